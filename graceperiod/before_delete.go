@@ -90,9 +90,11 @@ func replaceNegative(seconds *int64) *int64 {
 	return seconds
 }
 
-// deleteFirst starts the deletion of a pod.
+// deleteFirst handles the first delete of a pod: it sets the grace period and the
+// deletionTimestamp, at which the grace period ends.
 func deleteFirst(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 	seconds, _ := ForDelete(pod, options)
+	// Two copies, so that a change of the options does not change the pod.
 	requested, stored, end := seconds, seconds, metav1.NewTime(now.Add(Duration(seconds)))
 	options.GracePeriodSeconds, pod.DeletionGracePeriodSeconds, pod.DeletionTimestamp = &requested, &stored, &end
 	if pod.Generation > 0 {
@@ -105,7 +107,7 @@ func deleteFirst(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 func deleteAgain(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (graceful, pending bool) {
 	stored := pod.DeletionGracePeriodSeconds
 	switch requested := options.GracePeriodSeconds; {
-	case stored == nil || *stored == 0:
+	case stored == nil || *stored == 0: // remove the pod now
 		return false, false
 	case requested == nil:
 		seconds := *stored

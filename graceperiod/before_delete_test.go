@@ -25,6 +25,8 @@ func deletedPod(in time.Duration, grace *int64) *v1.Pod {
 	return pod
 }
 
+// The first delete of a pod sets its grace period and deletionTimestamp, writes the grace period into the
+// options, and increments a generation that is not 0.
 func TestFirstDelete(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -63,6 +65,9 @@ func TestFirstDelete(t *testing.T) {
 	}
 }
 
+// A repeated delete can only shorten the grace period, and never changes the generation. Of the two
+// results, graceful means that it was shortened, pending that nothing changes; neither means that the pod
+// must be removed now.
 func TestRepeatedDelete(t *testing.T) {
 	type outcome struct {
 		graceful, pending bool
@@ -101,6 +106,8 @@ func TestRepeatedDelete(t *testing.T) {
 	}
 }
 
+// A repeated delete without options requests 0 s, which is shorter than every grace period: the grace
+// period becomes 0.
 func TestRepeatedDeleteWithoutOptionsIsForced(t *testing.T) {
 	pod := deletedPod(25*time.Second, ptr.To(int64(30)))
 	graceful, pending, err := graceperiod.BeforeDelete(pod, nil, testTime())
@@ -126,6 +133,8 @@ func TestBeforeDeleteSharesNoPointers(t *testing.T) {
 	require.Equal(t, ptr.To(int64(20)), shorter.DeletionGracePeriodSeconds)
 }
 
+// A rejected delete has the API server's error, and changes neither the pod nor the options, although both
+// have a negative grace period, which an accepted delete would replace.
 func TestBeforeDeleteErrors(t *testing.T) {
 	pod := deletedPod(0, ptr.To(int64(-3)))
 	pod.Name, pod.UID, pod.ResourceVersion = "web", "u-1", "17"
@@ -170,6 +179,7 @@ func TestBeforeDeleteErrors(t *testing.T) {
 	}
 }
 
+// A delete whose preconditions are met is handled as one without preconditions.
 func TestBeforeDeleteWithMetPreconditions(t *testing.T) {
 	pod := scheduledPod(ptr.To(int64(30)))
 	pod.UID, pod.ResourceVersion = "u-1", "17"

@@ -17,9 +17,9 @@ import (
 //   - spec.terminationGracePeriodSeconds of the pod
 //   - [MinimumContainerSeconds]
 //
-// The value is returned unchanged. 0 or less leaves no time for a hook; [Remaining]
-// raises it to the minimum for the stop. An override, from [ForPod] or an eviction,
-// replaces the result.
+// The value is returned unchanged. If it is 0 or less, there is no time for a preStop
+// hook; [Remaining] raises it to the minimum for the stop. If the caller has an override,
+// from [ForPod] or an eviction, it uses that instead of the result.
 //
 // A nil pod has no grace period, and a nil container has no probes. [ExplainContainer]
 // names the rule that decided.
@@ -33,6 +33,7 @@ func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) E
 	return Explanation{Seconds: forContainer(&t, pod, container, reason), steps: t.steps}
 }
 
+// forContainer is ForContainer and, with a trace that is not nil, ExplainContainer.
 func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
 	deletion, spec := deletionGrace(pod), specGrace(pod)
 	if t.field(ruleDeletion, fieldDeletionGrace, deletion, deletion != nil) {
@@ -51,7 +52,8 @@ func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillRea
 	return MinimumContainerSeconds
 }
 
-// probeRule returns the rule for the probe that failed, or "" if none did.
+// probeRule returns the rule for the probe whose failure is the reason of the kill, or "" if
+// there is another reason.
 func probeRule(reason KillReason) ruleName {
 	switch reason {
 	case ReasonStartupProbe:
@@ -79,7 +81,7 @@ func probeGrace(container *v1.Container, rule ruleName) *int64 {
 	return probe.TerminationGracePeriodSeconds
 }
 
-// probePath returns the path, within the container, of the field that probeGrace reads.
+// probePath returns the path of the field that probeGrace reads. It begins at the container.
 func probePath(rule ruleName) string {
 	if rule == ruleStartupProbe {
 		return ".startupProbe.terminationGracePeriodSeconds"

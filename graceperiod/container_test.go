@@ -11,6 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
+// The first of these that is set decides: the deletion, the grace period of the probe that failed, the
+// spec, the minimum of 2 s. The probes have 10 s (startup) and 20 s (liveness).
 func TestForContainer(t *testing.T) {
 	probed := containerWithProbes("app", ptr.To(int64(10)), ptr.To(int64(20)))
 	for _, c := range []struct {

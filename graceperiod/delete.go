@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// minimumGracefulSeconds is the shortest grace period of a graceful delete. It replaces
-// negative grace periods, and shortened ones that have already ended.
+// minimumGracefulSeconds is the shortest grace period of a graceful delete. It replaces a
+// negative grace period, and one that was shortened so much that it has already ended.
 const minimumGracefulSeconds int64 = 1
 
 // ForDelete returns the grace period that the first delete gives a pod, in seconds and
@@ -43,6 +43,7 @@ func ExplainDelete(pod *v1.Pod, options *metav1.DeleteOptions) Explanation {
 	return Explanation{Seconds: forDelete(&t, pod, options), steps: t.steps}
 }
 
+// forDelete is ForDelete and, with a trace that is not nil, ExplainDelete.
 func forDelete(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {
 	if t.constant(ruleNoOptions, "options", 0, options == nil) {
 		return 0
@@ -51,6 +52,7 @@ func forDelete(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {
 	return deleteSeconds(t, specGrace(pod), options.GracePeriodSeconds, scheduled, finished(pod))
 }
 
+// deleteSeconds is DeleteSeconds with a trace, which may be nil.
 func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool) int64 {
 	seconds := requestedSeconds(t, spec, requested)
 	if t.constant(ruleUnscheduled, "spec.nodeName", 0, !scheduled) {
@@ -78,7 +80,8 @@ func requestedSeconds(t *trace, spec, requested *int64) int64 {
 	return 0
 }
 
-// finished reports whether the pod's phase is final.
+// finished reports whether all containers of the pod have ended for good, according to its
+// phase.
 func finished(pod *v1.Pod) bool {
 	return pod != nil && (pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded)
 }

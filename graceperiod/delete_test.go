@@ -26,6 +26,8 @@ func deleteOptions(seconds *int64) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{GracePeriodSeconds: seconds}
 }
 
+// The grace period of the first delete: the options, else the spec, else 0. A pod that runs nowhere gets
+// 0, and a negative value becomes 1. The arguments stay as they are.
 func TestForDelete(t *testing.T) {
 	succeeded := scheduledPod(ptr.To(int64(30)))
 	succeeded.Status.Phase = v1.PodSucceeded
@@ -85,6 +87,8 @@ func TestDeleteSeconds(t *testing.T) {
 	}
 }
 
+// CheckGracefulDelete writes the grace period into the options of a pod's delete. It leaves the options of
+// other objects alone.
 func TestCheckGracefulDelete(t *testing.T) {
 	var strategy graceperiod.PodDeleteStrategy
 	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduledPod(ptr.To(int64(30))), nil), "nil options")

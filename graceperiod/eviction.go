@@ -22,13 +22,15 @@ func ExplainSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) Explanatio
 	return Explanation{Seconds: forSoftEviction(&t, pod, maxPodGracePeriodSeconds), steps: t.steps}
 }
 
+// forSoftEviction is ForSoftEviction and, with a trace that is not nil, ExplainSoftEviction.
 func forSoftEviction(t *trace, pod *v1.Pod, maximum int64) int64 {
-	spec, limited := specGrace(pod), maximum >= 0
-	t.constant(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, limited)
-	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil && (!limited || *spec < maximum)) {
+	spec, hasMaximum := specGrace(pod), maximum >= 0
+	t.constant(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, hasMaximum)
+	usesSpec := spec != nil && (!hasMaximum || *spec < maximum)
+	if t.field(ruleSpec, fieldSpecGrace, spec, usesSpec) {
 		return *spec
 	}
-	if t.constant(ruleDefault, "", DefaultSeconds, !limited) {
+	if t.constant(ruleDefault, "", DefaultSeconds, !hasMaximum) {
 		return DefaultSeconds
 	}
 	return maximum

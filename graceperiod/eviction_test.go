@@ -11,6 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
+// The shorter of the maximum and the pod's own grace period. A negative maximum is none.
 func TestForSoftEviction(t *testing.T) {
 	for _, c := range []struct {
 		name  string

@@ -37,13 +37,13 @@ func (e Explanation) String() string {
 	return sentence + "."
 }
 
-// clause returns the step's part of the sentence, or "". previous is the value of the last
-// earlier step that applied, or nil.
+// clause returns the step's part of the sentence, or "" if the step says nothing of
+// interest. previous is the value of the last earlier step that applied, or nil.
 func (s step) clause(previous *int64) string {
 	switch s.rule {
 	case ruleDeletion, ruleStartupProbe, ruleLivenessProbe, ruleSpec, ruleOverride, ruleOptions:
 		return s.fieldClause(previous)
-	default:
+	default: // a rule with a constant, below
 	}
 	switch {
 	case s.applied:

@@ -10,6 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
+// The sentence names each value that was read and why it did or did not decide.
 func TestExplanationSentences(t *testing.T) {
 	probed := podOf(containerWithProbes("app", nil, nil), containerWithProbes("proxy", ptr.To(int64(10)), nil))
 	probed.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))

@@ -19,6 +19,7 @@ func optional(set bool, seconds int64) *int64 {
 	return &seconds
 }
 
+// The properties of checkForContainer hold for all inputs.
 func FuzzForContainer(f *testing.F) {
 	f.Add(true, int64(5), true, int64(10), true, int64(20), true, int64(30), "StartupProbe")
 	f.Add(false, int64(0), true, int64(10), true, int64(20), true, int64(30), "LivenessProbe")
@@ -28,6 +29,7 @@ func FuzzForContainer(f *testing.F) {
 	})
 }
 
+// The properties of checkForPod hold for all inputs.
 func FuzzForPod(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), int64(20), true, int64(0), int64(1))
 	f.Add(true, int64(30), true, int64(0), int64(20), true, int64(60), int64(61))
@@ -37,6 +39,7 @@ func FuzzForPod(f *testing.F) {
 	})
 }
 
+// The properties of checkForDelete hold for all inputs.
 func FuzzForDelete(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), "node-1", "Running", int64(6))
 	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed", int64(0))
@@ -45,6 +48,7 @@ func FuzzForDelete(f *testing.F) {
 	})
 }
 
+// The properties of checkBeforeDelete hold for all inputs.
 func FuzzBeforeDelete(f *testing.F) {
 	f.Add(true, int64(25), int64(500), true, int64(30), true, int64(10), int64(3))
 	f.Add(true, int64(-1), int64(0), true, int64(math.MaxInt64), true, int64(0), int64(0))
@@ -61,6 +65,7 @@ func FuzzBeforeDelete(f *testing.F) {
 	})
 }
 
+// The properties of checkForSoftEviction hold for all inputs.
 func FuzzForSoftEviction(f *testing.F) {
 	f.Add(true, int64(60), int64(20), int64(30))
 	f.Add(false, int64(0), int64(-1), int64(0))
@@ -69,6 +74,7 @@ func FuzzForSoftEviction(f *testing.F) {
 	})
 }
 
+// The properties of checkForNodeShutdown hold for all inputs.
 func FuzzForNodeShutdown(f *testing.F) {
 	f.Add(true, int64(60), int64(20), int64(30))
 	f.Add(false, int64(0), int64(-1), int64(0))
@@ -84,6 +90,7 @@ func FuzzDuration(f *testing.F) {
 	f.Fuzz(checkDurations)
 }
 
+// The properties of checkRemaining hold for all inputs.
 func FuzzRemaining(f *testing.F) {
 	f.Add(int64(30), int64(10*time.Second), int64(11*time.Second))
 	f.Add(int64(math.MinInt64), int64(math.MaxInt64), int64(math.MaxInt64))
@@ -92,6 +99,7 @@ func FuzzRemaining(f *testing.F) {
 	})
 }
 
+// The properties of checkLeftOfDeletion hold for all inputs.
 func FuzzLeftOfDeletion(f *testing.F) {
 	f.Add(true, int64(30), int64(25), int64(5), int64(0), int64(0), int64(1))
 	f.Add(true, int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(math.MinInt64), int64(999_999_999), int64(0))

@@ -14,9 +14,9 @@ import v1 "k8s.io/api/core/v1"
 //
 // shortened reports whether the result is less than current, so that a running
 // termination must end earlier. The result never exceeds a positive current. (The
-// kubelet's does if deletionGracePeriodSeconds is 0 and override is longer than current,
-// which undoes a forced deletion.) A negative current means that the grace period has
-// ended, and returns the minimum.
+// kubelet extends the grace period if deletionGracePeriodSeconds is 0 and override is
+// longer than current. That undoes a forced deletion.) A negative current means that the
+// grace period has ended, and returns the minimum.
 //
 // A nil pod has no grace periods. [ExplainPod] names the rule that decided.
 func ForPod(pod *v1.Pod, current int64, override *int64) (seconds int64, shortened bool) {
@@ -31,6 +31,8 @@ func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 	return Explanation{Seconds: forPod(&t, pod, current, override), steps: t.steps}
 }
 
+// forPod is ForPod and, with a trace that is not nil, ExplainPod. The steps must stay in
+// this order: each one may replace the result of the steps before it.
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	grace, decided := current, t.constant(ruleCurrent, "current", current, current != 0)
 	if deletion := deletionGrace(pod); t.field(ruleDeletion, fieldDeletionGrace, deletion, replaces(grace, deletion)) {
@@ -51,8 +53,8 @@ func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	return grace
 }
 
-// replaces reports whether requested replaces grace: it is set, and grace is undecided (0)
-// or longer.
+// replaces reports whether requested replaces grace: requested must be set, and must be
+// shorter than grace unless grace is 0, which means that nothing has been decided yet.
 func replaces(grace int64, requested *int64) bool {
 	return requested != nil && (grace == 0 || *requested < grace)
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
+// The pod's current grace period, its deletion and the override: the shortest of those that are set
+// decides. The result is at least 1 s and never more than a current grace period.
 func TestForPod(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -56,6 +58,7 @@ func TestForPod(t *testing.T) {
 	}
 }
 
+// ForPod must not write a corrected value, such as the minimum of 1 s, into the pod or the override.
 func TestForPodDoesNotChangeItsArguments(t *testing.T) {
 	pod := podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(-5)))
 	override := int64(-3)

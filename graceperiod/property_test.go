@@ -41,6 +41,7 @@ func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	require.NotEqual(t, graceperiod.Explanation{Seconds: seconds}.String(), e.String(), "the explanation has a clause")
 }
 
+// checkForContainer checks that the first of deletion, probe, spec and minimum that is set decides.
 func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, reason graceperiod.KillReason) {
 	pod := podOf(containerWithProbes("app", startup, liveness))
 	pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = deletion, spec
@@ -59,6 +60,7 @@ func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, r
 	requireExplained(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
 }
 
+// The properties of checkForContainer hold for all combinations of these values.
 func TestForContainerAtEdgeValues(t *testing.T) {
 	few := []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(5)), ptr.To(int64(math.MaxInt64))}
 	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
@@ -74,6 +76,8 @@ func TestForContainerAtEdgeValues(t *testing.T) {
 	}
 }
 
+// checkForPod checks that the result is at least the minimum, never exceeds a positive current, stays the
+// same when it is computed again, and does not shrink for a longer override.
 func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *int64, longer int64) {
 	pod := podWithSpecAndDeletion(spec, deletion)
 	seconds, shortened := graceperiod.ForPod(pod, current, override)
@@ -94,6 +98,7 @@ func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *i
 	requireExplained(t, seconds, graceperiod.ExplainPod(pod, current, override))
 }
 
+// The properties of checkForPod hold for all combinations of these values.
 func TestForPodAtEdgeValues(t *testing.T) {
 	for _, spec := range []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(30)), ptr.To(int64(math.MaxInt64))} {
 		for _, deletion := range []*int64{nil, ptr.To(int64(-1)), ptr.To(int64(0)), ptr.To(int64(7)), ptr.To(int64(math.MaxInt64))} {
@@ -106,6 +111,8 @@ func TestForPodAtEdgeValues(t *testing.T) {
 	}
 }
 
+// checkForDelete checks that the result is not negative, is 0 if nothing runs, and does not shrink for a
+// longer request.
 func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.PodPhase, longer int64) {
 	pod, options := podWithSpecAndDeletion(spec, nil), deleteOptions(requested)
 	pod.Spec.NodeName, pod.Status.Phase = node, phase
@@ -124,6 +131,7 @@ func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.
 	requireExplained(t, seconds, graceperiod.ExplainDelete(pod, deleteOptions(requested)))
 }
 
+// The properties of checkForDelete hold for all combinations of these values.
 func TestForDeleteAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for i, requested := range optionalEdges() {
@@ -172,6 +180,8 @@ func checkBeforeDelete(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions,
 	require.Equal(t, *pod.DeletionGracePeriodSeconds > 0, pending)
 }
 
+// The properties of checkBeforeDelete hold for first and repeated deletes with all combinations of these
+// values.
 func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 	for _, stored := range optionalEdges() {
 		for _, requested := range optionalEdges() {
@@ -184,6 +194,8 @@ func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 	}
 }
 
+// checkForSoftEviction checks that the result exceeds neither the limit, if that is not negative, nor the
+// spec.
 func checkForSoftEviction(t *testing.T, spec *int64, limit, higher int64) {
 	pod := podWithSpecAndDeletion(spec, nil)
 	seconds := graceperiod.ForSoftEviction(pod, limit)
@@ -204,6 +216,7 @@ func checkForSoftEviction(t *testing.T, spec *int64, limit, higher int64) {
 	requireExplained(t, seconds, graceperiod.ExplainSoftEviction(pod, limit))
 }
 
+// checkForNodeShutdown checks that the result is the shorter of the bucket and the spec.
 func checkForNodeShutdown(t *testing.T, spec *int64, bucket, longer int64) {
 	pod := podWithSpecAndDeletion(spec, nil)
 	seconds := graceperiod.ForNodeShutdown(pod, bucket)
@@ -218,6 +231,8 @@ func checkForNodeShutdown(t *testing.T, spec *int64, bucket, longer int64) {
 	requireExplained(t, seconds, graceperiod.ExplainNodeShutdown(pod, bucket))
 }
 
+// The properties of checkForSoftEviction and checkForNodeShutdown hold for all combinations of edge
+// values.
 func TestOverridesAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, limit := range edges() {
@@ -229,6 +244,7 @@ func TestOverridesAtEdgeValues(t *testing.T) {
 	}
 }
 
+// checkDurations checks that Duration and KillTimeout do not overflow, and do not shrink for more seconds.
 func checkDurations(t *testing.T, seconds, more int64) {
 	span, timeout := graceperiod.Duration(seconds), graceperiod.KillTimeout(seconds)
 	if span != longest && span != shortest {
@@ -244,6 +260,8 @@ func checkDurations(t *testing.T, seconds, more int64) {
 	}
 }
 
+// checkRemaining checks that the result is at least the minimum, never exceeds the grace period, and does
+// not grow with time.
 func checkRemaining(t *testing.T, seconds int64, elapsed, later time.Duration) {
 	left := graceperiod.Remaining(seconds, elapsed)
 	require.GreaterOrEqual(t, left, graceperiod.MinimumContainerSeconds, "at least the minimum")
@@ -270,6 +288,8 @@ func TestDurationsAtEdgeValues(t *testing.T) {
 	}
 }
 
+// checkLeftOfDeletion checks that the result is at least the minimum, at most the grace period, rounded up
+// by less than a second, and does not grow with time.
 func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) {
 	pod := podWithSpecAndDeletion(nil, grace)
 	pod.DeletionTimestamp = &metav1.Time{Time: end}
@@ -295,6 +315,8 @@ func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) 
 	}
 }
 
+// The properties of checkLeftOfDeletion hold for ends and times that are edge values in seconds and in
+// nanoseconds.
 func TestLeftOfDeletionAtEdgeValues(t *testing.T) {
 	for _, grace := range optionalEdges() {
 		for _, in := range edges() {

@@ -19,6 +19,7 @@ func ExplainNodeShutdown(pod *v1.Pod, remainingSeconds int64) Explanation {
 	return Explanation{Seconds: forNodeShutdown(&t, pod, remainingSeconds), steps: t.steps}
 }
 
+// forNodeShutdown is ForNodeShutdown and, with a trace that is not nil, ExplainNodeShutdown.
 func forNodeShutdown(t *trace, pod *v1.Pod, remainingSeconds int64) int64 {
 	t.constant(ruleBucket, "bucketSeconds", remainingSeconds, true)
 	spec := specGrace(pod)

@@ -11,21 +11,21 @@ import (
 const minimumKillTimeout = 10 * time.Second
 
 // KillTimeout returns how long to wait for the kill of a pod with a grace period of
-// seconds: one and a half times as long in whole seconds, at least 10 s (the kubelet's
-// killPodNow). It saturates as [Duration] does.
+// seconds: one and a half times as long, rounded down to whole seconds, but at least 10 s
+// (the kubelet's killPodNow). It saturates as [Duration] does.
 func KillTimeout(seconds int64) time.Duration {
 	grace := min(max(seconds, 0), maxSeconds) // so that grace+grace/2 cannot overflow
 	return max(minimumKillTimeout, Duration(grace+grace/2))
 }
 
-// Remaining returns the timeout, in seconds, for the stop of a container with a grace
-// period of seconds, after its preStop hook and its wait for other containers took elapsed.
-// It subtracts the whole seconds of elapsed, and is at least [MinimumContainerSeconds] (the
-// kubelet's killContainer). A negative elapsed counts as 0, so that a clock that was set
-// back does not extend the grace period.
+// Remaining returns the timeout, in seconds, for the stop of a container. seconds is its
+// grace period. elapsed is the time that its preStop hook and its wait for other containers
+// have already used. The result is seconds less the whole seconds of elapsed, but at least
+// [MinimumContainerSeconds] (the kubelet's killContainer). A negative elapsed counts as 0,
+// so that a clock that was set back does not extend the grace period.
 func Remaining(seconds int64, elapsed time.Duration) int64 {
-	whole := int64(max(elapsed, 0) / time.Second)
-	return max(max(seconds, 0)-whole, MinimumContainerSeconds)
+	elapsedSeconds := int64(max(elapsed, 0) / time.Second)
+	return max(max(seconds, 0)-elapsedSeconds, MinimumContainerSeconds)
 }
 
 // LeftOfDeletion returns the remaining grace period of a pod at the time now, in whole
@@ -34,8 +34,9 @@ func Remaining(seconds int64, elapsed time.Duration) int64 {
 //
 // The result is the time until metadata.deletionTimestamp, rounded up. It is at least
 // [MinimumPodSeconds], and at most metadata.deletionGracePeriodSeconds even if the clocks
-// of the node and the API server differ. If deletionGracePeriodSeconds is nil, the grace
-// period has ended, as for the API server, and the result is MinimumPodSeconds.
+// of the node and the API server differ. If deletionGracePeriodSeconds is nil, the result
+// is MinimumPodSeconds: the API server too treats such a pod as one whose grace period has
+// ended.
 //
 // For a pod without a deletionTimestamp the result is that of [ForPod], for a nil pod
 // MinimumPodSeconds.
@@ -56,7 +57,7 @@ func secondsUntil(then, now time.Time) int64 {
 	switch left := to - from; {
 	case to < from:
 		return 0
-	case left < 0 || left == math.MaxInt64:
+	case left < 0 || left == math.MaxInt64: // the difference has overflowed, or would if rounded up
 		return math.MaxInt64
 	case then.Nanosecond() > now.Nanosecond():
 		return left + 1

@@ -18,6 +18,8 @@ const (
 	shortest = time.Duration(math.MinInt64)
 )
 
+// Seconds that do not fit into a time.Duration become the longest or the shortest duration, and do not
+// overflow.
 func TestDuration(t *testing.T) {
 	const most = math.MaxInt64 / int64(time.Second)
 	for seconds, want := range map[int64]time.Duration{
@@ -29,6 +31,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+// One and a half times the seconds, rounded down (9 s: 13 s), and at least 10 s.
 func TestKillTimeout(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{
 		math.MinInt64: 10 * time.Second, -1: 10 * time.Second, 0: 10 * time.Second, 6: 10 * time.Second,
@@ -39,6 +42,7 @@ func TestKillTimeout(t *testing.T) {
 	}
 }
 
+// The whole elapsed seconds are subtracted. At least 2 s remain for the stop of the container.
 func TestRemaining(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -64,6 +68,8 @@ func TestRemaining(t *testing.T) {
 	}
 }
 
+// An agent that restarts gives a terminating pod the time until its deletionTimestamp, rounded up to
+// seconds, at least 1 s and at most its grace period.
 func TestLeftOfDeletion(t *testing.T) {
 	unset := podWithSpecAndDeletion(ptr.To(int64(60)), nil)
 	unset.DeletionTimestamp = &metav1.Time{}

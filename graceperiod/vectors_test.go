@@ -46,6 +46,8 @@ type vectors struct {
 	} `json:"before_delete"`
 }
 
+// readVectors reads the test cases in testdata/vectors.yaml, which come from the kubelet and the API
+// server.
 func readVectors(t *testing.T) vectors {
 	t.Helper()
 	data, err := os.ReadFile("testdata/vectors.yaml")
@@ -55,6 +57,7 @@ func readVectors(t *testing.T) vectors {
 	return all
 }
 
+// ForContainer gives the results of the kubelet's setTerminationGracePeriod.
 func TestVectorsForContainer(t *testing.T) {
 	cases := readVectors(t).Container.Cases
 	require.Len(t, cases, 11)
@@ -67,6 +70,7 @@ func TestVectorsForContainer(t *testing.T) {
 	}
 }
 
+// ForPod gives the results of the kubelet's calculateEffectiveGracePeriod.
 func TestVectorsForPod(t *testing.T) {
 	cases := readVectors(t).Pod.Cases
 	require.Len(t, cases, 5)
@@ -79,6 +83,7 @@ func TestVectorsForPod(t *testing.T) {
 	}
 }
 
+// ForDelete and CheckGracefulDelete give the results of the API server's CheckGracefulDelete.
 func TestVectorsForDelete(t *testing.T) {
 	cases := readVectors(t).FirstDelete.Cases
 	require.Len(t, cases, 6)
@@ -99,6 +104,7 @@ func TestVectorsForDelete(t *testing.T) {
 	}
 }
 
+// BeforeDelete gives the results of the API server's rest.BeforeDelete for a pod that is being deleted.
 func TestVectorsForRepeatedDelete(t *testing.T) {
 	group := readVectors(t).RepeatedDelete
 	require.Equal(t, []string{"cur", "opt", "want_obj_grace", "want_opt_grace", "graceful", "pending"}, group.Columns)

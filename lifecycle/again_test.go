@@ -36,6 +36,8 @@ func TestLaterTerminationStopsAStuckContainerUnderTheOldDeadline(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
+// An agent may terminate a pod again to see whether it is gone. It gets the result of the termination that
+// stopped the container, not NotFound.
 func TestTerminationOfAnEndedPodReturnsThePreviousResult(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
@@ -46,6 +48,8 @@ func TestTerminationOfAnEndedPodReturnsThePreviousResult(t *testing.T) {
 	})
 }
 
+// A container that starts again under its old ID is another run, even if the agent did not call Forget: it
+// has its hook and the whole 60 s.
 func TestPodStartedAgainWithoutForgetIsTerminatedAgain(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
@@ -60,6 +64,8 @@ func TestPodStartedAgainWithoutForgetIsTerminatedAgain(t *testing.T) {
 	})
 }
 
+// Each KillPod times out while StopContainer hangs. The first that times out at least 2 s past the
+// deadline, at 12 s, records the event.
 func TestExceededGracePeriodIsRecordedOnce(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
@@ -76,6 +82,7 @@ func TestExceededGracePeriodIsRecordedOnce(t *testing.T) {
 	})
 }
 
+// As long as no list has arrived, the error can name only the pod, because no container is known.
 func TestWaitNamesThePodBeforeTheFirstList(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
@@ -89,6 +96,8 @@ func TestWaitNamesThePodBeforeTheFirstList(t *testing.T) {
 	})
 }
 
+// A container that is found after Shorten gets the shortened deadline: its hook, begun at 1 s, is cut at 5
+// s.
 func TestContainerListedAfterShortenHasTheShorterGrace(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})

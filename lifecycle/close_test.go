@@ -15,6 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// Close at 10 s, while one container waits, one runs its hook and one is being stopped. Nothing is killed,
+// all are LeftRunning, and the terminator accepts nothing more.
 func TestCloseLeavesEverythingRunning(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -38,6 +40,7 @@ func TestCloseLeavesEverythingRunning(t *testing.T) {
 	})
 }
 
+// A StopContainer call that Close cancels can tell so by the cause of its context.
 func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	var cause error
 	inBubble(t, graceSeconds(60), func(b *testBed) {
@@ -54,6 +57,8 @@ func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	})
 }
 
+// The caller stops waiting after 1 s. The termination continues, and a later call joins it until the end of
+// its 30 s.
 func TestCallersContextEndsOnlyItsWait(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -68,6 +73,8 @@ func TestCallersContextEndsOnlyItsWait(t *testing.T) {
 	})
 }
 
+// Close at any moment of a termination (hook, stop, deadline, overdue) ends it at once, and does not count
+// as a failure of the runtime. Ten times each, because goroutines race at the deadline.
 func TestCloseDuringHooksWaitsAndStops(t *testing.T) {
 	for _, after := range slices.Repeat([]time.Duration{time.Second, 5 * time.Second, 9 * time.Second, 10 * time.Second, 11 * time.Second}, 10) {
 		inBubble(t, graceSeconds(10), func(b *testBed) {
@@ -89,6 +96,7 @@ func TestCloseDuringHooksWaitsAndStops(t *testing.T) {
 	}
 }
 
+// The context of Terminate ends at once. The hook still sleeps for its 5 s.
 func TestTerminationOutlivesItsCallersContext(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", sleepHandler(5), lifecycletest.Script{})
@@ -107,6 +115,7 @@ type slowRecorder time.Duration
 
 func (r slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(r)) }
 
+// The recorder takes 1.5 s per event, but Close ends the termination at once.
 func TestCloseDoesNotWaitForEvents(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -118,6 +127,7 @@ func TestCloseDoesNotWaitForEvents(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Events = slowRecorder(1500 * time.Millisecond) })
 }
 
+// The hook ignores its context for 5 s, so that Close is still waiting when Shorten is called.
 func TestShortenDuringCloseHasNoEffect(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})
@@ -131,6 +141,7 @@ func TestShortenDuringCloseHasNoEffect(t *testing.T) {
 	}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return nil }))
 }
 
+// After Close every method fails with ErrClosed, and calls it gets then use no memory.
 func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
@@ -146,6 +157,8 @@ func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 	})
 }
 
+// The result of a container whose stop failed before Close has both errors: that it was closed, and why the
+// stop had failed.
 func TestLeftRunningContainerKeepsItsRuntimeError(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
@@ -158,7 +171,8 @@ func TestLeftRunningContainerKeepsItsRuntimeError(t *testing.T) {
 	})
 }
 
-// Until the runtime has listed the containers, every container of the spec may be running.
+// Close before the first list has arrived. Until then every container of the spec may be running, so all
+// are LeftRunning.
 func TestCloseDuringAList(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{
 		"hangs": {Hang: true}, "polls": {Poll: 5 * time.Second}, "fails": {Err: lifecycletest.ErrAway},
@@ -183,7 +197,8 @@ func TestCloseDuringAList(t *testing.T) {
 	}
 }
 
-// A hook cancelled by Close has not failed, whether the hook or its stop notices first.
+// A hook cancelled by Close is Cut and has not failed, whether the hook or its stop notices first. 100
+// times, because the two race.
 func TestHookCancelledByCloseHasNotFailed(t *testing.T) {
 	for range 100 {
 		inBubble(t, graceSeconds(30), func(b *testBed) {

@@ -13,7 +13,7 @@ import (
 type deadline struct {
 	granted   int64 // the grace period in seconds; may be 0 or negative
 	end       time.Time
-	shortened bool // the grace period is shorter than the first one
+	shortened bool // the grace period was shortened during the termination
 }
 
 // deadlineIn returns the deadline of a grace period that begins now. Negative seconds count as 0.
@@ -38,7 +38,7 @@ func (d deadline) stopTimeout() int64 {
 	return min(timeout, int64(max(minimum-late, 0)/time.Second))
 }
 
-// cause returns the cause with which the deadline cancels a hook.
+// cause returns the cause with which a hook is cancelled that still runs at the deadline.
 func (d deadline) cause() Cause {
 	if d.shortened {
 		return CauseShortened
@@ -46,15 +46,16 @@ func (d deadline) cause() Cause {
 	return CauseGraceSpent
 }
 
-// graceContext is the parent of a hook's context. Its Deadline reports the container's current
-// deadline, which may move earlier; the deadline of a standard context cannot move. It sets no timer:
-// the stop cancels the hook with a [Cause].
+// graceContext is the parent of a hook's context. Its Deadline returns the container's current deadline,
+// so that a hook can learn that it has moved earlier; the deadline of a standard context cannot move. The
+// context does not end at the deadline by itself: the stop cancels the hook with a [Cause].
 type graceContext struct {
 	context.Context
 
-	stop *stop
+	stop *containerStop
 }
 
+// Deadline implements [context.Context].
 func (g *graceContext) Deadline() (time.Time, bool) {
 	g.stop.pod.mu.Lock()
 	defer g.stop.pod.mu.Unlock()

@@ -16,6 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// Shorten to 3 s at 10 s. Whatever the pod is doing, it has ended by 13 s plus the 2 s that each container
+// has at least.
 func TestShortenTakesEffectAtOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		main, sidecar *v1.LifecycleHandler
@@ -43,6 +45,8 @@ func TestShortenTakesEffectAtOnce(t *testing.T) {
 	}
 }
 
+// The proxy's hook takes 0.9 s, and it then waits 0.8 s for the app. Both count together: from 10 s the
+// whole seconds of 1.7 s are subtracted.
 func TestUsedTimeIsRoundedDownOnce(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(1700 * time.Millisecond)})
@@ -54,6 +58,7 @@ func TestUsedTimeIsRoundedDownOnce(t *testing.T) {
 	})
 }
 
+// At 5 s, 15 s of the grace period are left. Values of 15 s or more have no effect, 14 s has.
 func TestShortenDoesNotLengthen(t *testing.T) {
 	inBubble(t, graceSeconds(20), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -69,6 +74,7 @@ func TestShortenDoesNotLengthen(t *testing.T) {
 	})
 }
 
+// The hook is cut after 1 s. The container then has the 2 s that each has at least.
 func TestShortenToZeroOrLessMeansOneSecond(t *testing.T) {
 	for _, seconds := range []int64{1, 0, -1, -1 << 63} {
 		inBubble(t, graceSeconds(60), func(b *testBed) {
@@ -82,6 +88,8 @@ func TestShortenToZeroOrLessMeansOneSecond(t *testing.T) {
 	}
 }
 
+// Shorten at 10 s moves the deadline to 15 s. A hook that ends at 12 s is not cut, and the app's timeout is
+// the rest: 3 s.
 func TestShortenDoesNotAffectHooksThatEndEarlier(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(12), lifecycletest.Script{ExitAfterTerm: time.Second})
@@ -117,7 +125,8 @@ func TestShortenMakesASecondStopContainerCall(t *testing.T) {
 	})
 }
 
-// Both calls return when the container is killed, in either order.
+// Shorten at 1 s makes a second StopContainer call. When the container is killed, both return, in either
+// order; the outcome must not depend on it.
 func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
 	for range 10 {
 		inBubble(t, graceSeconds(60), func(b *testBed) {
@@ -131,6 +140,7 @@ func TestOutcomeAfterTwoCallsIsThatOfTheEarlierKill(t *testing.T) {
 	}
 }
 
+// A shortened deadline makes no second StopContainer call if the first one kills sooner anyway.
 func TestNoSecondCallForAStopThatEndsSooner(t *testing.T) {
 	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -142,6 +152,7 @@ func TestNoSecondCallForAStopThatEndsSooner(t *testing.T) {
 	})
 }
 
+// Neither Shorten nor a further Terminate starts the hook again.
 func TestHookRunsOnceDespiteShortenings(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour)})
@@ -157,6 +168,8 @@ func TestHookRunsOnceDespiteShortenings(t *testing.T) {
 	})
 }
 
+// Somebody deletes the pod again with 5 s while it terminates. The shorter period applies, and a later
+// request for 300 s does not lengthen it.
 func TestSmallerDeletionGraceShortens(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -172,6 +185,7 @@ func TestSmallerDeletionGraceShortens(t *testing.T) {
 	})
 }
 
+// The longest grace period that the API allows must not overflow into one that has passed.
 func TestLongestGracePeriods(t *testing.T) {
 	inBubble(t, graceSeconds(1<<63-1), func(b *testBed) {
 		b.addMain("app", sleepHandler(1<<63-1), lifecycletest.Script{IgnoreTerm: true})
@@ -188,6 +202,8 @@ func TestLongestGracePeriods(t *testing.T) {
 	})
 }
 
+// The agent died during a termination. The next one knows from the pod that 18 of 30 s have passed, and
+// that the hook has run.
 func TestRestartedAgentUsesTheRemainingGrace(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{IgnoreTerm: true})

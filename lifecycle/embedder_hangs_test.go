@@ -37,6 +37,8 @@ func (h hangingObserver) Exited(string) <-chan struct{} { <-h; return nil }
 
 func (h hangingObserver) Event(apiruntime.Object, string, string, string) { <-h }
 
+// The event recorder hangs on the FailedPreStopHook event. StopContainer is called at once all the same;
+// only the end waits 1 s for the recorder.
 func TestHangingRecorderDoesNotDelayTheStopAfterAFailedHook(t *testing.T) {
 	observer := make(hangingObserver)
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -52,6 +54,8 @@ func TestHangingRecorderDoesNotDelayTheStopAfterAFailedHook(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer })
 }
 
+// A watcher or recorder that hangs uses up no grace period: hook 1 s, exit 20 s, and up to 2 s of waiting
+// for events at the end.
 func TestHangingWatcherOrRecorderUsesUpNoGrace(t *testing.T) {
 	observer := make(hangingObserver)
 	for name, hang := range map[string]func(*lifecycle.TerminatorOptions){
@@ -69,6 +73,7 @@ func TestHangingWatcherOrRecorderUsesUpNoGrace(t *testing.T) {
 	}
 }
 
+// Without the watcher's answer, a postStart sleep just takes its 3 s.
 func TestPostStartWithAHangingExitWatcher(t *testing.T) {
 	var observer hangingObserver
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -79,6 +84,8 @@ func TestPostStartWithAHangingExitWatcher(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Exits = observer })
 }
 
+// Wait times out at 6 s and then records ExceededGracePeriod. The recorder hangs, so it waits 1 s for it
+// and returns.
 func TestHangingRecorderDelaysWaitByOneSecond(t *testing.T) {
 	var observer hangingObserver
 	inBubble(t, graceSeconds(1), func(b *testBed) {
@@ -92,6 +99,7 @@ func TestHangingRecorderDelaysWaitByOneSecond(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer })
 }
 
+// The recorder hangs on the FailedPostStartHook event. The container is killed 1 s later all the same.
 func TestFailedPostStartKillsDespiteAHangingRecorder(t *testing.T) {
 	var observer hangingObserver
 	inBubble(t, graceSeconds(30), func(b *testBed) {

@@ -13,13 +13,14 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-func (s *stop) recordKilling() {
+// recordKilling records the Killing event, with which each attempt to stop a container begins.
+func (s *containerStop) recordKilling() {
 	s.record(containerReference(s.apiPod, s.role, s.container.Name), v1.EventTypeNormal, "Killing", killingMessage(s.options.message, s.container))
 }
 
-// killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container
-// ID with the name, so that the API server can aggregate the events of several runs. It does not if the
-// name contains the ID.
+// killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container's
+// ID with the name, so that the API server can aggregate the events of several runs. It leaves an ID that
+// is part of the name.
 func killingMessage(message string, c Container) string {
 	if message == "" || strings.Contains(c.Name, c.ID) {
 		return cmp.Or(message, "Stopping container "+c.Name)
@@ -27,29 +28,29 @@ func killingMessage(message string, c Container) string {
 	return strings.ReplaceAll(message, c.ID, c.Name)
 }
 
-// record records an event about the container.
-func (s *stop) record(object runtime.Object, eventtype, reason, message string) {
+// record records an event about object, the container or its pod. It locks the mutex.
+func (s *containerStop) record(object runtime.Object, eventtype, reason, message string) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.recordLocked(object, eventtype, reason, message)
 }
 
 // recordLocked is record for callers that hold the mutex.
-func (s *stop) recordLocked(object runtime.Object, eventtype, reason, message string) {
+func (s *containerStop) recordLocked(object runtime.Object, eventtype, reason, message string) {
 	if recorder := s.pod.terminator.opts.Events; recorder != nil {
 		s.notifyLocked("the event recorder", func() { recorder.Event(object, eventtype, reason, message) })
 	}
 }
 
-// notifyLocked runs notify, which calls what, the event recorder or OnHook, in another goroutine. The calls
-// for one container run in order. Only the end of the stop waits for them, so a slow recorder does not
-// use up the grace period. The caller holds the mutex.
-func (s *stop) notifyLocked(what string, notify func()) {
+// notifyLocked runs notify, which calls the event recorder or OnHook, in another goroutine, so that a slow
+// one does not use up the grace period. The calls for one container run in order; only the end of its stop
+// waits for them. what names the call in the log. The caller holds the mutex.
+func (s *containerStop) notifyLocked(what string, notify func()) {
 	previous, notified := s.lastNotified, make(chan struct{})
 	s.lastNotified = notified
 	ctx, about := s.ctx, logValues(s.apiPod, s.container.Name)
 	s.pod.spawn(ctx, what, s.apiPod, s.container.Name, func() error {
-		if previous != nil {
+		if previous != nil { // the call before
 			<-previous
 		}
 		defer call.Watch(ctx, what, 0, about()...)()
@@ -63,16 +64,17 @@ func (s *stop) notifyLocked(what string, notify func()) {
 	})
 }
 
-// addError adds the error of a callback that panicked to the result.
-func (s *stop) addError(err error) {
+// addError adds an error to the container's result: that of a callback that panicked.
+func (s *containerStop) addError(err error) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Err = errors.Join(s.result.Err, err)
 }
 
-// waitForEvents waits up to abandonAfter for the container's events, so that they are usually recorded
-// before the termination ends.
-func (s *stop) waitForEvents() {
+// waitForEvents waits up to abandonAfter until the container's events are recorded and OnHook has
+// returned. So both usually precede the end of the termination, but a recorder that hangs cannot prevent
+// it.
+func (s *containerStop) waitForEvents() {
 	s.pod.mu.Lock()
 	notified := s.lastNotified
 	s.pod.mu.Unlock()
@@ -88,8 +90,9 @@ func (s *stop) waitForEvents() {
 	}
 }
 
-// recordWarning records a Warning event outside a stop. It waits up to abandonAfter for the recorder.
-func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container string, object runtime.Object, reason, message string) {
+// recordWarning records a Warning event about object, and waits up to abandonAfter for the recorder. It is
+// for events that do not belong to a stop, which record handles.
+func (p *podState) recordWarning(ctx context.Context, apiPod *v1.Pod, container string, object runtime.Object, reason, message string) {
 	recorder := p.terminator.opts.Events
 	if recorder == nil {
 		return
@@ -109,7 +112,8 @@ func (p *pod) recordWarning(ctx context.Context, apiPod *v1.Pod, container strin
 	}
 }
 
-// containerReference returns the object of a container's events (the kubelet's GenerateContainerRef).
+// containerReference returns the object of a container's events: the pod, with the path of the container
+// in its spec (the kubelet's GenerateContainerRef).
 func containerReference(pod *v1.Pod, r role, name string) *v1.ObjectReference {
 	return &v1.ObjectReference{
 		APIVersion: "v1", Kind: "Pod",

@@ -49,8 +49,8 @@ func TestExactRequestWithoutGraceUsesTwoSeconds(t *testing.T) {
 	})
 }
 
-// Exactly the containers of the request are stopped. StopContainer is trusted, and no list is
-// requested.
+// The request names app and one that does not exist. Exactly these are stopped, and StopContainer is
+// trusted: no list is needed, although lists would fail. A later request without names finds web.
 func TestExactRequestTrustsStopContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
@@ -78,7 +78,8 @@ func TestEmptyExactRequestStopsNothing(t *testing.T) {
 	})
 }
 
-// A later request adds containers to the termination in progress.
+// A second request at 1 s also names web. It joins the termination in progress, and web gets the rest of
+// its grace period.
 func TestLaterExactRequestAddsContainers(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})

@@ -81,6 +81,7 @@ func exampleTerminator(rt *lifecycletest.Runtime) *lifecycle.Terminator {
 	return terminator
 }
 
+// The main container web stops first, after its hook, and then the sidecar proxy.
 func ExampleTerminator_KillPod() {
 	ctx := context.Background()
 	rt, pod := lifecycletest.NewRuntime(), examplePod()
@@ -108,6 +109,8 @@ func ExampleTerminator_KillPod() {
 	// container 2 was stopped with 30 s
 }
 
+// An agent that shuts down shortens a termination in progress. The hook of web, which never ends by itself,
+// is cut at the new deadline.
 func ExampleTerminator_Terminate() {
 	ctx := context.Background()
 	rt, pod := lifecycletest.NewRuntime(), examplePod()
@@ -129,6 +132,7 @@ func ExampleTerminator_Terminate() {
 	// Cut Shortened
 }
 
+// A liveness probe has failed. Its own grace period of 5 s applies, not the pod's 30 s.
 func ExampleTerminator_KillContainer() {
 	ctx := context.Background()
 	rt, pod := lifecycletest.NewRuntime(), examplePod()
@@ -141,6 +145,7 @@ func ExampleTerminator_KillContainer() {
 	// Output: 5 Graceful <nil>
 }
 
+// Once its pod's termination has begun, a container cannot be started any more.
 func ExampleTerminator_Start() {
 	ctx := context.Background()
 	rt, pod := lifecycletest.NewRuntime(), examplePod()
@@ -160,6 +165,8 @@ func ExampleTerminator_Start() {
 	// failed to start container "web" of pod "shop_default(6d1f)": pod is being terminated, or was terminated and not forgotten
 }
 
+// A postStart hook fails, here because its container has exited. The error says so, and the container is
+// killed.
 func ExampleTerminator_PostStart() {
 	ctx := context.Background()
 	rt, pod := lifecycletest.NewRuntime(), examplePod()
@@ -265,6 +272,7 @@ func ExampleTerminator_Forget() {
 	// <nil>
 }
 
+// An agent adds the features to the gate of its own flag, with which a user then turns one off.
 func ExampleAddFeatureGates() {
 	gate := featuregate.NewFeatureGate()
 	if err := lifecycle.AddFeatureGates(gate); err != nil {
@@ -279,6 +287,7 @@ func ExampleAddFeatureGates() {
 	// false
 }
 
+// An agent that ends closes its terminator. Containers keep running, for the next agent to stop.
 func ExampleTerminator_Close() {
 	ctx := context.Background()
 	rt, pod := lifecycletest.NewRuntime(), examplePod()

@@ -16,8 +16,8 @@ const (
 )
 
 // AddFeatureGates adds the features of this package to gate, and PodLifecycleSleepActionAllowZero
-// (KEP-4818) for package validation. It leaves features alone that gate already has. Call it before
-// gate's AddFlag, which closes the gate.
+// (KEP-4818), which package validation reads. A feature that gate already has is not changed. Call
+// AddFeatureGates before gate's AddFlag, after which no feature can be added.
 func AddFeatureGates(gate featuregate.MutableFeatureGate) error {
 	return features.Add(gate, PodLifecycleSleepAction, features.PodLifecycleSleepActionAllowZero, ContainerStopSignals)
 }

@@ -17,6 +17,7 @@ type gateWithout struct {
 
 func (g gateWithout) Enabled(key featuregate.Feature) bool { return key != g.off }
 
+// AddFeatureGates makes every feature known to an agent's gate, so that its flag can set them.
 func TestAddFeatureGates(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, lifecycle.AddFeatureGates(gate))

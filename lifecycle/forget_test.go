@@ -17,6 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// An agent that forgets each ended pod does not grow: after 10,000 pods neither a pod nor a goroutine
+// remains.
 func TestForgetFreesPodsAndGoroutines(t *testing.T) {
 	tr, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newWorkingRuntime()})
 	require.NoError(t, err)
@@ -76,6 +78,8 @@ func TestTerminationAfterForgetRunsNoHookTwice(t *testing.T) {
 	})
 }
 
+// Forget during a start keeps nothing of the pod once the start has returned, and the next termination
+// finds the container in the runtime's list.
 func TestContainerStartedDuringForgetIsStoppedByTheNextTermination(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
@@ -89,6 +93,8 @@ func TestContainerStartedDuringForgetIsStoppedByTheNextTermination(t *testing.T)
 	})
 }
 
+// A pod without a UID is identified by namespace and name, so a copy joins the same termination, and a pod
+// with another name does not.
 func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.pod.UID = ""
@@ -104,6 +110,7 @@ func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
 	})
 }
 
+// Asking for an unknown pod must not create an entry for it, which would never be freed.
 func TestTerminationLookupKeepsNothing(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		_, found := b.Termination(b.pod)

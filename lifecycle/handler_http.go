@@ -20,7 +20,9 @@ type HTTPDoer interface {
 // errNoPodIP is the kubelet's error of an httpGet hook whose pod has no IP address.
 var errNoPodIP = errors.New("failed to find networking container")
 
-// get sends the request of an httpGet hook to the hook's host, or to its pod if the hook has none.
+// get sends the request of an httpGet hook to the hook's host, or to its pod if the hook has none. If the
+// server answered an HTTPS request in plain HTTP, it counts that and records a warning for the pod's
+// owner, as the kubelet does.
 func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
 	host, err := action.Host, error(nil)
 	if host == "" {
@@ -34,7 +36,7 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 	}
 	sender := hookhttp.Sender{Doer: r.HTTP, UserAgent: r.UserAgent, FailOnStatus: r.FailOnHTTPStatus}
 	plain, err := sender.Get(ctx, host, pod, container, action)
-	if plain == "" {
+	if plain == "" { // no fallback from HTTPS to HTTP took place
 		return err
 	}
 	r.Metrics.HTTPFallback()
@@ -45,7 +47,8 @@ func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Cont
 	return err
 }
 
-// statusIP returns the first IP address in the pod's status; "" if there is none.
+// statusIP is the default of [HandlerRunnerOptions].PodIP: it returns the first IP address in the pod's
+// status; "" if there is none.
 func statusIP(_ context.Context, pod *v1.Pod) (string, error) {
 	switch {
 	case pod == nil:

@@ -22,7 +22,7 @@ import (
 // defaultUserAgent is the User-Agent of httpGet hooks in the kubelet of Kubernetes 1.37.
 const defaultUserAgent = "kube-lifecycle/1.37"
 
-// handlerKind is the kind of a hook's handler. It is a metric label.
+// handlerKind is the kind of a hook's handler, that is, the field that is set in it. It is a metric label.
 type handlerKind string
 
 const (
@@ -37,8 +37,8 @@ const (
 type HandlerRunnerOptions struct {
 	// Commands runs the commands of exec hooks; nil: exec hooks fail.
 	Commands CommandRunner
-	// HTTP sends the requests of httpGet hooks. When a request's context ends, it must end the request
-	// and close the connection.
+	// HTTP sends the requests of httpGet hooks. It must end a request and close its connection when the
+	// request's context ends.
 	//
 	// nil means a client like the kubelet's, which does not verify certificates, and follows up to ten
 	// redirects on the same host. Unlike the kubelet's, it does not send a hook's headers to another
@@ -77,8 +77,8 @@ type handlerRunner struct {
 //   - A sleep succeeds if ctx ends with the cause [CauseContainerExited] (k/k#134338), or less than
 //     100 ms before the end of the sleep.
 //
-// A hook ends when ctx ends, with an error that wraps ctx's cause. The runner is safe for concurrent
-// use. All arguments of Run except ctx may be nil. An option that holds a nil pointer counts as nil. The
+// A hook ends when ctx ends, with an error that wraps ctx's cause. The runner is safe for concurrent use.
+// The pod, container and handler of Run may be nil. An option that holds a nil pointer counts as nil. The
 // runner does not recover panics of Commands, HTTP or PodIP; a [Terminator] does.
 func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	opts.UserAgent = cmp.Or(opts.UserAgent, defaultUserAgent)
@@ -100,8 +100,10 @@ func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	return &handlerRunner{HandlerRunnerOptions: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction)}
 }
 
-// Run implements [HandlerRunner]. Of several handlers, Run uses the first of exec, httpGet and sleep.
-// Without any of them, as with tcpSocket, it returns an error, as the kubelet does.
+// Run implements [HandlerRunner]. If several fields of handler are set, Run uses the first of exec,
+// httpGet and sleep. If none of these is set, as with tcpSocket, it returns an error, as the kubelet does.
+// The message is the kubelet's and ends with the output of a failed command, which may be secret; the
+// error never contains it.
 func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	var err error
 	var hook, action, output string
@@ -141,8 +143,9 @@ func kindOf(handler *v1.LifecycleHandler) handlerKind {
 	}
 }
 
-// hookFailed returns the kubelet's message for a failed hook. It avoids fmt, which needs a larger
-// stack: when many sleeps are cancelled at once, all their stacks would grow.
+// hookFailed returns the kubelet's message for a failed hook. hook is its kind in the message, and action
+// what it does. It avoids fmt, which needs a larger stack: when many sleeps are cancelled at once, all
+// their stacks would grow.
 func hookFailed(hook, action string, pod *v1.Pod, container *v1.Container, err error) string {
 	name := ""
 	if container != nil {
@@ -166,8 +169,8 @@ const maxOutput = 64 << 10
 
 var errNoCommands = errors.New("no command runner for exec hooks: Commands is nil")
 
-// exec runs the command of an exec hook. The output of a failed command is only for the message, and
-// never part of the error.
+// exec runs the command of an exec hook. If it fails, output has what the command printed, as a part of
+// the hook's message.
 func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []string) (output string, err error) {
 	var printed []byte
 	var timeout time.Duration // 0: no limit
@@ -180,8 +183,8 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 		err = errNoCommands
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case limited && timeout <= 0:
-		err = context.DeadlineExceeded // ctx's timer has not fired yet
+	case limited && timeout <= 0: // the deadline has passed, but nobody has cancelled ctx yet
+		err = context.DeadlineExceeded
 	default:
 		printed, err = r.Commands.RunInContainer(ctx, containerID, cmd, timeout)
 	}
@@ -191,9 +194,9 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 	return fmt.Sprintf(", message: %q", printed[:min(len(printed), maxOutput)]), err
 }
 
-// sleepTolerance is how long before its end a cancelled sleep still counts as completed. A sleep may be
-// as long as the grace period (KEP-3960), which starts a moment earlier. The kubelet lets such a sleep
-// complete too.
+// sleepTolerance is how much a cancelled sleep may lack and still count as completed. A sleep may be as
+// long as the grace period (KEP-3960), and because the grace period starts a moment before it, would
+// always be cut. The kubelet lets such a sleep complete too.
 const sleepTolerance = 100 * time.Millisecond
 
 // sleepCancelledError is the error of a cancelled sleep. It wraps the cause.
@@ -226,8 +229,9 @@ func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
 	return err
 }
 
-// sleepEnded counts a sleep that was cancelled with cause, and returns its error: nil if less than
-// sleepTolerance remained, and [CauseContainerExited] if that is the cause.
+// sleepEnded counts a sleep that was cancelled with cause when left of it remained, and returns its error.
+// The error is nil for a sleep that was all but over, and [CauseContainerExited] for one whose container
+// exited.
 func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
 	switch {
 	case left < sleepTolerance:

@@ -75,6 +75,8 @@ type runnerOutcome struct {
 	recognised        bool   // the whole outcome is "true": the error of an HTTPS request was recognised
 }
 
+// UnmarshalJSON also accepts "true" instead of the fields: the error of an HTTPS request must be recognised
+// as that of a plain HTTP server.
 func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
 	if string(data) == "true" {
 		o.recognised = true
@@ -100,6 +102,7 @@ type httpVector struct {
 	ExtraHeaders map[string]string `json:"extra_headers"`
 }
 
+// readHookVectors reads testdata/hooks.yaml.
 func readHookVectors(t *testing.T) hookVectors {
 	t.Helper()
 	data, err := os.ReadFile("testdata/hooks.yaml")
@@ -123,6 +126,7 @@ func vectorPod() (*v1.Pod, *v1.Container) {
 	return pod, &pod.Spec.Containers[0]
 }
 
+// listHeaders returns the headers of a hook, sorted by name.
 func listHeaders(headers map[string]string) []v1.HTTPHeader {
 	var list []v1.HTTPHeader
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
@@ -131,6 +135,8 @@ func listHeaders(headers map[string]string) []v1.HTTPHeader {
 	return list
 }
 
+// testdata/hooks.yaml has the cases of the kubelet's own tests: the URL and the headers that an httpGet
+// hook must send.
 func TestVectorsOfHTTPRequests(t *testing.T) {
 	for _, v := range readHookVectors(t).HTTP.Cases {
 		t.Run(v.Name, func(t *testing.T) {
@@ -156,6 +162,8 @@ func TestVectorsOfHTTPRequests(t *testing.T) {
 	}
 }
 
+// testdata/hooks.yaml has the cases of the kubelet's own tests: the message and the error that each hook
+// must return.
 func TestVectorsOfTheHandlerRunner(t *testing.T) {
 	for _, v := range readHookVectors(t).Runner {
 		t.Run(v.Test, func(t *testing.T) {
@@ -178,6 +186,7 @@ type vectorRun struct {
 	seen     *http.Request // by the server
 }
 
+// newVectorRun prepares the fakes and the handler that a vector describes.
 func newVectorRun(t *testing.T, v runnerVector) *vectorRun {
 	t.Helper()
 	r := &vectorRun{vector: v, commands: &recordingCommands{output: v.In.RunnerOutput}, events: &lifecycletest.Events{}}
@@ -263,6 +272,7 @@ func requireErr(t *testing.T, want any, err error) {
 	}
 }
 
+// requireCommand checks which command the hook has run, if the vector says it.
 func (r *vectorRun) requireCommand(t *testing.T) {
 	t.Helper()
 	if want := r.vector.Out.RunnerCalledWith; want != nil {
@@ -270,6 +280,7 @@ func (r *vectorRun) requireCommand(t *testing.T) {
 	}
 }
 
+// requireRequest checks which request the hook has sent, if the vector says it; an empty URL means none.
 func (r *vectorRun) requireRequest(t *testing.T) {
 	t.Helper()
 	want := r.vector.Out
@@ -287,6 +298,7 @@ func (r *vectorRun) requireRequest(t *testing.T) {
 	}
 }
 
+// requireFallback checks what the fallback from HTTPS to HTTP has sent and recorded, if the vector says it.
 func (r *vectorRun) requireFallback(t *testing.T) {
 	t.Helper()
 	want := r.vector.Out

@@ -60,6 +60,7 @@ func countingMetrics(t *testing.T) (*metrics.Lifecycle, func(name string) float6
 	}
 }
 
+// A handler without exec, httpGet and sleep fails with the kubelet's message.
 func TestHandlersThatCannotRun(t *testing.T) {
 	tests := map[string]struct {
 		handler *v1.LifecycleHandler
@@ -110,6 +111,8 @@ func TestFirstOfSeveralHandlersRuns(t *testing.T) {
 	require.Len(t, doer.requests, 1)
 }
 
+// Pod and container are nil and the context has ended. Each kind of hook must return an error with a
+// message instead of a panic.
 func TestHooksAcceptNilArguments(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(lifecycle.CauseGraceSpent)
@@ -144,7 +147,7 @@ func TestHooksAcceptNilArguments(t *testing.T) {
 	}
 }
 
-// The message quotes names as %q does.
+// Names that no API server would accept are quoted in the message as in the kubelet's (%q).
 func TestMessageEscapesInvalidNames(t *testing.T) {
 	pod, container := hookPod()
 	pod.Name, pod.Namespace, container.Name = `we"b`, "shøp\n", `ser\ver`

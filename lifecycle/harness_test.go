@@ -34,8 +34,10 @@ type testBed struct {
 	start  time.Time
 }
 
-// inBubble runs a test in a synctest bubble, where time is exact and every goroutine must have ended at
-// the end. The judge then checks everything that happened.
+// inBubble runs a test in a synctest bubble, where time is exact and every goroutine must have ended at the
+// end. After the test it closes the terminator. Then the judge, which knows the package's promises, checks
+// everything that happened: a broken promise fails the test even if do does not look for it. change
+// modifies the terminator's options.
 func inBubble(t *testing.T, grace graceSeconds, do func(*testBed), change ...func(*lifecycle.TerminatorOptions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -80,7 +82,8 @@ func (b *testBed) addSidecar(name string, hook *v1.LifecycleHandler, script life
 	return b.rt.Start(b.pod, name, name, script)
 }
 
-// addStopped adds main containers to the pod's spec without starting them.
+// addStopped adds main containers to the pod's spec without starting them, so that the runtime does not
+// list them.
 func (b *testBed) addStopped(names ...string) {
 	for _, name := range names {
 		b.pod.Spec.Containers = append(b.pod.Spec.Containers, containerSpec(name, nil))
@@ -94,8 +97,8 @@ func (b *testBed) startContainer(name, id string, script lifecycletest.Script) e
 	})
 }
 
-// startCall makes a blocking call in another goroutine, and returns when all goroutines of the bubble
-// are blocked. wait returns the call's error.
+// startCall makes a blocking call in another goroutine, and returns when the call waits for something, such
+// as the time. wait returns the call's error when it has ended.
 func startCall(call func() error) (wait func() error) {
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
@@ -176,6 +179,7 @@ func (b *testBed) killPod() lifecycle.Result {
 	return result
 }
 
+// containerSpec returns the spec of a container with a preStop hook; nil: it has none.
 func containerSpec(name string, hook *v1.LifecycleHandler) v1.Container {
 	c := v1.Container{Name: name}
 	if hook != nil {
@@ -213,6 +217,7 @@ func (f hookFunc) Run(ctx context.Context, _ string, _ *v1.Pod, _ *v1.Container,
 	return "", f(ctx)
 }
 
+// withHooks makes f run the hooks of a test's terminator, instead of the runner of this package.
 func withHooks(f hookFunc) func(*lifecycle.TerminatorOptions) {
 	return func(o *lifecycle.TerminatorOptions) { o.Hooks = f }
 }
@@ -222,6 +227,8 @@ func containerNamed(name string) lifecycle.Container {
 	return lifecycle.Container{Name: name, ID: name}
 }
 
+// giveUpAfterOneSecond sets GiveUpAfter to 1 s, so that a test sees the end of a container that cannot be
+// stopped.
 func giveUpAfterOneSecond(o *lifecycle.TerminatorOptions) { o.GiveUpAfter = time.Second }
 
 // runtimeWithStop is a Runtime with another StopContainer.

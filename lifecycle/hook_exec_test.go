@@ -36,10 +36,12 @@ func (c *recordingCommands) RunInContainer(_ context.Context, id string, cmd []s
 	return []byte(c.output), c.err
 }
 
+// execHandler returns an exec hook with a command.
 func execHandler(cmd ...string) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: cmd}}
 }
 
+// The output of a failed command is in the message, but never in the error, which may be logged.
 func TestExecHookThatFails(t *testing.T) {
 	failure := errors.New("command 'nginx -s quit' exited with 1: bye")
 	commands := &recordingCommands{output: "a \"quoted\"\nline", err: failure}
@@ -50,6 +52,8 @@ func TestExecHookThatFails(t *testing.T) {
 	require.NotContains(t, err.Error(), "quoted", "the output is for the message only")
 }
 
+// A command that succeeds has no message, even if it printed something. Without a deadline its timeout is
+// 0: no limit.
 func TestExecHookThatSucceeds(t *testing.T) {
 	commands := &recordingCommands{output: "bye"}
 	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{Commands: commands}, execHandler("true"))
@@ -58,6 +62,7 @@ func TestExecHookThatSucceeds(t *testing.T) {
 	require.Equal(t, []commandCall{{containerID, []string{"true"}, 0}}, commands.calls)
 }
 
+// A command that runs 2.5 s after the start of a period of 7 s gets the remaining 4.5 s as its timeout.
 func TestExecHookTimeoutIsTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
@@ -97,6 +102,7 @@ type overdue struct{ context.Context }
 
 func (overdue) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
+// Without Commands, an exec hook fails with an error that says so.
 func TestExecHookWithoutCommandRunner(t *testing.T) {
 	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, execHandler("true"))
 	require.EqualError(t, err, "no command runner for exec hooks: Commands is nil")

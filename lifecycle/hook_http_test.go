@@ -28,10 +28,12 @@ func (d *recordingDoer) Do(req *http.Request) (*http.Response, error) {
 	return d.response, d.err
 }
 
+// httpHandler returns an httpGet hook.
 func httpHandler(action v1.HTTPGetAction) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{HTTPGet: &action}
 }
 
+// For the kubelet any HTTP status is a success. With FailOnHTTPStatus only 2xx is.
 func TestHTTPHookStatus(t *testing.T) {
 	handler := httpHandler(v1.HTTPGetAction{Path: "/bye", Port: intstr.FromInt32(80)})
 	tests := map[int]string{
@@ -74,6 +76,8 @@ func (b *countedBody) Close() error {
 	return errors.New("failed to close the body")
 }
 
+// A body of up to 10 KiB is read to its end, so that the server can send all of it. Of a longer or endless
+// one no more than that is read. Every body is closed once, and the error of closing it is ignored.
 func TestHTTPHookReadsShortBodies(t *testing.T) {
 	const most = 10 << 10
 	tests := map[string]struct {
@@ -98,6 +102,8 @@ func TestHTTPHookReadsShortBodies(t *testing.T) {
 	}
 }
 
+// An HTTPDoer other than net/http may return a response without a body, or neither a response nor an error,
+// as in the kubelet's tests.
 func TestHTTPHookAcceptsAResponseWithoutBody(t *testing.T) {
 	for _, response := range []*http.Response{nil, {StatusCode: http.StatusOK}} {
 		doer := &recordingDoer{response: response}
@@ -106,6 +112,7 @@ func TestHTTPHookAcceptsAResponseWithoutBody(t *testing.T) {
 	}
 }
 
+// The error of the request is returned unchanged, and is in the kubelet's message.
 func TestHTTPHookThatFails(t *testing.T) {
 	failure := errors.New("fake http error")
 	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: &recordingDoer{err: failure}},

@@ -83,6 +83,7 @@ func TestSleepHookOfZeroSecondsIsNeverCut(t *testing.T) {
 	require.Zero(t, count(cutShortCounter))
 }
 
+// A sleep whose context ends early fails with the cause of the context, and with the kubelet's text.
 func TestCancelledSleepHookFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -153,6 +154,7 @@ func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return nil }))
 }
 
+// A request's own runner has the sleep feature off, the terminator has it on. The runner decides.
 func TestRunnerOfARequestUsesItsOwnGates(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", sleepHandler(20), lifecycletest.Script{})

@@ -61,6 +61,7 @@ func plainRun(ctx context.Context, pod *v1.Pod, container *v1.Container, handler
 	}
 }
 
+// plainSleep is the simplest sleep hook, for comparison.
 func plainSleep(ctx context.Context, seconds int64) error {
 	select {
 	case <-ctx.Done():
@@ -161,6 +162,7 @@ func BenchmarkCancelSleepingHooks(b *testing.B) {
 	}
 }
 
+// benchmarkCancel measures how long hooks that sleep take to return after their cancellation.
 func benchmarkCancel(b *testing.B, hooks int, sleep sleepFunc) {
 	b.Helper()
 	for b.Loop() {

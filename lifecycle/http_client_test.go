@@ -90,6 +90,8 @@ func TestHangingBodyIsAbandonedAtTheDeadline(t *testing.T) {
 	})
 }
 
+// The server never answers, and the hook is cancelled after 1 s: it returns with the cause, and its
+// connection is closed.
 func TestHangingServerIsAbandonedWhenCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -177,6 +179,8 @@ func readAll(c net.Conn) {
 	}
 }
 
+// A redirect on the same host is followed, ten times at most. One to another host is not: it is the
+// response.
 func TestRedirects(t *testing.T) {
 	var paths []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -218,6 +222,7 @@ func TestRedirects(t *testing.T) {
 	}
 }
 
+// The error of a request that fails says which request it was, in the text of net/http.
 func TestErrorOfAClientNamesTheRequest(t *testing.T) {
 	refused := errors.New("refused")
 	err := clientHook(t.Context(), func(_ context.Context, network, address string) (net.Conn, error) {

@@ -33,6 +33,8 @@ func httpActionFor(t *testing.T, server *httptest.Server, scheme v1.URIScheme) v
 	}
 }
 
+// An HTTPS hook reaches a server that speaks plain HTTP. The hook is sent again over HTTP, without
+// credentials, counted, and recorded as an event of the pod, with the kubelet's text.
 func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
 	var seen []http.Header
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
@@ -58,6 +60,7 @@ func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
 	require.Equal(t, "request to HTTPS lifecycle hook "+server.Listener.Addr().String()+" got HTTP response, retry with HTTP succeeded", event.Message)
 }
 
+// The fallback to HTTP must not fail because there is nobody to tell.
 func TestFallbackNeedsNeitherRecorderNorPod(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -81,6 +84,7 @@ func TestStatusOfTheFallbackRequestCounts(t *testing.T) {
 	require.EqualValues(t, 1, count(fallbackCounter))
 }
 
+// A hook whose scheme fits the server is sent once and keeps its Authorization header.
 func TestNoFallbackWhenTheSchemeMatches(t *testing.T) {
 	answer := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("Authorization") != "secret" {
@@ -113,6 +117,8 @@ func (d *sequenceDoer) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, err
 }
 
+// If the second request, in plain HTTP, fails too, the first error is returned, and nothing is counted or
+// recorded.
 func TestFailedFallbackReturnsTheFirstError(t *testing.T) {
 	first := &url.Error{Op: "Get", URL: "https://127.0.0.1:80/", Err: errors.New("http: server gave HTTP response to HTTPS client")}
 	doer := &sequenceDoer{errs: []error{first, errors.New("refused")}}
@@ -128,6 +134,7 @@ func TestFailedFallbackReturnsTheFirstError(t *testing.T) {
 	require.Empty(t, events.All())
 }
 
+// Only a URL error whose cause has the text of net/http leads to a second request.
 func TestOtherErrorsAreNotRetried(t *testing.T) {
 	const text = "server gave HTTP response to HTTPS client"
 	for _, err := range []error{errors.New(text), &url.Error{Op: "Get", URL: text, Err: errors.New("refused")}} {

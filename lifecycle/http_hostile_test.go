@@ -88,6 +88,8 @@ func TestRedirectToAnotherPortDropsHeaders(t *testing.T) {
 	require.Contains(t, back[1], "Bearer s3cret", "the same server gets all headers")
 }
 
+// A redirect to another scheme of the same host reaches another server, which must not see the hook's
+// headers.
 func TestRedirectToAnotherSchemeDropsHeaders(t *testing.T) {
 	var seen []string
 	encrypted := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, requestText(r)) }))
@@ -104,6 +106,7 @@ func TestRedirectToAnotherSchemeDropsHeaders(t *testing.T) {
 	require.NotContains(t, seen[0], "s3cret")
 }
 
+// A redirect to another host, however its address is written, sends no request there.
 func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 	var requests atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))

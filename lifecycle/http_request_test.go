@@ -27,6 +27,7 @@ func sentRequest(t *testing.T, opts lifecycle.HandlerRunnerOptions, action v1.HT
 	return doer.requests[0]
 }
 
+// The URL of a request is that of the kubelet for each kind of host, path, port and scheme.
 func TestHTTPHookURL(t *testing.T) {
 	port := intstr.FromInt32(80)
 	tests := map[string]struct {
@@ -68,6 +69,7 @@ func TestHTTPHookPortNamedLikeANumber(t *testing.T) {
 	require.Equal(t, "127.0.0.1:8080", doer.requests[0].URL.Host)
 }
 
+// An invalid port fails the hook with the kubelet's text, and no request is sent.
 func TestHTTPHookInvalidPort(t *testing.T) {
 	tests := map[string]struct {
 		port intstr.IntOrString
@@ -91,6 +93,8 @@ func TestHTTPHookInvalidPort(t *testing.T) {
 	}
 }
 
+// A hook without a host goes to the pod's IP: that of the status, or what the PodIP option returns. Without
+// an IP the hook fails.
 func TestHTTPHookUsesThePodIP(t *testing.T) {
 	action := v1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}
 	broken := errors.New("no status yet")
@@ -125,6 +129,7 @@ func TestHTTPHookUsesThePodIP(t *testing.T) {
 	}
 }
 
+// A hook with a host needs no pod IP, so an agent that cannot find one still runs it.
 func TestHTTPHookWithAHostDoesNotCallPodIP(t *testing.T) {
 	opts := lifecycle.HandlerRunnerOptions{PodIP: func(context.Context, *v1.Pod) (string, error) {
 		return "", errors.New("PodIP was called")
@@ -133,6 +138,8 @@ func TestHTTPHookWithAHostDoesNotCallPodIP(t *testing.T) {
 	require.Equal(t, "db.example:80", req.URL.Host)
 }
 
+// The headers of a request are those of the hook. User-Agent and Accept have the kubelet's defaults if the
+// hook has none.
 func TestHTTPHookHeaders(t *testing.T) {
 	tests := map[string]struct {
 		userAgent string
@@ -174,6 +181,7 @@ func TestHTTPHookHeaders(t *testing.T) {
 	}
 }
 
+// A host with a space fails the hook, and no request is sent.
 func TestHTTPHookInvalidHost(t *testing.T) {
 	doer := &recordingDoer{}
 	_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Host: "a b", Port: intstr.FromInt32(80)}))

@@ -81,23 +81,23 @@ type PodStopper interface {
 	StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error
 }
 
-// HandlerRunner runs a lifecycle hook and waits for it. It is the kubelet's HandlerRunner, with an
-// opaque container ID. The hook must end when ctx ends; for a preStop hook, ctx.Deadline returns that
+// HandlerRunner runs a lifecycle hook and waits for it. It is the kubelet's HandlerRunner, except that the
+// container ID is a string. The hook must end when ctx ends; for a preStop hook, ctx.Deadline returns that
 // time. Run returns a message for the log, "" if the hook succeeds.
 type HandlerRunner interface {
 	Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error)
 }
 
 // CommandRunner runs the command of an exec hook in a container, and returns its combined stdout and
-// stderr, of which only the first 64 KiB are used. timeout is the time until ctx ends, so a runner that
-// honors ctx may ignore it; 0 or less means no limit but ctx.
+// stderr, of which only the first 64 KiB are used. timeout is the time until ctx's deadline; 0 or less
+// means that ctx has none. A runner that honors ctx may ignore it.
 type CommandRunner interface {
 	RunInContainer(ctx context.Context, containerID string, cmd []string, timeout time.Duration) ([]byte, error)
 }
 
-// ExitWatcher reports when a container exits, which ends its sleep hook. It does not prove to the
-// terminator that the container has ended; only [Runtime].Running does. Exited returns a channel that
-// is closed when the container exits or has already exited; nil: the container cannot be watched.
+// ExitWatcher reports when a container exits, so that its sleep hook ends. To the terminator this does not
+// prove that the container has ended; only [Runtime].Running does. Exited returns a channel that is closed
+// when the container exits or has already exited; nil: the container cannot be watched.
 type ExitWatcher interface {
 	Exited(containerID string) <-chan struct{}
 }

@@ -64,6 +64,8 @@ func TestSidecarKilledDuringATerminationIsRestarted(t *testing.T) {
 	})
 }
 
+// The app has ended at 4 s and nothing needs the sidecar any more. A start of it is refused, even though
+// KillContainer stopped it.
 func TestSidecarIsNotRestartedOnceMainContainersHaveEnded(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -80,6 +82,8 @@ func TestSidecarIsNotRestartedOnceMainContainersHaveEnded(t *testing.T) {
 	})
 }
 
+// At the time at, ShouldRestart is asked about a container, while the pod with a grace period of grace
+// seconds terminates.
 func TestShouldRestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		grace int64

@@ -44,34 +44,35 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	until := deadlineIn(req.grace(pod, c.Name))
 	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
 	p := tr.lock(pod)
-	l := p.requestList(tr.callContext(ctx), pod)
+	list := p.requestList(tr.callContext(ctx), pod)
 	p.unlock()
-	err := l.wait(ctx)
-	options.trustSuccess = errors.Is(err, errors.ErrUnsupported)
+	err := list.wait(ctx)
+	options.trustSuccess = errors.Is(err, errors.ErrUnsupported) // the runtime cannot list
 	if err != nil && !options.trustSuccess {
 		klog.FromContext(ctx).Error(err, "Failed to list the pod's containers, will stop the container without a list", "pod", klog.KObj(pod), "containerName", c.Name)
 	}
 	if err == nil {
-		listed, found := l.find(c)
-		if !found {
+		listed, found := list.find(c)
+		if !found { // it has ended
 			result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
 			return result, nil
 		}
 		c = listed
 	}
 	p = tr.lock(pod)
-	if s := p.stopOf(c); p.hasEndedSince(l, c) && (s == nil || !s.inProgress()) {
+	if s := p.stopOf(c); p.hasEndedSince(list, c) && (s == nil || !s.inProgress()) {
 		defer p.unlock()
-		if result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound; s != nil && s.result.Outcome.hasEnded() {
-			result = s.result
+		if s != nil && s.result.Outcome.hasEnded() { // another caller has stopped it meanwhile
+			return s.result, nil
 		}
+		result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
 		return result, nil
 	}
 	s := p.stop(tr.callContext(ctx), pod, c, until, options)
-	if t := p.termination; t.inProgress() {
+	if t := p.termination; t.inProgress() { // the termination must wait for the container too
 		t.include(s)
 	}
-	done := s.done
+	done := s.done // of this attempt; a later one has another
 	p.unblockStops()
 	p.unlock()
 	select {
@@ -83,7 +84,8 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	return result, Result{Containers: []ContainerResult{result}}.Err()
 }
 
-// hasEndedSince reports whether a list newer than l lacks the run.
-func (p *pod) hasEndedSince(l *list, c Container) bool {
-	return l.number > 0 && p.lists.newestNumber > l.number && !p.lists.has(c)
+// hasEndedSince reports whether a run that older may have had has ended: a newer list has arrived and
+// lacks it.
+func (p *podState) hasEndedSince(older *listCall, c Container) bool {
+	return older.number > 0 && p.lists.newestNumber > older.number && !p.lists.has(c)
 }

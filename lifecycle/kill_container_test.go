@@ -19,6 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// A probe's own grace period applies to the kill after its failure, and the event has the kubelet's message
+// for it. Other reasons use the pod's 30 s.
 func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 	for _, test := range []struct {
 		reason  graceperiod.KillReason
@@ -48,6 +50,7 @@ func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 	}
 }
 
+// A grace period of 0 leaves no time for the hook, and StopContainer gets the minimum of 2 s.
 func TestGraceOfZeroRunsNoHook(t *testing.T) {
 	inBubble(t, graceSeconds(0), func(b *testBed) {
 		b.addMain("app", sleepHandler(5), lifecycletest.Script{})
@@ -58,6 +61,7 @@ func TestGraceOfZeroRunsNoHook(t *testing.T) {
 	})
 }
 
+// Four containers of a pod, each with a hook of 25 s, are killed within 25 s together (k/k#138146).
 func TestKillsRunInParallel(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		var wg sync.WaitGroup
@@ -76,6 +80,8 @@ func TestKillsRunInParallel(t *testing.T) {
 	})
 }
 
+// KillContainer stops a sidecar at once, although a main container runs, which the sidecar would outlive in
+// a termination.
 func TestKillContainerOfASidecarDoesNotWaitForItsTurn(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -103,6 +109,7 @@ func TestProbeMessageCallsSidecarsInitContainers(t *testing.T) {
 	}
 }
 
+// Two calls for the same container stop it once, and run its hook once.
 func TestSecondKillContainerJoinsTheFirst(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(5), lifecycletest.Script{})
@@ -119,6 +126,8 @@ func TestSecondKillContainerJoinsTheFirst(t *testing.T) {
 	})
 }
 
+// KillContainer has a deadline at 60 s, the pod's termination one at 40 s. The earlier one applies to the
+// container, and its hook, which runs since 0 s, is not repeated.
 func TestTerminationIncludesAKilledContainer(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(20 * time.Second), IgnoreTerm: true})
@@ -142,6 +151,8 @@ func TestTerminationIncludesAKilledContainer(t *testing.T) {
 	})
 }
 
+// Shorten of the pod's termination also applies to a container that KillContainer was already stopping: the
+// deadline moves to 15 s, and the container has 2 s more.
 func TestKillIsShortenedWithItsPod(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(40), lifecycletest.Script{IgnoreTerm: true})
@@ -162,6 +173,8 @@ func TestKillIsShortenedWithItsPod(t *testing.T) {
 	})
 }
 
+// KillContainer of a container that is already being terminated waits for that stop. It keeps the pod's
+// grace period and records no second Killing event (the two are of app and web).
 func TestKillDuringATerminationWaitsForIt(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(5), lifecycletest.Script{})
@@ -175,9 +188,11 @@ func TestKillDuringATerminationWaitsForIt(t *testing.T) {
 	})
 }
 
-// stuckUntil makes every call of the runtime fail until a time after the start of the test.
+// stuckUntil makes the runtime unavailable: every call fails until a time after the start of the test.
 func (b *testBed) stuckUntil(until time.Duration) { b.rt.Away(0, until) }
 
+// KillContainer gives up at 11 s, 1 s past the deadline. Called again later, it kills at once, because its
+// deadline has passed, and does not repeat the hook.
 func TestStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", sleepHandler(1), lifecycletest.Script{IgnoreTerm: true})
@@ -197,6 +212,8 @@ func TestStuckKillIsRepeatedWithoutItsHook(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
+// KillContainer gives up at 11 s, because the runtime is unavailable until 11.5 s. The pod's termination
+// then stops the container, whose deadline has passed, without repeating its hook.
 func TestTerminationStopsAStuckContainer(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})
@@ -211,6 +228,8 @@ func TestTerminationStopsAStuckContainer(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
+// The caller of KillContainer stops waiting after 1 s. The stop continues, and the container is killed at
+// its deadline.
 func TestKillContainerOutlivesItsCaller(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -225,6 +244,8 @@ func TestKillContainerOutlivesItsCaller(t *testing.T) {
 	})
 }
 
+// A listed container that the spec lacks is stopped too. The kubelet would return an error and leave it;
+// here the error is in the result.
 func TestContainerThatIsNotInTheSpecIsStopped(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.rt.Start(b.pod, "stray", "stray", lifecycletest.Script{})
@@ -235,6 +256,7 @@ func TestContainerThatIsNotInTheSpecIsStopped(t *testing.T) {
 	})
 }
 
+// Close during the hook of KillContainer returns its caller at once, with the container LeftRunning.
 func TestCloseLeavesAKilledContainerRunning(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(40), lifecycletest.Script{})
@@ -253,6 +275,7 @@ func TestCloseLeavesAKilledContainerRunning(t *testing.T) {
 	})
 }
 
+// Of three calls with 30, 5 and 20 s, the earliest deadline applies to all: the hook is cut at 5 s.
 func TestSecondKillWithAnEarlierDeadlineShortensTheFirst(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", sleepHandler(100), lifecycletest.Script{})
@@ -299,6 +322,8 @@ func TestEachFailedKillRecordsAnEvent(t *testing.T) {
 	})
 }
 
+// Wait returns the result of an ended termination even if its context has ended too. 100 times, because
+// select chooses at random.
 func TestWaitPrefersTheResultOverAnEndedContext(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})

@@ -66,6 +66,7 @@ func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, 
 	return returned, failed
 }
 
+// runs reports whether a container is running at a time.
 func (k *kubeletKill) runs(c killContainer, at time.Duration) bool {
 	return c.IsRunning && k.endsAt[c.Name] > at
 }

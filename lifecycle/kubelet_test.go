@@ -127,15 +127,16 @@ func killDifferences(inFork bool) map[difference]bool {
 	return differs
 }
 
-// killComparison has what happens in a kill: in the kubelet, in the kubelet with the classified
-// differences, and in kubegrace.
+// killComparison has three timelines of the same kill: the kubelet's (by the model), the kubelet's with all
+// classified differences (by the model), and kubegrace's (played). The last two must be equal.
 type killComparison struct {
 	in                   killInput
 	kubelet, named, ours killTimeline
 	classes              []difference // those without which the second timeline changes
 }
 
-// compareKills runs the kill of a seed.
+// compareKills draws the kill of a seed, plays it with kubegrace, and computes the kubelet's with and
+// without the classified differences.
 func compareKills(t *testing.T, seed uint64) *killComparison {
 	t.Helper()
 	c := &killComparison{in: drawKill(seed)}
@@ -157,7 +158,8 @@ func compareKills(t *testing.T, seed uint64) *killComparison {
 	return c
 }
 
-// err returns an error if a difference has no class.
+// err returns an error if kubegrace does something that neither the kubelet nor a classified difference
+// explains.
 func (c *killComparison) err() error {
 	if !slices.Equal(c.kubelet, c.named) && len(c.classes) == 0 {
 		return errors.New("a difference has no single class")
@@ -177,7 +179,7 @@ func (c *killComparison) String() string {
 		bytes.ReplaceAll(in, []byte(`{"Name"`), []byte("\n{\"Name\"")), err, c.classes, c.kubelet, c.named, c.ours)
 }
 
-// killTimeline is what happens in the kill of a pod.
+// killTimeline is what happens in the kill of a pod, as lines that can be compared.
 type killTimeline []killLine
 
 type killLine struct {
@@ -186,6 +188,7 @@ type killLine struct {
 	text      string
 }
 
+// add adds a line about a container; "": about the pod.
 func (l *killTimeline) add(at time.Duration, container, format string, args ...any) {
 	*l = append(*l, killLine{at: at, container: container, text: fmt.Sprintf(format, args...)})
 }
@@ -226,6 +229,7 @@ func (k *kubeletKill) stopContainer(c killContainer, at time.Duration, seconds i
 	}
 }
 
+// inSeconds converts seconds to a duration.
 func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }
 
 // killInput is a pod with its containers, and a kill of it.
@@ -356,6 +360,7 @@ func drawKill(seed uint64) killInput {
 	return in
 }
 
+// upTo draws a time below a limit.
 func upTo(rng *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(limit)))
 }
@@ -407,6 +412,7 @@ func (in *killInput) pod() *v1.Pod {
 	return pod
 }
 
+// handler returns the preStop hook of the container as the API has it.
 func (c killContainer) handler() *v1.LifecycleHandler {
 	switch c.Hook {
 	case execHook:
@@ -489,6 +495,7 @@ type killWorld struct {
 // idPrefix is the prefix of a container's name in its ID.
 const idPrefix = "id-"
 
+// run returns the container with an ID.
 func (w *killWorld) run(id string) *killRun { return w.runs[strings.TrimPrefix(id, idPrefix)] }
 
 // killRun is a container.
@@ -502,6 +509,7 @@ type killRun struct {
 	ended chan struct{}
 }
 
+// add notes what happens now. It locks the mutex.
 func (w *killWorld) add(container, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,22 +9,22 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// lists makes the Running calls for a pod, one at a time. A request needs a call that starts after it,
-// because an earlier call may miss the latest change. All requests that arrive during a call share the
+// lists makes the Running calls for a pod, one at a time. A list that is requested during a call must not
+// come from that call, which may miss the latest change. All requests that arrive during a call share the
 // next one.
 type lists struct {
-	started      int         // number of calls started
+	started      int         // number of calls begun
 	newestNumber int         // number of the newest call that succeeded
 	newestRuns   []Container // what that call returned
-	inProgress   *list
-	queued       *list // nil: not requested
-	failed       error // the newest failure since the last success; nil: none
-	failures     int   // number of failures since the last success
+	inProgress   *listCall
+	queued       *listCall // is made when the one in progress has returned; nil: none is requested
+	failed       error     // the newest failure since the last success; nil: none
+	failures     int       // number of failures since the last success
 }
 
-// listFailed notes the failure of a list, and reports whether it must be logged: if it is the first, or
-// differs from the one before. It locks the mutex.
-func (p *pod) listFailed(err error) (isNews bool) {
+// listFailed notes the failure of a list. isNews says to log it: it is the first one, or differs from the
+// one before. It locks the mutex.
+func (p *podState) listFailed(err error) (isNews bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lists.failures++
@@ -33,9 +33,9 @@ func (p *pod) listFailed(err error) (isNews bool) {
 	return isNews
 }
 
-// listSucceeded notes the success of a list, and returns the number of failures before it. It locks the
-// mutex.
-func (p *pod) listSucceeded() (failures int) {
+// listSucceeded notes the success of a list, and returns the number of failures since the success before.
+// It locks the mutex.
+func (p *podState) listSucceeded() (failures int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	failures = p.lists.failures
@@ -43,119 +43,121 @@ func (p *pod) listSucceeded() (failures int) {
 	return failures
 }
 
-// list is one Running call.
-type list struct {
+// listCall is one Running call of the runtime, queued, in progress or returned.
+type listCall struct {
 	ctx     context.Context
 	pod     *v1.Pod
-	number  int // from 1, in the order of the calls
-	done    chan struct{}
+	number  int           // from 1, in the order of the calls; 0: not begun
+	done    chan struct{} // closed when the fields below are set
 	running []Container
 	err     error
 }
 
-// has reports whether the newest list has the run. If Began is zero on either side, any run with the ID
-// matches.
+// has reports whether the newest list has the run. If c or the listed run has no Began, the ID alone decides.
 func (l *lists) has(c Container) bool {
 	return slices.ContainsFunc(l.newestRuns, func(other Container) bool {
 		return other.ID == c.ID && (c.Began.IsZero() || other.Began.IsZero() || runOf(other) == runOf(c))
 	})
 }
 
-// requestList returns a list that is requested now, or when the call in progress returns. The caller
-// holds the mutex.
-func (p *pod) requestList(ctx context.Context, apiPod *v1.Pod) *list {
-	l := p.lists.queued
-	if l == nil {
-		l = &list{ctx: ctx, pod: apiPod, done: make(chan struct{})}
-		p.lists.queued = l
+// requestList returns a Running call that begins after requestList was called: now, or when the call in
+// progress has returned. The caller holds the mutex, and calls wait without it.
+func (p *podState) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
+	list := p.lists.queued
+	if list == nil {
+		list = &listCall{ctx: ctx, pod: apiPod, done: make(chan struct{})}
+		p.lists.queued = list
 	}
 	if p.lists.inProgress == nil {
 		p.startList()
 	}
-	return l
+	return list
 }
 
-// startList makes the next call, if one is queued. The caller holds the mutex.
-func (p *pod) startList() {
-	l := p.lists.queued
+// startList makes the queued call, if there is one. If the runtime ignores the end of its context, the
+// call counts as failed anyway, so that the next one can be made. The caller holds the mutex.
+func (p *podState) startList() {
+	list := p.lists.queued
 	p.lists.queued = nil
 	switch {
-	case l == nil:
+	case list == nil:
 		return
-	case l.ctx.Err() != nil: // the terminator was closed
-		l.err = context.Cause(l.ctx)
-		close(l.done)
+	case list.ctx.Err() != nil: // the terminator was closed
+		list.err = context.Cause(list.ctx)
+		close(list.done)
 		return
 	}
-	p.lists.inProgress = l
+	p.lists.inProgress = list
 	p.lists.started++
-	l.number = p.lists.started
-	ctx, cancel := context.WithCancelCause(l.ctx)
-	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() { // the runtime may ignore its context
+	list.number = p.lists.started
+	ctx, cancel := context.WithCancelCause(list.ctx)
+	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() {
 		err := fmt.Errorf("the runtime did not list the pod's containers within %v (StopTimeoutSlack)", p.terminator.opts.StopTimeoutSlack)
 		cancel(err)
-		p.finishList(l, nil, err)
+		p.finishList(list, nil, err)
 	})
 	var running []Container
-	p.spawnAfter(ctx, p.lists.failed, "the runtime's list", l.pod, "", func() (err error) {
+	p.spawnAfter(ctx, p.lists.failed, "the runtime's list", list.pod, "", func() (err error) {
 		if pods := p.terminator.opts.Pods; pods != nil {
-			running, err = pods.Running(ctx, l.pod)
+			running, err = pods.Running(ctx, list.pod)
 		} else {
-			running, err = p.terminator.opts.Runtime.Running(ctx, l.pod)
+			running, err = p.terminator.opts.Runtime.Running(ctx, list.pod)
 		}
 		return err
 	}, func(err error) {
 		slow.Stop()
-		p.finishList(l, running, err)
+		p.finishList(list, running, err)
 		cancel(nil)
 	})
 }
 
-// finishList sets a list's result, applies it to the pod, and starts the next list. It ignores a result
-// that arrives after the timeout.
-func (p *pod) finishList(l *list, running []Container, err error) {
+// finishList sets the result of a list, applies it to the pod, and makes the next call. If the list has
+// timed out before, its late result is ignored. It locks the mutex.
+func (p *podState) finishList(list *listCall, running []Container, err error) {
 	p.mu.Lock()
 	defer p.unlock()
-	if isClosed(l.done) {
+	if isClosed(list.done) {
 		return
 	}
 	if invalid := checkContainers(running); err == nil && invalid != nil {
 		err = fmt.Errorf("the runtime's list: %w", invalid)
 	}
-	l.running, l.err = running, err
-	if p.lists.inProgress = nil; err == nil {
-		p.lists.newestNumber, p.lists.newestRuns = l.number, running
-		p.applyList(l)
+	list.running, list.err = running, err
+	p.lists.inProgress = nil
+	if err == nil {
+		p.lists.newestNumber, p.lists.newestRuns = list.number, running
+		p.applyList(list)
 	}
-	close(l.done)
+	close(list.done)
 	p.startList()
 }
 
-// applyList updates the pod from a list. A run that is not listed has ended. During a termination,
-// every listed run is stopped. The caller holds the mutex.
-func (p *pod) applyList(l *list) {
+// applyList updates the pod from a list that has arrived. A run that it lacks has ended. During a
+// termination, every run that it has is stopped. The caller holds the mutex.
+func (p *podState) applyList(list *listCall) {
 	t := p.termination
 	stopsAll := t.inProgress() && t.usesLists
-	for _, c := range l.running {
+	for _, c := range list.running {
 		s := p.stopOf(c)
 		if stopsAll {
 			s = t.stopContainer(c, s, stopOptions{oneAttempt: t.request.OneAttempt, message: t.request.Message, hooks: t.request.Hooks})
 		}
 		if s != nil {
-			s.listedBy = l.number
+			s.listedBy = list.number
 		}
 	}
-	p.dropEnded(func(s *stop) bool { return s.listedBy != l.number })
-	for c := range p.starts {
-		if c.returned && c.listedBy <= l.number { // the list includes what this start created
-			delete(p.starts, c)
+	p.dropEnded(func(s *containerStop) bool { return s.listedBy != list.number })
+	for start := range p.starts {
+		if start.returned && start.listedBy <= list.number { // the list has what this start created, if it still runs
+			delete(p.starts, start)
 		}
 	}
 	p.unblockStops()
 }
 
-// find returns the listed run with c.ID and, unless it is zero, with c.Began.
-func (l *list) find(c Container) (listed Container, found bool) {
+// find returns the run that this list has with c.ID and, unless that is zero, with c.Began. It has c's
+// name, and PreStopDone if either has it.
+func (l *listCall) find(c Container) (listed Container, found bool) {
 	for _, other := range l.running {
 		if other.ID == c.ID && (c.Began.IsZero() || runOf(other) == runOf(c)) {
 			other.Name, other.PreStopDone = c.Name, c.PreStopDone || other.PreStopDone
@@ -165,8 +167,9 @@ func (l *list) find(c Container) (listed Container, found bool) {
 	return Container{}, false
 }
 
-// wait waits for the list until ctx ends, and returns its error.
-func (l *list) wait(ctx context.Context) error {
+// wait waits until the list has arrived, and returns its error. If ctx ends first or the terminator is
+// closed, it returns the cause.
+func (l *listCall) wait(ctx context.Context) error {
 	select {
 	case <-l.done:
 		return l.err

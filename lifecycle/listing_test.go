@@ -16,6 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// The runtime lists nothing of the pod. Each container of the spec is NotFound, and nothing is stopped or
+// recorded.
 func TestPodWithoutListedContainersIsNotFound(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app", "web")
@@ -29,6 +31,7 @@ func TestPodWithoutListedContainersIsNotFound(t *testing.T) {
 	})
 }
 
+// A container of the spec that does not run has no result next to one that does.
 func TestOnlyListedContainersHaveResults(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("never")
@@ -65,6 +68,8 @@ func TestFailedListDoesNotMeanThatNothingIsRunning(t *testing.T) {
 	}
 }
 
+// No list arrives until GiveUpAfter past the deadline. Then every container of the spec may be running, so
+// all are RuntimeStuck. A later termination works again.
 func TestContainersAreStuckIfListsFailUntilGiveUp(t *testing.T) {
 	for name, lists := range map[string]lifecycletest.Lists{"it fails": {Err: lifecycletest.ErrScripted}, "it hangs": {Hang: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -86,6 +91,8 @@ func TestContainersAreStuckIfListsFailUntilGiveUp(t *testing.T) {
 	}
 }
 
+// A RuntimeFunc cannot list. A request without Containers fails at once; one with them works, because
+// StopContainer is trusted.
 func TestRuntimeThatCannotListNeedsContainers(t *testing.T) {
 	stops := 0
 	inBubble(t, graceSeconds(10), func(b *testBed) {
@@ -128,6 +135,7 @@ func TestPrefixedIDIsRejected(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
+// A container without an ID is an error of the request, and no termination begins.
 func TestEmptyIDIsRejected(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		nameless := lifecycle.Container{Name: "app"}
@@ -138,6 +146,7 @@ func TestEmptyIDIsRejected(t *testing.T) {
 	})
 }
 
+// Every method gets a nil pod: an error or no effect, but no panic.
 func TestNilPodIsAnError(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		result, err := b.KillPod(b.Context(), nil, lifecycle.Request{})

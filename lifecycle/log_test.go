@@ -28,6 +28,8 @@ func (c errorLog) Error(err error, _ string, _ ...any) { c.errors <- err }
 func (c errorLog) WithValues(...any) logr.LogSink      { return c }
 func (c errorLog) WithName(string) logr.LogSink        { return c }
 
+// The log has no text of the hook, which may be secret. OnHook gets the real error, and PreStopDone for the
+// next agent.
 func TestFailedHookIsLoggedAndPassedToOnHook(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	var results []lifecycle.HookResult
@@ -50,7 +52,8 @@ func TestFailedHookIsLoggedAndPassedToOnHook(t *testing.T) {
 	})
 }
 
-// That exec hooks have no runner is logged at any verbosity, because no command has produced output.
+// An exec hook fails because the agent has set no Commands. That is logged at any verbosity, because the
+// error contains no output of a command.
 func TestMissingCommandRunnerIsLogged(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -62,7 +65,7 @@ func TestMissingCommandRunnerIsLogged(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Hooks = nil })
 }
 
-// A runtime that cannot list for a while is logged once.
+// The runtime cannot list for 10 s. The many failures are one line in the log.
 func TestFailingListIsLoggedOnce(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -85,7 +88,8 @@ func (do loggerFunc) Error(error, string, ...any)    { do() }
 func (do loggerFunc) WithValues(...any) klog.LogSink { return do }
 func (do loggerFunc) WithName(string) klog.LogSink   { return do }
 
-// The terminator holds no mutex while it logs.
+// The agent's logger calls the terminator. That would deadlock if the terminator held a mutex while it
+// logs.
 func TestLoggerMayCallTheTerminator(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})

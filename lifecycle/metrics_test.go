@@ -18,6 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
+// Four terminations, each with another end. The expected counters are the sum; the comments say what each
+// adds.
 func TestMetricsOfTerminations(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
@@ -75,6 +77,8 @@ kubelet_sleep_action_terminated_early_total 1
 	require.Equal(t, 2, pods) // GraceExceeded, Graceful twice
 }
 
+// The first StopContainer hangs, and the second kills. That is the runtime's fault, not the container's, so
+// it does not count as a container that exceeded its grace period.
 func TestForcedContainerIsNotCountedAsKilledAfterItsGrace(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})

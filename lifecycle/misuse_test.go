@@ -24,7 +24,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// logLines keeps the lines of a log at verbosity 0.
+// logLines is a logger that keeps its lines, at verbosity 0.
 type logLines struct {
 	*testing.T
 
@@ -33,6 +33,7 @@ type logLines struct {
 	about []any
 }
 
+// newLog returns an empty log of a test.
 func newLog(t *testing.T) logLines { return logLines{T: t, mu: &sync.Mutex{}, lines: &[]string{}} }
 
 func (l logLines) Init(klog.RuntimeInfo)        {}
@@ -50,6 +51,7 @@ func (l logLines) Error(err error, text string, values ...any) {
 	l.add(text, values)
 }
 
+// add keeps a line of the form "TEXT KEY=VALUE ...", without stacks.
 func (l logLines) add(text string, values []any) {
 	parts := []string{text}
 	values = append(append([]any{}, l.about...), values...)
@@ -64,12 +66,14 @@ func (l logLines) add(text string, values []any) {
 	*l.lines = append(*l.lines, line)
 }
 
+// context returns a context with this log.
 func (l logLines) context() context.Context {
 	return klog.NewContext(l.Context(), klog.New(l))
 }
 
-// require checks that exactly one line has a text.
-func (l logLines) require(text string) {
+// requireLogged checks that exactly one line of the log contains a text: a misuse must be logged, and only
+// once.
+func (l logLines) requireLogged(text string) {
 	l.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,7 +86,7 @@ func (l logLines) require(text string) {
 	require.Equal(l, 1, found, "%q in\n%s", text, strings.Join(*l.lines, "\n"))
 }
 
-// misused is a runtime of functions.
+// misused is a runtime whose two methods are functions, so that a test can break one of them.
 type misused struct {
 	list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)
 	stop func(context.Context, string) error
@@ -118,6 +122,7 @@ func running(containers ...lifecycle.Container) *misused {
 	}
 }
 
+// misusedPod returns a pod with a grace period of 2 s.
 func misusedPod(containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "uid"},
@@ -135,13 +140,16 @@ type misuse struct {
 
 func (m misuse) Context() context.Context { return m.logLines.Context() }
 
-// close closes the terminator after a second, and returns the error.
+// close closes the terminator, waits up to a second for the calls that hang, and returns the error.
 func (m misuse) close() error {
 	ctx, cancel := context.WithTimeout(m.context(), time.Second)
 	defer cancel()
 	return m.Close(ctx)
 }
 
+// Each case is a mistake that an agent can make, with the number that the project's list of misuses gives
+// it. The error or the log must say what is wrong, so that its author can find it; nothing may hang or
+// panic.
 func TestMisuse(t *testing.T) {
 	for name, test := range map[string]struct {
 		options func(o *lifecycle.TerminatorOptions, release <-chan struct{})
@@ -155,7 +163,7 @@ func TestMisuse(t *testing.T) {
 				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil), containerSpec("b", nil)), lifecycle.Request{})
 				require.ErrorContains(m, err, `container "b": ID: must be unique, "1" is that of container "a"`)
 				require.Equal(m, lifecycle.OutcomeRuntimeStuck, result.Outcome())
-				m.require(`Failed to list the pod's containers, will retry: the runtime's list: container "b": ID: must be unique, "1" is that of container "a"`)
+				m.requireLogged(`Failed to list the pod's containers, will retry: the runtime's list: container "b": ID: must be unique, "1" is that of container "a"`)
 			},
 		},
 		"T07 one ID for two containers of a request": {
@@ -172,7 +180,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				require.NoError(m, err)
-				m.require("Stopping container that is not in the pod's spec, without a hook pod=default/web containerName=/k8s_a_web containerID=1")
+				m.requireLogged("Stopping container that is not in the pod's spec, without a hook pod=default/web containerName=/k8s_a_web containerID=1")
 			},
 		},
 		"T10 a pod without UID and name": {
@@ -205,9 +213,9 @@ func TestMisuse(t *testing.T) {
 				for range 2 {
 					<-m.Terminate(m.context(), misusedPod(), lifecycle.Request{}).Done()
 				}
-				m.require("Recovered from a panic: the runtime's list panicked: boom")
-				m.require("Failed to list the pod's containers, will retry")
-				m.require("Listed the pod's containers after earlier failures")
+				m.requireLogged("Recovered from a panic: the runtime's list panicked: boom")
+				m.requireLogged("Failed to list the pod's containers, will retry")
+				m.requireLogged("Listed the pod's containers after earlier failures")
 			},
 		},
 		"T18b T26 a stop that hangs, and Close": {
@@ -221,7 +229,7 @@ func TestMisuse(t *testing.T) {
 				require.EqualError(m, m.close(), "the terminator was closed, calls that have not returned: StopContainer of default/web/a: context deadline exceeded")
 				closed := startCall(func() error { return m.Close(m.context()) })
 				<-time.After(6 * time.Second)
-				m.require("Terminator.Close waits for calls that have not returned calls=[StopContainer of default/web/a]")
+				m.requireLogged("Terminator.Close waits for calls that have not returned calls=[StopContainer of default/web/a]")
 				close(m.release)
 				require.NoError(m, closed())
 			},
@@ -234,7 +242,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				require.ErrorContains(m, err, "StopContainer panicked: boom")
-				m.require("Recovered from a panic: StopContainer panicked: boom")
+				m.requireLogged("Recovered from a panic: StopContainer panicked: boom")
 			},
 		},
 		"T22b an httpGet hook without an address": {
@@ -242,7 +250,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", httpHandler(v1.HTTPGetAction{}))), lifecycle.Request{})
 				require.NoError(m, err)
-				m.require("PreStop hook failed: failed to find networking container: web_default(uid)")
+				m.requireLogged("PreStop hook failed: failed to find networking container: web_default(uid)")
 			},
 		},
 		"T27a a start that a termination waits for": {
@@ -255,9 +263,9 @@ func TestMisuse(t *testing.T) {
 					})
 				})
 				<-time.After(6 * time.Second)
-				m.require("A call has not returned since its context ended pod=default/web containerName=a call=the start after=5s")
+				m.requireLogged("A call has not returned since its context ended pod=default/web containerName=a call=the start after=5s")
 				require.ErrorContains(m, started(), `failed to stop container "a": its start has not returned`)
-				m.require(`Gave up waiting for container: failed to stop container "a": its start has not returned`)
+				m.requireLogged(`Gave up waiting for container: failed to stop container "a": its start has not returned`)
 			},
 		},
 		"T30 Began changes with each list": {
@@ -272,7 +280,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				m.Terminate(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				<-time.After(150 * time.Millisecond)
-				m.require("Container counts as stopped, because the runtime lists a later run with its ID and another Began")
+				m.requireLogged("Container counts as stopped, because the runtime lists a later run with its ID and another Began")
 			},
 		},
 		"T31b OnHook panics": {
@@ -295,7 +303,7 @@ func TestMisuse(t *testing.T) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", sleepHandler(1))), lifecycle.Request{})
 				require.NoError(m, err)
 				<-time.After(6 * time.Second)
-				m.require("A call has not returned pod=default/web containerName=a call=OnHook after=5s")
+				m.requireLogged("A call has not returned pod=default/web containerName=a call=OnHook after=5s")
 				require.ErrorContains(m, m.close(), "the terminator was closed, calls that have not returned: OnHook of default/web/a: ")
 			},
 		},
@@ -308,7 +316,7 @@ func TestMisuse(t *testing.T) {
 				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", scriptedExec())), lifecycle.Request{})
 				require.NoError(m, err)
 				require.Equal(m, lifecycle.HookAbandoned, result.Containers[0].Hook.Outcome)
-				m.require("PreStop hook has not returned after its cancellation, no longer waiting for it pod=default/web containerName=a")
+				m.requireLogged("PreStop hook has not returned after its cancellation, no longer waiting for it pod=default/web containerName=a")
 				require.ErrorContains(m, m.close(), "calls that have not returned: the hook of default/web/a: ")
 			},
 		},
@@ -322,7 +330,7 @@ func TestMisuse(t *testing.T) {
 				hooked := startCall(func() error { return m.PostStart(ctx, pod, containerNamed("a")) })
 				cancel()
 				<-time.After(6 * time.Second)
-				m.require("A call has not returned since its context ended pod=default/web containerName=a call=the postStart hook after=5s")
+				m.requireLogged("A call has not returned since its context ended pod=default/web containerName=a call=the postStart hook after=5s")
 				close(m.release)
 				require.NoError(m, hooked())
 			},
@@ -339,7 +347,7 @@ func TestMisuse(t *testing.T) {
 				_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
 				require.NoError(m, err)
 				<-time.After(6 * time.Second)
-				m.require("A call has not returned pod=default/web containerName=a call=the exit watcher after=5s")
+				m.requireLogged("A call has not returned pod=default/web containerName=a call=the exit watcher after=5s")
 			},
 		},
 		"T37 a list takes too long": {
@@ -350,7 +358,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				m.Terminate(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				<-time.After(3 * time.Second)
-				m.require("the runtime did not list the pod's containers within 2s (StopTimeoutSlack)")
+				m.requireLogged("the runtime did not list the pod's containers within 2s (StopTimeoutSlack)")
 			},
 		},
 		"T38 a stop does not find what is listed": {
@@ -361,7 +369,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				m.Terminate(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
 				synctest.Wait()
-				m.require(`Failed to stop container: StopContainer returned "container not found", but the runtime still lists the container`)
+				m.requireLogged(`Failed to stop container: StopContainer returned "container not found", but the runtime still lists the container`)
 			},
 		},
 		"W18 zero metrics": {
@@ -398,6 +406,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
+// Methods of nil and zero values return an error or do nothing. None of them panics or blocks.
 func TestMisuseOfZeroValues(t *testing.T) {
 	const want = "the Terminator was not made with NewTerminator"
 	ctx, pod := t.Context(), misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: scriptedExec()}})
@@ -431,6 +440,8 @@ func TestMisuseOfZeroValues(t *testing.T) {
 	require.EqualError(t, lifecycle.AddFeatureGates(nil), "the feature gate is nil")
 }
 
+// Each option holds a nil pointer in an interface. One error names them all, before the first call could
+// panic.
 func TestMisuseOfOptions(t *testing.T) {
 	var runtime *lifecycletest.Runtime
 	var gates *nilGates
@@ -448,4 +459,5 @@ Events is a nil *lifecycletest.Events: leave it out or set a value
 Gates is a nil *lifecycle_test.nilGates: leave it out or set a value`)
 }
 
+// nilGates is a feature gate of which the test has only a nil pointer.
 type nilGates struct{ featuregate.FeatureGate }

@@ -15,12 +15,13 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// killPodOnce and killContainerOnce make one StopContainer call for the container "app".
+// killPodOnce terminates the pod with OneAttempt, so that each container has one StopContainer call.
 func killPodOnce(b *testBed) (lifecycle.Outcome, error) {
 	result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{OneAttempt: true})
 	return result.Outcome(), err
 }
 
+// killContainerOnce kills the container "app" with OneAttempt, which is one StopContainer call.
 func killContainerOnce(b *testBed) (lifecycle.Outcome, error) {
 	result, err := b.KillContainer(b.quietContext(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{OneAttempt: true})
 	return result.Outcome, err
@@ -111,7 +112,8 @@ func TestOneAttemptReturnsTheErrorOfAClientThatGivesUp(t *testing.T) {
 	}
 }
 
-// A failed attempt is logged once; the caller records the event.
+// A failed attempt is logged once, and no FailedKillPod event is recorded, because the caller retries and
+// records it.
 func TestFailureOfOneAttemptIsLoggedOnce(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})

@@ -15,6 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// Main containers end at 3 and 5 s. Then the last sidecar stops, and after it the first one.
 func TestSidecarsStopLastInReverseOrder(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
@@ -31,6 +32,8 @@ func TestSidecarsStopLastInReverseOrder(t *testing.T) {
 	})
 }
 
+// A sidecar waits for a main container that does not end, but not longer than until the deadline. It then
+// has the 2 s that each container has at least.
 func TestSidecarWaitsUntilTheDeadline(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -55,6 +58,8 @@ type orderingCase struct {
 	Want map[string]int64 `json:"want"`
 }
 
+// testdata/ordering.yaml has the cases of the kubelet's own tests: how long each container must wait for
+// others.
 func TestVectorsTerminationOrdering(t *testing.T) {
 	data, err := os.ReadFile("testdata/ordering.yaml")
 	require.NoError(t, err)
@@ -68,6 +73,7 @@ func TestVectorsTerminationOrdering(t *testing.T) {
 	}
 }
 
+// run terminates a pod as the case describes, and compares how many seconds each container has waited.
 func (c orderingCase) run(t *testing.T) {
 	grace := max(c.In.Grace, c.In.Waits["init"])
 	inBubble(t, graceSeconds(grace), func(b *testBed) {
@@ -98,6 +104,7 @@ func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
 	})
 }
 
+// The second of three sidecars has exited. The first waits for the third only.
 func TestReverseOrderSkipsExitedSidecars(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("first", nil, lifecycletest.Script{})
@@ -109,6 +116,8 @@ func TestReverseOrderSkipsExitedSidecars(t *testing.T) {
 	})
 }
 
+// Init and ephemeral containers have no order: they stop at once, and the sidecar does not wait for them.
+// The events name the field of the spec that has each container.
 func TestInitAndEphemeralContainersStopAtOnce(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})

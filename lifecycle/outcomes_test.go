@@ -10,7 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// The metrics have a label for each of Outcomes; any other value is counted as "other".
+// The metrics have a label for each outcome of this package. A value that they do not know is counted as
+// "other".
 func TestMetricsKnowAllOutcomes(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	pods, err := metrics.NewLifecycle(registry, metrics.Options{})
@@ -45,6 +46,7 @@ func TestMetricsKnowAllOutcomes(t *testing.T) {
 	require.Empty(t, killed)
 }
 
+// An outcome that this version does not know must not be taken for a success.
 func TestUnknownOutcomeIsTheWorst(t *testing.T) {
 	for _, o := range lifecycle.Outcomes() {
 		result := lifecycle.Result{Containers: []lifecycle.ContainerResult{{Outcome: o}, {Outcome: "Gone"}, {Outcome: o}}}

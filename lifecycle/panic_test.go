@@ -50,7 +50,9 @@ var brokenCallbacks = map[string]brokenCallback{
 	"Goexits": runtime.Goexit,
 }
 
-// The termination ends, and its result has the error.
+// Each callback of the agent panics or ends its goroutine. The termination ends all the same, at the time
+// at and with the outcome, and its result has the panic as an error. inHook says that the error is the
+// hook's.
 func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 	httpGet := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80)}}
 	for how, code := range brokenCallbacks {
@@ -91,6 +93,8 @@ func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 	}
 }
 
+// A postStart hook that panics or ends its goroutine has failed: PostStart returns an error and kills the
+// container.
 func TestPostStartThatPanicsOrGoexits(t *testing.T) {
 	for how, code := range brokenCallbacks {
 		t.Run(how, func(t *testing.T) {

@@ -12,44 +12,49 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// pod is what the terminator keeps about a pod: its termination, its starts, and the stops of its
-// containers. Only the runtime knows what is running.
-type pod struct {
+// podState is what the terminator keeps about a pod: its termination, the calls of Start, and the stops of its
+// containers. It does not know what is running; only the runtime does.
+type podState struct {
 	terminator *Terminator
 	key        types.UID
 
-	mu          sync.Mutex // guards the fields below, the stops and the termination; methods that do not lock it need it held
-	dropped     bool       // no longer in Terminator.pods
+	// mu guards the fields below, the stops and the termination. The caller of a method holds it, unless the
+	// method locks it.
+	mu          sync.Mutex
+	dropped     bool // no longer in Terminator.pods
 	lists       lists
-	starts      map[*start]struct{} // in progress, or returned without a list since
-	stops       map[run]*stop
-	termination *Termination
-	unit        *unit         // the newest unit; nil: containers stop one by one
-	postStarts  int           // number of PostStart calls in progress
-	nextStop    chan struct{} // closed when the next stop begins; nil: nobody waits for it
+	starts      map[*startCall]struct{} // in progress, or returned without a list since
+	stops       map[containerRun]*containerStop
+	termination *Termination   // the newest one; nil: none since Forget
+	unit        *containerUnit // the newest unit of a PodStopper; nil: containers stop one by one
+	postStarts  int            // number of PostStart calls in progress
+	nextStop    chan struct{}  // closed when the next stop begins; nil: nobody waits for it
 }
 
-// run identifies one run of a container.
-type run struct {
+// containerRun identifies one run of a container, from a start to the exit. A runtime may use an ID again for the
+// next run.
+type containerRun struct {
 	id    string
 	began int64 // Unix time in nanoseconds; 0: unknown
 }
 
 // runOf returns the run that c identifies.
-func runOf(c Container) run {
+func runOf(c Container) containerRun {
 	if c.Began.IsZero() {
-		return run{id: c.ID}
+		return containerRun{id: c.ID}
 	}
-	return run{id: c.ID, began: c.Began.UnixNano()}
+	return containerRun{id: c.ID, began: c.Began.UnixNano()}
 }
 
-func newPod(tr *Terminator, key types.UID) *pod {
-	return &pod{terminator: tr, key: key, starts: map[*start]struct{}{}, stops: map[run]*stop{}}
+// newPod returns the entry of a pod of which nothing is known yet.
+func newPod(tr *Terminator, key types.UID) *podState {
+	return &podState{terminator: tr, key: key, starts: map[*startCall]struct{}{}, stops: map[containerRun]*containerStop{}}
 }
 
-// unlock unlocks the mutex. Before that, it drops the stops of containers that have ended, unless a
-// termination or a PostStart may still read them, and the pod itself if nothing of it remains.
-func (p *pod) unlock() {
+// unlock frees what nobody needs any more, and unlocks the mutex. It drops the stops of containers that
+// have ended, unless a termination or a PostStart may still read them. It drops the pod itself if nothing
+// of it remains.
+func (p *podState) unlock() {
 	if !p.termination.inProgress() && p.postStarts == 0 {
 		for key, s := range p.stops {
 			if s.result.Outcome.hasEnded() && !s.inProgress() {
@@ -57,7 +62,8 @@ func (p *pod) unlock() {
 			}
 		}
 	}
-	if p.termination == nil && len(p.stops)+len(p.starts)+p.postStarts == 0 && p.lists.inProgress == nil && !p.dropped {
+	isIdle := len(p.stops)+len(p.starts)+p.postStarts == 0 && p.lists.inProgress == nil
+	if p.termination == nil && isIdle && !p.dropped {
 		p.dropped = true
 		p.terminator.mu.Lock()
 		delete(p.terminator.pods, p.key)
@@ -66,16 +72,16 @@ func (p *pod) unlock() {
 	p.mu.Unlock()
 }
 
-// forget drops everything except starts and stops in progress.
-func (p *pod) forget() {
+// forget implements [Terminator.Forget]: it drops everything except starts and stops in progress.
+func (p *podState) forget() {
 	if t := p.termination; t.inProgress() && t.needsList() {
-		t.minList = math.MaxInt // no list can complete it any more
+		t.minList = math.MaxInt // later lists do not add containers to this termination, so none may complete it
 	}
 	p.termination.wake()
 	p.termination = nil
-	for c := range p.starts {
-		if c.returned {
-			delete(p.starts, c)
+	for start := range p.starts {
+		if start.returned {
+			delete(p.starts, start)
 		}
 	}
 	for key, s := range p.stops {
@@ -85,20 +91,21 @@ func (p *pod) forget() {
 	}
 }
 
-// stop returns the stop of a run. It begins the stop, or shortens one in progress. A stop that was
-// given up resumes under its old deadline.
-func (p *pod) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadline, options stopOptions) *stop {
+// stop begins to stop a run and returns its stop. If the run is being stopped already, it only shortens
+// the deadline to until. If the run could not be stopped before, it tries again, under the old deadline if
+// that is earlier.
+func (p *podState) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadline, options stopOptions) *containerStop {
 	s := p.stopOf(c)
 	if s == nil {
 		s = newStop(p, c)
 		p.stops[s.run] = s
 	}
-	if s.run.began == 0 && !c.Began.IsZero() { // its first caller did not know Began
+	if s.run.began == 0 && !c.Began.IsZero() { // its first caller did not know Began, this one does
 		delete(p.stops, s.run)
 		s.run, s.result.Began = runOf(c), c.Began
 		p.stops[s.run] = s
 	}
-	if options.ignoreOrder && !s.options.ignoreOrder {
+	if options.ignoreOrder && !s.options.ignoreOrder { // a sidecar that waits for its turn is stopped now
 		s.options.ignoreOrder = true
 		s.unblock()
 	}
@@ -107,26 +114,27 @@ func (p *pod) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadl
 		return s
 	}
 	s.begin(ctx, apiPod, until, options)
-	if p.nextStop != nil {
+	if p.nextStop != nil { // a PostStart waits for a stop of its container
 		close(p.nextStop)
 		p.nextStop = nil
 	}
 	return s
 }
 
-// stopOf returns the stop of a run; nil if there is none. If Began is zero, any run with the ID
-// matches, preferably one that is being stopped.
-func (p *pod) stopOf(c Container) *stop {
+// stopOf returns the stop of a run, in progress or ended; nil if there is none. If c.Began is zero, any
+// run with the ID matches, preferably one that is being stopped.
+func (p *podState) stopOf(c Container) *containerStop {
 	if s := p.stops[runOf(c)]; s != nil {
 		return s
 	}
-	if s := p.stops[run{id: c.ID}]; !c.Began.IsZero() {
+	if !c.Began.IsZero() {
+		s := p.stops[containerRun{id: c.ID}] // of a caller who did not know Began
 		if s != nil && s.result.Outcome.hasEnded() && c.Began.After(s.firstCallAt) {
-			return nil // it began after that stop
+			return nil // c is a later run: it began after that stop
 		}
 		return s
 	}
-	var found *stop
+	var found *containerStop
 	for _, s := range p.stops {
 		if s.run.id == c.ID && (found == nil || s.inProgress()) {
 			found = s
@@ -135,8 +143,9 @@ func (p *pod) stopOf(c Container) *stop {
 	return found
 }
 
-// dropEnded drops stops that were given up and whose runs have ended since.
-func (p *pod) dropEnded(hasEnded func(*stop) bool) {
+// dropEnded drops the stops that were given up and whose containers have ended since, as hasEnded says.
+// They then no longer block the stops of sidecars.
+func (p *podState) dropEnded(hasEnded func(*containerStop) bool) {
 	for key, s := range p.stops {
 		if hasEnded(s) && s.isGivenUp() {
 			delete(p.stops, key)
@@ -144,10 +153,10 @@ func (p *pod) dropEnded(hasEnded func(*stop) bool) {
 	}
 }
 
-// isBlocked reports whether containers of a role must wait. A sidecar waits for main containers, and
-// for sidecars declared after it, that are being stopped, could not be stopped, or may have been
-// started. A container that is not running blocks nothing (k/k#125880).
-func (p *pod) isBlocked(r role) bool {
+// isBlocked reports whether containers of a role must not stop yet. A sidecar waits for main containers
+// and for sidecars declared after it, because they may need it. Only a container that may be running is
+// waited for (k/k#125880); blockers finds these.
+func (p *podState) isBlocked(r role) bool {
 	if !r.isSidecar() {
 		return false
 	}
@@ -155,12 +164,16 @@ func (p *pod) isBlocked(r role) bool {
 	return main || last > r
 }
 
-// blockers reports whether a main container blocks the sidecars, and returns the last sidecar that
-// blocks the earlier ones; roleUnknown if there is none.
-func (p *pod) blockers() (main bool, last role) {
+// blockers returns what may be running and so keeps sidecars from stopping. main says whether there is a main
+// container, for which all sidecars wait. last is the last sidecar, for which those declared before it wait;
+// roleUnknown if there is none.
+func (p *podState) blockers() (main bool, last role) {
 	last = roleUnknown
 	block := func(r role) {
-		if main = main || r == roleMain; r.isSidecar() {
+		if r == roleMain {
+			main = true
+		}
+		if r.isSidecar() {
 			last = max(last, r)
 		}
 	}
@@ -169,15 +182,16 @@ func (p *pod) blockers() (main bool, last role) {
 			block(s.role)
 		}
 	}
-	for c := range p.starts {
-		block(c.role)
+	for start := range p.starts { // its container may be running
+		block(start.role)
 	}
 	return main, last
 }
 
-// unblockStops unblocks the stops that no longer wait for another container. During a termination it
-// also cancels the starts of such containers.
-func (p *pod) unblockStops() {
+// unblockStops unblocks the stops of sidecars whose turn it is now. During a termination it also cancels
+// the starts of containers whose turn it is: nothing that needs them is left. It is called whenever a
+// blocker may be gone.
+func (p *podState) unblockStops() {
 	main, last := p.blockers()
 	hasTurn := func(r role) bool { return !r.isSidecar() || !main && last <= r }
 	for _, s := range p.stops {
@@ -185,23 +199,23 @@ func (p *pod) unblockStops() {
 			s.unblock()
 		}
 	}
-	for c := range p.starts {
-		if p.termination.inProgress() && hasTurn(c.role) {
-			c.cancel(ErrTerminating)
+	for start := range p.starts {
+		if p.termination.inProgress() && hasTurn(start.role) {
+			start.cancel(ErrTerminating)
 		}
 	}
 }
 
-// cancelStarts cancels the contexts of all starts in progress.
-func (p *pod) cancelStarts() {
-	for c := range p.starts {
-		c.cancel(ErrTerminating)
+// cancelStarts cancels the contexts of all calls of [Terminator.Start] in progress.
+func (p *podState) cancelStarts() {
+	for start := range p.starts {
+		start.cancel(ErrTerminating)
 	}
 }
 
-// isFirstToFail marks a stop as failing, and reports whether no other stop in progress is failing. It
-// locks the mutex.
-func (p *pod) isFirstToFail(s *stop) bool {
+// markFailing notes that StopContainer has failed for a stop. isFirst is false if another stop of the pod
+// is failing too, so that the caller records only one event per pod. It locks the mutex.
+func (p *podState) markFailing(s *containerStop) (isFirst bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.failing = true
@@ -213,22 +227,23 @@ func (p *pod) isFirstToFail(s *stop) bool {
 	return true
 }
 
-// spawn runs callback, which calls embedder code, in a goroutine that Close waits for. It then passes
-// the error to returned. A panic becomes an error that starts with name. container is "" if the
-// callback is about the whole pod.
-func (p *pod) spawn(ctx context.Context, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
+// spawn runs callback, which calls the agent's code, in another goroutine, and then passes its error to
+// returned. A panic becomes an error that starts with name. Close waits for the goroutine, and names it if
+// it hangs. container is "" if the callback is about the whole pod.
+func (p *podState) spawn(ctx context.Context, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
 	p.spawnAfter(ctx, nil, name, apiPod, container, callback, returned)
 }
 
-// spawnAfter is spawn for a repeated call. It does not log a panic that is already in previous, the error
-// of the call before.
-func (p *pod) spawnAfter(ctx context.Context, previous error, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
+// spawnAfter is spawn for a call that is repeated after an error. previous is the error of the call
+// before: a panic that it contains is not logged again.
+func (p *podState) spawnAfter(ctx context.Context, previous error, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
 	p.terminator.calls.Go(func() string { return name + " of " + fullName(apiPod, container) }, func() {
 		call.GuardAbout(ctx, name, previous, logValues(apiPod, container), callback, returned)
 	})
 }
 
-// logValues returns a function that returns the key-value pairs for the log line of a panic.
+// logValues returns a function that returns the keys and values for the log line of a panic. It is a
+// function, so that they are made only for a panic.
 func logValues(apiPod *v1.Pod, container string) func() []any {
 	return func() []any { return []any{"pod", klog.KObj(apiPod), "containerName", container} }
 }

@@ -55,6 +55,7 @@ func TestUnitIsStoppedOnceAfterAllHooks(t *testing.T) {
 	}
 }
 
+// A PodStopper can stop only whole pods, so KillContainer returns an error and stops nothing.
 func TestKillContainerOfAUnitIsUnsupported(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
@@ -82,6 +83,8 @@ func TestShorterDeadlineOfOneMemberShortensTheUnit(t *testing.T) {
 	}, asUnit)
 }
 
+// A container is started while StopPod is in progress, which may miss it. It joins a new unit, whose
+// StopPod follows the first at 5 s.
 func TestContainerListedDuringStopPodGetsItsOwnStopPod(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
@@ -97,6 +100,8 @@ func TestContainerListedDuringStopPodGetsItsOwnStopPod(t *testing.T) {
 	}, asUnit)
 }
 
+// A StopPod call with OneAttempt fails. As in the kubelet, the next request has the whole grace period
+// again, although 100 s have passed.
 func TestUnitHasANewGraceAfterAFailedOneAttempt(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
@@ -114,7 +119,8 @@ func TestUnitHasANewGraceAfterAFailedOneAttempt(t *testing.T) {
 	}, asUnit)
 }
 
-// A container without a hook is in PhaseWaiting during the hooks of the others.
+// The phases of app and web at 4, 8 and 12 s. web has no hook, so it is in PhaseWaiting during the hook of
+// app; then one StopPod stops both.
 func TestPhasesOfAUnit(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), withHookTaking(5*time.Second, lifecycletest.Script{ExitAfterTerm: 5 * time.Second}))
@@ -133,6 +139,7 @@ func TestPhasesOfAUnit(t *testing.T) {
 	}, asUnit)
 }
 
+// The containers of a unit stop together, so no sidecar is needed by others while they stop.
 func TestSidecarOfAUnitIsNotRestarted(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})

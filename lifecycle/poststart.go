@@ -49,8 +49,9 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	return errors.Join(err, killErr)
 }
 
-// postStart runs the hook. failed reports that the hook has failed and the event was recorded, so the
-// caller must kill the container.
+// postStart runs the hook, and records the event if the hook failed. failed says that it did, and that the
+// caller must kill the container. It is false for an error that came from a cancellation or from invalid
+// arguments.
 func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container) (failed bool, err error) {
 	if err := tr.check(pod); err != nil {
 		return false, err
@@ -70,7 +71,7 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
 	p := tr.lock(pod)
-	p.postStarts++
+	p.postStarts++ // keeps the pod's stops, which waitForPostStart reads
 	p.unlock()
 	returned := make(chan struct{})
 	p.spawn(ctx, "the hook", pod, c.Name, func() error {
@@ -82,7 +83,7 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 		close(returned)
 	})
 	var exited <-chan struct{}
-	if kindOf(handler) == kindSleep {
+	if kindOf(handler) == kindSleep { // other hooks may have work to do outside the exited container
 		exited = p.watchExit(ctx, pod, c, func(error) {}) // a panic has been logged
 	}
 	cause := p.waitForPostStart(c, returned, exited)
@@ -103,17 +104,19 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	case cause != nil && !errors.Is(err, cause):
 		err = errors.Join(cause, err)
 	}
-	failed = cause == nil && tr.ctx.Err() == nil && !isStopping
+	wasCancelled := cause != nil || tr.ctx.Err() != nil
+	failed = !wasCancelled && !isStopping
 	if failed {
 		p.recordWarning(ctx, pod, c.Name, containerReference(pod, role, c.Name), "FailedPostStartHook", "PostStartHook failed")
 	}
 	return failed, err
 }
 
-// waitForPostStart waits until a postStart hook returns or must be cancelled. It returns the cause of
-// the cancellation; nil if the hook has returned.
-func (p *pod) waitForPostStart(c Container, returned, exited <-chan struct{}) error {
-	for {
+// waitForPostStart waits until a postStart hook returns or must be cancelled, because its container has
+// exited or a stop of it has ended or run out of time. It returns the cause of the cancellation; nil if
+// the hook has returned.
+func (p *podState) waitForPostStart(c Container, returned, exited <-chan struct{}) error {
+	for { // once, and again whenever a stop of the pod begins, because it may be of this container
 		p.mu.Lock()
 		s := p.stopOf(c)
 		if p.nextStop == nil {

@@ -23,6 +23,8 @@ func (b *testBed) addPostStart(hook *v1.LifecycleHandler, script lifecycletest.S
 	b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: hook}
 }
 
+// A postStart hook runs like a preStop hook, without an event if it succeeds. A container without one
+// returns at once.
 func TestPostStartRunsThroughTheSameRunner(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(sleepHandler(3), lifecycletest.Script{})
@@ -36,6 +38,7 @@ func TestPostStartRunsThroughTheSameRunner(t *testing.T) {
 	})
 }
 
+// Invalid arguments are errors. They run no hook and kill nothing.
 func TestPostStartRejectsInvalidArguments(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{})
@@ -52,6 +55,7 @@ func TestPostStartRejectsInvalidArguments(t *testing.T) {
 	})
 }
 
+// A postStart hook fails: the event without the hook's output, and then the kill, as in the kubelet.
 func TestFailedPostStartKillsItsContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
@@ -68,6 +72,7 @@ func TestFailedPostStartKillsItsContainer(t *testing.T) {
 	})
 }
 
+// A panic in a postStart hook counts as its failure, and kills the container.
 func TestPanickingPostStartHasFailed(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{})
@@ -76,6 +81,7 @@ func TestPanickingPostStartHasFailed(t *testing.T) {
 	}, withHooks(func(context.Context) error { panic("boom") }))
 }
 
+// The container exits during a postStart sleep. The sleep ends at once and has not failed.
 func TestPostStartSleepEndsWithItsContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(sleepHandler(20), lifecycletest.Script{ExitAfter: 2 * time.Second})
@@ -115,6 +121,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 	}
 }
 
+// Close cancels a postStart hook. The container has done nothing wrong, so it is not killed.
 func TestCloseEndsPostStartWithoutAKill(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour)})
@@ -179,6 +186,8 @@ func TestPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
 	})
 }
 
+// PostStart is called inside Start and is still running when the pod is terminated. The grace period ends
+// it.
 func TestPostStartHookThatOutlivesItsStartEndsAtTheDeadline(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addStopped("app")
@@ -198,6 +207,8 @@ func TestPostStartHookThatOutlivesItsStartEndsAtTheDeadline(t *testing.T) {
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }))
 }
 
+// A postStart hook fails at 2 s, while KillContainer has been stopping the container since 1 s. No second
+// kill, and no event that blames the hook.
 func TestPostStartFailureDuringAKillCausesNoSecondKill(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{ExitAfterTerm: 5 * time.Second})

@@ -11,14 +11,14 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned].
-// StopContainer does not wait for the hook. The end of the termination does, so that its result is
-// final.
+// abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned]. StopContainer
+// is called without waiting for the hook. Only the end of the termination waits, so that the hook's result
+// can be in it.
 const abandonAfter = time.Second
 
 var errHookFailed = errors.New("the hook returned an error; see the result, OnHook or log verbosity 1")
 
-// preStop is the state of a run's preStop hook. The pod's mutex guards it.
+// preStop is the state of the preStop hook of one run of a container. The pod's mutex guards it.
 type preStop struct {
 	handled     bool // this agent or a previous one has begun or skipped it
 	kind        handlerKind
@@ -27,9 +27,9 @@ type preStop struct {
 	returned    chan struct{} // closed when the hook has returned and its outcome is set and logged; nil: the hook was not called
 }
 
-// runHook runs the container's preStop hook, unless beginHook skips it. It returns when the hook has
-// returned or was cancelled.
-func (s *stop) runHook() {
+// runHook runs the container's preStop hook, if it has one and beginHook does not skip it. It returns when
+// the hook has returned or was cancelled; a cancelled hook may still be running then.
+func (s *containerStop) runHook() {
 	if s.spec == nil || s.spec.Lifecycle == nil || s.spec.Lifecycle.PreStop == nil || s.ctx.Err() != nil {
 		return
 	}
@@ -50,37 +50,42 @@ func (s *stop) runHook() {
 	if s.hook.kind == kindSleep { // other hooks may have work to do outside the exited container
 		exited = s.pod.watchExit(ctx, s.apiPod, s.container, s.addError)
 	}
+	var cause Cause
 	select {
 	case <-s.hook.returned:
+		return
 	case <-exited:
-		cancel(s.cancelHook(CauseContainerExited))
+		cause = CauseContainerExited
 	case <-s.expired:
-		cancel(s.cancelHook(s.deadlineCause()))
+		cause = s.deadlineCause()
 	case <-s.ctx.Done():
-		cancel(s.cancelHook(CauseTerminatorClosed))
+		cause = CauseTerminatorClosed
 	}
+	s.noteHookCancelled(cause) // before the hook can return
+	cancel(cause)
 }
 
-// beginHook marks the hook as begun or skipped, and reports whether to run it. A hook is skipped if it
-// has begun before for this run, if the deadline has passed, or if it is a sleep and the feature is
-// off.
-func (s *stop) beginHook(handler *v1.LifecycleHandler) bool {
+// beginHook decides whether the hook runs now, and marks it as begun or skipped, so that it runs at most
+// once per run of the container. It is skipped if it has had its turn before, if the deadline has passed,
+// or if it is a sleep and the feature is off. It locks the mutex.
+func (s *containerStop) beginHook(handler *v1.LifecycleHandler) (runs bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
-	h := &s.hook
-	wasDone := h.handled
-	h.handled, h.kind = true, kindOf(handler)
-	if wasDone || s.deadline.hasPassed() || h.kind == kindSleep && !s.pod.terminator.isSleepEnabled(s.options.hooks) {
+	hook := &s.hook
+	wasHandled := hook.handled
+	hook.handled, hook.kind = true, kindOf(handler)
+	isSleepOff := hook.kind == kindSleep && !s.pod.terminator.isSleepEnabled(s.options.hooks)
+	if wasHandled || s.deadline.hasPassed() || isSleepOff {
 		s.result.Hook.Outcome = cmp.Or(s.result.Hook.Outcome, HookSkipped)
 		return false
 	}
 	s.result.Phase = PhaseHook
-	h.startedAt, h.cancelledAt, h.returned = time.Now(), time.Time{}, make(chan struct{})
+	hook.startedAt, hook.cancelledAt, hook.returned = time.Now(), time.Time{}, make(chan struct{})
 	return true
 }
 
-// isSleepEnabled reports whether sleep hooks run: the feature gates of the request's runner decide if
-// it is this package's, otherwise the terminator's.
+// isSleepEnabled reports whether sleep hooks run (PodLifecycleSleepAction). If hooks is a runner of
+// NewHandlerRunner, its feature gates decide, otherwise the terminator's.
 func (tr *Terminator) isSleepEnabled(hooks HandlerRunner) bool {
 	if builtin, _ := hooks.(*handlerRunner); builtin != nil {
 		return builtin.sleepEnabled
@@ -88,27 +93,26 @@ func (tr *Terminator) isSleepEnabled(hooks HandlerRunner) bool {
 	return tr.sleepEnabled
 }
 
-// deadlineCause returns the cause with which the deadline cancels a hook.
-func (s *stop) deadlineCause() Cause {
+// deadlineCause returns the cause with which a hook is cancelled at the deadline. It locks the mutex.
+func (s *containerStop) deadlineCause() Cause {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	return s.deadline.cause()
 }
 
-// cancelHook records why the hook is cancelled, unless it has already returned. It returns cause.
-func (s *stop) cancelHook(cause Cause) Cause {
+// noteHookCancelled notes when and why the hook is cancelled, unless it has already returned.
+func (s *containerStop) noteHookCancelled(cause Cause) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if s.result.Hook.Outcome == "" {
 		s.hook.cancelledAt, s.result.Hook.Cause = time.Now(), cause
 	}
-	return cause
 }
 
-// hookReturned sets the outcome of a hook that has returned, and logs a failure. The hook's error may
-// contain secret output, so the event and the log omit it; only verbosity 1 shows it.
-func (s *stop) hookReturned(err error) {
-	defer close(s.hook.returned) // after the log line, so that it precedes the end of the termination
+// hookReturned sets the outcome of a hook that has returned with err, and logs a failure. The error may
+// contain secret output of the hook, so the event and the log omit it; only verbosity 1 shows it.
+func (s *containerStop) hookReturned(err error) {
+	defer close(s.hook.returned) // last, so that the log line is written before the termination can end
 	if s.setHookOutcome(err) != HookFailed {
 		return
 	}
@@ -119,10 +123,10 @@ func (s *stop) hookReturned(err error) {
 	logger.Error(err, "PreStop hook failed")
 }
 
-// setHookOutcome sets and returns the outcome of a hook that has returned. An error is not a failure if
-// the hook was cancelled or the deadline has passed. A cancelled hook without an error has completed,
-// unless its container exited.
-func (s *stop) setHookOutcome(err error) HookOutcome {
+// setHookOutcome sets and returns the outcome of a hook that has returned with err. A hook that was
+// cancelled or has reached the deadline is cut if it returns an error, and completed if it does not. A
+// sleep that ended because its container exited is cut even without an error.
+func (s *containerStop) setHookOutcome(err error) HookOutcome {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	hook := &s.result.Hook
@@ -134,7 +138,7 @@ func (s *stop) setHookOutcome(err error) HookOutcome {
 		hook.Cause = CauseTerminatorClosed
 	}
 	switch {
-	case hook.Outcome == HookAbandoned: // final
+	case hook.Outcome == HookAbandoned: // it returned too late: OnHook was called and the result may be out
 	case err == nil && hook.Cause != CauseContainerExited:
 		hook.Cause = ""
 		s.endHook(HookCompleted)
@@ -149,7 +153,7 @@ func (s *stop) setHookOutcome(err error) HookOutcome {
 }
 
 // endHook sets the hook's outcome, counts it, and calls OnHook. The caller holds the mutex.
-func (s *stop) endHook(outcome HookOutcome) {
+func (s *containerStop) endHook(outcome HookOutcome) {
 	opts := &s.pod.terminator.opts
 	s.result.Hook.Outcome, s.result.Hook.Took = outcome, time.Since(s.hook.startedAt)
 	opts.Metrics.HookEnded(string(s.hook.kind), string(outcome), s.result.Hook.Took)
@@ -160,8 +164,9 @@ func (s *stop) endHook(outcome HookOutcome) {
 	}
 }
 
-// waitForHook waits until a cancelled hook returns, and abandons it after abandonAfter.
-func (s *stop) waitForHook() {
+// waitForHook waits until a cancelled hook returns, at most until abandonAfter past its cancellation. It then
+// abandons the hook.
+func (s *containerStop) waitForHook() {
 	if s.hook.returned == nil {
 		return
 	}
@@ -178,8 +183,9 @@ func (s *stop) waitForHook() {
 	}
 }
 
-// abandonHook abandons a cancelled hook, unless it has returned. It reports whether it did.
-func (s *stop) abandonHook() bool {
+// abandonHook makes the outcome of a cancelled hook HookAbandoned, unless the hook has returned, and
+// reports whether it did. It locks the mutex.
+func (s *containerStop) abandonHook() (abandoned bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if s.result.Hook.Outcome != "" {
@@ -189,9 +195,9 @@ func (s *stop) abandonHook() bool {
 	return true
 }
 
-// watchExit returns a channel that is closed when the container exits; nil without an ExitWatcher. It
-// watches in another goroutine until ctx ends, and calls failed if the watcher panics.
-func (p *pod) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed func(error)) <-chan struct{} {
+// watchExit returns a channel that is closed when the container exits; nil, which blocks for ever, without an
+// ExitWatcher. It watches in another goroutine until ctx ends, and calls failed if the watcher panics.
+func (p *podState) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed func(error)) <-chan struct{} {
 	watcher := p.terminator.opts.Exits
 	if watcher == nil {
 		return nil
@@ -201,7 +207,7 @@ func (p *pod) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed
 		returned := call.Watch(ctx, "the exit watcher", 0, logValues(apiPod, c.Name)()...)
 		watched := watcher.Exited(c.ID)
 		returned()
-		if watched == nil {
+		if watched == nil { // the container cannot be watched
 			return nil
 		}
 		select {

@@ -15,6 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// A hook of 10 s leaves 20 of 30 s for StopContainer.
 func TestHookTimeIsSubtractedFromTheGrace(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", sleepHandler(10), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
@@ -25,6 +26,8 @@ func TestHookTimeIsSubtractedFromTheGrace(t *testing.T) {
 	})
 }
 
+// A hook of 60 s is cut at the deadline, after 10 s. StopContainer then has 2 s. A cut hook is no failure,
+// so there is no event.
 func TestHookThatUsesUpTheGraceIsCut(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", sleepHandler(60), lifecycletest.Script{IgnoreTerm: true})
@@ -36,6 +39,8 @@ func TestHookThatUsesUpTheGraceIsCut(t *testing.T) {
 	})
 }
 
+// The container exits by itself during its sleep hook. Nobody needs the rest of the sleep, so the
+// termination ends at once.
 func TestSleepEndsWithItsContainer(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(40), lifecycletest.Script{ExitAfter: 7 * time.Second})
@@ -47,6 +52,8 @@ func TestSleepEndsWithItsContainer(t *testing.T) {
 	})
 }
 
+// The hook does not return when it is cancelled at 5 s. StopContainer is called then all the same; the
+// termination ends 1 s later.
 func TestHookThatIgnoresItsCancellationIsAbandoned(t *testing.T) {
 	release := make(chan struct{})
 	inBubble(t, graceSeconds(5), func(b *testBed) {
@@ -60,6 +67,7 @@ func TestHookThatIgnoresItsCancellationIsAbandoned(t *testing.T) {
 	}, withHooks(func(context.Context) error { <-release; return nil }))
 }
 
+// The command gets the grace period as its timeout, so that the runtime can end it too.
 func TestExecHookTimeoutIsTheGracePeriod(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
@@ -70,6 +78,8 @@ func TestExecHookTimeoutIsTheGracePeriod(t *testing.T) {
 	})
 }
 
+// A hook fails: the error is in the result, the event does not have its output, and the container is
+// stopped.
 func TestFailedHookIsReportedAndTheContainerIsStopped(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
@@ -86,6 +96,7 @@ func TestFailedHookIsReportedAndTheContainerIsStopped(t *testing.T) {
 	})
 }
 
+// A panic in a hook counts as its failure, and the container is stopped.
 func TestPanickingHookHasFailed(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})
@@ -97,8 +108,8 @@ func TestPanickingHookHasFailed(t *testing.T) {
 	}, withHooks(func(context.Context) error { panic("boom") }))
 }
 
-// The stop does not wait for a hook that ignores its cancellation. Only the end of the termination
-// does, for a second.
+// The hook ignores its cancellation at 5 s. The container is stopped then, and killed 2 s later; the second
+// for the hook passes meanwhile. Close waits for the hook and names its container.
 func TestAbandonedHookDoesNotDelayTheStop(t *testing.T) {
 	var release chan struct{}
 	inBubble(t, graceSeconds(5), func(b *testBed) {
@@ -115,6 +126,7 @@ func TestAbandonedHookDoesNotDelayTheStop(t *testing.T) {
 	}, withHooks(func(context.Context) error { <-release; return nil }))
 }
 
+// A hook that needs 0.6 s to return after its cancellation is Cut. StopContainer did not wait for it.
 func TestHookThatReturnsWithinASecondIsNotAbandoned(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})
@@ -129,6 +141,7 @@ func TestHookThatReturnsWithinASecondIsNotAbandoned(t *testing.T) {
 	}))
 }
 
+// A hook is cancelled at 5 s and returns at 5.1 s without an error: it did its work, so it has completed.
 func TestCancelledHookWithoutAnErrorHasCompleted(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{IgnoreTerm: true})
@@ -137,6 +150,7 @@ func TestCancelledHookWithoutAnErrorHasCompleted(t *testing.T) {
 	}, withHooks(func(context.Context) error { <-time.After(5100 * time.Millisecond); return nil }))
 }
 
+// The request names a container that has already exited. Its sleep hook ends at once.
 func TestSleepOfAnExitedContainerEndsAtOnce(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		app := b.addMain("app", sleepHandler(40), lifecycletest.Script{})
@@ -159,8 +173,8 @@ func TestCustomRunnersSleepErrorAtExitIsNoFailure(t *testing.T) {
 	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }))
 }
 
-// A command that the runtime ends at its timeout returns at the deadline, just before or after its
-// cancellation.
+// A hook returns an error exactly at the deadline, just before or after its cancellation. It is Cut either
+// way. 100 times, because the two race.
 func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	for range 100 {
 		inBubble(t, graceSeconds(5), func(b *testBed) {
@@ -171,6 +185,8 @@ func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	}
 }
 
+// An exec or httpGet hook may have work to do outside its container, such as at a load balancer. It runs on
+// for its 20 s when the container exits.
 func TestOnlySleepsAreCutByAnExit(t *testing.T) {
 	for name, hook := range map[string]*v1.LifecycleHandler{
 		"exec":    scriptedExec(),
@@ -186,6 +202,7 @@ func TestOnlySleepsAreCutByAnExit(t *testing.T) {
 	}
 }
 
+// With the feature off in the terminator, a sleep hook is skipped, as in a kubelet without the feature.
 func TestSleepIsSkippedIfTheFeatureIsOff(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", sleepHandler(40), lifecycletest.Script{})
@@ -206,6 +223,7 @@ func TestSleepIsSkippedIfTheFeatureIsOffInTheRunner(t *testing.T) {
 	})
 }
 
+// A hook's context has the deadline of the termination, and its cause says that Shorten ended it.
 func TestHookContextHasItsDeadlineAndCause(t *testing.T) {
 	var cause error
 	var deadline time.Time
@@ -226,6 +244,7 @@ func TestHookContextHasItsDeadlineAndCause(t *testing.T) {
 	}))
 }
 
+// Without the option Hooks, the terminator runs sleep hooks itself; exec hooks need Commands.
 func TestDefaultRunnerRunsHooks(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", sleepHandler(3), lifecycletest.Script{})

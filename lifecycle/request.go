@@ -20,17 +20,20 @@ type Request struct {
 	// the pod's own grace period, or 2 s without one (the kubelet's killContainer,
 	// [graceperiod.ForContainer]).
 	GracePeriodSeconds *int64
-	// Containers, if not nil, are exactly the containers to stop, and a successful StopContainer proves
-	// that its container has ended. It is for kubelet forks, whose caller passes the running pod, and
-	// for runtimes that cannot list. If the newest list has a later run with the same ID, the container
-	// is not stopped and is [OutcomeNotFound]. nil: the runtime lists the containers, and only a list
-	// proves that a container has ended.
+	// Containers, if not nil, are exactly the containers to stop. A successful StopContainer then proves
+	// that its container has ended. nil: the runtime lists the containers, and only a list proves that a
+	// container has ended.
+	//
+	// Set it in a kubelet fork, whose caller passes the running pod, and for a runtime that cannot list.
+	// If the newest list has a later run with a container's ID, the container is not stopped and is
+	// [OutcomeNotFound].
 	Containers []Container
-	// OneAttempt makes a single StopContainer call per container, for callers that retry themselves, as
-	// the kubelet does. If the call fails, the container is [OutcomeRuntimeStuck] and blocks sidecars
-	// until the deadline; no FailedKillPod event is recorded. The next request records the Killing
-	// event again, but does not run the hook again. It starts a new grace period, unless StopContainer
-	// did not return.
+	// OneAttempt makes a single StopContainer call per container, for callers that retry by themselves,
+	// as the kubelet does. If the call fails, the container is [OutcomeRuntimeStuck] and blocks sidecars
+	// until the deadline; no FailedKillPod event is recorded.
+	//
+	// The next request records the Killing event again, but does not run the hook again. It starts a new
+	// grace period, unless StopContainer did not return.
 	OneAttempt bool
 	// Hooks runs the hooks of the containers that this request begins to stop, for programs that
 	// replace their runner; nil: [TerminatorOptions].Hooks.
@@ -40,8 +43,8 @@ type Request struct {
 	Message string
 }
 
-// grace returns the pod's grace period in seconds. current is that of the termination in progress; 0 if
-// there is none.
+// grace returns the pod's grace period in seconds for this request. current is that of the termination in
+// progress; 0 if there is none.
 func (r *Request) grace(pod *v1.Pod, current int64) int64 {
 	switch {
 	case r.Containers == nil:
@@ -72,7 +75,8 @@ type ContainerRequest struct {
 	Message string
 }
 
-// grace returns the container's grace period in seconds.
+// grace returns the grace period in seconds of the container with this name: the override, else that of
+// Reason.
 func (r *ContainerRequest) grace(pod *v1.Pod, name string) int64 {
 	if r.GracePeriodSeconds != nil {
 		return *r.GracePeriodSeconds
@@ -105,7 +109,8 @@ func (r *ContainerRequest) message(pod *v1.Pod, name string) string {
 	}
 }
 
-// checkContainers returns the first error of a list: an invalid container, or two containers with one ID.
+// checkContainers returns the first error of a list of containers: an invalid one, or two names with one
+// ID. Two runs of one container may have the same ID.
 func checkContainers(containers []Container) error {
 	nameOf := make(map[string]string, len(containers))
 	for _, c := range containers {
@@ -120,7 +125,8 @@ func checkContainers(containers []Container) error {
 	return nil
 }
 
-// check returns an error if the container's ID is missing or has a prefix.
+// check returns an error if the container's ID is missing, or has a prefix such as "containerd://", with
+// which the runtime would not find it.
 func (c Container) check() error {
 	if c.ID == "" {
 		return fmt.Errorf("container %q: ID: must be set", c.Name)

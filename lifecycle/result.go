@@ -35,7 +35,8 @@ func Outcomes() []Outcome {
 	return []Outcome{OutcomeGraceful, OutcomeNotFound, OutcomeGraceExceeded, OutcomeForced, OutcomeRuntimeStuck, OutcomeLeftRunning}
 }
 
-// hasEnded reports whether the container is known to have ended.
+// hasEnded reports whether a container with this outcome is known to have ended. It is false while there is no
+// outcome.
 func (o Outcome) hasEnded() bool {
 	return o != "" && o != OutcomeRuntimeStuck && o != OutcomeLeftRunning
 }
@@ -105,7 +106,7 @@ type HookResult struct {
 	// Took is how long the hook ran until it returned or was abandoned; 0 if it did not run or has not
 	// ended.
 	Took time.Duration
-	// Cause is why the hook was cut or abandoned; "" for other outcomes.
+	// Cause is why the hook was cancelled, if it was cut or abandoned; "" for other outcomes.
 	Cause Cause
 	// Err is the error of a failed hook; nil for other outcomes. It may contain secret output of the
 	// hook.
@@ -122,19 +123,23 @@ type ContainerResult struct {
 	Began time.Time
 	// Phase is the current step; "" if none has begun.
 	Phase Phase
-	// Outcome is final once it is not "". The hook's outcome may be set up to a second later.
+	// Outcome is final once it is not "". The hook's outcome may be set up to a second later, because a
+	// cancelled hook has that long to return.
 	Outcome Outcome
 	Hook    HookResult
 	// GrantedSeconds is the container's first grace period in seconds; it may be below 1.
 	// [Result].GracePeriodSeconds is the current one, if the termination was shortened.
 	GrantedSeconds int64
-	// Waited is how long the container waited for others, updated when the wait ends.
+	// Waited is how long the container has waited for others to end. It is complete when the wait ends.
 	Waited time.Duration
 	// Stopping is the time from the first StopContainer to the end; 0 before the end.
 	Stopping time.Duration
-	// Err joins all errors; nil if there are none. It contains the newest failure to stop the
-	// container, even if a later call succeeded; the reason for [OutcomeForced], [OutcomeRuntimeStuck]
-	// or [OutcomeLeftRunning]; a name that the pod's spec lacks; and panics of callbacks.
+	// Err joins all errors; nil if there are none. Its parts are
+	//
+	//   - the newest failure to stop the container, even if a later call succeeded;
+	//   - the reason for [OutcomeForced], [OutcomeRuntimeStuck] or [OutcomeLeftRunning];
+	//   - a name that the pod's spec lacks;
+	//   - panics of callbacks.
 	Err error
 }
 
@@ -157,7 +162,7 @@ func (r Result) Outcome() Outcome {
 		return OutcomeNotFound
 	}
 	worst, all := OutcomeGraceful, Outcomes()
-	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // -1 becomes the highest
+	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // "" is not in all: its -1 becomes the highest
 	for i := range r.Containers {
 		if o := r.Containers[i].Outcome; place(o) > place(worst) {
 			worst = o

@@ -9,6 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
+// order is from best to worst. The outcome of a pod is the worst of its containers; "" (not ended) is worse
+// than all.
 func TestOutcomeOfAPodIsItsWorst(t *testing.T) {
 	order := []lifecycle.Outcome{
 		lifecycle.OutcomeGraceful, lifecycle.OutcomeNotFound, lifecycle.OutcomeGraceExceeded,
@@ -23,6 +25,8 @@ func TestOutcomeOfAPodIsItsWorst(t *testing.T) {
 	}
 }
 
+// Err is about containers that may still run. A forced one has ended, so its error is only in its own
+// result.
 func TestErrJoinsOnlyContainersThatMayRun(t *testing.T) {
 	forced, stuck, left := errors.New("forced"), errors.New("stuck"), errors.New("left")
 	result := lifecycle.Result{Containers: []lifecycle.ContainerResult{

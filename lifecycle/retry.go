@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// backoff is the pause before a failed call is repeated. It doubles each time.
+// backoff is the pause before a failed call is repeated. It doubles each time, between the limits below.
+// Set it to 0 after a success.
 type backoff time.Duration
 
 // The limits of the pause.
@@ -14,10 +15,10 @@ const (
 	maxRetry = time.Second
 )
 
-// next returns the next pause.
-func (r *backoff) next() time.Duration {
-	pause := max(time.Duration(*r), minRetry)
-	*r = backoff(min(2*pause, maxRetry))
+// next returns the pause before the next call, and doubles the one after it.
+func (b *backoff) next() time.Duration {
+	pause := max(time.Duration(*b), minRetry)
+	*b = backoff(min(2*pause, maxRetry))
 	return pause
 }
 

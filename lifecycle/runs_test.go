@@ -36,6 +36,7 @@ func TestIDReusedDuringAKillIsANewRun(t *testing.T) {
 	})
 }
 
+// A sidecar exits and is started again under the same ID. The result has both runs, with different Began.
 func TestTwoRunsWithOneIDHaveTwoResults(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
@@ -53,7 +54,8 @@ func TestTwoRunsWithOneIDHaveTwoResults(t *testing.T) {
 	})
 }
 
-// Without Began, an ID is one run until a list lacks it.
+// Without Began, a new run with the same ID can be recognized only by a list without that ID in between.
+// After one, the container is a new run, with its own hook and grace period.
 func TestRunWithoutBeganEndsWhenAListLacksIt(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{})

@@ -69,7 +69,7 @@ func TestSimulator(t *testing.T) {
 // simTimeLimit is how much real time a seed, which takes a millisecond, may take.
 const simTimeLimit = 10 * time.Second
 
-// playSeed runs the world of a seed, and returns the violations.
+// playSeed runs the world of a seed, and returns what happened and which promises were broken.
 func playSeed(t *testing.T, seed uint64) (record *judge.Record, broken []string) {
 	t.Helper()
 	defer func() {
@@ -98,7 +98,7 @@ type sim struct {
 	callers    sync.WaitGroup
 }
 
-// newSim draws a world and its callers.
+// newSim draws a world from a seed: its faults, the options of its terminator, and its pods.
 func newSim(seed uint64) *sim {
 	rng := rand.New(rand.NewPCG(seed, 40)) //nolint:gosec // must be reproducible
 	record := judge.NewRecord()
@@ -208,7 +208,7 @@ func (s *sim) at(d time.Duration, do func()) {
 	})
 }
 
-// play runs the world to its end, and returns the violations.
+// play runs the world to its end, and returns the promises that were broken.
 func (s *sim) play() []string {
 	for _, pod := range s.pods {
 		s.planCalls(pod)
@@ -281,6 +281,7 @@ func (s *sim) planCalls(pod *v1.Pod) {
 	}
 }
 
+// isSidecar reports whether a pod has a sidecar with this name.
 func isSidecar(pod *v1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name && c.RestartPolicy != nil })
 }
@@ -320,7 +321,8 @@ func (s *sim) start(pod *v1.Pod, name string, at time.Duration) {
 	})
 }
 
-// restart starts a sidecar again whenever the termination asks for it.
+// restart is the agent's loop for a sidecar: it starts it again whenever it has exited and ShouldRestart
+// says so.
 func (s *sim) restart(run *simRun) {
 	for range 4 {
 		select {

@@ -25,14 +25,14 @@ var (
 	errSimStart   = errors.New("the start of the simulator fails")
 )
 
-// simFaults says how often, in percent, something goes wrong. Each world has its own.
+// simFaults says how often, in percent of the calls, something goes wrong. Each world has its own shares.
 type simFaults struct {
 	refuses, hangs, ignoresContext, lies, loses, isSlow, panics int
 }
 
-// simWorld has pods whose runtime, hooks, events and callers fail at random. It implements a
-// terminator's callbacks. Each entity has its own random generator, so that a seed is reproducible
-// however goroutines are scheduled.
+// simWorld has the containers of a few pods, and a runtime, hooks and an event recorder that fail at
+// random. It implements a terminator's callbacks. Each container, hook and kind of call has its own random
+// generator, so that a seed plays the same world however goroutines are scheduled.
 type simWorld struct {
 	seed     uint64
 	record   *judge.Record
@@ -67,7 +67,8 @@ type simRun struct {
 	recordEnd  func(string)
 }
 
-// draw calls do with the generator of an entity. It locks the mutex.
+// draw calls do with the random generator of an entity, which is a container, a hook or a kind of call. It
+// locks the mutex.
 func (w *simWorld) draw(entity string, do func(*rand.Rand)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -96,7 +97,8 @@ const (
 	simPanics
 )
 
-// fault draws what a call does, and its delays before and after.
+// fault draws what a call does: whether it works or how it fails, how long it waits before and after its
+// work, how long it hangs if it does, and a variant of the failure.
 func (w *simWorld) fault(entity string) (f simFault, before, after, hang time.Duration, variant int) {
 	w.draw(entity, func(rng *rand.Rand) {
 		n := rng.IntN(100)
@@ -115,7 +117,8 @@ func (w *simWorld) fault(entity string) (f simFault, before, after, hang time.Du
 	return f, before, after, hang, variant
 }
 
-// simTime draws a time up to a limit: often 0, often whole seconds, else with odd microseconds.
+// simTime draws a time up to a limit. It is often 0 or in whole seconds, as in practice, so that things
+// happen at the same time; else it has odd microseconds, so that they do not.
 func simTime(rng *rand.Rand, limit time.Duration) time.Duration {
 	switch d := time.Duration(rng.Int64N(int64(limit))); rng.IntN(4) {
 	case 0:
@@ -141,7 +144,8 @@ func (w *simWorld) sleep(ended <-chan struct{}, d time.Duration) {
 	}
 }
 
-// misbehave performs a fault that fails, hangs or panics, and reports whether f is one.
+// misbehave performs a fault that makes a call fail, hang or panic. isWrong is false if f is none of these,
+// so that the caller must do its work.
 func (w *simWorld) misbehave(ctx context.Context, f simFault, hang time.Duration, variant int) (isWrong bool, err error) {
 	switch f {
 	case simRefuses:
@@ -312,7 +316,8 @@ func (w *simWorld) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 	return containers, nil
 }
 
-// lie returns a wrong list.
+// lie returns a wrong list instead of containers: without one, empty, with one that does not exist, with an
+// invalid ID, or with each twice.
 func (w *simWorld) lie(pod *v1.Pod, containers []lifecycle.Container, variant int) []lifecycle.Container {
 	name := pod.Spec.Containers[0].Name
 	switch {

@@ -6,7 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// role is the kind of a container in its pod's spec. It decides the order in which containers stop.
+// role is the kind of a container in its pod's spec. It decides the order in which containers stop: main
+// containers first, then the sidecars from the last to the first. Of two sidecars, the one with the higher
+// role stops first.
 type role int
 
 const (
@@ -19,7 +21,7 @@ const (
 	roleFirstSidecar role = 0
 )
 
-// specField returns the path of the spec's field that has the containers of a role.
+// specField returns the path of the spec's field that has the containers of a role, for the objects of events.
 func (r role) specField() string {
 	switch {
 	case r == roleEphemeral:

@@ -21,11 +21,11 @@ var (
 	errStartNotReturned = errors.New("its start has not returned")
 )
 
-// start is one call of [Terminator.Start]. The pod's mutex guards it.
-type start struct {
-	name     string
+// startCall is one call of [Terminator.Start]. The pod's mutex guards it.
+type startCall struct {
+	name     string // of the container
 	role     role
-	cancel   context.CancelCauseFunc
+	cancel   context.CancelCauseFunc // cancels the context of the agent's start function
 	returned bool
 	listedBy int // set when it returns: the number of the first list that includes what it started
 }
@@ -53,7 +53,7 @@ func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start
 	return nil
 }
 
-// start is Start without the names in the error.
+// start is Start without the container's and the pod's name in the error. do is the agent's start function.
 func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do func(context.Context) error) (err error) {
 	switch err := tr.check(pod); {
 	case err != nil:
@@ -63,36 +63,37 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	case tr.ctx.Err() != nil:
 		return ErrClosed
 	}
-	c := &start{name: name}
-	if _, c.role = findContainer(pod, name); c.role == roleUnknown {
+	start := &startCall{name: name}
+	if _, start.role = findContainer(pod, name); start.role == roleUnknown {
 		return errNotInSpec
 	}
-	ctx, c.cancel = context.WithCancelCause(ctx)
-	defer c.cancel(nil)
-	defer context.AfterFunc(tr.ctx, func() { c.cancel(CauseTerminatorClosed) })()
+	ctx, start.cancel = context.WithCancelCause(ctx)
+	defer start.cancel(nil)
+	defer context.AfterFunc(tr.ctx, func() { start.cancel(CauseTerminatorClosed) })()
 	p := tr.lock(pod)
 	if p.termination != nil && !p.termination.canRestart(name) {
 		p.unlock()
 		return errRefused
 	}
-	p.starts[c] = struct{}{}
+	p.starts[start] = struct{}{}
 	p.unlock()
 	call.GuardAbout(ctx, "the start", nil, logValues(pod, name), func() error {
 		defer call.WatchEnd(ctx, "the start", logValues(pod, name)()...)()
 		return do(ctx)
-	}, func(returned error) { err = p.startReturned(ctx, pod, c, returned) })
+	}, func(doErr error) { err = p.startReturned(ctx, pod, start, doErr) })
 	return err
 }
 
-// startReturned handles the return of a start, and returns the error of Start. A termination in
-// progress requests a list, which includes what was started. If the termination has ended, a new one
-// under the old deadline stops the container.
-func (p *pod) startReturned(ctx context.Context, apiPod *v1.Pod, c *start, err error) error {
+// startReturned handles the return of the agent's start function with err, and returns the error of Start.
+// A container that was started although the pod terminates must be stopped. A termination in progress
+// requests a list, which has the container. If the termination has ended, startReturned begins another one
+// under the old deadline, and waits for it.
+func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *startCall, err error) error {
 	p.mu.Lock()
-	c.returned, c.listedBy = true, p.lists.started+1
+	start.returned, start.listedBy = true, p.lists.started+1
 	t := p.termination
-	if t == nil || !t.usesLists {
-		delete(p.starts, c)
+	if t == nil || !t.usesLists { // nothing lists the container: the pod is not terminated, or its caller names what to stop
+		delete(p.starts, start)
 		t.wake()
 		p.unblockStops()
 		p.unlock()
@@ -111,8 +112,8 @@ func (p *pod) startReturned(ctx context.Context, apiPod *v1.Pod, c *start, err e
 	return withErrTerminating(ctx, err)
 }
 
-// withErrTerminating adds [ErrTerminating] to the error of a start that was cancelled by the pod's
-// termination.
+// withErrTerminating adds [ErrTerminating] to the error of a start whose context the pod's termination has
+// cancelled, even if err is nil: the container is stopped.
 func withErrTerminating(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); errors.Is(cause, ErrTerminating) {
 		return errors.Join(ErrTerminating, err)

@@ -21,6 +21,8 @@ func withStartTaking(d time.Duration, s lifecycletest.Script) lifecycletest.Scri
 	return s
 }
 
+// Start does not call its function after the termination, until Forget says that the pod may be started
+// again. After Close it never does.
 func TestStartIsRefusedAfterTheTerminationHasBegun(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
@@ -39,6 +41,7 @@ func TestStartIsRefusedAfterTheTerminationHasBegun(t *testing.T) {
 	})
 }
 
+// Invalid arguments are errors, and the start function is not called.
 func TestStartRejectsInvalidArguments(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		nothing := func(context.Context) error { return nil }
@@ -127,6 +130,9 @@ func TestStartIsCancelledBeforeTheFirstList(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 10 * time.Second })
 }
 
+// A start ignores its cancellation. The termination waits for it until GiveUpAfter past the deadline,
+// because it may still create a container, which is RuntimeStuck. The sidecar waits only until the
+// deadline.
 func TestStartThatNeverReturnsIsStuck(t *testing.T) {
 	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -146,7 +152,8 @@ func TestStartThatNeverReturnsIsStuck(t *testing.T) {
 	})
 }
 
-// Start stops the container before it returns.
+// A start ignores its cancellation and returns at 10 s, when the termination has given up. Start itself
+// then stops the container before it returns.
 func TestContainerStartedAfterTheTerminationIsStopped(t *testing.T) {
 	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addStopped("late")
@@ -162,7 +169,8 @@ func TestContainerStartedAfterTheTerminationIsStopped(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-// The error of Start includes that of the stop.
+// A container is started after the termination has given up, and cannot be stopped. Start is the only one
+// left to report that, so its error has the error of the stop.
 func TestContainerStartedAfterTheTerminationThatCannotBeStopped(t *testing.T) {
 	inBubble(t, graceSeconds(3), func(b *testBed) {
 		b.addStopped("late")
@@ -177,7 +185,8 @@ func TestContainerStartedAfterTheTerminationThatCannotBeStopped(t *testing.T) {
 	}, giveUpAfterOneSecond)
 }
 
-// Neither of two starts of one container replaces the other.
+// Two starts of one container run at the same time. Neither replaces the other, so the termination finds
+// and stops both containers.
 func TestTwoStartsOfOneContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
@@ -191,6 +200,7 @@ func TestTwoStartsOfOneContainer(t *testing.T) {
 	})
 }
 
+// The error of a failed start is that of the start function, and nothing is kept of the pod.
 func TestFailedStartIsWrapped(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
@@ -202,6 +212,7 @@ func TestFailedStartIsWrapped(t *testing.T) {
 	})
 }
 
+// Close cancels a start function in progress, even if its pod was forgotten.
 func TestCloseEndsTheContextOfAStart(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
@@ -221,6 +232,7 @@ func TestCloseEndsTheContextOfAStart(t *testing.T) {
 	})
 }
 
+// A start ignores its context. Close cannot wait for it, because it runs in the agent's goroutine.
 func TestCloseDoesNotWaitForAStart(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addStopped("app")
@@ -236,7 +248,8 @@ func TestCloseDoesNotWaitForAStart(t *testing.T) {
 	})
 }
 
-// No container is running after the termination, however start and termination interleave.
+// A start and a termination at the same time, 300 times, because they interleave at random. After both, no
+// container may be running.
 func TestNoContainerRunsAfterItsTermination(t *testing.T) {
 	for range 300 {
 		inBubble(t, graceSeconds(1), func(b *testBed) {

@@ -19,19 +19,20 @@ type stopOptions struct {
 	hooks        HandlerRunner // nil: [TerminatorOptions].Hooks
 }
 
-// stop stops one run of a container. Its goroutine runs execute, which follows the kubelet's
-// killContainer. The pod's mutex guards the fields that change.
-type stop struct {
-	pod       *pod
+// containerStop is the stopping of one run of a container. begin starts a goroutine that executes the steps of the
+// kubelet's killContainer. A stop that failed may begin again later. The pod's mutex guards the fields
+// that change.
+type containerStop struct {
+	pod       *podState
 	container Container
-	run       run // as listed by the runtime
+	run       containerRun // as listed by the runtime, or as named by the caller
 
 	ctx           context.Context
 	apiPod        *v1.Pod
 	spec          *v1.Container // nil: not in the pod's spec
 	role          role
 	options       stopOptions
-	unit          *unit // the containers that stop together with this one; nil: it stops alone
+	unit          *containerUnit // the containers that stop together with this one; nil: it stops alone
 	hook          preStop
 	listedBy      int           // number of the newest list that has the run; 0: none
 	termination   *Termination  // the newest one that includes the stop; nil: none
@@ -39,65 +40,68 @@ type stop struct {
 	deadline      deadline      // its end is zero if the next begin starts a new grace period
 	timer         *time.Timer   // of the deadline
 	expired       chan struct{} // closed at the deadline
-	deadlineMoved chan struct{} // has a value until an earlier deadline is read
-	unblocked     chan struct{} // closed when the container need not wait for others
+	deadlineMoved chan struct{} // has a value if the deadline moved and stopCalls has not noticed yet
+	unblocked     chan struct{} // closed when the container need not wait for others; replaced when it must wait again
 	done          chan struct{} // closed when the stop has ended; nil: it has not begun
 	failing       bool          // StopContainer has failed
-	// firstCallAt is the time of the first StopContainer call. It stays when the runtime lists a run
-	// again after not listing it, so that such a runtime does not postpone GiveUpAfter.
+	// firstCallAt is the time of the first StopContainer call. If the runtime lists the run again after
+	// not listing it, the time stays, so that such a runtime cannot postpone GiveUpAfter for ever.
 	firstCallAt time.Time
 	result      ContainerResult
 }
 
-func newStop(p *pod, c Container) *stop {
-	s := &stop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
+// newStop returns a stop of one run of a container that has not begun.
+func newStop(p *podState, c Container) *containerStop {
+	s := &containerStop{pod: p, container: c, run: runOf(c), result: ContainerResult{Name: c.Name, ID: c.ID, Began: c.Began}}
 	s.hook.handled = c.PreStopDone
 	return s
 }
 
 // inProgress reports whether the stop's goroutine is running.
-func (s *stop) inProgress() bool { return s.done != nil && !isClosed(s.done) }
+func (s *containerStop) inProgress() bool { return s.done != nil && !isClosed(s.done) }
 
-// isGivenUp reports whether the stop has ended but its container may still run.
-func (s *stop) isGivenUp() bool {
+// isGivenUp reports whether the stop has ended without the container: it may still run.
+func (s *containerStop) isGivenUp() bool {
 	return s.done != nil && isClosed(s.done) && !s.result.Outcome.hasEnded()
 }
 
-// isListedAgain reports whether the newest list has the container although an earlier list showed that
-// it had ended.
-func (s *stop) isListedAgain() bool {
-	return s.result.Outcome.hasEnded() && !s.options.trustSuccess && s.listedBy > 0 && s.listedBy == s.pod.lists.newestNumber
+// isListedAgain reports whether the newest list has the container although an earlier list showed that it
+// had ended, so that it must be stopped again.
+func (s *containerStop) isListedAgain() bool {
+	endedByList := s.result.Outcome.hasEnded() && !s.options.trustSuccess
+	return endedByList && s.listedBy > 0 && s.listedBy == s.pod.lists.newestNumber
 }
 
-// begin starts the stop's goroutine, for the first time or again. A stop that was given up resumes: it
-// keeps its old deadline if that is earlier, and records no second Killing event. If the previous request
-// had OneAttempt it does record one, as the kubelet does in each attempt. The caller holds the mutex.
-func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
-	resumes := !s.deadline.end.IsZero()
-	recordsKilling := !resumes || s.options.oneAttempt // the options of the previous request
+// begin starts the stop's goroutine, for the first time or again. When it begins again, it keeps the old
+// deadline if that is earlier, and records no second Killing event. After a request with OneAttempt it
+// does record one, as the kubelet does in each attempt. The caller holds the mutex.
+func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
+	resumes := !s.deadline.end.IsZero()                // zero: it is the first time, or giveUp lets a new grace period start
+	recordsKilling := !resumes || s.options.oneAttempt // s.options are still those of the previous request
 	if resumes && s.deadline.end.Before(until.end) {
 		until = s.deadline
 	}
 	isFirst := s.done == nil
 	s.ctx, s.apiPod, s.options, s.deadline = ctx, apiPod, options, until
 	s.spec, s.role = findContainer(apiPod, s.container.Name)
-	if !s.result.Outcome.hasEnded() {
+	if !s.result.Outcome.hasEnded() { // it was given up, so GiveUpAfter starts again
 		s.firstCallAt = time.Time{}
 	}
 	s.expired, s.deadlineMoved, s.unblocked, s.done = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	s.failing, s.result.Phase, s.result.Outcome, s.result.Err = false, "", "", nil
-	if s.result.GrantedSeconds == 0 {
+	if s.result.GrantedSeconds == 0 { // the result keeps the first grace period
 		s.result.GrantedSeconds = until.granted
 	}
 	if s.spec == nil {
-		// The kubelet returns this error; its reason is the event's message. Unlike the kubelet, continue without a hook and without waiting for other containers.
+		// The kubelet returns this error; its reason is the event's message. Unlike the kubelet, continue
+		// without a hook and without waiting for other containers.
 		s.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
 			s.container.Name, s.container.ID, formatPod(apiPod), options.message)
 	}
 	if s.unit = s.pod.joinableUnit(); s.unit != nil {
 		s.unit.members = append(s.unit.members, s)
 	}
-	if options.ignoreOrder || s.unit != nil || !s.role.isSidecar() {
+	if !s.hasOrder() {
 		s.unblock()
 	}
 	s.timer = time.AfterFunc(time.Until(until.end), s.expire)
@@ -109,9 +113,9 @@ func (s *stop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, option
 	})
 }
 
-// expire closes expired at the deadline. It does nothing if the timer fired for a deadline that has
-// moved since.
-func (s *stop) expire() {
+// expire is the function of the timer. It tells the stop's goroutine that the deadline has come, by
+// closing expired. shorten resets the timer, so it may fire twice; only the first time counts.
+func (s *containerStop) expire() {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if s.deadline.hasPassed() && !isClosed(s.expired) {
@@ -119,9 +123,9 @@ func (s *stop) expire() {
 	}
 }
 
-// shorten moves the deadline to until if that is earlier, also for the containers of the same unit. The
-// caller holds the mutex.
-func (s *stop) shorten(until deadline) {
+// shorten moves the deadline of a stop in progress to until, if that is earlier. One StopPod call stops
+// all the containers of a unit, so their deadlines move too. The caller holds the mutex.
+func (s *containerStop) shorten(until deadline) {
 	if !s.inProgress() || !until.end.Before(s.deadline.end) {
 		return
 	}
@@ -132,40 +136,48 @@ func (s *stop) shorten(until deadline) {
 	case s.deadlineMoved <- struct{}{}:
 	default: // an unread value is enough: its reader gets the newest deadline
 	}
-	if s.unit != nil { // one member calls StopPod for all
+	if s.unit != nil {
 		for _, member := range s.unit.members {
 			member.shorten(until)
 		}
 	}
 }
 
+// hasOrder reports whether the container may have to wait until others have ended. Only a sidecar may,
+// unless it is stopped on its own (KillContainer) or together with its whole pod (unit). The caller holds
+// the mutex.
+func (s *containerStop) hasOrder() bool {
+	return s.role.isSidecar() && !s.options.ignoreOrder && s.unit == nil
+}
+
 // unblock ends the wait for other containers. The caller holds the mutex.
-func (s *stop) unblock() {
+func (s *containerStop) unblock() {
 	if s.inProgress() && !isClosed(s.unblocked) {
 		close(s.unblocked)
 	}
 }
 
-// execute runs the hook, waits for the containers that stop first, and stops the container.
-func (s *stop) execute(recordsKilling bool) {
+// execute is the stop's goroutine: it runs the hook, waits for the containers that stop first, and stops the
+// container. recordsKilling says whether to record the Killing event.
+func (s *containerStop) execute(recordsKilling bool) {
 	if recordsKilling {
 		s.recordKilling()
 	}
 	if s.pod.terminator.opts.HooksAtTurn && s.unit == nil {
-		s.waitForOrder()
+		s.waitForOrder() // the hook runs only at the container's turn
 	}
 	s.runHook()
 	s.waitForOrder()
 	outcome, err := s.stopUntilEnded()
-	s.end(outcome, err)
+	s.end(outcome, err) // now, so that the containers that wait for this one go on at once
 	s.waitForHook()
 	s.waitForEvents()
 	s.finish()
 }
 
 // waitForOrder waits until no other container blocks this one, at most until the deadline.
-func (s *stop) waitForOrder() {
-	for began := time.Now(); s.updateWait(began); {
+func (s *containerStop) waitForOrder() {
+	for began := time.Now(); s.keepsWaiting(began); {
 		select {
 		case <-s.unblocked:
 		case <-s.expired:
@@ -174,32 +186,33 @@ func (s *stop) waitForOrder() {
 	}
 }
 
-// updateWait reports whether the container must keep waiting for others, and updates the result's phase and
-// waiting time. If a newer list blocks a container that was unblocked before, it makes a new unblocked
-// channel. since is when the wait began.
-func (s *stop) updateWait(since time.Time) bool {
+// keepsWaiting decides whether the container must wait on for others, and writes the phase and the waiting
+// time to the result. since is when the wait began. It locks the mutex.
+func (s *containerStop) keepsWaiting(since time.Time) bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Waited = max(s.result.Waited, time.Since(since))
-	if s.options.ignoreOrder || s.unit != nil || isClosed(s.expired) || s.ctx.Err() != nil || !s.pod.isBlocked(s.role) {
+	hasTime := !isClosed(s.expired) && s.ctx.Err() == nil
+	if !hasTime || !s.hasOrder() || !s.pod.isBlocked(s.role) {
 		return false
 	}
 	s.result.Phase = PhaseWaiting
-	if isClosed(s.unblocked) { // a newer list has another container that blocks this one
+	if isClosed(s.unblocked) { // unblocked before, but a newer list has another container that must end first
 		s.unblocked = make(chan struct{})
 	}
 	return true
 }
 
-// stopUntilEnded stops the container, alone or with its unit, and returns its outcome.
-func (s *stop) stopUntilEnded() (Outcome, error) {
+// stopUntilEnded stops the container, alone or with its unit, until it has ended or is given up, and
+// returns its outcome.
+func (s *containerStop) stopUntilEnded() (Outcome, error) {
 	if s.unit != nil {
 		return s.unit.stopUntilEnded(s)
 	}
 	began := time.Now()
 	s.setPhase(PhaseStopping)
 	calls := &stopCalls{
-		stop: s, runs: []*stop{s}, call: func(ctx context.Context, seconds int64) error {
+		containerStop: s, runs: []*containerStop{s}, call: func(ctx context.Context, seconds int64) error {
 			return s.pod.terminator.opts.Runtime.StopContainer(ctx, s.container.ID, seconds)
 		},
 	}
@@ -210,8 +223,9 @@ func (s *stop) stopUntilEnded() (Outcome, error) {
 	return outcome, err
 }
 
-// setFirstCall sets firstCallAt to now, unless it is set.
-func (s *stop) setFirstCall() {
+// setFirstCall notes that the first StopContainer call is made now. Later calls do not change the time,
+// from which GiveUpAfter may count.
+func (s *containerStop) setFirstCall() {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if s.firstCallAt.IsZero() {
@@ -219,15 +233,16 @@ func (s *stop) setFirstCall() {
 	}
 }
 
-// setPhase sets the phase of the result.
-func (s *stop) setPhase(phase Phase) {
+// setPhase sets the phase that [Termination.Result] shows for the container.
+func (s *containerStop) setPhase(phase Phase) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Phase = phase
 }
 
-// end sets the container's outcome, and unblocks the containers that waited for it.
-func (s *stop) end(outcome Outcome, err error) {
+// end sets the container's outcome, and unblocks the containers that waited for it. The stop itself is in
+// progress until finish.
+func (s *containerStop) end(outcome Outcome, err error) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	if outcome == OutcomeLeftRunning {
@@ -243,8 +258,8 @@ func (s *stop) end(outcome Outcome, err error) {
 	s.pod.unblockStops()
 }
 
-// finish closes done.
-func (s *stop) finish() {
+// finish ends the stop: it closes done, for which a termination and KillContainer wait.
+func (s *containerStop) finish() {
 	s.pod.mu.Lock()
 	defer s.pod.unlock()
 	s.timer.Stop()
@@ -256,31 +271,32 @@ func (s *stop) finish() {
 }
 
 // currentResult returns a copy of the result so far.
-func (s *stop) currentResult() ContainerResult {
+func (s *containerStop) currentResult() ContainerResult {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	return s.result
 }
 
 // logger returns a logger with the container's name and ID.
-func (s *stop) logger() klog.Logger {
+func (s *containerStop) logger() klog.Logger {
 	return klog.FromContext(s.ctx).WithValues("pod", klog.KObj(s.apiPod), "containerName", s.container.Name, "containerID", s.container.ID)
 }
 
-// method returns the name of the runtime's method that stops the container.
-func (s *stop) method() string {
+// method returns the name of the runtime's method that stops the container, for error messages.
+func (s *containerStop) method() string {
 	if s.unit != nil {
 		return "StopPod"
 	}
 	return "StopContainer"
 }
 
-// errStillListed is the error of a call that returned too early.
-func (s *stop) errStillListed() error {
+// errStillListed is the error of a stop that the runtime reported as a success, although its next list has the
+// container.
+func (s *containerStop) errStillListed() error {
 	return fmt.Errorf("%s returned, but the runtime still lists the container", s.method())
 }
 
-// stopError adds the container's name and ID to an error.
+// stopError adds the container's name and ID, if known, to an error.
 type stopError struct {
 	name, id string
 	err      error

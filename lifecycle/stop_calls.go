@@ -14,30 +14,31 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// stopCalls repeats StopContainer for a container, or StopPod for a unit, until the containers have
-// ended or GiveUpAfter has passed. Only the stop's goroutine uses it.
+// stopCalls calls StopContainer for a container, or StopPod for the containers of a unit, again and again
+// until they have ended or GiveUpAfter has passed. Below, "call" means either. Only the stop's goroutine
+// uses it.
 type stopCalls struct {
-	*stop // whose deadline applies
+	*containerStop // the container, or the member of the unit that makes the calls; its deadline applies
 
-	runs    []*stop // the containers that a call stops
-	call    func(ctx context.Context, seconds int64) error
-	replies chan stopReply  // in the order in which the calls return
-	callCtx context.Context // ends when nobody waits for replies any more
+	runs    []*containerStop                               // the containers that a call stops
+	call    func(ctx context.Context, seconds int64) error // StopContainer or StopPod
+	replies chan stopReply                                 // in the order in which the calls return
+	callCtx context.Context                                // ends when nobody waits for replies any more
 
 	made     int           // number of calls
 	killAt   time.Time     // when the newest call's timeout ends, and the runtime kills
 	slack    time.Duration // how long after killAt a call may return
 	timedOut bool          // a call did not return in time; later calls have timeout 0
 	forced   bool          // a call had timeout 0
-	reported Outcome       // the outcome by the successful calls; "": none has succeeded, or a list has refuted it
+	reported Outcome       // by the calls that succeeded; "": none has, or a list still had the container
 	failures int
 	failure  error // the newest one
-	// listsAtReturn is the number of lists started by the time the newest call had returned or timed
-	// out.
+	// listsAtReturn is the number of lists that had begun when the newest call returned or timed out. A
+	// list with a higher number shows what the call has achieved.
 	listsAtReturn int
 }
 
-// stopReply is what one call returned.
+// stopReply is what one call of StopContainer or StopPod returned.
 type stopReply struct {
 	number     int       // of the call, from 1
 	seconds    int64     // the timeout
@@ -48,8 +49,8 @@ type stopReply struct {
 
 var errNoTimeLeft = errors.New("killed at once, because the deadline had passed before StopContainer was called")
 
-// stopUntilEnded repeats the call until the containers have ended or are given up. It returns the
-// outcome and the newest failure, even if a later call succeeded.
+// stopUntilEnded repeats the call until the containers have ended or are given up. It returns their
+// outcome, and the newest failure as an error, even if a later call succeeded.
 func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	ctx, cancel := context.WithCancel(c.ctx)
 	defer cancel()
@@ -57,7 +58,7 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
 	c.setFirstCall()
 	for pause := backoff(0); c.ctx.Err() == nil; {
-		if c.noteKnownEnd() {
+		if c.needNotCall() {
 			return c.outcomeOfEnded()
 		}
 		reply := c.callAndWait()
@@ -79,7 +80,7 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 		if c.options.oneAttempt {
 			return c.giveUp()
 		}
-		if !c.timedOut || reply != nil { // after a call that did not return, there is no pause
+		if !c.timedOut || reply != nil { // a call that did not return has taken long enough without a pause
 			sleepContext(c.ctx, min(pause.next(), time.Until(c.giveUpAt())))
 		}
 		if !time.Now().Before(c.giveUpAt()) {
@@ -89,27 +90,28 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	return OutcomeLeftRunning, c.failure
 }
 
-// noteKnownEnd returns true if the newest list makes another call unnecessary: it started after the last
-// call returned and lacks the containers, or it has a later run with the same ID, which another call would
-// stop. A run that was replaced before the first call counts as not found.
-func (c *stopCalls) noteKnownEnd() bool {
+// needNotCall reports whether the newest list shows that the containers have ended. Either it began after
+// the last call had returned and lacks them, or it has a later run with the same ID, which a call would
+// stop by mistake.
+func (c *stopCalls) needNotCall() bool {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	newest := c.pod.lists.newestNumber
-	if c.made > 0 && newest > c.listsAtReturn && !slices.ContainsFunc(c.runs, func(s *stop) bool { return s.options.trustSuccess || s.listedBy == newest }) {
-		return true
+	if c.made > 0 && newest > c.listsAtReturn {
+		mayRun := func(s *containerStop) bool { return s.options.trustSuccess || s.listedBy == newest }
+		if !slices.ContainsFunc(c.runs, mayRun) {
+			return true
+		}
 	}
-	isReplaced := c.replacedBy() != nil
-	if isReplaced && c.made == 0 {
-		c.reported = OutcomeNotFound
-	}
-	return isReplaced
+	return c.replacedBy() != nil
 }
 
 // replacedBy returns the later run with the same ID that the newest list has instead of this run; nil if
-// there is none. The caller holds the mutex.
-func (c *stopCalls) replacedBy() (by *Container) {
-	if c.unit != nil || c.run.began == 0 || c.listedBy == c.pod.lists.newestNumber {
+// there is none, or if a run of which the list does not say when it began may still be this one. The
+// caller holds the mutex.
+func (c *stopCalls) replacedBy() (laterRun *Container) {
+	isListed := c.listedBy == c.pod.lists.newestNumber
+	if c.unit != nil || c.run.began == 0 || isListed {
 		return nil
 	}
 	for _, other := range c.pod.lists.newestRuns {
@@ -120,25 +122,26 @@ func (c *stopCalls) replacedBy() (by *Container) {
 			return nil
 		}
 		if runOf(other).began > c.run.began {
-			by = &other
+			laterRun = &other
 		}
 	}
-	return by
+	return laterRun
 }
 
-// callAndWait makes a call with the remaining grace period as its timeout, and waits for the reply. It
-// returns nil if the call has not returned StopTimeoutSlack after its timeout. If the deadline moves
-// earlier, it makes a concurrent second call with a shorter timeout.
+// callAndWait makes a call with the remaining grace period as its timeout, and returns the reply; nil if
+// the call has not returned StopTimeoutSlack after its timeout. If the deadline moves earlier meanwhile,
+// it makes a second call with a shorter timeout. The first call that succeeds decides, else the newest
+// one.
 func (c *stopCalls) callAndWait() *stopReply {
 	c.makeCall(c.timeout())
 	for {
 		select {
-		case a := <-c.replies:
-			if a.isSuccess() || a.number == c.made {
-				c.setReported(a)
-				return &a
+		case reply := <-c.replies:
+			if reply.isSuccess() || reply.number == c.made {
+				c.setReported(reply)
+				return &reply
 			}
-			c.recordFailure(c.callError(&a)) // the newer call decides
+			c.recordFailure(c.callError(&reply)) // wait on for the newer call
 		case <-c.deadlineMoved:
 			if seconds := c.timeout(); time.Now().Add(graceperiod.Duration(seconds)).Before(c.killAt) {
 				c.makeCall(seconds)
@@ -153,9 +156,9 @@ func (c *stopCalls) callAndWait() *stopReply {
 	}
 }
 
-// timeout returns the next call's timeout in seconds.
+// timeout returns the timeout in seconds for a call that is made now.
 func (c *stopCalls) timeout() int64 {
-	if c.timedOut {
+	if c.timedOut { // the runtime has had its time
 		return 0
 	}
 	c.pod.mu.Lock()
@@ -163,66 +166,71 @@ func (c *stopCalls) timeout() int64 {
 	return c.deadline.stopTimeout()
 }
 
-// returnBy returns the time by which the newest call must return.
+// returnBy returns the time until which the newest call is waited for.
 func (c *stopCalls) returnBy() time.Time {
 	if c.options.oneAttempt {
-		// There is no second call. Wait for the error of a client that gives up GiveUpAfter past the timeout, as the kubelet's does.
+		// There is no second call. Wait for the error of a client that gives up GiveUpAfter past the
+		// timeout, as the kubelet's does.
 		return c.killAt.Add(c.pod.terminator.opts.GiveUpAfter).Add(c.slack)
 	}
 	return times.Earlier(c.killAt.Add(c.slack), c.giveUpAt())
 }
 
 // giveUpAt returns the time at which the containers are given up: GiveUpAfter past the deadline, or past
-// the first call if that was later.
+// the first call if that was later. It locks the mutex.
 func (c *stopCalls) giveUpAt() time.Time {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	return times.Later(c.deadline.end, c.firstCallAt).Add(c.pod.terminator.opts.GiveUpAfter)
 }
 
-// makeCall makes a call in another goroutine, which sends the reply.
+// makeCall makes a call with a timeout of seconds in another goroutine, which sends the reply. It does not
+// wait, so that a runtime that hangs does not hang the stop.
 func (c *stopCalls) makeCall(seconds int64) {
-	a := stopReply{number: c.made + 1, seconds: seconds, at: time.Now()}
+	reply := stopReply{number: c.made + 1, seconds: seconds, at: time.Now()}
 	c.made++
-	c.killAt = a.killAt()
+	c.killAt = reply.killAt()
 	c.forced = c.forced || seconds == 0
 	call, ctx := c.call, c.callCtx
 	c.pod.spawnAfter(ctx, c.failure, c.method(), c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
-		a.err, a.returnedAt = err, time.Now()
+		reply.err, reply.returnedAt = err, time.Now()
 		select {
-		case c.replies <- a:
-		case <-ctx.Done():
+		case c.replies <- reply:
+		case <-ctx.Done(): // nobody waits for it
 		}
 	})
 }
 
 // killAt returns the time at which the call's timeout ends, and the runtime kills.
-func (a stopReply) killAt() time.Time { return a.at.Add(graceperiod.Duration(a.seconds)) }
+func (r stopReply) killAt() time.Time { return r.at.Add(graceperiod.Duration(r.seconds)) }
 
-// isSuccess reports whether the runtime replied that the container has ended.
-func (a stopReply) isSuccess() bool {
-	return a.err == nil || errors.Is(a.err, ErrKilled) || errors.Is(a.err, ErrContainerNotFound)
+// isSuccess reports whether the runtime replied that the container has ended. ErrKilled and
+// ErrContainerNotFound say so too.
+func (r stopReply) isSuccess() bool {
+	return r.err == nil || errors.Is(r.err, ErrKilled) || errors.Is(r.err, ErrContainerNotFound)
 }
 
-// setReported derives the outcome from a successful reply. A call that took as long as its timeout
-// counts as a kill, even without ErrKilled.
-func (c *stopCalls) setReported(a stopReply) {
+// setReported sets the outcome that a reply reports; a failed call reports none. A call that took as long
+// as its timeout counts as a kill, even without ErrKilled.
+func (c *stopCalls) setReported(reply stopReply) {
+	tookTimeout := !reply.returnedAt.Before(times.Earlier(reply.killAt(), c.killAt))
 	switch {
-	case !a.isSuccess():
-	case errors.Is(a.err, ErrContainerNotFound):
-		if c.reported == "" {
+	case !reply.isSuccess():
+	case errors.Is(reply.err, ErrContainerNotFound):
+		if c.reported == "" { // else it is gone because an earlier call stopped it
 			c.reported = OutcomeNotFound
 		}
 	case c.forced:
 		c.reported = OutcomeForced
-	case a.err != nil || c.reported == OutcomeGraceExceeded || !a.returnedAt.Before(times.Earlier(a.killAt(), c.killAt)):
+	case errors.Is(reply.err, ErrKilled) || tookTimeout || c.reported == OutcomeGraceExceeded:
 		c.reported = OutcomeGraceExceeded
 	default:
 		c.reported = OutcomeGraceful
 	}
 }
 
-// callError returns the error of a call. reply is nil if the call did not return.
+// callError returns the error that describes a failed call; nil if the call succeeded. reply is nil if the
+// call did not return.
 func (c *stopCalls) callError(reply *stopReply) error {
 	switch {
 	case reply == nil:
@@ -234,26 +242,27 @@ func (c *stopCalls) callError(reply *stopReply) error {
 	}
 }
 
-// checkEnded returns nil if the containers have ended, else why they may still run. With trustSuccess
-// the call's error decides; otherwise a list that starts after the call returned. reply is nil if the
-// call did not return.
+// checkEnded returns nil if the containers have ended, else why they may still run. A list that begins now
+// decides, not the call, because a runtime may return too early. Only with trustSuccess does callErr, the
+// call's error, decide. reply is nil if the call did not return.
 func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	c.pod.mu.Lock()
 	c.listsAtReturn = c.pod.lists.started
-	if !slices.ContainsFunc(c.runs, func(s *stop) bool { return !s.options.trustSuccess }) {
+	needsList := slices.ContainsFunc(c.runs, func(s *containerStop) bool { return !s.options.trustSuccess })
+	if !needsList {
 		c.pod.mu.Unlock()
 		return callErr
 	}
-	l := c.pod.requestList(c.ctx, c.apiPod)
+	list := c.pod.requestList(c.ctx, c.apiPod)
 	c.pod.mu.Unlock()
-	if err := l.wait(c.ctx); err != nil {
+	if err := list.wait(c.ctx); err != nil {
 		return fmt.Errorf("%s returned, but the runtime cannot list the pod's containers: %w", c.method(), err)
 	}
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	for _, s := range c.runs {
-		if s.listedBy >= l.number {
-			if c.reported != OutcomeGraceExceeded {
+		if s.listedBy >= list.number {
+			if c.reported != OutcomeGraceExceeded { // a kill took place, even if it has not taken effect
 				c.reported = "" // the call reported an end that is not true
 			}
 			if reply != nil && errors.Is(reply.err, ErrContainerNotFound) {
@@ -265,12 +274,14 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	return nil
 }
 
-// outcomeOfEnded returns the outcome of containers that have ended. If no call has reported it, the
-// time decides.
+// outcomeOfEnded returns the outcome of containers that have ended, and the newest failure. If no call has
+// reported the outcome, it is graceful before the end of the newest call's timeout.
 func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	outcome := c.reported
 	switch {
 	case outcome != "":
+	case c.made == 0: // a later run had replaced it before the first call
+		outcome = OutcomeNotFound
 	case c.forced:
 		outcome = OutcomeForced
 	case time.Now().Before(c.killAt):
@@ -287,48 +298,52 @@ func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	return outcome, c.lastFailure()
 }
 
-// logStopped logs the end of a container after earlier failures.
+// logStopped logs the end of a container whose failures were logged before, so that the log shows that
+// they are over.
 func (c *stopCalls) logStopped(outcome Outcome) {
 	c.pod.mu.Lock()
-	later := c.replacedBy()
+	laterRun := c.replacedBy()
 	c.pod.mu.Unlock()
-	if later == nil {
+	if laterRun == nil {
 		c.logger().Info("Stopped container after earlier failures", "outcome", outcome, "failures", c.failures)
 		return
 	}
 	c.logger().Info("Container counts as stopped, because the runtime lists a later run with its ID and another Began",
-		"began", time.Unix(0, c.run.began), "laterBegan", later.Began, "failures", c.failures)
+		"began", time.Unix(0, c.run.began), "laterBegan", laterRun.Began, "failures", c.failures)
 }
 
-// recordFailure keeps a failure. It logs the first one, and records an event for it unless another
-// container of the pod is already failing or the caller retries itself.
+// recordFailure keeps a failure for the result. Only the first one is logged. It also records an event for
+// the first one, unless another container of the pod is failing already, or the caller retries by himself
+// (OneAttempt).
 func (c *stopCalls) recordFailure(err error) {
 	c.failure = err
 	if c.failures++; c.failures > 1 {
 		return
 	}
 	c.logger().Error(err, "Failed to stop container", "tryAgain", !c.options.oneAttempt)
-	if !c.options.oneAttempt && c.pod.isFirstToFail(c.stop) {
+	if !c.options.oneAttempt && c.pod.markFailing(c.containerStop) {
 		c.record(c.apiPod, v1.EventTypeWarning, "FailedKillPod", fmt.Sprintf("error killing pod: %v", err))
 	}
 }
 
-// giveUp returns the outcome of containers that have not ended. With OneAttempt the next request starts
-// a new grace period, as in the kubelet, unless the call has not returned.
+// giveUp returns the outcome of containers that have not ended. After a call of a OneAttempt request has
+// failed, it also lets the next request start a new grace period, as in the kubelet. It does not if the
+// call has not returned.
 func (c *stopCalls) giveUp() (Outcome, error) {
 	if !c.options.oneAttempt {
 		c.logger().Error(c.failure, "Gave up stopping container", "failures", c.failures)
 	} else if !c.timedOut {
 		c.pod.mu.Lock()
 		for _, s := range c.runs {
-			s.deadline.end = time.Time{}
+			s.deadline.end = time.Time{} // begin then takes the deadline of the next request
 		}
 		c.pod.mu.Unlock()
 	}
 	return OutcomeRuntimeStuck, c.lastFailure()
 }
 
-// lastFailure returns the newest failure, with the number of failures; nil if there was none.
+// lastFailure returns the newest failure, and in its text the number of failures if there were several;
+// nil if there was none.
 func (c *stopCalls) lastFailure() error {
 	if c.failures > 1 {
 		return fmt.Errorf("%w (the last of %d failures)", c.failure, c.failures)

@@ -69,6 +69,8 @@ func TestUnavailableRuntimeIsCalledAgain(t *testing.T) {
 	})
 }
 
+// StopContainer fails 13 times. The calls go on past the deadline at 2 s: the minimum timeout of 2 s
+// shrinks to 0, and the call with 0 that succeeds makes the outcome Forced.
 func TestStopThatFailsUntilAfterTheDeadlineIsForced(t *testing.T) {
 	inBubble(t, graceSeconds(2), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -96,6 +98,8 @@ func TestStopThatFailsUntilAfterTheDeadlineIsForced(t *testing.T) {
 	})
 }
 
+// The runtime is away from 4 to 6 s, so the call in progress fails. Calls go on with pauses of 0.1, 0.2,
+// 0.4, 0.8 and 1 s; the timeout is the rest of the grace period each time.
 func TestRuntimeThatBecomesUnavailableDuringAStop(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -106,6 +110,8 @@ func TestRuntimeThatBecomesUnavailableDuringAStop(t *testing.T) {
 	})
 }
 
+// StopContainer always fails. The containers are given up GiveUpAfter past the deadline, and only the first
+// to fail records an event.
 func TestFailingRuntimeIsGivenUp(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
@@ -119,6 +125,8 @@ func TestFailingRuntimeIsGivenUp(t *testing.T) {
 	})
 }
 
+// The first call hangs. The second, with the shortened timeout, fails and is repeated, and that call stops
+// the container.
 func TestShortenWhileTheFirstCallFails(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, HangStops: 1, FailStops: 1})
@@ -131,6 +139,8 @@ func TestShortenWhileTheFirstCallFails(t *testing.T) {
 	})
 }
 
+// StopContainer never returns. Each call is waited for twice as long as the one before (5, 10, 20, 40 s),
+// until GiveUpAfter past the deadline at 10 s.
 func TestHangingRuntimeIsGivenUp(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -144,6 +154,8 @@ func TestHangingRuntimeIsGivenUp(t *testing.T) {
 	})
 }
 
+// StopContainer hangs. 2 s (StopTimeoutSlack) after its timeout of 10 s, a call with timeout 0 kills the
+// container.
 func TestHangingStopIsForced(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
@@ -165,6 +177,8 @@ func TestHangingStopIsForcedRightAfterTheDeadline(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 500 * time.Millisecond })
 }
 
+// The first StopContainer of app hangs, and a second one kills app at 7 s. The context of the first ends
+// then, although the termination goes on for web.
 func TestHangingCallEndsWithItsContainer(t *testing.T) {
 	inBubble(t, graceSeconds(2), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
@@ -180,6 +194,8 @@ func TestHangingCallEndsWithItsContainer(t *testing.T) {
 	})
 }
 
+// Shorten at 1 s makes a second call with timeout 3, until 4 s. The third follows 5 s (StopTimeoutSlack)
+// after that, not after the first call's 600 s.
 func TestStopTimeoutSlackCountsFromTheSecondCall(t *testing.T) {
 	inBubble(t, graceSeconds(600), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
@@ -193,6 +209,8 @@ func TestStopTimeoutSlackCountsFromTheSecondCall(t *testing.T) {
 	})
 }
 
+// StopContainer of two containers ignores its context. Close waits until its own context ends, and its
+// error names them, sorted.
 func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("zoo", nil, lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
@@ -209,6 +227,8 @@ func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	})
 }
 
+// A Wait that times out within the grace period records nothing. One that times out at least 2 s past the
+// deadline records the kubelet's event.
 func TestWaitRecordsExceededGracePeriod(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
@@ -226,7 +246,8 @@ func TestWaitRecordsExceededGracePeriod(t *testing.T) {
 	})
 }
 
-// Wait may be called again after its context has ended.
+// Wait may be called again: once with a context that ends at 1 s, then twice without one, which return the
+// final result.
 func TestWaitForATermination(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})

@@ -97,6 +97,8 @@ func TestSidecarThatExitsMayBeRestarted(t *testing.T) {
 	}
 }
 
+// The runtime still lists the ended container for 4 s. StopContainer is repeated until a list lacks it, and
+// the result says why.
 func TestStopIsRepeatedWhileAStaleListHasTheContainer(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})

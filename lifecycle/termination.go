@@ -15,33 +15,37 @@ import (
 // Termination is the termination of one pod, in progress or ended. All methods are safe for concurrent
 // use.
 type Termination struct {
-	pod       *pod // its mutex guards the fields below; most unexported methods need it held
+	// The mutex of pod guards the fields below. The caller of an unexported method holds it, unless the method
+	// locks it.
+	pod       *podState
 	ctx       context.Context
 	apiPod    *v1.Pod
 	request   Request      // the newest one
 	previous  *Termination // of the same pod; nil: there is none, or this one has ended
 	deadline  deadline
 	startedAt time.Time
-	usesLists bool // the runtime lists the containers; false: the request names them
-	minList   int  // the number of the first list that is new enough
-	stops     []*stop
-	wakeup    chan struct{} // has a value when run must check the termination again
+	usesLists bool             // the runtime lists the containers; false: the request names them
+	minList   int              // the number of the first list that is new enough: it began after the newest request and start
+	stops     []*containerStop // of the containers that belong to the termination, in progress or ended
+	wakeup    chan struct{}    // has a value when run must check the termination again
 	done      chan struct{}
 	results   []ContainerResult // nil until the termination has ended
 
 	overdueRecorded bool // the ExceededGracePeriod event was recorded
 }
 
-// endedTermination returns a termination that has ended with err and stopped nothing.
+// endedTermination returns a termination that has ended with err and stopped nothing, so that Terminate, which
+// returns no error, can report one.
 func endedTermination(outcome Outcome, err error) *Termination {
-	t := &Termination{pod: &pod{}, done: make(chan struct{}), results: []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}}
+	t := &Termination{pod: &podState{}, done: make(chan struct{}), results: []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}}
 	close(t.done)
 	return t
 }
 
 var errNoTermination = errors.New("there is no termination, Terminate begins one")
 
-// orNone returns the termination, or one that has ended with an error for a nil or zero one.
+// orNone lets exported methods be called on a nil or zero Termination: it returns one that has ended with
+// an error in its place.
 func (t *Termination) orNone() *Termination {
 	if t == nil || t.done == nil {
 		return endedTermination(OutcomeRuntimeStuck, errNoTermination)
@@ -49,9 +53,9 @@ func (t *Termination) orNone() *Termination {
 	return t
 }
 
-// terminate begins a termination of the pod, or adds the request to the one in progress. The caller holds
-// the mutex.
-func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
+// terminate begins a termination of the pod, or adds the request to the one in progress, whose grace
+// period gets shorter if the request has a shorter one. The caller holds the mutex.
+func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
 	t := p.termination
 	if !t.inProgress() {
 		t = p.newTermination(ctx, apiPod, req, deadlineIn(req.grace(apiPod, 0)))
@@ -60,26 +64,34 @@ func (p *pod) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Term
 	}
 	t.request = *req
 	if req.Containers == nil {
-		t.requireList()
+		t.requireList() // applyList then stops every container that the list has
 	} else {
-		named := make(map[run]bool, len(req.Containers))
-		for _, c := range req.Containers {
-			if s := p.stopOf(c); s != nil {
-				named[s.run] = true
-			}
-		}
-		p.dropEnded(func(s *stop) bool { return !named[s.run] })
-		for _, c := range req.Containers {
-			t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
-		}
-		p.unblockStops()
+		t.stopNamed(req)
 	}
 	t.wake()
 	return t
 }
 
-// newTermination begins a termination and makes it the pod's current one. The caller holds the mutex.
-func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, until deadline) *Termination {
+// stopNamed stops the containers that the request names. The caller knows what is running, so a container that
+// could not be stopped before and is not named now has ended, and no longer blocks the others.
+func (t *Termination) stopNamed(req *Request) {
+	p := t.pod
+	named := make(map[containerRun]bool, len(req.Containers))
+	for _, c := range req.Containers {
+		if s := p.stopOf(c); s != nil {
+			named[s.run] = true
+		}
+	}
+	p.dropEnded(func(s *containerStop) bool { return !named[s.run] })
+	for _, c := range req.Containers {
+		t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
+	}
+	p.unblockStops()
+}
+
+// newTermination begins a termination, makes it the pod's current one, and cancels the starts of
+// containers that are in progress. The caller holds the mutex.
+func (p *podState) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, until deadline) *Termination {
 	t := &Termination{
 		pod: p, ctx: ctx, apiPod: apiPod, request: *req, previous: p.termination, deadline: until, startedAt: time.Now(),
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}),
@@ -90,31 +102,34 @@ func (p *pod) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, 
 	return t
 }
 
-// requireList makes the termination wait for a list that starts from now on.
+// requireList makes the termination wait for a list that begins from now on. A list that has already begun
+// may miss a container that was started since.
 func (t *Termination) requireList() {
-	t.usesLists, t.minList = true, t.pod.lists.started+1
+	t.usesLists, t.minList = true, t.pod.lists.started+1 // the number of the next list to begin
 	t.wake()
 }
 
-// run requests lists until the runtime lists nothing and no stop or start is in progress. pod.applyList
-// stops what a list has.
+// run is the goroutine of the termination. It requests lists until the runtime lists nothing more, and no
+// stop or start is in progress. It stops nothing itself: applyList stops the containers of each list that
+// arrives.
 func (t *Termination) run() {
 	logger := klog.FromContext(t.ctx).WithValues("pod", klog.KObj(t.apiPod))
 	logger.V(1).Info("Terminating pod")
 	var failure error // of the last list
 	pause := backoff(0)
 	for {
-		if t.logGivenUp(logger, failure); t.finishIfDone(failure) {
+		t.logGivenUp(logger, failure)
+		if t.finishIfDone(failure) {
 			break
 		}
-		l := t.nextList()
-		if l == nil {
+		list := t.nextList()
+		if list == nil { // it waits for stops and starts only
 			t.waitForChange()
 			continue
 		}
-		err := l.wait(t.ctx)
+		err := list.wait(t.ctx)
 		switch {
-		case t.ctx.Err() != nil:
+		case t.ctx.Err() != nil: // the terminator was closed; finishIfDone ends the termination
 		case err != nil:
 			if t.pod.listFailed(err) {
 				logger.Error(err, "Failed to list the pod's containers, will retry")
@@ -133,28 +148,30 @@ func (t *Termination) run() {
 	}
 }
 
-// logGivenUp logs the containers that the termination gives up now and that have no run: no list arrived,
-// or their start did not return. A container with a run is logged by its stop. run calls logGivenUp before
-// finishIfDone, so that the log is complete when the termination is done.
+// logGivenUp logs the containers that the termination gives up without a known ID, because no list arrived
+// or their start did not return. Other containers have a stop, which logs. run calls logGivenUp before
+// finishIfDone, so that a caller who waits for the end of the termination finds the log complete.
 func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
 	for _, c := range t.givenUp(failure) {
 		logger.Error(c.Err, "Gave up waiting for container", "containerName", c.Name)
 	}
 }
 
-// givenUp returns the results of the containers without a run that finishIfDone gives up now. It locks
-// the mutex.
+// givenUp returns the results of the containers without an ID that finishIfDone is about to give up; nil
+// if it is not about to give up any. failure is the last list's error. It locks the mutex.
 func (t *Termination) givenUp(failure error) []ContainerResult {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	if t.isStopping() || t.isComplete() || t.mustNotWait(failure) || !t.isOverdue() {
+	givesUp := t.isOverdue() && !t.isStopping() && !t.isComplete() && !t.mustNotWait(failure)
+	if !givesUp {
 		return nil
 	}
 	return slices.DeleteFunc(t.finalResults(failure), func(c ContainerResult) bool { return c.ID != "" || c.Outcome != OutcomeRuntimeStuck })
 }
 
-// nextList requests the list that the termination waits for; nil if it waits for none.
-func (t *Termination) nextList() *list {
+// nextList requests the list that the termination waits for, and returns it; nil if it waits for none. It
+// locks the mutex.
+func (t *Termination) nextList() *listCall {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	if !t.needsList() || t.isForgotten() || t.ctx.Err() != nil {
@@ -163,33 +180,35 @@ func (t *Termination) nextList() *list {
 	return t.pod.requestList(t.ctx, t.apiPod)
 }
 
-// needsList reports whether the termination waits for a list that is new enough.
+// needsList reports whether no list has arrived yet that began after the newest request and start. Without
+// one, a running container may still be unknown.
 func (t *Termination) needsList() bool {
 	return t.usesLists && t.pod.lists.newestNumber < t.minList
 }
 
-// isForgotten reports whether Forget was called. The termination continues with the containers listed
-// before, and gets no new ones.
+// isForgotten reports whether [Terminator.Forget] was called since the termination began. It then
+// continues with the containers listed before, and gets no new ones.
 func (t *Termination) isForgotten() bool { return t.pod.termination != t }
 
-// waitForChange waits until run must check again: when a stop or a start ends, at the deadline,
-// GiveUpAfter past it, and after another Terminate call.
+// waitForChange waits until run must check again: when a stop or a start ends, at the deadline, at the
+// time to give up, or after another Terminate call. It locks the mutex.
 func (t *Termination) waitForChange() {
 	t.pod.mu.Lock()
-	until := t.deadline.end
+	until := t.deadline.end // finishIfDone then cancels the starts
 	if t.deadline.hasPassed() {
 		until = t.giveUpAt()
 	}
 	var stopped <-chan struct{} // nil: nothing is being stopped
-	if i := slices.IndexFunc(t.stops, (*stop).inProgress); i >= 0 {
+	if i := slices.IndexFunc(t.stops, (*containerStop).inProgress); i >= 0 {
 		stopped = t.stops[i].done
 	}
 	nothingLeft := stopped == nil && !t.needsList() && (t.isForgotten() || len(t.pod.starts) == 0)
 	t.pod.mu.Unlock()
-	if nothingLeft { // the last stop has just ended
+	if nothingLeft { // the last stop has just ended: run must check at once
 		return
 	}
-	if t.ctx.Err() != nil || !time.Now().Before(until) { // only stops can be in progress, which have their own limit
+	if t.ctx.Err() != nil || !time.Now().Before(until) {
+		// Lists and starts are no longer waited for. A stop gives up by itself, so no timer is needed.
 		if stopped != nil {
 			select {
 			case <-t.wakeup:
@@ -208,7 +227,8 @@ func (t *Termination) waitForChange() {
 	}
 }
 
-// wake makes run check the termination again. The receiver may be nil.
+// wake makes the goroutine of run check the termination again. It does nothing if the termination has
+// ended or is nil.
 func (t *Termination) wake() {
 	if !t.inProgress() {
 		return
@@ -219,79 +239,88 @@ func (t *Termination) wake() {
 	}
 }
 
-// giveUpAt returns the time at which the termination stops waiting for starts and lists: GiveUpAfter past the
-// deadline, or past the start of the termination if that was later. Stops have their own limit.
+// giveUpAt returns the time at which the termination stops waiting for starts and lists: GiveUpAfter past
+// the deadline. A termination that began after its deadline, as a repeated one does, counts from its
+// beginning. Stops have their own limit.
 func (t *Termination) giveUpAt() time.Time {
 	return times.Later(t.deadline.end, t.startedAt).Add(t.pod.terminator.opts.GiveUpAfter)
 }
 
-// stopContainer stops a container, unless the termination has given it up, and returns its stop. s is
-// its existing stop, nil if there is none. A stop in progress becomes part of the termination.
-func (t *Termination) stopContainer(c Container, s *stop, options stopOptions) *stop {
-	if s != nil && s.termination == t && (s.isGivenUp() || s.inProgress() && s.run == runOf(c)) {
-		return s
+// stopContainer makes a container part of the termination, begins to stop it if nobody does yet, and
+// returns its stop. s is its existing stop, nil if there is none. A container that this termination has
+// given up stays so.
+func (t *Termination) stopContainer(c Container, s *containerStop, options stopOptions) *containerStop {
+	isMine := s != nil && s.termination == t
+	if isMine && (s.isGivenUp() || s.inProgress() && s.run == runOf(c)) {
+		return s // each list has the container again; nothing is to be done
 	}
 	if s == nil && t.isRestartedSidecar(c) {
-		c.PreStopDone = true
+		c.PreStopDone = true // by the earlier run
 	}
 	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
 	t.include(s)
 	return s
 }
 
-// include makes a stop part of the termination, and moves its deadline to the termination's if that is
-// earlier.
-func (t *Termination) include(s *stop) {
+// include makes a stop part of the termination, which then waits for it. The earlier of both deadlines
+// applies to the stop.
+func (t *Termination) include(s *containerStop) {
 	s.shorten(t.deadline)
 	if s.termination != t {
 		s.termination, t.stops = t, append(t.stops, s)
 	}
 }
 
-// isRestartedSidecar reports whether c is a new run of a sidecar that the termination already includes.
-// The preStop hook ran for the earlier run, and does not run again.
+// isRestartedSidecar reports whether c is a sidecar that exited and was started again during this
+// termination. The preStop hook ran for its earlier run, and must not run again. c must not have a stop
+// yet.
 func (t *Termination) isRestartedSidecar(c Container) bool {
 	_, role := findContainer(t.apiPod, c.Name)
-	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *stop) bool { return s.container.Name == c.Name })
+	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.container.Name == c.Name })
 }
 
-// finishIfDone ends the termination and returns true if no stop is in progress, and nothing else is
-// waited for: the termination is complete, must not wait, or is overdue. failure is the last list's error.
-func (t *Termination) finishIfDone(failure error) bool {
+// finishIfDone ends the termination if there is nothing left to wait for, and reports whether it did. A
+// stop in progress is always waited for. A start or a list is not, once waiting is pointless or
+// GiveUpAfter has passed. failure is the last list's error. It locks the mutex.
+func (t *Termination) finishIfDone(failure error) (ended bool) {
 	p := t.pod
 	p.mu.Lock()
 	defer p.unlock()
 	if t.deadline.hasPassed() {
 		p.cancelStarts()
 	}
-	isGivenUp := t.mustNotWait(failure) || t.isOverdue()
-	if t.isStopping() || !t.isComplete() && !isGivenUp {
+	waitsNoLonger := t.mustNotWait(failure) || t.isOverdue()
+	mayEnd := t.isComplete() || waitsNoLonger
+	if t.isStopping() || !mayEnd {
 		return false
 	}
 	reappeared := t.reappeared()
-	if len(reappeared) > 0 && !isGivenUp {
-		t.requireList()
+	if len(reappeared) > 0 && !waitsNoLonger {
+		t.requireList() // it decides whether the container still runs
 		return false
 	}
 	for _, s := range reappeared {
 		s.result.Outcome = OutcomeRuntimeStuck
 		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: s.errStillListed()})
 	}
-	if t.foundNothing() && t.previous != nil {
+	if t.foundNothing() && t.previous != nil { // the earlier termination has stopped everything
 		t.results = t.previous.resultsSinceEnded()
 	} else {
 		t.results = t.finalResults(failure)
 		t.recordMetrics()
 	}
-	t.stops, t.previous = nil, nil
+	t.stops, t.previous = nil, nil // results has everything that is still read
 	close(t.done)
 	return true
 }
 
-// isStopping reports whether a container is being stopped.
-func (t *Termination) isStopping() bool { return slices.ContainsFunc(t.stops, (*stop).inProgress) }
+// isStopping reports whether a container of the termination is being stopped.
+func (t *Termination) isStopping() bool {
+	return slices.ContainsFunc(t.stops, (*containerStop).inProgress)
+}
 
-// isComplete reports whether no start is in progress and a list is new enough.
+// isComplete reports whether the termination knows every container that it must stop: a list that is new
+// enough has arrived, and no start can add a container.
 func (t *Termination) isComplete() bool { return !t.needsList() && len(t.pod.starts) == 0 }
 
 // mustNotWait reports whether no list and no start can matter any more: the terminator was closed, the
@@ -300,11 +329,12 @@ func (t *Termination) mustNotWait(failure error) bool {
 	return t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported)
 }
 
-// isOverdue reports whether GiveUpAfter has passed.
+// isOverdue reports whether the time to give up on starts and lists has come.
 func (t *Termination) isOverdue() bool { return !time.Now().Before(t.giveUpAt()) }
 
-// reappeared returns the stops of ended runs that are listed again.
-func (t *Termination) reappeared() (stops []*stop) {
+// reappeared returns the stops of containers that the newest list has, although an earlier list showed
+// that they had ended. Such a runtime contradicts itself.
+func (t *Termination) reappeared() (stops []*containerStop) {
 	for _, s := range t.stops {
 		if t.usesLists && !t.isForgotten() && s.isListedAgain() {
 			stops = append(stops, s)
@@ -313,12 +343,14 @@ func (t *Termination) reappeared() (stops []*stop) {
 	return stops
 }
 
-// foundNothing reports whether a list is new enough and the pod had neither a container nor a start.
+// foundNothing reports whether there was nothing to stop: a list that is new enough has arrived, and
+// neither it nor a start has brought a container.
 func (t *Termination) foundNothing() bool {
 	return !t.needsList() && len(t.stops) == 0 && (t.isForgotten() || len(t.pod.starts) == 0)
 }
 
-// recordMetrics counts the termination.
+// recordMetrics counts the termination by its outcome, and also as one that exceeded its grace period if a
+// container did.
 func (t *Termination) recordMetrics() {
 	result, metrics := t.result(), t.pod.terminator.opts.Metrics
 	metrics.PodTerminated(string(result.Outcome()), time.Since(t.startedAt))

@@ -33,8 +33,8 @@ func (t *Termination) Shorten(seconds int64) bool {
 	return shortened
 }
 
-// shorten moves the deadline of the termination and its containers, and reports whether it is earlier.
-// The caller holds the mutex.
+// shorten moves the deadline of the termination and of its containers to seconds from now, if that is
+// earlier. It returns false if it is not, and changes nothing then. The caller holds the mutex.
 func (t *Termination) shorten(seconds int64) bool {
 	until := deadlineIn(seconds)
 	until.shortened = true

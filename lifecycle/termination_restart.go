@@ -26,14 +26,20 @@ func (t *Termination) ShouldRestart(name string) (restart bool, left time.Durati
 
 // canRestart is ShouldRestart for callers that hold the mutex.
 func (t *Termination) canRestart(name string) bool {
-	if !t.inProgress() || t.isForgotten() || t.deadline.hasPassed() || t.deadline.granted <= graceperiod.MinimumPodSeconds || t.pod.terminator.opts.Pods != nil {
+	if !t.inProgress() || t.isForgotten() {
 		return false
 	}
-	for c := range t.pod.starts {
-		if c.name == name && !c.returned {
+	hasTime := !t.deadline.hasPassed() && t.deadline.granted > graceperiod.MinimumPodSeconds
+	stopsAsUnit := t.pod.terminator.opts.Pods != nil
+	if !hasTime || stopsAsUnit {
+		return false
+	}
+	for start := range t.pod.starts {
+		if start.name == name && !start.returned {
 			return false
 		}
 	}
 	_, role := findContainer(t.apiPod, name)
-	return t.pod.isBlocked(role) && slices.ContainsFunc(t.stops, func(s *stop) bool { return s.container.Name == name })
+	wasRunning := slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.container.Name == name })
+	return wasRunning && t.pod.isBlocked(role) // blocked: containers that stop before the sidecar still run and may need it
 }

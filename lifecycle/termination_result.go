@@ -28,7 +28,7 @@ func (t *Termination) result() Result {
 	return Result{GracePeriodSeconds: t.deadline.granted, Containers: slices.Clone(results)}
 }
 
-// stopResults returns the results so far of all stops.
+// stopResults returns the result so far of each container that is or was being stopped.
 func (t *Termination) stopResults() []ContainerResult {
 	results := make([]ContainerResult, len(t.stops))
 	for i, s := range t.stops {
@@ -37,13 +37,15 @@ func (t *Termination) stopResults() []ContainerResult {
 	return t.sorted(results)
 }
 
-// finalResults returns the results of the stopped containers, and of containers without a listed run:
-// those whose start has not returned, and those of the spec if no list is available or it has no
-// container.
+// finalResults returns the results of a termination that ends now. Besides the stopped containers it has
+// containers that no list ever had: those whose start has not returned, and, if no list has arrived or
+// none had a container, those of the spec. failure is the last list's error.
 func (t *Termination) finalResults(failure error) []ContainerResult {
 	results := t.stopResults()
-	add := func(name string, outcome Outcome, err error) { // unless results has a sufficient result of the container
-		if !slices.ContainsFunc(results, func(c ContainerResult) bool { return c.Name == name && (!t.needsList() || !c.Outcome.hasEnded()) }) {
+	addIfUnknown := func(name string, outcome Outcome, err error) {
+		// Without a new list, even a container that was stopped may run again, so its result is not enough.
+		isKnown := func(c ContainerResult) bool { return c.Name == name && (!t.needsList() || !c.Outcome.hasEnded()) }
+		if !slices.ContainsFunc(results, isKnown) {
 			results = append(results, t.resultWithoutRun(name, outcome, err))
 		}
 	}
@@ -55,8 +57,9 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 		outcome, cause = OutcomeLeftRunning, ErrClosed
 	}
 	if !t.isForgotten() {
-		for c := range t.pod.starts {
-			results = append(results, t.resultWithoutRun(c.name, outcome, &stopError{name: c.name, err: errors.Join(errStartNotReturned, context.Cause(t.ctx))}))
+		for start := range t.pod.starts {
+			err := &stopError{name: start.name, err: errors.Join(errStartNotReturned, context.Cause(t.ctx))}
+			results = append(results, t.resultWithoutRun(start.name, outcome, err))
 		}
 	}
 	if t.foundNothing() {
@@ -64,22 +67,23 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 	}
 	if t.foundNothing() || t.needsList() {
 		for spec := range containersOf(t.apiPod) {
-			add(spec.Name, outcome, cause)
+			addIfUnknown(spec.Name, outcome, cause)
 		}
 		if len(results) == 0 && cause != nil {
-			add("", outcome, cause) // keep the error even if the spec has no containers
+			addIfUnknown("", outcome, cause) // keep the error even if the spec has no containers
 		}
 	}
 	return t.sorted(results)
 }
 
-// resultWithoutRun returns the result of a container without a listed run.
+// resultWithoutRun returns the final result of a container that no list had, so that its ID is unknown.
 func (t *Termination) resultWithoutRun(name string, outcome Outcome, err error) ContainerResult {
 	return ContainerResult{Name: name, Phase: PhaseEnded, Outcome: outcome, GrantedSeconds: t.deadline.granted, Err: err}
 }
 
-// resultsSinceEnded returns the results of an earlier termination for a later one that found nothing: a
-// container that the earlier one could not stop has since ended by itself.
+// resultsSinceEnded returns the results of this earlier termination as those of a later one that found
+// nothing to stop. A container that could not be stopped has since ended by itself, so it becomes
+// [OutcomeNotFound].
 func (t *Termination) resultsSinceEnded() []ContainerResult {
 	results := slices.Clone(t.results)
 	for i := range results {
@@ -90,7 +94,8 @@ func (t *Termination) resultsSinceEnded() []ContainerResult {
 	return results
 }
 
-// sorted sorts results in the order of the pod's spec.
+// sorted sorts results in place, in the order of the pod's spec, and returns them. Several runs of one
+// container are in the order in which they began.
 func (t *Termination) sorted(results []ContainerResult) []ContainerResult {
 	if len(results) < 2 {
 		return results

@@ -39,9 +39,9 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	return result, running
 }
 
-// stillRunning returns the result so far, and an error that names the containers that have not ended;
-// nil if the termination has ended. isOverdue says to record the ExceededGracePeriod event; it is true
-// at most once.
+// stillRunning returns the result so far, and as running a [*StillRunningError] that names the containers
+// that have not ended; nil if the termination has ended. If isOverdue, the caller must record the
+// ExceededGracePeriod event; it is true at most once per termination. It locks the mutex.
 func (t *Termination) stillRunning(cause error) (result Result, isOverdue bool, running error) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
@@ -54,7 +54,7 @@ func (t *Termination) stillRunning(cause error) (result Result, isOverdue bool, 
 			names = append(names, fullName(t.apiPod, s.container.Name))
 		}
 	}
-	if len(names) == 0 {
+	if len(names) == 0 { // it waits for a list or a start
 		names = []string{fullName(t.apiPod, "")}
 	}
 	slices.Sort(names)
@@ -72,10 +72,11 @@ type StillRunningError struct {
 	// Cause is the cause of the context; errors.Is finds it.
 	Cause error
 
-	calls []string // that have not returned, of Close, each "CALL of CONTAINER"; nil: containers were waited for
+	calls []string // set by Close only: the calls that have not returned, each "CALL of CONTAINER"
 }
 
-// Error names the containers. After a timeout the text starts like the kubelet's.
+// Error names the containers, or for [Terminator.Close] the calls that have not returned. If the context
+// timed out, the text starts like the kubelet's.
 func (e *StillRunningError) Error() string {
 	if e.calls != nil {
 		return fmt.Sprintf("the terminator was closed, calls that have not returned: %s: %v", strings.Join(e.calls, ", "), e.Cause)

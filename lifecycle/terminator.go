@@ -26,7 +26,8 @@ var (
 	errNoIdentity = errors.New("the pod has neither a UID nor a name")
 )
 
-// check returns the error of a call that can have no effect.
+// check returns an error if a method cannot work: the terminator is nil or zero, or nothing identifies the
+// pod.
 func (tr *Terminator) check(pod *v1.Pod) error {
 	switch {
 	case tr == nil || tr.ctx == nil:
@@ -48,10 +49,10 @@ type Terminator struct {
 	sleepEnabled bool            // PodLifecycleSleepAction is on
 	ctx          context.Context // parent of all calls; Close cancels it with CauseTerminatorClosed
 	close        context.CancelCauseFunc
-	calls        call.Group // all goroutines
+	calls        call.Group // of all goroutines, so that Close can wait for them and name those that hang
 
-	mu   sync.Mutex // guards pods; may be locked while a pod's mutex is held, but not vice versa
-	pods map[types.UID]*pod
+	mu   sync.Mutex              // guards pods; to avoid a deadlock, no pod's mutex is locked while it is held
+	pods map[types.UID]*podState // by the pod's UID, or by its namespace and name without one
 }
 
 // NewTerminator returns a terminator. It starts no goroutine. The error joins all invalid options.
@@ -67,7 +68,7 @@ func NewTerminator(opts TerminatorOptions) (*Terminator, error) {
 			Events: opts.Events, Metrics: opts.Metrics, Gates: opts.Gates,
 		})
 	}
-	tr := &Terminator{opts: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction), pods: map[types.UID]*pod{}}
+	tr := &Terminator{opts: opts, sleepEnabled: features.Enabled(opts.Gates, PodLifecycleSleepAction), pods: map[types.UID]*podState{}}
 	tr.ctx, tr.close = context.WithCancelCause(context.Background()) //nolint:forbidigo // NewTerminator has no context
 	return tr, nil
 }
@@ -143,12 +144,12 @@ func (tr *Terminator) Close(ctx context.Context) error {
 		return errNotMade
 	}
 	tr.close(CauseTerminatorClosed)
-	hanging := tr.calls.WaitLoudly(ctx, "Terminator.Close", ctx.Done())
+	hanging := tr.calls.WaitLoudly(ctx, "Terminator.Close", ctx.Done()) // each "CALL of NAMESPACE/POD/CONTAINER"
 	if len(hanging) == 0 {
 		return nil
 	}
 	err := &StillRunningError{calls: slices.Compact(hanging), Cause: context.Cause(ctx)}
-	for _, name := range err.calls { // "CALL of NAMESPACE/POD/CONTAINER"
+	for _, name := range err.calls {
 		err.Containers = append(err.Containers, name[strings.LastIndexByte(name, ' ')+1:])
 	}
 	slices.Sort(err.Containers)
@@ -156,9 +157,10 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	return err
 }
 
-// lock returns the pod's entry with its mutex locked, and creates it if needed. [pod.unlock] unlocks
-// it.
-func (tr *Terminator) lock(apiPod *v1.Pod) *pod {
+// lock returns what the terminator keeps about a pod, with its mutex locked, and creates it if needed. The
+// caller calls [podState.unlock]. If another goroutine has dropped the entry before its mutex could be locked,
+// lock tries again.
+func (tr *Terminator) lock(apiPod *v1.Pod) *podState {
 	key := podkey.Of(apiPod)
 	for {
 		tr.mu.Lock()
@@ -168,25 +170,28 @@ func (tr *Terminator) lock(apiPod *v1.Pod) *pod {
 			tr.pods[key] = p
 		}
 		tr.mu.Unlock()
-		if p.mu.Lock(); !p.dropped {
+		p.mu.Lock()
+		if !p.dropped {
 			return p
 		}
 		p.mu.Unlock()
 	}
 }
 
-// callContext returns a context with the caller's values that ends only with the terminator.
+// callContext returns the context for a callback. It has the caller's values, such as the logger, but a
+// termination continues after its caller has left, so it ends only when the terminator is closed.
 func (tr *Terminator) callContext(caller context.Context) context.Context {
 	return &valuesContext{Context: tr.ctx, values: context.WithoutCancel(caller)}
 }
 
-// valuesContext is a context that looks up values in another one first.
+// valuesContext is a context that ends with one context and has the values of both.
 type valuesContext struct {
-	context.Context
+	context.Context // decides when it ends
 
-	values context.Context
+	values context.Context // its values come first
 }
 
+// Value implements [context.Context].
 func (c *valuesContext) Value(key any) any {
 	if value := c.values.Value(key); value != nil {
 		return value

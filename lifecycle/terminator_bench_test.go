@@ -27,6 +27,7 @@ type workingRuntime struct {
 	stopped *sync.Map
 }
 
+// newWorkingRuntime returns a runtime in which no container has been stopped.
 func newWorkingRuntime() workingRuntime { return workingRuntime{make(chan struct{}), &sync.Map{}} }
 
 func (r workingRuntime) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, _ error) {
@@ -74,6 +75,7 @@ type benchmarkCase struct {
 	start      startFunc
 }
 
+// benchmarkCases returns the ways to terminate pods that are compared.
 func benchmarkCases() []benchmarkCase {
 	calm := newWorkingRuntime()
 	return []benchmarkCase{
@@ -84,6 +86,7 @@ func benchmarkCases() []benchmarkCase {
 	}
 }
 
+// terminateAll terminates pods with a Terminator.
 func terminateAll(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits lifecycle.ExitWatcher) func() {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: exits})
 	require.NoError(b, err)
@@ -111,6 +114,7 @@ func terminatePlainly(b *testing.B, pods []*v1.Pod, goroutines int, exited <-cha
 	}
 }
 
+// plainKill kills a pod as the kubelet's pod worker does, and gives up after one and a half grace periods.
 func plainKill(ctx context.Context, pod *v1.Pod, exited <-chan struct{}) {
 	grace := time.Duration(*pod.Spec.TerminationGracePeriodSeconds) * time.Second
 	killed := make(chan struct{})
@@ -128,6 +132,8 @@ func plainKill(ctx context.Context, pod *v1.Pod, exited <-chan struct{}) {
 	}
 }
 
+// plainPreStop runs the preStop hook of a container until it returns, the container exits, or the grace
+// period ends.
 func plainPreStop(ctx context.Context, pod *v1.Pod, container *v1.Container, grace time.Duration, exited <-chan struct{}) {
 	if exited != nil {
 		var cancel context.CancelFunc

@@ -37,8 +37,8 @@ type TerminatorOptions struct {
 	// Hooks runs the hooks; nil: [NewHandlerRunner] with Commands, PodIP, Events, Metrics and Gates of
 	// these options.
 	Hooks HandlerRunner
-	// Exits reports when a container has exited, which ends its sleep hook; nil: the sleep continues,
-	// as in the kubelet (k/k#134338).
+	// Exits reports when a container has exited, so that its sleep hook ends at once instead of
+	// delaying the termination; nil: the sleep continues, as in the kubelet (k/k#134338).
 	Exits ExitWatcher
 	// OnHook is called with the result of each preStop hook that ran, after the hook has returned or
 	// was abandoned; nil: not called. It runs in its own goroutine, after earlier events of the
@@ -48,18 +48,21 @@ type TerminatorOptions struct {
 	// declared after it have ended. If false, all hooks of a pod start in parallel when the termination
 	// begins, as in the kubelet.
 	HooksAtTurn bool
-	// StopTimeoutSlack is how long a StopContainer call may take beyond its timeout. Then a concurrent
-	// second call with timeout 0 is made, and further calls after twice the wait each. It is also how
-	// long a Running call may take before its context ends and it is repeated; for a runtime that
-	// polls, it must exceed the polling interval. 0 means [DefaultStopTimeoutSlack]; a negative value
-	// is an error.
+	// StopTimeoutSlack is how long a StopContainer call may take beyond its timeout. After that, a
+	// concurrent second call with timeout 0 is made. Each further call waits twice as long as the one
+	// before.
+	//
+	// StopTimeoutSlack is also how long a Running call may take before its context ends and it is
+	// repeated; for a runtime that polls, it must exceed the polling interval. 0 means
+	// [DefaultStopTimeoutSlack]; a negative value is an error.
 	StopTimeoutSlack time.Duration
 	// GiveUpAfter is how long the terminator keeps trying to stop a container after its deadline, or
-	// after the first StopContainer call if that is later. A container that is still listed then is
-	// [OutcomeRuntimeStuck]. 0 means [DefaultGiveUpAfter]; a negative value is an error.
+	// after the first StopContainer call if that is later. A container that the runtime still lists
+	// then is [OutcomeRuntimeStuck]. 0 means [DefaultGiveUpAfter]; a negative value is an error.
 	//
-	// The single call of OneAttempt is given up GiveUpAfter plus StopTimeoutSlack past its timeout, so
-	// that the error of a client that gives up first, such as the kubelet's, is still received.
+	// A request with OneAttempt waits longer for its single call: until GiveUpAfter plus
+	// StopTimeoutSlack past the call's timeout. A client of the runtime that gives up by itself, such
+	// as the kubelet's, can then still return its error.
 	GiveUpAfter time.Duration
 	// Events records the kubelet's events; nil: not recorded. A recorder that hangs delays the end of a
 	// stop by at most 1 s.
@@ -70,10 +73,12 @@ type TerminatorOptions struct {
 	Gates featuregate.FeatureGate
 }
 
-// validate returns all invalid options, joined.
+// validate returns one error that joins the errors of all invalid options.
 func (o TerminatorOptions) validate() error {
 	var errs []error
-	if f, isFunc := o.Runtime.(RuntimeFunc); o.Pods == nil && o.Runtime == nil || isFunc && f == nil {
+	function, isFunc := o.Runtime.(RuntimeFunc)
+	isMissing := o.Pods == nil && o.Runtime == nil
+	if isMissing || isFunc && function == nil {
 		errs = append(errs, errors.New("Runtime: must be set"))
 	} else if !isFunc {
 		errs = append(errs, nilcheck.Option("Runtime", o.Runtime))

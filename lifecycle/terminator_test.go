@@ -18,6 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// The simplest termination: one container that ends 3 s after its stop signal.
 func TestContainerStopsWithinItsGrace(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
@@ -33,6 +34,8 @@ func TestContainerStopsWithinItsGrace(t *testing.T) {
 	})
 }
 
+// A millisecond after the beginning, the Killing event is recorded and the hook runs, but StopContainer has
+// not been called.
 func TestEventComesBeforeHookAndStop(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Second)})
@@ -47,7 +50,8 @@ func TestEventComesBeforeHookAndStop(t *testing.T) {
 	})
 }
 
-// Events are recorded in another goroutine.
+// The recorder takes 1 s for the Killing event. The hook begins at 0 s all the same: it ends at 2 s and the
+// stop at 3 s. In order, the event precedes both.
 func TestSlowRecorderDelaysNeitherHookNorStop(t *testing.T) {
 	var order callSequence
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -67,6 +71,7 @@ type callSequence struct {
 	ended []string
 }
 
+// record notes that a call has ended, which takes a while.
 func (s *callSequence) record(what string, takes time.Duration) {
 	<-time.After(takes)
 	s.mu.Lock()
@@ -88,6 +93,8 @@ func (s *callSequence) StopContainer(context.Context, string, int64) error {
 	return nil
 }
 
+// want is the grace period that results from the pod's spec, its deletion and the request; stop is the
+// timeout of StopContainer, at least 2 s.
 func TestGracePeriodOfAPod(t *testing.T) {
 	for name, test := range map[string]struct {
 		spec, deletion, override *int64
@@ -116,6 +123,8 @@ func TestGracePeriodOfAPod(t *testing.T) {
 	}
 }
 
+// Two callers terminate one pod, 30 and 4 s. They share a termination, to which the shorter grace period
+// applies.
 func TestTwoCallersShareOneTermination(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -128,6 +137,7 @@ func TestTwoCallersShareOneTermination(t *testing.T) {
 	})
 }
 
+// The error of NewTerminator names each invalid option, not only the first.
 func TestInvalidOptions(t *testing.T) {
 	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycle.RuntimeFunc(nil)})
 	require.ErrorContains(t, err, "Runtime: must be set")
@@ -137,6 +147,7 @@ func TestInvalidOptions(t *testing.T) {
 	require.ErrorContains(t, err, "GiveUpAfter: must not be negative, is -1s")
 }
 
+// A pod of which nothing runs has ended at once, without waiting for any grace period.
 func TestPodWithoutContainersEndsAtOnce(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		require.Equal(b, lifecycle.OutcomeNotFound, b.killPod().Outcome())
@@ -144,6 +155,7 @@ func TestPodWithoutContainersEndsAtOnce(t *testing.T) {
 	})
 }
 
+// A request's message replaces the default message of the Killing event.
 func TestMessageOfTheKillingEvent(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
@@ -153,6 +165,7 @@ func TestMessageOfTheKillingEvent(t *testing.T) {
 	})
 }
 
+// A termination writes neither to the caller's pod nor to the containers of the request.
 func TestArgumentsAreNotChanged(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", sleepHandler(1), lifecycletest.Script{})
@@ -166,6 +179,8 @@ func TestArgumentsAreNotChanged(t *testing.T) {
 	})
 }
 
+// The phases of app and proxy at 3, 6 and 9 s: the hook, which ends at 5 s; the stop, which ends at 7 s;
+// and then the proxy's stop.
 func TestPhases(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})

@@ -5,39 +5,43 @@ import (
 	"time"
 )
 
-// unit is a group of containers that stop together. Their hooks run in parallel. After the last hook,
-// or at the deadline, the goroutine of one member calls StopPod. The pod's mutex guards the fields.
-type unit struct {
-	members  []*stop
-	previous *unit         // must have stopped first; nil: none
-	ready    chan struct{} // closed when all hooks have ended
-	claimed  bool          // a member makes the calls; later containers join the next unit
-	done     chan struct{} // closed after the calls; the fields below are then valid
+// containerUnit is a group of containers that one StopPod call stops together. Their hooks run in parallel. After
+// the last hook, or at the deadline, the goroutine of one member makes the call, and the others wait for
+// it. The pod's mutex guards the fields.
+type containerUnit struct {
+	members  []*containerStop
+	previous *containerUnit // earlier containers of the same pod, which must have stopped first; nil: none
+	ready    chan struct{}  // closed when all hooks have ended
+	claimed  bool           // a member makes the calls; containers that are listed later join the next unit
+	done     chan struct{}  // closed after the calls; the fields below are then valid
 	outcome  Outcome
 	err      error
 	duration time.Duration // from the first call to the end
 }
 
-// joinableUnit returns the unit for a new stop; nil if containers stop one by one.
-func (p *pod) joinableUnit() *unit {
+// joinableUnit returns the unit that a new stop joins: the newest one, or another if StopPod may have been
+// called for it. It returns nil if containers stop one by one, without a PodStopper. The caller holds the
+// mutex.
+func (p *podState) joinableUnit() *containerUnit {
 	if p.terminator.opts.Pods == nil {
 		return nil
 	}
 	if p.unit == nil || p.unit.claimed || isClosed(p.unit.ready) {
-		p.unit = &unit{previous: p.unit, ready: make(chan struct{}), done: make(chan struct{})}
+		p.unit = &containerUnit{previous: p.unit, ready: make(chan struct{}), done: make(chan struct{})}
 	}
 	return p.unit
 }
 
-// stopUntilEnded stops the unit and returns its outcome. Each member calls it when its hook has ended
-// or the deadline has passed. One member makes the calls, and the others wait for the result.
-func (u *unit) stopUntilEnded(s *stop) (Outcome, error) {
+// stopUntilEnded stops the unit and returns its outcome. The goroutine of each member calls it when the
+// member's hook has ended or the deadline has passed. One of them makes the StopPod calls, and the others
+// wait for the outcome. s is the member.
+func (u *containerUnit) stopUntilEnded(s *containerStop) (Outcome, error) {
 	began := time.Now()
 	if !u.waitForHooks(s) {
 		return OutcomeLeftRunning, nil
 	}
 	calls := u.claim(s, time.Since(began))
-	if calls == nil {
+	if calls == nil { // another member makes the calls
 		select {
 		case <-u.done:
 		case <-s.ctx.Done():
@@ -59,7 +63,7 @@ func (u *unit) stopUntilEnded(s *stop) (Outcome, error) {
 
 // waitForHooks waits for the hooks of all members, at most until the deadline, and then for the
 // previous unit. It returns false if the terminator was closed.
-func (u *unit) waitForHooks(s *stop) bool {
+func (u *containerUnit) waitForHooks(s *containerStop) bool {
 	s.pod.mu.Lock()
 	s.result.Phase = PhaseWaiting
 	if u.isReady() && !isClosed(u.ready) {
@@ -81,8 +85,9 @@ func (u *unit) waitForHooks(s *stop) bool {
 	return s.ctx.Err() == nil
 }
 
-// isReady reports whether the hooks of all members have ended. The caller holds the mutex.
-func (u *unit) isReady() bool {
+// isReady reports whether the hooks of all members have ended, so that only StopPod remains. The caller
+// holds the mutex.
+func (u *containerUnit) isReady() bool {
 	for _, s := range u.members {
 		if s.result.Phase != PhaseWaiting {
 			return false
@@ -91,8 +96,9 @@ func (u *unit) isReady() bool {
 	return true
 }
 
-// claim returns the calls that stop the unit; nil if another member makes them.
-func (u *unit) claim(s *stop, waited time.Duration) *stopCalls {
+// claim returns the StopPod calls to the first member that asks, which must make them; nil to all others.
+// waited is how long the member s has waited for the hooks. It locks the mutex.
+func (u *containerUnit) claim(s *containerStop, waited time.Duration) *stopCalls {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
 	s.result.Phase, s.result.Waited = PhaseStopping, waited
@@ -100,7 +106,7 @@ func (u *unit) claim(s *stop, waited time.Duration) *stopCalls {
 		return nil
 	}
 	u.claimed, u.previous = true, nil
-	return &stopCalls{stop: s, runs: u.members, call: func(ctx context.Context, seconds int64) error {
+	return &stopCalls{containerStop: s, runs: u.members, call: func(ctx context.Context, seconds int64) error {
 		return s.pod.terminator.opts.Pods.StopPod(ctx, s.apiPod, seconds)
 	}}
 }

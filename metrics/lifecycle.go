@@ -26,7 +26,7 @@ type Lifecycle struct {
 	stopSignals       *stopSignals
 }
 
-// isMade reports whether NewLifecycle has created the handle.
+// isMade reports whether NewLifecycle has created the handle. If not, all methods do nothing.
 func (m *Lifecycle) isMade() bool { return m != nil && m.hooks != nil }
 
 // NewLifecycle creates the collectors of package lifecycle and registers them with reg. With
@@ -75,9 +75,9 @@ func newHookDurations(namespace string) *prometheus.HistogramVec {
 	}, []string{"handler", "outcome"})
 }
 
-// newTerminationDurations returns the histogram of pod terminations. The bounds 33 and 63 are
-// just above the usual grace periods plus the minimum of 2 s for a stop. They separate pods
-// that used their whole grace period from pods that exceeded it.
+// newTerminationDurations returns the histogram of pod terminations. A pod that uses its whole
+// grace period may take 2 s longer, the minimum for a stop. The usual grace periods are 30 s
+// and 60 s: the bounds 33 and 63 separate pods that used all of it from pods that exceeded it.
 func newTerminationDurations(namespace string) *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: namespace,
@@ -170,7 +170,8 @@ func (m *Lifecycle) StopSignals(counts map[string]int) {
 	}
 }
 
-// known returns value if it is one of values, else [otherLabel].
+// known returns value if it is one of values. Any other value becomes [otherLabel], so that a
+// caller cannot create series without bound.
 func known(value string, values ...string) string {
 	if slices.Contains(values, value) {
 		return value

@@ -10,6 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
+// Each case is a mistake of a caller, which must have no effect or lead to an error that names it. The
+// number of a mistake is the same in the misuse tests of all packages.
 func TestMisuse(t *testing.T) {
 	var registry *prometheus.Registry
 	for name, do := range map[string]func(t *testing.T){

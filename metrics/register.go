@@ -9,8 +9,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/nilcheck"
 )
 
-// alpha is the prefix of the help texts of the kubelet's series. k8s.io/component-base/metrics
-// adds it, and series can be shared only if their help texts are equal.
+// alpha is the prefix that k8s.io/component-base/metrics adds to the help texts of the
+// kubelet's series. A series can be shared with a kubelet in the same registry only if the
+// help texts are equal.
 const alpha = "[ALPHA] "
 
 // Counters and gauges are interfaces, because a shared collector of the kubelet has a type of
@@ -36,8 +37,8 @@ func newRegistration(reg prometheus.Registerer) *registration {
 }
 
 // registerOrFind registers a collector and returns it. If the registerer already has a
-// collector with the same description, it returns that one, or adds an error if that is not
-// a C.
+// collector with the same description, the series is shared: the result is the existing
+// collector. An existing one that is not a C is an error, which finish returns.
 func registerOrFind[C any](r *registration, collector prometheus.Collector) C {
 	registered := collector
 	if r.reg != nil {
@@ -66,7 +67,8 @@ func describe(c prometheus.Collector) string {
 	return (<-descs).String()
 }
 
-// finish returns the joined errors. If there are any, it unregisters what was registered.
+// finish returns the joined errors of the registration. If there are any, it unregisters what
+// this registration has added, so that a failed New function leaves nothing behind.
 func (r *registration) finish() error {
 	if len(r.errs) == 0 {
 		return nil

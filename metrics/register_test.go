@@ -15,6 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
+// constructors returns the New function of each handle.
 func constructors() map[string]func(prometheus.Registerer, metrics.Options) error {
 	return map[string]func(prometheus.Registerer, metrics.Options) error{
 		"lifecycle": func(reg prometheus.Registerer, opts metrics.Options) error {
@@ -144,6 +145,7 @@ func TestOneConflictRegistersNothing(t *testing.T) {
 	}
 }
 
+// A nil registerer means that nothing is registered, so it is no conflict to create two handles.
 func TestANilRegistererIsAllowed(t *testing.T) {
 	for _, construct := range constructors() {
 		require.NoError(t, construct(nil, metrics.Options{}))

@@ -22,7 +22,7 @@ type Shutdown struct {
 	outcomes   []string // the allowed labels of pods, besides otherOutcome
 }
 
-// isMade reports whether NewShutdown has created the handle.
+// isMade reports whether NewShutdown has created the handle. If not, all methods do nothing.
 func (m *Shutdown) isMade() bool { return m != nil && m.pods != nil }
 
 // NewShutdown creates the collectors of package shutdown and registers them with reg, as
@@ -143,7 +143,8 @@ func (m *Shutdown) PodsRefused(pods uint64) {
 	}
 }
 
-// seconds returns whole seconds since the epoch, 0 for the zero time.
+// seconds returns t in whole seconds since the epoch, as the kubelet shows it; 0 for the zero
+// time.
 func seconds(t time.Time) float64 {
 	if t.IsZero() {
 		return 0

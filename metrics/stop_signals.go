@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// stopSignals is a collector with one gauge for each stop signal. All counts are replaced
-// atomically, so that a scrape never sees the counts of two calls.
+// stopSignals is a collector with one gauge for each stop signal. A call of set replaces all
+// counts at once, so that a scrape never sees some counts of one call and some of the next.
 type stopSignals struct {
 	desc   *prometheus.Desc
 	counts atomic.Pointer[map[string]int]

@@ -28,8 +28,8 @@ type Admission struct {
 	Reason, Message string // why it may not start; empty if it may
 }
 
-// admission is what Admit and ShutdownStatus read without a lock. The shell replaces the snapshot after
-// each step.
+// admission is what Admit and ShutdownStatus read, without a mutex, so that they never block. The shell
+// replaces the snapshot after each step.
 type admission struct {
 	now     atomic.Pointer[admissionSnapshot]
 	refused atomic.Uint64 // the number of refusals
@@ -38,17 +38,17 @@ type admission struct {
 // admissionSnapshot says which pods are refused.
 type admissionSnapshot struct {
 	refuses bool               // every pod is refused
-	until   time.Time          // the end of refuses, before Run; zero: it has no end
-	pods    map[types.UID]bool // the pods that are refused anyway; true: a static pod
+	until   time.Time          // when refuses ends if Run has not begun by then; zero: never
+	pods    map[types.UID]bool // the pods that are refused even if refuses is false; true: a static pod
 }
 
-// refusesAll reports whether every pod is refused.
+// refusesAll reports whether every pod is refused at this moment.
 func (s *admissionSnapshot) refusesAll() bool {
 	return s.refuses && (s.until.IsZero() || time.Now().Before(s.until))
 }
 
-// snapshotOf returns the admission of a node. It leaves out the single pods where every pod is refused,
-// because a drain has many steps.
+// snapshotOf returns the snapshot of a node's state. If every pod is refused, it does not list single pods: a
+// drain has many steps, and a node may have many pods.
 func snapshotOf(n *node.Node) *admissionSnapshot {
 	if n.Refuses() {
 		return &admissionSnapshot{refuses: true}
@@ -56,7 +56,8 @@ func snapshotOf(n *node.Node) *admissionSnapshot {
 	return &admissionSnapshot{pods: refusedPods(n)}
 }
 
-// refusedPods returns the pods that are refused even outside a shutdown; true: a static pod.
+// refusedPods returns the keys of the pods that are refused even outside a shutdown. The value is true for a
+// static pod.
 func refusedPods(n *node.Node) map[types.UID]bool {
 	pods := map[types.UID]bool{}
 	for _, p := range n.Refused() {

@@ -63,18 +63,21 @@ type listingAgent struct {
 	pods []*v1.Pod
 }
 
+// list is the function of ListPodsFunc.
 func (k *listingAgent) list() []*v1.Pod {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return slices.Clone(k.pods)
 }
 
+// add lists a pod.
 func (k *listingAgent) add(pod *v1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.pods = append(k.pods, pod)
 }
 
+// remove takes a pod from the list.
 func (k *listingAgent) remove(pod *v1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

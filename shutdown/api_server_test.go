@@ -14,7 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A drain first refuses pods, then publishes the node state, then kills, even if the reporter is slow.
+// A drain first refuses pods, then publishes the node state, and only then kills, even if publishing takes a
+// second.
 func TestPodsAreKilledAfterTheNodeStateIsPublished(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 20)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{PublishTakes: time.Second}
@@ -59,7 +60,8 @@ func TestPodsAreMarkedNotReadyBeforeTheirKill(t *testing.T) {
 	})
 }
 
-// If the API server is slow, readiness marks delay each bucket by no more than the time reserved for them.
+// Readiness marks hang. They delay the kill of each bucket by the second that is reserved for them, and no
+// more.
 func TestSlowReadinessMarksDelayABucketByTheirReserve(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{MarkTakes: time.Hour}
@@ -76,8 +78,9 @@ func TestSlowReadinessMarksDelayABucketByTheirReserve(t *testing.T) {
 	})
 }
 
-// If the API server is down, marks and final statuses use no more than their reserves, and the pods keep
-// their time.
+// The API server is down. The first kill waits 2 s for the node state. After that no mark is sent, because
+// the server has accepted nothing. Marks and final statuses take nothing from the pods, which get the second
+// reserved for marks too.
 func TestADeadAPIServerTakesNoTimeFromThePods(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -96,6 +99,7 @@ func TestADeadAPIServerTakesNoTimeFromThePods(t *testing.T) {
 // hangingMarker is a cluster that takes an hour to mark the pod "spared" as not ready.
 type hangingMarker struct{ *cluster }
 
+// MarkNotReady succeeds at once, except for the pod "spared".
 func (hangingMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	if pod.Name != "spared" {
 		return nil
@@ -103,4 +107,5 @@ func (hangingMarker) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	return waitOrCancelled(ctx, time.Hour)
 }
 
+// RestoreReadiness succeeds at once.
 func (hangingMarker) RestoreReadiness(context.Context, *v1.Pod) error { return nil }

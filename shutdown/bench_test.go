@@ -55,6 +55,8 @@ func newBenchHost() *benchHost {
 func (h *benchHost) Connect(context.Context) (source.Session, error) { return h, nil }
 func (h *benchHost) Events() <-chan source.Event                     { return h.events }
 func (h *benchHost) Pending(context.Context) (*source.Event, error)  { return nil, nil }
+
+// Inhibit returns the only lock, whose Close ends the measurement.
 func (h *benchHost) Inhibit(context.Context) (io.Closer, error) {
 	return notifyingLock(h.released), nil
 }
@@ -93,13 +95,14 @@ func BenchmarkSignalToRelease(b *testing.B) {
 	}
 }
 
+// benchWays measures the same drain in both ways.
 func benchWays(b *testing.B, name string, pods []*v1.Pod, killer shutdown.PodKillerFunc) {
 	b.Run(name+"/way=plain", func(b *testing.B) { benchPlain(b, pods, killer) })
 	b.Run(name+"/way=kubegrace", func(b *testing.B) { benchManager(b, pods, killer) })
 }
 
-// BenchmarkStart measures the time from the call of Run until the lock is held, without a state folder and with a host
-// that answers at once. "plain" calls the three functions of the host.
+// BenchmarkStart measures the time from the call of Run until the lock is held, without a state folder and
+// with a host that answers at once. "plain" calls the three functions of the host.
 func BenchmarkStart(b *testing.B) {
 	b.Run("host=instant/way=plain", func(b *testing.B) {
 		for b.Loop() {
@@ -126,6 +129,7 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
+// benchManaged returns a manager for a benchmark. state is its state folder; "": none.
 func benchManaged(b *testing.B, host *benchHost, pods []*v1.Pod, killer shutdown.PodKiller, state string) *shutdown.Manager {
 	b.Helper()
 	m, err := shutdown.NewManager(shutdown.Options{
@@ -152,6 +156,8 @@ func startManager(b *testing.B, m *shutdown.Manager) (end func()) {
 	}
 }
 
+// benchManager measures the time from the host's event to the release of the lock. Start and end of Run are
+// not counted.
 func benchManager(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
 	b.ReportAllocs()
 	for b.Loop() {
@@ -170,6 +176,7 @@ func benchManager(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
 	}
 }
 
+// benchPlain measures the drain that a kubelet would make, without a host.
 func benchPlain(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
 	b.ReportAllocs()
 	state := filepath.Join(b.TempDir(), timesFile)
@@ -200,6 +207,7 @@ func plainShutdown(ctx context.Context, state string, pods []*v1.Pod, killer shu
 	storePlain(state, began, time.Now())
 }
 
+// killPlain kills pods concurrently and waits for them, for at most the 20 s of a bucket.
 func killPlain(ctx context.Context, pods []*v1.Pod, killer shutdown.PodKiller) {
 	var wg sync.WaitGroup
 	for _, pod := range pods {
@@ -222,6 +230,7 @@ func killPlain(ctx context.Context, pods []*v1.Pod, killer shutdown.PodKiller) {
 	}
 }
 
+// storePlain writes the kubelet's state file.
 func storePlain(path string, start, end time.Time) {
 	data := fmt.Appendf(nil, `{"startTime":%q,"endTime":%q}`, start.Format(time.RFC3339Nano), end.Format(time.RFC3339Nano))
 	if err := atomicfile.Write(path, data); err != nil {

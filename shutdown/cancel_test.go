@@ -99,7 +99,8 @@ func TestOnlyAShutdownOfTheHostReportsThatNoLockIsHeld(t *testing.T) {
 	})
 }
 
-// A pod that ended in one shutdown and is listed in the next one is killed again.
+// A pod that has ended in a cancelled shutdown, and is listed in the next one, was started again: it is
+// killed again.
 func TestAPodThatRunsAgainIsKilledAgain(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()

@@ -21,12 +21,14 @@ type steppedClock struct {
 	waits map[chan time.Time]time.Time
 }
 
+// Now returns the time to which the clock was stepped.
 func (c *steppedClock) Now() time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.now
 }
 
+// After returns a channel that receives the time when step has moved the clock by d.
 func (c *steppedClock) After(d time.Duration) <-chan time.Time {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -49,7 +51,8 @@ func (c *steppedClock) step(d time.Duration) {
 	synctest.Wait()
 }
 
-// Options.Clock decides when the next bucket begins.
+// Options.Clock decides when the next bucket begins, not the system clock, which stands still here. The clock
+// is stepped to 21 s, one after the end of the first bucket, so that etcd gets 9 s.
 func TestBucketsFollowTheClockOfTheOptions(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {

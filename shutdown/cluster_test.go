@@ -11,15 +11,18 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// cluster is a StatusFlusher that keeps the flushed pods. It can be unreachable.
+// cluster is a StatusFlusher that keeps the pods with their final statuses. While it is unreachable, it fails
+// instead.
 type cluster struct {
 	mu          sync.Mutex
 	unreachable bool
 	final       map[string]*v1.Pod
 }
 
+// PublishNode succeeds at once.
 func (*cluster) PublishNode(context.Context, shutdown.NodeState) error { return nil }
 
+// FlushPod keeps the pod, or fails while the cluster is unreachable.
 func (c *cluster) FlushPod(_ context.Context, pod *v1.Pod) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -39,6 +42,7 @@ func (c *cluster) setUnreachable(unreachable bool) {
 	c.unreachable = unreachable
 }
 
+// flushedPods returns the names of the pods whose final statuses were accepted, sorted.
 func (c *cluster) flushedPods() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()

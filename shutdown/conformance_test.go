@@ -56,6 +56,7 @@ type statusCommon struct {
 	Condition       v1.PodCondition
 }
 
+// loadManagerVectors returns the kubelet's own cases.
 func loadManagerVectors(t *testing.T) managerVectors {
 	t.Helper()
 	data, err := os.ReadFile("testdata/manager.yaml")
@@ -198,15 +199,19 @@ type grantingSession struct {
 	granted time.Duration
 }
 
+// Connect returns a session that grants h.granted.
 func (h grantingHost) Connect(ctx context.Context) (source.Session, error) {
 	session, err := h.Host.Connect(ctx)
 	return grantingSession{session, h.granted}, err
 }
 
+// RequestDelay grants s.granted, whatever is requested, and says that this is less.
 func (s grantingSession) RequestDelay(_ context.Context, delay time.Duration) (time.Duration, error) {
 	return s.granted, &source.DelayCappedError{Requested: delay, Granted: s.granted}
 }
 
+// check runs the manager of a node through a case: it requires what the vectors say of admission and lock
+// before and after the event, and the case's grace periods and statuses.
 func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
 	t.Helper()
 	n.opts.Config = config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second)
@@ -230,6 +235,7 @@ func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
 	}
 }
 
+// check requires that a status has the phase, and the reason, message and condition of all cases.
 func (s statusCommon) check(t *testing.T, status v1.PodStatus, phase v1.PodPhase) {
 	t.Helper()
 	require.Equal(t, phase, status.Phase)

@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The unused time of a bucket goes to later ones, unless NoRollOver is set. A pod without a grace period
-// gets no more than the time of its own bucket.
+// web ends after 4 s of its bucket's 20 s. The other 16 s go to the next bucket: etcd gets 26 s instead of 10
+// s, unless NoRollOver is set. proxy has no grace period, and gets no more than the 10 s of its bucket.
 func TestUnusedTimeOfABucketRollsOver(t *testing.T) {
 	for _, test := range []struct {
 		name       string
@@ -47,8 +47,9 @@ func TestUnusedTimeOfABucketRollsOver(t *testing.T) {
 	}
 }
 
-// The deadline in the event counts, not the granted delay. A few milliseconds of transmission cost no pod a
-// second. If the deadline has passed, all pods are signalled.
+// The deadline in the event counts, not the granted delay. The buckets share it in proportion, 2:1, if it is
+// too short, and the lock is released 100 ms before it. A few milliseconds of transmission cost no pod a
+// second. If the deadline has passed, all pods are signalled with 0 s.
 func TestTheDeadlineOfTheEventOverridesTheGrantedDelay(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	for _, test := range []struct {
@@ -77,7 +78,8 @@ func TestTheDeadlineOfTheEventOverridesTheGrantedDelay(t *testing.T) {
 	}
 }
 
-// A bucket of 0 s is signalled with 0 and not waited for, even if lower buckets left time.
+// The pods of a bucket of 0 s get 0 s, even if the lower bucket has left its 20 s, and the next bucket does
+// not wait for them. etcd gets its own 10 s and these 20 s.
 func TestABucketOfZeroSecondsIsKilledAndNotWaitedFor(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("early", -5, 60), shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", 10, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
@@ -89,11 +91,12 @@ func TestABucketOfZeroSecondsIsKilledAndNotWaitedFor(t *testing.T) {
 		require.Zero(t, n.killedAfter("etcd", began), "it does not wait for web")
 		require.Equal(t, map[string]int64{"early": 20, "web": 0, "etcd": 30}, n.grantedSeconds())
 		n.advance(time.Minute)
-		require.Equal(t, 32*time.Second, n.releasedAfter(began), "stragglers of it are waited for at the end")
+		require.Equal(t, 32*time.Second, n.releasedAfter(began), "the end waits for web, which hangs")
 	})
 }
 
-// Without a schedule, Trigger gives each pod its own grace period.
+// Without a configured schedule, a shutdown of Trigger gives each pod its own grace period, or 30 s if it has
+// none. Plan says so.
 func TestWithoutAScheduleEachPodHasItsOwnGracePeriod(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("db", topPriority, 90), shutdowntest.Pod("plain", 0, -1), shutdowntest.Pod("cni", topPriority, 5)}
 	inBubble(t, pods, func(t *testing.T, n *node) {

@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	// writeTime is how long a kill waits until it is stored in the state log.
+	// writeTime is how long kills wait at most until they are stored in the state log.
 	writeTime = 100 * time.Millisecond
 	// slowTime is how long a call may take before it is logged as slow.
 	slowTime = 5 * time.Second
@@ -53,7 +53,7 @@ func (s *shell) perform(e node.Effect) {
 		}
 		s.callStep(e, "Options.Volumes", func(ctx context.Context) error { return s.opts.Volumes.WaitForAllPodsUnmount(ctx, pods) })
 	case node.OnPlan:
-		s.onPlan(e)
+		s.callOnPlan(e)
 	case node.List:
 		s.list(e)
 	case node.Tell:
@@ -85,7 +85,7 @@ func (s *shell) perform(e node.Effect) {
 		if err := s.policyErrs[e.Shutdown.Kind]; err != nil {
 			s.toReport = append(s.toReport, err.Error())
 		}
-	case node.Kill:
+	case node.Kill: // killAll starts it
 	case node.RecordEvent:
 		s.events.record(s.ctx, s.calls, v1.EventTypeNormal, e.Text)
 	case node.CountPod:
@@ -99,10 +99,11 @@ func (s *shell) perform(e node.Effect) {
 	}
 }
 
-// start calls embedder code in a goroutine, and passes the input that then returns to the core. The context of
-// do ends at the effect's Until, if it has one and is not a kill, and when the core aborts the call. A call
-// that takes longer than slowTime is logged; a kill, if it takes longer than its grace period and slowTime.
-func (s *shell) start(e node.Effect, name string, do func(context.Context) error, then func(error) node.Input) {
+// start calls embedder code, do, in a goroutine. inputOf then converts its error to the input that the core
+// gets; nil: none. The context of do ends when the core aborts the call, and at the effect's Until if it has
+// one. That of a kill has no deadline: a pod may end late. A call that takes longer than slowTime is logged;
+// a kill, if it takes longer than its grace period and slowTime.
+func (s *shell) start(e node.Effect, name string, do func(context.Context) error, inputOf func(error) node.Input) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	if !e.Until.IsZero() && e.Do != node.Kill {
 		ctx, cancel = context.WithDeadlineCause(s.ctx, time.Now().Add(e.Until.Sub(s.now())), call.ErrTimeSpent)
@@ -113,13 +114,14 @@ func (s *shell) start(e node.Effect, name string, do func(context.Context) error
 		s.mu.Lock()
 		delete(s.aborts, e.Call)
 		s.mu.Unlock()
-		if in := then(plainError(err)); in != nil {
+		if in := inputOf(plainError(err)); in != nil {
 			s.step(in)
 		}
 	})
 }
 
-// plainError replaces an embedder's error, whose methods may panic, with a *callError.
+// plainError returns a *callError with all that the core uses of an embedder's error, whose methods may
+// panic; nil for nil.
 func plainError(err error) error {
 	if err == nil {
 		return nil
@@ -135,7 +137,7 @@ func plainError(err error) error {
 	return plain
 }
 
-// callError is the part of an embedder's error that the core uses.
+// callError has what the core uses of an embedder's error.
 type callError struct {
 	text       string
 	noRetry    bool          // it wraps ErrNoRetry
@@ -145,13 +147,13 @@ type callError struct {
 // Error returns the text.
 func (e *callError) Error() string { return e.text }
 
-// callStep calls a function that the drain waits for.
+// callStep calls a function that a step of the drain waits for. Its input is [node.Answered].
 func (s *shell) callStep(e node.Effect, name string, f func(context.Context) error) {
 	s.start(e, name, f, func(err error) node.Input { return node.Answered{Call: e.Call, Err: err} })
 }
 
-// onPlan passes the plan to OnPlan.
-func (s *shell) onPlan(e node.Effect) {
+// callOnPlan passes the plan to OnPlan, if it is set. The drain does not wait for it.
+func (s *shell) callOnPlan(e node.Effect) {
 	if s.opts.OnPlan == nil {
 		return
 	}
@@ -177,7 +179,7 @@ func (s *shell) list(e node.Effect) {
 		if priorityErr != nil {
 			s.step(node.Failed{Text: "failed to get the values of priority classes: " + priorityErr.Error()})
 		}
-		for _, text := range indistinguishable(pods) {
+		for _, text := range podsWithTheSameKey(pods) {
 			s.step(node.Failed{Text: text})
 		}
 		listed = make([]node.Pod, 0, len(pods))
@@ -190,8 +192,9 @@ func (s *shell) list(e node.Effect) {
 	}, func(err error) node.Input { return node.Listed{Call: e.Call, Pods: listed, Err: err} })
 }
 
-// indistinguishable says which pods of a list have the key of another one, so that only one of them is killed.
-func indistinguishable(pods []*v1.Pod) (errs []string) {
+// podsWithTheSameKey returns an error text for each pod whose key, its UID or name, another pod of the list
+// has: the manager takes the two for one pod and kills only one of them.
+func podsWithTheSameKey(pods []*v1.Pod) (errs []string) {
 	first := make(map[types.UID]*v1.Pod, len(pods))
 	for _, pod := range pods {
 		if pod == nil {
@@ -207,8 +210,9 @@ func indistinguishable(pods []*v1.Pod) (errs []string) {
 	return errs
 }
 
-// priorities returns plan options whose PriorityOf reads a cache of the pods' classes. If Options.Plan.PriorityOf
-// does not return in time, its classes count as unknown.
+// priorities calls Options.Plan.PriorityOf, which may hang, for the classes of the pods. It returns plan
+// options whose PriorityOf has the results. If they do not come in time, the error says so, and the classes
+// count as unknown.
 func (s *shell) priorities(ctx context.Context, pods []*v1.Pod) (plan.Options, error) {
 	opts := s.opts.Plan
 	if opts.PriorityOf == nil {
@@ -235,19 +239,19 @@ func (s *shell) priorities(ctx context.Context, pods []*v1.Pod) (plan.Options, e
 	return opts, err
 }
 
-// listedPod returns the core's input for a listed pod.
+// listedPod converts a listed pod for the core. opts resolves its priority.
 func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
 	ready := podcondition.Get(&pod.Status, v1.PodReady)
 	return node.Pod{
 		Key: podkey.Of(pod), Namespace: pod.Namespace, Name: pod.Name, Priority: opts.Priority(pod), Object: pod,
 		Static: staticpod.IsOrMirrors(pod), DaemonSet: isDaemonSetPod(pod), Deleted: pod.DeletionTimestamp != nil,
-		// Only a node that is about to kill the pod sets this reason.
+		// Only a node that is about to kill the pod sets this reason: an earlier agent has marked it.
 		Marked: ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet,
 	}
 }
 
-// killAll starts the kills of a step after they are stored in the log, or after writeTime if the disk is slow.
-// The mutex is held.
+// killAll starts the kills of a step once the log has them, so that the next agent knows of them. A slow disk
+// delays them by at most writeTime. The mutex is held.
 func (s *shell) killAll(kills []node.Effect) {
 	if len(kills) == 0 {
 		return
@@ -261,7 +265,7 @@ func (s *shell) killAll(kills []node.Effect) {
 			start()
 		}
 	}
-	if s.isOpening || !s.isWriting() { // another agent has the folder, or everything is stored
+	if s.isOpening || !s.isWriting() { // nothing can be stored yet, or everything is stored
 		start()
 		return
 	}
@@ -276,11 +280,11 @@ func (s *shell) killAll(kills []node.Effect) {
 	})
 }
 
-// prepareKill reads the pod, which later steps may change, and returns a function that starts the kill. The mutex
-// is held, also for that function.
+// prepareKill returns a function that starts a kill. It reads the pod now, because later steps may change it
+// before the function is called. The mutex is held for both.
 func (s *shell) prepareKill(e node.Effect) (start func()) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
-	setStatus := PodPolicy(e.Pod.Policy).of(pod).setStatus(podcondition.Generation(pod))
+	setStatus := PodPolicy(e.Pod.Policy).forPod(pod).setStatus(podcondition.Generation(pod))
 	name := "Options.Killer for pod " + pod.Namespace + "/" + pod.Name
 	return func() {
 		var result KillResult
@@ -309,8 +313,8 @@ func isNoRetry(err error) bool {
 	return errors.As(err, &failed) && failed.noRetry
 }
 
-// awaitKill calls Await if the error has this method, like podkiller's *OverdueError. It returns any other
-// error unchanged.
+// awaitKill awaits a kill that is still under way although KillPod has returned: its error then has the
+// method Await, like podkiller's *OverdueError. It returns any other result unchanged.
 func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, error) {
 	var ongoing interface {
 		Await(ctx context.Context) (KillResult, error)
@@ -321,7 +325,7 @@ func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, e
 	return result, err
 }
 
-// sendPod sends a pod's final status or readiness to the API server.
+// sendPod sends a pod's final status or its readiness, whichever the effect names, through the Reporter.
 func (s *shell) sendPod(e node.Effect) {
 	key := e.Pod.Key
 	answer := func(err error) node.Input {
@@ -351,7 +355,7 @@ func (s *shell) sendPod(e node.Effect) {
 	s.start(e, name, do, answer)
 }
 
-// publish publishes the node's state.
+// publish publishes the node's state through the Reporter: the shutdown of the effect, or none.
 func (s *shell) publish(e node.Effect) {
 	var state NodeState
 	if of := e.Shutdown; of != nil {
@@ -361,9 +365,9 @@ func (s *shell) publish(e node.Effect) {
 		func(err error) node.Input { return node.Published{Call: e.Call, Err: err} })
 }
 
-// store appends to the log, or replaces it.
+// store appends the effect's entities to the log, or replaces the log by them.
 func (s *shell) store(e node.Effect) {
-	if !s.stores() {
+	if !s.isStoring() {
 		return
 	}
 	entries := make([]any, 0, len(e.Pods)+1)
@@ -381,13 +385,14 @@ func (s *shell) store(e node.Effect) {
 	s.watchWrites()
 }
 
-// stores reports whether this agent writes a state log.
-func (s *shell) stores() bool { return !s.isReadOnly && s.opts.StateDir != "" }
+// isStoring reports whether this agent writes a state log: a folder is configured and not used by another
+// agent.
+func (s *shell) isStoring() bool { return !s.isReadOnly && s.opts.StateDir != "" }
 
-// sync flushes the log to the disk.
+// sync syncs the log, and then tells the core. A failure goes into the drain's report.
 func (s *shell) sync(e node.Effect) {
 	var synced *call.Future[struct{}] // nil: there is no log
-	if s.stores() {
+	if s.isStoring() {
 		synced = s.log.Sync()
 	}
 	ctx := s.ctx
@@ -401,8 +406,8 @@ func (s *shell) sync(e node.Effect) {
 	})
 }
 
-// watchWrites starts a goroutine that repeats failed writes to the log until they succeed, and reports the
-// failures. The mutex is held.
+// watchWrites starts a goroutine, unless it runs, that waits for the newest write to the log. It reports a
+// failed write, and repeats it until it succeeds. It ends when all is written. The mutex is held.
 func (s *shell) watchWrites() {
 	if s.isWatching {
 		return
@@ -424,7 +429,7 @@ func (s *shell) watchWrites() {
 			switch {
 			case ctx.Err() != nil:
 			case err != nil:
-				s.written = s.log.Append()
+				s.written = s.log.Append() // with no entry of its own it repeats the failed write
 			case s.written == newest:
 				s.isWatching = false
 				s.mu.Unlock()
@@ -451,8 +456,8 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// changeLock carries out an effect on the inhibitor lock: Suspend, Retake, HoldAgain or Release. It does
-// nothing without a host.
+// changeLock carries out an effect on the inhibitor lock: Suspend, Retake, HoldAgain or Release. Without a
+// host there is no lock, and it does nothing.
 func (s *shell) changeLock(e node.Effect) {
 	h := s.host.Load()
 	if h == nil {
@@ -462,7 +467,7 @@ func (s *shell) changeLock(e node.Effect) {
 	case node.Suspend:
 		if s.hold == nil {
 			s.hold = h.Suspend()
-			s.checkHold(s.hold, s.log.TimeOf(e.Until))
+			s.reportIfHostDoesNotWait(s.hold, s.log.TimeOf(e.Until))
 		}
 		s.hold.ReleaseAt(s.ctx, s.log.TimeOf(e.Until))
 	case node.Retake:
@@ -485,9 +490,9 @@ func (s *shell) changeLock(e node.Effect) {
 	}
 }
 
-// checkHold reports a failure if the host does not wait for the drain: no lock is held, and none is adopted by a
-// time.
-func (s *shell) checkHold(hold *host.Hold, until time.Time) {
+// reportIfHostDoesNotWait tells the core if the host does not wait for the drain: no lock is held, and none
+// is adopted until a time. It does not block.
+func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
 	ctx := s.ctx
 	s.calls.Go(func() string { return "the wait for a lock to adopt" }, func() {
 		if hold.AwaitAdoption(ctx, until); !hold.Waits() && ctx.Err() == nil {
@@ -496,11 +501,11 @@ func (s *shell) checkHold(hold *host.Hold, until time.Time) {
 	})
 }
 
-// report passes the report of a shutdown to OnReport.
+// report makes the report of a shutdown the result of LastReport, and passes it to OnReport.
 func (s *shell) report(e node.Effect) {
 	of := e.Shutdown
 	report := s.reportOf(of)
-	s.last = func() Report { return s.reportOf(of) }
+	s.last = func() Report { return s.reportOf(of) } // a pod that outlives the shutdown gets its Ended later
 	klog.FromContext(s.ctx).Info("Shutdown manager completed processing shutdown event", "pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
 	reported, complete := call.NewFuture[struct{}]()
 	if r := s.reportingOf(of.Number); !r.isCalled {
@@ -528,8 +533,8 @@ func (s *shell) logDrainTime(e node.Effect) {
 	logger.Info(e.Text)
 }
 
-// timeSetBy says what sets the time of a shutdown: the announcement or the host's setting if they allow less than
-// the requested delay, else the options.
+// timeSetBy says, for the log, what decides how much time a drain has: the announcement or the host's setting
+// if they allow less than the requested delay, otherwise the options.
 func (s *shell) timeSetBy(of *node.Shutdown) string {
 	end, requested := of.HostEnd, s.requestedDelay()
 	announced := end.Sub(of.Began)

@@ -77,15 +77,18 @@ var misbehaviours = map[string]func(n *node, misbehave func()){
 // eventFunc is an EventRecorder that calls a function.
 type eventFunc func()
 
+// Event calls the function, and drops the event.
 func (r eventFunc) Event(k8sruntime.Object, string, string, string) { r() }
 
 // callingReporter is a reporter that calls functions, if they are not nil, and succeeds.
 type callingReporter struct{ publish, mark, flush func() }
 
+// PublishNode calls r.publish.
 func (r callingReporter) PublishNode(context.Context, shutdown.NodeState) error {
 	return callIfSet(r.publish)
 }
 
+// MarkNotReady calls r.mark, for the pod "web" only.
 func (r callingReporter) MarkNotReady(_ context.Context, pod *v1.Pod) error {
 	if pod.Name != "web" {
 		return nil
@@ -93,8 +96,10 @@ func (r callingReporter) MarkNotReady(_ context.Context, pod *v1.Pod) error {
 	return callIfSet(r.mark)
 }
 
+// RestoreReadiness does nothing.
 func (callingReporter) RestoreReadiness(context.Context, *v1.Pod) error { return nil }
 
+// FlushPod calls r.flush, for the pod "web" only.
 func (r callingReporter) FlushPod(_ context.Context, pod *v1.Pod) error {
 	if pod.Name != "web" {
 		return nil
@@ -102,6 +107,7 @@ func (r callingReporter) FlushPod(_ context.Context, pod *v1.Pod) error {
 	return callIfSet(r.flush)
 }
 
+// callIfSet calls f, which may be nil.
 func callIfSet(f func()) error {
 	if f != nil {
 		f()
@@ -116,6 +122,7 @@ type closingHost struct {
 	before func()
 }
 
+// Connect returns a session whose locks call c.before when they are closed.
 func (c closingHost) Connect(ctx context.Context) (source.Session, error) {
 	session, err := c.Host.Connect(ctx)
 	return closingSession{session, c.before}, err
@@ -127,6 +134,7 @@ type closingSession struct {
 	before func()
 }
 
+// Inhibit returns a lock that calls s.before when it is closed.
 func (s closingSession) Inhibit(ctx context.Context) (io.Closer, error) {
 	lock, err := s.Session.Inhibit(ctx)
 	if err != nil {
@@ -165,7 +173,9 @@ type misbehaviour struct {
 	misbehave func(over <-chan struct{})
 }
 
-// drainWithMisbehaviour checks a drain, its cancellation and the end of Run.
+// drainWithMisbehaviour begins a drain, during which a call misbehaves. It requires that the lock is released
+// on time and the other pod is killed, that a cancellation takes effect, and that Run ends within 10 s and
+// names a call that hangs.
 func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	t.Helper()
 	n := newNode(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)))
@@ -207,8 +217,8 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	close(over)
 }
 
-// Run waits for a hanging call until ten seconds after the host's time, not only after the end of its
-// context.
+// OnPlan takes 30 s, and Run's context ends 2 s after the announcement. Run waits for OnPlan for the other 28
+// s, because the host has time until then: it waits until 10 s after the host's time.
 func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
@@ -222,12 +232,14 @@ func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	})
 }
 
-// nilError is an error whose methods panic if the pointer is nil, which happens if a function returns a nil *nilError
-// as an error.
+// nilError is an error whose methods panic if the pointer is nil, which happens if a function returns a nil
+// *nilError as an error.
 type nilError struct{ text string }
 
+// Error panics if e is nil.
 func (e *nilError) Error() string { return e.text }
 
+// Is panics if e is nil. errors.Is calls it.
 func (e *nilError) Is(error) bool { return e.text == "" }
 
 // A killer's error whose methods panic ends neither the process nor the drain.
@@ -251,8 +263,10 @@ func TestAKillersErrorMayPanic(t *testing.T) {
 // flushFunc is a StatusFlusher of one function.
 type flushFunc func(pod *v1.Pod) error
 
+// PublishNode succeeds at once.
 func (flushFunc) PublishNode(context.Context, shutdown.NodeState) error { return nil }
 
+// FlushPod calls the function.
 func (f flushFunc) FlushPod(_ context.Context, pod *v1.Pod) error { return f(pod) }
 
 // A reporter's nil *StatusError, whose Error method panics, leaves only that pod's status unflushed.

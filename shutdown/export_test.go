@@ -11,7 +11,8 @@ func NewManagerOn(opts Options, boot func() (id string, since time.Duration, err
 	return NewManagerWith(opts, boot, nil)
 }
 
-// NewManagerWith is NewManagerOn with a function that is called before each disk operation, which fails with its error.
+// NewManagerWith is NewManagerOn with a function that is called before each disk operation, which fails with
+// its error.
 func NewManagerWith(opts Options, boot func() (id string, since time.Duration, err error), before func(step, path string) error) (*Manager, error) {
 	return newManager(opts, statelog.Options{Boot: boot, Before: before})
 }

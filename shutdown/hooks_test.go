@@ -19,14 +19,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// volumes is a VolumeWaiter.
+// volumes is a VolumeWaiter of one function.
 type volumes func(ctx context.Context, pods []*v1.Pod) error
 
+// WaitForAllPodsUnmount calls the function.
 func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) error {
 	return v(ctx, pods)
 }
 
-// A hook that ignores its context delays neither the drain nor the host.
+// Volumes and OnRelease hang and ignore their contexts. The drain goes on at its deadlines: the lock is
+// released at 36.25 s, before the end of the requested 36.5 s.
 func TestHooksThatIgnoreTheirContextsDelayNothing(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		over := make(chan struct{})
@@ -41,14 +43,15 @@ func TestHooksThatIgnoreTheirContextsDelayNothing(t *testing.T) {
 	})
 }
 
-// Hold delays the first kill, and its time is requested from the host.
+// Hold delays the first kill. The manager requests 10 s for that, so that the pods keep their time; what Hold
+// leaves of them goes to web. If the host grants less, Hold loses its time first.
 func TestHoldDelaysTheFirstKill(t *testing.T) {
 	for _, test := range []struct {
 		name            string
 		limit           time.Duration
 		holds           time.Duration
-		killed, release time.Duration
-		web             int64
+		killed, release time.Duration // from the announcement to the kill of web, and to the release of the lock
+		web             int64         // the seconds of web
 	}{
 		{"ends", 0, 4 * time.Second, 4 * time.Second, 40 * time.Second, 26},
 		{"hangs", 0, time.Hour, 10 * time.Second, 40 * time.Second, 20},
@@ -80,7 +83,8 @@ func TestHoldDelaysTheFirstKill(t *testing.T) {
 	}
 }
 
-// Publishing has its own time: it does not get what Hold leaves.
+// Publishing hangs, and Hold has left all of its 10 s. The first kill still waits only 2 s, the time of
+// publishing.
 func TestPublishingDoesNotGetTheTimeOfTheHold(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.Hold = func(context.Context) error { return nil }

@@ -14,7 +14,7 @@ import (
 
 // This file passes announcements of the host and of Trigger to the core.
 
-// event returns the core's input for an event.
+// event converts an event for the core. Its deadline becomes a time since the boot.
 func (s *shell) event(event source.Event, fromHost bool) node.Input {
 	now := s.opts.Clock.Now()
 	if !event.Deadline.IsZero() {
@@ -34,7 +34,8 @@ func (s *shell) HostEvent(event source.Event, _ time.Time) {
 func (s *shell) HostPending(pending *source.Event, known bool, received time.Time) {
 	s.updateLimit()
 	in := node.Pending{Known: known, Wall: received}
-	if pending != nil { // the caller requests a delay depending on the state after this step
+	// This call must return after the step, because the caller takes no lock if a shutdown is under way.
+	if pending != nil {
 		<-s.opening.over
 		event := s.event(*pending, true).(node.Event).Event //nolint:forcetypeassert // event returns nothing else
 		in.Event = &event
@@ -59,7 +60,7 @@ func (s *shell) HostCapped(err error) {
 	s.events.record(s.ctx, s.calls, v1.EventTypeWarning, text)
 }
 
-// updateLimit passes the granted delay to the core.
+// updateLimit tells the core how long the host waits, by its newest answer.
 func (s *shell) updateLimit() {
 	if granted, known := s.host.Load().Granted(); known {
 		s.step(node.Limit(cmp.Or(granted, -1)))

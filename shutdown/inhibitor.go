@@ -42,7 +42,7 @@ type Inhibitor struct {
 	Err error
 }
 
-// inhibitor returns the state of the inhibitor lock; h is nil before Run.
+// inhibitor returns the state of the inhibitor lock. h is nil before Run, or if no host is watched.
 func (s *settings) inhibitor(h *host.Host) Inhibitor {
 	shown := Inhibitor{State: InhibitorTrying, Off: s.off, Budget: s.budget()}
 	if !s.watches() {

@@ -17,7 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// failingKiller is a killer whose first calls fail; each takes a second.
+// failingKiller is a killer whose first calls fail. Each call takes a second. asked has the grace periods of
+// all calls.
 type failingKiller struct {
 	failures int
 	err      error
@@ -26,6 +27,7 @@ type failingKiller struct {
 	asked []int64
 }
 
+// kill is the function of a PodKillerFunc. The first a.failures calls return a.err.
 func (a *failingKiller) kill(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	a.mu.Lock()
 	a.asked = append(a.asked, *req.GracePeriodSeconds)
@@ -38,18 +40,19 @@ func (a *failingKiller) kill(_ context.Context, _ *v1.Pod, req shutdown.KillRequ
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
 
-// A failed kill is retried a second later with the rest of the grace period, in the end with 0. Its bucket
-// waits for that. An error that wraps ErrNoRetry is not retried.
+// A failed kill is retried a second later with the rest of the grace period: as each call takes 1 s too, 5 s
+// become 3 s, 1 s, and then 0 s. The next bucket, with etcd, waits for that. An error that wraps ErrNoRetry
+// is not retried.
 func TestAFailedKillIsRetriedWithTheRemainingTime(t *testing.T) {
 	errAway := errors.New("the runtime is away")
 	for _, test := range []struct {
 		name     string
-		failures int
+		failures int // the number of calls that fail
 		err      error
-		asked    []int64
-		etcd     time.Duration
-		outcome  string
-		report   string
+		asked    []int64       // the grace periods of all calls
+		etcd     time.Duration // from the announcement to its kill
+		outcome  string        // in the report
+		report   string        // the error in the report
 	}{
 		{"twice", 2, errAway, []int64{5, 3, 1}, 5 * time.Second, "Graceful", ""},
 		{"beyond its grace", 4, errAway, []int64{5, 3, 1, 0, 0}, 9 * time.Second, "Graceful", ""},
@@ -82,6 +85,7 @@ type ongoingKillError struct{ after time.Duration }
 
 func (ongoingKillError) Error() string { return "timeout waiting to kill pod" }
 
+// Await returns when the kill is over, after g.after.
 func (g ongoingKillError) Await(context.Context) (shutdown.KillResult, error) {
 	<-time.After(g.after)
 	return shutdown.KillResult{Outcome: "Forced"}, nil

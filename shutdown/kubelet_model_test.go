@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// kubeletDrain is a model of the kubelet's drain (its configuration, Start and killPods) without goroutines and
-// clock. All times count from the announcement of the shutdown. If differs has a class, the model does what kubegrace
-// does instead: each condition on differs is a difference, and all other lines are the kubelet.
+// kubeletDrain is a model of the kubelet's drain (its configuration, Start and killPods) without goroutines
+// and clock. All times count from the announcement of the shutdown. If differs has a class, the model does
+// what kubegrace does instead: each condition on differs is a difference, and all other lines are the
+// kubelet.
 type kubeletDrain struct {
 	drainInput
 
@@ -72,8 +73,8 @@ func (k *kubeletDrain) groupOf(p drainPod) (group int) {
 	return group
 }
 
-// killGroup kills a group's pods concurrently and waits for their volumes. It returns when the next group begins: when
-// both are done, or the group's seconds are over. An empty group is skipped.
+// killGroup kills a group's pods concurrently and waits for their volumes. It returns when the next group
+// begins: when both are done, or the group's seconds are over. An empty group is skipped.
 func (k *kubeletDrain) killGroup(i int, began time.Duration) (ended time.Duration) {
 	killsEnd, unmountsEnd, graceEnd := k.window(i, began)
 	if k.differs[listReadOnce] && began < k.table.waitEnd {
@@ -97,13 +98,14 @@ func (k *kubeletDrain) killGroup(i int, began time.Duration) (ended time.Duratio
 	return min(ended+k.Unmounts, unmountsEnd)
 }
 
-// takes reports whether group i kills a pod. In kubegrace it also kills pods of earlier groups, unless it has no time.
+// takes reports whether group i kills a pod. In kubegrace it also kills pods of earlier groups, unless it has
+// no time.
 func (k *kubeletDrain) takes(i int, p *modelPod) bool {
 	return p.bucket == i && (k.schedule[i].Seconds == 0 || k.table.pods[i] > 0) || p.bucket < i && k.table.pods[i] > 0
 }
 
-// window returns when the waits of a group end, and when the grace periods of its pods end. The kubelet counts the
-// group's seconds from its beginning, and unmounts share them.
+// window returns when the waits of a group end, and when the grace periods of its pods end. The kubelet
+// counts the group's seconds from its beginning, and unmounts share them.
 func (k *kubeletDrain) window(i int, began time.Duration) (killsEnd, unmountsEnd, graceEnd time.Duration) {
 	own, unmount, last := k.table.pods[i], time.Duration(0), k.table.ends[len(k.schedule)-1]
 	if k.differs[unmountsShareTime] {
@@ -151,7 +153,8 @@ func (k *kubeletDrain) kill(p *modelPod, at time.Duration, grace int64) {
 	}
 }
 
-// killPodNow waits for 1.5 grace periods, at least 10 s. The kill continues after this timeout.
+// killPodNow waits for 1.5 grace periods, at least 10 s. isKilled is false if the call has failed or has
+// timed out; the kill continues after a timeout.
 func (k *kubeletDrain) killPodNow(p *modelPod, at time.Duration, grace int64) (returned time.Duration, isKilled bool) {
 	k.lines.add(at, p.Name, "killed with %d s", grace)
 	if p.calls++; p.calls <= p.Fails {
@@ -167,7 +170,8 @@ func (k *kubeletDrain) killPodNow(p *modelPod, at time.Duration, grace int64) (r
 	return max(p.endsAt, at), true
 }
 
-// finish returns when the lock is released. The kubelet waits for nothing more.
+// finish returns when the lock is released. The kubelet waits for nothing more. kubegrace also kills pods
+// that were listed after their bucket, and waits for pods that outlast theirs.
 func (k *kubeletDrain) finish(now time.Duration) (released time.Duration) {
 	last := len(k.schedule) - 1
 	for last > 0 && k.table.pods[last] == 0 {

@@ -52,8 +52,8 @@ const (
 	lockOutlastsLimit difference = "end of the wait for the last bucket"
 )
 
-// drainDifferences returns the classes that exist in a fork, or in an agent. A fork requests no time for unmounts, and
-// kills with the kubelet's function.
+// drainDifferences returns the classes that exist in a fork, or in an agent. A fork requests no time for
+// unmounts, and kills with the kubelet's function.
 func drainDifferences(inFork bool) map[difference]bool {
 	differs := map[difference]bool{
 		limitBelowSum: true, classIgnored: true, unusedTimeLost: true, failureOnlyLogged: true, listReadOnce: true, lateEndNotAwaited: true, lockOutlastsLimit: true,
@@ -71,8 +71,8 @@ const (
 
 func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }
 
-// TestDrainMatchesTheKubeletsModel compares random drains with a model of the kubelet's drain. Every difference has a class, and
-// every class occurs.
+// TestDrainMatchesTheKubeletsModel compares random drains with a model of the kubelet's drain. Every
+// difference has a class, and every class occurs.
 //
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestDrainMatchesTheKubeletsModel -timeout 0 ./shutdown
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestDrainMatchesTheKubeletsModel -v ./shutdown # one seed, with its timelines
@@ -173,15 +173,16 @@ func TestCriticalPodIsNotKilledBeforeTheKubeletWould(t *testing.T) {
 	}
 }
 
-// drainComparison compares the timelines of one drain: of the kubelet, of the kubelet with all differences that have
-// a class, and of kubegrace.
+// drainComparison compares the timelines of one drain: of the kubelet, of the kubelet with all differences
+// that have a class, and of kubegrace.
 type drainComparison struct {
 	in                   drainInput
 	kubelet, named, ours drainTimeline
 	classes              []difference // that are each necessary for the difference, or else each sufficient
 }
 
-// compareDrains runs a drain and the models.
+// compareDrains drains a node with kubegrace and with models of the kubelet, and finds the classes of the
+// differences.
 func compareDrains(t *testing.T, in drainInput) *drainComparison {
 	t.Helper()
 	c := &drainComparison{in: in}
@@ -233,12 +234,14 @@ func (c *drainComparison) String() string {
 // drainTimeline is what happens in a drain.
 type drainTimeline []drainLine
 
+// drainLine is one thing that happens.
 type drainLine struct {
 	at   time.Duration
 	pod  string // "": the node
 	text string
 }
 
+// add adds a line: at is the time since the announcement, and pod its pod, "" for the node.
 func (l *drainTimeline) add(at time.Duration, pod, format string, args ...any) {
 	*l = append(*l, drainLine{at: at, pod: pod, text: fmt.Sprintf(format, args...)})
 }
@@ -320,8 +323,8 @@ type drainTable struct {
 	waitEnd              time.Duration
 }
 
-// newTable returns the timetable. If the limit covers the pods' time, the margin, the unmounts and the containers'
-// floor share the rest in this order. Otherwise the buckets that have pods are cut in proportion.
+// newTable returns the timetable. If the limit covers the pods' time, the margin, the unmounts and the
+// containers' floor share the rest in this order. Otherwise the buckets that have pods are cut in proportion.
 func (k *kubeletDrain) newTable(sum time.Duration) (t drainTable) {
 	n := len(k.schedule)
 	t.pods, t.unmounts, t.ends = make([]time.Duration, n), make([]time.Duration, n), make([]time.Duration, n)

@@ -21,8 +21,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// If the limit is below the schedule, the pods get all of it, and each bucket its share. The lock is still
-// released before the limit.
+// The host grants 15 s of the 32.5 s that are requested. An event and Inhibitor.Err say so and name the file.
+// The buckets of 20 s and 10 s get 10 s and 5 s, and the lock is released 100 ms before the limit.
 func TestALimitBelowTheScheduleIsShared(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {

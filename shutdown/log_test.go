@@ -31,6 +31,7 @@ type logLines struct {
 	with  []any
 }
 
+// logLine is a line with its key-value pairs.
 type logLine struct {
 	isError bool
 	text    string
@@ -39,6 +40,7 @@ type logLine struct {
 
 func newLogLines() logLines { return logLines{mu: &sync.Mutex{}, lines: &[]logLine{}} }
 
+// add records a line with the values of WithValues.
 func (l logLines) add(isError bool, text string, values []any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -44,7 +44,7 @@ type Manager struct {
 // be under way; otherwise it refuses the pods whose final statuses are pending there.
 func NewManager(opts Options) (*Manager, error) { return newManager(opts, statelog.Options{}) }
 
-// newManager is NewManager for tests, which replace the disk and the boot clock.
+// newManager is NewManager with another disk and boot clock, which tests pass.
 func newManager(opts Options, disk statelog.Options) (*Manager, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("invalid shutdown options: %w", err)
@@ -58,10 +58,10 @@ func (m *Manager) isMade() bool { return m != nil && m.shell != nil }
 
 // Ready returns a channel that is closed after the first attempt to take the inhibitor lock, or when
 // Run ends. Start Run before you wait for the channel: nothing else closes it. [Manager.Inhibitor]
-// shows whether the attempt succeeded. A failed one is repeated while Run runs. A host that does not
-// answer within 2 s (5 s for RequestDelay) counts as failed. Without a host, and during a
-// shutdown, there is no attempt to wait for. If another agent uses the state folder, Ready also
-// waits for that agent, for at most 10 s; the lock is held meanwhile.
+// shows whether the attempt succeeded. Run repeats a failed one. The attempt counts as failed if the host does
+// not answer within 2 s (5 s for RequestDelay). Without a host, and during a shutdown, there is no attempt to
+// wait for. If another agent uses the state folder, the channel stays open until that agent ends, for at most
+// 10 s; the lock is held meanwhile.
 func (m *Manager) Ready() <-chan struct{} {
 	if !m.isMade() {
 		closed := make(chan struct{})
@@ -135,13 +135,13 @@ func (m *Manager) Plan() plan.Plan {
 // Admit decides whether a pod may start. Call it after the pod is in the list of [Options.ListPods] and
 // before the pod is started. It never blocks.
 //
-// During a shutdown Admit refuses every pod: from the announcement until the cancellation, while it is
-// unknown whether a previous agent's shutdown is still under way, and for good after TerminateAll. A nil
-// pod stands for any pod and is refused only then.
+// Admit refuses every pod from the announcement of a shutdown until its cancellation. It also does so while it
+// is unknown whether a previous agent's shutdown is still under way, and for good after TerminateAll. A nil pod
+// stands for any pod: it is refused only in these cases.
 //
-// Outside a shutdown Admit refuses a pod (by UID) that an earlier shutdown signalled and that has not
-// ended, or whose final status the API server has not acknowledged. A pod whose kill was given up may
-// never be known to have ended. It is refused until a later shutdown finds it missing from
+// Outside a shutdown Admit refuses a pod, by its UID, if an earlier shutdown has signalled it and it has not
+// ended yet. It also refuses a pod whose final status the API server has not acknowledged. A pod whose kill
+// was given up may never be known to have ended: it is refused until a later shutdown finds it missing from
 // [Options.ListPods].
 //
 // A static pod restarts under the same UID, and may be the API server itself. Outside a shutdown, the

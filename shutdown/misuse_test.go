@@ -37,6 +37,8 @@ func TestAManagerThatWasNotMade(t *testing.T) {
 	}
 }
 
+// NewManager refuses a gate that is a nil pointer, and RequireStateDir without a StateDir, and names each
+// option.
 func TestOptionsThatNameTheirMistake(t *testing.T) {
 	_, err := shutdown.NewManager(shutdown.Options{Gates: (*nilGate)(nil), RequireStateDir: true})
 	require.ErrorContains(t, err, "Options.Gates is a nil *shutdown_test.nilGate")
@@ -63,6 +65,7 @@ func TestTerminateAllWithAContextThatHasEnded(t *testing.T) {
 	})
 }
 
+// Trigger with a misspelt kind begins no shutdown. Its error lists the kinds.
 func TestTriggerRefusesAKindThatItDoesNotKnow(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()
@@ -82,6 +85,7 @@ func TestPodsThatCannotBeToldApart(t *testing.T) {
 	})
 }
 
+// Without a StatusFlusher nobody deletes the pods of PolicyDelete. The report of the drain says so.
 func TestPolicyDeleteNeedsAReporterThatDeletes(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
@@ -114,6 +118,7 @@ func TestPlanWithAPriorityOfThatMisbehaves(t *testing.T) {
 	}
 }
 
+// StoredReport returns an error, not an empty report, for a folder that does not exist or is a file.
 func TestStoredReportOfNoFolder(t *testing.T) {
 	_, _, err := shutdown.StoredReport("/nonexistent/folder")
 	require.ErrorContains(t, err, "failed to read the state folder: stat /nonexistent/folder")

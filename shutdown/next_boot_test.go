@@ -84,6 +84,7 @@ func TestTheAgentOfTheNextBootDoesNotResumeTheShutdown(t *testing.T) {
 	}
 }
 
+// asJSON encodes a value, so that it equals one that was stored and has no monotonic times.
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
 	data, err := json.Marshal(value)

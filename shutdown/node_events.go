@@ -11,14 +11,14 @@ import (
 // eventReason is the reason of the kubelet's events of a node shutdown.
 const eventReason = "Shutdown"
 
-// nodeEvents records events on the node. It never blocks, and keeps their order.
+// nodeEvents records events on the node, in order. It never blocks, even if the recorder does.
 type nodeEvents struct {
 	recorder EventRecorder // nil: nothing is recorded
 	node     runtime.Object
 	last     *call.Future[struct{}] // nil: no event yet
 }
 
-// record records an event after all earlier events.
+// record begins to record an event, and returns at once. The event is recorded after all earlier ones.
 func (e *nodeEvents) record(ctx context.Context, calls *call.Group, eventtype, message string) {
 	if e.recorder == nil {
 		return

@@ -68,6 +68,7 @@ type flakyPublisher struct {
 	fails, done int
 }
 
+// PublishNode fails p.fails times. Later calls take p.takes, and are counted when they succeed.
 func (p *flakyPublisher) PublishNode(ctx context.Context, _ shutdown.NodeState) error {
 	if p.fails > 0 {
 		p.fails--

@@ -26,14 +26,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// node is a node whose manager runs in a synctest bubble, with a fake host and killer.
+// node is a node whose manager runs in a synctest bubble, with a fake host and killer. The test changes opts
+// before run.
 type node struct {
 	t      *testing.T
 	opts   shutdown.Options
 	host   *shutdowntest.Host
 	killer *shutdowntest.Killer
 	events *recorder
-	m      *shutdown.Manager
+	m      *shutdown.Manager     // the newest manager
 	steps  shutdown.StepRecorder // of all its managers, for the judge
 	ended  chan error            // the error of Run
 	stop   context.CancelFunc    // ends Run; nil: no manager runs
@@ -43,8 +44,9 @@ type node struct {
 	pods []*v1.Pod
 }
 
-// inBubble runs a test in a synctest bubble, on a node with these pods. The schedule gives 10 s to
-// critical pods and 20 s to the others.
+// inBubble runs a test in a synctest bubble, on a node with these pods. The schedule gives 20 s to pods and
+// then 10 s to critical ones. Without other steps the manager requests 32.5 s: 2 s more as a minimum for the
+// containers, and a margin of 500 ms. At the end no lock is held, and no promise of judge.Node is broken.
 func inBubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -111,8 +113,8 @@ func (n *node) start(m *shutdown.Manager) {
 	go func() { n.ended <- m.Run(ctx) }()
 }
 
-// startOther starts another agent with the state folder of n, on the same boot. It does not wait until the agent
-// is ready. prepare, if not nil, changes the options or the host of the other agent first.
+// startOther starts another agent with the state folder of n, on the same boot. It does not wait until the
+// agent is ready. prepare, if not nil, changes the options or the host of the other agent first.
 func (n *node) startOther(pods []*v1.Pod, one *boot, prepare func(other *node)) *node {
 	n.t.Helper()
 	other := newNode(n.t, pods)
@@ -126,7 +128,7 @@ func (n *node) startOther(pods []*v1.Pod, one *boot, prepare func(other *node)) 
 	return other
 }
 
-// end stops the manager, if it runs, and checks that it holds no lock afterwards.
+// end ends Run, if it is under way, lets killers that hang return, and requires that no lock is held.
 func (n *node) end() {
 	n.t.Helper()
 	if n.stop == nil {
@@ -145,7 +147,7 @@ func (n *node) replaceKiller() {
 	n.opts.Killer = n.killer
 }
 
-// judge checks the recorded steps of all managers of the node against the invariants of package judge.
+// judge requires that the recorded steps of all managers of the node break no promise of package judge.
 func (n *node) judge() {
 	n.t.Helper()
 	if broken := judge.Node(&n.steps.Record); len(broken) > 0 {
@@ -153,7 +155,7 @@ func (n *node) judge() {
 	}
 }
 
-// requireEnded checks that Run returned nil or ErrInterrupted.
+// requireEnded requires that Run has returned nil or ErrInterrupted.
 func requireEnded(t *testing.T, err error) {
 	t.Helper()
 	if !errors.Is(err, shutdown.ErrInterrupted) {
@@ -229,7 +231,7 @@ func outcomes(report shutdown.Report) map[string]string {
 	return all
 }
 
-// topPriority is the lowest priority of critical pods.
+// topPriority is the lowest priority of critical pods, which have the second bucket.
 const topPriority int32 = 2_000_000_000
 
 // recorder records events.
@@ -238,6 +240,7 @@ type recorder struct {
 	events []string
 }
 
+// Event records an event as "TYPE REASON MESSAGE".
 func (r *recorder) Event(_ runtime.Object, eventtype, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

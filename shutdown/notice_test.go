@@ -28,8 +28,9 @@ func (n *node) killsSince(began time.Time) (all []string) {
 	return all
 }
 
-// A termination notice and the host announce the same shutdown, in either order, each with a deadline.
-// There is one report, and each deadline counts from its announcement on if it is the earlier one.
+// A termination notice and the host announce the same shutdown 10 s apart, each with a deadline. The earlier
+// deadline, 27 s, counts once it is known: the buckets share it from then on, and the lock is released 100 ms
+// before it. There is one report.
 func TestATerminationNoticeAndTheHostAreOneShutdown(t *testing.T) {
 	for name, test := range map[string]struct {
 		notice, logind time.Duration // the deadlines
@@ -103,7 +104,8 @@ func TestAShutdownEndsWhenAllAnnouncersHaveWithdrawnIt(t *testing.T) {
 	}
 }
 
-// A restarted agent gets the notice again. It resumes the shutdown with the same deadlines.
+// An agent is killed 8 s after a notice, and its successor gets the notice again. That does not begin another
+// shutdown: the buckets end at 20 s and 30 s, as planned.
 func TestANoticeIsRepeatedAfterARestart(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}

@@ -123,6 +123,7 @@ func ListPodsFunc(list func() []*v1.Pod, hasSynced func() bool) func(context.Con
 	}
 }
 
+// errNotSynced is the error of a list that is not complete yet.
 var errNotSynced = errors.New("the list of pods has not synced yet")
 
 // VolumeWaiter waits until the volumes of pods are unmounted. The kubelet's volume manager implements it.
@@ -197,12 +198,14 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
+// validateConfig validates the kubelet's configuration, as far as the feature gates let it be used.
 func (o *Options) validateConfig() error {
 	byPriority := features.Enabled(o.Gates, GracefulNodeShutdownBasedOnPodPriority)
 	return o.Config.Validate(features.Enabled(o.Gates, GracefulNodeShutdown), byPriority)
 }
 
-// withDefaults returns o with the defaults filled in.
+// withDefaults returns o with its defaults. Plan.Steps says which steps a drain has: those for which o has
+// something to call.
 func (o Options) withDefaults() Options {
 	if o.Clock == nil {
 		o.Clock = systemClock{}

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// tally has the metrics of a node and the reports of OnReport.
+// tally collects the metrics of a node and the reports that OnReport gets.
 type tally struct {
 	registry *prometheus.Registry
 	reports  chan shutdown.Report
@@ -87,7 +87,9 @@ func TestOneReportForANoticeAndAnEarlierDeadlineOfTheHost(t *testing.T) {
 	})
 }
 
-// An announcement without a deadline, after the lock was released, begins a drain with the known deadline.
+// All pods have ended and the lock is released, 10 s before the known deadline. An announcement of another
+// origin, without a deadline, begins another drain, because a pod runs again. It ends before the known
+// deadline.
 func TestAnAnnouncementAfterTheReleaseKeepsTheDeadline(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Takes: time.Hour}}

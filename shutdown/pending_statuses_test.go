@@ -17,9 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The next agent sends pending final statuses, and the agent after it the rest, each status once. After a
-// reboot all pods count as ended, except static pods, which run again. In the same boot a pod that has not
-// ended is killed first. A pod with a pending status is refused.
+// An agent dies before the API server has accepted the final statuses. Its successors, in the same boot
+// ("one") or after a reboot ("next"), refuse these pods and send each status once. After a reboot a pod that
+// had not ended has one too, but a static pod has none: it runs again.
 func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	ended := shutdowntest.Pod("ended", 0, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
@@ -210,6 +210,7 @@ func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 // lateCluster is a cluster whose FlushPod returns after a minute and ignores its context.
 type lateCluster struct{ cluster }
 
+// FlushPod succeeds after a minute.
 func (*lateCluster) FlushPod(context.Context, *v1.Pod) error {
 	<-time.After(time.Minute)
 	return nil

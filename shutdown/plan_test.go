@@ -31,7 +31,9 @@ func enableAllSteps(n *node) {
 	n.opts.Hold = func(context.Context) error { return nil }
 }
 
-// The requested delay covers all steps of a drain, and is at most Plan.Limit.
+// The requested delay covers all steps of a drain, and is at most Plan.Limit. With all steps these are 20 s
+// more: 10 s for Hold, 2 s for publishing, and for each of the two buckets 1 s for marks, 2 s for volumes and
+// 1 s for final statuses.
 func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(n *node)
@@ -57,7 +59,8 @@ func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
 	}
 }
 
-// Inhibitor.Err is nil as long as each bucket keeps its time, even if other steps are shortened.
+// A host that grants the 30 s of the buckets, but not the time of the other steps, is no error in
+// Inhibitor.Err and no warning. One nanosecond less is.
 func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit    time.Duration
@@ -91,7 +94,7 @@ func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 	}
 }
 
-// The drain grants each pod the seconds of the plan, under every limit.
+// The drain grants each pod at least the seconds of the plan, whatever the host grants.
 func TestADrainGrantsTheSecondsOfThePlan(t *testing.T) {
 	for steps, enable := range map[string]func(n *node){"kills only": func(*node) {}, "all steps": enableAllSteps} {
 		for _, limit := range []time.Duration{0, 1, time.Second, 5 * time.Second, 10 * time.Second, 29 * time.Second, 30 * time.Second, 34 * time.Second, 52500 * time.Millisecond} {
@@ -135,9 +138,9 @@ func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	}
 }
 
-// Time that finished buckets left unused survives a restart: a pod of the resumed bucket gets all of it, or
-// without roll-over the bucket's own time. A pod that was signalled before gets the rest of its grace
-// period.
+// An agent ends after 10 s of a drain, in the second bucket, and the next one starts 2 s later. The first
+// bucket has left 15 s. A new pod gets the 18 s until the end of the buckets at 30 s, or without roll-over
+// the 10 s of its bucket. etcd was killed at 5 s, and gets what is left of that: 18 s, or 3 s of 10 s.
 func TestAResumedDrainKeepsUnusedTime(t *testing.T) {
 	for name, c := range map[string]struct {
 		noRollOver bool
@@ -167,7 +170,7 @@ func TestAResumedDrainKeepsUnusedTime(t *testing.T) {
 	}
 }
 
-// Also without roll-over, a resumed bucket ends when it was planned to end before the restart.
+// Also without roll-over, a resumed bucket ends as planned: after 15 s of 20 s, web gets 5 s.
 func TestAResumedDrainWithoutRollOverEndsOnTime(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		useGreedyPods(n)
@@ -184,8 +187,9 @@ func TestAResumedDrainWithoutRollOverEndsOnTime(t *testing.T) {
 	})
 }
 
-// A second announcement begins another drain only if it leaves less time. That drain does not call Hold
-// again.
+// Hold hangs when a second announcement comes after 1 s. If that leaves the 42.5 s that all steps need,
+// nothing changes. With only 30 s, Hold ends at once and web loses the second that has passed. Hold is not
+// called again.
 func TestOnlyAnEventWithLessTimeBeginsAnotherDrain(t *testing.T) {
 	for deadline, want := range map[time.Duration]map[string]int64{
 		20 * time.Minute: {"web": 20, "etcd": 10},
@@ -232,8 +236,8 @@ func TestAnEventWithoutADeadlineShortensNothing(t *testing.T) {
 	})
 }
 
-// In a resumed drain the buckets end as before the restart, including the time of hooks. A pod that was
-// signalled before gets the rest of its grace period.
+// In a drain that is resumed twice, after 15 s and 16 s, the buckets still end as planned, including the time
+// of the other steps. web, killed before, gets the rest of its grace period.
 func TestAResumedDrainKeepsTheEndsOfItsBuckets(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		useGreedyPods(n)

@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The list of pods and their priorities change during a drain. Each bucket kills the pods that are listed
-// when it begins, and each pod is killed once.
+// During the first bucket of a drain pods appear, vanish, and change their priority. The second bucket kills
+// the pods that are listed when it begins and were not killed yet. A pod that is listed twice is killed once.
 func TestABucketKillsThePodsThatAreListedWhenItBegins(t *testing.T) {
 	low, stays := shutdowntest.Pod("low", 0, 60), shutdowntest.Pod("stays", topPriority, 60)
 	vanishes, rises, falls := shutdowntest.Pod("vanishes", topPriority, 60), shutdowntest.Pod("rises", 0, 60), shutdowntest.Pod("falls", topPriority, 60)
@@ -30,6 +30,8 @@ func TestABucketKillsThePodsThatAreListedWhenItBegins(t *testing.T) {
 		n.announce()
 		require.Equal(t, map[string]int64{"low": 20, "rises": 20}, n.grantedSeconds())
 		require.Len(t, n.killer.Kills(), 2, "each pod once")
+		// Before the second bucket: stays is being deleted, rises and falls have changed their buckets,
+		// vanishes has ended, another pod has the name of low, and late is new.
 		deleted := stays.DeepCopy()
 		deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = ptr.To(metav1.Now()), ptr.To(int64(3))
 		higher, lower := rises.DeepCopy(), falls.DeepCopy()
@@ -57,7 +59,8 @@ func newPodUnderTheName(pod *v1.Pod) *v1.Pod {
 	return other
 }
 
-// A pod that is listed after its bucket is over is killed with the next bucket.
+// A pod of the first bucket is listed only when that is over, after 5 s. It is killed with the next bucket,
+// and gets all of its time, 25 s.
 func TestALatePodJoinsTheNextBucket(t *testing.T) {
 	web, etcd := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)
 	inBubble(t, []*v1.Pod{web, etcd}, func(t *testing.T, n *node) {
@@ -119,7 +122,8 @@ func TestARestartedStaticPodHasItsWholeGracePeriod(t *testing.T) {
 
 var errNotSynced = errors.New("the informer is not synced")
 
-// While ListPods fails, only the first bucket loses time. The report has the error.
+// ListPods fails, panics or hangs when the drain begins. The first bucket waits for a list and loses that
+// time, but the second one keeps its 10 s. The report has the error.
 func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 	began := func(n *node) time.Time { return n.lastReport().Started }
 	for name, test := range map[string]struct {

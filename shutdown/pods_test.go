@@ -19,6 +19,8 @@ type allOff struct {
 
 func (allOff) Enabled(featuregate.Feature) bool { return false }
 
+// config returns a configuration in the two-field form, total with critical being its part for critical pods,
+// or in the list form.
 func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) plan.Config {
 	return plan.Config{
 		ShutdownGracePeriod:              metav1.Duration{Duration: total},

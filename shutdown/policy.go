@@ -35,15 +35,15 @@ const (
 	PolicyDelete PodPolicy = "Delete"
 )
 
-// known reports whether p is one of the policies above.
-func (p PodPolicy) known() bool {
+// isKnown reports whether p is one of the policies above.
+func (p PodPolicy) isKnown() bool {
 	return p == PolicySetTerminal || p == PolicyLeaveAsIs || p == PolicyDelete
 }
 
-// of returns the policy for one pod. Like kubectl drain it does not delete mirror pods and pods of a
-// DaemonSet, which would be created again on the same node. A pod with a deletion timestamp always gets
-// a final status, because its deletion waits for that.
-func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
+// forPod returns the policy that applies to one pod if the shutdown has policy p. Like kubectl drain, it does
+// not delete mirror pods and pods of a DaemonSet, which would be created again on the same node. A pod with a
+// deletion timestamp always gets a final status, because its deletion waits for that.
+func (p PodPolicy) forPod(pod *v1.Pod) PodPolicy {
 	if p == PolicyDelete && (staticpod.IsOrMirrors(pod) || isDaemonSetPod(pod)) {
 		p = PolicyLeaveAsIs
 	}
@@ -53,6 +53,7 @@ func (p PodPolicy) of(pod *v1.Pod) PodPolicy {
 	return p
 }
 
+// isDaemonSetPod reports whether a DaemonSet controls the pod.
 func isDaemonSetPod(pod *v1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
@@ -67,7 +68,8 @@ func (p PodPolicy) setStatus(generation int64) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) { setTerminated(status, generation) }
 }
 
-// setTerminated does the same as the status function in the kubelet's killPods.
+// setTerminated sets the final status of a pod with this generation, as the status function in the kubelet's
+// killPods does.
 func setTerminated(status *v1.PodStatus, generation int64) {
 	if status.Phase != v1.PodSucceeded {
 		status.Phase = v1.PodFailed
@@ -82,10 +84,10 @@ func setTerminated(status *v1.PodStatus, generation int64) {
 	podcondition.Observe(status, v1.DisruptionTarget, generation)
 }
 
-// withFinalStatus returns a copy of a pod with its final status. The copy has a deletion timestamp if the
-// pod is to be deleted.
+// withFinalStatus returns a copy of a pod with its final status, by the policy of its shutdown. If the pod is
+// to be deleted, the copy has a deletion timestamp, which tells the Reporter so.
 func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
-	pod, policy := *p.Object, PodPolicy(p.Policy).of(p.Object)
+	pod, policy := *p.Object, PodPolicy(p.Policy).forPod(p.Object)
 	if p.Status != nil {
 		pod.Status = *p.Status
 	}

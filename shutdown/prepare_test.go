@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Prepare runs before the pods are listed. Its time is requested from the host. It gets two seconds or half
-// of the host's time, and the pods get the rest.
+// Prepare runs before the pods are listed. The manager requests 2 s for it. A Prepare that hangs costs 2 s of
+// a host's 13 s, and the buckets share the rest.
 func TestPrepareRunsBeforeThePodsAreListed(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit, takes, listed time.Duration

@@ -5,34 +5,36 @@ import (
 	"sync/atomic"
 )
 
-// readiness is the channel that Ready returns. It is closed after the first attempts to take the inhibitor
-// lock and to lock the state folder.
-type readiness struct {
-	closed    chan struct{}
-	close     func()
-	host      sync.Once
-	folder    sync.Once
-	remaining atomic.Int32 // attempts
+// readySignal has the channel that Ready returns. It is closed once both the inhibitor lock and the lock of
+// the state folder have been tried for the first time, whether or not that succeeded.
+type readySignal struct {
+	closed    chan struct{} // the channel
+	close     func()        // closes it; may be called again
+	host      sync.Once     // the inhibitor lock has been tried
+	folder    sync.Once     // the lock of the folder has been tried
+	remaining atomic.Int32  // how many of these two have not
 }
 
-func (r *readiness) init() {
+// init makes the channel, to be closed after two attempts.
+func (r *readySignal) init() {
 	r.closed = make(chan struct{})
 	r.close = sync.OnceFunc(func() { close(r.closed) })
 	r.remaining.Store(2)
 }
 
-// hostTried and folderTried are called after every attempt; the first call of each counts.
-func (r *readiness) hostTried()   { r.host.Do(r.tried) }
-func (r *readiness) folderTried() { r.folder.Do(r.tried) }
+// hostTried and folderTried may be called after every attempt. Only the first call of each counts.
+func (r *readySignal) hostTried()   { r.host.Do(r.tried) }
+func (r *readySignal) folderTried() { r.folder.Do(r.tried) }
 
-func (r *readiness) tried() {
+// tried counts one of the two attempts, and closes the channel after the second one.
+func (r *readySignal) tried() {
 	if r.remaining.Add(-1) == 0 {
 		r.close()
 	}
 }
 
-// opening is the time in which the state log is read, openTime at most. Announcements wait for its end,
-// because they may be about the shutdown in the log, whose deadlines then apply.
+// opening is the first part of Run, in which the state log is read, openTime at most. Announcements wait for
+// its end: they may be about the shutdown in the log, and must not begin another one with later deadlines.
 type opening struct {
 	over chan struct{} // closed at the end
 
@@ -41,8 +43,8 @@ type opening struct {
 	isOver  bool
 }
 
-// then calls f at the end of the opening, or now if it is over. It never blocks, because its caller still
-// has to take the inhibitor lock.
+// then calls f now if the opening is over; otherwise end will call it. It does not wait for that, because its
+// caller still has to take the inhibitor lock.
 func (o *opening) then(f func()) {
 	o.mu.Lock()
 	isOver := o.isOver
@@ -55,7 +57,7 @@ func (o *opening) then(f func()) {
 	}
 }
 
-// end ends the opening. Further calls do nothing.
+// end ends the opening and calls the functions that have waited for that. Further calls do nothing.
 func (o *opening) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -67,7 +67,7 @@ func (r Report) podErrs() (errs []error) {
 	return errs
 }
 
-// sortByStart sorts the reports of pods by Started.
+// sortByStart sorts reports of pods by Started, in place, and returns them. Equal ones keep their order.
 func sortByStart(reports []PodReport) []PodReport {
 	byStart := func(a, b PodReport) int { return a.Started.Compare(b.Started) }
 	if !slices.IsSortedFunc(reports, byStart) {
@@ -76,7 +76,7 @@ func sortByStart(reports []PodReport) []PodReport {
 	return reports
 }
 
-// reportOf returns the report of a shutdown that killed these pods.
+// reportOf returns the report of a shutdown. pods are those that it killed or found terminating.
 func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 	r := Report{Kind: s.Kind, Origin: s.Origin, Cancelled: s.Cancelled, Errors: slices.Clone(s.Errors)}
 	r.Started, r.Ended = wallTimes(s)
@@ -95,7 +95,8 @@ func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 // wallTimes returns when a shutdown began and ended, by the wall clock.
 func wallTimes(s *node.Shutdown) (started, ended time.Time) { return s.Wall, wallTime(s, s.Ended) }
 
-// wallTime converts a time since the boot to the wall clock, by the moment when the shutdown began.
+// wallTime converts a time since the boot to the wall clock. It counts from the begin of the shutdown, which
+// is known by both clocks, so that later steps of the wall clock do not change it. A zero time stays zero.
 func wallTime(s *node.Shutdown, t time.Time) time.Time {
 	if t.IsZero() {
 		return t

@@ -180,6 +180,7 @@ func metricByLabel(t *testing.T, reg prometheus.Gatherer, name string) map[strin
 	return values
 }
 
+// histogram returns the number and the sum of the observations of a histogram.
 func histogram(t *testing.T, reg prometheus.Gatherer, name string) (count uint64, sum float64) {
 	t.Helper()
 	families, err := reg.Gather()

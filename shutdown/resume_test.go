@@ -23,8 +23,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// An agent that was killed after the first bucket resumes with the second, keeps the end of the drain, and
-// admits no pod.
+// An agent is killed 22 s after the announcement, in the second bucket. The next one starts at 25 s. It
+// admits no pod, kills only etcd, with the 5 s that its bucket still has, and ends the drain at 30 s, as
+// planned.
 func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	for name, sourced := range map[string]bool{"with a source": true, "without": false} {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +64,8 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	}
 }
 
-// An agent that is stopped during a drain leaves the drain to the next agent.
+// An agent is stopped after 5 s of a drain. The report has no end. The next agent, 2 s later, continues: web
+// gets the 13 s that its bucket of 20 s still has, and etcd its 10 s.
 func TestAStoppedAgentLeavesTheDrainToTheNextOne(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -94,13 +96,13 @@ func TestAResumedDrainEndsWithTheHostsTime(t *testing.T) {
 		n.opts.Reporter = nil
 		n.runOnBoot(one)
 		n.advance(time.Minute)
-		require.Equal(t, 38*time.Second, n.lastReport().Ended.Sub(began))
+		require.Equal(t, 38*time.Second, n.lastReport().Ended.Sub(began), "38.5 s were requested; the margin is 500 ms")
 		require.Contains(t, n.lastReport().Errors[0], "no API server")
 	})
 }
 
-// A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each
-// bucket ends as planned.
+// A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each bucket
+// ends as planned: Prepare and Hold have left 12 s for web, which has 32 s. After 30 s it still has 2 s.
 func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		prepared, held := 0, 0
@@ -120,7 +122,8 @@ func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 	})
 }
 
-// A shutdown without a limit has the latest possible end, and is resumed.
+// A host may announce a shutdown whose deadline is as late as a time.Duration allows, 292 years. The next
+// agent, 22 s later, resumes it: etcd has 8 s left.
 func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -134,8 +137,9 @@ func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
 	})
 }
 
-// inBubbleAfterCrash runs a test on a node whose agent was killed 22 s after the announcement
-// of a shutdown. The state log has the unfinished shutdown; the host's time is over at 32 s.
+// inBubbleAfterCrash runs a test on a node whose agent was killed 22 s after the announcement of a shutdown.
+// web has ended, and etcd has until 31 s: the first bucket has 20 s and one for final statuses, the second
+// one 10 s. The state log has the unfinished shutdown, whose drain would wait until 34 s.
 func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
 	t.Helper()
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -153,6 +157,9 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 // The next agent resumes the shutdown only if the host says that it is pending, or cannot say. In any case
 // it kills the pod that was signalled, with the rest of its grace period, and no other pod without a
 // shutdown. A new shutdown also kills pods that ended in the first one and are listed again.
+//
+// A host that does not answer is waited for: for 12 s, until the drain would stop waiting at 34 s, or, if
+// that is over, for the 5 s after which a host counts as unreachable.
 func TestTheHostDecidesWhetherTheShutdownIsResumed(t *testing.T) {
 	noBus := errors.New("no bus")
 	pending := func(kind source.Kind) func(n *node) {
@@ -162,7 +169,10 @@ func TestTheHostDecidesWhetherTheShutdownIsResumed(t *testing.T) {
 	noAnswer := func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = noBus }) }
 	cannotTell := func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported }) }
 	noSource := func(n *node) { n.opts.Source = nil }
-	const never, left = -1, 9 // of the grace period of etcd
+	const (
+		never = -1 // pods are not admitted: the shutdown is resumed
+		left  = 9  // the seconds that etcd has left
+	)
 	for name, test := range map[string]struct {
 		change func(n *node)
 		after  time.Duration // from the end of the killed agent to the start of the next one
@@ -236,8 +246,8 @@ func TestAShutdownOfTriggerIsResumedUntilItIsWithdrawn(t *testing.T) {
 	}
 }
 
-// A pod of a cancelled shutdown that has not ended is killed again by the next agent, and refused. In a
-// later shutdown it gets the rest of its grace period.
+// A shutdown is cancelled while web is ending, and the agent dies. The next agent, 5 s after the kill, kills
+// web again with the 15 s that it has left, and refuses it. A later shutdown gives it no more time.
 func TestThePodOfACancelledShutdownIsKilledAfterARestart(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		web := n.pods[0]
@@ -272,8 +282,8 @@ func TestThePodOfACancelledShutdownIsKilledAfterARestart(t *testing.T) {
 	})
 }
 
-// The wall clock is stepped by an hour before each of two restarts. The pods keep their times. Only the
-// dates in the report follow the wall clock.
+// The wall clock is stepped by an hour before each of two restarts: the test changes the dates in the files.
+// The pods keep their times. Only the dates in the report follow the wall clock.
 func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 	date := regexp.MustCompile(`"(1999|2000)-[^"]+"`)
 	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {

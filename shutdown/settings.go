@@ -21,19 +21,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// answerTime bounds the wait for embedder functions that should return at once.
+// answerTime is how long the manager waits for embedder functions that should return at once.
 const answerTime = time.Second
 
 // settings are the options of a manager and values derived from them. They do not change.
 type settings struct {
 	opts       Options
 	schedule   plan.Schedule // nil: the feature is off, or nothing is configured
-	gate       bool          // GracefulNodeShutdown
-	byPriority bool          // GracefulNodeShutdownBasedOnPodPriority
+	gate       bool          // the feature gate GracefulNodeShutdown is on
+	byPriority bool          // the feature gate GracefulNodeShutdownBasedOnPodPriority is on
 	off        string        // why no host is watched; "" if one is
 }
 
-// newSettings returns the settings of valid options.
+// newSettings returns the settings of options that are valid.
 func newSettings(opts Options) *settings {
 	s := &settings{
 		opts:       opts.withDefaults(),
@@ -59,27 +59,28 @@ func newSettings(opts Options) *settings {
 // watches reports whether a host is watched.
 func (s *settings) watches() bool { return s.off == "" }
 
+// nodeConfig returns the configuration of the core. The policies are set later, by askPolicies.
 func (s *settings) nodeConfig() node.Config {
 	return node.Config{Schedule: s.schedule, Options: s.opts.Plan}
 }
 
-// policy returns the pod policy for a kind of shutdown: for an unknown policy an error and
-// PolicySetTerminal.
+// policy asks Options.Policy for the pod policy of a kind of shutdown. The error says what is wrong with it;
+// the policy that is returned is used anyway.
 func (s *settings) policy(kind source.Kind) (PodPolicy, error) {
 	policy := s.opts.Policy(kind)
 	if policy == PolicyDelete && !s.opts.Plan.Steps.Statuses {
 		return policy, fmt.Errorf("pod policy %s for a shutdown of kind %q deletes no pod: Options.Reporter is no StatusFlusher", policy, kind)
 	}
-	if !policy.known() {
+	if !policy.isKnown() {
 		return PolicySetTerminal, fmt.Errorf("unknown pod policy %q for a shutdown of kind %q, using %s", policy, kind, PolicySetTerminal)
 	}
 	return policy, nil
 }
 
-// budget returns the budget of a whole drain, without a limit.
+// budget returns the time of each part of a drain, if no limit shortens it.
 func (s *settings) budget() plan.Budget { return plan.NewBudget(s.schedule, s.opts.Plan) }
 
-// requestedDelay returns the delay to request from the host.
+// requestedDelay returns the delay to request from the host: the whole budget, at most Options.Plan.Limit.
 func (s *settings) requestedDelay() time.Duration { return s.opts.Plan.Cap(s.budget().Total()) }
 
 // shortensBucket reports whether a bucket gets less than its configured time if the host grants limit.
@@ -87,6 +88,7 @@ func (s *settings) shortensBucket(limit time.Duration) bool {
 	return s.budget().Fit(limit, nil).Pods() < s.schedule.Total()
 }
 
+// logRequest logs the delay that is requested from the host, and whether Options.Plan.Limit makes it too short.
 func (s *settings) logRequest(ctx context.Context) {
 	b, logger := s.budget(), klog.FromContext(ctx)
 	if s.shortensBucket(s.requestedDelay()) {

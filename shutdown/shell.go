@@ -21,11 +21,12 @@ import (
 )
 
 const (
-	// folderTime is the timeout for locking the state folder, which another agent may have locked.
+	// folderTime is how long Run waits to lock the state folder: the previous agent may still be ending.
 	folderTime = 10 * time.Second
 	// readTime is the timeout for reading the state files.
 	readTime = 5 * time.Second
-	// openTime is how long reading the log may take before pods are refused.
+	// openTime is how long reading the log may take before pods are refused, because the log may have a
+	// shutdown.
 	openTime = 100 * time.Millisecond
 	// onReportTime is how long TerminateAll waits for OnReport.
 	onReportTime = 10 * time.Second
@@ -33,47 +34,49 @@ const (
 	hangTime = 10 * time.Second
 )
 
-// shell performs the effects that the core (package node) returns. Each input is one step of the core under
-// a mutex. Effects that may take time run in their own goroutines, and their results are the next inputs.
-// Nothing blocks while the mutex is held.
+// shell connects the core (package node), which decides, to the world. It passes what happens to the core,
+// one input at a time under a mutex, and performs the effects that the core returns. Effects that may take
+// time run in their own goroutines, and their results are further inputs. Nothing blocks while the mutex is
+// held.
 type shell struct {
 	*settings
 
 	log       *statelog.Log
-	ready     readiness
+	ready     readySignal
 	opening   opening
 	host      atomic.Pointer[host.Host] // nil before Run, or if no host is watched
 	admission admission
 
 	mu         sync.Mutex // guards the fields below
 	node       *node.Node
-	isOpening  bool // the log is being read
-	ctx        context.Context
+	isOpening  bool               // the log is being read
+	ctx        context.Context    // of the calls to embedder code; it ends when both Run and TerminateAll have ended
 	cancel     context.CancelFunc // of ctx
 	users      int                // the calls of Run and TerminateAll that are under way
 	phase      phase              // of Run
 	calls      *call.Group
 	aborts     map[int]context.CancelFunc // by the number of the call, of calls under way
-	hold       *host.Hold                 // of the shutdown under way; nil: none
+	hold       *host.Hold                 // controls the lock in the shutdown under way; nil: none
 	stopTimer  func()                     // nil: there is no timer
 	wake       time.Time                  // when the timer fires; zero: there is none
 	events     nodeEvents
 	written    *call.Future[struct{}] // the newest write to the log; nil: none yet
 	isWatching bool                   // the goroutine of watchWrites runs
 	isReadOnly bool                   // nothing is stored
-	last       func() Report          // of the last shutdown that has ended; nil: none
+	last       func() Report          // the result of LastReport; nil: none
 	ended      *node.Shutdown         // the newest shutdown that this agent has ended; nil: none
 	reported   map[int]*reporting     // by the number of the shutdown
 	terminated chan struct{}          // closed when TerminateAll has drained the node
 	waiting    int                    // the calls of TerminateAll that wait for terminated
 	shownTimes [2]time.Time           // the start and end in the metrics
-	policyErrs map[source.Kind]error  // of invalid policies
-	toReport   []string               // failures to add to the report of the current drain
+	policyErrs map[source.Kind]error  // what is wrong with the policy for a kind of shutdown
+	toReport   []string               // failures found while effects are performed; the next inputs
 	// observe, if not nil, is called after each step, before its effects are performed. Tests record the
 	// steps with it.
 	observe func(at time.Time, in node.Input, effects []node.Effect)
 }
 
+// phase is the phase of Run.
 type phase int
 
 const (
@@ -82,7 +85,8 @@ const (
 	phaseOver
 )
 
-// newShell returns the shell of a manager that does not run yet. It reads the log for admission.
+// newShell returns the shell of a manager that does not run yet. It reads the log, so that pods of a shutdown
+// under way are refused even before Run.
 func newShell(s *settings, disk statelog.Options) *shell {
 	disk.Dir, disk.Times = s.opts.StateDir, s.byPriority
 	sh := &shell{
@@ -104,7 +108,7 @@ func newShell(s *settings, disk statelog.Options) *shell {
 		snapshot.until, snapshot.pods = sh.log.TimeOf(previous.WaitEnd()), refusedPods(temporary)
 	}
 	sh.admission.now.Store(snapshot)
-	sh.showPrevious(contents)
+	sh.showStoredShutdown(contents)
 	return sh
 }
 
@@ -125,7 +129,8 @@ func (s *shell) isRunning() bool {
 	return s.phase == phaseRunning
 }
 
-// step passes an input to the core and starts the resulting effects.
+// step passes an input to the core and starts the resulting effects. Then it does the same with the failures
+// that these have reported.
 func (s *shell) step(in node.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +145,8 @@ func (s *shell) step(in node.Input) {
 	}
 }
 
-// stepLocked is step with the mutex held.
+// stepLocked passes one input to the core and starts the resulting effects. Before Run and TerminateAll, and
+// after them, it drops the effects: only the core's state changes. The mutex is held.
 func (s *shell) stepLocked(in node.Input) {
 	now := s.now()
 	effects := s.node.Step(now, in)
@@ -148,7 +154,7 @@ func (s *shell) stepLocked(in node.Input) {
 		s.observe(now, in, effects)
 	}
 	if s.users == 0 {
-		return // Run and TerminateAll have ended
+		return
 	}
 	var kills []node.Effect
 	for _, e := range effects {
@@ -161,13 +167,14 @@ func (s *shell) stepLocked(in node.Input) {
 	s.killAll(kills)
 }
 
-// afterStep updates everything that is derived from the state of the core.
+// afterStep updates all that depends on the state of the core: admission, timer, the end of TerminateAll, the
+// last report and the metrics. The mutex is held.
 func (s *shell) afterStep() {
 	s.updateAdmission()
 	s.setTimer(s.node.Wake())
 	if _, isOver := s.node.Terminated(); isOver {
 		select {
-		case <-s.terminated:
+		case <-s.terminated: // it is closed already
 		default:
 			close(s.terminated)
 		}
@@ -207,9 +214,9 @@ func (s *shell) setTimer(wake time.Time) {
 	})
 }
 
-// updateAdmission replaces the snapshot for Admit, except while the log is being read. A static pod whose final
-// status was accepted is admitted only after the log has that, or if the log cannot be written. Otherwise
-// the next agent could send the status while the pod runs. The mutex is held.
+// updateAdmission replaces the snapshot for Admit, except while the log is being read. It admits a static pod
+// again only once the log has that its final status was accepted, or the log cannot be written. Otherwise the
+// agent could die before that, and the next one would send the status while the pod runs. The mutex is held.
 func (s *shell) updateAdmission() {
 	switch {
 	case s.node.Refuses():
@@ -244,8 +251,8 @@ func (s *shell) isWriting() bool {
 	}
 }
 
-// enter is called by Run and TerminateAll when they begin. The first sets up the context of the calls to
-// embedder code, which has the values of ctx, but not its end.
+// enter is called by Run and TerminateAll when they begin. The first one sets up the context of the calls to
+// embedder code, which has the values of ctx, but does not end with it. It also asks for the pod policies.
 func (s *shell) enter(ctx context.Context) {
 	s.mu.Lock()
 	s.users++
@@ -267,8 +274,8 @@ type policies struct {
 	errs  map[source.Kind]error
 }
 
-// askPolicies calls Options.Policy for all kinds of shutdown. PolicySetTerminal is the default for those
-// that are not known in time.
+// askPolicies calls Options.Policy for all kinds of shutdown in advance, so that no drain waits for it. If
+// that does not return in time, PolicySetTerminal is used for all.
 func (s *shell) askPolicies(ctx context.Context) {
 	kinds := append(source.Kinds(), source.KindUnknown)
 	asked := call.Start(ctx, s.calls, "Options.Policy", func(context.Context) (policies, error) {
@@ -294,8 +301,8 @@ func (s *shell) askPolicies(ctx context.Context) {
 	s.node.Policies, s.policyErrs = p.known, p.errs
 }
 
-// leave is called by Run and TerminateAll when they end. The last one cancels the calls to embedder code and
-// waits for them until a time. The error names the calls that have not returned.
+// leave is called by Run and TerminateAll when they end. The last one cancels the calls to embedder code, and
+// waits until a time for them to return. The error names those that have not.
 func (s *shell) leave(until time.Time) error {
 	s.mu.Lock()
 	s.users--
@@ -345,7 +352,7 @@ func (s *shell) run(ctx context.Context) error {
 	runCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	h, hostEnded := s.startHost(runCtx)
-	folderErr := s.open(runCtx, h != nil)
+	folderErr := s.open(runCtx, h != nil) // an error ends Run only if RequireStateDir is set
 	if folderErr != nil && s.opts.RequireStateDir && ctx.Err() == nil {
 		folderErr = fmt.Errorf("Options.RequireStateDir is set: %w", folderErr)
 		stop(folderErr)
@@ -364,27 +371,27 @@ func (s *shell) run(ctx context.Context) error {
 	return errors.Join(folderErr, s.interruption(), closeErr, hostErr, hangingErr, s.log.Close(until))
 }
 
-// startHost watches the host until ctx ends. The channel then gets an error or nil. Both results are nil if no
-// host is watched.
-func (s *shell) startHost(ctx context.Context) (*host.Host, <-chan error) {
+// startHost watches the host until ctx ends. ended then gets the result, an error or nil. Both results are
+// nil if no host is watched.
+func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error) {
 	if !s.watches() {
 		s.ready.hostTried()
 		klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.off)
 		return nil, nil
 	}
-	h := host.New(host.Options{
+	h = host.New(host.Options{
 		Source: s.opts.Source, Delay: s.requestedDelay(), Shortens: s.shortensBucket, Metrics: s.opts.Metrics,
 		Calls: s.calls, Listener: s,
 	})
 	s.host.Store(h)
 	s.logRequest(ctx)
-	ended := make(chan error, 1)
-	go func() { ended <- h.Run(ctx) }()
-	return h, ended
+	result := make(chan error, 1)
+	go func() { result <- h.Run(ctx) }()
+	return h, result
 }
 
-// refuseWhileOpening refuses all pods because reading the log takes long. Announcements no longer wait for
-// the log.
+// refuseWhileOpening is called when reading the log takes long. It refuses all pods until the log is read,
+// and lets announcements no longer wait for that.
 func (s *shell) refuseWhileOpening() {
 	defer s.opening.end()
 	s.mu.Lock()
@@ -397,8 +404,8 @@ func (s *shell) refuseWhileOpening() {
 	}
 }
 
-// open locks the state folder and reads the log. The error is that of the lock. Without a host, nothing else
-// says whether the shutdown of the log is still under way.
+// open locks the state folder, reads the log and passes it to the core. The error is that of the lock.
+// hasHost says that a host is watched, which will say whether the shutdown of the log is still under way.
 func (s *shell) open(ctx context.Context, hasHost bool) error {
 	defer s.opening.end()
 	lockCtx, cancel := context.WithTimeout(ctx, folderTime)
@@ -419,7 +426,7 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 	s.isOpening, s.isReadOnly = false, err != nil
 	s.mu.Unlock()
 	if err == nil {
-		s.showPrevious(contents)
+		s.showStoredShutdown(contents)
 	}
 	s.step(node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
 	s.mu.Lock()
@@ -427,15 +434,15 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 		s.last = func() Report { return s.reportOf(previous) } // not a copy: the shutdown may resume, or its pods end
 	}
 	s.mu.Unlock()
-	if !hasHost && err == nil {
+	if !hasHost && err == nil { // nobody can say what is pending: the log decides
 		s.step(node.Pending{Wall: s.opts.Clock.Now()})
 	}
 	s.ready.folderTried()
 	return err
 }
 
-// endRun tells the core that the context of Run has ended. It returns until when Run waits for calls that
-// ignore their contexts.
+// endRun tells the core that the context of Run has ended. Calls that ignore their contexts may still go on.
+// The result is until when Run waits for them: hangTime after now, or after the end of an interrupted drain.
 func (s *shell) endRun() time.Time {
 	s.step(node.RunEnds{})
 	s.mu.Lock()
@@ -467,12 +474,14 @@ func (s *shell) interruption() error {
 	return errors.Join(errs...)
 }
 
-// terminateAll implements TerminateAll.
+// terminateAll implements TerminateAll. Concurrent calls wait for the same drain. The last one whose context
+// ends stops it.
 func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	s.enter(ctx)
 	s.mu.Lock()
 	begun, _ := s.node.Terminated()
-	if err := context.Cause(ctx); err != nil && begun == nil && s.waiting == 0 {
+	isFirst := begun == nil && s.waiting == 0
+	if err := context.Cause(ctx); err != nil && isFirst {
 		s.mu.Unlock()
 		return Report{}, errors.Join(fmt.Errorf("TerminateAll has signalled no pod, because its context had ended: %w", err), s.leave(time.Now()))
 	}
@@ -496,7 +505,7 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	if drained == nil {
 		return Report{}, errors.Join(context.Cause(ctx), s.leave(time.Now().Add(hangTime)))
 	}
-	if isOver {
+	if isOver { // its report is passed to OnReport first, as TerminateAll promises
 		s.awaitReport(ctx, drained.Number)
 	}
 	s.mu.Lock()
@@ -505,7 +514,8 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	return report, errors.Join(report.Err(), context.Cause(ctx), s.leave(time.Now().Add(hangTime)))
 }
 
-// awaitReport waits until OnReport has been called for a shutdown, and then onReportTime for its return.
+// awaitReport waits until OnReport has been called for a shutdown, and then at most onReportTime until it
+// returns.
 func (s *shell) awaitReport(ctx context.Context, number int) {
 	s.mu.Lock()
 	reporting := s.reportingOf(number)
@@ -515,7 +525,8 @@ func (s *shell) awaitReport(ctx context.Context, number int) {
 	}
 }
 
-// reportingOf returns the first call of OnReport for a shutdown, which may be yet to come. The mutex is held.
+// reportingOf returns the state of the first call of OnReport for a shutdown, even before that call. The
+// mutex is held.
 func (s *shell) reportingOf(number int) *reporting {
 	r := s.reported[number]
 	if r == nil {
@@ -526,10 +537,10 @@ func (s *shell) reportingOf(number int) *reporting {
 	return r
 }
 
-// reporting is the first call of OnReport for one shutdown.
+// reporting is the state of the first call of OnReport for one shutdown.
 type reporting struct {
-	called    *call.Future[*call.Future[struct{}]] // completed by the call with a future of its return
-	setCalled func(*call.Future[struct{}], error)
+	called    *call.Future[*call.Future[struct{}]] // completed when OnReport is called, with a future of its return
+	setCalled func(*call.Future[struct{}], error)  // completes called
 	isCalled  bool
 }
 
@@ -548,8 +559,9 @@ func (s *shell) lastReport() (Report, bool) {
 	return s.last(), true
 }
 
-// showPrevious makes the shutdown in the log the last report, and sets the metrics to its times.
-func (s *shell) showPrevious(c statelog.Contents) {
+// showStoredShutdown makes the shutdown in the log the result of LastReport, and shows its times in the
+// metrics.
+func (s *shell) showStoredShutdown(c statelog.Contents) {
 	head, pods := entriesOf(c)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -562,8 +574,8 @@ func (s *shell) showPrevious(c statelog.Contents) {
 	}
 }
 
-// showTimes updates the metrics and the kubelet's state file with the times of the newest shutdown. Like the
-// kubelet, it does neither if the priority gate is off.
+// showTimes writes the times of the newest shutdown to the metrics and the kubelet's state file. Like the
+// kubelet, it does neither if the gate GracefulNodeShutdownBasedOnPodPriority is off.
 func (s *shell) showTimes() {
 	if newest := s.node.Shutdown(); newest != nil && s.byPriority {
 		started, ended := wallTimes(newest)

@@ -26,13 +26,14 @@ const (
 	logFile   = "graceful_node_shutdown_log"
 )
 
-// boot is a boot of the machine.
+// boot is a boot of the machine, which began an hour before began.
 type boot struct {
 	id    string
 	began time.Time
 	err   error // for agents that read the ID and the clock
 }
 
+// sinceBoot returns the ID of the boot and the time since it, as agents read them.
 func (b *boot) sinceBoot() (string, time.Duration, error) {
 	return b.id, time.Since(b.began) + time.Hour, b.err
 }
@@ -72,6 +73,8 @@ func (n *node) crash() {
 	n.replaceKiller()
 }
 
+// twoPods returns web, in the first bucket of 20 s, and etcd, in the second one of 10 s. Both have a grace
+// period of 60 s, so that the buckets limit it.
 func twoPods() []*v1.Pod {
 	return list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60))
 }
@@ -82,8 +85,8 @@ func fileContains(path, text string) bool {
 	return err == nil && strings.Contains(string(data), text)
 }
 
-// Unusable state files do no harm and give no report. The report of the next shutdown names them, and that
-// shutdown replaces them.
+// State files that cannot be used do no harm, and LastReport has no report from them. The report of the next
+// shutdown names them, and that shutdown replaces them.
 func TestUnusableStateFilesAreReportedAndReplaced(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		for _, file := range []string{timesFile, logFile} {
@@ -215,8 +218,9 @@ func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 	})
 }
 
-// Between the announcement and the release a drain waits for one sync. All other writes run beside the
-// kills.
+// A drain waits for the disk once: for the last sync, after the pods have ended. If they take long, the sync
+// of whom the drain plans to kill runs beside the kills; if they end at once, the last one waits for it too.
+// A sync takes 50 ms.
 func TestADrainWaitsForOneSync(t *testing.T) {
 	for _, takes := range []time.Duration{0, 5 * time.Second} {
 		inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -231,7 +235,8 @@ func TestADrainWaitsForOneSync(t *testing.T) {
 			began := time.Now()
 			n.announce()
 			n.advance(time.Minute)
-			require.InDelta(t, max(2*takes+50*time.Millisecond, 100*time.Millisecond) /* the sync of whom the drain means to kill */, n.releasedAfter(began), float64(20*time.Millisecond))
+			want := max(2*takes+50*time.Millisecond, 100*time.Millisecond)
+			require.InDelta(t, want, n.releasedAfter(began), float64(20*time.Millisecond))
 		})
 	}
 }

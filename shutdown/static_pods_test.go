@@ -103,6 +103,7 @@ type silentCluster struct {
 	calls int
 }
 
+// FlushPod counts the call and waits for the end of its context.
 func (c *silentCluster) FlushPod(ctx context.Context, _ *v1.Pod) error {
 	c.calls++
 	<-ctx.Done()

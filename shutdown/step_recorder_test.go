@@ -10,14 +10,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// StepRecorder records the inputs and effects of a manager's core for package judge. It can record several managers
-// of one node, one after the other.
+// StepRecorder records the inputs and effects of a manager's core for package judge. It can record several
+// managers of one node, one after the other.
 type StepRecorder struct {
 	Record judge.NodeRecord
 
 	node      *node.Node
 	now       time.Time
-	began     int                  // the index of the fact that the newest manager began
+	began     int                  // the index of the fact that the newest manager has begun
 	signalled map[string]bool      // pods that were signalled and have not ended
 	runs      map[string]bool      // pods that run
 	tells     map[int]node.Message // by call: requests to the API server about a pod
@@ -47,12 +47,13 @@ func (m *Manager) RecordSteps(w *StepRecorder) {
 	m.shell.observe = w.step
 }
 
+// add records a fact with the time of the current step.
 func (w *StepRecorder) add(f judge.NodeFact) {
 	f.At = w.now
 	w.Record.Add(f)
 }
 
-// step is called after each step, before its effects are carried out.
+// step records one step of the core. The shell calls it after each step, before the effects are carried out.
 func (w *StepRecorder) step(at time.Time, in node.Input, effects []node.Effect) {
 	w.now = at
 	w.input(in, len(effects))
@@ -76,6 +77,7 @@ func (w *StepRecorder) step(at time.Time, in node.Input, effects []node.Effect) 
 	w.add(f)
 }
 
+// input records what the input of a step says about the pods and the calls.
 func (w *StepRecorder) input(in node.Input, effects int) {
 	switch in := in.(type) {
 	case node.Tick:
@@ -119,7 +121,8 @@ func (w *StepRecorder) input(in node.Input, effects int) {
 	w.add(judge.NodeFact{What: judge.NodeInput})
 }
 
-// read records the entries of a previous manager in the log.
+// read records what a manager learns from the log of the previous one: which pods that was killing, and
+// whether the machine has booted since.
 func (w *StepRecorder) read(in node.Read) {
 	known := map[string]bool{} // it has not ended
 	for _, entry := range in.Entries {
@@ -165,6 +168,7 @@ func (w *StepRecorder) runsNow(p *node.Pod) {
 	w.add(f)
 }
 
+// effect records an effect that the judge needs to know of.
 func (w *StepRecorder) effect(e node.Effect) {
 	switch e.Do {
 	case node.List:

@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A shutdown that begins or is resumed during TerminateAll takes over its pods. Each has one kill, which
-// can only be shortened, counts once, and is in each report once.
+// A shutdown that begins or is resumed during TerminateAll takes over its pods. A repeated kill
+// of a pod gives it less time, never more. Each pod counts once in the metrics, and is in each report once.
 func TestAShutdownTakesOverThePodsOfTerminateAll(t *testing.T) {
 	for name, test := range map[string]struct {
 		before, after func(t *testing.T, n *node, one *boot)

@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// TerminateAll drains the buckets, during Run or without it. It publishes no node state, keeps the lock,
-// and stores no shutdown.
+// TerminateAll drains the buckets one after the other, during Run or without it. As it is no shutdown, it
+// publishes no node state, keeps the lock, and stores nothing.
 func TestTerminateAllDrainsWithoutAShutdown(t *testing.T) {
 	for name, runs := range map[string]bool{"during Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
@@ -105,8 +105,8 @@ func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 	})
 }
 
-// A shutdown that begins during TerminateAll waits for the pods that are being killed, and kills the
-// others.
+// A shutdown begins 1 s after TerminateAll. It waits for web, which TerminateAll is killing, and kills etcd.
+// TerminateAll returns when it is over.
 func TestAShutdownDuringTerminateAllKillsTheOtherPods(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}

@@ -21,8 +21,9 @@ func DropDisabledFields(spec, old *v1.PodSpec, opts Options) {
 	}
 }
 
-// drop replaces the lifecycle of each container with a copy that was changed by remove, or
-// with nil if the copy is empty. Containers may share a lifecycle, so it is copied.
+// drop calls remove for the lifecycle of each container, and sets a lifecycle that becomes
+// empty to nil. It changes a copy of each lifecycle, because the caller's objects may share
+// one.
 func drop(spec *v1.PodSpec, remove func(*v1.Lifecycle)) {
 	for lifecycle := range lifecycles(spec) {
 		if *lifecycle == nil {
@@ -40,7 +41,7 @@ func drop(spec *v1.PodSpec, remove func(*v1.Lifecycle)) {
 	}
 }
 
-// dropSleep removes the sleep from both hooks.
+// dropSleep removes the sleep handler from both hooks of a lifecycle.
 func dropSleep(lifecycle *v1.Lifecycle) {
 	lifecycle.PreStop, lifecycle.PostStart = withoutSleep(lifecycle.PreStop), withoutSleep(lifecycle.PostStart)
 }

@@ -20,6 +20,8 @@ func specWithEachKind(lifecycle *v1.Lifecycle) *v1.PodSpec {
 	)
 }
 
+// All features are off. Sleeps and stop signals are removed from all kinds of containers, and what becomes
+// empty is set to nil. What was empty before stays.
 func TestDropFromEachKindOfContainer(t *testing.T) {
 	mixed := sleep(3)
 	mixed.Exec = &v1.ExecAction{Command: []string{"true"}}
@@ -41,6 +43,8 @@ func TestDropFromEachKindOfContainer(t *testing.T) {
 	}
 }
 
+// Each option removes only the fields of its own feature. NoZeroSleep removes nothing, because the field
+// of a sleep of 0 s is that of every sleep.
 func TestEachOptionDropsOneFeature(t *testing.T) {
 	all := &v1.Lifecycle{PreStop: sleep(0), StopSignal: ptr.To(v1.SIGINT)}
 	for name, c := range map[string]struct {

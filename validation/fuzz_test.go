@@ -138,6 +138,7 @@ func FuzzValidatePodTermination(f *testing.F) {
 	})
 }
 
+// requireOnce requires that no error is returned twice.
 func requireOnce(t *testing.T, errs field.ErrorList) {
 	t.Helper()
 	seen := map[string]bool{}

@@ -13,17 +13,17 @@ import (
 // are several, it checks the first one in this order and rejects the others (the API server's
 // validateHandler).
 func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
-	handlers := 0
-	if hook.Exec != nil && c.isFirst(&handlers, at, "exec") {
+	handlers := 0 // so far
+	if hook.Exec != nil && c.countHandler(&handlers, at, "exec") {
 		c.exec(hook.Exec, at.child("exec"))
 	}
-	if hook.HTTPGet != nil && c.isFirst(&handlers, at, "httpGet") {
+	if hook.HTTPGet != nil && c.countHandler(&handlers, at, "httpGet") {
 		c.httpGet(hook.HTTPGet, at.child("httpGet"))
 	}
-	if hook.TCPSocket != nil && c.isFirst(&handlers, at, fieldTCPSocket) {
+	if hook.TCPSocket != nil && c.countHandler(&handlers, at, fieldTCPSocket) {
 		c.port(hook.TCPSocket.Port, at.child(fieldTCPSocket).child("port"))
 	}
-	if hook.Sleep != nil && c.isFirst(&handlers, at, fieldSleep) {
+	if hook.Sleep != nil && c.countHandler(&handlers, at, fieldSleep) {
 		c.sleep(hook.Sleep, at.child(fieldSleep))
 	}
 	if handlers == 0 {
@@ -31,9 +31,9 @@ func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
 	}
 }
 
-// isFirst counts a handler and reports whether it is the first one of its hook. If not, it
-// adds an error.
-func (c *checker) isFirst(handlers *int, at place, name string) bool {
+// countHandler counts a handler of a hook. For every handler but the first it adds an error
+// and returns false, so that the fields of that handler are not checked.
+func (c *checker) countHandler(handlers *int, at place, name string) (isFirst bool) {
 	*handlers++
 	if *handlers == 1 {
 		return true

@@ -10,6 +10,7 @@ import (
 
 const hookPath = "spec.containers[0].lifecycle.preStop"
 
+// Each kind of handler with valid fields: no errors. An exec command may be an empty word.
 func TestValidHooks(t *testing.T) {
 	for name, hook := range map[string]*v1.LifecycleHandler{
 		"exec":             exec("sh", "-c", "exit 0"),
@@ -23,6 +24,7 @@ func TestValidHooks(t *testing.T) {
 	}
 }
 
+// A hook without a handler is an error, and so is each handler after the first.
 func TestHooksWithoutExactlyOneHandler(t *testing.T) {
 	requireErrors(t, validate(spec(withHook(&v1.LifecycleHandler{}))),
 		hookPath+": Required value: must specify a handler type")
@@ -53,6 +55,7 @@ func TestOnlyTheFirstHandlerIsChecked(t *testing.T) {
 		hookPath+".sleep: Forbidden: may not specify more than 1 handler type")
 }
 
+// Each invalid field of an httpGet hook has its own error, with the API server's text.
 func TestInvalidHTTPHooks(t *testing.T) {
 	requireErrors(t, validate(spec(withHook(httpGet("", intstr.FromInt32(65536), "", v1.HTTPHeader{Name: "a b"}, v1.HTTPHeader{Name: "ok"})))),
 		hookPath+".httpGet.path: Required value",
@@ -66,6 +69,7 @@ func TestInvalidHTTPHooks(t *testing.T) {
 		hookPath+".httpGet.port: Internal error: unknown type: 7")
 }
 
+// Both hooks of a container are checked, postStart first, as in the API server.
 func TestPostStartIsCheckedLikePreStop(t *testing.T) {
 	both := v1.Container{Lifecycle: &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}, PreStop: exec()}}
 	requireErrors(t, validate(spec(withContainer(both))),

@@ -24,12 +24,14 @@ func byPriority(pairs ...[2]int64) (cfg plan.Config) {
 	return cfg
 }
 
+// total returns a configuration with this total and no time for critical pods.
 func total(period time.Duration) plan.Config {
 	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: period}}
 }
 
 const most = math.MaxInt64 / int64(time.Second)
 
+// Each form alone is valid, and seconds whose sum just fits into a time.Duration.
 func TestValidNodeShutdown(t *testing.T) {
 	for name, cfg := range map[string]plan.Config{
 		"off":         {},
@@ -41,6 +43,8 @@ func TestValidNodeShutdown(t *testing.T) {
 	}
 }
 
+// Negative seconds, duplicate priorities and a sum that overflows a time.Duration (more than 9223372036 s)
+// break the kubelet's drain, although it accepts them. Here they are errors.
 func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 	const list = "invalid configuration: shutdownGracePeriodByPodPriority"
 	for want, cfg := range map[string]plan.Config{
@@ -55,6 +59,8 @@ func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 	}
 }
 
+// A configuration with all mistakes: the kubelet's errors come first, in its order, and then those that
+// the kubelet does not report.
 func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 	cfg := byPriority([2]int64{0, math.MinInt64}, [2]int64{0, math.MaxInt64}, [2]int64{1, 5})
 	cfg.ShutdownGracePeriod.Duration = time.Millisecond
@@ -69,8 +75,7 @@ func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 		"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration")
 }
 
-// If GracefulNodeShutdown is off, the kubelet's error for that comes after those of the two fields and before
-// those of the list.
+// The kubelet reports the two fields first, then that GracefulNodeShutdown is off, and last the list.
 func TestOrderOfTheKubeletsErrors(t *testing.T) {
 	const (
 		tooShort = "invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec"
@@ -113,6 +118,8 @@ func podOfClass(name, class string, grace int64) *v1.Pod {
 	}
 }
 
+// A schedule that covers its pods, without a limit or within it, causes no warning. Nor does a node
+// without graceful shutdown.
 func TestNodeWithoutWarnings(t *testing.T) {
 	admitted := podOfClass("admitted", "system-node-critical", 5)
 	admitted.Spec.Priority = ptr.To(int32(2_000_001_000))
@@ -151,6 +158,8 @@ func TestWarningsOfANodeWithSteps(t *testing.T) {
 	}, validation.WarnNodeShutdown(cfg, pods, opts))
 }
 
+// The manager knows the class gold by its PriorityOf, the kubelet does not use the class of a static pod.
+// The warning has both priorities.
 func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
 	static := podOfClass("etcd", "gold", 5)
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
@@ -160,6 +169,8 @@ func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
 		validation.WarnNodeShutdown(buckets, []*v1.Pod{static}, gold))
 }
 
+// A limit of 21 s for buckets of 25 s and 10 s, a pod that asks for 60 s, two pods of an unknown class,
+// and a pod whose class the kubelet ignores: all warnings, in order.
 func TestWarningsOfANode(t *testing.T) {
 	static := podOfClass("etcd", "gold", 5) // counted like any other pod
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}

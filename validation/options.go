@@ -34,7 +34,8 @@ func (o Options) ForUpdate(old *v1.PodSpec) Options {
 	return o
 }
 
-// uses reports whether has returns true for the lifecycle of any container.
+// uses reports whether any container of spec uses a feature; has reports that for one
+// lifecycle.
 func uses(spec *v1.PodSpec, has func(*v1.Lifecycle) bool) bool {
 	for lifecycle := range lifecycles(spec) {
 		if *lifecycle != nil && has(*lifecycle) {

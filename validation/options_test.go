@@ -9,6 +9,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
+// A pod that uses every feature is valid and keeps all its fields with the zero Options.
 func TestZeroOptionsHaveEveryFeatureOn(t *testing.T) {
 	require.Nil(t, validation.ValidatePodTermination(tenContainers(), validation.Options{}, nil))
 	s := tenContainers()
@@ -16,6 +17,7 @@ func TestZeroOptionsHaveEveryFeatureOn(t *testing.T) {
 	require.Equal(t, tenContainers(), s)
 }
 
+// Without a stored pod ForUpdate returns the options as they are. A feature that is on stays on.
 func TestForUpdateWithoutAStoredPod(t *testing.T) {
 	off := gateMap{}.resolve()
 	require.Equal(t, off, off.ForUpdate(nil))

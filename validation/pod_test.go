@@ -13,6 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
+// Specs that the API server accepts, even if they are useless: no errors.
 func TestValidPods(t *testing.T) {
 	for name, s := range map[string]*v1.PodSpec{
 		"empty":                      spec(),
@@ -27,12 +28,16 @@ func TestValidPods(t *testing.T) {
 	}
 }
 
+// The API server sets a default before it validates, so a missing grace period is an error. So is a
+// missing spec.
 func TestTheGracePeriodIsRequired(t *testing.T) {
 	requireErrors(t, validate(&v1.PodSpec{}), "spec.terminationGracePeriodSeconds: Required value")
 	requireErrors(t, validation.ValidatePodTermination(&v1.PodSpec{}, validation.Options{}, nil), "terminationGracePeriodSeconds: Required value")
 	requireErrors(t, validate(nil), "spec: Required value")
 }
 
+// Only main containers and sidecars may have a lifecycle, and only theirs are checked further. An empty
+// lifecycle counts too.
 func TestLifecycleByKindOfContainer(t *testing.T) {
 	never := v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicy("Never")), Lifecycle: preStop(sleep(1))}
 	requireErrors(t, validate(spec(
@@ -79,6 +84,7 @@ func TestAllErrorsAreReturned(t *testing.T) {
 	}, paths)
 }
 
+// The spec may be part of a larger object, such as a template. The errors have the path from its root.
 func TestPathsBeginWithThatOfTheSpec(t *testing.T) {
 	path := field.NewPath("items").Index(3).Child("template", "spec")
 	errs := validation.ValidatePodTermination(spec(withHook(exec())), validation.Options{}, path)

@@ -4,8 +4,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// probe checks the grace period of a probe (KEP-2238). It may be longer than the pod's. probe
-// may be nil.
+// probe checks that the grace period of a probe is not 0 or less (KEP-2238). It may be longer
+// than the pod's. probe may be nil. at is the container, name the field of the probe in it.
 func (c *checker) probe(probe *v1.Probe, at place, name string) {
 	if seconds := graceOf(probe); seconds != nil && *seconds <= 0 {
 		c.invalid(at.child(name).child(fieldGrace), *seconds, "must be greater than 0")

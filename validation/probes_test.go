@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
+// The grace period of a probe must be more than 0 and may exceed the pod's. A readiness probe must have
+// none, so one of 0 or less has two errors there.
 func TestProbes(t *testing.T) {
 	plain := &v1.Probe{}
 	require.Nil(t, validate(spec(withContainer(v1.Container{

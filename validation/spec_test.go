@@ -42,10 +42,12 @@ func withContainer(c v1.Container) func(*v1.PodSpec) {
 	return func(s *v1.PodSpec) { s.Containers = append(s.Containers, c) }
 }
 
+// withInit adds an init container.
 func withInit(c v1.Container) func(*v1.PodSpec) {
 	return func(s *v1.PodSpec) { s.InitContainers = append(s.InitContainers, c) }
 }
 
+// withEphemeral adds an ephemeral container with this lifecycle.
 func withEphemeral(lifecycle *v1.Lifecycle) func(*v1.PodSpec) {
 	return func(s *v1.PodSpec) {
 		s.EphemeralContainers = append(s.EphemeralContainers, v1.EphemeralContainer{
@@ -54,6 +56,7 @@ func withEphemeral(lifecycle *v1.Lifecycle) func(*v1.PodSpec) {
 	}
 }
 
+// withHook adds a container with this preStop hook.
 func withHook(hook *v1.LifecycleHandler) func(*v1.PodSpec) {
 	return withContainer(v1.Container{Lifecycle: preStop(hook)})
 }
@@ -63,6 +66,7 @@ func sidecar(lifecycle *v1.Lifecycle) v1.Container {
 	return v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways), Lifecycle: lifecycle}
 }
 
+// preStop returns a lifecycle with only this preStop hook.
 func preStop(hook *v1.LifecycleHandler) *v1.Lifecycle { return &v1.Lifecycle{PreStop: hook} }
 
 func sleep(seconds int64) *v1.LifecycleHandler {
@@ -82,7 +86,7 @@ func probe(seconds int64) *v1.Probe { return &v1.Probe{TerminationGracePeriodSec
 // signal returns a lifecycle with only this stop signal.
 func signal(s v1.Signal) *v1.Lifecycle { return &v1.Lifecycle{StopSignal: &s} }
 
-// requireErrors compares the texts of errors. They contain type, path and value.
+// requireErrors checks the texts of all errors and their order.
 func requireErrors(t *testing.T, got field.ErrorList, want ...string) {
 	t.Helper()
 	var texts []string
@@ -92,7 +96,7 @@ func requireErrors(t *testing.T, got field.ErrorList, want ...string) {
 	require.Equal(t, want, texts)
 }
 
-// validate validates a spec at the path spec with all features on.
+// validate returns the errors of a spec whose path is "spec", with all features on.
 func validate(s *v1.PodSpec) field.ErrorList {
 	return validation.ValidatePodTermination(s, validation.Options{}, field.NewPath("spec"))
 }

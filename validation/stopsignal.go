@@ -27,8 +27,8 @@ func (c *checker) stopSignal(signal v1.Signal, at place) {
 	}
 }
 
-// oneOf checks that a signal is in a sorted list. The error gets a copy, so that the caller's
-// list stays on the stack.
+// oneOf checks that a signal is in a sorted list. The error gets a copy of the list. So the
+// list itself can stay on the caller's stack, and a valid signal costs no allocation.
 func (c *checker) oneOf(signal v1.Signal, signals []v1.Signal, at place) {
 	if _, found := slices.BinarySearch(signals, signal); !found {
 		c.errs = append(c.errs, field.NotSupported(at.path(), signal, slices.Clone(signals)))

@@ -31,6 +31,8 @@ func linux() (names []string) {
 	return names
 }
 
+// All 65 signals of KEP-4960 are valid, with exactly these names. The error for another one lists them
+// all.
 func TestStopSignalsOfLinux(t *testing.T) {
 	require.Len(t, linux(), 65)
 	for _, name := range linux() {
@@ -47,6 +49,7 @@ func TestStopSignalsOfLinux(t *testing.T) {
 	}
 }
 
+// Windows knows only SIGKILL and SIGTERM.
 func TestStopSignalsOfWindows(t *testing.T) {
 	windows := &v1.PodOS{Name: v1.Windows}
 	require.Nil(t, validateSignal(v1.SIGTERM, windows))
@@ -55,6 +58,8 @@ func TestStopSignalsOfWindows(t *testing.T) {
 		`spec.containers[0].lifecycle.stopSignal: Unsupported value: "SIGHUP": supported values: "SIGKILL", "SIGTERM"`)
 }
 
+// Which signals are valid depends on spec.os.name, so it must be set. An unknown name is an error of
+// another check.
 func TestStopSignalRequiresTheOSName(t *testing.T) {
 	const want = "spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set for containers with empty `spec.os.name`"
 	requireErrors(t, validateSignal(v1.SIGTERM, nil), want)
@@ -62,6 +67,7 @@ func TestStopSignalRequiresTheOSName(t *testing.T) {
 	require.Nil(t, validateSignal("nonsense", &v1.PodOS{Name: "plan9"}), "an error of spec.os.name, not of the signal")
 }
 
+// A stop signal is forbidden, and its name is not checked.
 func TestStopSignalWithItsFeatureOff(t *testing.T) {
 	opts := validation.Options{NoStopSignals: true}
 	errs := validation.ValidatePodTermination(spec(withContainer(v1.Container{Lifecycle: signal("nonsense")})), opts, field.NewPath("spec"))

@@ -47,15 +47,16 @@ func (c *changes) forbid(at place, detail string) {
 // servers stored, may be changed to 1, which has the same effect.
 func (c *changes) grace(spec, old *v1.PodSpec, at place) {
 	stored, seconds := old.TerminationGracePeriodSeconds, spec.TerminationGracePeriodSeconds
-	if equal(stored, seconds) || stored != nil && seconds != nil && *stored < 0 && *seconds == 1 {
+	isRepaired := stored != nil && seconds != nil && *stored < 0 && *seconds == 1
+	if equal(stored, seconds) || isRepaired {
 		return
 	}
 	c.forbid(at, fmt.Sprintf("may not be changed from %s to %s; only a negative value may become 1", formatSeconds(stored), formatSeconds(seconds)))
 }
 
-// storedContainer returns the stored container with the name of list[i], or nil. It checks the
-// same index first, so that containers with duplicate names, which other checks reject, are
-// compared by index.
+// storedContainer returns the stored container with the name of list[i], or nil for a new
+// container. It looks at the same index first: if several containers have that name, each is
+// then compared with its own stored one. (Other checks reject duplicate names.)
 func storedContainer(list, stored []v1.Container, i int) *v1.Container {
 	name := list[i].Name
 	if i < len(stored) && stored[i].Name == name {
@@ -68,8 +69,8 @@ func storedContainer(list, stored []v1.Container, i int) *v1.Container {
 	return &stored[index]
 }
 
-// container compares a container with the stored one, which is nil for a new container. Any
-// change in the lifecycle is one error.
+// container compares a container with the stored one, which is nil for a new container. All
+// changes of the lifecycle together are one error.
 func (c *changes) container(container, stored *v1.Container, at place) {
 	if stored == nil {
 		return

@@ -11,6 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
+// update returns the errors of an update of the stored spec old to s, with all features on.
 func update(s, old *v1.PodSpec) field.ErrorList {
 	return validation.ValidatePodTerminationUpdate(s, old, validation.Options{}, field.NewPath("spec"))
 }
@@ -25,6 +26,8 @@ func TestUpdateKeepsFeaturesThatTheStoredPodUses(t *testing.T) {
 		"spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set when feature gate ContainerStopSignals is disabled")
 }
 
+// The grace period of a stored pod may not change. The only exception is a negative one, which may become
+// 1.
 func TestUpdateOfTheGracePeriod(t *testing.T) {
 	unset := spec()
 	unset.TerminationGracePeriodSeconds = nil
@@ -48,6 +51,8 @@ func TestUpdateOfTheGracePeriod(t *testing.T) {
 	}
 }
 
+// Lifecycles and the grace periods of probes may not change. Other fields may, and containers are found by
+// name even if they have moved.
 func TestUpdateOfContainers(t *testing.T) {
 	was := v1.Container{Name: "web", Lifecycle: preStop(sleep(5)), LivenessProbe: probe(3), StartupProbe: &v1.Probe{}}
 	moved := was.DeepCopy()
@@ -70,6 +75,7 @@ func TestUpdateOfContainers(t *testing.T) {
 		"spec.initContainers[0].lifecycle: Forbidden: may not be changed")
 }
 
+// Without a stored spec the update is checked like a new pod.
 func TestUpdateWithoutAStoredSpec(t *testing.T) {
 	require.Nil(t, update(spec(), nil))
 	requireErrors(t, update(nil, spec()), "spec: Required value")

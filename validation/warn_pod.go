@@ -84,8 +84,9 @@ func (w *warner) neverRuns(hook *v1.LifecycleHandler, at place) {
 // sleep as long as the pod's grace period, and any hook if the grace period is shorter than
 // [graceperiod.MinimumContainerSeconds].
 func (w *warner) exceedsGrace(hook *v1.LifecycleHandler, at place) {
+	needsNoTime := hook.Sleep != nil && hook.Sleep.Seconds == 0
 	switch {
-	case w.grace == nil || hook.Sleep != nil && hook.Sleep.Seconds == 0:
+	case w.grace == nil || needsNoTime:
 	case *w.grace < graceperiod.MinimumContainerSeconds:
 		w.warn(at, "has no time, terminationGracePeriodSeconds is %d", *w.grace)
 	case hook.Sleep != nil && hook.Sleep.Seconds >= *w.grace:
@@ -94,8 +95,8 @@ func (w *warner) exceedsGrace(hook *v1.LifecycleHandler, at place) {
 	}
 }
 
-// exceedsProbeGrace warns about a preStop sleep that is as long as the grace period of a probe,
-// which replaces that of the pod when the probe fails.
+// exceedsProbeGrace warns about a preStop sleep that is at least as long as the grace period of
+// a probe. When that probe fails, its grace period replaces the pod's, and the sleep uses it up.
 func (w *warner) exceedsProbeGrace(hook *v1.LifecycleHandler, probe *v1.Probe, at place, name string) {
 	seconds := graceOf(probe)
 	if seconds == nil || hook.Sleep == nil || hook.Sleep.Seconds < *seconds {
@@ -105,7 +106,7 @@ func (w *warner) exceedsProbeGrace(hook *v1.LifecycleHandler, probe *v1.Probe, a
 		*seconds, hook.Sleep.Seconds, graceperiod.MinimumContainerSeconds)
 }
 
-// sidecar warns about the time at which the preStop hook of a sidecar runs (KEP-753).
+// sidecar warns that the preStop hook of a sidecar runs earlier than one may expect (KEP-753).
 func (w *warner) sidecar(container *v1.Container, at place) {
 	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
 		return

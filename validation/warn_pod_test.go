@@ -11,10 +11,12 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
+// warn returns the warnings about a spec whose path is "spec".
 func warn(s *v1.PodSpec) []string {
 	return validation.WarnPodTermination(s, field.NewPath("spec"))
 }
 
+// Nothing here is a mistake, or it is an error of the validation, which is not repeated as a warning.
 func TestPodsWithoutWarnings(t *testing.T) {
 	unset := spec(withHook(sleep(99)))
 	unset.TerminationGracePeriodSeconds = nil
@@ -35,6 +37,7 @@ func TestPodsWithoutWarnings(t *testing.T) {
 	}
 }
 
+// A grace period of 0 or less is valid, but does not do what its author expects.
 func TestWarningAboutTheGracePeriod(t *testing.T) {
 	require.Equal(t, []string{"spec.terminationGracePeriodSeconds: 0 deletes the pod immediately: the API server does not wait for its containers, and their hooks have no time (k/k#120671)"},
 		warn(spec(withGrace(0))))
@@ -42,17 +45,22 @@ func TestWarningAboutTheGracePeriod(t *testing.T) {
 		warn(spec(withGrace(-7))))
 }
 
+// Such a sleep uses up the grace period of 30 s, so that the container has only the minimum of 2 s to
+// stop.
 func TestWarningAboutASleepAsLongAsTheGracePeriod(t *testing.T) {
 	require.Equal(t, []string{hookPath + ".sleep: 30 is not less than terminationGracePeriodSeconds (30): the container has only 2 s to stop"},
 		warn(spec(withHook(sleep(30)))))
 	require.Len(t, warn(spec(withHook(sleep(31)))), 1)
 }
 
+// With a grace period below 2 s, the minimum for the stop, no hook has time.
 func TestWarningAboutAHookWithoutTime(t *testing.T) {
 	require.Equal(t, []string{hookPath + ": has no time, terminationGracePeriodSeconds is 1"}, warn(spec(withGrace(1), withHook(exec("true")))))
 	require.Contains(t, warn(spec(withGrace(0), withHook(sleep(1)))), hookPath+": has no time, terminationGracePeriodSeconds is 0")
 }
 
+// When a probe fails, its own grace period counts. The sleep of 5 s uses it up. A readiness probe stops no
+// container.
 func TestWarningAboutASleepAsLongAsTheGracePeriodOfAProbe(t *testing.T) {
 	c := v1.Container{Lifecycle: preStop(sleep(5)), LivenessProbe: probe(5), StartupProbe: probe(3), ReadinessProbe: probe(1)}
 	require.Equal(t, []string{
@@ -61,6 +69,7 @@ func TestWarningAboutASleepAsLongAsTheGracePeriodOfAProbe(t *testing.T) {
 	}, warn(spec(withContainer(c))))
 }
 
+// The hook of a sidecar runs at the start of the termination, not when the sidecar is stopped.
 func TestWarningAboutThePreStopHookOfASidecar(t *testing.T) {
 	require.Equal(t, []string{
 		"spec.initContainers[1].lifecycle.preStop.sleep: 30 is not less than terminationGracePeriodSeconds (30): the container has only 2 s to stop",
@@ -68,6 +77,7 @@ func TestWarningAboutThePreStopHookOfASidecar(t *testing.T) {
 	}, warn(spec(withInit(v1.Container{}), withInit(sidecar(preStop(sleep(30)))))))
 }
 
+// The API accepts tcpSocket hooks, but no kubelet runs them.
 func TestWarningAboutAHookThatNeverRuns(t *testing.T) {
 	socket := &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(80)}}
 	require.Equal(t, []string{

@@ -120,6 +120,8 @@ func writeManifest(t *testing.T, folder, name, script string) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, name+".yaml"), []byte(text), 0o600))
 }
 
+// The agent drains the pods of README.md. The two pods of the lower bucket end before the others are stopped;
+// one of them ignores SIGTERM and is killed. The sidecar of a pod ends after its container.
 func TestSIGTERMDrainsThePodsInOrder(t *testing.T) {
 	t.Parallel()
 	p := start(t, "pods")
@@ -141,6 +143,7 @@ func TestSIGTERMDrainsThePodsInOrder(t *testing.T) {
 	require.Equal(t, "checkpoint\n", string(hook), "the hook ran once")
 }
 
+// A pod whose process has exited is not in the report: there is nothing to drain.
 func TestAnExitedPodIsNotDrained(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -165,6 +168,7 @@ func TestChildProcessesOfAContainerAreKilled(t *testing.T) {
 	p.stop()
 }
 
+// One of two pods has no program. The agent logs that, and runs and drains the other pod.
 func TestAContainerThatFailsToStartIsLogged(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -180,6 +184,7 @@ func TestAContainerThatFailsToStartIsLogged(t *testing.T) {
 	require.Contains(t, p.seen, "pod default/web had 20 s to end: Graceful")
 }
 
+// The agent does not start with an invalid manifest, and the error names the file and the mistake.
 func TestAnInvalidManifestIsNamed(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct{ old, replacement, want string }{
@@ -223,6 +228,7 @@ func TestREADMEShowsTheOutput(t *testing.T) {
 	require.ElementsMatch(t, want, p.seen)
 }
 
+// README.md promises an agent in 160 lines.
 func TestMainIsShort(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("main.go")
@@ -230,6 +236,7 @@ func TestMainIsShort(t *testing.T) {
 	require.LessOrEqual(t, strings.Count(string(source), "\n"), 160)
 }
 
+// The code blocks of README.md must be in main.go word for word, and short enough to read.
 func TestREADMEQuotesMain(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("main.go")

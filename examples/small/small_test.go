@@ -66,6 +66,7 @@ func TestREADMEShowsTheCostOfEachProgram(t *testing.T) {
 	}
 }
 
+// README.md shows the output of each program. These tests run the programs and compare.
 func TestGracePrintsTheDocumentedOutput(t *testing.T) {
 	pods, err := os.Open("testdata/pods.yaml")
 	require.NoError(t, err)
@@ -83,6 +84,8 @@ func TestLimitPrintsTheDocumentedOutput(t *testing.T) {
 	require.Equal(t, documentedOutput(t, "../bin/limit kubegrace-node/demo/kubelet.yaml"), string(out))
 }
 
+// A scripted logind announces a shutdown. The program must release its inhibitor lock only after its command
+// has made the file.
 func TestInhibitorHoldsTheLockUntilTheCommandHasRun(t *testing.T) {
 	broker := logindtest.StartBroker(t)
 	broker.Login1.SetLimit(time.Minute) // so that no drop-in is needed
@@ -99,6 +102,8 @@ func TestInhibitorHoldsTheLockUntilTheCommandHasRun(t *testing.T) {
 	require.NoError(t, cmd.Wait())
 }
 
+// A real containerd runs a container with the annotations and labels that a kubelet sets. The program must
+// print what README.md shows for it.
 func TestContainersPrintsTheDocumentedOutput(t *testing.T) {
 	server := containerdtest.Start(t, containerdtest.Image{Name: "web:1", Command: []string{"sleep", "1000"}})
 	sandbox := &runtimeapi.PodSandboxConfig{Metadata: &runtimeapi.PodSandboxMetadata{Name: "web", Uid: "web-uid", Namespace: "default"}, Linux: &runtimeapi.LinuxPodSandboxConfig{

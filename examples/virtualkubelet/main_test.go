@@ -69,6 +69,7 @@ func start(t *testing.T, args ...string) program {
 	return p
 }
 
+// isReady reports whether the node is ready.
 func isReady(node *v1.Node) bool {
 	for _, c := range node.Status.Conditions {
 		if c.Type == v1.NodeReady {
@@ -90,6 +91,7 @@ func kubeconfig(t *testing.T, server string) string {
 	return path
 }
 
+// waitFor waits until the condition is true, at most waitTimeout.
 func (p program) waitFor(condition func() bool) {
 	p.Helper()
 	require.Eventually(p, condition, waitTimeout, 10*time.Millisecond)
@@ -132,6 +134,8 @@ func (p program) create(name, command string, hookSeconds int64) {
 	require.NoError(p, err)
 }
 
+// requireExitCode3 fails the test unless the pod has ended with exit code 3, with which the pods of runPod
+// answer SIGTERM.
 func requireExitCode3(t require.TestingT, pod *v1.Pod) {
 	require.NotNil(t, pod)
 	require.Equal(t, v1.PodFailed, pod.Status.Phase)
@@ -139,6 +143,8 @@ func requireExitCode3(t require.TestingT, pod *v1.Pod) {
 	require.EqualValues(t, 3, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 }
 
+// One pod is deleted, and another is drained when the program gets SIGTERM. Both run their preStop hook, exit
+// on SIGTERM, and have their exit code on the API server.
 func TestDeletedAndDrainedPodsRunTheirHooksAndExit(t *testing.T) {
 	p := start(t)
 	p.runPod("deleted", 1)

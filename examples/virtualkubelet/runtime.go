@@ -26,6 +26,7 @@ type processes struct {
 	byID sync.Map // from container ID to *process
 }
 
+// process is a container: a process, and what the lists need to know about it.
 type process struct {
 	*exec.Cmd
 
@@ -34,6 +35,8 @@ type process struct {
 	exited    chan struct{} // closed when ProcessState is set
 }
 
+// StartContainer starts the container's command and returns an ID that no other container has. A goroutine waits for
+// the exit of the process, so that its exit code is known.
 func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	if len(c.Command) == 0 {
 		return "", errNoCommand
@@ -70,6 +73,8 @@ func (ps *processes) Running(_ context.Context, pod *v1.Pod) (running []lifecycl
 	return running, nil
 }
 
+// StopContainer sends SIGTERM, and SIGKILL if the process has not exited after the timeout. With a timeout of 0 it sends
+// only SIGKILL. It returns when the process has exited.
 func (ps *processes) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	p, ok := ps.find(id)
 	if !ok {
@@ -98,6 +103,7 @@ func (ps *processes) Exited(id string) <-chan struct{} {
 	return nil
 }
 
+// ExitCode returns the exit code of a process that Running no longer lists: its ProcessState is set.
 func (ps *processes) ExitCode(id string) (int32, bool) {
 	p, ok := ps.find(id)
 	if !ok {
@@ -109,8 +115,8 @@ func (ps *processes) ExitCode(id string) (int32, bool) {
 	return int32(p.ProcessState.ExitCode()), true
 }
 
-func (ps *processes) find(id string) (*process, bool) {
-	found, _ := ps.byID.Load(id)
-	p, ok := found.(*process)
-	return p, ok
+func (ps *processes) find(id string) (p *process, found bool) {
+	value, _ := ps.byID.Load(id)
+	p, found = value.(*process)
+	return p, found
 }

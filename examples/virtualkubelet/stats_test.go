@@ -47,6 +47,7 @@ const (
 	wholePods  podKind = "whole pods"
 )
 
+// newMeasuredProvider returns a provider whose pods are processes, as containers or as whole pods.
 func newMeasuredProvider(t *testing.T, kind podKind) *measuredProvider {
 	t.Helper()
 	runtime := &processes{}

@@ -1,23 +1,28 @@
-// Command zerodowntime measures what users notice of a rolling update, with and without a
-// preStop sleep:
+// Command zerodowntime measures how many HTTP requests a rolling update loses, and draws the result:
 //
 //	cd examples
-//	go run ./zerodowntime
+//	go run ./zerodowntime --picture lost.svg
 //
-// It sends real requests to real processes behind a real proxy, which learns late which pods
-// end. README.md shows what it prints.
+// It runs the same rolling update with five shutdown settings. lifecycle.Terminator ends the pods. README.md shows
+// the picture and explains it.
 //
-// # Concurrency properties
+// # Files
 //
-// The rolling updates run at the same time and share nothing but the output.
+// Read main.go, scenario.go (the settings that are compared) and rollout.go (one rolling update) first. node.go has
+// the containers, balancer.go and requests.go the traffic, and picture.go the picture.
 //
-// # Failure modes
+// # Concurrency
 //
-// Wrong flags are one line on standard error and exit status 1. A signal ends all backends;
-// what was measured until then is printed, and the exit status is 130. Backends whose program
-// was killed end by themselves.
+// The rolling updates run at the same time and share nothing. Each waits for its goroutines, and ends its containers
+// before it returns.
+//
+// # Failures
+//
+// A failure or a signal ends all rolling updates. The program then says why on standard error, prints no result, and
+// exits with status 1.
 //
 // # Testing
 //
-// The tests run the program with short times.
+// The tests run the whole program in a testing/synctest bubble, in which net.Pipe connects clients and servers. Its
+// seconds pass in a moment, so the tests do not depend on the speed of the machine.
 package main

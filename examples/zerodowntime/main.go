@@ -4,20 +4,104 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"strings"
+	"os/signal"
+	"syscall"
+	"time"
 
-	"github.com/kubegrace/kubegrace/examples/zerodowntime/internal/command"
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
 )
 
 func main() {
-	err := command.New(os.Stdout, os.Stderr).ExecuteContext(context.Background())
-	if err == nil {
-		return
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop) // a second signal ends the program at once
+	if err := newCommand(loopback(), os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
+		fmt.Fprintf(os.Stderr, "zerodowntime: %v\n", err)
+		os.Exit(1)
 	}
-	fmt.Fprintln(os.Stderr, "zerodowntime: "+strings.ReplaceAll(err.Error(), "\n", "; "))
-	if errors.Is(err, command.ErrInterrupted) {
-		os.Exit(130) // the status of a program that SIGINT has ended: 128 + 2
+}
+
+const long = `zerodowntime measures how many HTTP requests a rolling update loses. It runs a
+service of three pods behind a load balancer and replaces the pods as a
+Deployment does, with five settings at the same time:
+
+  no preStop sleep               a pod gets SIGTERM as soon as it is deleted
+  sleep 5 s                      preStop: {sleep: {seconds: 5}} delays SIGTERM
+  sleep 5 s, grace cut to 1 s    deleted with kubectl delete --grace-period=1
+  sleep 5 s, proxy as container  the requests pass a proxy, one more container
+  sleep 5 s, proxy as sidecar    the proxy is a restartable init container
+
+The load balancer learns late that a pod ends, as kube-proxy does.`
+
+// newCommand returns the command. Its servers and clients are in the network.
+func newCommand(network network, out, log io.Writer) *cobra.Command {
+	var delay time.Duration
+	var sleep uint16
+	var picture string
+	c := &cobra.Command{
+		Use: "zerodowntime", Short: "Measures how many HTTP requests a rolling update loses", Long: long,
+		Args: cobra.NoArgs, SilenceUsage: true, SilenceErrors: true,
+		RunE: func(c *cobra.Command, _ []string) error {
+			if delay < 0 || sleep == 0 {
+				return errors.New("--delay must not be negative, and --sleep must be at least 1")
+			}
+			took := 2*delay + 2*margin + replicas*minReady + time.Duration(sleep)*time.Second
+			fmt.Fprintf(log, "%d rolling updates at the same time; this takes about %.0f s\n", len(scenarios(int64(sleep))), took.Seconds())
+			results, err := measureAll(c.Context(), network, delay, scenarios(int64(sleep)))
+			if err != nil {
+				return err
+			}
+			if _, err := fmt.Fprintln(out, renderTable(results)); err != nil {
+				return err
+			}
+			if picture == "" {
+				return nil
+			}
+			svg, err := drawPicture(results, delay)
+			if err != nil {
+				return err
+			}
+			return os.WriteFile(picture, svg, 0o644)
+		},
 	}
-	os.Exit(1)
+	c.CompletionOptions.DisableDefaultCmd = true
+	c.SetOut(out)
+	c.SetErr(log)
+	c.Flags().DurationVar(&delay, "delay", 1500*time.Millisecond, "how late the load balancer learns of pods that start or end")
+	c.Flags().Uint16Var(&sleep, "sleep", 5, "the preStop sleep, in `seconds`")
+	c.Flags().StringVar(&picture, "picture", "", "draw the result into this `file`, as SVG")
+	return c
+}
+
+// measureAll runs the rolling updates at the same time.
+func measureAll(ctx context.Context, network network, delay time.Duration, scenarios []scenario) ([]result, error) {
+	results := make([]result, len(scenarios))
+	group, groupCtx := errgroup.WithContext(ctx)
+	for i, s := range scenarios {
+		group.Go(func() error {
+			var err error
+			if results[i], err = measure(groupCtx, network, delay, s); err != nil {
+				return fmt.Errorf("%s: %w", s, err)
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx) // the signal, which is the cause of all errors
+	}
+	return results, err
+}
+
+// renderTable returns the table of the results.
+func renderTable(results []result) string {
+	t := table.NewWriter()
+	t.AppendHeader(table.Row{"scenario", "requests", "lost", "longest stop"})
+	for _, r := range results {
+		t.AppendRow(table.Row{r.scenario, r.sent, r.lost, fmt.Sprintf("%.1f s", r.longest.Seconds())})
+	}
+	return t.Render()
 }

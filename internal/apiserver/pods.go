@@ -25,11 +25,13 @@ func pods() resource {
 	}
 }
 
+// createPod sets what clients may not set: generation 1, and the status of a new pod.
 func createPod(pod *v1.Pod) {
 	pod.Generation = 1
 	pod.Status = v1.PodStatus{Phase: v1.PodPending, QOSClass: qosClass(&pod.Spec)}
 }
 
+// updatePod keeps the status, which only the path /status writes, and counts changes of the spec in the generation.
 func updatePod(pod, old *v1.Pod) {
 	pod.Status = old.Status
 	if !apiequality.Semantic.DeepEqual(pod.Spec, old.Spec) {
@@ -47,6 +49,7 @@ func updatePodStatus(pod, old *v1.Pod) {
 	pod.Status.QOSClass = old.Status.QOSClass
 }
 
+// podFields returns the fields of a pod that field selectors may use, as in kube-apiserver.
 func podFields(pod *v1.Pod) fields.Set {
 	return fields.Set{
 		"spec.nodeName":            pod.Spec.NodeName,
@@ -68,6 +71,7 @@ func orDefault[T comparable](field *T, value T) {
 	}
 }
 
+// defaultPod sets the defaults of kube-apiserver that virtual-kubelet and the tests depend on.
 func defaultPod(spec *v1.PodSpec) {
 	if spec.TerminationGracePeriodSeconds == nil {
 		spec.TerminationGracePeriodSeconds = ptr.To(int64(v1.DefaultTerminationGracePeriodSeconds))
@@ -88,6 +92,7 @@ func defaultPod(spec *v1.PodSpec) {
 	}
 }
 
+// defaultContainer sets the defaults of a container. As in kube-apiserver, a limit without a request is also the request.
 func defaultContainer(container *v1.Container) {
 	orDefault(&container.TerminationMessagePath, v1.TerminationMessagePathDefault)
 	orDefault(&container.TerminationMessagePolicy, v1.TerminationMessageReadFile)
@@ -102,24 +107,24 @@ func defaultContainer(container *v1.Container) {
 	}
 }
 
-// qosClass returns the QoS class of a pod from the CPU and memory of its containers. A
-// request without a limit makes the pod Burstable, and so does a limit for only one of
-// the two.
+// qosClass returns the QoS class of a pod from the CPU and memory of its containers. It is BestEffort without any
+// requests and limits, and Guaranteed if each container has limits for both, equal to its requests. Otherwise it is
+// Burstable.
 func qosClass(spec *v1.PodSpec) v1.PodQOSClass {
-	none, guaranteed := true, true
+	hasNone, isGuaranteed := true, true
 	for _, containers := range [][]v1.Container{spec.InitContainers, spec.Containers} {
 		for i := range containers {
 			for _, name := range []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory} {
 				request, limit := containers[i].Resources.Requests[name], containers[i].Resources.Limits[name]
-				none = none && request.IsZero() && limit.IsZero()
-				guaranteed = guaranteed && !limit.IsZero() && request.Equal(limit)
+				hasNone = hasNone && request.IsZero() && limit.IsZero()
+				isGuaranteed = isGuaranteed && !limit.IsZero() && request.Equal(limit)
 			}
 		}
 	}
 	switch {
-	case none:
+	case hasNone:
 		return v1.PodQOSBestEffort
-	case guaranteed:
+	case isGuaranteed:
 		return v1.PodQOSGuaranteed
 	default:
 		return v1.PodQOSBurstable

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// waitReady waits until the server and its watch caches are ready. A list with
-// resourceVersion 0 is answered by the watch cache only.
+// waitReady waits until the server and the watch caches of all resources are ready, so that no test sees an empty
+// cache. A list with resourceVersion 0 is answered by the watch cache only, and fails until that is ready.
 func waitReady(ctx context.Context, url string) error {
 	all := resources()
 	paths := make([]string, 0, len(all)+1)
@@ -34,6 +34,7 @@ func waitReady(ctx context.Context, url string) error {
 	return nil
 }
 
+// get returns an error unless the server answers a GET with 200.
 func get(ctx context.Context, client *http.Client, url string) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, http.NoBody)
 	if err != nil {

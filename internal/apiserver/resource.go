@@ -7,8 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// resource describes a resource that the server serves. The file of each special resource
-// has its name.
+// resource describes a resource that the server serves, such as pods. Resources with rules of their own are in files
+// with their names.
 type resource struct {
 	schema.GroupVersion
 
@@ -25,7 +25,7 @@ type resource struct {
 	lifetime uint64
 	// graceful makes a DELETE follow the rules of graceperiod for pods.
 	graceful bool
-	// returned makes the answer of a DELETE the removed object instead of a metav1.Status.
+	// returned makes a DELETE answer with the removed object instead of a metav1.Status.
 	returned bool
 
 	// create modifies a new object, and update one that replaces old; nil: no change.
@@ -48,8 +48,7 @@ func resources() []resource {
 	}
 }
 
-// plain returns a resource of v1 without rules of its own. virtual-kubelet watches such
-// resources.
+// plain returns a resource of v1 without rules of its own. The server has these because virtual-kubelet watches them.
 func plain(kind, plural string, item, list runtime.Object) resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: kind, plural: plural, singular: plural[:len(plural)-1],
@@ -57,7 +56,7 @@ func plain(kind, plural string, item, list runtime.Object) resource {
 	}
 }
 
-// path returns the path of a list across all namespaces.
+// path returns the URL path that lists the resource across all namespaces.
 func (r resource) path() string {
 	if r.Group == "" {
 		return "/api/" + r.Version + "/" + r.plural
@@ -65,6 +64,7 @@ func (r resource) path() string {
 	return "/apis/" + r.Group + "/" + r.Version + "/" + r.plural
 }
 
+// resource returns the group and plural name, by which k8s.io/apiserver identifies the resource.
 func (r resource) resource() schema.GroupResource { return r.WithResource(r.plural).GroupResource() }
 
 // selectable returns the fields of an object for field selectors, without those of the

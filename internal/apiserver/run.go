@@ -55,8 +55,8 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 	})
 }
 
-// serve serves on a listener until ctx ends or onServing fails. It calls onServing when
-// requests are answered. Open watches are closed at the end.
+// serve serves on a listener until ctx ends or onServing fails. It calls onServing as soon as clients can connect, so
+// that onServing may make requests itself. At the end all connections are closed, even those of watches.
 func serve(ctx context.Context, server *http.Server, listener net.Listener, onServing func() error) error {
 	ended := make(chan error, 1)
 	go func() { ended <- server.Serve(listener) }()

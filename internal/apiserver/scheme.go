@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// newScheme returns a scheme with the resources. Each type is its own internal version,
-// so objects are stored as they are decoded, without conversion.
+// newScheme returns a scheme with the types of the resources. k8s.io/apiserver converts each object to an internal
+// version. Here each type is its own internal version, so nothing has to be converted.
 func newScheme(all []resource) (*runtime.Scheme, error) {
 	scheme := runtime.NewScheme()
 	groups := map[schema.GroupVersion]bool{}
@@ -35,8 +35,8 @@ func newScheme(all []resource) (*runtime.Scheme, error) {
 	return scheme, nil
 }
 
-// fieldLabel returns an error for a field selector with a field that the resource does
-// not have.
+// fieldLabel checks the field of a field selector: it returns an error if the resource does not have the field, and
+// otherwise label and value unchanged.
 func (r resource) fieldLabel(label, value string) (string, string, error) {
 	known := fields.Set{"metadata.name": "", "metadata.namespace": ""}
 	if !known.Has(label) && !r.selectable(r.newItem()).Has(label) {

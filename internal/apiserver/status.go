@@ -32,7 +32,7 @@ func (r statusREST) Get(ctx context.Context, name string, options *metav1.GetOpt
 	return r.store.Get(ctx, name, options)
 }
 
-// Update never creates an object.
+// Update changes the status of an existing object. Unlike a PUT to the resource itself it never creates one.
 func (r statusREST) Update(ctx context.Context, name string, object rest.UpdatedObjectInfo,
 	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {

@@ -41,6 +41,7 @@ func (s storage) stores(r resource) (map[string]rest.Storage, error) {
 	return stores, nil
 }
 
+// store returns the store of a resource, which applies the resource's rules to each write.
 func (s storage) store(r resource) (*genericregistry.Store, error) {
 	strategy := newStrategy(s.scheme, r)
 	store := &genericregistry.Store{
@@ -87,8 +88,8 @@ func (r resource) attributes(obj runtime.Object) (labels.Set, fields.Set, error)
 	return object.GetLabels(), set, nil
 }
 
-// resetFields is a field that a path does not write, so that server-side apply through
-// that path does not give the client ownership of it.
+// resetFields is a field that a path does not write: "status" for a resource itself, "spec" for its /status. With it a
+// server-side apply through that path does not make the client the owner of a field that it could not change.
 type resetFields struct{ version, field string }
 
 func (r resetFields) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {

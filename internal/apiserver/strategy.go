@@ -24,8 +24,8 @@ var (
 	_ rest.RESTGracefulDeleteStrategy = podStrategy{}
 )
 
-// strategy implements the rules of a resource. It validates only metadata: the validation
-// of specs is in k8s.io/kubernetes and cannot be imported.
+// strategy applies the rules of a resource before each write. It validates only metadata: the validation of specs is
+// in k8s.io/kubernetes, which cannot be imported.
 type strategy struct {
 	runtime.ObjectTyper
 	names.NameGenerator
@@ -40,6 +40,7 @@ type podStrategy struct {
 	graceperiod.PodDeleteStrategy
 }
 
+// newStrategy returns the strategy of a resource itself.
 func newStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
 	s := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, resource: r, update: r.update}
 	if r.graceful {
@@ -48,6 +49,7 @@ func newStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
 	return s
 }
 
+// newStatusStrategy returns the strategy of a resource's path /status.
 func newStatusStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
 	return strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, resource: r, update: r.status}
 }

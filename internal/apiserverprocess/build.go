@@ -13,13 +13,14 @@ import (
 	"time"
 )
 
-// noticeAfter is the duration of a build after which a message is printed.
+// noticeAfter is how long a build may take in silence. A message then says why the test is slow.
 const noticeAfter = 3 * time.Second
 
-// prebuiltVariable is the environment variable with the path of a prebuilt program.
+// prebuiltVariable is the environment variable with the path of a prebuilt program, which is run instead of a new build.
 const prebuiltVariable = "KUBEGRACE_APISERVER"
 
-// build builds the API server's program and returns its path.
+// build builds the API server's program into the repository's .cache and returns its path. If there is a prebuilt
+// program, it returns that one's path and builds nothing.
 func build(ctx context.Context) (string, error) {
 	if path := os.Getenv(prebuiltVariable); path != "" {
 		return path, nil
@@ -41,8 +42,9 @@ func build(ctx context.Context) (string, error) {
 	return path, nil
 }
 
-// withBuildLock calls build while it holds a lock against other processes, and prints a message if that
-// takes long. The lock file is in the build cache, which all checkouts share.
+// withBuildLock calls build while no other process of the machine builds the program, because several builds at once
+// would each take minutes. It prints a message if that takes long. The lock file is in Go's build cache, which all
+// checkouts share.
 func withBuildLock(ctx context.Context, build func() error) (err error) {
 	notice := time.AfterFunc(noticeAfter, func() {
 		fmt.Fprintln(os.Stderr, "Building the test API server (internal/apiserver), or waiting for another test that builds it. The first build takes some minutes.")
@@ -63,7 +65,8 @@ func withBuildLock(ctx context.Context, build func() error) (err error) {
 	return build()
 }
 
-// goCommand runs the go command without a workspace and returns its standard output.
+// goCommand runs the go command and returns its standard output. It ignores a go.work file, which may lack the API
+// server's module.
 func goCommand(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Env = append(os.Environ(), "GOWORK=off")

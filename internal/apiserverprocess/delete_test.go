@@ -13,6 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// A deleted pod on a node stays with a deletion timestamp until its node deletes it with 0 s. In between its
+// grace period can only get shorter.
 func TestAGracefulDeleteKeepsThePod(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -41,6 +43,8 @@ func TestAGracefulDeleteKeepsThePod(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0))))
 }
 
+// Nothing has to be terminated for these deletes, so the object goes at once. The answer has the removed pod,
+// but for a node only a status.
 func TestAnImmediateDeleteRemovesTheObject(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -66,6 +70,8 @@ func TestAnImmediateDeleteRemovesTheObject(t *testing.T) {
 	}
 }
 
+// A delete with the UID or resourceVersion of another object is refused, so that nobody deletes a replacement
+// by mistake.
 func TestDeletePreconditions(t *testing.T) {
 	c := startCluster(t)
 	pod := c.createRunning(t, "web")
@@ -93,6 +99,7 @@ func TestDeletePreconditions(t *testing.T) {
 	}
 }
 
+// A pod with a finalizer stays even after a delete with 0 s, and goes when the finalizer is removed.
 func TestAFinalizerKeepsADeletedPod(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
@@ -109,6 +116,7 @@ func TestAFinalizerKeepsADeletedPod(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "the last finalizer was removed: %v", err)
 }
 
+// A pod is being terminated when its finalizer is removed. It stays until its node has terminated it.
 func TestRemovingAFinalizerDoesNotEndTheGracePeriod(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })
@@ -118,6 +126,7 @@ func TestRemovingAFinalizerDoesNotEndTheGracePeriod(t *testing.T) {
 	require.NotNil(t, c.pod(t, "web").DeletionTimestamp, "the node has not terminated the pod")
 }
 
+// Each invalid delete gets the code of kube-apiserver and deletes nothing.
 func TestInvalidDeletesAreRejected(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -138,6 +147,7 @@ func TestInvalidDeletesAreRejected(t *testing.T) {
 	}
 }
 
+// A delete of a collection deletes only the selected pods.
 func TestDeleteCollection(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")

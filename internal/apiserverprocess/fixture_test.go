@@ -31,6 +31,7 @@ type cluster struct {
 	url string
 }
 
+// startCluster starts an API server for this test, and returns it with a client that has no rate limit.
 func startCluster(t testing.TB) cluster {
 	t.Helper()
 	url := apiserverprocess.Start(t)

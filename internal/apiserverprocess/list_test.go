@@ -12,6 +12,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
+// Lists with field and label selectors, from etcd and from the watch cache. A selector with an unknown field
+// or bad syntax is an error, not an empty list.
 func TestListSelectors(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -54,6 +56,8 @@ func TestListSelectors(t *testing.T) {
 	}
 }
 
+// A pod comes into the selection of a watch, changes in it, and leaves it. The watch has one event for each,
+// and none for the other pod.
 func TestWatchWithAFieldSelector(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "api")
@@ -83,6 +87,7 @@ func TestWatchWithAFieldSelector(t *testing.T) {
 	expect(watch.Deleted)
 }
 
+// Informers, which virtual-kubelet waits for, get the existing objects and then the new ones.
 func TestInformersSync(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")

@@ -13,6 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// A strategic merge patch with one condition keeps the other one, because conditions are merged by type.
+// Package apistatus relies on that.
 func TestStrategicMergePatchMergesConditions(t *testing.T) {
 	c := startCluster(t)
 	before := c.createRunning(t, "web")
@@ -26,6 +28,7 @@ func TestStrategicMergePatchMergesConditions(t *testing.T) {
 	require.Equal(t, got, c.pod(t, "web"))
 }
 
+// A merge patch with one condition replaces the whole list, and null removes a field.
 func TestMergePatchReplacesConditions(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -35,6 +38,7 @@ func TestMergePatchReplacesConditions(t *testing.T) {
 	require.Len(t, got.Status.Conditions, 1)
 }
 
+// A JSON patch is applied, and is refused if its test operation fails.
 func TestJSONPatch(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -45,6 +49,8 @@ func TestJSONPatch(t *testing.T) {
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 }
 
+// Apply refuses a field that another manager owns, unless it is forced. It creates a missing object, and
+// removes fields that are no longer applied.
 func TestServerSideApply(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -68,6 +74,8 @@ func TestServerSideApply(t *testing.T) {
 	require.Empty(t, got.Labels, "apply removes fields that are no longer applied")
 }
 
+// One body changes spec and status. The path decides: /status writes only the status and some metadata, the
+// pod's own path only the rest.
 func TestPatchChangesOnlySpecOrStatus(t *testing.T) {
 	const both = `{"metadata":{"labels":{"app":"shop"},"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]},
 		"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Failed"}}`
@@ -88,6 +96,7 @@ func TestPatchChangesOnlySpecOrStatus(t *testing.T) {
 	require.EqualValues(t, 2, got.Generation, "a new spec increments the generation")
 }
 
+// A patch that changes nothing is not stored, so that a watcher sees no event for it.
 func TestAPatchWithoutAChangeKeepsTheResourceVersion(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -100,6 +109,8 @@ func TestAPatchWithoutAChangeKeepsTheResourceVersion(t *testing.T) {
 	}
 }
 
+// Clients cannot change metadata of the server, such as the deletion timestamp. A patch is ignored or
+// refused, exactly as by kube-apiserver.
 func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -131,6 +142,8 @@ func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
 	}
 }
 
+// A UID or resourceVersion in a patch is a precondition: with another value the pod does not change. Package
+// apistatus relies on the errors.
 func TestPatchPreconditions(t *testing.T) {
 	c := startCluster(t)
 	before := c.createRunning(t, "web")
@@ -153,6 +166,7 @@ func TestPatchPreconditions(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
+// Each invalid patch gets the code of kube-apiserver.
 func TestInvalidPatchesAreRejected(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")

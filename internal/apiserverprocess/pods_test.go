@@ -14,6 +14,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// The server sets the UID, the generation, the defaults and the first status of a new pod, whatever the
+// client sends.
 func TestCreate(t *testing.T) {
 	c := startCluster(t)
 	given := &v1.Pod{
@@ -41,6 +43,7 @@ func TestCreate(t *testing.T) {
 	require.Regexp(t, "^web-.{5}$", got.Name)
 }
 
+// Each invalid create gets the code of kube-apiserver and creates nothing.
 func TestInvalidCreatesAreRejected(t *testing.T) {
 	c := startCluster(t)
 	const pods = "/api/v1/namespaces/default/pods"
@@ -69,6 +72,7 @@ func TestInvalidCreatesAreRejected(t *testing.T) {
 	require.Empty(t, list.Items)
 }
 
+// The class depends on which requests and limits for CPU and memory are set, as in Kubernetes.
 func TestQOSClass(t *testing.T) {
 	c := startCluster(t)
 	one, two := resource.MustParse("1"), resource.MustParse("2")
@@ -90,6 +94,8 @@ func TestQOSClass(t *testing.T) {
 	}
 }
 
+// A PUT of the pod changes all but its status, a PUT of /status only the status. An old resourceVersion is a
+// conflict; none, or 0, means any version.
 func TestUpdate(t *testing.T) {
 	c := startCluster(t)
 	before := c.createRunning(t, "web")
@@ -119,6 +125,7 @@ func TestUpdate(t *testing.T) {
 	}
 }
 
+// Each invalid update gets the error of kube-apiserver and changes nothing.
 func TestInvalidUpdatesAreRejected(t *testing.T) {
 	c := startCluster(t)
 	web := c.createRunning(t, "web")

@@ -62,7 +62,8 @@ type process struct {
 	log   bytes.Buffer // read it only after the server has exited
 }
 
-// start starts a server with its data in the folder data, and returns when it is ready.
+// start starts the program at path, with its data in the folder data, and returns when the server is ready: it then
+// prints its URL. It is killed if that takes longer than startTimeout.
 func start(path, data string) (*process, error) {
 	p := &process{cmd: exec.Command(path, "--exit-on-stdin-eof", "--data", data)}
 	p.cmd.Stderr = &p.log

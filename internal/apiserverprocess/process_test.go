@@ -24,6 +24,7 @@ func readyStatus(ctx context.Context, t *testing.T, url string) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
+// Start returns a server that is ready. After the end of the test, connections to it are refused.
 func TestAServerIsReadyAndEndsWithItsTest(t *testing.T) {
 	needProgram(t)
 	var url string
@@ -38,6 +39,7 @@ func TestAServerIsReadyAndEndsWithItsTest(t *testing.T) {
 	require.ErrorAs(t, err, &refused)
 }
 
+// Three parallel tests get three servers, so that they do not see each other's objects.
 func TestParallelTestsHaveTheirOwnServers(t *testing.T) {
 	needProgram(t)
 	urls := make(chan string, 3)
@@ -71,6 +73,7 @@ func TestTheServiceManagerIsNotNotified(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "no message")
 }
 
+// A server that died during a test must fail the test, even if nothing else noticed.
 func TestStopReportsAKilledServer(t *testing.T) {
 	needProgram(t)
 	path, err := build(t.Context())
@@ -81,6 +84,8 @@ func TestStopReportsAKilledServer(t *testing.T) {
 	require.EqualError(t, p.stop(), "signal: killed")
 }
 
+// The server cannot use its folder, which is a file, and exits. The error has its log, which says why. A
+// program that cannot be run is another error.
 func TestStartReportsAServerThatExits(t *testing.T) {
 	needProgram(t)
 	path, err := build(t.Context())
@@ -95,6 +100,7 @@ func TestStartReportsAServerThatExits(t *testing.T) {
 	require.ErrorContains(t, err, "failed to start the API server")
 }
 
+// Without the go command in PATH there is nothing to build with, and the error says so.
 func TestBuildReportsAFailure(t *testing.T) {
 	t.Setenv(prebuiltVariable, "")
 	t.Setenv("PATH", t.TempDir())
@@ -102,6 +108,7 @@ func TestBuildReportsAFailure(t *testing.T) {
 	require.ErrorContains(t, err, "failed to build the test API server")
 }
 
+// With KUBEGRACE_APISERVER the go command is not needed, here because PATH has none.
 func TestBuildReturnsThePrebuiltProgram(t *testing.T) {
 	t.Setenv(prebuiltVariable, "/prebuilt/apiserver")
 	t.Setenv("PATH", t.TempDir())
@@ -110,6 +117,8 @@ func TestBuildReturnsThePrebuiltProgram(t *testing.T) {
 	require.Equal(t, "/prebuilt/apiserver", path)
 }
 
+// Tests run in the folders of many packages. The repository is found from each, and not from a folder
+// outside.
 func TestTheRepositoryIsFound(t *testing.T) {
 	root, err := repository()
 	require.NoError(t, err)

@@ -7,8 +7,9 @@ import (
 	"runtime"
 )
 
-// repository returns the folder of the repository. It searches upwards from this source file, if the binary
-// was built without -trimpath, and then from the working directory.
+// repository returns the root folder of the repository, which has the API server's source. It searches upwards from
+// this source file, whose path is known unless the binary was built with -trimpath, and then from the working
+// directory.
 func repository() (string, error) {
 	var from []string
 	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
@@ -26,8 +27,8 @@ func repository() (string, error) {
 	return "", errors.Join(errors.New("no folder above the test has internal/apiserver/go.mod"), err)
 }
 
-// moduleAbove returns dir or its nearest parent that contains the API server's module.
-func moduleAbove(dir string) (string, bool) {
+// moduleAbove returns the nearest folder, dir or one above it, that contains the API server's module.
+func moduleAbove(dir string) (root string, found bool) {
 	for {
 		if _, err := os.Stat(filepath.Join(dir, "internal", "apiserver", "go.mod")); err == nil {
 			return dir, true

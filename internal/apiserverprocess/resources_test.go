@@ -19,6 +19,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// A kubelet registers its node with a status, which is stored. After that a patch of the node changes only
+// the spec, and a patch of /status only the status.
 func TestNodePatches(t *testing.T) {
 	c := startCluster(t)
 	registered := &v1.Node{
@@ -43,6 +45,8 @@ func TestNodePatches(t *testing.T) {
 	require.Len(t, list.Items, 1)
 }
 
+// A new namespace is active and has the label with its name. It is deleted at once, because there is no
+// controller that would empty it first.
 func TestNamespaces(t *testing.T) {
 	c := startCluster(t)
 	namespaces := c.CoreV1().Namespaces()
@@ -55,6 +59,7 @@ func TestNamespaces(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }
 
+// A PUT creates a missing lease, as kubelets rely on. A later one needs the current resourceVersion.
 func TestLeases(t *testing.T) {
 	leases := startCluster(t).CoordinationV1().Leases("kube-node-lease")
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}
@@ -74,6 +79,8 @@ func TestLeases(t *testing.T) {
 	require.Equal(t, ptr.To("node-1"), lease.Spec.HolderIdentity)
 }
 
+// client-go's event recorder sends a repeated event as a patch of the first. The server must apply it and
+// notify watchers.
 func TestRepeatedEventsAreCounted(t *testing.T) {
 	c := startCluster(t)
 	watcher, err := c.CoreV1().Events("default").Watch(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=web,reason=Shutdown"})
@@ -93,6 +100,7 @@ func TestRepeatedEventsAreCounted(t *testing.T) {
 	}
 }
 
+// What the server does not have must be 404 or 405 as in kube-apiserver, so that no test passes by accident.
 func TestUnknownPathsAndMethodsAreRejected(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -104,6 +112,8 @@ func TestUnknownPathsAndMethodsAreRejected(t *testing.T) {
 	require.Equal(t, http.StatusMethodNotAllowed, code, body)
 }
 
+// Clients such as kubectl find the resources by discovery. It must list exactly what the package's
+// documentation names.
 func TestDiscoveryListsTheServedResources(t *testing.T) {
 	_, lists, err := startCluster(t).Discovery().ServerGroupsAndResources()
 	require.NoError(t, err)
@@ -119,6 +129,7 @@ func TestDiscoveryListsTheServedResources(t *testing.T) {
 	}, found)
 }
 
+// Kubelets speak protobuf. Watch, create, and delete with preconditions must work with it too.
 func TestAProtobufClient(t *testing.T) {
 	c := startCluster(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: c.url, QPS: -1, ContentConfig: rest.ContentConfig{

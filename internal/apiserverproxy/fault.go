@@ -6,8 +6,9 @@ import (
 	"time"
 )
 
-// Fault is the fault of a request. The zero value is none. Delay can be combined with all other fields. Of
-// these, Drop takes precedence over Lost, Lost over Hang, and Hang over Status.
+// Fault is what goes wrong with a request. The zero value is no fault. Delay can be combined with all other fields.
+// Of those only the first that is set takes effect, in the order Drop, Lost, Hang, Status. The exception is Lost with
+// Hang: the response is lost and the connection stays open.
 type Fault struct {
 	// Delay delays the request. If the client cancels the request before, it is not forwarded. 0 or less:
 	// no delay.
@@ -35,7 +36,7 @@ var (
 	errLost    = errors.New("the response was lost by the script")
 )
 
-// wait waits for Delay. If ctx ends first, it returns its error.
+// wait waits for Delay. It returns the error of ctx if ctx has ended by then.
 func (f Fault) wait(ctx context.Context) error {
 	if f.Delay <= 0 {
 		return ctx.Err()

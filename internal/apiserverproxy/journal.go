@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// journal records requests.
+// journal records requests in the order of their arrival, and the responses to them.
 type journal struct {
 	mu       sync.Mutex // guards the fields below
 	requests []Request

@@ -14,8 +14,8 @@ import (
 // Proxy listens on a port of 127.0.0.1 from [Start] until the test ends. All methods may be called
 // concurrently.
 type Proxy struct {
-	faults  *Transport
-	server  *http.Transport // has the connections to the server
+	faults  *Transport      // applies the script
+	server  *http.Transport // has the connections to the server; faults forwards to it
 	handler http.Handler
 	address string         // of the listener; not changed by Revive
 	running sync.WaitGroup // listeners and connections
@@ -48,6 +48,7 @@ func Start(t testing.TB, server string) *Proxy {
 	return p
 }
 
+// start returns a proxy that serves, on a free port.
 func start(server string) (*Proxy, error) {
 	target, err := url.Parse(server)
 	if err != nil {
@@ -143,8 +144,8 @@ func (p *Proxy) serve(listener net.Listener) {
 	}()
 }
 
-// trackConn counts the connections, so that close can wait for them. It closes a connection that was accepted
-// after the frontend was closed.
+// trackConn counts the connections, so that close can wait for them. A connection that was accepted while the frontend
+// was being closed is unknown to the HTTP server's Close, so trackConn closes it.
 func (p *Proxy) trackConn(f *frontend, conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -160,8 +161,8 @@ func (p *Proxy) trackConn(f *frontend, conn net.Conn, state http.ConnState) {
 	}
 }
 
-// close closes the server and the listener, which the server closes only if Serve was called. Errors are
-// ignored.
+// close closes the server and the listener. The server closes the listener itself only if Serve has been called, which
+// another goroutine does. Errors are ignored, because the second close of the listener fails.
 func (f *frontend) close() {
 	close(f.closed)
 	_ = f.http.Close()

@@ -47,6 +47,7 @@ func patch(ctx context.Context, t *testing.T, client *http.Client, url string) (
 	return response.StatusCode, response.Body.Close()
 }
 
+// Without a fault the client gets exactly the response of the server.
 func TestResponsesAreNotModified(t *testing.T) {
 	proxy, client := startInFrontOf(t, func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Warning", "299 - old")
@@ -66,6 +67,8 @@ func TestResponsesAreNotModified(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, proxy.Requests()[0].Status)
 }
 
+// Over TCP the client sees a closed connection or nothing at all. Only of a lost response the server gets the
+// request. The proxy of a dead server closes the connection too.
 func TestFaultsWithoutAResponse(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{"dropped": {Drop: true}, "lost": {Lost: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -122,6 +125,7 @@ func TestRejectionsAreAPIErrors(t *testing.T) {
 	require.True(t, apierrors.IsAlreadyExists(err))
 }
 
+// The header has whole seconds, rounded up. Without a positive duration there is none.
 func TestRetryAfter(t *testing.T) {
 	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	for after, want := range map[time.Duration]string{0: "", -time.Second: "", time.Millisecond: "1", 90 * time.Second: "90"} {
@@ -135,6 +139,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// A script kills the proxy during a request, which gets no response; later connections are refused. A revived
+// proxy works at the same address.
 func TestDieAndRevive(t *testing.T) {
 	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	code, err := patch(t.Context(), t, client, proxy.URL())
@@ -162,6 +168,8 @@ func TestDieAndRevive(t *testing.T) {
 	require.Len(t, proxy.Requests(), 3)
 }
 
+// The server sends one line and does not end the response. The client must get the line at once, as with a
+// watch.
 func TestWatchEventsAreForwardedImmediately(t *testing.T) {
 	sent, seen := make(chan struct{}), make(chan struct{})
 	proxy, client := startInFrontOf(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -182,6 +190,7 @@ func TestWatchEventsAreForwardedImmediately(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 }
 
+// The proxy has ended with its test, and must not listen again.
 func TestReviveAfterTheTestIsAnError(t *testing.T) {
 	var proxy *apiserverproxy.Proxy
 	t.Run("test", func(t *testing.T) { proxy, _ = startInFrontOf(t, func(http.ResponseWriter, *http.Request) {}) })

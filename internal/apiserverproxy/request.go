@@ -71,19 +71,20 @@ func (r *Request) locate(parts []string) {
 	}
 }
 
+// verb returns the API verb of a request whose Resource and Name are set.
 func (r *Request) verb() string {
 	watches, _ := strconv.ParseBool(r.Query.Get("watch")) // an invalid value counts as false
-	one := r.Name != ""
+	hasName := r.Name != ""
 	switch {
 	case r.Method == http.MethodGet && watches:
 		return "watch"
-	case r.Method == http.MethodGet && !one:
+	case r.Method == http.MethodGet && !hasName:
 		return "list"
 	case r.Method == http.MethodPost:
 		return "create"
 	case r.Method == http.MethodPut:
 		return "update"
-	case r.Method == http.MethodDelete && !one:
+	case r.Method == http.MethodDelete && !hasName:
 		return "deletecollection"
 	default:
 		return strings.ToLower(r.Method)

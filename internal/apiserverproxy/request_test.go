@@ -11,6 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
+// From the method and path of each request the proxy finds its verb, resource and object, by which rules
+// select requests.
 func TestRequestsAreParsed(t *testing.T) {
 	for _, test := range []struct{ method, path, want string }{
 		{http.MethodGet, "/api/v1/namespaces/default/pods/web", "get pods default/web"},
@@ -40,6 +42,7 @@ func TestRequestsAreParsed(t *testing.T) {
 	}
 }
 
+// A test can also check who sent a request and how.
 func TestRequestsHaveHeadersAndQuery(t *testing.T) {
 	transport := apiserverproxy.NewTransport(&backend{})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPatch, pod+"?fieldManager=kubelet", http.NoBody)

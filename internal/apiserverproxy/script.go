@@ -21,9 +21,10 @@ type Rule struct {
 	Fault Fault
 }
 
-// Rules returns a script that applies the first matching rule, if any.
+// Rules returns a script that applies the first rule that matches the request and is not used up; without one there is
+// no fault.
 func Rules(rules ...Rule) Script {
-	type key struct {
+	type key struct { // what Times counts separately
 		rule                            int
 		verb, resource, namespace, name string
 	}

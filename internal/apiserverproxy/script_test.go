@@ -13,6 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
+// The first rule that matches and is not used up decides. Times counts separately for each object, here for
+// web and api.
 func TestRules(t *testing.T) {
 	fault := func(status int) apiserverproxy.Fault { return apiserverproxy.Fault{Status: status} }
 	script := apiserverproxy.Rules(
@@ -35,6 +37,7 @@ func TestRules(t *testing.T) {
 	require.Equal(t, apiserverproxy.Fault{}, apiserverproxy.Rules()(apiserverproxy.Request{}))
 }
 
+// Of 100 requests at once ten pass, and half a second later five more.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := apiserverproxy.Limit(10, time.Minute)

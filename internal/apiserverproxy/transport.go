@@ -58,7 +58,7 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// fault returns the fault of a request.
+// fault asks the script for the fault of a request. It holds no lock meanwhile, because the script may block.
 func (t *Transport) fault(r Request) Fault {
 	t.mu.Lock()
 	script := t.script
@@ -69,7 +69,7 @@ func (t *Transport) fault(r Request) Fault {
 	return script(r)
 }
 
-// applyFault forwards a request with a fault.
+// applyFault does to a request what the fault says: it forwards, rejects, drops or hangs it.
 func (t *Transport) applyFault(r *http.Request, request Request, fault Fault) (*http.Response, error) {
 	ctx := r.Context()
 	if err := fault.wait(ctx); err != nil {
@@ -89,7 +89,7 @@ func (t *Transport) applyFault(r *http.Request, request Request, fault Fault) (*
 	}
 }
 
-// loseResponse forwards a request and drops the response.
+// loseResponse forwards a request, so that the server carries it out, and withholds the response.
 func (t *Transport) loseResponse(r *http.Request, request Request, fault Fault) error {
 	response, err := t.forward(r, request)
 	if err != nil {
@@ -104,6 +104,7 @@ func (t *Transport) loseResponse(r *http.Request, request Request, fault Fault) 
 	return errLost
 }
 
+// forward sends a copy of r to the server. The body is the recorded one, because RoundTrip has read that of r.
 func (t *Transport) forward(r *http.Request, request Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = http.NoBody, 0

@@ -28,6 +28,7 @@ func (b *backend) RoundTrip(r *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, err
 }
 
+// send sends one request through a transport.
 func send(ctx context.Context, t *testing.T, transport http.RoundTripper, method, url, body string) (*http.Response, error) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(ctx, method, url, strings.NewReader(body))
@@ -35,6 +36,8 @@ func send(ctx context.Context, t *testing.T, transport http.RoundTripper, method
 	return transport.RoundTrip(r)
 }
 
+// Each case has a fault, and what the client sees of it: a status or an error, and when. done says whether
+// the server gets the request.
 func TestFaults(t *testing.T) {
 	const timeout = time.Minute
 	for name, test := range map[string]struct {
@@ -83,6 +86,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// A server that cannot be reached is an error without any fault, and also if only its response should be
+// lost.
 func TestErrorsOfTheServerAreReturned(t *testing.T) {
 	unreachable := errors.New("connection refused")
 	transport := apiserverproxy.NewTransport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, unreachable }))
@@ -97,6 +102,7 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
+// A request whose body cannot be read is neither forwarded nor recorded.
 func TestAnUnreadableBodyIsAnError(t *testing.T) {
 	transport := apiserverproxy.NewTransport(&backend{})
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPut, pod, failing{})
@@ -110,6 +116,7 @@ type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
+// The recorder reads the body, and the server must still get it.
 func TestTheBodyIsForwardedAndRecorded(t *testing.T) {
 	server := &backend{}
 	transport := apiserverproxy.NewTransport(server)

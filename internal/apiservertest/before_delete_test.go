@@ -143,6 +143,7 @@ func TestNilOptionsMeanAGracePeriodOfZero(t *testing.T) {
 	})
 }
 
+// Without a pod both implementations must return an error, not panic.
 func TestANilPodIsAnInternalError(t *testing.T) {
 	_, _, want := rest.BeforeDelete(strategy{ObjectTyper: scheme.Scheme}, t.Context(), nil, &metav1.DeleteOptions{})
 	_, _, got := graceperiod.BeforeDelete(nil, &metav1.DeleteOptions{}, time.Now())

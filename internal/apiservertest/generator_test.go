@@ -14,6 +14,7 @@ import (
 // generator makes random pods and delete options. The seed determines them.
 type generator struct{ *rand.Rand }
 
+// newGenerator returns a generator that always makes the same pods and options for a seed.
 func newGenerator(seed uint64) generator {
 	return generator{rand.New(rand.NewPCG(seed, 0))}
 }

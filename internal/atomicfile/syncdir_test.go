@@ -13,6 +13,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// An error of the temporary file is returned, even if its content was written without one.
 func TestWriteAndCloseOfAClosedFile(t *testing.T) {
 	temp, err := os.CreateTemp(t.TempDir(), "x")
 	require.NoError(t, err)
@@ -20,11 +21,13 @@ func TestWriteAndCloseOfAClosedFile(t *testing.T) {
 	require.ErrorIs(t, writeAndClose(temp, func(io.Writer) error { return nil }), os.ErrClosed)
 }
 
+// SyncDir fails for a directory that does not exist.
 func TestSyncDir(t *testing.T) {
 	require.NoError(t, SyncDir(t.TempDir()))
 	require.ErrorIs(t, SyncDir(filepath.Join(t.TempDir(), "absent")), os.ErrNotExist)
 }
 
+// Some file systems cannot sync directories. That is no failure; an I/O error is one.
 func TestCannotSync(t *testing.T) {
 	wrapped := func(err error) error { return fmt.Errorf("sync: %w", err) }
 	require.True(t, cannotSync(wrapped(syscall.EINVAL)))

@@ -12,7 +12,8 @@ import (
 const mode = 0o644
 
 // Write replaces the content of the file at path with data, or creates the file. Its directory must exist.
-// The mode becomes 0644, regardless of the umask. When Write returns nil, file and directory are synced.
+// The mode becomes 0644, regardless of the umask. When Write returns nil, file and directory are synced, so
+// that a power failure cannot bring back the old content.
 func Write(path string, data []byte) error {
 	err := Replace(path, func(w io.Writer) error {
 		_, err := w.Write(data)
@@ -27,9 +28,9 @@ func Write(path string, data []byte) error {
 	return nil
 }
 
-// Replace is [Write] without syncing the directory, for data that content writes in pieces. If content
-// returns an error, the old file stays. When Replace returns nil, the file is synced, but until [SyncDir] a
-// power failure may restore the old one.
+// Replace is [Write] for data that the function content writes in pieces, and without syncing the directory. If
+// content returns an error, the old file stays. When Replace returns nil, the new file is synced. But a power
+// failure may bring back the old file, unless [SyncDir] was called.
 func Replace(path string, content func(io.Writer) error) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+filepath.Base(path))
 	if err != nil {

@@ -30,6 +30,7 @@ func names(t *testing.T, dir string) []string {
 	return all
 }
 
+// Write creates a file and replaces it by a shorter content. No temporary file is left.
 func TestWriteCreatesAndReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
@@ -42,6 +43,7 @@ func TestWriteCreatesAndReplaces(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir), "no temporary file is left")
 }
 
+// The mode becomes 0644, even if the old file had another one.
 func TestWriteSetsTheMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, os.WriteFile(path, []byte("secret"), 0o600))
@@ -65,6 +67,7 @@ func TestAnOpenReaderReadsTheOldContent(t *testing.T) {
 	require.Equal(t, "old", seen.String())
 }
 
+// Sixteen writers write different contents. The file must have the whole content of one of them.
 func TestConcurrentWritesDoNotMix(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
@@ -83,6 +86,7 @@ func TestConcurrentWritesDoNotMix(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir))
 }
 
+// A path without a directory works too: the temporary file is made beside the file.
 func TestWriteInTheWorkingDirectory(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -90,6 +94,7 @@ func TestWriteInTheWorkingDirectory(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir))
 }
 
+// Write does not create the directory. The error names the file.
 func TestWriteWithoutADirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "absent", "state")
 	err := atomicfile.Write(path, nil)
@@ -97,6 +102,7 @@ func TestWriteWithoutADirectory(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
+// A directory has the file's name, so it cannot be replaced. Write leaves no temporary file.
 func TestWriteThatCannotRenameChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")

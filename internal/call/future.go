@@ -8,7 +8,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// ErrTimeSpent is the error of [Future.Await] without a result in time.
+// ErrTimeSpent is the error of [Future.Await] if there is no result in time. The call goes on.
 var ErrTimeSpent = errors.New("timed out")
 
 // Future is the result of a call that runs in another goroutine.
@@ -27,7 +27,8 @@ func NewFuture[T any]() (future *Future[T], complete func(T, error)) {
 	}
 }
 
-// Start calls f with ctx as [Group.Call] does, and returns the future result.
+// Start calls f with ctx in a goroutine of the group, as [Group.Call] does, and returns at once. The
+// future gets the result, or a [PanicError].
 func Start[T any](ctx context.Context, g *Group, name string, f func(context.Context) (T, error)) *Future[T] {
 	future, complete := NewFuture[T]()
 	var value T
@@ -51,7 +52,7 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	return f.result(context.Cause(ctx))
 }
 
-// Await is [Future.Wait] with a time limit. Without a result until then, the error is [ErrTimeSpent].
+// Await is [Future.Wait] that waits only until a time. If there is no result by then, the error is [ErrTimeSpent].
 func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 	err := ErrTimeSpent
 	select {
@@ -63,7 +64,7 @@ func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 	return f.result(err)
 }
 
-// result returns the result, or the error pending if it is not available yet.
+// result returns the result of the call. If it is not available yet, the error is pending.
 func (f *Future[T]) result(pending error) (T, error) {
 	select {
 	case <-f.done:

@@ -18,8 +18,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Group is a set of goroutines that run an embedder's code. The zero value is ready to use. All
-// methods may be called concurrently.
+// Group knows the goroutines that run an embedder's code. Its owner can wait for them, and can name the ones that
+// hang. The zero value is ready to use. All methods may be called concurrently.
 type Group struct {
 	mu      sync.Mutex // guards the fields below
 	running map[*member]struct{}
@@ -32,7 +32,8 @@ type member struct {
 	name func() string
 }
 
-// Go runs f in a goroutine. If f has not returned, Wait calls name in another goroutine.
+// Go runs f in a goroutine of the group. name returns the name under which Wait reports f if it hangs; it is
+// called then, in another goroutine.
 func (g *Group) Go(name func() string, f func()) {
 	m := g.add(name)
 	go func() {
@@ -57,9 +58,9 @@ func (g *Group) add(name func() string) *member {
 // until another problem occurs or a call returns.
 func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f func() error, end func(error)) {
 	logger := klog.FromContext(ctx)
-	stop := func() bool { return true }
+	stopTimer := func() bool { return true }
 	if slow > 0 {
-		stop = time.AfterFunc(slow, func() {
+		stopTimer = time.AfterFunc(slow, func() {
 			if g.setProblem(name, "it has not returned") {
 				logger.Info("A call has not returned", "call", name, "after", slow)
 			}
@@ -68,11 +69,13 @@ func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f fun
 	g.Go(func() string { return name }, func() {
 		hasPanicked := false
 		guard(name, f, func(err error) {
-			if hasPanicked = true; g.setProblem(name, err.Error()) {
+			hasPanicked = true
+			if g.setProblem(name, err.Error()) {
 				logPanic(logger, name, err)
 			}
 		}, func(err error) {
-			if stop(); !hasPanicked {
+			stopTimer()
+			if !hasPanicked {
 				g.setProblem(name, "")
 			}
 			end(err)
@@ -80,9 +83,9 @@ func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f fun
 	})
 }
 
-// setProblem stores the problem of the calls with a name, or "" for none. It reports whether the problem
-// is new and must be logged.
-func (g *Group) setProblem(name, text string) bool {
+// setProblem stores the present problem of the calls with a name; "": none. isNew is false for a repeated problem,
+// which must not be logged again.
+func (g *Group) setProblem(name, text string) (isNew bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.logged[name] == text {
@@ -124,6 +127,7 @@ func (g *Group) Wait(giveUp <-chan struct{}) (hanging []string) {
 	return hanging
 }
 
+// whenIdle returns a channel that is closed when no goroutine of the group is running.
 func (g *Group) whenIdle() <-chan struct{} {
 	g.mu.Lock()
 	defer g.mu.Unlock()

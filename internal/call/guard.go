@@ -35,8 +35,9 @@ func Guard(ctx context.Context, name string, f func() error, end func(error)) {
 // previous is the error of the call before, which may be nil: a panic that is in it is not logged again.
 func GuardAbout(ctx context.Context, name string, previous error, about func() []any, f func() error, end func(error)) {
 	guard(name, f, func(err error) {
-		if was := (*PanicError)(nil); errors.As(previous, &was) && was.Error() == err.Error() {
-			return
+		before := (*PanicError)(nil)
+		if errors.As(previous, &before) && before.Error() == err.Error() {
+			return // logged before
 		}
 		logger := klog.FromContext(ctx)
 		if about != nil {
@@ -46,8 +47,8 @@ func GuardAbout(ctx context.Context, name string, previous error, about func() [
 	}, end)
 }
 
-// guard calls f, calls panicked with the error of a panic while the stack still has the panic, and then
-// calls end.
+// guard calls f and then end with the error of f. If f panics, guard first calls panicked with a
+// [PanicError]. The stack then still shows where f panicked, so that panicked can log it.
 func guard(name string, f func() error, panicked, end func(error)) {
 	err := error(&PanicError{Call: name}) // not replaced if f calls runtime.Goexit
 	defer func() {

@@ -60,6 +60,7 @@ type name string
 
 func (n name) String() string { return string(n) }
 
+// runRecovered calls f with a deferred Recover, as a user of Recover does.
 func runRecovered(ctx context.Context, f func() error) (err error) {
 	defer call.Recover(ctx, name("Options.Killer"), &err)
 	return f()

@@ -8,18 +8,19 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// slow is how long after its limit a call that has not returned is logged.
+// slow is how long a call may exceed its limit before it is logged as hanging.
 const slow = 5 * time.Second
 
-// Watch logs a call, once, that has not returned 5 s after its limit. about has keys and values to log.
-// Call returned when it has returned.
+// Watch starts to watch a call: if the call has not returned 5 s after its limit, Watch logs that, once. about has
+// keys and values to log. Call returned when the call has returned.
 func Watch(ctx context.Context, name string, limit time.Duration, about ...any) (returned func() bool) {
 	return time.AfterFunc(limit+slow, func() {
 		klog.FromContext(ctx).WithValues(about...).Info("A call has not returned", "call", name, "after", limit+slow)
 	}).Stop
 }
 
-// WatchEnd logs a call, once, that has not returned 5 s after the end of its context.
+// WatchEnd starts to watch a call: if the call has not returned 5 s after the end of its context, WatchEnd logs
+// that, once. Call returned when the call has returned.
 func WatchEnd(ctx context.Context, name string, about ...any) (returned func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -37,13 +38,15 @@ func WatchEnd(ctx context.Context, name string, about ...any) (returned func()) 
 	}
 }
 
-// Enter makes a call in the caller's goroutine a member of the group until leave is called.
+// Enter is [Group.Go] for code that runs in the caller's goroutine: the group counts it as running until leave is
+// called.
 func (g *Group) Enter(name func() string) (leave func()) {
 	m := g.add(name)
 	return func() { g.remove(m) }
 }
 
-// WaitLoudly is [Group.Wait] that logs, once, what it waits for after 5 s. who is who waits.
+// WaitLoudly is [Group.Wait] with a log line after 5 s. The line names who, the method that waits, and the calls
+// that it waits for. WaitLoudly stops waiting when enough is closed.
 func (g *Group) WaitLoudly(ctx context.Context, who string, enough <-chan struct{}) (hanging []string) {
 	timer := time.AfterFunc(slow, func() {
 		if names := g.names(); len(names) > 0 {

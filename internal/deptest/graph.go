@@ -58,24 +58,24 @@ func parse(r io.Reader) (Graph, error) {
 	}
 }
 
-// Disallowed returns the direct imports of path that are neither in the standard library nor in or below
-// one of the allowed import paths.
+// Disallowed returns the direct imports of a package that an allow list forbids: all but the standard library and
+// what is in or below one of the allowed import paths.
 func (g Graph) Disallowed(path string, allowed ...string) []string {
 	return slices.DeleteFunc(slices.Clone(g[path].Imports), func(imp string) bool {
 		return g[imp].Standard || within(imp, allowed)
 	})
 }
 
-// Denied returns the direct and indirect imports of path that are in or below one of the denied import
-// paths.
+// Denied returns the direct and indirect imports of a package that a deny list forbids: what is in or below one of
+// the denied import paths.
 func (g Graph) Denied(path string, denied ...string) []string {
 	return slices.DeleteFunc(slices.Clone(g[path].Deps), func(dep string) bool {
 		return !within(dep, denied)
 	})
 }
 
-// Inherited returns the direct and indirect imports of paths, except those in the standard library and the
-// given module.
+// Inherited returns what a program that imports paths gets from other modules: all direct and indirect imports
+// outside the standard library and the given module.
 func (g Graph) Inherited(module string, paths ...string) []string {
 	seen := map[string]bool{}
 	for _, path := range paths {

@@ -20,17 +20,21 @@ func smallGraph(t *testing.T) Graph {
 	return g
 }
 
+// Only direct imports count. An allowed path also allows what is below it, but not another path with the
+// same beginning.
 func TestDisallowed(t *testing.T) {
 	require.Equal(t, []string{"a.org/xtra"}, smallGraph(t).Disallowed("us", "a.org/x"), "a.org/xtra is not below a.org/x")
 	require.Empty(t, smallGraph(t).Disallowed("us", "a.org"))
 	require.Equal(t, []string{"us"}, smallGraph(t).Disallowed("us/sub"), "only direct imports count")
 }
 
+// Indirect imports count too: us/sub imports a.org/x/y by way of us.
 func TestDenied(t *testing.T) {
 	require.Equal(t, []string{"a.org/x/y"}, smallGraph(t).Denied("us/sub", "a.org/x"))
 	require.Empty(t, smallGraph(t).Denied("us/sub", "b.org"))
 }
 
+// An error of the go command, and output that is cut off, are returned and not taken for an empty graph.
 func TestLoadReturnsErrors(t *testing.T) {
 	_, err := Load(t.Context(), "", "./no-such-folder")
 	require.ErrorContains(t, err, "go list failed")

@@ -76,6 +76,7 @@ func allowedImports() map[string][]string {
 	}
 }
 
+// loadGraph returns all packages of the module and their dependencies, as built for goos.
 func loadGraph(t *testing.T, goos string) deptest.Graph {
 	t.Helper()
 	readFolders(t)
@@ -96,6 +97,8 @@ func readFolders(t *testing.T) {
 	}))
 }
 
+// Each package imports only what allowedImports lists for it, on each operating system. A new package
+// needs a rule.
 func TestDirectImports(t *testing.T) {
 	for _, goos := range []string{"linux", "darwin", "windows"} {
 		graph, rules := loadGraph(t, goos), allowedImports()
@@ -125,6 +128,8 @@ func TestEveryRuleIsUsed(t *testing.T) {
 	}
 }
 
+// No user of a package may inherit a large or unstable dependency by way of another package: Kubernetes
+// itself, client-go, D-Bus, metrics or the manager.
 func TestNoPackageHasADeniedDependency(t *testing.T) {
 	graph := loadGraph(t, "linux")
 	for path := range graph {

@@ -38,7 +38,8 @@ func Compile(t testing.TB, root string) (packages []string) {
 	return packages
 }
 
-// goList compiles programs in the module at root without linking them ("go list -export").
+// goList compiles programs in the module at root without linking them ("go list -export"). It writes no file into
+// the module: an overlay makes the go command see each program in a folder of its own.
 func goList(t testing.TB, root string, programs map[string][]byte) error {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,7 +96,8 @@ func findPrograms(root string) (map[string][]byte, error) {
 	return programs, err
 }
 
-// isOutside reports whether a folder does not belong to the module.
+// isOutside reports whether a folder does not belong to the module: it has a go.mod of its own, or the go command
+// ignores it.
 func isOutside(path, name string) bool {
 	_, err := os.Stat(filepath.Join(path, "go.mod"))
 	return err == nil || strings.HasPrefix(name, ".") || name == "testdata"

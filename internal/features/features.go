@@ -36,10 +36,10 @@ type lister interface {
 	GetAll() map[featuregate.Feature]featuregate.FeatureSpec
 }
 
-// spec returns the last upstream stage of a feature and its default, or false for an unknown
-// feature. No feature is locked to its default, so that an agent can behave like a kubelet in which
-// it is off.
-func spec(key featuregate.Feature) (featuregate.FeatureSpec, bool) {
+// spec returns the last stage of a feature in Kubernetes and its default; known is false for a feature that
+// this module does not have. Unlike in Kubernetes no stable feature is locked to its default, so that an
+// agent can behave like an older kubelet with the feature off.
+func spec(key featuregate.Feature) (spec featuregate.FeatureSpec, known bool) {
 	switch key {
 	case PodLifecycleSleepAction, PodLifecycleSleepActionAllowZero:
 		return featuregate.FeatureSpec{Default: true, PreRelease: featuregate.GA}, true

@@ -25,6 +25,8 @@ type oneMethodGate map[featuregate.Feature]bool
 
 func (g oneMethodGate) Enabled(key featuregate.Feature) bool { return g[key] }
 
+// If the gate does not have a feature, kubegrace's default counts. A gate that cannot list its features is
+// asked, since nobody can tell whether it has one.
 func TestDefaultsOfFeaturesThatTheGateDoesNotHave(t *testing.T) {
 	for _, key := range all() {
 		on := key != features.DaemonSetGracefulNodeShutdown // the only alpha feature
@@ -34,6 +36,7 @@ func TestDefaultsOfFeaturesThatTheGateDoesNotHave(t *testing.T) {
 	}
 }
 
+// The embedder has added one feature with a default of its own, which stays. All features can be switched.
 func TestAddDoesNotReplaceFeaturesOfTheGate(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
@@ -50,6 +53,7 @@ func TestAddDoesNotReplaceFeaturesOfTheGate(t *testing.T) {
 	}
 }
 
+// Nothing can be added to a closed gate. A gate that has all features already is no error.
 func TestAddToAClosedGate(t *testing.T) {
 	complete, empty := featuregate.NewFeatureGate(), featuregate.NewFeatureGate()
 	require.NoError(t, features.Add(complete, all()...))
@@ -59,6 +63,7 @@ func TestAddToAClosedGate(t *testing.T) {
 	require.ErrorContains(t, features.Add(empty, all()...), "failed to add feature gates")
 }
 
+// A feature that kubegrace does not know is an error.
 func TestAddAnUnknownFeature(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.ErrorContains(t, features.Add(gate, "Nonsense"), `"Nonsense"`)

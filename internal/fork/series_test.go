@@ -137,6 +137,7 @@ func TestCommandsNeedNoNetwork(t *testing.T) {
 // onlyInFork is a function of a fork that the series removes or edits, and that is not declared here.
 type onlyInFork struct{ file, before, after string }
 
+// onlyInForks returns these functions, with what the series must make of each.
 func onlyInForks(t *testing.T) []onlyInFork {
 	all := []onlyInFork{
 		{

@@ -13,9 +13,13 @@ import (
 
 // Times that the rules allow in addition to the requested ones.
 const (
-	minimum     = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second // of each container after its deadline
-	maxPause    = time.Second                                                      // before a call is repeated
-	cancelSlack = 2 * time.Second                                                  // for events, and for hooks that ignore their context
+	// minimum is what each container gets after its deadline, if a hook has used up all the time.
+	minimum = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
+	// maxPause is the longest pause before a failed call is repeated.
+	maxPause = time.Second
+	// cancelSlack is how long a cancelled call may take to end, because of slow event recorders and of hooks that
+	// ignore their context.
+	cancelSlack = 2 * time.Second
 )
 
 // Terminations returns the violations of package lifecycle's guarantees, one sentence each. Call it
@@ -50,13 +54,13 @@ func Terminations(r *Record) []string {
 	return violations
 }
 
-// podHistory is what happened to one pod.
+// podHistory is what happened to one pod. A rule is a method that appends what it finds to violations.
 type podHistory struct {
 	*Record
 
 	key          string
-	ids          map[string]bool
-	lists        []*List // the successful ones, by the time of their return
+	ids          map[string]bool // of all its containers
+	lists        []*List         // the successful ones, by the time of their return, without stale ones
 	stops        []*Stop
 	hooks        []*Hook
 	starts       []*Start
@@ -64,7 +68,7 @@ type podHistory struct {
 	kills        []*Request
 	forgets      []*Request
 	runs         []*Run
-	known        []lifecycle.Container // all runs that were listed or named
+	known        []lifecycle.Container // all runs of containers that a list had or a caller named
 	violations   []string
 }
 
@@ -106,7 +110,7 @@ func (r *Record) podHistories() []*podHistory {
 		p := historyOf(use.Key)
 		p.kills = append(p.kills, use)
 		p.ids[use.Containers[0].ID] = true
-		named = append(named, use) // known if no list knows it
+		named = append(named, use) // added below, unless a list has a run with its ID
 	}
 	for _, use := range r.forgets {
 		historyOf(use.Key).forgets = append(historyOf(use.Key).forgets, use)
@@ -140,16 +144,16 @@ func (r *Record) podHistories() []*podHistory {
 	return sorted
 }
 
-// withoutStale drops each list that was requested before a list that had returned earlier: it arrived later
-// but is older. lists is in the order of the returns.
-func withoutStale(lists []*List) (newer []*List) {
-	var last Moment
+// withoutStale drops each list that arrived later than another one but was requested earlier, so that it shows an
+// older state. lists is in the order in which they returned.
+func withoutStale(lists []*List) (fresh []*List) {
+	var lastRequest Moment
 	for _, l := range lists {
-		if last.IsZero() || last.Before(l.Called) {
-			newer, last = append(newer, l), l.Called
+		if lastRequest.IsZero() || lastRequest.Before(l.Called) {
+			fresh, lastRequest = append(fresh, l), l.Called
 		}
 	}
-	return newer
+	return fresh
 }
 
 // violation records that a rule was violated.
@@ -157,20 +161,21 @@ func (p *podHistory) violation(rule string, at time.Time, format string, args ..
 	p.violations = append(p.violations, fmt.Sprintf("%s: pod %s at %v: %s", rule, p.key, p.since(at), fmt.Sprintf(format, args...)))
 }
 
-// stopsOf returns the calls that stop a run, including StopPod. If several runs share the ID, a call
-// stops the one listed last before it, which the terminator must know. A run named without Began
-// matches any run with the ID.
+// stopsOf returns the calls that stop a run: StopPod calls once the run was known, and StopContainer calls with its
+// ID. If several runs share the ID, a call stops the one that was listed last before it. A run that was named
+// without Began matches any run with the ID.
 func (p *podHistory) stopsOf(c lifecycle.Container) (stops []*Stop) {
 	for _, s := range p.stops {
-		if s.ID == "" && p.firstKnown(c).Before(s.Called) || s.ID == c.ID && slices.ContainsFunc(p.candidates(s), func(other lifecycle.Container) bool { return other.Began.IsZero() || isSameRun(c, other) }) {
+		stopsPod := s.ID == "" && p.firstKnown(c).Before(s.Called)
+		if stopsPod || s.ID == c.ID && slices.ContainsFunc(p.candidates(s), func(other lifecycle.Container) bool { return other.Began.IsZero() || isSameRun(c, other) }) {
 			stops = append(stops, s)
 		}
 	}
 	return stops
 }
 
-// candidates returns the runs that a StopContainer call may stop: those with its ID in the lists that
-// the terminator may have seen, or else all known runs with the ID.
+// candidates returns the runs that a StopContainer call may stop: those with its ID in the lists that the terminator
+// may have seen before the call, or all known runs with the ID if no such list has one.
 func (p *podHistory) candidates(s *Stop) (runs []lifecycle.Container) {
 	for _, l := range p.visibleLists(s.Called) {
 		for _, c := range l.Running {
@@ -190,8 +195,8 @@ func (p *podHistory) candidates(s *Stop) (runs []lifecycle.Container) {
 	return runs
 }
 
-// visibleLists returns the lists that a decision at m may use: those that returned at the same time,
-// and the last one before.
+// visibleLists returns the lists that a decision at m may have used, the newest first. That is the last one before the
+// time of m, and those that returned at exactly that time, which the decision may not have seen yet.
 func (p *podHistory) visibleLists(m Moment) (lists []*List) {
 	for _, l := range slices.Backward(p.lists) {
 		switch {
@@ -205,7 +210,7 @@ func (p *podHistory) visibleLists(m Moment) (lists []*List) {
 	return lists
 }
 
-// firstListed returns when a run was first listed.
+// firstListed returns when a run was first listed; zero: never.
 func (p *podHistory) firstListed(c lifecycle.Container) Moment {
 	for _, l := range p.lists {
 		if !l.lacks(c) {
@@ -215,7 +220,7 @@ func (p *podHistory) firstListed(c lifecycle.Container) Moment {
 	return Moment{}
 }
 
-// firstKnown returns when a run was first listed or named.
+// firstKnown returns when a run was first listed, or named by a caller of Terminate or KillContainer; zero: never.
 func (p *podHistory) firstKnown(c lifecycle.Container) Moment {
 	first := p.firstListed(c)
 	for _, t := range p.terminations {
@@ -233,7 +238,7 @@ func (p *podHistory) firstKnown(c lifecycle.Container) Moment {
 	return first
 }
 
-// staysListed reports whether a run was listed, and every later list until a time has it.
+// staysListed reports whether a run was listed at all, and is in all later lists that returned until the given time.
 func (p *podHistory) staysListed(c lifecycle.Container, until time.Time) bool {
 	first := p.firstListed(c)
 	for _, l := range p.lists {
@@ -244,7 +249,7 @@ func (p *podHistory) staysListed(c lifecycle.Container, until time.Time) bool {
 	return !first.IsZero()
 }
 
-// forgottenAt returns the first Forget call after a moment.
+// forgottenAt returns when Forget was first called for the pod after a moment; zero: never.
 func (p *podHistory) forgottenAt(after Moment) Moment {
 	for _, use := range p.forgets {
 		if after.Before(use.Returned) {
@@ -254,7 +259,7 @@ func (p *podHistory) forgottenAt(after Moment) Moment {
 	return Moment{}
 }
 
-// closedAt returns when Close was called.
+// closedAt returns when Close was first called; zero: never.
 func (p *podHistory) closedAt() Moment {
 	if len(p.closes) == 0 {
 		return Moment{}
@@ -262,7 +267,8 @@ func (p *podHistory) closedAt() Moment {
 	return p.closes[0].Called
 }
 
-// startedAt returns when the termination began.
+// startedAt returns when the termination began: with a Terminate call, or, for a start that returned late, when its
+// deadline was first read.
 func (t *Termination) startedAt() Moment {
 	if t.IsForLateStart {
 		return t.Readings[0].Moment
@@ -270,7 +276,8 @@ func (t *Termination) startedAt() Moment {
 	return t.Requests[0].Called
 }
 
-// firstListRequest returns the first request that needs a list.
+// firstListRequest returns when the termination first had to list the containers, instead of being told them; zero:
+// never.
 func (t *Termination) firstListRequest() Moment {
 	if t.IsForLateStart {
 		return t.startedAt()
@@ -283,17 +290,17 @@ func (t *Termination) firstListRequest() Moment {
 	return Moment{}
 }
 
-// usesList reports whether the runtime lists the containers.
+// usesList reports whether the termination gets its containers from the runtime's lists, at least for one request.
 func (t *Termination) usesList() bool {
 	return t.IsForLateStart || slices.ContainsFunc(t.Requests, func(u *Request) bool { return u.UsesList })
 }
 
-// isOneAttempt reports whether a request has OneAttempt.
+// isOneAttempt reports whether a request has OneAttempt: the caller repeats failed stops itself.
 func (t *Termination) isOneAttempt() bool {
 	return slices.ContainsFunc(t.Requests, func(u *Request) bool { return u.OneAttempt })
 }
 
-// lastDeadline returns the final deadline.
+// lastDeadline returns the deadline at the end, which is the earliest that was read.
 func (t *Termination) lastDeadline() time.Time {
 	final := t.Readings[0].Deadline
 	for _, r := range t.Readings {
@@ -302,7 +309,8 @@ func (t *Termination) lastDeadline() time.Time {
 	return final
 }
 
-// deadlineBefore returns the deadline by the requests made before a time.
+// deadlineBefore returns the deadline that was in force at a time: the earliest by the requests and the readings
+// before it; zero: there were none.
 func (t *Termination) deadlineBefore(at time.Time) time.Time {
 	var until time.Time
 	for _, u := range slices.Concat(t.Requests, t.Shortens) {
@@ -318,7 +326,7 @@ func (t *Termination) deadlineBefore(at time.Time) time.Time {
 	return until
 }
 
-// includedAt returns when a termination first had to stop a run, because a list or a request had it.
+// includedAt returns when a termination first had to stop a run, because a list or a request had it; zero: never.
 func (p *podHistory) includedAt(t *Termination, c lifecycle.Container) (since Moment) {
 	forgotten := p.forgottenAt(t.startedAt())
 	for _, u := range t.Requests {
@@ -329,7 +337,9 @@ func (p *podHistory) includedAt(t *Termination, c lifecycle.Container) (since Mo
 		}
 	}
 	for _, l := range p.lists {
-		if t.firstListRequest().Before(l.Called) && (t.Done.IsZero() || l.Returned.At.Before(t.Done.At)) && (forgotten.IsZero() || l.Returned.At.Before(forgotten.At)) && !l.lacks(c) {
+		isDuring := t.firstListRequest().Before(l.Called) && (t.Done.IsZero() || l.Returned.At.Before(t.Done.At))
+		isBeforeForget := forgotten.IsZero() || l.Returned.At.Before(forgotten.At)
+		if isDuring && isBeforeForget && !l.lacks(c) {
 			if since.IsZero() || l.Returned.Before(since) {
 				since = l.Returned
 			}
@@ -339,13 +349,14 @@ func (p *podHistory) includedAt(t *Termination, c lifecycle.Container) (since Mo
 	return since
 }
 
-// matches reports whether a KillContainer call may mean a run.
+// matches reports whether a KillContainer call may mean a run: the IDs are equal, and the call names no other start
+// time.
 func (u *Request) matches(c lifecycle.Container) bool {
 	named := u.Containers[0]
 	return named.ID == c.ID && (named.Began.IsZero() || named.Began.Equal(c.Began))
 }
 
-// result returns the result of a run; nil if there is none.
+// result returns what the termination has reported for a run; nil: nothing.
 func (t *Termination) result(c lifecycle.Container) *lifecycle.ContainerResult {
 	for i := range t.Result.Containers {
 		if r := &t.Result.Containers[i]; r.ID == c.ID && (r.Began.IsZero() || r.Began.Equal(c.Began)) {

@@ -15,7 +15,7 @@ var (
 	errInvalidID    = errors.New("invalid container ID")
 )
 
-// sink is a logger that writes to a record.
+// sink is a logger that writes to a record, so that rules can check what was logged.
 type sink struct {
 	record *Record
 	values []any

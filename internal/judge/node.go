@@ -47,7 +47,7 @@ const (
 	NodePanicked     NodeWhat = "the core has panicked"                  // Text
 )
 
-// NodeFact is one observation of a node.
+// NodeFact is one observation of a node. The comment of its What names the fields that are set.
 type NodeFact struct {
 	At        time.Time
 	What      NodeWhat
@@ -74,7 +74,7 @@ type NodeFact struct {
 	Own       bool
 }
 
-// NodeWindow is the window of a bucket.
+// NodeWindow is the time that a drain gives to a bucket, the pods of one range of priorities.
 type NodeWindow struct {
 	Priority      int32 // the lowest priority of its pods
 	Pods          time.Duration
@@ -135,13 +135,13 @@ func (r *NodeRecord) Story() string {
 }
 
 const (
-	nodeLag          = 101 * time.Millisecond // how late a timer may fire, and rounding
-	nodeRetry        = time.Second + 50*time.Millisecond
-	nodeMaxIdleTicks = 40
-	nodeExtraCalls   = 20 // besides those for each pod
+	nodeLag          = 101 * time.Millisecond            // how late a timer may fire (100 ms), and rounding (1 ms)
+	nodeRetry        = time.Second + 50*time.Millisecond // the pause before a failed kill is repeated, and a late timer
+	nodeMaxIdleTicks = 40                                // ticks in a row without an effect; more are a busy loop
+	nodeExtraCalls   = 20                                // calls in progress besides three for each pod
 )
 
-// NodeRules returns the rules by name. Each returns the violations, one sentence each.
+// NodeRules returns the rules by name. A rule returns the violations that it finds in a record, one sentence each.
 func NodeRules() map[string]func(*NodeRecord) []string {
 	return map[string]func(*NodeRecord) []string{
 		"a deadline only moves earlier":                             deadlinesOnlyMoveEarlier,
@@ -180,7 +180,7 @@ func Node(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// nodeViolation describes how a fact violates a rule.
+// nodeViolation returns a sentence that says how a fact violates a rule.
 func nodeViolation(f NodeFact, format string, args ...any) string {
 	return f.String() + ": " + fmt.Sprintf(format, args...)
 }

@@ -2,15 +2,15 @@ package judge
 
 import "slices"
 
-// everyEndIsPublished checks that the final status of every killed pod reaches the API server, once
-// that answers. A power cut may lose what was not synced. A static pod that is started again has no
+// everyEndIsPublished checks that the API server has the final status of every killed pod when the run is over. There
+// are two exceptions: a power cut may have taken what was not synced, and a static pod that was started again has no
 // final status.
 func everyEndIsPublished(r *NodeRecord) (violations []string) {
 	if !r.Statuses {
 		return nil
 	}
 	ended, published := map[string]NodeFact{}, map[string]bool{}
-	var unprocessed []NodeFact // in the current step
+	var unprocessed []NodeFact // answers to kills that the agent sees in the current step; lost if it dies before its end
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodePodRuns:
@@ -71,8 +71,10 @@ func onlyEndedPodsArePublished(r *NodeRecord) (violations []string) {
 // eachShutdownIsReportedOnce checks that each agent reports each shutdown once, with every pod that it
 // killed. A shutdown that drains again is reported again.
 func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
-	reports, drains, killed, due := map[int]int{}, map[int]int{}, map[int][]string{}, map[int]NodeFact{}
-	shutdown := 0
+	reports, drains := map[int]int{}, map[int]int{} // by shutdown: how many reports, and how many drains after the first
+	killed := map[int][]string{}                    // by shutdown: the pods that it has killed
+	due := map[int]NodeFact{}                       // shutdowns that must be reported, with the fact that says so
+	shutdown := 0                                   // the one in progress; 0: none
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeBegan, NodeDied:
@@ -170,7 +172,8 @@ func killedPodsStayRefused(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// survivorsAreReady checks that the readiness mark of a pod that was not killed is reverted.
+// survivorsAreReady checks that a pod that was not killed is ready in the end: a shutdown marks pods as not ready before
+// it kills them, and its cancellation must revert that.
 func survivorsAreReady(r *NodeRecord) (violations []string) {
 	if !r.Marks {
 		return nil

@@ -2,9 +2,11 @@ package judge
 
 import "time"
 
-// failedKillsAreRepeated checks that a drain repeats a failed kill after 1 s.
+// failedKillsAreRepeated checks that a drain repeats a failed kill after 1 s, unless another call for the pod is in
+// progress, the drain is over, or the error says that a repetition is useless.
 func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
-	failed, calls := map[string]NodeFact{}, map[string]int{}
+	failed := map[string]NodeFact{} // kills that must be repeated, by pod
+	calls := map[string]int{}       // calls in progress, by pod
 	state, isEnding := "", false
 	for _, f := range r.Facts {
 		switch f.What {
@@ -31,9 +33,9 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 			if state = f.State; state == "released" {
 				clear(failed)
 			}
-			for pod, at := range failed {
-				if f.At.Sub(at.At) > nodeRetry {
-					violations = append(violations, nodeViolation(at, "not repeated by %v", f.At.Sub(time.Unix(0, 0))))
+			for pod, answer := range failed {
+				if f.At.Sub(answer.At) > nodeRetry {
+					violations = append(violations, nodeViolation(answer, "not repeated by %v", f.At.Sub(time.Unix(0, 0))))
 					delete(failed, pod)
 				}
 			}
@@ -46,7 +48,8 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// callsAreBounded checks that the number of calls in progress is bounded by the number of pods.
+// callsAreBounded checks that calls do not pile up while they hang: at most three for each pod are in progress, and a
+// few others.
 func callsAreBounded(r *NodeRecord) (violations []string) {
 	pods := map[string]bool{}
 	for _, f := range r.Facts {
@@ -60,7 +63,7 @@ func callsAreBounded(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// noBusyLoop checks that Step is due only when there is something to do.
+// noBusyLoop checks that the agent does not run Step again and again without an effect.
 func noBusyLoop(r *NodeRecord) (violations []string) {
 	idle := 0
 	for _, f := range r.Facts {
@@ -86,7 +89,8 @@ func noPanic(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// drainsEndWithoutFaults checks that every drain ends once faults have stopped and nothing is pending.
+// drainsEndWithoutFaults checks that no drain is in progress when the run is over: its faults have stopped by then, and
+// nothing is pending.
 func drainsEndWithoutFaults(r *NodeRecord) (violations []string) {
 	state, isEnding := NodeFact{}, false
 	for _, f := range r.Facts {

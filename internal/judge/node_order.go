@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// podIsLoggedBeforeKill checks that a pod's deadline is in the log before the pod is killed.
+// podIsLoggedBeforeKill checks that a pod's deadline is in the log before the pod is killed, so that the next agent
+// knows it if this one dies.
 func podIsLoggedBeforeKill(r *NodeRecord) (violations []string) {
 	stored := map[string]time.Time{}
 	for _, f := range r.Facts {
@@ -24,11 +25,14 @@ func podIsLoggedBeforeKill(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// refuseAndPublishBeforeKill checks that, before the first kill of a shutdown, pods are refused and the
-// node's state is published. A publish call that does not return does not delay the kill.
+// refuseAndPublishBeforeKill checks that a drain kills no pod before new pods are refused and the node's state is
+// published. Otherwise a replacement of the pod could be started on this node. A publish call in progress is enough:
+// one that hangs must not delay the kill.
 func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
-	killed, publishes, isPublished := map[string]bool{}, map[int]bool{}, 0
-	var refuses []NodeFact // kills of the current step
+	killed := map[string]bool{} // pods that have been killed before, maybe by another agent
+	publishes := map[int]bool{} // publish calls in progress
+	published := 0              // the shutdown that was published last; 0: none
+	var killsInStep []NodeFact  // the first kills of the current step; its NodeState fact says whether pods are refused
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeLogged:
@@ -37,26 +41,27 @@ func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
 			clear(killed)
 		case NodeBegan:
 			clear(publishes)
-			isPublished = 0
+			published = 0
 		case NodePodRuns, NodePodLost:
 			delete(killed, f.Pod)
 		case NodePublish:
-			publishes[f.Call], isPublished = true, f.Shutdown
+			publishes[f.Call], published = true, f.Shutdown
 		case NodePublished:
 			delete(publishes, f.Call)
 		case NodeState:
 			if !f.Refuses {
-				for _, k := range refuses {
-					violations = append(violations, nodeViolation(k, "pods are admitted"))
+				for _, kill := range killsInStep {
+					violations = append(violations, nodeViolation(kill, "pods are admitted"))
 				}
 			}
-			refuses = refuses[:0]
+			killsInStep = killsInStep[:0]
 		case NodeDied:
-			refuses = refuses[:0]
+			killsInStep = killsInStep[:0]
 		case NodeKill:
 			if !killed[f.Pod] && f.Shutdown != 0 {
-				refuses = append(refuses, f)
-				if r.Publishes && !f.Own && isPublished != f.Shutdown && len(publishes) == 0 {
+				killsInStep = append(killsInStep, f)
+				isPublished := published == f.Shutdown || len(publishes) > 0
+				if r.Publishes && !f.Own && !isPublished {
 					violations = append(violations, nodeViolation(f, "the node's state is not published"))
 				}
 			}
@@ -113,8 +118,8 @@ func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// noNewKillAfterCancellation checks that after a cancellation no further pod is signalled. Pods
-// signalled before use up their grace period.
+// noNewKillAfterCancellation checks that no pod is signalled for the first time after the shutdown was cancelled. A pod
+// that was signalled before may be killed again, because its grace period continues.
 func noNewKillAfterCancellation(r *NodeRecord) (violations []string) {
 	killed := map[string]bool{}
 	for _, f := range r.Facts {
@@ -136,8 +141,8 @@ func noNewKillAfterCancellation(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// cancellationRevertsEverything checks that the step of a cancellation admits pods again and requests
-// the lock, and that the node's state is reverted as soon as no older call is in progress.
+// cancellationRevertsEverything checks the step in which a shutdown is cancelled: it must admit pods again, request the
+// inhibitor lock, and revert the node's published state, unless an older publish call is in progress.
 func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 	var cancelled *NodeFact
 	isHeld, isEnding, published, publishes := false, false, 0, map[int]bool{}
@@ -179,8 +184,8 @@ func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// lockIsReleasedOnceInTime checks that each lock is released once, by an announced time that only moves
-// earlier. A time that has already passed means now.
+// lockIsReleasedOnceInTime checks that each inhibitor lock is released once, and not after the time that the agent has
+// announced. That time only moves earlier. An announced time that has passed means now.
 func lockIsReleasedOnceInTime(r *NodeRecord) (violations []string) {
 	var until time.Time // zero: not announced
 	isReleased, isEnding := false, false

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// deadlinesOnlyMoveEarlier checks that a pod's deadline only moves earlier, across the drains,
-// shutdowns and agents of one boot. A pod that is started again has a new deadline.
+// deadlinesOnlyMoveEarlier checks that a pod's deadline only moves earlier, even if another drain, shutdown or agent of
+// the same boot kills the pod again. A pod that is started again has a new deadline.
 func deadlinesOnlyMoveEarlier(r *NodeRecord) (violations []string) {
-	until := map[string]time.Time{}
+	until := map[string]time.Time{} // the last deadline of each pod
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodePodRuns, NodePodLost:
@@ -16,14 +16,14 @@ func deadlinesOnlyMoveEarlier(r *NodeRecord) (violations []string) {
 		case NodeBooted:
 			clear(until)
 		case NodeBegan:
-			if f.Failed {
+			if f.Failed { // the agent has no log, and does not know the deadlines
 				clear(until)
 			}
 		case NodeKill:
 			if f.At.Add(time.Duration(f.Seconds)*time.Second).After(f.Until.Add(nodeLag)) && f.Seconds > 0 {
 				violations = append(violations, nodeViolation(f, "more seconds than its deadline leaves"))
 			}
-			if before, is := until[f.Pod]; is && f.Until.After(before) {
+			if before, hasBefore := until[f.Pod]; hasBefore && f.Until.After(before) {
 				violations = append(violations, nodeViolation(f, "it had until %v", before.Sub(time.Unix(0, 0))))
 			}
 			until[f.Pod] = f.Until
@@ -33,7 +33,8 @@ func deadlinesOnlyMoveEarlier(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// noGraceAfterWaitEnd checks that no grace period of a drain ends after WaitEnd.
+// noGraceAfterWaitEnd checks that no grace period of a drain ends after WaitEnd, at which the drain stops waiting for
+// pods. Only a pod's first kill counts: a repeated one keeps the pod's earlier deadline.
 func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 	killed := map[string]bool{}
 	var waitEnd time.Time
@@ -48,7 +49,9 @@ func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 		case NodeWindows:
 			waitEnd = f.WaitEnd
 		case NodeKill:
-			if !killed[f.Pod] && f.Shutdown != 0 && f.Seconds > 0 && f.At.Add(time.Duration(f.Seconds)*time.Second).After(waitEnd.Add(2*nodeLag)) {
+			isFirst := !killed[f.Pod] && f.Shutdown != 0
+			graceEnd := f.At.Add(time.Duration(f.Seconds) * time.Second)
+			if isFirst && f.Seconds > 0 && graceEnd.After(waitEnd.Add(2*nodeLag)) {
 				violations = append(violations, nodeViolation(f, "the waits end at %v", waitEnd.Sub(time.Unix(0, 0))))
 			}
 			killed[f.Pod] = true
@@ -58,7 +61,8 @@ func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// nodeBucket returns the index of the bucket of a priority.
+// nodeBucket returns the index of the bucket that has the pods of a priority: the last whose lowest priority is not
+// above it, or the first bucket.
 func nodeBucket(windows []NodeWindow, priority int32) int {
 	bucket := 0
 	for i, w := range windows {
@@ -69,8 +73,8 @@ func nodeBucket(windows []NodeWindow, priority int32) int {
 	return bucket
 }
 
-// graceFillsTheWindow checks that a pod gets its own grace period, or the remaining window of its
-// bucket if that is shorter.
+// graceFillsTheWindow checks that a drain does not shorten grace periods without need: a pod gets its own, or all the
+// time that its bucket has left if that is less.
 func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 	killed, pods := map[string]bool{}, map[string]NodeFact{}
 	var windows []NodeWindow
@@ -101,7 +105,7 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 				if pod.Seconds >= 0 {
 					least = min(least, pod.Seconds)
 				}
-				if r.NoRollOver { // the window starts with the bucket, which readiness marks may precede
+				if r.NoRollOver { // readiness marks may have used up to 2 s of the window
 					least -= 2
 				}
 				if f.Seconds < least && w.Pods > 0 {
@@ -115,11 +119,12 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// bucketsDoNotOverlap checks that within one drain no bucket begins before the lower one has ended or
-// used up its time. A pod's bucket is at least that of its priority, unless that bucket has no time,
-// and is higher if the pod came late. Pods that TerminateAll killed belong to its drain, even if a
-// shutdown takes over. A kill that failed for good delays no bucket, and its bucket may be over when
-// the next agent retries it.
+// bucketsDoNotOverlap checks that within one drain no pod of a higher bucket is killed while pods of a lower one run
+// and still have time.
+//
+// A pod belongs to the bucket of its priority, or to a higher one if it came late or if its own has no time. Pods
+// that TerminateAll killed belong to its drain, even if a shutdown takes over. A kill that failed for good delays no
+// bucket. The next agent may repeat it, when its bucket may be over.
 func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 	killed, isKilled, runs := map[string]bool{}, map[string]bool{}, map[string]bool{} // killed: by this agent, and still running
 	at, isOwn, isGivenUp := map[string]time.Time{}, map[string]bool{}, map[string]bool{}
@@ -163,7 +168,7 @@ func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 		case NodeKill:
 			isFirst := !isKilled[f.Pod]
 			isKilled[f.Pod] = true
-			if _, is := buckets[f.Pod]; !is {
+			if _, hasBucket := buckets[f.Pod]; !hasBucket {
 				at[f.Pod], isOwn[f.Pod], buckets[f.Pod] = f.At, f.Own, f.Bucket
 				if len(windows) > 0 && windows[nodeBucket(windows, priorities[f.Pod])].Pods > 0 {
 					buckets[f.Pod] = max(priorities[f.Pod], f.Bucket)
@@ -191,11 +196,11 @@ func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// windowsOnlyMoveEarlier checks that windows are absolute times that only move earlier, also across
-// agents.
+// windowsOnlyMoveEarlier checks that the end of a drain, and of each of its buckets, only moves earlier, even if another
+// agent continues the drain.
 func windowsOnlyMoveEarlier(r *NodeRecord) (violations []string) {
 	var before NodeFact
-	isKept := false // its step ended before the agent died
+	isKept := false // before was stored: its step ended before the agent died
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeBooted, NodeRetaken, NodePodLost:

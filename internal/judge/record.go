@@ -1,4 +1,5 @@
-// Package judge checks recorded pod terminations against the guarantees of package lifecycle. Wrappers around a terminator and its callbacks fill a [Record], and [Terminations] returns the violations:
+// Package judge checks recorded pod terminations against the guarantees of package lifecycle. Wrappers around a
+// terminator and its callbacks fill a [Record], and [Terminations] returns the violations:
 //
 //	record := judge.NewRecord()
 //	terminator, err := record.NewTerminator(lifecycle.TerminatorOptions{Runtime: runtime, Events: events})
@@ -7,7 +8,8 @@
 //	...
 //	require.Empty(t, judge.Terminations(record))
 //
-// A rule uses only recorded calls, results, events and log lines, with their times. It never reads the state of the terminator.
+// A rule uses only recorded calls, results, events and log lines, with their times. It never reads the state of the
+// terminator, so that a bug there cannot hide from it.
 package judge
 
 import (
@@ -40,7 +42,7 @@ func (m Moment) Before(other Moment) bool {
 	return !m.IsZero() && (other.IsZero() || m.Order < other.Order)
 }
 
-// By reports whether m happened at or before a time.
+// By reports whether m has happened, at the given time or before it.
 func (m Moment) By(at time.Time) bool { return !m.IsZero() && !m.At.After(at) }
 
 // Span is a call, from start to return.
@@ -58,7 +60,7 @@ type List struct {
 	Running []lifecycle.Container
 }
 
-// lacks reports whether the list lacks a run.
+// lacks reports whether the list does not have this run; it may have another run with the same ID.
 func (l *List) lacks(c lifecycle.Container) bool {
 	return !slices.ContainsFunc(l.Running, func(other lifecycle.Container) bool { return isSameRun(c, other) })
 }
@@ -79,12 +81,12 @@ type Stop struct {
 	Seconds int64
 }
 
-// succeeded reports whether the call returned that the container has ended.
+// succeeded reports whether the call has returned, and its result means that the container has ended.
 func (s *Stop) succeeded() bool {
 	return !s.Returned.IsZero() && (s.Err == nil || errors.Is(s.Err, lifecycle.ErrKilled) || errors.Is(s.Err, lifecycle.ErrContainerNotFound))
 }
 
-// killAt returns the time at which the call's timeout ends, and the runtime kills.
+// killAt returns when the call's timeout ends, at which the runtime sends SIGKILL.
 func (s *Stop) killAt() time.Time {
 	return s.Called.At.Add(graceperiod.Duration(max(s.Seconds, 0)))
 }
@@ -150,13 +152,13 @@ type Reading struct {
 	Granted  int64
 }
 
-// Run is one run of a container, as recorded by the simulated runtime.
+// Run is one run of a container: what has really happened, as the simulated runtime records it.
 type Run struct {
 	lifecycle.Container
 
 	Pod         string
 	Start, Exit Moment
-	EndedBy     string
+	EndedBy     string // "KILL", or another reason of the simulated runtime
 }
 
 // LogEntry is an event or a log line.
@@ -170,7 +172,7 @@ type LogEntry struct {
 // Record has everything that happened. All methods are safe for concurrent use.
 type Record struct {
 	mu           sync.Mutex // guards the fields below
-	moments      int
+	moments      int        // the Order of the last Moment
 	options      lifecycle.TerminatorOptions
 	began        time.Time
 	lists        []*List
@@ -189,7 +191,7 @@ type Record struct {
 // NewRecord returns an empty record.
 func NewRecord() *Record { return &Record{began: time.Now()} }
 
-// record calls do with the current moment and the mutex locked.
+// record calls do with a new Moment, which is later than all others, and with the mutex locked.
 func (r *Record) record(do func(now Moment)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -197,7 +199,8 @@ func (r *Record) record(do func(now Moment)) {
 	do(Moment{At: time.Now(), Order: r.moments})
 }
 
-// recordCall records a call, and returns a function that records its return.
+// recordCall records that a call begins, and calls add with the mutex locked. The returned function records the end
+// of the call, with its error.
 func (r *Record) recordCall(s *Span, add func()) (returned func(error)) {
 	r.record(func(now Moment) {
 		s.Called = now

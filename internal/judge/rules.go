@@ -26,9 +26,10 @@ func (p *podHistory) deadlineIsEarliestRequested() {
 			}
 			for _, u := range slices.Concat(t.Requests, t.Shortens) {
 				if u.HasDefaultGrace && len(t.Requests) > 1 {
-					continue // does not shorten
+					continue // a request without a grace period joins, and does not shorten
 				}
-				isInTime := (t.Done.IsZero() || u.Called.At.Before(t.Done.At)) && !p.closedAt().Before(u.Returned)
+				wasInProgress := t.Done.IsZero() || u.Called.At.Before(t.Done.At)
+				isInTime := wasInProgress && !p.closedAt().Before(u.Returned)
 				if isInTime && u.Returned.Before(reading.Called) && reading.Deadline.After(u.Deadline) {
 					p.violation("deadlineIsEarliestRequested", reading.At, "it is %v, though %v was requested", p.since(reading.Deadline), p.since(u.Deadline))
 				}
@@ -40,8 +41,8 @@ func (p *podHistory) deadlineIsEarliestRequested() {
 	}
 }
 
-// earliestDeadline returns the earliest deadline of a run, by the requests made before a call; zero if
-// there are none. The run may not be killed earlier.
+// earliestDeadline returns the time before which a run may not be killed by a call: the earliest deadline that was
+// requested before the call. It is zero if nobody had requested the end of the run.
 func (p *podHistory) earliestDeadline(c lifecycle.Container, called Moment) (earliest time.Time) {
 	for _, t := range p.terminations {
 		isNamed := t.namesID(c.ID) && !t.Done.Before(called) // stops any run with the ID
@@ -73,14 +74,14 @@ func (p *podHistory) earliestDeadline(c lifecycle.Container, called Moment) (ear
 	return earliest
 }
 
-// earliestKill returns the earliest time at which a call may kill one of its candidates. A unit has the
-// earliest deadline of its containers.
+// earliestKill returns the time before which a call may not kill. A StopPod call may kill all containers at the
+// earliest of their deadlines.
 func (p *podHistory) earliestKill(s *Stop) (earliest time.Time) {
-	meant := p.candidates(s)
-	if s.ID == "" {
-		meant = p.known
+	targets := p.candidates(s)
+	if s.ID == "" { // a StopPod call
+		targets = p.known
 	}
-	for _, c := range meant {
+	for _, c := range targets {
 		earliest = times.Earlier(earliest, p.earliestDeadline(c, s.Called))
 	}
 	return earliest
@@ -105,8 +106,8 @@ func (p *podHistory) noKillBeforeDeadline() {
 	}
 }
 
-// noStopOutlastsDeadlineAndMinimum: no call gives a run more than the time until its deadline plus
-// the minimum.
+// noStopOutlastsDeadlineAndMinimum: no call gives a run more time than until its deadline, plus the minimum of 2 s
+// that a container has even after its deadline.
 func (p *podHistory) noStopOutlastsDeadlineAndMinimum() {
 	for _, c := range p.known {
 		for _, s := range p.stopsOf(c) {
@@ -127,9 +128,9 @@ func (p *podHistory) noStopOutlastsDeadlineAndMinimum() {
 	}
 }
 
-// everyRunIsStoppedByItsDeadline: by its deadline, or when it is listed if that is later, each run
-// has had a StopContainer call with the remaining time, whatever hooks, order, runtime and events do.
-// After a call that returned, a list and a pause may come first.
+// everyRunIsStoppedByItsDeadline: each run has had a StopContainer call with the remaining time by its deadline, or, if
+// it was listed later, at that moment. Slow hooks, the order of containers, the runtime and events must not delay
+// the call. Only if an earlier call has returned, a list and a pause may come first.
 func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
@@ -138,13 +139,14 @@ func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 				continue
 			}
 			due := times.Later(t.lastDeadline(), since.At)
-			by := due
+			by := due // the latest time of the call
 			stops := p.stopsOf(c)
 			if slices.ContainsFunc(stops, func(s *Stop) bool { return s.Returned.By(due) }) || p.options.Pods != nil && len(p.stopPodsBefore(c)) > 0 {
 				by = due.Add(maxPause + 2*p.options.StopTimeoutSlack)
 			}
-			givenUp := p.earliestDeadline(c, Moment{At: by, Order: math.MaxInt}).Add(p.options.GiveUpAfter)              // by another call
-			isReplaced := slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.By(by) && l.replaces(c) }) // another call would stop the later run
+			// Another call may have given up the run. A later run with its ID would be hit by a call.
+			givenUp := p.earliestDeadline(c, Moment{At: by, Order: math.MaxInt}).Add(p.options.GiveUpAfter)
+			isReplaced := slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.By(by) && l.replaces(c) })
 			isOver := isReplaced || t.Done.By(by) || p.closedAt().By(by) || !by.Before(givenUp) || t.usesList() && !p.staysListed(c, by)
 			if isOver || slices.ContainsFunc(stops, func(s *Stop) bool {
 				return s.Called.By(by) && (s.Seconds == 0 || !s.killAt().After(times.Later(due, s.Called.At).Add(minimum+times.Lag)))
@@ -156,12 +158,12 @@ func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 	}
 }
 
-// isOneAttempt reports whether a caller retries itself.
+// isOneAttempt reports whether any request for the pod has OneAttempt: its caller repeats failed stops itself.
 func (p *podHistory) isOneAttempt() bool {
 	return slices.ContainsFunc(p.terminations, (*Termination).isOneAttempt) || slices.ContainsFunc(p.kills, func(u *Request) bool { return u.OneAttempt })
 }
 
-// stopPodsBefore returns the StopPod calls made before a run was listed.
+// stopPodsBefore returns the calls made before a run was known. With StopPod these may have stopped the run too.
 func (p *podHistory) stopPodsBefore(c lifecycle.Container) (stops []*Stop) {
 	first := p.firstKnown(c)
 	for _, s := range p.stops {
@@ -172,8 +174,9 @@ func (p *podHistory) stopPodsBefore(c lifecycle.Container) (stops []*Stop) {
 	return stops
 }
 
-// hookRunsOncePerRun: a hook runs once per run. A run ends when a list lacks it, or when the
-// StopContainer of a named run succeeds.
+// hookRunsOncePerRun: the preStop hook runs at most once in each run of a container. Another hook of the same ID is
+// allowed only after the run has ended: a list lacked it, or its StopContainer call succeeded and a caller had
+// named it.
 func (p *podHistory) hookRunsOncePerRun() {
 	for i, h := range p.hooks {
 		for _, c := range p.known {
@@ -190,10 +193,10 @@ func (p *podHistory) hookRunsOncePerRun() {
 	}
 }
 
-// mayBeNewRun reports whether, between two moments, the ID may have passed to another run, or the pod
-// was forgotten.
+// mayBeNewRun reports whether the terminator could take an ID for that of a new run: between the two moments the old
+// run may have ended, or the pod was forgotten.
 func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
-	if f := p.forgottenAt(from); f.Before(to) {
+	if forgotten := p.forgottenAt(from); forgotten.Before(to) {
 		return true
 	}
 	if p.isNamed(id) && slices.ContainsFunc(p.stops, func(s *Stop) bool {
@@ -205,7 +208,7 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 		return true
 	}
 	for _, t := range p.terminations {
-		if slices.ContainsFunc(t.Requests, func(u *Request) bool { // the request says that it is not running
+		if slices.ContainsFunc(t.Requests, func(u *Request) bool { // a request that names the running containers lacks it
 			return !u.UsesList && from.Before(u.Returned) && u.Called.Before(to) && !slices.ContainsFunc(u.Containers, func(c lifecycle.Container) bool { return c.ID == id })
 		}) {
 			return true
@@ -231,7 +234,8 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 	})
 }
 
-// isNamed reports whether a request named the container, so that a successful StopContainer is trusted.
+// isNamed reports whether a Terminate call named the container. The terminator then lists nothing, and has to trust a
+// successful StopContainer call.
 func (p *podHistory) isNamed(id string) bool {
 	return slices.ContainsFunc(p.terminations, func(t *Termination) bool { return t.namesID(id) })
 }
@@ -243,8 +247,8 @@ func (t *Termination) namesID(id string) bool {
 	})
 }
 
-// isTrustedEnded reports whether a request named the container and a StopContainer call has succeeded
-// by then.
+// isTrustedEnded reports whether the terminator may take a container for ended without a list: a caller named it, and
+// a call that stops it has succeeded before the moment.
 func (p *podHistory) isTrustedEnded(id string, by Moment) bool {
 	return p.isNamed(id) && slices.ContainsFunc(p.stops, func(s *Stop) bool { return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(by) })
 }
@@ -276,13 +280,13 @@ func (p *podHistory) hooksEndByTheDeadline() {
 	}
 }
 
-// sidecarsStopLast: before its deadline, a sidecar is not stopped while a container that needs it is
-// listed, may have been started since, or is named and has not been stopped. KillContainer ignores
+// sidecarsStopLast: before its deadline, a sidecar is not stopped while a container that needs it may run: one that is
+// listed, may have been started since the list, or was named by the caller and not stopped. KillContainer ignores
 // the order.
 func (p *podHistory) sidecarsStopLast() {
 	for _, s := range p.stops {
 		if s.ID == "" {
-			return
+			return // StopPod stops all containers, and orders them itself
 		}
 		for _, c := range p.candidates(s) {
 			isSignalled := slices.ContainsFunc(p.stops, func(earlier *Stop) bool { return earlier.ID == s.ID && earlier.Called.Before(s.Called) })
@@ -302,8 +306,8 @@ func (p *podHistory) sidecarsStopLast() {
 	}
 }
 
-// dependentOf returns a container that needs the sidecar at a moment, and why it counts as running; ""
-// if there is none.
+// dependentOf looks for a container that needs the sidecar c and may run at a moment. It returns the container and why
+// it counts as running, as in "ID is listed"; "" if there is none.
 func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, at Moment) string {
 	sidecar := specOf(t.Pod, c.Name)
 	seen, usesList := p.visibleLists(at), t.firstListRequest().Before(at)
@@ -347,9 +351,9 @@ func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, at Momen
 	return ""
 }
 
-// noRunningContainerIsReportedEnded: a pod or a run is reported as ended only after a list that was
-// requested after everything else and lacks it, or that has a later run with its ID. For named
-// containers, StopContainer decides.
+// noRunningContainerIsReportedEnded: a pod or a run is reported as ended only if a list proves it. The list lacks the
+// run, and was requested after the call that stopped it and after the last start; or it has a later run with the
+// same ID. For containers that the caller named, the success of StopContainer is the proof.
 func (p *podHistory) noRunningContainerIsReportedEnded() {
 	const rule = "noRunningContainerIsReportedEnded"
 	for _, t := range p.terminations {
@@ -408,15 +412,15 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 	}
 }
 
-// noKilledContainerIsStillListed: if KillContainer reports an end, a list requested since lacks the
-// container.
+// noKilledContainerIsStillListed: if KillContainer reports that the container has ended, a list that was requested
+// during the call lacks the container.
 func (p *podHistory) noKilledContainerIsStillListed() {
 	for _, u := range p.kills {
 		seen := p.visibleLists(u.Returned)
 		if u.Returned.IsZero() || !hasEnded(u.Result.Outcome) || len(seen) == 0 || p.isNamed(u.Containers[0].ID) {
 			continue
 		}
-		since, isReused := u.Called.At, 0
+		since, runsWithID := u.Called.At, 0
 		for _, s := range p.stops {
 			if s.ID == u.Containers[0].ID {
 				since = times.Earlier(since, s.Called.At) // it may have joined a stop in progress
@@ -424,10 +428,10 @@ func (p *podHistory) noKilledContainerIsStillListed() {
 		}
 		for _, c := range p.known {
 			if c.ID == u.Containers[0].ID {
-				isReused++
+				runsWithID++
 			}
 		}
-		if isReused < 2 && !slices.ContainsFunc(p.lists, func(l *List) bool {
+		if runsWithID < 2 && !slices.ContainsFunc(p.lists, func(l *List) bool {
 			return !l.Called.At.Before(since) && l.Returned.Before(u.Returned) && !slices.ContainsFunc(l.Running, u.matches)
 		}) {
 			p.violation("noKilledContainerIsStillListed", u.Returned.At, "%q is %s", u.Containers[0].ID, u.Result.Outcome)
@@ -435,8 +439,9 @@ func (p *podHistory) noKilledContainerIsStillListed() {
 	}
 }
 
-// killedIsNotGraceful: a run that the runtime killed is not Graceful, unless the runtime had reported
-// its end before: from StopContainer, or in a list that is the termination's last.
+// killedIsNotGraceful: a run that the runtime has killed is not reported as Graceful. It may be if the runtime had
+// wrongly reported its end before the kill: as the result of StopContainer, or in the last list that the
+// termination saw.
 func (p *podHistory) killedIsNotGraceful() {
 	for _, t := range p.terminations {
 		for _, run := range p.runs {
@@ -448,15 +453,18 @@ func (p *podHistory) killedIsNotGraceful() {
 				return s.ID == "" && (run.Exit.Before(s.Called) || s.Seconds > 0 && s.Called.At.Equal(run.Exit.At))
 			})
 			isReused := slices.ContainsFunc(p.runs, func(other *Run) bool { return other != run && other.ID == run.ID })
-			if result != nil && result.Outcome == lifecycle.OutcomeGraceful && run.EndedBy == "KILL" && t.startedAt().Before(run.Exit) && run.Exit.Before(t.Done) && !p.isNamed(run.ID) && !wasReportedEnded && !isReused && !isOfUnit {
+			isGraceful := result != nil && result.Outcome == lifecycle.OutcomeGraceful
+			wasKilledByT := run.EndedBy == "KILL" && t.startedAt().Before(run.Exit) && run.Exit.Before(t.Done)
+			isExcused := p.isNamed(run.ID) || wasReportedEnded || isReused || isOfUnit
+			if isGraceful && wasKilledByT && !isExcused {
 				p.violation("killedIsNotGraceful", run.Exit.At, "%q", run.ID)
 			}
 		}
 	}
 }
 
-// wasUnlisted reports whether a list lacked the run before its end, and the termination does not see
-// that it is listed again: after Forget, only stops in progress request lists.
+// wasUnlisted reports whether the termination had to believe that the run had ended before it did: a list lacked the
+// run, and no list that the termination still saw had it again. After Forget the termination sees no new lists.
 func (p *podHistory) wasUnlisted(t *Termination, run *Run) (unlisted bool) {
 	forgotten, listed := p.forgottenAt(t.startedAt()), p.firstListed(run.Container)
 	if !forgotten.Before(run.Exit) {
@@ -475,7 +483,8 @@ func (p *podHistory) wasUnlisted(t *Termination, run *Run) (unlisted bool) {
 	return unlisted
 }
 
-// everyListedRunHasAResult: each run listed during a termination has its own result.
+// everyListedRunHasAResult: each run that a termination had to stop has a result of its own, even if it shares its ID
+// with another run.
 func (p *podHistory) everyListedRunHasAResult() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
@@ -486,8 +495,8 @@ func (p *podHistory) everyListedRunHasAResult() {
 	}
 }
 
-// failedStopsAreRepeated: a run that has not ended is stopped again, after a pause and a list, until
-// it is given up.
+// failedStopsAreRepeated: while a run is not known to have ended, StopContainer is called again, each time after a
+// pause and a list, until GiveUpAfter is over.
 func (p *podHistory) failedStopsAreRepeated() {
 	for _, t := range p.terminations {
 		if p.isOneAttempt() || !t.usesList() {
@@ -527,8 +536,8 @@ func (p *podHistory) failedStopsAreRepeated() {
 	}
 }
 
-// noStartAfterTermination: nothing is started after a termination has begun, except sidecars while it
-// is in progress.
+// noStartAfterTermination: nothing is started after a termination has begun. The exception are sidecars, which may
+// restart while the termination is in progress (KEP-4438).
 func (p *podHistory) noStartAfterTermination() {
 	for _, s := range p.starts {
 		isUnderWay := slices.ContainsFunc(p.terminations, func(t *Termination) bool {
@@ -545,8 +554,8 @@ func (p *podHistory) noStartAfterTermination() {
 	}
 }
 
-// lateStartsAreStopped: what a late start leaves running is stopped before Start returns, unless a
-// termination in progress stops it.
+// lateStartsAreStopped: if a start ends after the pod was terminated, what it has left running is stopped before Start
+// returns. A termination that is still in progress may do that instead.
 func (p *podHistory) lateStartsAreStopped() {
 	for _, s := range p.starts {
 		isCovered := slices.ContainsFunc(p.terminations, func(t *Termination) bool {
@@ -581,8 +590,8 @@ func (p *podHistory) lateStartsAreStopped() {
 	}
 }
 
-// failuresAreReported: a run that was forced, is stuck or was left running has an error. Failures of
-// the runtime are logged or recorded as events.
+// failuresAreReported: a run that was forced, is stuck or was left running has an error in its result. Failures of the
+// runtime are logged.
 func (p *podHistory) failuresAreReported() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
@@ -622,16 +631,18 @@ func (p *podHistory) failuresAreReported() {
 	}
 }
 
-// hasKillContainer reports whether an earlier KillContainer call may mean the run.
+// hasKillContainer reports whether a KillContainer call before the moment may mean the run.
 func (p *podHistory) hasKillContainer(c lifecycle.Container, before Moment) bool {
 	return slices.ContainsFunc(p.kills, func(u *Request) bool { return u.matches(c) && u.Called.Before(before) })
 }
 
-// nothingHangs: each call ends GiveUpAfter past the deadline, or past the first call that stops what
-// was listed later. Close ends all calls.
+// nothingHangs: each call ends by GiveUpAfter past the deadline. For a run that was listed only after the deadline, the
+// time counts from the first call that stops it. Close ends all calls at once.
 func (p *podHistory) nothingHangs() {
 	slack := maxPause + 4*p.options.StopTimeoutSlack + cancelSlack
-	lastAttempt := func(c lifecycle.Container) (first time.Time) { // the last first StopContainer call of a KillContainer, which may be a new attempt
+	// lastAttempt returns the latest time at which a KillContainer call has begun to stop the run: its first
+	// StopContainer call. GiveUpAfter counts from there again.
+	lastAttempt := func(c lifecycle.Container) (first time.Time) {
 		for _, u := range p.kills {
 			for _, s := range p.stops {
 				if u.matches(c) && s.ID == c.ID && u.Called.Before(s.Called) {
@@ -644,7 +655,7 @@ func (p *podHistory) nothingHangs() {
 	}
 	// included returns when the call first included a run; zero if never. Earlier stops of the run were
 	// another attempt, with its own GiveUpAfter.
-	check := func(what string, until, lastRequest time.Time, isShared bool, included func(lifecycle.Container) Moment, called, ended Moment) {
+	assertEnds := func(what string, until, lastRequest time.Time, isShared bool, included func(lifecycle.Container) Moment, called, ended Moment) {
 		if ended.IsZero() {
 			ended.At = time.Now()
 		}
@@ -679,13 +690,13 @@ func (p *podHistory) nothingHangs() {
 		}
 	}
 	for _, t := range p.terminations {
-		lastRequest := t.startedAt().At // the last request
+		lastRequest := t.startedAt().At
 		for _, u := range t.Requests {
 			lastRequest = times.Later(lastRequest, u.Called.At)
 		}
 		// Callers that retry, and the next termination of a forgotten pod, stop the containers again.
 		isShared := p.isOneAttempt() || !p.forgottenAt(t.startedAt()).IsZero() || p.options.Pods != nil
-		check("the termination", times.Later(t.lastDeadline(), t.startedAt().At), lastRequest, isShared, func(c lifecycle.Container) Moment {
+		assertEnds("the termination", times.Later(t.lastDeadline(), t.startedAt().At), lastRequest, isShared, func(c lifecycle.Container) Moment {
 			since := p.includedAt(t, c)
 			if since.IsZero() && p.hasKillContainer(c, t.Done) {
 				since = t.startedAt()
@@ -697,7 +708,7 @@ func (p *podHistory) nothingHangs() {
 		if u.IsPostStart {
 			continue
 		}
-		check("KillContainer", times.Later(u.Deadline, u.Called.At), u.Called.At, p.isOneAttempt() || len(p.forgets) > 0, func(c lifecycle.Container) Moment {
+		assertEnds("KillContainer", times.Later(u.Deadline, u.Called.At), u.Called.At, p.isOneAttempt() || len(p.forgets) > 0, func(c lifecycle.Container) Moment {
 			if !u.matches(c) {
 				return Moment{}
 			}

@@ -48,7 +48,8 @@ func specOf(pod *v1.Pod, name string) spec {
 	return spec{}
 }
 
-// mustOutlive reports whether a sidecar must run while other does.
+// mustOutlive reports whether s is a sidecar that must not be stopped while other runs: a regular container, or a
+// sidecar that was started later.
 func (s spec) mustOutlive(other spec) bool {
 	return s.kind == sidecar && (other.kind == mainContainer || other.kind == sidecar && other.index > s.index)
 }

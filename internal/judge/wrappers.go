@@ -68,7 +68,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 		Containers:      slices.Clone(req.Containers),
 		HasDefaultGrace: req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
 	}
-	var current int64
+	var current int64 // the grace period of a termination in progress; 0: none
 	before, found := t.Termination(pod)
 	if found {
 		current = before.Result().GracePeriodSeconds
@@ -86,7 +86,8 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	return handle
 }
 
-// isFailed reports whether Terminate failed: the only result has no container name.
+// isFailed reports whether Terminate has refused the request, which it reports as one result without a container
+// name. There is then no termination to record.
 func isFailed(handle *lifecycle.Termination) bool {
 	if !isDone(handle) {
 		return false
@@ -289,6 +290,7 @@ func (w recordedPods) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) e
 	return w.record.stop(&Stop{Pod: keyOf(pod), Seconds: seconds}, func() error { return w.PodStopper.StopPod(ctx, pod, seconds) })
 }
 
+// running calls list and records the call, also if it panics.
 func (r *Record) running(ctx context.Context, pod *v1.Pod, list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)) (running []lifecycle.Container, err error) {
 	l := &List{Pod: keyOf(pod)}
 	returned := r.recordCall(&l.Span, func() { r.lists = append(r.lists, l) })
@@ -320,6 +322,7 @@ func invalid(running []lifecycle.Container) error {
 	return nil
 }
 
+// stop calls call and records it as s, also if it panics.
 func (r *Record) stop(s *Stop, call func() error) (err error) {
 	returned := r.recordCall(&s.Span, func() { r.stops = append(r.stops, s) })
 	err = errDidNotReturn
@@ -352,13 +355,13 @@ func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Co
 	h := &Hook{Pod: keyOf(pod), Name: c.Name, ID: id, IsSleep: handler.Sleep != nil}
 	returned := w.record.recordCall(&h.Span, func() { w.record.hooks = append(w.record.hooks, h) })
 	var once sync.Once
-	cut := func() { once.Do(func() { w.record.record(func(now Moment) { h.Cancelled = now }) }) }
-	stop := context.AfterFunc(ctx, cut)
+	recordCancel := func() { once.Do(func() { w.record.record(func(now Moment) { h.Cancelled = now }) }) }
+	stop := context.AfterFunc(ctx, recordCancel)
 	err = errDidNotReturn
 	defer func() {
 		stop()
 		if ctx.Err() != nil {
-			cut()
+			recordCancel()
 		}
 		returned(err)
 	}()

@@ -52,6 +52,7 @@ func StartBus(t testing.TB, socket string) *Bus {
 	return startBus(t, socket, config)
 }
 
+// startBus is StartBus with a configuration, in which it replaces ADDRESS by the address of the bus.
 func startBus(t testing.TB, socket, config string) *Bus {
 	t.Helper()
 	if socket == "" { // the path of t.TempDir may be too long for a socket

@@ -23,9 +23,9 @@ type FDStore struct {
 	Socket string
 
 	t    testing.TB
-	max  int
-	conn *net.UnixConn
-	read sync.WaitGroup
+	max  int            // how many descriptors the store takes
+	conn *net.UnixConn  // receives the messages of the unit
+	read sync.WaitGroup // the goroutine of loop
 
 	mu       sync.Mutex
 	stored   map[string]*os.File // by name
@@ -82,7 +82,7 @@ func received(rights []byte) []*os.File {
 	return files
 }
 
-// handle processes a message like systemd.
+// handle does what systemd does with a message: it stores or removes descriptors.
 func (s *FDStore) handle(message string, files []*os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,6 +103,7 @@ func (s *FDStore) handle(message string, files []*os.File) {
 	}
 }
 
+// field returns the value of the line name=value of a message; "" if there is none.
 func field(message, name string) string {
 	for line := range strings.Lines(message) {
 		if value, ok := strings.CutPrefix(strings.TrimSpace(line), name+"="); ok {
@@ -134,8 +135,8 @@ func (s *FDStore) Command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts the command with the other descriptors, sorted by name, followed by all stored ones, like
-// systemd.
+// Start starts the command and passes descriptors to it, like systemd: first the others, such as sockets of the
+// unit, and then all stored ones, each sorted by name.
 func (s *FDStore) Start(cmd *exec.Cmd, others map[string]*os.File) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

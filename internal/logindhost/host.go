@@ -24,7 +24,7 @@ const (
 	login1        = "org.freedesktop.login1"
 	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
 	login1Manager = login1 + ".Manager"
-	// startup is the maximum duration of logind's start, and of its reload after a SIGHUP.
+	// startup is how long a test waits for the start of logind, and for its reload after a SIGHUP.
 	startup = 10 * time.Second
 )
 
@@ -141,6 +141,7 @@ func (h *Host) Configure(path, content string, want time.Duration) {
 	await(h.t, func() bool { return h.limit() == uint64(want/time.Microsecond) })
 }
 
+// limit returns logind's InhibitDelayMaxUSec.
 func (h *Host) limit() uint64 {
 	value, err := h.conn.Object(login1, login1Path).GetProperty(login1Manager + ".InhibitDelayMaxUSec")
 	must(h.t, err)
@@ -163,10 +164,10 @@ type Inhibitor struct {
 	UID, PID             uint32
 }
 
-// await waits until f returns true, at most for startup.
-func await(t testing.TB, f func() bool) {
+// await calls isReady until it returns true. The test fails after startup.
+func await(t testing.TB, isReady func() bool) {
 	t.Helper()
-	for end := time.Now().Add(startup); !f(); <-time.After(5 * time.Millisecond) {
+	for end := time.Now().Add(startup); !isReady(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("systemd-logind did not reach the expected state in time")
 		}

@@ -29,8 +29,8 @@ const (
 // [StartSystemBus].
 const LookAlike = login1 + ".Manager"
 
-// hostOnly matches the parts of systemConfig that apply only to the host's bus: user, files, start, and
-// additions by an administrator.
+// hostOnly matches the parts of systemConfig that a bus of a test must not have: the user it runs as, its files,
+// how it starts other programs, and additions by an administrator.
 var hostOnly = regexp.MustCompile(`(?s)<!--.*?-->|<(user|pidfile|listen|servicehelper|include|includedir)\b[^>]*>[^<]*</\w+>|<(fork|syslog|standard_system_servicedirs)/>`)
 
 // StartSystemBus is [StartBus] with the distribution's policy: only root may own logind's bus name, and every
@@ -40,6 +40,7 @@ func StartSystemBus(t testing.TB) *Bus {
 	need.Root(t)
 	content, err := os.ReadFile(systemConfig)
 	must(t, err)
+	// startBus replaces ADDRESS.
 	ours := "<listen>ADDRESS</listen>" +
 		"<includedir>" + filepath.Join(filepath.Dir(systemConfig), "system.d") + "</includedir>" +
 		`<policy context="default"><allow own="` + LookAlike + `"/></policy>` +

@@ -18,7 +18,8 @@ func IsTypedNil(value any) bool {
 	}
 }
 
-// Option returns the error of an option that holds a typed nil, else nil.
+// Option returns an error if the value of the option with this name is a nil pointer, function or the like in
+// an interface. A plain nil is no error: it means that the option is not set.
 func Option(name string, value any) error {
 	if !IsTypedNil(value) {
 		return nil

@@ -12,6 +12,8 @@ import (
 
 type reader struct{ io.Reader }
 
+// A nil pointer, function, map, channel or slice in an interface is a mistake. A plain nil means that the
+// option is not set, which is none.
 func TestTypedNils(t *testing.T) {
 	var pointer *reader
 	var none io.Reader

@@ -11,6 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
 
+// LastTransitionTime changes only with the status, fields that Set does not name stay, and the list that
+// another status shares is not changed.
 func TestSet(t *testing.T) {
 	before, now := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
 	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Message: "old", LastTransitionTime: before, LastProbeTime: before, ObservedGeneration: 3}
@@ -48,6 +50,7 @@ func TestSet(t *testing.T) {
 	require.Nil(t, podcondition.Get(&v1.PodStatus{}, v1.PodReady))
 }
 
+// Observe changes the generation of one condition, and does nothing if the status does not have it.
 func TestObserve(t *testing.T) {
 	status := v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady}, {Type: v1.DisruptionTarget, ObservedGeneration: 2}}}
 	podcondition.Observe(&status, v1.DisruptionTarget, 3)
@@ -55,6 +58,7 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, []v1.PodCondition{{Type: v1.PodReady}, {Type: v1.DisruptionTarget, ObservedGeneration: 3}}, status.Conditions)
 }
 
+// A static pod has no generation, because its mirror pod has another one.
 func TestGeneration(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 	require.EqualValues(t, 3, podcondition.Generation(pod))

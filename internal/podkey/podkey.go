@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Of returns the UID of a pod, or its [Name] if it has no UID.
+// Of returns the UID of a pod. A pod without a UID, as in a program that makes its own pods, has its [Name].
 func Of(pod *v1.Pod) types.UID {
 	if pod.UID != "" {
 		return pod.UID

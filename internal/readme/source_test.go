@@ -47,6 +47,7 @@ func packagesBelow(t *testing.T, folder string) []source {
 	return all
 }
 
+// parsePackage parses the files of a package, without its tests, and collects its string constants.
 func parsePackage(t *testing.T, folder string) source {
 	t.Helper()
 	path, err := filepath.Rel("../..", folder)

@@ -15,8 +15,8 @@ const (
 	sourceAPI = "api"
 )
 
-// Is reports whether a pod is a static pod, like the kubelet's IsStaticPod. A pod without the annotation
-// is not.
+// Is reports whether a pod is a static pod, like the kubelet's IsStaticPod. A pod without [SourceAnnotation]
+// is none.
 func Is(pod *v1.Pod) bool {
 	source, known := pod.Annotations[SourceAnnotation]
 	return known && source != sourceAPI

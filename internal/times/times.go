@@ -6,11 +6,11 @@ import (
 	"time"
 )
 
-// Lag is added to a remaining time before it is rounded down. Otherwise a late timer, or the time to list
-// the pods, would reduce a grace period of 20 s to 19 s.
+// Lag is added to a remaining time before it is rounded down to seconds. Otherwise the few milliseconds of a
+// late timer, or of listing the pods, would reduce a grace period of 20 s to 19 s.
 const Lag = 100 * time.Millisecond
 
-// WholeSeconds returns the whole seconds of remaining plus [Lag], at least 0.
+// WholeSeconds adds [Lag] to remaining and rounds the sum down to seconds. The result is at least 0.
 func WholeSeconds(remaining time.Duration) int64 {
 	return int64(max(min(remaining, math.MaxInt64-Lag)+Lag, 0) / time.Second)
 }

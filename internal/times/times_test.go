@@ -10,6 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
+// Up to 100 ms are added before rounding down, so 900 ms is 1 s. Nothing overflows.
 func TestWholeSeconds(t *testing.T) {
 	for remaining, want := range map[time.Duration]int64{
 		math.MinInt64: 0, -time.Hour: 0, 0: 0,
@@ -20,6 +21,7 @@ func TestWholeSeconds(t *testing.T) {
 	}
 }
 
+// Earlier ignores a zero time, which means that there is none.
 func TestEarlierAndLater(t *testing.T) {
 	none, one, two := time.Time{}, time.Unix(1, 0), time.Unix(2, 0)
 	for _, test := range []struct{ a, b, earlier, later time.Time }{

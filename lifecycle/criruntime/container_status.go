@@ -10,9 +10,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// statusOf returns the status of a listed container. For an exited one it calls ContainerStatus. The
-// error is gRPC's, and means that the runtime has not answered or does not know the container. A
-// container in an unknown state counts as running.
+// statusOf returns the status of a container from a list. A list has no exit codes, so for an exited
+// container it calls ContainerStatus. The error is gRPC's, and means that the runtime has not answered or
+// no longer has the container. A container in an unknown state counts as running, so that it is stopped.
 func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.ContainerStatus, error) {
 	name, err := r.runtimeName(ctx)
 	if err != nil {
@@ -40,7 +40,8 @@ func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.Con
 	return status, nil
 }
 
-// statusesWith returns the list in a pod's status that a container name belongs to.
+// statusesWith returns the list of a pod's status to which the container with this name belongs: that of init,
+// ephemeral or main containers.
 func statusesWith(spec *v1.PodSpec, status *v1.PodStatus, name string) *[]v1.ContainerStatus {
 	switch {
 	case slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return c.Name == name }):
@@ -52,7 +53,7 @@ func statusesWith(spec *v1.PodSpec, status *v1.PodStatus, name string) *[]v1.Con
 	}
 }
 
-// set replaces or adds the status of a container.
+// set replaces the status of the container with the same name, or adds it if there is none.
 func set(statuses *[]v1.ContainerStatus, status v1.ContainerStatus) {
 	i := slices.IndexFunc(*statuses, func(s v1.ContainerStatus) bool { return s.Name == status.Name })
 	if i < 0 {

@@ -26,12 +26,14 @@ func (c *countingRunner) RunInContainer(ctx context.Context, id string, command 
 	return c.CommandRunner.RunInContainer(ctx, id, command, timeout)
 }
 
-// containerd is killed during a stop and is back 2 s later. The container keeps its remaining grace period, its
-// hook runs once, and result, events and status are right.
+// containerd is killed during a stop and is back 2 s later. The container keeps its remaining grace
+// period, its hook runs once, and result, events and status are right.
 func TestContainerdIsKilledDuringAStop(t *testing.T) {
 	containerdtest.Each(t, testContainerdIsKilledDuringAStop)
 }
 
+// One container ends by itself 6 s after TERM, the other is killed at its deadline. Neither may get more or
+// less time because containerd was away.
 func testContainerdIsKilledDuringAStop(t *testing.T, build containerdtest.Build) {
 	t.Parallel()
 	c := newContainerd(t, build)

@@ -24,9 +24,9 @@ import (
 // hooked exits 6 s after TERM, with 7 if its hook has run and with 9 if not.
 const hooked = `trap 'sleep 6; [ -e /tmp/hooked ] && exit 7; exit 9' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
 
-// A kubelet's pods are drained without an API server: each container has its own grace period and hook, buckets
-// and sidecars are stopped in order, and the report is complete, even if containerd is down when the shutdown
-// begins and restarts during it.
+// A kubelet's pods are drained without an API server: each container has its own grace period and hook,
+// buckets and sidecars are stopped in order, and the report is complete, even if containerd is down when
+// the shutdown begins and restarts during it.
 func TestContainerdIsDrained(t *testing.T) {
 	containerdtest.Each(t, func(t *testing.T, build containerdtest.Build) {
 		for name, restarts := range map[string]bool{"calm": false, "restarted": true} {
@@ -67,6 +67,7 @@ func complete(pod *v1.Pod) {
 	}
 }
 
+// newDrained starts a containerd with four pods, each of another kind, and a manager that will drain them.
 func newDrained(t *testing.T, build containerdtest.Build) *drained {
 	t.Helper()
 	server := build.Start(t,
@@ -137,6 +138,8 @@ func (d *drained) run(t *testing.T) {
 	<-manager.Ready()
 }
 
+// testContainerdIsDrained announces a poweroff on a node with four pods, and checks the report, the exit
+// codes and the order of the ends.
 func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts bool) {
 	d := newDrained(t, build)
 	if restarts {

@@ -36,6 +36,7 @@ type containerd struct {
 	runtime *criruntime.Runtime
 }
 
+// newContainerd starts a containerd with the images that the tests use.
 func newContainerd(t *testing.T, build containerdtest.Build) *containerd {
 	t.Helper()
 	server := build.Start(t,
@@ -55,12 +56,15 @@ func (c *containerd) startReady(t *testing.T, name, image string, edit ...func(*
 	return pod, ids[0]
 }
 
+// awaitReady waits until the script of a container has set its traps, so that a signal does not kill it
+// before.
 func (c *containerd) awaitReady(t *testing.T, id string) {
 	t.Helper()
 	_, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/sh", "-c", untilReady}, waitAtMost)
 	require.NoError(t, err)
 }
 
+// status reads the status of a container from containerd itself.
 func (c *containerd) status(t *testing.T, id string) *runtimeapi.ContainerStatus {
 	t.Helper()
 	response, err := c.server.Runtime().ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
@@ -68,8 +72,11 @@ func (c *containerd) status(t *testing.T, id string) *runtimeapi.ContainerStatus
 	return response.GetStatus()
 }
 
+// Runtime works with real containerds of each version. The cases share one containerd and run in parallel,
+// each with its own pods.
 func TestContainerd(t *testing.T) { containerdtest.Each(t, testContainerd) }
 
+// testContainerd runs all cases with one version of containerd.
 func testContainerd(t *testing.T, build containerdtest.Build) {
 	c := newContainerd(t, build)
 	for name, test := range map[string]func(*testing.T){
@@ -93,6 +100,7 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 	}
 }
 
+// The container handles TERM and exits with its own code, long before the timeout.
 func (c *containerd) testStopSignalIsHandled(t *testing.T) {
 	_, id := c.startReady(t, "handled", "obedient:1")
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
@@ -101,6 +109,7 @@ func (c *containerd) testStopSignalIsHandled(t *testing.T) {
 	require.EqualValues(t, 7, status.GetExitCode(), "the trap of TERM")
 }
 
+// A container that ignores TERM is killed when its 2 s are over.
 func (c *containerd) testStopSignalIsIgnored(t *testing.T) {
 	_, id := c.startReady(t, "ignored", "stubborn:1")
 	began := time.Now()
@@ -109,12 +118,15 @@ func (c *containerd) testStopSignalIsIgnored(t *testing.T) {
 	require.EqualValues(t, 128+9, c.status(t, id).GetExitCode())
 }
 
+// The image sets SIGQUIT as its stop signal, and containerd sends that instead of SIGTERM.
 func (c *containerd) testStopSignalOfTheImage(t *testing.T) {
 	_, id := c.startReady(t, "quits", "quits:1")
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
 	require.EqualValues(t, 8, c.status(t, id).GetExitCode(), "the trap of QUIT")
 }
 
+// A second StopContainer call with timeout 0 ends a first one with 600 s: the terminator shortens a stop
+// that way.
 func (c *containerd) testStopIsShortened(t *testing.T) {
 	_, id := c.startReady(t, "shortened", "stubborn:1")
 	stopped := make(chan error, 1)
@@ -123,6 +135,7 @@ func (c *containerd) testStopIsShortened(t *testing.T) {
 	require.NoError(t, <-stopped)
 }
 
+// The output of a command has stdout and stderr, and its exit code becomes an error.
 func (c *containerd) testExec(t *testing.T) {
 	_, id := c.startReady(t, "exec", "obedient:1")
 	output, err := c.runtime.RunInContainer(t.Context(), id, []string{"/bin/sh", "-c", "echo out; echo err >&2; exit 3"}, 0)
@@ -152,8 +165,8 @@ func (c *containerd) testExecIsCancelled(t *testing.T) {
 	require.Equal(t, "ready\nstarted\n", output, "the command kept running")
 }
 
-// testExitIsDetected measures the delay with which an exit is detected. It takes the shortest of five, because a
-// busy machine delays some.
+// testExitIsDetected measures the delay with which an exit is detected. It takes the shortest of five,
+// because a busy machine delays some.
 func (c *containerd) testExitIsDetected(t *testing.T) {
 	best := time.Hour
 	for i := range 5 {
@@ -170,6 +183,7 @@ func (c *containerd) testExitIsDetected(t *testing.T) {
 	require.LessOrEqual(t, best, 200*time.Millisecond)
 }
 
+// Every method gets a container that has exited, and one that containerd does not know.
 func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
 	_, id := c.startReady(t, "gone", "obedient:1")
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
@@ -184,8 +198,8 @@ func (c *containerd) testContainerHasExitedOrIsUnknown(t *testing.T) {
 	awaitExit(t, c.runtime.Exited("unknown"))
 }
 
-// requireUnknown checks that StopContainer accepts an unknown container: containerd 1.6 answers NotFound, 2.3 no
-// error.
+// requireUnknown checks that StopContainer accepts an unknown container: containerd 1.6 answers NotFound,
+// 2.3 no error.
 func (c *containerd) requireUnknown(t *testing.T, id string) {
 	t.Helper()
 	if err := c.runtime.StopContainer(t.Context(), id, 1); err != nil {
@@ -193,6 +207,8 @@ func (c *containerd) requireUnknown(t *testing.T, id string) {
 	}
 }
 
+// A pod that a kubelet has started is listed with its grace period and hook while it runs, and with its
+// exit code when it has ended.
 func (c *containerd) testPodsAreListed(t *testing.T) {
 	hook := v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"/bin/true"}}}
 	pod, id := c.startReady(t, "listed", "obedient:1", withHook(hook))
@@ -235,6 +251,7 @@ func (c *containerd) listed(t *testing.T, pod *v1.Pod) *v1.Pod {
 	return nil
 }
 
+// Stopping the sandbox kills a running container at once, which is why StopPodSandbox is only for the end.
 func (c *containerd) testSandboxIsStopped(t *testing.T) {
 	pod, id := c.startReady(t, "sandboxed", "stubborn:1")
 	require.NoError(t, c.runtime.StopPodSandbox(t.Context(), pod))
@@ -273,6 +290,7 @@ func (c *containerd) testStartFailsAfterCreate(t *testing.T) {
 	require.NoError(t, terminator.Close(t.Context()))
 }
 
+// A created container counts as running, because it could still be started. StopContainer removes it.
 func (c *containerd) testContainerWasNeverStarted(t *testing.T) {
 	pod := onePod("created", 30, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" })
 	id := c.create(t, pod, &pod.Spec.Containers[0], c.runSandbox(t, pod), 0)

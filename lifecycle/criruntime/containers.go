@@ -13,11 +13,11 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// stopMargin is added to the timeout of StopContainer for the client's deadline. It is the kubelet's
-// runtime request timeout.
+// stopMargin is how long a StopContainer call may take beyond its timeout, before the client gives up. It
+// is the kubelet's runtime request timeout.
 const stopMargin = 2 * time.Minute
 
-// removeTimeout bounds the removal of a container that could not be started.
+// removeTimeout bounds the removal of a container that was created but could not be started.
 const removeTimeout = 10 * time.Second
 
 // StopContainer sends a container's stop signal, and SIGKILL if it has not exited after timeoutSeconds; 0
@@ -36,7 +36,8 @@ func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeout
 		return containerError("stop", containerID, err)
 	}
 	status, err := r.status(ctx, containerID)
-	if err == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED {
+	isNeverStarted := err == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
+	if isNeverStarted {
 		err = r.remove(ctx, containerID)
 	}
 	if err != nil && !isNotFound(err) {
@@ -45,13 +46,15 @@ func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeout
 	return nil
 }
 
-// stopDeadline returns how long StopContainer waits for the runtime. Large timeouts do not overflow.
+// stopDeadline returns how long StopContainer waits for the runtime: the timeout plus stopMargin. A
+// timeout that is too large becomes the longest duration.
 func stopDeadline(timeoutSeconds int64) time.Duration {
 	grace := graceperiod.Duration(max(timeoutSeconds, 0))
 	return min(grace, math.MaxInt64-stopMargin) + stopMargin
 }
 
-// status reads a container's status. The error is gRPC's.
+// status reads a container's status. The error is gRPC's, so that isNotFound and isUnanswered can read its
+// code.
 func (r *Runtime) status(ctx context.Context, containerID string) (*runtimeapi.ContainerStatus, error) {
 	response, err := r.client.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: containerID})
 	return response.GetStatus(), err
@@ -95,7 +98,7 @@ func (r *Runtime) RunInContainer(ctx context.Context, containerID string, cmd []
 	return output, nil
 }
 
-// program returns a command without its arguments.
+// program returns a command without its arguments, which may be secret.
 func program(cmd []string) string {
 	if len(cmd) == 0 {
 		return ""
@@ -103,8 +106,8 @@ func program(cmd []string) string {
 	return cmd[0]
 }
 
-// wholeSeconds rounds up, so that a command never gets less time than requested. Less than a second must
-// not become 0, which means no timeout in CRI.
+// wholeSeconds returns d in seconds, rounded up. So a command never gets less time than requested, and
+// less than a second does not become 0, which means no timeout in CRI.
 func wholeSeconds(d time.Duration) int64 {
 	seconds := int64(d / time.Second)
 	if d%time.Second > 0 {
@@ -135,7 +138,7 @@ func (r *Runtime) StartContainer(ctx context.Context, request *runtimeapi.Create
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout) // ctx may have ended
 	defer cancel()
 	current, statusErr := r.status(ctx, id)
-	if current.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING {
+	if current.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING { // the start succeeded, only its reply was lost
 		return id, nil
 	}
 	if statusErr == nil && current.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED {
@@ -144,6 +147,7 @@ func (r *Runtime) StartContainer(ctx context.Context, request *runtimeapi.Create
 	return "", errors.Join(containerError("start", id, err), statusErr)
 }
 
+// remove removes a container that was never started. The error is gRPC's.
 func (r *Runtime) remove(ctx context.Context, id string) error {
 	_, err := r.client.RemoveContainer(ctx, &runtimeapi.RemoveContainerRequest{ContainerId: id})
 	return err

@@ -11,7 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// sentinel returns the exported error for the gRPC code of err, or nil.
+// sentinel returns the error that means the same as the gRPC code of err and that callers can find with
+// errors.Is; nil if there is none.
 func sentinel(err error) error {
 	switch status.Code(err) {
 	case codes.NotFound:
@@ -25,7 +26,7 @@ func sentinel(err error) error {
 	}
 }
 
-// withSentinel wraps err with its sentinel.
+// withSentinel makes err match its sentinel in errors.Is, so that callers need not import gRPC.
 func withSentinel(err error) error {
 	if is := sentinel(err); is != nil && !errors.Is(err, is) {
 		return fmt.Errorf("%w: %w", is, err)
@@ -38,10 +39,10 @@ func containerError(operation, containerID string, err error) error {
 	return fmt.Errorf("failed to %s container %q: %w", operation, containerID, withSentinel(err))
 }
 
-// isNotFound reports whether the runtime does not know the object.
+// isNotFound reports whether err is the runtime's answer that it does not know the container or sandbox.
 func isNotFound(err error) bool { return status.Code(err) == codes.NotFound }
 
-// isUnanswered reports whether the runtime has not answered.
+// isUnanswered reports whether err means that the runtime has not answered, so that nothing is known.
 func isUnanswered(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:

@@ -15,6 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
+// An ExecSync reply becomes output and error: stdout before stderr, an exit code as an error without
+// arguments and output, and an unknown container as ErrContainerNotFound.
 func TestRunInContainer(t *testing.T) {
 	for name, c := range map[string]struct {
 		response *runtimeapi.ExecSyncResponse
@@ -51,6 +53,8 @@ func TestRunInContainer(t *testing.T) {
 	}
 }
 
+// CRI counts in whole seconds, so the request has the timeout rounded up. The client ends the call at the
+// exact timeout. 0 or less sets no limit.
 func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T) {
 	for timeout, seconds := range map[time.Duration]int64{
 		-time.Second:            0,
@@ -78,6 +82,7 @@ func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T)
 	}
 }
 
+// A command that does not end is cancelled at its timeout, and also when the caller's context ends.
 func TestRunInContainerEndsACommandAtItsTimeout(t *testing.T) {
 	s := newFake()
 	ended := make(chan struct{}, 2)

@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// awaitExit fails the test if the exit is not detected.
+// awaitExit waits until exited is closed. It fails the test if that does not happen.
 func awaitExit(t *testing.T, exited <-chan struct{}) {
 	t.Helper()
 	select {
@@ -29,10 +29,13 @@ func startOne(t *testing.T, runtime *criruntime.Runtime) string {
 	return ids[0]
 }
 
+// kubeletOf returns a kubelet that starts pods over the runtime's own connection.
 func kubeletOf(runtime *criruntime.Runtime) kubelet {
 	return kubelet{runtimeapi.NewRuntimeServiceClient(runtime.Conn())}
 }
 
+// requireRunning fails the test if exited is closed, which would report that a running container has
+// exited.
 func requireRunning(t *testing.T, exited <-chan struct{}) {
 	t.Helper()
 	select {
@@ -42,6 +45,8 @@ func requireRunning(t *testing.T, exited <-chan struct{}) {
 	}
 }
 
+// The channel stays open while the container runs, and is closed when it exits. For a container that has
+// exited or is unknown it is closed soon after the call.
 func TestExitIsDetected(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -56,6 +61,8 @@ func TestExitIsDetected(t *testing.T) {
 	awaitExit(t, runtime.Exited("unknown"))
 }
 
+// While the runtime fails, an exit is neither reported nor missed: it is reported when the runtime answers
+// again.
 func TestExitIsDetectedAfterAFailureOfTheRuntime(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -70,6 +77,7 @@ func TestExitIsDetectedAfterAFailureOfTheRuntime(t *testing.T) {
 	awaitExit(t, exited)
 }
 
+// After Close nobody watches, so an open channel stays open, and a new call returns nil.
 func TestExitIsNotReportedAfterClose(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

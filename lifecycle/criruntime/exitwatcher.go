@@ -18,8 +18,8 @@ const (
 	listTimeout = 5 * time.Second
 )
 
-// exitWatcher detects the exits of watched containers. While any is watched, one goroutine lists the
-// runtime's containers.
+// exitWatcher detects the exits of watched containers. While any container is watched, one goroutine lists the
+// runtime's containers every pollInterval. CRI's events would be faster, but not every runtime has them.
 type exitWatcher struct {
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -30,14 +30,15 @@ type exitWatcher struct {
 	watched map[string]chan struct{} // by container ID; closed and deleted on exit
 }
 
-// newExitWatcher returns a watcher with the logger of ctx. The end of ctx has no effect.
+// newExitWatcher returns a watcher that runs until close. Of ctx it uses only the values, such as the logger.
 func newExitWatcher(ctx context.Context, list func(context.Context) ([]*runtimeapi.Container, error)) *exitWatcher {
 	w := &exitWatcher{list: list, watched: map[string]chan struct{}{}}
 	w.ctx, w.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	return w
 }
 
-// close stops the watcher and waits for its goroutine. Open channels stay open.
+// close stops the watcher and waits for its goroutine. The channels of containers that have not exited
+// stay open.
 func (w *exitWatcher) close() {
 	w.mu.Lock()
 	w.cancel()
@@ -57,7 +58,7 @@ func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 	if exited == nil {
 		exited = make(chan struct{})
 		w.watched[containerID] = exited
-		if len(w.watched) == 1 {
+		if len(w.watched) == 1 { // pollOnce ended the goroutine when it deleted the last one
 			w.polling.Add(1)
 			go w.poll()
 		}
@@ -65,8 +66,8 @@ func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 	return exited
 }
 
-// poll lists the containers until none is watched or the watcher is closed. It logs the first of successive
-// failures.
+// poll lists the containers until none is watched or the watcher is closed. Of several failures in a row
+// it logs the first.
 func (w *exitWatcher) poll() {
 	defer w.polling.Done()
 	for failed := false; w.pollOnce(&failed); {
@@ -78,18 +79,19 @@ func (w *exitWatcher) poll() {
 	}
 }
 
-// pollOnce lists the containers once, and reports whether any is still watched. A container that has exited
-// or is not listed is no longer watched. The watched IDs are read before the list, because a container
-// that is created after it would count as missing.
-func (w *exitWatcher) pollOnce(failed *bool) bool {
-	ids := w.watchedIDs()
+// pollOnce lists the containers once, and closes the channels of those that have exited or are no longer
+// listed. goesOn is false when no container is watched any more. failed says whether the previous list
+// failed; pollOnce sets it for the next one.
+func (w *exitWatcher) pollOnce(failed *bool) (goesOn bool) {
+	ids := w.watchedIDs() // read before the list: a container that is created and watched after the list is not in it
 	ctx, cancel := context.WithTimeout(w.ctx, listTimeout)
 	defer cancel()
 	containers, err := w.list(ctx)
 	if err != nil && !*failed && w.ctx.Err() == nil {
 		klog.FromContext(w.ctx).Error(err, "Failed to list containers, exits are not detected until the runtime answers")
 	}
-	if *failed = err != nil; *failed {
+	*failed = err != nil
+	if *failed {
 		return true
 	}
 	notExited := make(map[string]bool, len(containers))
@@ -107,6 +109,7 @@ func (w *exitWatcher) pollOnce(failed *bool) bool {
 	return len(w.watched) > 0
 }
 
+// watchedIDs returns the IDs of the containers that are watched now.
 func (w *exitWatcher) watchedIDs() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -53,6 +53,7 @@ func startWatcher(t *testing.T) (*fakeLister, *exitWatcher) {
 	return l, w
 }
 
+// isClosed waits until all goroutines of the bubble are blocked, and reports whether the channel is closed.
 func isClosed(channel <-chan struct{}) bool {
 	synctest.Wait()
 	select {
@@ -63,6 +64,8 @@ func isClosed(channel <-chan struct{}) bool {
 	}
 }
 
+// A running container is listed once per interval: at 0 and ten times more. Its exit is found by the next
+// list.
 func TestPollingDetectsAnExitWithinOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
@@ -79,6 +82,8 @@ func TestPollingDetectsAnExitWithinOneInterval(t *testing.T) {
 	})
 }
 
+// A container that exited before it was watched is found by the next list, and so is one that does not
+// exist. The running one stays watched.
 func TestPollingDetectsAnEarlierExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
@@ -97,6 +102,7 @@ func TestPollingDetectsAnEarlierExit(t *testing.T) {
 	})
 }
 
+// Only the state EXITED is an exit. A created or unknown container may still run.
 func TestCreatedAndUnknownContainersHaveNotExited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
@@ -109,6 +115,7 @@ func TestCreatedAndUnknownContainersHaveNotExited(t *testing.T) {
 	})
 }
 
+// An hour without watched containers costs no list.
 func TestPollingStopsWhileNothingIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
@@ -121,6 +128,7 @@ func TestPollingStopsWhileNothingIsWatched(t *testing.T) {
 	})
 }
 
+// A failed list says nothing about a container, so it must not be taken for its exit.
 func TestPollingReportsNoExitWhileTheListFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
@@ -131,6 +139,7 @@ func TestPollingReportsNoExitWhileTheListFails(t *testing.T) {
 	})
 }
 
+// Two callers watch one container, and both learn of its exit.
 func TestAllWatchersOfAContainerDetectItsExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
@@ -143,6 +152,7 @@ func TestAllWatchersOfAContainerDetectItsExit(t *testing.T) {
 	})
 }
 
+// After close an exit is not reported and nothing new is watched. close may be called twice.
 func TestNothingIsWatchedAfterClose(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)

@@ -35,6 +35,7 @@ func sandboxConfig(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
 	}
 }
 
+// podIdentityLabels returns the kubelet's labels that identify the pod of a sandbox or container.
 func podIdentityLabels(pod *v1.Pod) map[string]string {
 	return map[string]string{
 		"io.kubernetes.pod.name": pod.Name, "io.kubernetes.pod.namespace": pod.Namespace, "io.kubernetes.pod.uid": string(pod.UID),
@@ -75,6 +76,7 @@ func containerConfig(t testing.TB, pod *v1.Pod, c *v1.Container, attempt uint32)
 	}
 }
 
+// toJSON returns a value as the kubelet writes it into an annotation.
 func toJSON(t testing.TB, value any) string {
 	t.Helper()
 	text, err := json.Marshal(value)
@@ -101,6 +103,7 @@ func (k kubelet) runPod(t testing.TB, pod *v1.Pod) (sandbox string, ids []string
 	return sandbox, ids
 }
 
+// runSandbox starts the sandbox of a pod, without containers, and returns its ID.
 func (k kubelet) runSandbox(t testing.TB, pod *v1.Pod) string {
 	t.Helper()
 	sandbox, err := k.client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandboxConfig(pod)})
@@ -108,11 +111,13 @@ func (k kubelet) runSandbox(t testing.TB, pod *v1.Pod) string {
 	return sandbox.GetPodSandboxId()
 }
 
+// createRequest returns the kubelet's request to create a container. attempt is the number of earlier runs.
 func createRequest(t testing.TB, pod *v1.Pod, c *v1.Container, sandbox string, attempt uint32) *runtimeapi.CreateContainerRequest {
 	t.Helper()
 	return &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox, Config: containerConfig(t, pod, c, attempt), SandboxConfig: sandboxConfig(pod)}
 }
 
+// create creates a container without starting it. attempt is the number of earlier runs.
 func (k kubelet) create(t testing.TB, pod *v1.Pod, c *v1.Container, sandbox string, attempt uint32) (id string) {
 	t.Helper()
 	created, err := k.client.CreateContainer(t.Context(), createRequest(t, pod, c, sandbox, attempt))
@@ -120,6 +125,7 @@ func (k kubelet) create(t testing.TB, pod *v1.Pod, c *v1.Container, sandbox stri
 	return created.GetContainerId()
 }
 
+// start starts a created container.
 func (k kubelet) start(t testing.TB, id string) {
 	t.Helper()
 	_, err := k.client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: id})
@@ -141,6 +147,7 @@ func onePod(name string, grace int64, edit ...func(*v1.Pod)) *v1.Pod {
 	return pod
 }
 
+// withHook gives the first container of a pod a preStop hook.
 func withHook(hook v1.LifecycleHandler) func(*v1.Pod) {
 	return func(pod *v1.Pod) { pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &hook} }
 }

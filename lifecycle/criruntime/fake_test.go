@@ -62,6 +62,7 @@ type fake struct {
 	containers   map[string]*fakeContainer
 }
 
+// newFake returns a fake without sandboxes and containers.
 func newFake() *fake {
 	return &fake{
 		failures:   map[string]error{},
@@ -85,6 +86,7 @@ func (s *fake) serve() (endpoint string, stop func(), err error) {
 	}, err
 }
 
+// serveAt serves the fake on a socket until stop is called.
 func (s *fake) serveAt(socket string) (stop func(), err error) {
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
@@ -123,6 +125,8 @@ func dial(t *testing.T, endpoint string, options criruntime.Options) *criruntime
 	return runtime
 }
 
+// intercept records each call that the fake gets. It makes the call fail if a test wants that, before or
+// after the fake has done its work.
 func (s *fake) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	received := call{method: path.Base(info.FullMethod), request: request}
 	if deadline, ok := ctx.Deadline(); ok {

@@ -27,6 +27,7 @@ func TestImports(t *testing.T) {
 	require.LessOrEqual(t, added, 110, "besides lifecycle's own: gRPC and CRI")
 }
 
+// The program in the package documentation must compile, because users copy it.
 func TestTheProgramInTheDocumentationCompiles(t *testing.T) {
 	t.Parallel()
 	require.Equal(t, []string{"."}, docprogram.Compile(t, "."))

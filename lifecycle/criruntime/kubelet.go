@@ -30,15 +30,17 @@ const (
 	messagePolicyAnnotation    = "io.kubernetes.container.terminationMessagePolicy"
 )
 
-// identity identifies the pod of a sandbox or container.
+// identity identifies the pod to which a sandbox or container belongs. Compare two with key.
 type identity struct {
 	namespace, name string
 	uid             types.UID
 }
 
+// identityOf returns the identity of a pod of the API.
 func identityOf(pod *v1.Pod) identity { return identity{pod.Namespace, pod.Name, pod.UID} }
 
-// key is equal for identities of the same pod. It has the UID only or, without one, namespace and name.
+// key returns the part of an identity that is equal for the same pod: the UID or, without one, namespace
+// and name.
 func (i identity) key() identity {
 	if i.uid != "" {
 		return identity{uid: i.uid}
@@ -46,25 +48,27 @@ func (i identity) key() identity {
 	return i
 }
 
+// compare orders identities by namespace, name and UID, so that pods are listed in a fixed order.
 func (i identity) compare(other identity) int {
 	return cmp.Or(cmp.Compare(i.namespace, other.namespace), cmp.Compare(i.name, other.name), cmp.Compare(i.uid, other.uid))
 }
 
 func (i identity) String() string { return i.namespace + "/" + i.name }
 
-// sandboxIdentity uses the metadata, which CRI requires.
+// sandboxIdentity returns the pod of a sandbox. It reads the metadata, which every client of CRI must set.
 func sandboxIdentity(sandbox *runtimeapi.PodSandbox) identity {
 	metadata := sandbox.GetMetadata()
 	return identity{metadata.GetNamespace(), metadata.GetName(), types.UID(metadata.GetUid())}
 }
 
-// containerIdentity uses the kubelet's labels.
+// containerIdentity returns the pod of a container. It reads the labels, which only a kubelet sets;
+// without them all its fields are "".
 func containerIdentity(c *runtimeapi.Container) identity {
 	labels := c.GetLabels()
 	return identity{labels[podNamespaceLabel], labels[podNameLabel], types.UID(labels[podUIDLabel])}
 }
 
-// podLabels returns the labels of a sandbox without the kubelet's own.
+// podLabels returns the labels of a pod: those of its sandbox, except those that the kubelet adds.
 func podLabels(sandbox *runtimeapi.PodSandbox) map[string]string {
 	labels := maps.Clone(sandbox.GetLabels())
 	for _, name := range []string{podNameLabel, podNamespaceLabel, podUIDLabel} {
@@ -73,7 +77,8 @@ func podLabels(sandbox *runtimeapi.PodSandbox) map[string]string {
 	return labels
 }
 
-// containerName returns the container's name in its pod.
+// containerName returns the container's name in its pod: the kubelet's label or, without it, the name in
+// CRI's metadata.
 func containerName(c *runtimeapi.Container) string {
 	if name := c.GetLabels()[containerNameLabel]; name != "" {
 		return name
@@ -81,6 +86,8 @@ func containerName(c *runtimeapi.Container) string {
 	return c.GetMetadata().GetName()
 }
 
+// restartCount returns how often the kubelet has restarted the container: its annotation or, without it,
+// the attempt in CRI's metadata.
 func restartCount(c *runtimeapi.Container) int32 {
 	count, err := strconv.ParseInt(c.GetAnnotations()[restartCountAnnotation], 10, 32)
 	if err != nil {
@@ -89,8 +96,9 @@ func restartCount(c *runtimeapi.Container) int32 {
 	return int32(count)
 }
 
-// specOf returns the part of a container's spec that its annotations hold. An annotation that cannot be
-// decoded is logged and counts as missing, as in the kubelet.
+// specOf returns as much of a container's spec as the runtime knows: the name, the image, and what the
+// kubelet has written into annotations. An annotation that cannot be decoded is logged and counts as
+// missing, as in the kubelet.
 func specOf(logger klog.Logger, c *runtimeapi.Container) v1.Container {
 	annotations := c.GetAnnotations()
 	spec := v1.Container{
@@ -110,12 +118,14 @@ func specOf(logger klog.Logger, c *runtimeapi.Container) v1.Container {
 	return spec
 }
 
-// seconds returns the seconds in an annotation, or nil if it is missing or cannot be decoded.
+// seconds returns the grace period in an annotation of a container, or nil if it is missing or cannot be
+// decoded.
 func seconds(logger klog.Logger, c *runtimeapi.Container, annotation string) *int64 {
 	return decoded[*int64](klog.LoggerWithValues(logger, "containerID", c.GetId()), c.GetAnnotations(), annotation)
 }
 
-// decoded returns the value of a JSON annotation, or nil if it is missing or cannot be decoded.
+// decoded returns the value of a JSON annotation, or the zero value if it is missing or cannot be decoded.
+// The latter is logged.
 func decoded[T any](logger klog.Logger, annotations map[string]string, name string) T {
 	var value, none T
 	text, found := annotations[name]

@@ -38,7 +38,8 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 	return running, nil
 }
 
-// containersOf lists the containers of a pod in every state.
+// containersOf lists the containers of a pod in every state, as [Runtime.Running] finds them: by the
+// kubelet's labels or, without any, by the pod's sandboxes.
 func (r *Runtime) containersOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.Container, error) {
 	labels := map[string]string{podUIDLabel: string(pod.UID)}
 	if pod.UID == "" {
@@ -61,11 +62,11 @@ func (r *Runtime) sandboxesOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.P
 	all, err := r.listSandboxes(ctx)
 	var sandboxes []*runtimeapi.PodSandbox
 	for _, sandbox := range all {
-		of := sandboxIdentity(sandbox)
-		if pod.UID == "" {
-			of.uid = ""
+		owner := sandboxIdentity(sandbox)
+		if pod.UID == "" { // compare namespace and name
+			owner.uid = ""
 		}
-		if of.key() == identityOf(pod).key() {
+		if owner.key() == identityOf(pod).key() {
 			sandboxes = append(sandboxes, sandbox)
 		}
 	}
@@ -88,9 +89,10 @@ func (r *Runtime) listSandboxes(ctx context.Context) (sandboxes []*runtimeapi.Po
 	return sandboxes, err
 }
 
-// list calls the method that streams a list (KEP-5825, CRI v0.37) or, if the runtime does not implement it,
-// the one that returns the list in one message of at most maxMessageBytes. Both messages have the same
-// fields. After an error, take has received only part of the list.
+// list reads a list from the runtime and passes its parts to take. It calls the method named stream, which
+// has no limit of size (KEP-5825, CRI v0.37). If the runtime does not implement it, list calls the method
+// named unary, which returns the list as one part of at most maxMessageBytes. Both methods' messages have
+// the same fields, which Part has. After an error, take has received only some of the parts.
 func list[Part any](ctx context.Context, r *Runtime, stream, unary string, request any, take func(*Part)) error {
 	const service = "/runtime.v1.RuntimeService/"
 	if !r.unary.Load() {
@@ -108,7 +110,8 @@ func list[Part any](ctx context.Context, r *Runtime, stream, unary string, reque
 	return nil
 }
 
-// receive passes all messages of a stream to take.
+// receive calls a method that streams its response, and passes each message to take. It returns nil at the
+// end of the stream.
 func receive[Part any](ctx context.Context, conn *grpc.ClientConn, method string, request any, take func(*Part)) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

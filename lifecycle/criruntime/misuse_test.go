@@ -33,6 +33,7 @@ func callAll(t *testing.T, r *criruntime.Runtime, pod *v1.Pod) map[string]error 
 	return errs
 }
 
+// Each mistake of a caller is an error that says what is wrong, and no method panics.
 func TestMisuse(t *testing.T) {
 	for name, test := range map[string]struct {
 		runtime *criruntime.Runtime

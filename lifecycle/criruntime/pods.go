@@ -71,7 +71,7 @@ func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
 	containers, err := r.containersOf(ctx, pod)
 	for _, c := range newest(containers) {
 		current, statusErr := r.statusOf(ctx, c)
-		if !isNotFound(statusErr) {
+		if !isNotFound(statusErr) { // a container that was removed since the list is no failure
 			err = errors.Join(err, statusErr)
 		}
 		if statusErr == nil {
@@ -117,8 +117,10 @@ type foundPod struct {
 	containers []*runtimeapi.Container
 }
 
+// isLive reports whether the pod has not ended: its sandbox is ready, or one of its containers may be running.
 func (f *foundPod) isLive() bool {
-	return f.sandbox != nil && f.sandbox.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY || slices.ContainsFunc(f.containers, mayRun)
+	isReady := f.sandbox != nil && f.sandbox.GetState() == runtimeapi.PodSandboxState_SANDBOX_READY
+	return isReady || slices.ContainsFunc(f.containers, mayRun)
 }
 
 // mayRun reports whether a container is running or in an unknown state.
@@ -137,55 +139,65 @@ func (r *Runtime) findPods(ctx context.Context) ([]*foundPod, error) {
 	if err != nil {
 		return nil, err
 	}
-	pods, bySandbox := map[identity]*foundPod{}, map[string]identity{}
-	pod := func(i identity) *foundPod {
-		if pods[i.key()] == nil {
-			pods[i.key()] = &foundPod{identity: i}
+	pods, ownerOfSandbox := map[identity]*foundPod{}, map[string]identity{}
+	podOf := func(owner identity) *foundPod {
+		if pods[owner.key()] == nil {
+			pods[owner.key()] = &foundPod{identity: owner}
 		}
-		return pods[i.key()]
+		return pods[owner.key()]
 	}
 	for _, sandbox := range sandboxes {
-		i := sandboxIdentity(sandbox)
-		bySandbox[sandbox.GetId()] = i
-		pod(i).addSandbox(sandbox)
+		owner := sandboxIdentity(sandbox)
+		ownerOfSandbox[sandbox.GetId()] = owner
+		podOf(owner).addSandbox(sandbox)
 	}
 	for _, container := range containers {
-		i := containerIdentity(container)
-		if of, found := bySandbox[container.GetPodSandboxId()]; found && i.uid == "" {
-			i = of
+		owner := containerIdentity(container)
+		if sandboxOwner, found := ownerOfSandbox[container.GetPodSandboxId()]; found && owner.uid == "" {
+			owner = sandboxOwner // no kubelet has created the container, so it has no labels
 		}
-		found := pod(i)
-		found.containers = append(found.containers, container)
+		pod := podOf(owner)
+		pod.containers = append(pod.containers, container)
 	}
 	return slices.SortedFunc(maps.Values(pods), func(a, b *foundPod) int { return a.identity.compare(b.identity) }), nil
 }
 
-// addSandbox prefers ready sandboxes, then newer ones.
+// addSandbox makes s the pod's sandbox if it is better than the one so far. A pod has several after its
+// sandbox was replaced: a ready one is better than others, then a newer one.
 func (f *foundPod) addSandbox(s *runtimeapi.PodSandbox) {
-	// READY is 0 and NOTREADY is 1.
-	if f.sandbox == nil || cmp.Or(cmp.Compare(f.sandbox.GetState(), s.GetState()), cmp.Compare(s.GetCreatedAt(), f.sandbox.GetCreatedAt())) > 0 {
+	if f.sandbox == nil {
+		f.sandbox = s
+		return
+	}
+	byState := cmp.Compare(f.sandbox.GetState(), s.GetState()) // READY is 0 and NOTREADY is 1
+	byAge := cmp.Compare(s.GetCreatedAt(), f.sandbox.GetCreatedAt())
+	if isBetter := cmp.Or(byState, byAge) > 0; isBetter {
 		f.sandbox = s
 	}
 }
 
-// newest returns one container for each name, in the order of creation: the newest that may run, or else the
-// newest.
+// newest returns one container for each name, because a restarted container has several runs: the newest
+// that may be running, or else the newest. They are in the order of their creation.
 func newest(containers []*runtimeapi.Container) []*runtimeapi.Container {
 	byCreation := func(a, b *runtimeapi.Container) int {
 		return cmp.Or(cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()), cmp.Compare(a.GetId(), b.GetId()))
 	}
 	byName := map[string]*runtimeapi.Container{}
 	for _, c := range containers {
-		other := byName[containerName(c)]
-		if other == nil || mayRun(c) && !mayRun(other) || mayRun(c) == mayRun(other) && byCreation(c, other) > 0 {
-			byName[containerName(c)] = c
+		name := containerName(c)
+		switch other := byName[name]; {
+		case other == nil, mayRun(c) && !mayRun(other):
+			byName[name] = c
+		case mayRun(c) == mayRun(other) && byCreation(c, other) > 0:
+			byName[name] = c
 		}
 	}
 	return slices.SortedFunc(maps.Values(byName), byCreation)
 }
 
-// read builds a pod from the runtime's data. Its error means that the runtime has not answered. If the runtime
-// answers with an error, that part is omitted: a pod whose network is unknown must be stopped too.
+// read builds a pod from the runtime's data. It returns an error if the runtime does not answer. If the
+// runtime answers with an error, read only omits that part of the pod: a pod whose network is unknown must
+// be stopped too.
 func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(f.identity.namespace, f.identity.name))
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f.identity.name, Namespace: f.identity.namespace, UID: f.identity.uid}}
@@ -210,7 +222,8 @@ func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 		if status.State.Waiting == nil {
 			pod.Status.Phase = v1.PodRunning
 		}
-		// The last container has the kubelet's newest values.
+		// Each container has the grace periods at the time of its creation. The last one wins, because it
+		// is the newest.
 		if grace := seconds(logger, c, terminationGraceAnnotation); grace != nil {
 			pod.Spec.TerminationGracePeriodSeconds = grace
 		}
@@ -221,7 +234,8 @@ func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// readNetwork sets the pod's IPs and host namespaces from the status of its sandbox.
+// readNetwork sets the pod's IPs and host namespaces from the status of its sandbox. It returns an error
+// only if the runtime does not answer.
 func (r *Runtime) readNetwork(ctx context.Context, sandbox string, pod *v1.Pod) error {
 	response, err := r.client.PodSandboxStatus(ctx, &runtimeapi.PodSandboxStatusRequest{PodSandboxId: sandbox})
 	if isUnanswered(err) {

@@ -17,6 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
+// A pod that a kubelet has started is read back from the runtime: its identity, labels, grace period, hook,
+// ports, network and state.
 func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 	s := newFake()
 	s.network = &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.7", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::7"}}}
@@ -212,6 +214,8 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 	}
 }
 
+// A pod whose sandbox is not ready and whose containers have exited has ended. One with a ready sandbox has
+// not, even without containers.
 func TestPodsOmitsEndedPods(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -259,6 +263,8 @@ func TestPodsFailsWhileTheRuntimeIsDown(t *testing.T) {
 	}
 }
 
+// An incomplete list would leave a pod running at the shutdown, so any call without an answer is an error
+// of Pods.
 func TestPodsFailsIfOneCallIsUnanswered(t *testing.T) {
 	for _, method := range []string{"ListContainers", "ListPodSandbox", "PodSandboxStatus", "ContainerStatus"} {
 		for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded} {
@@ -273,6 +279,7 @@ func TestPodsFailsIfOneCallIsUnanswered(t *testing.T) {
 	}
 }
 
+// Pods does not wait for the runtime when its context has ended.
 func TestPodsEndsWithItsContext(t *testing.T) {
 	runtime := newFake().dial(t, criruntime.Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -281,7 +288,8 @@ func TestPodsEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A container that is removed between ListContainers and ContainerStatus is omitted.
+// A container is removed between the list and the call of its status. It is omitted, and the other data of
+// the pod are right.
 func TestPodsOmitsARemovedContainer(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

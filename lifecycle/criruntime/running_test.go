@@ -82,7 +82,8 @@ func TestRunningFindsUnlabelledContainersByTheirSandbox(t *testing.T) {
 	require.Equal(t, []string{foreign}, runningIDs(t, runtime, pod))
 }
 
-// A failed list is neither empty nor incomplete.
+// A list that fails is an error, never empty or incomplete: an empty list would mean that the pod has
+// ended.
 func TestRunningFailsWithTheRuntime(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

@@ -44,7 +44,7 @@ type Runtime struct {
 	conn    *grpc.ClientConn
 	client  runtimeapi.RuntimeServiceClient
 	exits   *exitWatcher
-	unary   atomic.Bool            // the runtime does not stream lists
+	unary   atomic.Bool            // the runtime is known not to stream lists
 	name    atomic.Pointer[string] // the runtime's name, once known
 	close   func() error           // runs once
 }
@@ -70,8 +70,8 @@ func Dial(ctx context.Context, endpoint string, options Options) (*Runtime, erro
 	return r, nil
 }
 
-// dial returns a connection, which connects at the first call. Its back-off is the kubelet's: with gRPC's
-// default it could take two minutes to reconnect.
+// dial returns a connection, which connects at the first call. Its pauses between attempts to connect are the
+// kubelet's: with gRPC's default it could take two minutes until a restarted runtime is found.
 func dial(endpoint string) (*grpc.ClientConn, error) {
 	pauses := backoff.DefaultConfig
 	pauses.BaseDelay, pauses.MaxDelay = 100*time.Millisecond, 3*time.Second
@@ -107,7 +107,8 @@ var (
 	errNoPod   = errors.New("the pod is nil")
 )
 
-// check returns an error for a Runtime that was not made with Dial, and for a nil pod.
+// check returns an error if a method cannot work: the Runtime was not made with Dial, or one of its pods
+// is nil.
 func (r *Runtime) check(pods ...*v1.Pod) error {
 	if r == nil || r.client == nil {
 		return errNotMade
@@ -133,7 +134,7 @@ func (r *Runtime) Version(ctx context.Context) (name, version string, err error)
 	return name, response.GetRuntimeVersion(), nil
 }
 
-// runtimeName returns the runtime's name, and caches it.
+// runtimeName returns the runtime's name, such as "containerd". It asks the runtime only once.
 func (r *Runtime) runtimeName(ctx context.Context) (string, error) {
 	if name := r.name.Load(); name != nil {
 		return *name, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
+// Each wrong endpoint is refused with an error that says what is wrong and what is wanted.
 func TestDialRefusesAnEndpointThatIsNotASocket(t *testing.T) {
 	for endpoint, want := range map[string]string{
 		"":                          `container runtime endpoint is not set, want unix:///path/to/socket`,
@@ -44,6 +45,7 @@ func TestVersionFailsForAnEndpointWithoutARuntime(t *testing.T) {
 	require.Equal(t, "fake v1", name+" "+version)
 }
 
+// Close ends the client only: the container keeps running, and nothing is stopped.
 func TestCloseLeavesThePodsRunning(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

@@ -72,7 +72,8 @@ func TestStartContainerAfterEachFault(t *testing.T) {
 	}
 }
 
-// A start that is cancelled leaves no container behind.
+// The context of a start ends after CreateContainer. The created container must be removed nevertheless, so
+// that nothing starts it later.
 func TestACancelledStartLeavesNoContainer(t *testing.T) {
 	s := newFake()
 	runtime, pod := s.dial(t, criruntime.Options{}), onePod("web", 30)

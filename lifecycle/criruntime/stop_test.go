@@ -14,6 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
+// The client waits for a stop 2 minutes longer than its timeout, as the kubelet does. The 30 s of tolerance
+// are for a busy machine.
 func TestStopContainerWaitsTwoMinutesLongerThanItsTimeout(t *testing.T) {
 	for _, seconds := range []int64{0, 30, 3600} {
 		s := newFake()
@@ -30,6 +32,7 @@ func TestStopContainerWaitsTwoMinutesLongerThanItsTimeout(t *testing.T) {
 	}
 }
 
+// The smallest and the largest timeout must not overflow into a deadline that has passed.
 func TestStopContainerAcceptsExtremeTimeouts(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -41,6 +44,7 @@ func TestStopContainerAcceptsExtremeTimeouts(t *testing.T) {
 	}
 }
 
+// A terminator takes ErrContainerNotFound for a success, so only an unknown container may have it.
 func TestStopContainerDistinguishesAnUnknownContainerFromAFailure(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -54,7 +58,8 @@ func TestStopContainerDistinguishesAnUnknownContainerFromAFailure(t *testing.T) 
 	require.EqualError(t, err, `failed to stop container "unknown": rpc error: code = Internal desc = broken`)
 }
 
-// A runtime does not stop a created container, which could still be started.
+// A runtime does not stop a container that was created and never started, and it could still be started.
+// StopContainer therefore removes it.
 func TestStopContainerRemovesACreatedContainer(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -74,6 +79,8 @@ func TestStopContainerRemovesACreatedContainer(t *testing.T) {
 	require.Equal(t, runtimeapi.ContainerState_CONTAINER_EXITED, s.state(started), "a started container is not removed")
 }
 
+// A pod may have several sandboxes, and all are stopped; another pod of the same name is not. An unknown
+// pod, or a sandbox that is gone, is no error.
 func TestStopPodSandboxStopsAllSandboxesOfThePod(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

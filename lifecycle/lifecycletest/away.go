@@ -5,42 +5,47 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // ErrAway is the error of each call while the runtime is unavailable ([Runtime.Away]).
 var ErrAway = errors.New("the runtime is unavailable")
 
-// absence has the periods in which a runtime is unavailable.
+// absence has the periods in which a runtime is unavailable, past and future.
 type absence struct {
 	mu      sync.Mutex
-	windows []window
+	periods []period
 }
 
-type window struct{ from, to time.Time }
+// period is from a time until just before another.
+type period struct{ from, to time.Time }
 
-// Away makes the runtime unavailable from the durations from to to after now, as if its
-// process had crashed. In that period each call fails with [ErrAway], and calls that are
-// already running fail when it starts. The containers keep running: a sent signal still has
-// its effect, but the kill at the end of a failed call's timeout is not sent. Call Away
-// repeatedly for several periods.
+// Away makes the runtime unavailable for a period, as if its process had crashed. The period lasts from
+// now+from to now+to. In it each call fails with [ErrAway], and calls in progress fail when it begins.
+// The containers keep running: a signal that was sent still has its effect, but the kill at the end of
+// a failed call's timeout is not sent. Each call of Away adds a period.
 func (r *absence) Away(from, to time.Duration) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.windows = append(r.windows, window{from: now.Add(from), to: now.Add(to)})
+	r.periods = append(r.periods, period{from: now.Add(from), to: now.Add(to)})
 }
 
-// limit returns a context that ends with the cause [ErrAway] at the start of the next period,
-// and reports whether the runtime is unavailable now.
+// limit is for each call of the runtime. isAway says that the call must fail, because the runtime is
+// unavailable now. limited ends with the cause [ErrAway] when the next period begins, so that the call fails
+// then.
 func (r *absence) limit(ctx context.Context) (limited context.Context, cancel context.CancelFunc, isAway bool) {
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var next time.Time
-	for _, w := range r.windows {
-		isAway = isAway || !now.Before(w.from) && now.Before(w.to)
-		if w.from.After(now) && (next.IsZero() || w.from.Before(next)) {
-			next = w.from
+	var next time.Time // zero: there is no later period
+	for _, away := range r.periods {
+		if !now.Before(away.from) && now.Before(away.to) {
+			isAway = true
+		}
+		if away.from.After(now) {
+			next = times.Earlier(next, away.from)
 		}
 	}
 	if next.IsZero() {

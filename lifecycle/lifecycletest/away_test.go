@@ -16,6 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// The runtime is away from 1 to 3 s. A stop in progress fails at 1 s and calls at 1 s fail at once, but the
+// signal that was sent takes effect, so the container ends at 5 s.
 func TestAwayMakesCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -32,6 +34,8 @@ func TestAwayMakesCallsFail(t *testing.T) {
 	})
 }
 
+// A container that obeys its signal has its own exit code; one that is killed has 137. Every signal is
+// recorded with its time.
 func TestExitCodesAndSignalsAreRecorded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -55,6 +59,7 @@ func TestExitCodesAndSignalsAreRecorded(t *testing.T) {
 	})
 }
 
+// The largest timeout must not overflow into one that has passed, which would kill at once.
 func TestTheMaximumTimeoutDoesNotKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -64,6 +69,8 @@ func TestTheMaximumTimeoutDoesNotKill(t *testing.T) {
 	})
 }
 
+// cancel is when the context of the start ends; 0: it does not. A start without an error leaves one
+// container, one with an error none.
 func TestStartContainerFollowsTheScript(t *testing.T) {
 	broken := errors.New("no such image")
 	for name, test := range map[string]struct {

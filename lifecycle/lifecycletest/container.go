@@ -16,7 +16,7 @@ import (
 // killedCode is the exit code of a process that was killed with SIGKILL.
 const killedCode = 137
 
-// container is one run of a container.
+// container is one run of a container of the fake runtime.
 type container struct {
 	pod     types.UID
 	listed  lifecycle.Container // as Running lists it
@@ -33,13 +33,13 @@ type container struct {
 	byTerm *time.Timer // for ExitAfterTerm after the stop signal, or nil
 }
 
-// run starts a container.
-func run(pod types.UID, listed lifecycle.Container, s Script, log *records) *container {
-	c := &container{pod: pod, listed: listed, script: s, records: log, exited: make(chan struct{})}
-	c.mu.Lock()
+// run starts a container, which follows the script. It records its signals and its exit in log.
+func run(pod types.UID, listed lifecycle.Container, script Script, log *records) *container {
+	c := &container{pod: pod, listed: listed, script: script, records: log, exited: make(chan struct{})}
+	c.mu.Lock() // end must not run before bySelf is set
 	defer c.mu.Unlock()
-	if s.ExitAfter > 0 {
-		c.bySelf = time.AfterFunc(s.ExitAfter, func() { c.end(ByItself) })
+	if script.ExitAfter > 0 {
+		c.bySelf = time.AfterFunc(script.ExitAfter, func() { c.end(ByItself) })
 	}
 	return c
 }
@@ -51,7 +51,7 @@ func (c *container) exitCode() (code int32, exited bool) {
 	return c.code, c.gone
 }
 
-// end makes the container exit, unless it has already exited.
+// end makes the container exit and records why, unless it has already exited.
 func (c *container) end(by ExitCause) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,11 +78,12 @@ func (c *container) endLocked(by ExitCause) {
 	close(c.exited)
 }
 
-// stop handles a StopContainer call. A hanging call ends when released is closed or, unless the
-// script ignores it, ctx ends.
+// stop handles a StopContainer call: it sends the stop signal, waits for the exit, and kills after the
+// timeout, unless the script has the call hang, fail, or return too early or late. released ends a call
+// that hangs.
 func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-chan struct{}) error {
-	switch hang, fail := c.nextFault(); {
-	case hang:
+	switch hangs, fails := c.nextFault(); {
+	case hangs:
 		ended := ctx.Done()
 		if c.script.HangIgnoresContext {
 			ended = nil
@@ -93,7 +94,7 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 		case <-released:
 			return c.stopErr()
 		}
-	case fail:
+	case fails:
 		return c.stopErr()
 	case timeoutSeconds <= 0:
 		c.end(ByKill)
@@ -126,8 +127,9 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	}
 }
 
-// nextFault counts a call, and reports whether it hangs or fails.
-func (c *container) nextFault() (hang, fail bool) {
+// nextFault counts a StopContainer call, and says whether it hangs or fails. The calls that hang come
+// first, then those that fail.
+func (c *container) nextFault() (hangs, fails bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.calls++
@@ -145,7 +147,8 @@ func (c *container) stopErr() error {
 	return ErrScripted
 }
 
-// term sends the stop signal. Only the first one has an effect.
+// term sends the stop signal, on which the container exits as its script says. Only the first signal has
+// an effect.
 func (c *container) term() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -163,12 +166,13 @@ func (c *container) term() {
 	}
 }
 
-// exec runs a scripted command. Its context ends when the container exits.
+// exec runs a command with Script.Exec. The command's context also ends at the timeout and when the
+// container exits. A timeout of 0 or less means none.
 func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duration) ([]byte, error) {
 	if _, gone := c.exitCode(); gone {
 		return nil, ErrContainerExited
 	}
-	if c.script.Exec == nil {
+	if c.script.Exec == nil { // every command succeeds
 		return nil, nil
 	}
 	if timeout > 0 {

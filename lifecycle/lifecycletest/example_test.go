@@ -18,6 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// One container obeys its stop signal; the other ignores it, and is killed after the timeout of 1 s.
 func ExampleRuntime() {
 	rt := lifecycletest.NewRuntime()
 	rt.Start(pod, "obedient", "obedient", lifecycletest.Script{})
@@ -35,6 +36,7 @@ func ExampleRuntime() {
 	// stubborn was ended by KILL
 }
 
+// A test can check which events a termination has recorded.
 func ExampleEvents() {
 	rt, events := lifecycletest.NewRuntime(), &lifecycletest.Events{}
 	rt.Start(pod, "app", "app", lifecycletest.Script{})

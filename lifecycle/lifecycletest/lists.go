@@ -22,7 +22,8 @@ type Lists struct {
 	Takes time.Duration
 	// Err is the error of each list, or nil.
 	Err error
-	// Hang makes a list hang until its context ends, HangIgnoresContext until [Runtime.Release].
+	// Hang makes a list hang until its context ends. HangIgnoresContext makes it hang even longer, until
+	// [Runtime.Release].
 	Hang, HangIgnoresContext bool
 	// Lacks has the IDs of running containers that are not listed.
 	Lacks []string
@@ -62,7 +63,8 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 		}
 	}
 	if l.Poll > 0 {
-		if err := wait(ctx, l.Poll-time.Since(since)%l.Poll); err != nil {
+		nextPoll := l.Poll - time.Since(since)%l.Poll
+		if err := wait(ctx, nextPoll); err != nil {
 			return nil, err
 		}
 	}
@@ -76,7 +78,7 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 	return running, nil
 }
 
-// listed returns the containers of a pod that l lists now.
+// listed returns the containers of a pod that a list made now has: the running ones, with the exceptions of l.
 func (r *Runtime) listed(pod *v1.Pod, l Lists) []lifecycle.Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -90,7 +92,7 @@ func (r *Runtime) listed(pod *v1.Pod, l Lists) []lifecycle.Container {
 	return running
 }
 
-// wait waits for d. If ctx ends before, it returns the cause.
+// wait waits for d, which may be 0 or negative. If ctx ends before, it returns the cause.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return context.Cause(ctx)

@@ -16,6 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// The list has the running containers of the pod only, each with the time at which its run began. A
+// container that is started again under its ID is another run.
 func TestRunningListsRunningContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -86,6 +88,7 @@ func TestRunningFollowsLists(t *testing.T) {
 	}
 }
 
+// The container exits at once, but StopContainer returns only 7 s later.
 func TestStopReturnsLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()

@@ -34,7 +34,7 @@ const (
 	ByItself ExitCause = "itself"
 	// ByTerm is an exit after the stop signal.
 	ByTerm ExitCause = "TERM"
-	// ByKill is a kill at the end of a stop's timeout.
+	// ByKill is an exit by SIGKILL, at the end of the timeout of a StopContainer call.
 	ByKill ExitCause = "KILL"
 )
 

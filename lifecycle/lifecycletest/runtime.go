@@ -38,8 +38,8 @@ type Runtime struct {
 	containers map[string]*container
 	pods       map[types.UID][]*container // the same containers, in the order of their starts
 	lists      Lists
-	listsSince time.Time
-	released   chan struct{}
+	listsSince time.Time     // when lists was set; polls are counted from then
+	released   chan struct{} // closed by Release; ends the calls that hang
 }
 
 // NewRuntime returns a runtime without containers.
@@ -53,9 +53,9 @@ func NewRuntime() *Runtime {
 // Start starts a container of a pod, and returns it with the current time as its Began. It replaces
 // a container with the same ID, which exits if it still runs. The pod is identified by its UID, or by
 // its namespace and name if it has none.
-func (r *Runtime) Start(pod *v1.Pod, name, id string, s Script) lifecycle.Container {
+func (r *Runtime) Start(pod *v1.Pod, name, id string, script Script) lifecycle.Container {
 	r.Remove(id)
-	c := run(podkey.Of(pod), lifecycle.Container{Name: name, ID: id, Began: time.Now()}, s, &r.records)
+	c := run(podkey.Of(pod), lifecycle.Container{Name: name, ID: id, Began: time.Now()}, script, &r.records)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.containers[id] = c
@@ -63,21 +63,20 @@ func (r *Runtime) Start(pod *v1.Pod, name, id string, s Script) lifecycle.Contai
 	return c.listed
 }
 
-// StartContainer starts a container after [Script.StartTakes], unless [Script.StartErr] is set. Call
-// it in the function passed to [lifecycle.Terminator.Start]. If the start fails or ctx ends, there is
-// no container, and the error wraps StartErr or the cause of ctx.
-func (r *Runtime) StartContainer(ctx context.Context, pod *v1.Pod, name, id string, s Script) error {
-	waits := ctx
-	if s.StartIgnoresContext {
-		waits = context.WithoutCancel(ctx)
+// StartContainer starts a container as a real runtime does: it takes [Script.StartTakes], and can fail.
+// Call it in the function passed to [lifecycle.Terminator.Start]. If [Script.StartErr] is set or ctx
+// ends first, there is no container, and the error wraps StartErr or the cause of ctx.
+func (r *Runtime) StartContainer(ctx context.Context, pod *v1.Pod, name, id string, script Script) error {
+	if script.StartIgnoresContext {
+		ctx = context.WithoutCancel(ctx)
 	}
-	if err := wait(waits, s.StartTakes); err != nil {
+	if err := wait(ctx, script.StartTakes); err != nil {
 		return fmt.Errorf("failed to start container %q: %w", id, err)
 	}
-	if s.StartErr != nil {
-		return fmt.Errorf("failed to start container %q: %w", id, s.StartErr)
+	if script.StartErr != nil {
+		return fmt.Errorf("failed to start container %q: %w", id, script.StartErr)
 	}
-	r.Start(pod, name, id, s)
+	r.Start(pod, name, id, script)
 	return nil
 }
 
@@ -155,7 +154,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds i
 	default:
 		err = c.stop(ctx, timeoutSeconds, r.released)
 	}
-	if errors.Is(context.Cause(ctx), ErrAway) && err != nil {
+	if errors.Is(context.Cause(ctx), ErrAway) && err != nil { // the runtime became unavailable during the call
 		err = ErrAway
 	}
 	returned(err)

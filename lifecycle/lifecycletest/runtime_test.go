@@ -25,6 +25,8 @@ var pod = &v1.Pod{
 	Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "web"}}},
 }
 
+// took is how long StopContainer takes for a container with this script, and by is what ended the
+// container.
 func TestStopContainer(t *testing.T) {
 	for name, test := range map[string]struct {
 		script  lifecycletest.Script
@@ -57,6 +59,8 @@ func TestStopContainer(t *testing.T) {
 	}
 }
 
+// A stop at 0 s has a timeout of 60 s, a second one at 10 s one of 5 s. The container is killed at 15 s,
+// and both calls return.
 func TestASecondStopWithAnEarlierDeadlineEndsBoth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -72,6 +76,8 @@ func TestASecondStopWithAnEarlierDeadlineEndsBoth(t *testing.T) {
 	})
 }
 
+// Stopping an exited container succeeds; stopping a removed one is ErrContainerNotFound. Its exit stays
+// known.
 func TestStopOfAnExitedOrUnknownContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -87,6 +93,7 @@ func TestStopOfAnExitedOrUnknownContainer(t *testing.T) {
 	})
 }
 
+// The call returns with its context after 1 s, and the kill at the end of its timeout is not sent.
 func TestAStopWhoseContextEndsDoesNotKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -99,6 +106,7 @@ func TestAStopWhoseContextEndsDoesNotKill(t *testing.T) {
 	})
 }
 
+// With HangStops and FailStops, the calls that hang come first, then those that fail, and then one works.
 func TestStopsHangThenFailThenSucceed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := errors.New("broken pipe")
@@ -112,6 +120,7 @@ func TestStopsHangThenFailThenSucceed(t *testing.T) {
 	})
 }
 
+// A call that ignores its context hangs until Release. Calls after Release do not hang.
 func TestReleaseEndsHangsThatIgnoreTheirContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -127,6 +136,7 @@ func TestReleaseEndsHangsThatIgnoreTheirContext(t *testing.T) {
 	})
 }
 
+// Starting a container under the ID of a running one ends the old run. Its timer must not end the new one.
 func TestAnIDIsReused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -141,6 +151,7 @@ func TestAnIDIsReused(t *testing.T) {
 	})
 }
 
+// took is how long the command runs, until it ends, its timeout has passed, or the container exits.
 func TestRunInContainer(t *testing.T) {
 	sleep := func(d time.Duration) func(context.Context, []string) ([]byte, error) {
 		return func(ctx context.Context, _ []string) ([]byte, error) {
@@ -182,6 +193,7 @@ func TestRunInContainer(t *testing.T) {
 	}
 }
 
+// A command cannot run in an unknown or an exited container, and the errors distinguish the two.
 func TestRunInContainerNeedsARunningContainer(t *testing.T) {
 	rt := lifecycletest.NewRuntime()
 	_, err := rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
@@ -192,6 +204,7 @@ func TestRunInContainerNeedsARunningContainer(t *testing.T) {
 	require.ErrorIs(t, err, lifecycletest.ErrContainerExited)
 }
 
+// Events may be recorded concurrently, and none is lost.
 func TestEventsAreRecorded(t *testing.T) {
 	var events lifecycletest.Events
 	var writers sync.WaitGroup

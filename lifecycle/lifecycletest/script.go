@@ -31,14 +31,14 @@ type Script struct {
 	// StartErr is the error of StartContainer after StartTakes, or nil.
 	StartErr error
 
-	// HangStops is the number of first StopContainer calls that hang; negative: all. A hanging
+	// HangStops is how many StopContainer calls hang, counted from the first; negative: all. A hanging
 	// call sends no signal and returns when its context ends.
 	HangStops int
 	// HangIgnoresContext makes hanging calls ignore their context. They end only with
 	// [Runtime.Release].
 	HangIgnoresContext bool
-	// FailStops is the number of StopContainer calls after those that hang that fail with
-	// StopErr and send no signal; negative: all.
+	// FailStops is how many of the next StopContainer calls, after those that hang, fail with StopErr
+	// and send no signal; negative: all.
 	FailStops int
 	// StopErr is the error of a failing StopContainer; nil means [ErrScripted].
 	StopErr error
@@ -49,7 +49,7 @@ type Script struct {
 	StopReturnsLate time.Duration
 
 	// Exec runs the command of an exec hook and returns its output. If it is nil, every command
-	// succeeds without output. ctx ends with the caller's, at the timeout of the call, and when the
-	// container exits. Exec may ignore it.
+	// succeeds without output. Its ctx ends with the caller's, at the timeout of the call, and when the
+	// container exits. Exec may ignore it, like a command that hangs.
 	Exec func(ctx context.Context, cmd []string) ([]byte, error)
 }

@@ -28,6 +28,8 @@ func countedPods() []*v1.Pod {
 	}
 }
 
+// The pods have two containers with SIGQUIT, from the status; one with SIGUSR1, from the spec; and two
+// without any, which count as SIGTERM. The ended one does not count.
 func TestCount(t *testing.T) {
 	pods := countedPods()
 	require.Equal(t, map[string]int{"SIGQUIT": 2, "SIGTERM": 2, "SIGUSR1": 1}, stopsignal.Count(pods...))
@@ -35,6 +37,7 @@ func TestCount(t *testing.T) {
 	require.Equal(t, map[string]int{}, stopsignal.Count())
 }
 
+// The map of Count is what the metric kubelet_pod_stop_signals_count takes.
 func TestCountFillsTheMetric(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})

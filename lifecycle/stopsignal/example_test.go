@@ -18,6 +18,7 @@ func Example() {
 	// Output: SIGQUIT
 }
 
+// The pod's spec decides, then the image, and SIGTERM is the default.
 func ExampleOf() {
 	quit := v1.SIGQUIT
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{
@@ -33,11 +34,14 @@ func ExampleOf() {
 	// SIGTERM
 }
 
+// An image may name its signal in lower case and without SIG.
 func ExampleOfImage() {
 	fmt.Println(stopsignal.OfImage("quit"))
 	// Output: SIGQUIT
 }
 
+// The counts of all pods of a node are the values of the metric. The runtime has reported a signal for one
+// container; the others count as SIGTERM.
 func ExampleCount() {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	quit := v1.SIGQUIT

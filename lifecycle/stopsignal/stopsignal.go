@@ -43,7 +43,7 @@ func OfImage(imageSignal string) v1.Signal {
 	}
 }
 
-// ofStatus returns the signal in the status of a running container, or "".
+// ofStatus returns the signal that the runtime has reported for a running container, or "".
 func ofStatus(status *v1.PodStatus, container string) v1.Signal {
 	for s := range running(status) {
 		if s.Name == container && s.StopSignal != nil {
@@ -66,8 +66,8 @@ func running(status *v1.PodStatus) iter.Seq[*v1.ContainerStatus] {
 	}
 }
 
-// ofSpec returns the signal in the spec of a container, or "". Ephemeral containers have none,
-// because the API server rejects a lifecycle for them.
+// ofSpec returns the signal in the spec of a container, or "". It does not look at ephemeral
+// containers, because the API server rejects a lifecycle for them.
 func ofSpec(spec *v1.PodSpec, container string) v1.Signal {
 	for _, list := range [][]v1.Container{spec.Containers, spec.InitContainers} {
 		for i := range list {

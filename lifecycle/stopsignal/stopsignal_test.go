@@ -24,6 +24,7 @@ func runningStatus(name string, signal v1.Signal) v1.ContainerStatus {
 	return status
 }
 
+// The status of a running container decides, then the spec, then the image, then SIGTERM.
 func TestOf(t *testing.T) {
 	ended := v1.ContainerStatus{Name: "ended", StopSignal: ptr.To(v1.SIGHUP), State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}
 	pod := &v1.Pod{
@@ -62,6 +63,7 @@ func TestOf(t *testing.T) {
 	require.Equal(t, before, pod)
 }
 
+// An image may write its stop signal in several ways; each becomes the name that Kubernetes uses.
 func TestOfImage(t *testing.T) {
 	for image, want := range map[string]v1.Signal{
 		"SIGQUIT": v1.SIGQUIT,

@@ -7,17 +7,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// admit calls Options.Admit and reports whether the pod may start. The pod is already in the podTable, so
-// that a shutdown that begins after the answer finds it. A refused pod ends.
+// admit asks Options.Admit whether the pod may start, and ends a pod that is refused. The pod is already in the
+// podTable: a shutdown that begins after Admit has answered lists the pod there and stops it.
 func (s *starter) admit() bool {
 	if s.opts.Admit == nil || s.r.isTerminating() {
 		return true
 	}
-	pod := s.r.view()
+	pod := s.r.podWithStatus()
 	answered := make(chan shutdown.Admission, 1)
 	s.spawn(s.r.name, func() {
 		var answer shutdown.Admission
-		if err := s.r.safely("Admit", func() { answer = s.opts.Admit(pod) }); err != nil {
+		if err := s.r.callSafely("Admit", func() { answer = s.opts.Admit(pod) }); err != nil {
 			answer = shutdown.Admission{Reason: reasonUnexpectedAdmission, Message: err.Error()}
 		}
 		answered <- answer
@@ -25,8 +25,8 @@ func (s *starter) admit() bool {
 	var answer shutdown.Admission
 	select {
 	case answer = <-answered:
-	case <-s.r.active.Done(): // terminating or closed: no answer is needed
-		return !s.isClosed()
+	case <-s.r.active.Done(): // terminating or closed: the answer no longer matters
+		return !s.isClosed() // true: startAll then starts nothing, because the pod is terminating
 	}
 	if answer.Admit {
 		return true
@@ -36,18 +36,18 @@ func (s *starter) admit() bool {
 		klog.FromContext(s.r.ctx).Info(answer.Message, "pod", s.r.name)
 	}
 	if events := s.opts.Terminator.Events; events != nil {
-		_ = s.r.safely("Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
+		_ = s.r.callSafely("Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
 	}
 	s.r.mu.Lock()
 	s.r.ending.starting, s.r.ending.refusal = false, &answer
 	s.r.mu.Unlock()
-	s.r.ender.endCompleted()
-	s.r.ender.finalize()
+	s.r.ender.terminateRemaining()
+	s.r.ender.finalizeIfEnded()
 	return false
 }
 
-// refuse writes the kubelet's status of a pod that was not admitted.
-func refuse(status *v1.PodStatus, why shutdown.Admission) {
+// writeRefusal writes the status that the kubelet gives a pod that was not admitted: Failed, and no containers.
+func writeRefusal(status *v1.PodStatus, why shutdown.Admission) {
 	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, "Pod was rejected: "+why.Message
 	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
 }

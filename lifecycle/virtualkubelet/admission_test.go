@@ -119,8 +119,8 @@ func (p panicking) Exited(id string) <-chan struct{} {
 	return p.scriptedRuntime.Exited(id)
 }
 
-// drainedNode is a node whose provider asks a manager for admission. Its host reports the pending shutdown
-// to a restarted agent.
+// drainedNode is a node whose provider asks a shutdown.Manager for admission, and whose pods the manager drains. Its
+// host reports a pending shutdown to a restarted agent too.
 type drainedNode struct {
 	*testbed
 

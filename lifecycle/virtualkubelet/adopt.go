@@ -59,38 +59,40 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	case a.opts.Pods != nil:
 		return newRefusedError(adopted.Pod, errAdopts)
 	case known != nil:
-		return known.checkName(adopted.Pod)
+		return known.checkSameName(adopted.Pod)
 	}
-	listed, err := p.agent.listOf(ctx, adopted.Pod)
+	listed, err := p.agent.listForAdoption(ctx, adopted.Pod)
 	if err != nil {
 		return fmt.Errorf("failed to adopt pod %s: %w", nameOf(adopted.Pod), err)
 	}
 	r := newRecord(ctx, p.agent, adopted.Pod)
 	r.desired.adopted = !adopted.Alive
-	begun := r.containers.adopt(adopted.Pod, listed)
-	r.ending.starting = begun < len(r.containers.all)
+	startedCount := r.containers.adopt(adopted.Pod, listed)
+	mustStartMore := startedCount < len(r.containers.all)
+	r.ending.starting = mustStartMore
 	if known, _ := p.agent.pods.add(r); known != nil {
 		r.cancel()
 		return nil
 	}
 	r.notifier.wake()
 	p.agent.spawn(r.name, r.notifier.run)
-	p.agent.spawn(r.name, r.watch)
-	for _, c := range r.containers.all[:begun] {
+	p.agent.spawn(r.name, r.watchContainers)
+	for _, c := range r.containers.all[:startedCount] {
 		r.resume(c)
 	}
-	if begun < len(r.containers.all) {
-		p.agent.spawn(r.name, (&starter{agent: p.agent, r: r, begun: begun > 0}).run)
+	if mustStartMore {
+		p.agent.spawn(r.name, (&starter{agent: p.agent, r: r, wasBegun: startedCount > 0}).run)
 	}
-	if r.completed() {
-		r.ender.endCompleted()
+	if r.hasCompleted() {
+		r.ender.terminateRemaining()
 	}
 	return nil
 }
 
-// listOf calls Running once for a pod that is not in the podTable yet.
-func (a *agent) listOf(ctx context.Context, pod *v1.Pod) (listed []lifecycle.Container, err error) {
-	err = a.bounded(ctx, "Running", nameOf(pod), callTimeout, nil, func(ctx context.Context) (err error) {
+// listForAdoption calls Running once for a pod that Adopt has not added yet. A list with an invalid ID, or with
+// one ID for two containers, is an error: the pod would be adopted with the wrong containers.
+func (a *agent) listForAdoption(ctx context.Context, pod *v1.Pod) (listed []lifecycle.Container, err error) {
+	err = a.callWithin(ctx, "Running", nameOf(pod), callTimeout, nil, func(ctx context.Context) (err error) {
 		listed, err = a.opts.Runtime.Running(ctx, pod.DeepCopy())
 		return err
 	})
@@ -107,10 +109,11 @@ func (a *agent) listOf(ctx context.Context, pod *v1.Pod) (listed []lifecycle.Con
 	return listed, err
 }
 
-// resume continues with an adopted container: it watches, restarts or reports it.
+// resume continues where the previous agent stopped: it watches a container that runs, restarts one that has
+// ended and may restart, and calls ContainerEnded for one that has ended for good.
 func (r *record) resume(c *container) {
 	r.mu.Lock()
-	id, runs, restarting, last, ended := c.id, c.running(), c.restarting, c.last, c.state.Terminated
+	id, runs, restarting, last, ended := c.id, c.isRunning(), c.restarting, c.last, c.state.Terminated
 	r.mu.Unlock()
 	switch {
 	case restarting:

@@ -33,6 +33,8 @@ func (b *testbed) currentPod() *v1.Pod {
 	return pod
 }
 
+// A pod is deleted with 30 s, and the agent restarts at 17 s. The new agent does not start the grace period
+// again: the deadline stays at 30 s.
 func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -56,6 +58,8 @@ func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 	})
 }
 
+// The runtime says that the hook of a terminating pod has run for the previous agent. The new agent only
+// stops the container, with the remaining 20 s.
 func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -73,6 +77,8 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 	})
 }
 
+// An adopted pod is deleted with 30 s, and by its deletionTimestamp only 10 s are left. If the deletion may
+// predate the agent, it has 10 s. If the pod was known to be alive, the clocks differ, and it has 30 s.
 func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 	skewed := func(pod *v1.Pod) *v1.Pod { return deleted(pod, 30, time.Now().Add(-20*second)) }
 	for name, test := range map[string]struct {
@@ -106,6 +112,8 @@ func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 	}
 }
 
+// While the agent was down, the last container of a pod has vanished. Adopt reports the pod as ended, with
+// the exit code that the status has and an unknown one for the other container.
 func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["one"] = lifecycletest.Script{ExitAfter: second}
@@ -124,6 +132,7 @@ func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 	})
 }
 
+// A closed provider adopts nothing, and the error has the type that virtual-kubelet knows.
 func TestAdoptAfterClose(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		require.NoError(b, b.Close(b.Context()))

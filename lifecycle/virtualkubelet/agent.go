@@ -11,21 +11,22 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// agent is the part of a Provider that its pods share.
+// agent is what all pods of a Provider share: its options, goroutines, terminator and table of pods.
 type agent struct {
 	opts       Options
 	terminator terminator
 	ctx        context.Context // ends with Close
 	close      context.CancelCauseFunc
-	calls      call.Group                    // all goroutines
+	calls      call.Group                    // goroutines and calls of the author's code, which Close waits for
 	notify     atomic.Pointer[func(*v1.Pod)] // virtual-kubelet's callback; nil: not registered yet
 	registered chan struct{}                 // closed once notify is set
 	pods       *podTable
 	poller     *poller       // nil with a Runtime
-	starts     chan struct{} // semaphore of size MaxStarts
+	starts     chan struct{} // has an element for each start in progress; its capacity is MaxStarts
 }
 
-// terminator is the part of [lifecycle.Terminator] that this package uses.
+// terminator is the part of [lifecycle.Terminator] that this package uses. It is an interface so that tests can
+// record the calls.
 type terminator interface {
 	Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) error) error
 	PostStart(ctx context.Context, pod *v1.Pod, c lifecycle.Container) error
@@ -36,8 +37,8 @@ type terminator interface {
 
 func (a *agent) isClosed() bool { return a.ctx.Err() != nil }
 
-// context returns a context with the values of another. It ends with the cause [lifecycle.ErrClosed] when
-// the provider is closed.
+// context returns a context that outlives the call whose values it takes. It ends with the cause
+// [lifecycle.ErrClosed] when the provider is closed.
 func (a *agent) context(values context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(values))
 	stop := context.AfterFunc(a.ctx, func() { cancel(lifecycle.ErrClosed) })
@@ -54,8 +55,8 @@ func (a *agent) spawn(name types.NamespacedName, work func()) {
 	}
 }
 
-// withStartSlot calls do once fewer than [Options.MaxStarts] starts are in progress. It returns the error
-// of do, or the cause of ctx if ctx ends first.
+// withStartSlot waits until fewer than [Options.MaxStarts] starts are in progress, and then calls do. It returns
+// do's error, or the cause of ctx if ctx ends during the wait.
 func (a *agent) withStartSlot(ctx context.Context, do func() error) error {
 	select {
 	case a.starts <- struct{}{}:
@@ -66,7 +67,7 @@ func (a *agent) withStartSlot(ctx context.Context, do func() error) error {
 	return do()
 }
 
-// isClosed reports whether c is closed. Nothing may be sent on c.
+// isClosed reports whether c is closed, for a channel on which nothing is ever sent.
 func isClosed(c <-chan struct{}) bool {
 	select {
 	case <-c:

@@ -12,9 +12,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// watch logs a call of the author's code that has not returned 5 s after its limit, and names it in the
-// error of Close. pod is empty for a call about all pods. Call returned when the call has returned.
-func (a *agent) watch(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration) (returned func()) {
+// watchCall makes a hanging call of the author's code visible: 5 s after the limit the call is logged, and the
+// error of Close names it. The caller must call returned when the call has returned. pod is empty for a call
+// about all pods.
+func (a *agent) watchCall(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration) (returned func()) {
 	leave := a.calls.Enter(func() string {
 		if pod.Name == "" {
 			return "a call of " + what
@@ -28,48 +29,51 @@ func (a *agent) watch(ctx context.Context, what string, pod types.NamespacedName
 	}
 }
 
-// guarded calls the author's code, which is watched. It logs a panic and returns it as an error. before is
-// the error of the call before, nil for none: the same panic is not logged again.
-func (a *agent) guarded(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, before error, f func() error) (err error) {
-	defer a.watch(ctx, what, pod, limit)()
+// callGuarded calls f, which is the author's code, with watchCall. A panic is logged and becomes the error, so
+// that a bug of the author does not end the agent. before is the error of the previous call of this kind, or nil:
+// a panic that repeats it is not logged again.
+func (a *agent) callGuarded(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, before error, f func() error) (err error) {
+	defer a.watchCall(ctx, what, pod, limit)()
 	about := func() []any { return []any{"pod", pod} }
 	call.GuardAbout(ctx, what, before, about, f, func(failed error) { err = failed })
 	return err
 }
 
-// bounded is guarded with a context that ends at the limit, which an error then names.
-func (a *agent) bounded(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, before error, f func(context.Context) error) error {
+// callWithin is callGuarded with a context that ends at the limit. If f fails because of that, the error says so.
+func (a *agent) callWithin(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, before error, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := a.guarded(bounded, what, pod, limit, before, func() error { return f(bounded) })
-	if err != nil && bounded.Err() != nil && ctx.Err() == nil && !errdefs.IsInvalidInput(err) {
+	err := a.callGuarded(bounded, what, pod, limit, before, func() error { return f(bounded) })
+	hasTimedOut := bounded.Err() != nil && ctx.Err() == nil
+	if err != nil && hasTimedOut && !errdefs.IsInvalidInput(err) { // an ErrInvalidInput is the author's own answer
 		err = fmt.Errorf("%s has not returned within %v: %w", what, limit, err)
 	}
 	return err
 }
 
-// guarded calls the author's code about the pod.
-func (r *record) guarded(ctx context.Context, what string, limit time.Duration, f func() error) error {
-	err := r.agent.guarded(ctx, what, r.name, limit, r.lastError(what), f)
+// callGuarded is [agent.callGuarded] for a call about this pod.
+func (r *record) callGuarded(ctx context.Context, what string, limit time.Duration, f func() error) error {
+	err := r.agent.callGuarded(ctx, what, r.name, limit, r.lastError(what), f)
 	r.setLastError(what, err)
 	return err
 }
 
-// bounded calls the author's code about the pod with a context that ends at the limit.
-func (r *record) bounded(ctx context.Context, what string, limit time.Duration, f func(context.Context) error) error {
-	err := r.agent.bounded(ctx, what, r.name, limit, r.lastError(what), f)
+// callWithin is [agent.callWithin] for a call about this pod.
+func (r *record) callWithin(ctx context.Context, what string, limit time.Duration, f func(context.Context) error) error {
+	err := r.agent.callWithin(ctx, what, r.name, limit, r.lastError(what), f)
 	r.setLastError(what, err)
 	return err
 }
 
-// safely is guarded for a function without an error that must return at once.
-func (r *record) safely(what string, f func()) error {
-	return r.guarded(r.ctx, what, 0, func() error {
+// callSafely is callGuarded for a function that returns no error and must not block. The error is a panic.
+func (r *record) callSafely(what string, f func()) error {
+	return r.callGuarded(r.ctx, what, 0, func() error {
 		f()
 		return nil
 	})
 }
 
+// lastError returns the error of the last call of this kind about this pod.
 func (r *record) lastError(what string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -79,7 +83,7 @@ func (r *record) lastError(what string) error {
 func (r *record) setLastError(what string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if r.lastErrors[what] == nil && err == nil {
+	if r.lastErrors[what] == nil && err == nil { // most calls never fail and need no map
 		return
 	}
 	if r.lastErrors == nil {
@@ -88,14 +92,15 @@ func (r *record) setLastError(what string, err error) {
 	r.lastErrors[what] = err
 }
 
-// failures are those of a call that is repeated, since it has succeeded last.
+// failures counts the failures of a repeated call since its last success, so that a lasting failure is logged
+// once instead of at each attempt.
 type failures struct {
-	text  string // of the last one
+	text  string // the error of the last failure
 	count int
 }
 
-// log logs a failure that differs from the one before as failed, and a success after failures as
-// recovered. err is nil for a success.
+// log takes the result of one attempt. It logs an error that differs from the previous one, with the message
+// failed, and the first success after failures, with the message recovered.
 func (f *failures) log(ctx context.Context, err error, failed, recovered string, about ...any) {
 	logger := klog.FromContext(ctx).WithValues(about...)
 	switch {

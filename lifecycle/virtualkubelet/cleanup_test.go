@@ -108,6 +108,8 @@ func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 	})
 }
 
+// A runtime may keep the ID of a container over its restart. The end of the old run must not be taken for
+// that of the new one.
 func TestARestartedContainerMayReuseItsID(t *testing.T) {
 	again := &sameID{}
 	inBubble(t, func(b *testbed) {

@@ -32,8 +32,8 @@ const (
 	tick       = 5 * time.Millisecond
 )
 
-// quickRuntime is a runtime whose containers exit at once if their timeout is at most exitAtMost, so that no
-// test takes a whole grace period.
+// quickRuntime is a runtime for tests in real time: a container exits at once if it is stopped with at most exitAtMost
+// seconds. A test can so observe a stop with a long timeout, and then end it with a short one.
 type quickRuntime struct {
 	*scriptedRuntime
 

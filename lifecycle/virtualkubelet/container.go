@@ -14,10 +14,10 @@ type container struct {
 	init       bool // an init container
 	id         string
 	state      v1.ContainerState            // empty: not started
-	failed     failures                     // of the starts; only the start uses it
-	gone       bool                         // this run has ended, but ContainerEnded has not returned
+	failed     failures                     // of starting it; only the goroutine that starts it uses this field
+	gone       bool                         // this run has ended; state shows that only after ContainerEnded has returned
 	exited     chan struct{}                // closed once the container has ended and will not restart
-	reported   *v1.ContainerStatus          // from the PodRuntime; nil: none
+	reported   *v1.ContainerStatus          // the status from the PodRuntime's last list; nil: it has none
 	last       *v1.ContainerStateTerminated // the end of the previous run; nil: none
 	restarted  int32                        // number of restarts
 	restarting bool                         // waiting for a restart
@@ -25,20 +25,20 @@ type container struct {
 	pause      time.Duration // back-off of the next restart
 }
 
-// sidecar reports whether c is a restartable init container (KEP-753).
-func (c *container) sidecar() bool {
+// isSidecar reports whether c is a restartable init container (KEP-753).
+func (c *container) isSidecar() bool {
 	return c.init && c.spec.RestartPolicy != nil && *c.spec.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-func (c *container) running() bool { return c.state.Running != nil }
+func (c *container) isRunning() bool { return c.state.Running != nil }
 
 func (c *container) markRunning(id string, since metav1.Time) {
 	c.id, c.gone, c.restarting = id, false, false
 	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: since}}
 }
 
-// markTerminated records the final end of a container, which may never have started. Only the first call
-// has an effect.
+// markTerminated records the final end of a container, which may never have started. The first recorded end
+// stays; later calls have no effect.
 func (c *container) markTerminated(end v1.ContainerStateTerminated) {
 	if c.state.Terminated != nil {
 		return
@@ -47,7 +47,8 @@ func (c *container) markTerminated(end v1.ContainerStateTerminated) {
 	close(c.exited)
 }
 
-// endedWith fills in the ID and times of a run that ends now. An end with a FinishedAt is unchanged.
+// endedWith completes end, the terminated state of a run that ends now, with the run's ID and times. An end with
+// a FinishedAt comes from an earlier agent and is complete.
 func (c *container) endedWith(end v1.ContainerStateTerminated) *v1.ContainerStateTerminated {
 	if !end.FinishedAt.IsZero() {
 		return &end
@@ -56,14 +57,14 @@ func (c *container) endedWith(end v1.ContainerStateTerminated) *v1.ContainerStat
 	if c.id != "" {
 		end.ContainerID = statusID(c.id)
 	}
-	if c.running() {
+	if c.isRunning() {
 		end.StartedAt = c.state.Running.StartedAt
 	}
 	return &end
 }
 
-// adoptStatus reads the status of an adopted container and returns the state of its last run. The state
-// is empty if the container was never started.
+// adoptStatus takes the ID and restart count from the status that a previous agent has written, and returns the
+// state of the container's last run there: running, terminated, or empty if it was never started.
 func (c *container) adoptStatus(status *v1.ContainerStatus) (last v1.ContainerState) {
 	_, c.id, _ = strings.Cut(status.ContainerID, "://")
 	c.restarted = status.RestartCount
@@ -73,30 +74,30 @@ func (c *container) adoptStatus(status *v1.ContainerStatus) (last v1.ContainerSt
 	return status.State
 }
 
-// adopt sets the state of an adopted container. id is nil if it is not running; last is the state of its
-// last run.
-func (c *container) adopt(id *string, mayRestart bool, pod *v1.Pod, last v1.ContainerState) {
+// adopt sets the state of a container that a previous agent has started. runningID is nil if the container is not
+// running. last is the state of its last run in the old status; without one the exit code is unknown.
+func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, last v1.ContainerState) {
 	end := unknownEnd()
 	if last.Terminated != nil {
 		end = *last.Terminated.DeepCopy()
 	}
 	switch {
-	case id != nil && last.Running != nil:
-		c.markRunning(*id, last.Running.StartedAt)
-	case id != nil:
-		c.markRunning(*id, metav1.Now())
-	case mayRestart && c.restarts(pod, end) && (!c.init || c.sidecar()):
+	case runningID != nil && last.Running != nil:
+		c.markRunning(*runningID, last.Running.StartedAt)
+	case runningID != nil:
+		c.markRunning(*runningID, metav1.Now())
+	case mayRestart && c.restartsAfter(pod, end) && (!c.init || c.isSidecar()):
 		c.markRestarting(pod, end)
 	default:
 		c.markTerminated(end)
 	}
 }
 
-// status returns the container's status. The state of a container that has not started is empty, which
-// the API defines as waiting. With an explicit waiting state virtual-kubelet would remove a deleted pod
-// from the API server while its init containers run, without calling the provider (virtual-kubelet#989).
+// status returns the container's status for the API server. A container that has not started has an empty state,
+// which the API defines as waiting. An explicit waiting state would trigger virtual-kubelet#989: a pod that is
+// deleted while its init containers run would vanish from the API server without a call of DeletePod.
 func (c *container) status() v1.ContainerStatus {
-	running := c.running()
+	running := c.isRunning()
 	if c.reported != nil {
 		status := *c.reported.DeepCopy()
 		status.State = *c.state.DeepCopy()
@@ -111,7 +112,8 @@ func (c *container) status() v1.ContainerStatus {
 	if c.id != "" {
 		status.ContainerID = statusID(c.id)
 	}
-	if c.last != nil && c.restarted > 0 || c.restarting {
+	wasEverEnded := c.last != nil && c.restarted > 0
+	if wasEverEnded || c.restarting {
 		status.LastTerminationState.Terminated = c.last.DeepCopy()
 	}
 	return status
@@ -121,7 +123,7 @@ func (c *container) status() v1.ContainerStatus {
 func (c *container) stateByPhase(status *v1.PodStatus) (state v1.ContainerState) {
 	unknown, done := unknownEnd(), exitedWith(0)
 	switch {
-	case status.Phase == v1.PodSucceeded, status.Phase == v1.PodRunning && c.init && !c.sidecar():
+	case status.Phase == v1.PodSucceeded, status.Phase == v1.PodRunning && c.init && !c.isSidecar():
 		state.Terminated = &done
 	case status.Phase == v1.PodFailed:
 		state.Terminated = &unknown

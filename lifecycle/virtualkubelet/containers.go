@@ -15,10 +15,10 @@ type containers struct {
 	all        []*container
 	ready      bool // all regular containers and sidecars are ready
 	readySince metav1.Time
-	unreported int // adopted after their end, and ContainerEnded has not returned
+	unreported int // how many had ended before they were adopted and still wait for ContainerEnded to succeed
 }
 
-// newContainers returns the containers of a spec, which must not change afterwards.
+// newContainers returns the containers of a spec. It keeps pointers into the spec, which must not change.
 func newContainers(spec *v1.PodSpec) containers {
 	cs := containers{readySince: metav1.Now()}
 	for i := range spec.InitContainers {
@@ -30,27 +30,32 @@ func newContainers(spec *v1.PodSpec) containers {
 	return cs
 }
 
+// refreshReady computes whether the pod is ready, and since when. Plain init containers do not count.
 func (cs *containers) refreshReady() {
 	ready := !slices.ContainsFunc(cs.all, func(c *container) bool {
-		isReady := c.running() && (c.reported == nil || c.reported.Ready)
-		return (!c.init || c.sidecar()) && !isReady
+		isPlainInit := c.init && !c.isSidecar()
+		isReady := c.isRunning() && (c.reported == nil || c.reported.Ready)
+		return !isPlainInit && !isReady
 	})
 	if ready != cs.ready {
 		cs.ready, cs.readySince = ready, metav1.Now()
 	}
 }
 
-// mayRun reports whether a container runs, will restart, or has an unreported end.
+// mayRun reports whether the pod's final status must still wait: a container runs, will restart, or has ended
+// and ContainerEnded has not succeeded for it.
 func (cs *containers) mayRun() bool {
-	return cs.unreported > 0 || slices.ContainsFunc(cs.all, func(c *container) bool { return c.running() || c.restarting })
+	return cs.unreported > 0 || slices.ContainsFunc(cs.all, func(c *container) bool { return c.isRunning() || c.restarting })
 }
 
-// incomplete reports whether a regular container runs or will restart.
+// incomplete reports whether a regular container runs or will restart. Init containers and sidecars do not keep a
+// pod from completing.
 func (cs *containers) incomplete() bool {
-	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && (c.running() || c.restarting) })
+	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && (c.isRunning() || c.restarting) })
 }
 
-// terminateUnknown marks the remaining containers as terminated with an unknown exit code.
+// terminateUnknown marks every container without an end as terminated with an unknown exit code (137). The pod's
+// final status, in which no container may be running or waiting, needs it.
 func (cs *containers) terminateUnknown() {
 	for _, c := range cs.all {
 		c.markTerminated(unknownEnd())
@@ -58,12 +63,14 @@ func (cs *containers) terminateUnknown() {
 	cs.ready, cs.readySince = false, metav1.Now()
 }
 
-// adopt sets the state of each container; those that are listed are running. It returns how many, in
-// the order of the spec, have been started; the others start as in a new pod, unless the pod was deleted
-// or has ended. A container that was started and is not running restarts if the restart policy allows
-// it, the pod was not deleted, and the init containers before it are known to have succeeded.
-func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (begun int) {
-	mayRestart := pod.DeletionTimestamp == nil
+// adopt sets the state of each container of a pod that a previous agent has left. Listed containers are running.
+// It returns how many containers, in the order of the spec, need no first start: those up to the last one that was
+// started, or all if the pod was deleted or has ended. The others start as in a new pod.
+//
+// A container that was started and is not running restarts if the restart policy allows it, the pod was not
+// deleted, and the init containers before it are known to have succeeded.
+func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedCount int) {
+	mayRestart := pod.DeletionTimestamp == nil // becomes false at an init container that has not succeeded
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	lasts, running := make([]v1.ContainerState, len(cs.all)), make([]*string, len(cs.all))
 	for i, c := range cs.all {
@@ -74,32 +81,32 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (begun in
 			running[i] = &listed[at].ID
 		}
 		if running[i] != nil || lasts[i] != (v1.ContainerState{}) {
-			begun = i + 1
+			startedCount = i + 1
 		}
 	}
 	if !mayRestart || isTerminal(&pod.Status) {
-		begun = len(cs.all)
+		startedCount = len(cs.all)
 	}
-	for i, c := range cs.all[:begun] {
+	for i, c := range cs.all[:startedCount] {
 		c.adopt(running[i], mayRestart, pod, lasts[i])
 		switch {
 		case !c.init:
 		case c.state.Terminated != nil:
 			mayRestart = mayRestart && c.state.Terminated.ExitCode == 0
 		default:
-			mayRestart = mayRestart && (c.restarting || c.sidecar())
+			mayRestart = mayRestart && (c.restarting || c.isSidecar())
 		}
-		if c.state.Terminated != nil && c.id != "" {
+		if c.state.Terminated != nil && c.id != "" { // resume calls ContainerEnded for it
 			cs.unreported++
 		}
 	}
 	cs.refreshReady()
-	return begun
+	return startedCount
 }
 
-// observe sets the containers' states from a PodRuntime's status, or from the pod's phase where the
-// status has no state.
-func (cs *containers) observe(status *v1.PodStatus) {
+// setFromStatus sets the containers' states from the status that a PodRuntime has listed. A container without a
+// state there gets the one that the pod's phase implies. So does one that is not terminated although the pod is.
+func (cs *containers) setFromStatus(status *v1.PodStatus) {
 	for _, c := range cs.all {
 		reported := status.ContainerStatuses
 		if c.init {
@@ -111,7 +118,9 @@ func (cs *containers) observe(status *v1.PodStatus) {
 				c.reported = &reported[i]
 			}
 		}
-		if c.state = c.stateByPhase(status); c.reported != nil && (c.reported.State.Terminated != nil || !isTerminal(status)) {
+		c.state = c.stateByPhase(status)
+		contradictsPhase := c.reported != nil && c.reported.State.Terminated == nil && isTerminal(status)
+		if c.reported != nil && !contradictsPhase {
 			c.state = *c.reported.State.DeepCopy()
 		}
 	}

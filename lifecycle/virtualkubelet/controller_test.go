@@ -11,6 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// A second kubectl delete with 1 s shortens a deletion with 3600 s, and the final status on the API server
+// has the container's exit code.
 func TestControllerShortensADeletion(t *testing.T) {
 	c := newCluster(t, 2)
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -30,6 +32,8 @@ func TestControllerShortensADeletion(t *testing.T) {
 	c.awaitGone()
 }
 
+// kubectl delete --force removes the pod from the API server. virtual-kubelet then deletes the provider's
+// copy of it, which must shorten the deletion in progress to at most 2 s.
 func TestControllerForcesADeletion(t *testing.T) {
 	c := newCluster(t, 2)
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -56,6 +60,8 @@ func TestControllerWaitsForSidecars(t *testing.T) {
 	c.awaitPod(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodSucceeded })
 }
 
+// A pod is deleted by force, and a new one with its name is created. The new one runs only after the old
+// container has exited.
 func TestControllerReplacesAPodAfterItsEnd(t *testing.T) {
 	c := newCluster(t, 2)
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

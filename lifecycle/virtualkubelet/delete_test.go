@@ -15,6 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// The plain case. A deleted pod with a sleep hook of 5 s and a container that needs 2 s ends at 7 s;
+// virtual-kubelet gets only the final status, and the provider then forgets the pod.
 func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
@@ -39,6 +41,8 @@ func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 	})
 }
 
+// A pod with a sleep hook of 20 s is deleted with 30 s, and then again. A shorter grace period cuts off the
+// hook or the stop; a longer one changes nothing. After its deadline a container gets 2 s.
 func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 	type call struct {
 		at      time.Duration
@@ -89,6 +93,8 @@ func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 	}
 }
 
+// A sidecar is stopped when the regular container has ended or the deadline is over, whichever is first. A
+// second deletion moves that deadline from 30 to 15 s.
 func TestAShorterDeletionShortensTheWaitOfSidecars(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -104,6 +110,8 @@ func TestAShorterDeletionShortensTheWaitOfSidecars(t *testing.T) {
 	})
 }
 
+// 100 concurrent deletions with grace periods of 10 to 16 s: the hook runs once, and the one stop at 4 s has
+// the 6 s that are left of the shortest.
 func TestConcurrentDeletionsShareOneTermination(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second, Exec: func(context.Context, []string) ([]byte, error) {
@@ -125,6 +133,8 @@ func TestConcurrentDeletionsShareOneTermination(t *testing.T) {
 	})
 }
 
+// virtual-kubelet may announce a deletion, or a shorter one, as an update. UpdatePod must then do what
+// DeletePod does.
 func TestUpdatePodOfADeletedPodDeletes(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

@@ -13,21 +13,22 @@ import (
 )
 
 // terminatingAnnotation marks the copies of terminating pods that [Provider.GetPod] returns. When the API
-// server no longer has a pod, virtual-kubelet passes such a copy to DeletePod, which recognizes it by
-// the annotation. It also lets virtual-kubelet see that a new pod of the same name differs.
+// server no longer has a pod, virtual-kubelet passes such a copy to DeletePod, which must tell it from a pod
+// of the API server. The annotation also makes the copy differ from a new pod with the same name, so that
+// virtual-kubelet notices the new one.
 const terminatingAnnotation = "virtualkubelet.kubegrace.dev/terminating"
 
 // desired is what virtual-kubelet has requested for a pod. The record's mutex guards it.
 type desired struct {
 	pod          *v1.Pod           // from the last call; replaced, never modified
-	adopted      bool              // adopted, and a deletion may predate this process
-	deletionSeen bool              // a pod with a deletionTimestamp was seen
-	deleted      bool              // forget the pod once virtual-kubelet has the final status
+	adopted      bool              // from a previous agent, and a deletion may predate this process
+	deletionSeen bool              // DeletePod was called with a deletionTimestamp: the API server had the deletion
+	deleted      bool              // the provider forgets the pod once virtual-kubelet has the final status
 	annotations  map[string]string // set by the author; nil: none
 	superseded   bool              // a newer pod has the name: virtual-kubelet gets no more statuses
 }
 
-// update replaces the pod with one that is not deleted.
+// update replaces the pod with one that is not deleted. A later deletion then has its full grace period.
 func (d *desired) update(pod *v1.Pod) {
 	d.replace(pod)
 	d.adopted = false
@@ -40,7 +41,8 @@ func (d *desired) replace(pod *v1.Pod) {
 	d.pod.UID = cmp.Or(pod.UID, uid)
 }
 
-// annotate keeps the annotations that the author has added or changed.
+// annotate keeps the annotations that the author's code has added or changed, for all later copies of the pod.
+// before and after are the pod's annotations around the call of that code.
 func (d *desired) annotate(before, after map[string]string) {
 	for key, value := range after {
 		if old, had := before[key]; had && old == value {
@@ -66,11 +68,11 @@ func (d *desired) copy() *v1.Pod {
 
 func (d *desired) supersede() { d.superseded, d.deleted = true, true }
 
-// markDeleted marks the pod as deleted. It returns the grace period in seconds that overrides the pod's
-// own, or nil.
+// markDeleted records a call of DeletePod with this pod. It returns the grace period in seconds that replaces the
+// pod's own, or nil to keep that.
 func (d *desired) markDeleted(pod *v1.Pod, terminating bool) (override *int64) {
 	d.deleted = true
-	if _, isCopy := pod.Annotations[terminatingAnnotation]; isCopy && terminating {
+	if _, isCopy := pod.Annotations[terminatingAnnotation]; isCopy && terminating { // the API server no longer has the pod
 		return d.forcedGrace()
 	}
 	if d.adopted {
@@ -81,8 +83,8 @@ func (d *desired) markDeleted(pod *v1.Pod, terminating bool) (override *int64) {
 	return override
 }
 
-// forcedGrace returns the grace period for a pod that the API server no longer has: 1 s if a deletion
-// was seen before, because the pod was then deleted by force, and otherwise nil, the pod's own.
+// forcedGrace returns the grace period for a pod that has vanished from the API server while it runs. If its
+// deletion was seen before, somebody has since deleted it by force: 1 s. Otherwise it keeps its own: nil.
 func (d *desired) forcedGrace() *int64 {
 	if d.deletionSeen {
 		return ptr.To(graceperiod.MinimumPodSeconds)
@@ -90,25 +92,26 @@ func (d *desired) forcedGrace() *int64 {
 	return nil
 }
 
-// update replaces the pod's metadata and spec, and reports whether its termination has begun. A pod that
-// a PodRuntime has listed without a spec gets its containers here.
+// update replaces the pod's metadata and spec, and reports whether its termination has begun. If a PodRuntime
+// has listed the pod without a spec, this is the first spec, and its containers get their states from the list.
 func (r *record) update(pod *v1.Pod) (isTerminating bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.desired.update(pod)
 	w := r.whole()
-	if w == nil || len(r.containers.all) > 0 || r.ending.terminating {
+	hadSpec := w == nil || len(r.containers.all) > 0
+	if hadSpec || r.ending.terminating {
 		return r.ending.terminating
 	}
 	if r.containers = newContainers(&r.desired.pod.Spec); w.status != nil {
-		r.containers.observe(w.status)
+		r.containers.setFromStatus(w.status)
 	}
 	r.notifier.wake()
 	return false
 }
 
-// supersede records that a newer pod has the name. It returns the grace period in seconds that overrides
-// the pod's own, or nil.
+// supersede records that a newer pod has the name, so that virtual-kubelet gets no more statuses of this one. It
+// returns the grace period in seconds that replaces the pod's own, or nil to keep that.
 func (r *record) supersede() (override *int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,34 +120,34 @@ func (r *record) supersede() (override *int64) {
 	return r.desired.forcedGrace()
 }
 
-// markDeleted marks the pod as deleted. It returns the grace period in seconds that overrides the pod's
-// own, or nil.
+// markDeleted records a call of DeletePod. It returns the grace period in seconds that replaces the pod's own, or
+// nil to keep that. A pod whose final status was sent is now forgotten.
 func (r *record) markDeleted(pod *v1.Pod) (override *int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	override = r.desired.markDeleted(pod, r.ending.terminating)
 	if r.ending.finalSent {
-		r.notifier.wake() // to forget the pod
+		r.notifier.wake() // its goroutine forgets the pod
 	}
 	return override
 }
 
-// addKill counts a KillPod, which keeps the pod from being forgotten until removeKill. set modifies the
-// final status. addKill returns false if the pod has been forgotten.
-func (r *record) addKill(set func(*v1.PodStatus)) bool {
+// addKill registers a call of KillPod, so that the pod is not forgotten before the call has its result. setStatus,
+// if not nil, will modify the final status. The result is false if the pod was forgotten already.
+func (r *record) addKill(setStatus func(*v1.PodStatus)) (added bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.ending.forgotten {
 		return false
 	}
 	r.ending.kills++
-	if set != nil {
-		r.ending.setStatus = set
+	if setStatus != nil {
+		r.ending.setStatus = setStatus
 	}
 	return true
 }
 
-// removeKill undoes addKill.
+// removeKill ends what addKill has begun.
 func (r *record) removeKill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,12 +155,12 @@ func (r *record) removeKill() {
 	r.notifier.wake() // the pod may now be forgotten
 }
 
-// awaitFinal waits for the final status of a pod whose containers have been stopped: its start or
-// ContainerEnded may return a little later. It returns nil if ctx ends first.
+// awaitFinal waits for the final status. It may come a little later than the end of the termination, because a
+// StartContainer or ContainerEnded in progress must return first. awaitFinal returns nil if ctx ends before that.
 func (r *record) awaitFinal(ctx context.Context) *v1.PodStatus {
 	select {
 	case <-r.ended:
-		return r.final()
+		return r.finalStatus()
 	case <-ctx.Done():
 		return nil
 	}

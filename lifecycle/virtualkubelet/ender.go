@@ -17,13 +17,13 @@ import (
 type ending struct {
 	starting    bool                // containers are being started
 	terminating bool                // the termination has begun
-	setStatus   func(*v1.PodStatus) // SetStatus of the last kill; nil: none
+	setStatus   func(*v1.PodStatus) // shutdown.KillRequest.SetStatus of the last KillPod that had one; nil: none
 	refusal     *shutdown.Admission // why the pod was not admitted; nil: admitted
-	finalizing  bool                // the final status is being computed
-	final       *v1.PodStatus       // nil: not final
+	finalizing  bool                // the final status is being computed, or was: the containers no longer change
+	final       *v1.PodStatus       // the final status; nil until it is computed
 	finalSent   bool                // virtual-kubelet has the final status
 	kills       int                 // calls of KillPod in progress
-	forgotten   bool
+	forgotten   bool                // the provider no longer knows the pod
 }
 
 // ender terminates one pod. A pod has one termination at a time, which all calls join.
@@ -31,14 +31,14 @@ type ender struct {
 	*record
 
 	nameFree    chan struct{}          // closed when a new pod may use the name
-	turn        chan struct{}          // a lock, of size 1, for terminate and forget
+	turn        chan struct{}          // of size 1: a lock that can be waited for with a context, for terminate and forget
 	termination *lifecycle.Termination // the newest; nil: none. Written with both turn and the mutex held
-	failure     error                  // of the previous termination; nil: none. The mutex guards it
+	failure     error                  // why the termination before the newest could not stop all containers; nil: it did. The mutex guards it
 }
 
-// terminate begins or joins the pod's termination. If a termination has ended but containers still run,
-// a new one stops them. pod must not change afterwards. override is the grace period in seconds that
-// replaces the pod's own; nil: none.
+// terminate begins or joins the pod's termination and returns it at once. If an earlier termination has ended but
+// could not stop all containers, a new one begins. pod must not change afterwards. override is the grace period
+// in seconds that replaces the pod's own; nil keeps that.
 func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*lifecycle.Termination, error) {
 	select {
 	case e.turn <- struct{}{}:
@@ -46,26 +46,26 @@ func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*l
 	case <-ctx.Done():
 		return nil, fmt.Errorf("failed to terminate pod %s: %w", e.name, context.Cause(ctx))
 	}
-	if err := e.setTerminating(); err != nil {
+	if err := e.markTerminating(); err != nil {
 		return nil, err
 	}
 	t := e.agent.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: e.cappedGrace(override)})
-	if t != e.termination {
+	if t != e.termination { // a new termination has begun
 		e.mu.Lock()
 		_, e.failure = e.outcome()
 		e.termination = t
 		e.mu.Unlock()
 		e.agent.spawn(e.name, func() {
 			<-t.Done() // Close ends it too
-			e.finalize()
+			e.finalizeIfEnded()
 		})
 	}
 	return t, nil
 }
 
-// cappedGrace returns the grace period in seconds, or nil for the pod's own. After a termination, a
-// container that still runs gets only that termination's remaining time, at least 1 s: a pod's deadline
-// only moves earlier.
+// cappedGrace returns the grace period in seconds to request, or nil for the pod's own. A pod's deadline only moves
+// earlier: if a termination has ended and containers still run, the next one gets only the time until the old
+// deadline, at least 1 s.
 func (e *ender) cappedGrace(override *int64) *int64 {
 	if isOver, _ := e.outcome(); !isOver {
 		return override
@@ -77,8 +77,9 @@ func (e *ender) cappedGrace(override *int64) *int64 {
 	return &left
 }
 
-// setTerminating marks the pod as terminating, before any container is stopped.
-func (e *ender) setTerminating() error {
+// markTerminating marks the pod as terminating, before any container is stopped, so that nothing is started or
+// restarted from now on. It fails if the pod was forgotten or the provider is closed.
+func (e *ender) markTerminating() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	switch {
@@ -92,22 +93,23 @@ func (e *ender) setTerminating() error {
 	return nil
 }
 
-// end is terminate with the current pod. It returns nil if the pod has been forgotten.
+// end begins or joins the termination of the pod as it is now, and returns at once. A pod that was forgotten has
+// ended, which is no error.
 func (e *ender) end(ctx context.Context, override *int64) error {
-	if _, err := e.terminate(ctx, e.view(), override); !errdefs.IsNotFound(err) {
+	if _, err := e.terminate(ctx, e.podWithStatus(), override); !errdefs.IsNotFound(err) {
 		return err
 	}
 	return nil
 }
 
-// endCompleted terminates the remaining containers of a pod that has completed.
-func (e *ender) endCompleted() {
+// terminateRemaining stops what still runs of a pod that has ended on its own or was refused, such as sidecars. The
+// pod needs a termination even if nothing runs, because the final status follows the end of one.
+func (e *ender) terminateRemaining() {
 	_ = e.end(e.ctx, nil) // fails only after Close, which leaves pods running
 }
 
-// outcome reports whether the newest termination has ended, and returns its error if containers may still
-// run. The next DeletePod or KillPod then stops them again; so does endIfDone. The caller holds turn or
-// the mutex.
+// outcome reports whether the newest termination is over. stuck is its error if it has left containers that may
+// still run; the next DeletePod, KillPod or endIfDone then stops them again. The caller holds turn or the mutex.
 func (e *ender) outcome() (isOver bool, stuck error) {
 	if e.termination == nil || !isClosed(e.termination.Done()) {
 		return false, nil
@@ -115,37 +117,40 @@ func (e *ender) outcome() (isOver bool, stuck error) {
 	return true, e.termination.Result().Err()
 }
 
-// finalize computes the final status once the termination, the start and all containers have ended.
-func (e *ender) finalize() {
-	if !e.startFinalizing() {
+// finalizeIfEnded computes the final status if the termination, the start and all containers have ended, and has
+// it sent. It is called after each of these ends; only the last call does something.
+func (e *ender) finalizeIfEnded() {
+	if !e.tryStartFinalizing() {
 		return
 	}
-	pod := e.view()
+	pod := e.podWithStatus()
 	e.mu.Lock()
-	set, refusal := e.ending.setStatus, e.ending.refusal
+	setStatus, refusal := e.ending.setStatus, e.ending.refusal
 	e.mu.Unlock()
 	switch {
 	case refusal != nil:
-		refuse(&pod.Status, *refusal)
-	case set != nil:
-		set(&pod.Status)
+		writeRefusal(&pod.Status, *refusal)
+	case setStatus != nil:
+		setStatus(&pod.Status)
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.ending.final = &pod.Status
 	close(e.ended)
-	if e.whole() == nil {
+	if e.whole() == nil { // the name of a whole pod is free only after PodRuntime.Delete
 		e.freeName()
 	}
 	e.notifier.wake()
 }
 
-// startFinalizing returns true once, when the final status can be computed.
-func (e *ender) startFinalizing() bool {
+// tryStartFinalizing claims the computation of the final status. It returns true to one caller: the first after the
+// pod has ended.
+func (e *ender) tryStartFinalizing() (claimed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	isOver, stuck := e.outcome()
-	if e.ending.finalizing || !isOver || stuck != nil || e.ending.starting || e.body.mayRun() {
+	hasEnded := isOver && stuck == nil && !e.ending.starting && !e.body.mayRun()
+	if e.ending.finalizing || !hasEnded {
 		return false
 	}
 	e.ending.finalizing = true
@@ -153,15 +158,15 @@ func (e *ender) startFinalizing() bool {
 	return true
 }
 
-// freeName lets a new pod use the name. The caller holds the mutex.
+// freeName lets a new pod with the same name start, which waits for nameFree. The caller holds the mutex.
 func (e *ender) freeName() {
 	if !isClosed(e.nameFree) {
 		close(e.nameFree)
 	}
 }
 
-// stopError returns why the last attempt to stop the pod has failed, or nil if the pod has ended or is
-// ending. virtual-kubelet retries after an error, with increasing pauses.
+// stopError returns why the last termination that is over could not stop the pod, for the result of DeletePod:
+// virtual-kubelet then calls DeletePod again, with increasing pauses. It returns nil if no termination has failed.
 func (e *ender) stopError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -175,19 +180,19 @@ func (e *ender) stopError() error {
 	return fmt.Errorf("failed to stop pod %s: %w", e.name, stuck)
 }
 
-// forget removes the pod unless a KillPod is in progress, and reports whether it did.
-func (e *ender) forget() (done bool) {
+// tryForget removes the pod from the provider, unless a KillPod is in progress, which needs the final status.
+func (e *ender) tryForget() (forgotten bool) {
 	e.turn <- struct{}{}
 	defer func() { <-e.turn }()
 	e.mu.Lock()
 	e.ending.forgotten = e.ending.forgotten || e.ending.kills == 0
-	done = e.ending.forgotten
+	forgotten = e.ending.forgotten
 	pod := e.desired.pod
 	e.mu.Unlock()
-	if done {
+	if forgotten {
 		e.agent.pods.remove(e.record)
 		e.agent.terminator.Forget(pod)
 		e.cancel()
 	}
-	return done
+	return forgotten
 }

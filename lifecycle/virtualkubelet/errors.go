@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// refusedError is an errdefs.ErrInvalidInput for a refused pod. Unlike the errors of package errdefs it
-// wraps its reason.
+// refusedError is an errdefs.ErrInvalidInput for a refused pod. Unlike the errors of package errdefs it wraps its
+// reason, so that callers can test for lifecycle.ErrTerminating or ErrClosed.
 type refusedError struct {
 	pod    string // NAMESPACE/NAME
 	reason error

@@ -15,6 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// A pod is deleted with 10 s while a start is in progress that returns at 20 s. The pod has not ended before;
+// the container is killed as soon as it runs.
 func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.start = func(context.Context, string) error {
@@ -61,6 +63,8 @@ func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
 	}
 }
 
+// The second container of a pod with restart policy Never cannot be started. The pod fails with StartError,
+// its first container is stopped, and it stays until it is deleted.
 func TestAPodThatCannotStartFails(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.start = func(_ context.Context, name string) error {
@@ -88,6 +92,8 @@ func TestAPodThatCannotStartFails(t *testing.T) {
 	})
 }
 
+// The init container exits with 3 and may not restart. The pod fails with that exit code, and the regular
+// container never starts.
 func TestAFailedInitContainerFailsThePod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
@@ -103,6 +109,7 @@ func TestAFailedInitContainerFailsThePod(t *testing.T) {
 	})
 }
 
+// A container whose postStart hook fails is killed, as by the kubelet, with the kubelet's event.
 func TestAFailedPostStartHookFailsThePod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { return nil, errors.New("no") }}

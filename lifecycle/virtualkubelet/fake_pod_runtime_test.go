@@ -15,6 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
+// errAway is the error of all calls while a fake runtime is down.
 var errAway = errors.New("500")
 
 // watchedRuntime is a runtime with Exited.
@@ -34,10 +35,10 @@ type fakePodRuntime struct {
 	more      []*v1.Pod          // Statuses adds them
 	reported  *v1.PodStatus      // the status of each pod in Statuses; nil: as it is
 	down      bool               // all calls fail
-	hang      int                // so many calls of Create and Stop get no answer
-	failStops int                // so many calls of Stop fail
-	slow      time.Duration      // how long the answer of Statuses is on its way
-	lose      int                // so many calls of Delete do nothing
+	hang      int                // how many more calls of Create and Stop get no answer
+	failStops int                // how many more calls of Stop fail
+	slow      time.Duration      // how long the answer of Statuses takes to arrive
+	lose      int                // how many more calls of Delete have no effect
 	refused   error              // of Create
 	job       string             // what Create annotates its pod with; "": nothing
 	created   *v1.Pod            // as the last call of Create was given it
@@ -62,14 +63,14 @@ func newFakePodRuntime(poll time.Duration) *fakePodRuntime {
 	return &fakePodRuntime{poll: poll, pods: map[types.UID]*v1.Pod{}, hidden: map[types.UID]bool{}}
 }
 
-// script changes fields while the provider runs.
+// script changes or reads fields while the provider runs.
 func (p *fakePodRuntime) script(change func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change()
 }
 
-// hangs waits for the end of ctx if the call gets no answer.
+// hangs reports whether this call must get no answer, and waits for the end of its ctx if so.
 func (p *fakePodRuntime) hangs(ctx context.Context) bool {
 	hangs := false
 	p.script(func() {
@@ -82,7 +83,7 @@ func (p *fakePodRuntime) hangs(ctx context.Context) bool {
 	return hangs
 }
 
-// take counts the call and returns the stored pod.
+// take counts a call and returns the stored pod, or the error that the call must return.
 func (p *fakePodRuntime) take(pod *v1.Pod, calls *int) (*v1.Pod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -34,6 +34,8 @@ func TestAForcedDeletionHasOneSecond(t *testing.T) {
 	})
 }
 
+// virtual-kubelet deletes a running pod that the API server no longer has, although nobody was seen to delete
+// it. It is not ended by force, but has its own 30 s.
 func TestAPodMissingFromTheAPIServerHasItsOwnGracePeriod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -48,6 +50,8 @@ func TestAPodMissingFromTheAPIServerHasItsOwnGracePeriod(t *testing.T) {
 	})
 }
 
+// The clocks of the API server and the node differ by an hour. A deletion of a known pod still has 30 s,
+// because its deletionTimestamp is not compared with the clock.
 func TestClockSkewDoesNotShortenANewDeletion(t *testing.T) {
 	for _, skew := range []time.Duration{-time.Hour, time.Hour} {
 		inBubble(t, func(b *testbed) {
@@ -61,6 +65,7 @@ func TestClockSkewDoesNotShortenANewDeletion(t *testing.T) {
 	}
 }
 
+// virtual-kubelet expects an errdefs.ErrNotFound for an unknown pod.
 func TestAnUnknownPodIsNotFound(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		require.True(b, errdefs.IsNotFound(b.DeletePod(b.Context(), podOf())))
@@ -107,6 +112,8 @@ func TestTheUIDDecidesWhichPodIsDeleted(t *testing.T) {
 	}
 }
 
+// A pod ends before virtual-kubelet has registered its callback. It is kept until then, so that its final
+// status is not lost.
 func TestADeletedPodIsKeptUntilNotifyPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := virtualkubelet.New(virtualkubelet.Options{Runtime: newScriptedRuntime()})

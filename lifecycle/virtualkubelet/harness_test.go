@@ -33,6 +33,7 @@ func (b *testbed) sortedStops() []stop {
 	return slices.SortedFunc(slices.Values(b.stops()), func(x, y stop) int { return cmp.Or(cmp.Compare(x.id, y.id), cmp.Compare(x.at, y.at)) })
 }
 
+// stop is a call of StopContainer.
 type stop struct {
 	id      string
 	timeout int64         // seconds
@@ -59,7 +60,8 @@ type testbed struct {
 	records  []*judge.Record // of the providers
 }
 
-// inBubble runs a test in a bubble, where time is exact and every goroutine must end.
+// inBubble runs a test with a provider in a bubble, where time is exact and every goroutine must end. At the end it
+// closes the provider, and checks all its terminations against the guarantees of package lifecycle (internal/judge).
 func inBubble(t *testing.T, do func(*testbed), change ...func(*virtualkubelet.Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -76,7 +78,7 @@ func inBubble(t *testing.T, do func(*testbed), change ...func(*virtualkubelet.Op
 	})
 }
 
-// provider returns a provider that sends its statuses to the testbed.
+// provider returns a new provider on the testbed's runtime, whose statuses go to notified.
 func (b *testbed) provider(change ...func(*virtualkubelet.Options)) *virtualkubelet.Provider {
 	opts := virtualkubelet.Options{Runtime: b.rt}
 	opts.Terminator.Events = b.events
@@ -95,9 +97,10 @@ func (b *testbed) provider(change ...func(*virtualkubelet.Options)) *virtualkube
 	return p
 }
 
+// elapsed returns the time since the beginning of the test.
 func (b *testbed) elapsed() time.Duration { return time.Since(b.began) }
 
-// last returns the last status that virtual-kubelet was notified of.
+// last returns the last pod that virtual-kubelet was notified of, and when.
 func (b *testbed) last() notification {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -124,7 +127,8 @@ func (b *testbed) notifications(pod *v1.Pod) (times int) {
 	return times
 }
 
-// create calls CreatePod and waits until the start has ended.
+// create calls CreatePod and waits until nothing more happens without a passage of time. A start that takes no time has
+// then ended.
 func (b *testbed) create(pod *v1.Pod) {
 	require.NoError(b, b.CreatePod(b.Context(), pod))
 	synctest.Wait()

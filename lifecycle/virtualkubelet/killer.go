@@ -25,7 +25,7 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 		return shutdown.KillResult{}, err
 	}
 	p.agent.poller.start(ctx)
-	if err := p.agent.poller.await(ctx); err != nil {
+	if err := p.agent.poller.awaitFirstList(ctx); err != nil {
 		return shutdown.KillResult{}, noRetry(err)
 	}
 	r := p.agent.pods.find(pod)
@@ -36,7 +36,7 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 		return shutdown.KillResult{}, newNotFoundError(pod.Namespace, pod.Name)
 	}
 	defer r.removeKill()
-	t, err := r.ender.terminate(ctx, r.view(), req.GracePeriodSeconds)
+	t, err := r.ender.terminate(ctx, r.podWithStatus(), req.GracePeriodSeconds)
 	if err != nil {
 		return shutdown.KillResult{}, noRetry(err)
 	}
@@ -49,7 +49,8 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 	return kill, nil
 }
 
-// noRetry wraps an error after Close with [shutdown.ErrNoRetry].
+// noRetry wraps the error of a closed provider with [shutdown.ErrNoRetry], because another KillPod would fail too. It
+// returns other errors unchanged.
 func noRetry(err error) error {
 	if errors.Is(err, lifecycle.ErrClosed) {
 		return fmt.Errorf("%w: %w", shutdown.ErrNoRetry, err)
@@ -70,8 +71,8 @@ func (p *Provider) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	records := p.agent.pods.all()
 	pods := make([]*v1.Pod, 0, len(records))
 	for _, r := range records {
-		if r.final() == nil {
-			pods = append(pods, r.view())
+		if r.finalStatus() == nil {
+			pods = append(pods, r.podWithStatus())
 		}
 	}
 	return pods, nil

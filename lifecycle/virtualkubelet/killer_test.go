@@ -19,6 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
+// A drain kills a pod that is being deleted, with a shorter grace period. Both share one termination: the
+// hook runs once, the deadline moves from 30 to 15 s, and both get the same final status.
 func TestKillPodJoinsTheTerminationOfDeletePod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -41,6 +43,8 @@ func TestKillPodJoinsTheTerminationOfDeletePod(t *testing.T) {
 	})
 }
 
+// A killed pod has ended but is not deleted. Another KillPod gets its result again, it does not start again,
+// and it is forgotten with DeletePod.
 func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
@@ -79,6 +83,8 @@ func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 	})
 }
 
+// The context of KillPod ends after 10 s. The error names the container that still runs, and the termination
+// continues until its deadline at 30 s.
 func TestKillPodStopsWaitingWithItsContext(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -93,6 +99,8 @@ func TestKillPodStopsWaitingWithItsContext(t *testing.T) {
 	})
 }
 
+// An agent that ends for good calls TerminateAll and then Close. All pods have then ended, and
+// virtual-kubelet has their final statuses with the reason of the drain.
 func TestTerminateAllStopsPodsBeforeClose(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
@@ -117,6 +125,8 @@ func TestTerminateAllStopsPodsBeforeClose(t *testing.T) {
 	})
 }
 
+// Close during a termination ends the termination, not the container, so that a restarted agent can adopt it.
+// Later calls fail.
 func TestCloseLeavesPodsRunning(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -132,6 +142,8 @@ func TestCloseLeavesPodsRunning(t *testing.T) {
 	})
 }
 
+// A StopContainer and a StartContainer ignore the end of their context. Close gives up with its own context,
+// and its error names both.
 func TestCloseNamesHangingCalls(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, HangIgnoresContext: true}
@@ -155,6 +167,8 @@ func TestCloseNamesHangingCalls(t *testing.T) {
 	})
 }
 
+// A drain kills a pod with a SetStatus and stops waiting. A second kill without one must not lose the reason
+// that the first has set.
 func TestAKillWithoutSetStatusKeepsThePreviousOne(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

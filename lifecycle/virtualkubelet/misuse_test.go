@@ -25,6 +25,7 @@ func callAll(t *testing.T, p *virtualkubelet.Provider, pod *v1.Pod) map[string]e
 	}
 }
 
+// A Provider that was not made with New returns an error from each method, instead of a panic.
 func TestMethodsOfTheZeroProviderFail(t *testing.T) {
 	for _, p := range []*virtualkubelet.Provider{{}, nil} {
 		errs := callAll(t, p, podOf(plain("app")))
@@ -40,6 +41,7 @@ func TestMethodsOfTheZeroProviderFail(t *testing.T) {
 	}
 }
 
+// A nil pod and a pod without containers are errors, not panics.
 func TestInvalidPodsAreRejected(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		for method, err := range callAll(t, b.Provider, nil) {

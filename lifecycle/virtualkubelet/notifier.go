@@ -8,10 +8,10 @@ import (
 type notifier struct {
 	*record
 
-	changed chan struct{} // of size 1: has an element when the pod has changed
+	changed chan struct{} // of size 1: has an element if the pod has changed since the last status
 }
 
-// wake reports that the pod has changed. It does not block.
+// wake makes run send a status, because the pod has changed. It does not block.
 func (n *notifier) wake() {
 	select {
 	case n.changed <- struct{}{}:
@@ -19,7 +19,9 @@ func (n *notifier) wake() {
 	}
 }
 
-// run sends statuses until the pod is forgotten or the provider is closed, when it sends the last one.
+// run sends a status after each wake until the pod is forgotten. Once virtual-kubelet has the final status of a
+// deleted pod, run removes the pod: with a PodRuntime there, and then from the provider. After Close it sends
+// once more and returns.
 func (n *notifier) run() {
 	select {
 	case <-n.agent.registered:
@@ -32,18 +34,20 @@ func (n *notifier) run() {
 		case <-n.ctx.Done():
 			closing = true
 		}
-		if n.send() && (n.whole() == nil || n.whole().deleteAtRuntime()) && n.ender.forget() {
+		isRemovable := n.send()
+		if isRemovable && (n.whole() == nil || n.whole().deleteAtRuntime()) && n.ender.tryForget() {
 			return
 		}
 	}
 }
 
-// send notifies virtual-kubelet of a changed status. It returns true if the pod can be forgotten.
-func (n *notifier) send() (done bool) {
-	pod, final := n.next()
+// send notifies virtual-kubelet of the pod's status, unless there is none to send. The result is true once
+// virtual-kubelet has the final status of a pod that was deleted: nobody needs the pod any more.
+func (n *notifier) send() (isRemovable bool) {
+	pod, final := n.nextToSend()
 	if pod != nil {
-		pod = n.complete(pod, final)
-		returned := n.agent.watch(n.ctx, "the callback of NotifyPods", n.name, 0)
+		pod = n.addAuthorStatus(pod, final)
+		returned := n.agent.watchCall(n.ctx, "the callback of NotifyPods", n.name, 0)
 		(*n.agent.notify.Load())(pod)
 		returned()
 	}
@@ -53,16 +57,17 @@ func (n *notifier) send() (done bool) {
 	return n.ending.finalSent && n.desired.deleted
 }
 
-// next returns the pod to send, or nil, and whether its status is final. For a terminating or completed
-// pod only the final status is sent. virtual-kubelet removes a deleted pod as soon as no entry of
-// ContainerStatuses is running, although sidecars and hooks may still run. And a restarted agent must
-// not report a pod as running that its PodRuntime has as ended.
-func (n *notifier) next() (pod *v1.Pod, final bool) {
+// nextToSend returns the pod to send, or nil, and whether its status is final. Of a terminating or completed pod only
+// the final status is sent, for two reasons: virtual-kubelet removes a deleted pod as soon as no entry of
+// ContainerStatuses is running, although sidecars and hooks may still run; and a restarted agent must not
+// report a pod as running that its PodRuntime lists as ended.
+func (n *notifier) nextToSend() (pod *v1.Pod, final bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	final = n.ending.final != nil
-	ends := n.ending.terminating || !n.ending.starting && !n.body.incomplete()
-	if n.desired.superseded || n.ending.finalSent || ends && !final {
+	hasCompleted := !n.ending.starting && !n.body.incomplete()
+	mustAwaitFinal := (n.ending.terminating || hasCompleted) && !final
+	if n.desired.superseded || n.ending.finalSent || mustAwaitFinal {
 		return nil, final
 	}
 	return n.copyLocked(), final

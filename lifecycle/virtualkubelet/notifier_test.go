@@ -49,6 +49,8 @@ func TestABlockingCallbackDelaysOnlyItsPod(t *testing.T) {
 	})
 }
 
+// The callback blocks while 20 pods end. Close must not lose their final statuses: it waits for the callback
+// and sends them.
 func TestCloseSendsTheLastStatus(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		var mu sync.Mutex
@@ -80,6 +82,7 @@ func TestCloseSendsTheLastStatus(t *testing.T) {
 	})
 }
 
+// The author sees all mistakes at once, those of the terminator's options too.
 func TestNewJoinsAllOptionErrors(t *testing.T) {
 	rt := newScriptedRuntime()
 	opts := virtualkubelet.Options{PollInterval: -1, MaxStarts: -1}

@@ -19,7 +19,7 @@ const (
 	defaultMaxStarts = 10
 	// defaultPollInterval is the default of [Options.PollInterval].
 	defaultPollInterval = 5 * time.Second
-	// podGiveUpAfter makes the terminator practically never give up a whole pod.
+	// podGiveUpAfter is ten years: the terminator stops a whole pod again and again, and never gives it up.
 	podGiveUpAfter = 10 * 365 * 24 * time.Hour
 )
 
@@ -89,7 +89,8 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// terminatorOptions completes the terminator's options.
+// terminatorOptions returns the author's options for the terminator, completed with this package's runtime and with
+// defaults that fit how the runtime reports ends: by polling, an end is seen up to one or two PollIntervals late.
 func (a *agent) terminatorOptions() lifecycle.TerminatorOptions {
 	opts, runtime, slack := a.opts.Terminator, any(a.opts.Runtime), lifecycle.DefaultStopTimeoutSlack
 	if a.opts.Pods != nil {

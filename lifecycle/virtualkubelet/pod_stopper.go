@@ -12,14 +12,15 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// callMargin is how long after its grace period a pod may be listed before that is logged, besides a
-// PollInterval.
+// callMargin and one PollInterval are how long a pod may still be listed as running after its grace period. If it
+// is listed longer, that is logged.
 const callMargin = 5 * time.Second
 
 // podStopper is the [lifecycle.PodStopper] for a [PodRuntime].
 type podStopper struct{ *agent }
 
-// Running waits for a list that begins after the call. A pod that is no longer known has ended.
+// Running returns the containers of the pod that run, from a list that begins after the call: an older one
+// may not show what has happened since. A pod that is no longer known has ended.
 func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	r := s.pods.find(pod)
 	if r == nil {
@@ -31,32 +32,33 @@ func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Conta
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.listed(), nil
+	return w.runningContainers(), nil
 }
 
-// StopPod calls Stop until it succeeds, and waits until a list says that the pod has ended.
+// StopPod calls Stop until it succeeds, and then waits until a list says that the pod has ended. It returns nil only
+// after such a list, or the error of ctx if that ends first.
 func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
 	r := s.pods.find(pod)
 	if r == nil {
 		return lifecycle.ErrContainerNotFound
 	}
-	w, until := r.whole(), time.Now().Add(graceperiod.Duration(timeoutSeconds))
+	w, deadline := r.whole(), time.Now().Add(graceperiod.Duration(timeoutSeconds))
 	hasEnded := func() bool { return !w.runs }
 	for {
-		left := max(int64((time.Until(until)+time.Second-1)/time.Second), 0) // rounded up
+		left := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // rounded up
 		err := w.call(ctx, "Stop", callTimeout, func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), left) })
 		if errors.Is(err, lifecycle.ErrContainerNotFound) {
 			return err
 		}
-		waitUntil := time.Now().Add(s.opts.PollInterval)
+		waitUntil := time.Now().Add(s.opts.PollInterval) // the pause before Stop is called again
 		if err == nil {
-			waitUntil = until.Add(callMargin + s.opts.PollInterval)
+			waitUntil = deadline.Add(callMargin + s.opts.PollInterval)
 		}
 		waited, cancel := context.WithDeadline(ctx, waitUntil)
 		isOver := w.await(waited, hasEnded)
 		cancel()
 		if err == nil && !isOver && ctx.Err() == nil {
-			w.logRunning()
+			w.logStillRunning()
 			isOver = w.await(ctx, hasEnded)
 		}
 		switch {
@@ -68,33 +70,33 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 	}
 }
 
-// logRunning logs, once, that the pod runs on after Stop.
-func (w *wholePod) logRunning() {
+// logStillRunning logs, once for the pod, that it is still running although Stop has returned.
+func (w *wholePod) logStillRunning() {
 	w.mu.Lock()
-	isNews := !w.runsOn
-	w.runsOn = true
+	isNews := !w.isStillRunningLogged
+	w.isStillRunningLogged = true
 	w.mu.Unlock()
 	if isNews {
 		klog.FromContext(w.ctx).Info("Stop has returned, but Statuses still has the pod as running after its grace period", "pod", w.name)
 	}
 }
 
-// listed returns the containers that have not ended or, if none is known, one with the pod's name, so
-// that a termination stops the pod. The caller holds the mutex.
-func (w *wholePod) listed() (listed []lifecycle.Container) {
+// runningContainers returns the containers of a running pod that have not ended. If none is known, it returns one
+// with the pod's name, because a termination stops the pod only if it has a container. The caller holds the mutex.
+func (w *wholePod) runningContainers() (running []lifecycle.Container) {
 	if !w.runs {
 		return nil
 	}
 	_, hasHooks := w.agent.opts.Pods.(lifecycle.CommandRunner)
 	for _, c := range w.containers.all {
 		if c.state.Terminated == nil {
-			listed = append(listed, lifecycle.Container{
-				Name: c.spec.Name, ID: string(w.key) + "/" + c.spec.Name, PreStopDone: !hasHooks || !c.running(),
+			running = append(running, lifecycle.Container{
+				Name: c.spec.Name, ID: string(w.key) + "/" + c.spec.Name, PreStopDone: !hasHooks || !c.isRunning(),
 			})
 		}
 	}
-	if len(listed) == 0 {
-		listed = []lifecycle.Container{{Name: w.name.Name, ID: string(w.key), PreStopDone: true}}
+	if len(running) == 0 {
+		running = []lifecycle.Container{{Name: w.name.Name, ID: string(w.key), PreStopDone: true}}
 	}
-	return listed
+	return running
 }

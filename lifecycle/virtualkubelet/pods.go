@@ -11,10 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// podTable holds the records of the known pods.
+// podTable holds the records of the known pods: those that were added and not forgotten.
 type podTable struct {
 	mu     sync.Mutex
-	byKey  map[types.UID]*record            // includes older pods of a name until they have ended
+	byKey  map[types.UID]*record            // all pods: older ones of a name stay until they have ended
 	byName map[types.NamespacedName]*record // the newest pod of each name
 }
 
@@ -57,8 +57,8 @@ func (t *podTable) named(name types.NamespacedName) *record {
 	return t.byName[name]
 }
 
-// add adds a record and returns the earlier pods with its name. If the pod is known already, it adds
-// nothing and returns the known record.
+// add adds a record and returns the earlier pods with its name, which must end before the new pod starts. If the pod
+// is known already, add changes nothing and returns the known record.
 func (t *podTable) add(r *record) (known *record, earlier []*record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// deleted returns a copy of a pod that was deleted at a time.
+// deleted returns a copy of a pod as the API server has it after a deletion at a time, with a grace period in seconds.
 func deleted(pod *v1.Pod, seconds int64, at time.Time) *v1.Pod {
 	pod = pod.DeepCopy()
 	pod.DeletionTimestamp = ptr.To(metav1.NewTime(at.Add(time.Duration(seconds) * second)))
@@ -34,19 +34,19 @@ func sidecar(name string) v1.Container {
 	return v1.Container{Name: name, RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}
 }
 
-// sleeping is a container with a sleep of seconds as its preStop hook.
+// withSleepHook returns a container whose preStop hook sleeps for seconds.
 func withSleepHook(name string, seconds int64) v1.Container {
 	hook := &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
 	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{PreStop: hook}}
 }
 
-// running is a container with a command as its preStop hook.
+// withExecHook returns a container whose preStop hook runs a command.
 func withExecHook(name string) v1.Container {
 	hook := &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}
 	return v1.Container{Name: name, Lifecycle: &v1.Lifecycle{PreStop: hook}}
 }
 
-// terminated returns the terminated state of a container.
+// terminated returns the terminated state of a container, and fails the test if it has none.
 func terminated(t require.TestingT, status v1.PodStatus, name string) v1.ContainerStateTerminated {
 	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
 	i := slices.IndexFunc(all, func(s v1.ContainerStatus) bool { return s.Name == name })

@@ -14,27 +14,28 @@ import (
 )
 
 const (
-	// minPollInterval is the time between the beginnings of two lists if a list is requested before
+	// minPollInterval is the least time between the beginnings of two lists, for lists that are requested before
 	// PollInterval has passed.
 	minPollInterval = time.Second
-	// orphanTimeout is how long an orphan, a pod that is listed and was not created here, may run.
-	// virtual-kubelet creates every pod that the API server has within this time.
+	// orphanTimeout is how long an orphan may run: a pod that is listed but was never passed to CreatePod. It is
+	// then stopped. virtual-kubelet calls CreatePod within this time for every pod that the API server has.
 	orphanTimeout = time.Minute
 )
 
 var errNotListed = errors.New("the pod runtime has not listed its pods yet")
 
-// poller lists the pods of a [PodRuntime]: once in each PollInterval, and sooner on request.
+// poller lists the pods of a [PodRuntime]: once in each PollInterval, and sooner on request. Lists are numbered in
+// the order in which they begin, so that a caller can wait for one that began after its request.
 type poller struct {
 	*agent
 
-	begin  sync.Once
-	first  chan struct{} // closed after the first list
-	asked  chan struct{} // of size 1: has an element if a list is requested
-	failed error         // of the last list
+	startOnce sync.Once
+	first     chan struct{} // closed after the first list
+	asked     chan struct{} // of size 1: has an element if a list is requested
 
-	mu    sync.Mutex // guards begun and failed
-	begun int        // the number of the last list that has begun
+	mu      sync.Mutex // guards begun and lastErr
+	begun   int        // the number of the last list that has begun
+	lastErr error      // of the last list; nil: it succeeded, or there was none
 
 	orphans map[types.UID]time.Time // when orphans were first listed; only run uses it
 }
@@ -43,16 +44,16 @@ func newPoller(a *agent) *poller {
 	return &poller{agent: a, first: make(chan struct{}), asked: make(chan struct{}, 1)}
 }
 
-// start starts polling once, with the values of ctx. With a [Runtime] the poller is nil, and start does
-// nothing.
+// start starts polling if it has not started yet. The calls have the values of ctx. With a [Runtime] the poller is
+// nil, and start does nothing.
 func (p *poller) start(ctx context.Context) {
 	if p != nil {
-		p.begin.Do(func() { p.spawn(types.NamespacedName{Name: "(all)"}, func() { p.run(ctx) }) })
+		p.startOnce.Do(func() { p.spawn(types.NamespacedName{Name: "(all)"}, func() { p.run(ctx) }) })
 	}
 }
 
-// request requests a list, and returns the number of the first one that begins after the call.
-func (p *poller) request() (number int) {
+// requestList makes run list soon, and returns the number of the first list that begins after the call.
+func (p *poller) requestList() (number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
@@ -74,19 +75,19 @@ func (p *poller) beginList() (number int) {
 	return p.begun
 }
 
-// newest returns the number of the last list that has begun.
-func (p *poller) newest() int {
+// lastBegun returns the number of the last list that has begun. It may still be in progress.
+func (p *poller) lastBegun() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.begun
 }
 
-// lastFailure returns why there is no new list.
+// lastFailure returns why there is no new list: the error of the last one, or errNotListed.
 func (p *poller) lastFailure() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.failed != nil {
-		return p.failed
+	if p.lastErr != nil {
+		return p.lastErr
 	}
 	return errNotListed
 }
@@ -95,8 +96,8 @@ func (p *poller) lastFailure() error {
 // needed.
 func (p *poller) hasListed() bool { return p == nil || isClosed(p.first) }
 
-// await waits for the first list.
-func (p *poller) await(ctx context.Context) error {
+// awaitFirstList waits until the pods of a PodRuntime are known. It returns at once with a [Runtime].
+func (p *poller) awaitFirstList(ctx context.Context) error {
 	if p.hasListed() {
 		return nil
 	}
@@ -119,12 +120,12 @@ func (p *poller) run(ctx context.Context) {
 		err := p.poll(ctx, began)
 		failed.log(ctx, err, "Failed to list the pods of the pod runtime, will try again", "Listed the pods of the pod runtime after earlier failures")
 		p.mu.Lock()
-		p.failed = err
+		p.lastErr = err
 		p.mu.Unlock()
 		select {
 		case <-after(began.Add(p.opts.PollInterval)):
 			continue
-		case <-p.asked:
+		case <-p.asked: // list earlier than PollInterval, but not at once
 		case <-ctx.Done():
 		}
 		select {
@@ -144,11 +145,12 @@ func after(t time.Time) <-chan time.Time {
 	return passed
 }
 
-// poll gets one list and passes it to the records.
+// poll gets one list, checks it and passes it to the records. A list with an invalid pod is an error as a whole,
+// because a pod that is missing from a list counts as ended. began is when the list begins.
 func (p *poller) poll(ctx context.Context, began time.Time) error {
 	number := p.beginList()
 	var list []*v1.Pod
-	err := p.bounded(ctx, "Statuses", types.NamespacedName{}, callTimeout, p.lastFailure(), func(ctx context.Context) (err error) {
+	err := p.callWithin(ctx, "Statuses", types.NamespacedName{}, callTimeout, p.lastFailure(), func(ctx context.Context) (err error) {
 		list, err = p.opts.Pods.Statuses(ctx)
 		return err
 	})
@@ -163,7 +165,7 @@ func (p *poller) poll(ctx context.Context, began time.Time) error {
 		case pod.UID == "":
 			return fmt.Errorf("the list of Statuses: pod %s: UID: must be set", nameOf(pod))
 		}
-		if twice := listed[pod.UID]; twice == nil || isTerminal(&twice.Status) { // the one that runs wins
+		if twice := listed[pod.UID]; twice == nil || isTerminal(&twice.Status) { // of two with one UID, the one that runs counts
 			listed[pod.UID] = pod
 		}
 	}
@@ -171,15 +173,16 @@ func (p *poller) poll(ctx context.Context, began time.Time) error {
 	return nil
 }
 
-// distribute passes a list to the records. It adopts the unknown pods of the first list, and ends unknown
-// pods of later lists after orphanTimeout.
+// distribute passes a list to the records of its pods, and to those of pods that it lacks. Unknown pods of the first
+// list come from a previous agent and are adopted. Unknown pods of later lists are orphans, which are stopped
+// after orphanTimeout.
 func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, number int, began time.Time) {
 	for _, r := range p.pods.all() {
-		r.whole().observe(listed[r.key], number)
+		r.whole().observeList(listed[r.key], number)
 		delete(listed, r.key)
 	}
 	isFirst, orphans := !p.hasListed(), map[types.UID]time.Time{}
-	for key, pod := range listed {
+	for key, pod := range listed { // the unknown ones
 		since, known := p.orphans[key]
 		switch {
 		case isFirst:
@@ -197,21 +200,21 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 	}
 }
 
-// adopt adds a listed pod that CreatePod has not added. An orphan is ended.
+// adopt adds a listed pod that CreatePod has not added. An orphan is stopped at once.
 func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bool) {
 	r := newRecord(ctx, p.agent, pod)
 	r.desired.adopted = true
 	r.whole().runs = true
 	if isOrphan {
-		_ = r.ender.setTerminating() // before CreatePod can find the pod
+		_ = r.ender.markTerminating() // before CreatePod can find the pod, so that CreatePod refuses it
 	}
-	if known, _ := p.pods.add(r); known != nil {
+	if known, _ := p.pods.add(r); known != nil { // CreatePod has added it meanwhile
 		r.cancel()
-		known.whole().observe(pod, number)
+		known.whole().observeList(pod, number)
 		return
 	}
 	p.spawn(r.name, r.notifier.run)
-	r.whole().observe(pod, number)
+	r.whole().observeList(pod, number)
 	if isOrphan {
 		p.spawn(r.name, func() { _ = r.ender.end(r.ctx, r.markDeleted(pod)) }) // fails only after Close
 	}

@@ -27,7 +27,7 @@ type Provider struct {
 // option.
 func New(opts Options) (*Provider, error) {
 	err := opts.validate()
-	if err != nil { // go on, for the errors of the terminator's options
+	if err != nil { // go on with valid values, so that the error also has those of the terminator's options
 		opts.PollInterval, opts.MaxStarts = max(opts.PollInterval, 0), max(opts.MaxStarts, 0)
 		if nilcheck.IsTypedNil(opts.Runtime) {
 			opts.Runtime = nil
@@ -77,15 +77,15 @@ func checkNames(pod *v1.Pod) error {
 	return nil
 }
 
-// checkName returns an error for another pod that has the UID of this one.
-func (r *record) checkName(pod *v1.Pod) error {
+// checkSameName returns an error for a pod that has the UID of this one but another name: a UID may not be reused.
+func (r *record) checkSameName(pod *v1.Pod) error {
 	if nameOf(pod) == r.name {
 		return nil
 	}
 	return newRefusedError(pod, fmt.Errorf("metadata.uid: %q is that of pod %s", pod.UID, r.name))
 }
 
-// find returns the record of a pod. The error is that of check, or an errdefs.ErrNotFound.
+// find returns the record of a pod. The error is that of check or, for an unknown pod, an errdefs.ErrNotFound.
 func (p *Provider) find(pod *v1.Pod) (*record, error) {
 	if err := p.check(pod); err != nil {
 		return nil, err
@@ -96,7 +96,8 @@ func (p *Provider) find(pod *v1.Pod) (*record, error) {
 	return nil, newNotFoundError(pod.Namespace, pod.Name)
 }
 
-// check returns an error for a provider that was not made with New, and for a nil pod.
+// check returns an error for a provider that was not made with New, for a nil pod, and for a pod without any
+// identity.
 func (p *Provider) check(pods ...*v1.Pod) error {
 	if p == nil || p.agent == nil {
 		return errNotMade
@@ -141,9 +142,9 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	r := newRecord(ctx, p.agent, pod)
 	r.ending.starting = true
 	known, earlier := p.agent.pods.add(r)
-	if known != nil {
+	if known != nil { // r is not needed
 		r.cancel()
-		if err := known.checkName(pod); err != nil {
+		if err := known.checkSameName(pod); err != nil {
 			return err
 		}
 		if known.update(pod) {
@@ -156,7 +157,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	p.agent.spawn(r.name, r.notifier.run)
 	p.agent.spawn(r.name, start.run)
 	if p.agent.opts.Pods == nil {
-		p.agent.spawn(r.name, r.watch)
+		p.agent.spawn(r.name, r.watchContainers)
 	}
 	var errs []error
 	for _, other := range earlier {
@@ -176,7 +177,7 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 		return p.DeletePod(ctx, pod)
 	}
 	if r := p.agent.pods.find(pod); r != nil {
-		if err := r.checkName(pod); err != nil {
+		if err := r.checkSameName(pod); err != nil {
 			return err
 		}
 		r.update(pod)
@@ -229,7 +230,7 @@ func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, e
 	if r == nil {
 		return nil, newNotFoundError(namespace, name)
 	}
-	return r.markedView(), nil
+	return r.markedPod(), nil
 }
 
 // GetPodStatus returns a copy of a pod's current status. An unknown pod is an
@@ -251,13 +252,13 @@ func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
 		return nil, err
 	}
 	p.agent.poller.start(ctx)
-	if err := p.agent.poller.await(ctx); err != nil {
+	if err := p.agent.poller.awaitFirstList(ctx); err != nil {
 		return nil, err
 	}
 	records := p.agent.pods.newest()
 	pods := make([]*v1.Pod, 0, len(records))
 	for _, r := range records {
-		pods = append(pods, r.markedView())
+		pods = append(pods, r.markedPod())
 	}
 	return pods, nil
 }
@@ -304,8 +305,10 @@ func (p *Provider) Close(ctx context.Context) error {
 	if len(hanging) == 0 {
 		return err
 	}
+	// watchCall names a call "CALL of POD", spawn names a goroutine after its pod. The calls are the cause, and the
+	// goroutines only wait for them.
 	if calls := slices.DeleteFunc(slices.Clone(hanging), func(name string) bool { return !strings.Contains(name, " of ") }); len(calls) > 0 {
-		hanging = calls // rather than the goroutines that wait for them
+		hanging = calls
 	}
 	return errors.Join(err, fmt.Errorf("calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx)))
 }

@@ -103,6 +103,8 @@ func TestDeletionsRacingWithCreations(t *testing.T) {
 	}
 }
 
+// Many pods are created and deleted one after the other on a runtime that only polls. No goroutine of a
+// forgotten pod remains.
 func TestPodsWithoutAnExitWatcherLeaveNoGoroutine(t *testing.T) {
 	pods := manyPods(t, "KUBEGRACE_PODS_WITHOUT_EXITS", 500)
 	inBubble(t, func(b *testbed) {

@@ -30,10 +30,11 @@ type randomRuntime struct {
 	random      *rand.Rand
 	calm        bool               // starts take no time and succeed
 	runs        map[string]*v1.Pod // by container ID
-	endReported map[types.UID]bool // to have ended
+	endReported map[types.UID]bool // virtual-kubelet was told that the pod has ended
 	wrong       []string
 }
 
+// n returns a random number below the given one.
 func (r *randomRuntime) n(below int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -69,6 +70,7 @@ func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.C
 	return id, err
 }
 
+// ended reports whether a container has exited.
 func (r *randomRuntime) ended(id string) bool {
 	select {
 	case <-r.Runtime.Exited(id):
@@ -90,7 +92,8 @@ func (r *randomRuntime) running() (ids []string) {
 	return ids
 }
 
-// tell checks a status that virtual-kubelet is told.
+// check records a violation if a status that virtual-kubelet gets is wrong: a pod that has ended runs again, or a
+// container runs although its pod's end is reported.
 func (r *randomRuntime) check(pod *v1.Pod) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

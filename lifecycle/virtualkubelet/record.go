@@ -13,14 +13,14 @@ import (
 // record is the state of one pod. The fields above the mutex do not change.
 type record struct {
 	agent    *agent
-	key      types.UID
+	key      types.UID // keyOf the pod
 	name     types.NamespacedName
 	ctx      context.Context // has the values of the call that added the pod; ends when the pod is forgotten or the provider is closed
 	cancel   context.CancelFunc
-	active   context.Context // ends with the cause ErrTerminating when the termination begins, or with ErrClosed
-	inactive context.CancelCauseFunc
+	active   context.Context         // ends when nothing may be started any more: with the cause ErrTerminating or ErrClosed
+	inactive context.CancelCauseFunc // ends active
 	created  metav1.Time
-	exited   chan struct{} // of size 1: has an element when a container has exited
+	exited   chan struct{} // of size 1: has an element if a container has exited and the containers must be listed
 	ended    chan struct{} // closed when the status is final
 	ender    *ender
 	notifier *notifier
@@ -30,14 +30,15 @@ type record struct {
 	containers containers
 	ending     ending
 	body       body
-	lastErrors map[string]error // by call of the author's code: that of the last one; nil: it has returned none
+	lastErrors map[string]error // the error of the last call of each kind, such as "Running"; nil: it has succeeded
 }
 
-// body is a pod's containers, or a wholePod. The record's mutex guards it.
+// body is what runs of a pod: its containers with a [Runtime], a wholePod with a [PodRuntime]. The record's mutex
+// guards it.
 type body interface {
-	mayRun() bool                  // whether a container may run, or will restart
-	incomplete() bool              // whether the pod has not completed
-	write(pod *v1.Pod, ended bool) // writes the status; ended: all containers have ended for good
+	mayRun() bool                  // whether anything may still run or restart, so that there is no final status yet
+	incomplete() bool              // whether the pod's work is not done: a regular container runs or will restart
+	write(pod *v1.Pod, ended bool) // writes the status into the pod; ended: all containers have ended for good
 }
 
 // newRecord returns the record of a pod that has not started. It is not in the podTable yet.
@@ -71,14 +72,15 @@ func (r *record) isTerminating() bool {
 	return r.ending.terminating
 }
 
-// completed reports whether the pod has completed on its own.
-func (r *record) completed() bool {
+// hasCompleted reports whether the pod has completed on its own, without a termination.
+func (r *record) hasCompleted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return !r.ending.terminating && !r.ending.starting && !r.body.incomplete()
 }
 
-// isStuck reports whether the termination has failed although no container is known to run.
+// isStuck reports whether a termination has given up, and since then the last containers have ended. Another
+// termination, which finds nothing running, then lets the pod end.
 func (r *record) isStuck() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -86,12 +88,13 @@ func (r *record) isStuck() bool {
 	return stuck != nil && !r.body.mayRun()
 }
 
-// endIfDone ends a pod of which no container is known to run.
+// endIfDone ends a pod whose work is done, or of which nothing is known to run any more. It is called after each end
+// of a container.
 func (r *record) endIfDone() {
-	if r.completed() || r.isStuck() {
-		r.ender.endCompleted()
+	if r.hasCompleted() || r.isStuck() {
+		r.ender.terminateRemaining()
 	}
-	r.ender.finalize()
+	r.ender.finalizeIfEnded()
 }
 
 // markTerminated records the final end of a container.
@@ -103,22 +106,23 @@ func (r *record) markTerminated(c *container, end v1.ContainerStateTerminated) {
 	r.notifier.wake()
 }
 
-// final returns the final status, which must not be modified, or nil.
-func (r *record) final() *v1.PodStatus {
+// finalStatus returns the final status, or nil if there is none yet. It must not be modified.
+func (r *record) finalStatus() *v1.PodStatus {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ending.final
 }
 
-// view returns a copy of the pod with its current status.
-func (r *record) view() *v1.Pod {
+// podWithStatus returns a copy of the pod with its current status.
+func (r *record) podWithStatus() *v1.Pod {
 	r.mu.Lock()
 	pod, final := r.copyLocked(), r.ending.final != nil
 	r.mu.Unlock()
-	return r.complete(pod, final)
+	return r.addAuthorStatus(pod, final)
 }
 
-// copyLocked is view without the fields that Options.Status sets. The caller holds the mutex.
+// copyLocked is podWithStatus without the fields that Options.Status sets, because the author's code may not be
+// called with the mutex held. The caller holds the mutex.
 func (r *record) copyLocked() *v1.Pod {
 	pod := r.desired.copy()
 	if r.ending.final != nil {
@@ -132,11 +136,11 @@ func (r *record) copyLocked() *v1.Pod {
 	return pod
 }
 
-// complete calls Options.Status, unless the status is final and therefore has its fields.
-func (r *record) complete(pod *v1.Pod, final bool) *v1.Pod {
+// addAuthorStatus lets Options.Status set the fields that only the author knows. A final status has them already.
+func (r *record) addAuthorStatus(pod *v1.Pod, final bool) *v1.Pod {
 	if set := r.agent.opts.Status; !final && set != nil {
 		given := maps.Clone(pod.Annotations)
-		_ = r.safely("Status", func() { set(pod) }) // a panic was logged
+		_ = r.callSafely("Status", func() { set(pod) }) // a panic was logged
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.desired.annotate(given, pod.Annotations)
@@ -144,9 +148,9 @@ func (r *record) complete(pod *v1.Pod, final bool) *v1.Pod {
 	return pod
 }
 
-// markedView is view with the terminatingAnnotation of a terminating pod.
-func (r *record) markedView() *v1.Pod {
-	pod := r.view()
+// markedPod is podWithStatus with the terminatingAnnotation if the pod is terminating.
+func (r *record) markedPod() *v1.Pod {
+	pod := r.podWithStatus()
 	if !r.isTerminating() {
 		return pod
 	}

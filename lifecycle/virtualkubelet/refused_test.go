@@ -16,6 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
+// virtual-kubelet may call CreatePod late. A pod that is deleted or terminating must not start again; neither
+// must any pod after Close.
 func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -40,6 +42,8 @@ func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 	})
 }
 
+// A pod is replaced by one with the same name and another UID. The new one starts when the old one has ended,
+// and virtual-kubelet, which knows pods by name, gets no more statuses of the old one.
 func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	for name, test := range map[string]struct {
 		announced bool
@@ -79,6 +83,7 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	}
 }
 
+// A new pod waits for the end of the old one with its name. A deletion ends it at once, and it never starts.
 func TestAWaitingPodCanBeDeleted(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		names := b.rt.recordStarts(0)
@@ -123,6 +128,8 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 	}
 }
 
+// A pod with the same UID is created and deleted three times. The provider keeps nothing of the forgotten
+// pod: the hook runs each time.
 func TestAForgottenPodCanBeCreatedAgain(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(withExecHook("app"))

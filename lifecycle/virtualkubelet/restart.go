@@ -17,12 +17,12 @@ const (
 	backOffReset = 10 * time.Minute
 )
 
-// errWillRestart means that a start has failed and the restart policy repeats it.
+// errWillRestart means that a start has failed, and that the restart policy allows another one after a back-off.
 var errWillRestart = errors.New("the container will be restarted")
 
-// restarts reports whether the container restarts after an end, by its own restart policy or its pod's,
-// as in the kubelet. An init container that has succeeded does not.
-func (c *container) restarts(pod *v1.Pod, end v1.ContainerStateTerminated) bool {
+// restartsAfter reports whether the container restarts after this end, by its own restart policy or its pod's, as in
+// the kubelet. A plain init container that has succeeded does not restart.
+func (c *container) restartsAfter(pod *v1.Pod, end v1.ContainerStateTerminated) bool {
 	policy := pod.Spec.RestartPolicy
 	if own := c.spec.RestartPolicy; own != nil {
 		policy = v1.RestartPolicy(*own)
@@ -33,14 +33,15 @@ func (c *container) restarts(pod *v1.Pod, end v1.ContainerStateTerminated) bool 
 	case v1.RestartPolicyOnFailure:
 		return end.ExitCode != 0
 	default:
-		return !c.init || c.sidecar() || end.ExitCode != 0
+		return !c.init || c.isSidecar() || end.ExitCode != 0
 	}
 }
 
-// markRestarting records the end of a run, and when the container restarts.
+// markRestarting records the end of a run that is followed by another, and when that one starts. The next pause is
+// twice as long.
 func (c *container) markRestarting(pod *v1.Pod, end v1.ContainerStateTerminated) {
 	now := time.Now()
-	if c.running() && now.Sub(c.state.Running.StartedAt.Time) > backOffReset {
+	if c.isRunning() && now.Sub(c.state.Running.StartedAt.Time) > backOffReset {
 		c.pause = 0
 	}
 	c.last, c.restarting, c.restartAt = c.endedWith(end), true, now.Add(c.pause)

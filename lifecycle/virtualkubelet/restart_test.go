@@ -73,6 +73,7 @@ func TestRestartBackOff(t *testing.T) {
 	})
 }
 
+// Only a run of more than 10 min resets the back-off. After runs of 7 min the pauses are 0, 10 and 20 s.
 func TestARunOfSevenMinutesDoesNotResetTheBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		times := b.startTimes("app")
@@ -83,6 +84,8 @@ func TestARunOfSevenMinutesDoesNotResetTheBackOff(t *testing.T) {
 	})
 }
 
+// During a back-off the container has the statuses of a kubelet: waiting in CrashLoopBackOff, with the end of
+// its last run and the number of restarts.
 func TestStatusOfARestartingContainer(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
@@ -108,6 +111,8 @@ func TestStatusOfARestartingContainer(t *testing.T) {
 	})
 }
 
+// A container exits after 1 s. Whether it is started again depends on its own restart policy or its pod's,
+// and on the exit code; an unknown exit code counts as a failure.
 func TestRestartPolicies(t *testing.T) {
 	const never, onFailure, yes = v1.RestartPolicyNever, v1.RestartPolicyOnFailure, v1.RestartPolicyAlways
 	for name, test := range map[string]struct {
@@ -212,6 +217,8 @@ func TestADeletionEndsABackOff(t *testing.T) {
 	})
 }
 
+// 200 pods whose container waits for its restart are killed at once. Each has the exit code of its
+// container's last run in its final status.
 func TestManyDeletionsDuringBackOffs(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
@@ -237,6 +244,8 @@ func TestManyDeletionsDuringBackOffs(t *testing.T) {
 	})
 }
 
+// The agent restarts while a container waits for its restart. The new agent starts the container, and counts
+// the restart.
 func TestAnAdoptedContainerInBackOffRestarts(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		times := b.startTimes("app")
@@ -310,6 +319,7 @@ func TestMaxStarts(t *testing.T) {
 	}
 }
 
+// podStatus returns the current status of a pod.
 func (b *testbed) podStatus(name string) *v1.PodStatus {
 	status, err := b.GetPodStatus(b.Context(), "ns", name)
 	require.NoError(b, err)
@@ -418,6 +428,7 @@ func TestARestartRacingWithADeletion(t *testing.T) {
 	}
 }
 
+// exitedIDs returns the IDs of the containers that have exited.
 func exitedIDs(exits []lifecycletest.Exit) (ids []string) {
 	for _, exit := range exits {
 		ids = append(ids, exit.ID)

@@ -21,24 +21,24 @@ const (
 	maxRetryPause = time.Second
 )
 
-// containerRuntime is a [lifecycle.Runtime] that passes the lists of the author's [Runtime] to the
-// records, which learn from them what has ended.
+// containerRuntime is the [lifecycle.Runtime] that the terminator gets. It calls the author's [Runtime], and also
+// passes each list to the pod's record, which learns from it which containers have ended.
 type containerRuntime struct{ *agent }
 
 func (a containerRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	return a.opts.Runtime.StopContainer(ctx, id, timeoutSeconds)
 }
 
-// Running calls the author's Running. If a container that was running is missing and its exit code is
-// unknown, the list may be wrong, and Running calls it once more.
+// Running calls the author's Running, and updates the pod's record. If the list lacks a container that was running,
+// and the exit code of that container is unknown, the list may be wrong: Running then asks for another one.
 func (a containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	r := a.pods.find(pod)
 	if r == nil {
 		return a.opts.Runtime.Running(ctx, pod)
 	}
-	before := r.running()
+	before := r.currentRuns()
 	listed, err := a.opts.Runtime.Running(ctx, pod)
-	if err != nil || r.observe(before, listed, false) {
+	if err != nil || r.endMissing(before, listed, false) {
 		return listed, err
 	}
 	select {
@@ -47,33 +47,33 @@ func (a containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 		return nil, context.Cause(ctx)
 	}
 	if listed, err = a.opts.Runtime.Running(ctx, pod); err == nil {
-		r.observe(before, listed, true)
+		r.endMissing(before, listed, true)
 	}
 	return listed, err
 }
 
-// run is one run of a container.
+// run is one run of a container, which has another ID after a restart.
 type run struct {
 	c  *container
 	id string
 }
 
-// running returns the runs that are not known to have ended.
-func (r *record) running() (runs []run) {
+// currentRuns returns the runs that are not known to have ended.
+func (r *record) currentRuns() (runs []run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.containers.all {
-		if c.running() && !c.gone {
+		if c.isRunning() && !c.gone {
 			runs = append(runs, run{c, c.id})
 		}
 	}
 	return runs
 }
 
-// observe compares a list with the runs that were known before the list was requested: the missing ones
-// have ended. A run without an exit code has ended only if two lists lack it. observe returns false if
-// a second list is needed.
-func (r *record) observe(before []run, listed []lifecycle.Container, isSecond bool) (certain bool) {
+// endMissing records the end of each run that a list lacks. before has the runs that were known before the list was
+// requested: a newer run may be missing because it is newer. A run without an exit code has ended only if a
+// second list lacks it too. The result is false if that second list is needed.
+func (r *record) endMissing(before []run, listed []lifecycle.Container, isSecond bool) (certain bool) {
 	certain = true
 	for _, was := range before {
 		if slices.ContainsFunc(listed, func(l lifecycle.Container) bool { return l.ID == was.id }) {
@@ -83,7 +83,7 @@ func (r *record) observe(before []run, listed []lifecycle.Container, isSecond bo
 		switch {
 		case !known && !isSecond:
 			certain = false
-		case r.markGone(was):
+		case r.tryMarkGone(was):
 			if !known { // perhaps StartContainer returned another ID than the one that is listed
 				klog.FromContext(r.ctx).Info("The runtime does not list a container and does not know its exit code",
 					"pod", r.name, "containerName", was.c.spec.Name, "containerID", was.id, "listedIDs", idsOf(listed))
@@ -94,10 +94,11 @@ func (r *record) observe(before []run, listed []lifecycle.Container, isSecond bo
 	return certain
 }
 
-// exitOf calls ExitCode for a container that has ended, and returns its terminated state.
+// exitOf calls ExitCode for a container that has ended, and returns its terminated state. known is false if the
+// author does not know the exit code; it is then 137.
 func (r *record) exitOf(id string) (end v1.ContainerStateTerminated, known bool) {
 	end = unknownEnd()
-	_ = r.safely("ExitCode", func() { // a panic was logged
+	_ = r.callSafely("ExitCode", func() { // a panic was logged
 		var code int32
 		if code, known = r.agent.opts.Runtime.ExitCode(id); known {
 			end = exitedWith(code)
@@ -113,11 +114,11 @@ func idsOf(listed []lifecycle.Container) (ids []string) {
 	return ids
 }
 
-// markGone records that a run has ended, and returns true for the first call.
-func (r *record) markGone(was run) bool {
+// tryMarkGone records that a run has ended. It returns true to one caller, which must report the end.
+func (r *record) tryMarkGone(was run) (isFirst bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if was.c.gone || !was.c.running() || was.c.id != was.id {
+	if was.c.gone || !was.c.isRunning() || was.c.id != was.id {
 		return false
 	}
 	was.c.gone = true
@@ -136,9 +137,9 @@ func (r *record) runEnded(was run, end v1.ContainerStateTerminated) {
 	r.endIfDone()
 }
 
-// watch lists the pod's containers in each PollInterval and when a container exits, until the pod is
-// forgotten.
-func (r *record) watch() {
+// watchContainers lists the pod's containers in each PollInterval and when a container exits, until the pod is
+// forgotten. That is how ends are noticed.
+func (r *record) watchContainers() {
 	var failed failures
 	pause := r.agent.opts.PollInterval
 	for {
@@ -148,7 +149,7 @@ func (r *record) watch() {
 		case <-r.ctx.Done():
 			return
 		}
-		if len(r.running()) == 0 {
+		if len(r.currentRuns()) == 0 {
 			continue
 		}
 		_, err := r.list()
@@ -159,18 +160,19 @@ func (r *record) watch() {
 	}
 }
 
-// list calls Running once.
+// list calls Running through containerRuntime, so that the record learns what has ended.
 func (r *record) list() (listed []lifecycle.Container, err error) {
-	pod := r.view()
-	err = r.bounded(r.ctx, "Running", callTimeout, func(ctx context.Context) (err error) {
+	pod := r.podWithStatus()
+	err = r.callWithin(r.ctx, "Running", callTimeout, func(ctx context.Context) (err error) {
 		listed, err = containerRuntime{r.agent}.Running(ctx, pod)
 		return err
 	})
 	return listed, err
 }
 
-// findStarted returns the ID of a container that runs although its start has failed, or "" if it does not
-// run. It repeats the list until that succeeds, or until the pod is terminating.
+// findStarted returns the ID of a container that runs although its start has failed, or "" if it does not run. It
+// lists until a list succeeds. The error is that of an invalid ID, or the cause why the pod may start nothing any
+// more.
 func (r *record) findStarted(c *container) (id string, err error) {
 	for failed := (failures{}); ; {
 		listed, err := r.list()
@@ -202,7 +204,8 @@ func checkID(from, name, id string) error {
 	return nil
 }
 
-// checkID is checkID that also refuses the ID of another container of the pod that runs.
+// checkID returns an error for an invalid container ID, and for the ID of another container of the pod that is
+// running. from is the call that has returned it.
 func (r *record) checkID(from string, c *container, id string) error {
 	if err := checkID(from, c.spec.Name, id); err != nil {
 		return err
@@ -210,7 +213,7 @@ func (r *record) checkID(from string, c *container, id string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, other := range r.containers.all {
-		if other != c && other.running() && other.id == id {
+		if other != c && other.isRunning() && other.id == id {
 			return fmt.Errorf("%s has returned the ID %q of container %q, which container %q has", from, id, c.spec.Name, other.spec.Name)
 		}
 	}
@@ -227,15 +230,15 @@ func (r *record) markRunning(c *container, id string) {
 	r.watchExit(id)
 }
 
-// watchExit makes watch list the containers once this one has exited, if the runtime is a
-// [lifecycle.ExitWatcher].
+// watchExit makes watchContainers list at once when this container exits, instead of after PollInterval. It does
+// nothing if the runtime is no [lifecycle.ExitWatcher].
 func (r *record) watchExit(id string) {
 	watcher, ok := r.agent.opts.Runtime.(lifecycle.ExitWatcher)
 	if !ok {
 		return
 	}
 	var exited <-chan struct{}
-	_ = r.safely("Exited", func() { exited = watcher.Exited(id) }) // a panic was logged
+	_ = r.callSafely("Exited", func() { exited = watcher.Exited(id) }) // a panic was logged
 	if exited == nil {
 		return
 	}
@@ -247,14 +250,14 @@ func (r *record) watchExit(id string) {
 		}
 		select {
 		case r.exited <- struct{}{}:
-		default: // watch will list anyway
+		default: // watchContainers has not yet listed after an earlier exit, and will see this one too
 		}
 	})
 }
 
-// reportEnd calls [Options.ContainerEnded] with increasing pauses until it succeeds. It returns false if
-// the provider is closed first.
-func (r *record) reportEnd(c *container, id string, end v1.ContainerStateTerminated) (done bool) {
+// reportEnd calls [Options.ContainerEnded] until it succeeds, with increasing pauses. It returns false if the provider
+// is closed before that; the end then must not become visible, so that the next agent reports it.
+func (r *record) reportEnd(c *container, id string, end v1.ContainerStateTerminated) (reported bool) {
 	ended := r.agent.opts.ContainerEnded
 	if ended == nil || id == "" {
 		return true
@@ -262,7 +265,7 @@ func (r *record) reportEnd(c *container, id string, end v1.ContainerStateTermina
 	var failed failures
 	for pause := backOffFirst; ; pause = min(2*pause, backOffMost) {
 		again := r.willRestart(c, end)
-		err := r.guarded(r.ctx, "ContainerEnded of container "+c.spec.Name, callTimeout, func() error { return ended(r.ctx, r.view(), c.spec, id, again) })
+		err := r.callGuarded(r.ctx, "ContainerEnded of container "+c.spec.Name, callTimeout, func() error { return ended(r.ctx, r.podWithStatus(), c.spec, id, again) })
 		failed.log(r.ctx, err, "Failed to clean up after a container, will try again", "Cleaned up after a container after earlier failures", "pod", r.name, "containerID", id)
 		if err == nil {
 			return true
@@ -275,20 +278,21 @@ func (r *record) reportEnd(c *container, id string, end v1.ContainerStateTermina
 	}
 }
 
-// willRestart reports whether a container restarts after an end.
+// willRestart reports whether a container restarts after this end: never in a terminating pod.
 func (r *record) willRestart(c *container, end v1.ContainerStateTerminated) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.ending.terminating && c.restarts(r.desired.pod, end)
+	return !r.ending.terminating && c.restartsAfter(r.desired.pod, end)
 }
 
-// markEnded records the end of a run, and reports whether the container restarts.
+// markEnded records the end of a run, as final or as followed by a restart. again is true if the caller must restart
+// the container.
 func (r *record) markEnded(c *container, end v1.ContainerStateTerminated) (again bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	again = !r.ending.terminating && c.restarts(r.desired.pod, end)
+	again = !r.ending.terminating && c.restartsAfter(r.desired.pod, end)
 	switch {
-	case r.ending.terminating && c.restarting: // restart sets the state of the last run
+	case r.ending.terminating && c.restarting: // a failed restart is no end: restart keeps that of the last run
 	case again:
 		c.markRestarting(r.desired.pod, end)
 	default:

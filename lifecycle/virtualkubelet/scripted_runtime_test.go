@@ -22,12 +22,12 @@ type scriptedRuntime struct {
 	codes       map[string]int32
 	start       func(ctx context.Context, name string) error // nil: a start takes no time
 	noExitCodes bool                                         // it knows no exit code
-	noExits     bool                                         // it tells of no exit
-	lost        bool                                         // the answers of starts are lost
+	noExits     bool                                         // Exited returns nil, so that exits are only found by lists
+	lost        bool                                         // StartContainer starts the container and returns errAway
 	hooksDone   bool                                         // it knows that the hooks of all containers have run
 	started     sync.Map                                     // the IDs of all that was started
 
-	cancelled func() (string, error) // what a start gives that waits until it is cancelled; nil: none waits
+	cancelled func() (string, error) // if not nil, a start waits until it is cancelled, and returns this result
 }
 
 func newScriptedRuntime() *scriptedRuntime {

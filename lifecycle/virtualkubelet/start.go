@@ -12,21 +12,22 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// errInitFailed ends a pod's start.
+// errInitFailed ends a pod's start: the containers after the failed init container are never started.
 var errInitFailed = errors.New("an init container has failed")
 
 // starter starts one pod once the earlier pods with its name have ended.
 type starter struct {
 	*agent
 
-	r       *record
-	earlier []*record // the earlier pods with the same name
-	begun   bool      // a previous agent has admitted the pod and begun to start it
+	r        *record
+	earlier  []*record // the earlier pods with the same name
+	wasBegun bool      // a previous agent has admitted the pod and begun to start it
 }
 
-// run admits the pod and starts its containers. If a start fails, it terminates the running ones.
+// run admits the pod and starts its containers. If the start of the pod fails for good, it terminates the
+// containers that run already.
 func (s *starter) run() {
-	if s.poller.await(s.r.ctx) != nil {
+	if s.poller.awaitFirstList(s.r.ctx) != nil {
 		return
 	}
 	if !s.wasAdmitted() && !s.admit() {
@@ -35,27 +36,28 @@ func (s *starter) run() {
 	err := s.startAll()
 	s.r.mu.Lock()
 	s.r.ending.starting = false
-	over := !s.r.ending.terminating && (err != nil || !s.r.body.incomplete())
+	hasFailedOrCompleted := err != nil || !s.r.body.incomplete()
+	mustTerminate := !s.r.ending.terminating && hasFailedOrCompleted
 	s.r.mu.Unlock()
 	if err != nil {
 		klog.FromContext(s.r.ctx).V(1).Info("Stopped starting a pod", "pod", s.r.name, "err", err)
 	}
-	s.r.ender.finalize()
-	if over && !s.isClosed() {
-		s.r.ender.endCompleted()
+	s.r.ender.finalizeIfEnded()
+	if mustTerminate && !s.isClosed() {
+		s.r.ender.terminateRemaining()
 	}
 }
 
-// wasAdmitted reports whether a previous agent has admitted the pod.
+// wasAdmitted reports whether a previous agent has admitted the pod, so that Admit is not asked again.
 func (s *starter) wasAdmitted() bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
 	whole := s.r.whole()
-	return s.begun || whole != nil && whole.isKnown()
+	return s.wasBegun || whole != nil && whole.isKnown()
 }
 
-// startAll starts the containers in the order of the spec. It waits until each plain init container has
-// succeeded.
+// startAll starts the containers in the order of the spec. A plain init container must succeed before the next
+// container starts. The error ends the pod: a container will not start, or the termination has begun.
 func (s *starter) startAll() error {
 	if err := s.awaitEarlier(); err != nil {
 		return err
@@ -69,7 +71,7 @@ func (s *starter) startAll() error {
 			err = s.start(c)
 		}
 		switch {
-		case errors.Is(err, errWillRestart) && !c.init: // the other containers need not wait
+		case errors.Is(err, errWillRestart) && !c.init: // restart it in the background, because the others need not wait
 			s.spawn(s.r.name, func() {
 				_ = s.restart(c) // an error shows in the container's state
 				s.r.endIfDone()
@@ -81,7 +83,7 @@ func (s *starter) startAll() error {
 		if err != nil {
 			return err
 		}
-		if !c.init || c.sidecar() {
+		if !c.init || c.isSidecar() {
 			continue
 		}
 		if err := s.awaitInit(c); err != nil {
@@ -91,7 +93,7 @@ func (s *starter) startAll() error {
 	return nil
 }
 
-// isStarted reports whether this agent or a previous one has started the container.
+// isStarted reports whether this agent or a previous one has tried to start the container.
 func (s *starter) isStarted(c *container) bool {
 	s.r.mu.Lock()
 	defer s.r.mu.Unlock()
@@ -111,18 +113,20 @@ func (s *starter) awaitEarlier() error {
 	return nil
 }
 
-// start starts one container, unless the pod is terminating, and runs its postStart hook. If the hook
-// fails, PostStart kills the container. If the start fails, start checks whether the container runs
-// nevertheless. If it does not and will restart, the error is errWillRestart.
+// start starts one container, unless the pod is terminating, and runs its postStart hook. If the hook fails, the
+// terminator's PostStart kills the container.
+//
+// A StartContainer that fails may have started the container nevertheless, so start then lists the containers. If
+// this one does not run, the error is errWillRestart if the restart policy repeats the start.
 func (s *starter) start(c *container) error {
-	if s.r.active.Err() != nil { // the terminator may not know yet
+	if s.r.active.Err() != nil { // the terminator, which would refuse the start, may not know of the termination yet
 		return context.Cause(s.r.active)
 	}
-	var started string
-	var failed error
-	pod := s.r.view()
+	var id string
+	var failed error // from StartContainer
+	pod := s.r.podWithStatus()
 	err := s.terminator.Start(s.r.ctx, pod, c.spec.Name, func(ctx context.Context) error {
-		started, failed = s.startContainer(ctx, pod, c)
+		id, failed = s.startContainer(ctx, pod, c)
 		return failed
 	})
 	if err != nil {
@@ -133,27 +137,27 @@ func (s *starter) start(c *container) error {
 			failed = err
 		}
 		c.failed.log(s.r.ctx, failed, "Failed to start a container", "", "pod", s.r.name, "containerName", c.spec.Name)
-		if started, err = s.r.findStarted(c); err != nil && s.r.active.Err() != nil {
+		if id, err = s.r.findStarted(c); err != nil && s.r.active.Err() != nil {
 			return context.Cause(s.r.active)
 		}
-		if started == "" || err != nil {
+		if id == "" || err != nil { // it does not run
 			if s.r.markEnded(c, notStarted(errors.Join(failed, err))) {
 				return errWillRestart
 			}
 			return failed
 		}
-		s.r.markRunning(c, started)
+		s.r.markRunning(c, id)
 	} else {
 		c.failed.log(s.r.ctx, nil, "", "Started a container after earlier failures", "pod", s.r.name, "containerName", c.spec.Name)
 	}
-	err = s.terminator.PostStart(s.r.ctx, s.r.view(), lifecycle.Container{Name: c.spec.Name, ID: started})
+	err = s.terminator.PostStart(s.r.ctx, s.r.podWithStatus(), lifecycle.Container{Name: c.spec.Name, ID: id})
 	if errors.Is(err, lifecycle.ErrClosed) {
 		return err
 	}
 	return nil // a failed hook shows in the container's state
 }
 
-// startContainer calls StartContainer within MaxStarts.
+// startContainer calls StartContainer when MaxStarts allows it, and records that the container runs.
 func (s *starter) startContainer(ctx context.Context, pod *v1.Pod, c *container) (id string, err error) {
 	err = s.withStartSlot(ctx, func() (err error) {
 		s.r.mu.Lock()
@@ -161,7 +165,7 @@ func (s *starter) startContainer(ctx context.Context, pod *v1.Pod, c *container)
 			c.restarted++
 		}
 		s.r.mu.Unlock()
-		returned := s.watch(ctx, "StartContainer of container "+c.spec.Name, s.r.name, createTimeout)
+		returned := s.watchCall(ctx, "StartContainer of container "+c.spec.Name, s.r.name, createTimeout)
 		defer returned()
 		if id, err = s.opts.Runtime.StartContainer(ctx, pod, c.spec); err != nil {
 			return err
@@ -174,7 +178,8 @@ func (s *starter) startContainer(ctx context.Context, pod *v1.Pod, c *container)
 	return id, err
 }
 
-// awaitInit waits until an init container has terminated with exit code 0.
+// awaitInit waits until a plain init container has ended for good. The error is errInitFailed unless its exit code
+// is 0.
 func (s *starter) awaitInit(c *container) error {
 	select {
 	case <-c.exited:
@@ -189,8 +194,8 @@ func (s *starter) awaitInit(c *container) error {
 	return nil
 }
 
-// restart restarts a container after its back-off, and repeats failed starts. If the pod's termination
-// begins first, the container keeps its last end, which is reported.
+// restart starts a container again after its back-off, and repeats that until the start succeeds or may not be
+// repeated. If the pod's termination begins first, the container does not restart and its last end becomes final.
 func (s *starter) restart(c *container) error {
 	for {
 		s.r.mu.Lock()
@@ -216,7 +221,8 @@ func (s *starter) restart(c *container) error {
 	}
 }
 
-// keepLastEnd reports the last end of a container that will not restart after all, and sets its state.
+// keepLastEnd makes the end of the last run final for a container that was waiting for a restart and will not get
+// one. ContainerEnded is called again, because it was told that the container would restart.
 func (s *starter) keepLastEnd(c *container) {
 	s.r.mu.Lock()
 	isWaiting, id, last := c.restarting, c.id, c.last

@@ -37,6 +37,8 @@ func (r *scriptedRuntime) recordStarts(while time.Duration) func() []string {
 	}
 }
 
+// Each start takes 1 s and the init container 5 s. The regular containers start only after the init container
+// has succeeded, and the pod is ready when the last one runs.
 func TestContainersStartInOrder(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		names := b.rt.recordStarts(second)
@@ -60,6 +62,8 @@ func TestContainersStartInOrder(t *testing.T) {
 	})
 }
 
+// A pod is deleted at three points of its start. Only what runs is stopped, nothing more is started, and the
+// pod ends at once.
 func TestADeletionCancelsTheStart(t *testing.T) {
 	for name, test := range map[string]struct {
 		at    time.Duration

@@ -43,8 +43,8 @@ func unknownEnd() v1.ContainerStateTerminated {
 // statusID returns the container ID with the prefix that a status needs.
 func statusID(id string) string { return "virtual-kubelet://" + id }
 
-// write writes phase, container statuses and readiness into the status of a pod, and keeps other fields.
-// ended: all containers have ended for good.
+// write writes phase, container statuses and readiness into the status of a pod, and keeps other fields. ended: all
+// containers have ended for good, so the phase is Succeeded or Failed.
 func (cs *containers) write(pod *v1.Pod, ended bool) {
 	status := &pod.Status
 	status.Phase = cs.phase(ended)
@@ -63,27 +63,28 @@ func (cs *containers) write(pod *v1.Pod, ended bool) {
 // phase follows the kubelet's getPhase. When all containers have ended, the phase is Succeeded if every
 // regular container has exit code 0, and Failed otherwise.
 func (cs *containers) phase(ended bool) v1.PodPhase {
-	var waiting, failed bool
+	var hasUnstarted, hasFailed bool // a regular container that has never run, or has failed
 	for _, c := range cs.all {
 		if c.init {
 			continue
 		}
-		waiting = waiting || c.state.Running == nil && c.state.Terminated == nil && c.last == nil
-		failed = failed || c.state.Terminated != nil && c.state.Terminated.ExitCode != 0
+		hasUnstarted = hasUnstarted || c.state.Running == nil && c.state.Terminated == nil && c.last == nil
+		hasFailed = hasFailed || c.state.Terminated != nil && c.state.Terminated.ExitCode != 0
 	}
 	switch {
-	case ended && failed:
+	case ended && hasFailed:
 		return v1.PodFailed
 	case ended:
 		return v1.PodSucceeded
-	case waiting:
+	case hasUnstarted:
 		return v1.PodPending
 	default:
 		return v1.PodRunning
 	}
 }
 
-// writeConditions writes ContainersReady and Ready.
+// writeConditions writes the conditions ContainersReady and Ready, which are always equal: readiness gates do not
+// count. It keeps all other conditions.
 func (cs *containers) writeConditions(pod *v1.Pod) {
 	value, reason := v1.ConditionFalse, "ContainersNotReady"
 	if cs.ready {

@@ -17,6 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
+// The regular container of a deleted pod ends first. If virtual-kubelet heard of that, it would remove the
+// pod from the API server while the sidecars run.
 func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 3 * second}
@@ -42,6 +44,8 @@ type slowRecorder time.Duration
 
 func (s slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }
 
+// A slow event delays the termination of a deleted pod by 2 s, in which its regular container exits. That
+// must not be sent either, because the sidecar still runs.
 func TestNoStatusIsSentWhileATerminationBegins(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 6 * second}
@@ -56,6 +60,8 @@ func TestNoStatusIsSentWhileATerminationBegins(t *testing.T) {
 	}, func(o *virtualkubelet.Options) { o.Terminator.Events = slowRecorder(2 * second) })
 }
 
+// Three containers end with exit code 0, with 7, and by SIGKILL. The final status has what a kubelet would
+// write, and keeps the conditions of others.
 func TestFinalStatus(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["deaf"] = lifecycletest.Script{IgnoreTerm: true}
@@ -87,6 +93,8 @@ func TestFinalStatus(t *testing.T) {
 	})
 }
 
+// The regular containers of a pod exit on their own after 1 and 9 s. The pod has then completed with their
+// exit codes, and its sidecar, whose exit code does not count, is stopped.
 func TestAPodThatCompletes(t *testing.T) {
 	for name, test := range map[string]struct {
 		code  int32
@@ -115,6 +123,8 @@ func TestAPodThatCompletes(t *testing.T) {
 	}
 }
 
+// A runtime may have neither Exited nor exit codes. The ends are then found by two lists, and have the
+// kubelet's status of an unknown exit code.
 func TestARuntimeWithoutExitsAndExitCodes(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.noExits, b.rt.noExitCodes = true, true
@@ -128,6 +138,7 @@ func TestARuntimeWithoutExitsAndExitCodes(t *testing.T) {
 	})
 }
 
+// Changes of a pod that was passed in, or returned, do not reach the provider. UpdatePod does.
 func TestPodsAreCopied(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))

@@ -14,6 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
+// The runtime is away for longer than the termination tries. The next DeletePod says so and stops the
+// container again, without its hook.
 func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -21,7 +23,7 @@ func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 		b.create(pod)
 		b.rt.Away(time.Millisecond, 3*time.Minute) // the stop has sent its signal, and SIGKILL is lost
 		b.deletePod(pod, 30)
-		wait(152 * second)
+		wait(152 * second) // the grace period of 30 s and the 2 min of GiveUpAfter are over
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running, "the container may still run")
 
 		err := b.DeletePod(b.Context(), pod)
@@ -36,6 +38,8 @@ func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 	})
 }
 
+// KillPod fails because the runtime is away for longer than it tries. The next KillPod stops the pod, and its
+// SetStatus still applies.
 func TestKillPodRetriesAFailedTermination(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
@@ -57,6 +61,8 @@ func TestKillPodRetriesAFailedTermination(t *testing.T) {
 	})
 }
 
+// All stops hang, so that KillPod gives up. If the container exits later on its own, its pod ends without
+// another call.
 func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, ExitAfter: time.Hour}
@@ -66,7 +72,7 @@ func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 		require.ErrorContains(b, err, "StopContainer has not returned")
 		require.Equal(b, "RuntimeStuck", result.Outcome)
 		require.Nil(b, result.Status)
-		require.Equal(b, 130*second, b.elapsed(), "the grace and two minutes")
+		require.Equal(b, 130*second, b.elapsed(), "the grace period of 10 s and the 2 min of GiveUpAfter")
 		wait(time.Hour)
 		require.Equal(b, time.Hour, b.last().at)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)

@@ -18,33 +18,33 @@ import (
 // createTimeout bounds [PodRuntime].Create.
 const createTimeout = 2 * time.Minute
 
-// wholePod is the body of a pod of a [PodRuntime], as of the last list. The record's mutex guards the
-// fields.
+// wholePod is what runs of a pod of a [PodRuntime]: what the last list says about it. The record's mutex guards the
+// fields. poller numbers the lists.
 type wholePod struct {
 	*record
 
-	createdAt  int           // the number of the last list that had begun when Create succeeded
-	observedAt int           // the number of the last list that was observed
-	isListed   bool          // the last list has the pod
-	runs       bool          // the last list has the pod running, or Create has succeeded since
-	isMissing  bool          // the last list lacks the running pod; the next one decides
-	status     *v1.PodStatus // from the last list with the pod; never modified; nil: none
-	changed    chan struct{} // closed at the next change
-	runsOn     bool          // it was logged that the pod runs on after Stop
-	oddPhase   v1.PodPhase   // the last phase that is none; "": there was none
+	createdAt            int           // the number of the last list that had begun when Create succeeded: it may lack the pod
+	observedAt           int           // the number of the last list that was passed to observeList
+	isListed             bool          // the last list has the pod
+	runs                 bool          // the last list has the pod running, or Create has succeeded since
+	isMissing            bool          // the last list lacks the running pod; if the next one does too, the pod is lost
+	status               *v1.PodStatus // from the last list with the pod; never modified; nil: none
+	changed              chan struct{} // closed at the next change
+	isStillRunningLogged bool          // by logStillRunning
+	oddPhase             v1.PodPhase   // the unknown phase that was logged last; "": the last phase was a known one
 }
 
-// observe updates the pod from a list; listed is nil if the list lacks it. A running pod is lost only
-// if two successive lists lack it.
-func (w *wholePod) observe(listed *v1.Pod, number int) {
+// observeList updates the pod from a list with this number. listed is nil if the list lacks the pod. A running pod
+// counts as lost only if two successive lists lack it.
+func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if listed == nil && number <= w.createdAt {
-		return // the list is older than the pod
+		return // the list may have begun before the pod was created
 	}
 	if listed == nil && w.runs && !w.isMissing {
 		w.isMissing = true
-		w.agent.poller.request()
+		w.agent.poller.requestList()
 		return
 	}
 	ran := w.runs
@@ -55,18 +55,18 @@ func (w *wholePod) observe(listed *v1.Pod, number int) {
 	if listed != nil {
 		w.setStatus(w.withKnownPhase(&listed.Status))
 	}
-	w.wake()
+	w.wakeWaiters()
 	hasEnded, _ := w.ender.outcome()
 	switch {
 	case ran && !w.runs:
 		w.agent.spawn(w.name, w.endIfDone)
-	case w.runs && hasEnded: // the pod runs after its termination
+	case w.runs && hasEnded: // the pod runs although its termination is over: stop it again
 		w.agent.spawn(w.name, func() { _ = w.ender.end(w.ctx, nil) }) // fails only after Close
 	}
 }
 
-// withKnownPhase returns a status without a phase that is none of Kubernetes', which is logged. The caller
-// holds the mutex.
+// withKnownPhase removes a phase that Kubernetes does not have from a status, and logs it. Without a phase the pod
+// counts as running, so that it is not ended by mistake. The caller holds the mutex.
 func (w *wholePod) withKnownPhase(status *v1.PodStatus) *v1.PodStatus {
 	switch status.Phase {
 	case "", v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown:
@@ -82,32 +82,32 @@ func (w *wholePod) withKnownPhase(status *v1.PodStatus) *v1.PodStatus {
 	return status
 }
 
-// setStatus sets the status from a list, unless the pod has ended before.
+// setStatus sets the status from a list, unless the pod had ended already: a terminal status stays.
 func (w *wholePod) setStatus(status *v1.PodStatus) {
 	if w.status != nil && (isTerminal(w.status) || reflect.DeepEqual(w.status, status)) {
 		return
 	}
 	w.status = status.DeepCopy()
 	if !w.ending.finalizing {
-		w.containers.observe(w.status)
+		w.containers.setFromStatus(w.status)
 		w.notifier.wake()
 	}
 }
 
-// wake wakes all calls of await. The caller holds the mutex.
-func (w *wholePod) wake() {
+// wakeWaiters makes all calls of await test their condition again. The caller holds the mutex.
+func (w *wholePod) wakeWaiters() {
 	close(w.changed)
 	w.changed = make(chan struct{})
 }
 
-// await waits until isTrue returns true, and returns false if ctx ends first. isTrue is called with the
-// mutex held.
-func (w *wholePod) await(ctx context.Context, isTrue func() bool) bool {
+// await waits until condition returns true. It returns false if ctx ends before that. condition is called with the
+// mutex held, at once and after each list.
+func (w *wholePod) await(ctx context.Context, condition func() bool) bool {
 	for {
 		w.mu.Lock()
-		is, changed := isTrue(), w.changed
+		isTrue, changed := condition(), w.changed
 		w.mu.Unlock()
-		if is {
+		if isTrue {
 			return true
 		}
 		select {
@@ -118,27 +118,29 @@ func (w *wholePod) await(ctx context.Context, isTrue func() bool) bool {
 	}
 }
 
-// awaitList requests a list and waits until the pod has observed it, or a later one. A list that is
-// already in progress is not enough.
+// awaitList requests a list and waits until the pod has been updated from it, or from a later one. A list in progress
+// is not enough, because it may be older than what the caller has just done.
 func (w *wholePod) awaitList(ctx context.Context) error {
-	number := w.agent.poller.request()
+	number := w.agent.poller.requestList()
 	if !w.await(ctx, func() bool { return w.observedAt >= number }) {
 		return fmt.Errorf("%w: %w", w.agent.poller.lastFailure(), context.Cause(ctx))
 	}
 	return nil
 }
 
-// isKnown reports whether the pod runtime has, or had, the pod.
+// isKnown reports whether the pod runtime has, or had, the pod, so that Create must not be called. The caller holds
+// the mutex.
 func (w *wholePod) isKnown() bool { return w.runs || w.status != nil }
 
+// isTerminal reports whether the phase says that a pod has ended.
 func isTerminal(status *v1.PodStatus) bool {
 	return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
 }
 
-// call calls the PodRuntime with a timeout, and logs an error.
+// call calls the PodRuntime with a timeout, and logs an error; one that repeats the previous error only at level 1.
 func (w *wholePod) call(ctx context.Context, name string, timeout time.Duration, f func(context.Context) error) error {
 	before := w.lastError(name)
-	err := w.bounded(ctx, name, timeout, f)
+	err := w.callWithin(ctx, name, timeout, f)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, lifecycle.ErrContainerNotFound) {
 		level := 0
 		if before != nil && before.Error() == err.Error() {
@@ -149,8 +151,8 @@ func (w *wholePod) call(ctx context.Context, name string, timeout time.Duration,
 	return err
 }
 
-// create calls Create unless a list has the pod. After a failure it waits for a list, and calls Create
-// again if that lacks the pod.
+// create calls Create until the pod runtime has the pod. A Create that failed may have created the pod nevertheless,
+// so create then waits for a list, and calls Create again only if the list lacks the pod.
 func (w *wholePod) create() error {
 	isKnown := func() bool {
 		w.mu.Lock()
@@ -173,7 +175,7 @@ func (w *wholePod) create() error {
 		}
 		w.setCreateError(err)
 		paused, cancel := context.WithTimeout(w.active, pause)
-		w.await(paused, w.isKnown)
+		w.await(paused, w.isKnown) // a list that has the pod ends the pause
 		cancel()
 		if err := w.awaitList(w.active); err != nil {
 			return context.Cause(w.active)
@@ -182,7 +184,8 @@ func (w *wholePod) create() error {
 	return nil
 }
 
-// setCreateError writes the error of Create into the containers' states; nil clears it.
+// setCreateError shows the error of Create in the containers' states, where kubectl describe prints it. Nil removes
+// it.
 func (w *wholePod) setCreateError(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -197,9 +200,10 @@ func (w *wholePod) setCreateError(err error) {
 	w.notifier.wake()
 }
 
-// tryCreate calls Create once, unless the pod's termination has begun.
+// tryCreate calls Create once, when MaxStarts allows it. The terminator refuses that if the pod's termination has
+// begun.
 func (w *wholePod) tryCreate() error {
-	pod := w.view()
+	pod := w.podWithStatus()
 	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = nil, nil // Create may append its own
 	given := maps.Clone(pod.Annotations)
 	var failed error
@@ -210,7 +214,7 @@ func (w *wholePod) tryCreate() error {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		if failed == nil {
-			w.runs, w.createdAt = true, w.agent.poller.newest()
+			w.runs, w.createdAt = true, w.agent.poller.lastBegun()
 		}
 		w.desired.annotate(given, pod.Annotations)
 		return failed
@@ -221,20 +225,21 @@ func (w *wholePod) tryCreate() error {
 	return err
 }
 
-// deleteAtRuntime calls Delete until a list lacks the pod. It returns false if the provider is closed
-// first.
-func (w *wholePod) deleteAtRuntime() bool {
+// deleteAtRuntime waits until the pod has ended, and calls Delete until a list lacks the pod. A new pod may then use
+// the name. It returns false if the provider is closed before that.
+func (w *wholePod) deleteAtRuntime() (deleted bool) {
 	for !isClosed(w.ender.nameFree) {
 		if !w.await(w.ctx, func() bool { return !w.runs }) {
 			return false
 		}
-		pod := w.view()
+		pod := w.podWithStatus()
 		err := w.call(w.ctx, "Delete", callTimeout, func(ctx context.Context) error { return w.agent.opts.Pods.Delete(ctx, pod) })
 		if err == nil && w.awaitList(w.ctx) != nil {
 			return false
 		}
 		w.mu.Lock()
-		if errors.Is(err, lifecycle.ErrContainerNotFound) || err == nil && !w.isListed {
+		hasVanished := err == nil && !w.isListed
+		if errors.Is(err, lifecycle.ErrContainerNotFound) || hasVanished {
 			w.ender.freeName()
 		}
 		w.mu.Unlock()
@@ -254,7 +259,9 @@ func (w *wholePod) mayRun() bool { return w.runs }
 
 func (w *wholePod) incomplete() bool { return w.runs }
 
-// write writes the status of the pod. The caller holds the mutex.
+// write writes the status from the last list into the pod. Conditions and the start time that the list lacks keep
+// the pod's values. ended: the final status is being computed, so the phase must be a terminal one. The caller
+// holds the mutex.
 func (w *wholePod) write(pod *v1.Pod, ended bool) {
 	status := &pod.Status
 	if w.status != nil {
@@ -272,7 +279,7 @@ func (w *wholePod) write(pod *v1.Pod, ended bool) {
 	case w.status == nil || w.status.Phase == "":
 	case isTerminal(w.status) == ended:
 		status.Phase = w.status.Phase
-	case ended: // the pod was lost
+	case ended: // the pod was lost while its last status was that of a running pod
 		status.Phase = v1.PodFailed
 	default:
 		status.Phase = v1.PodRunning

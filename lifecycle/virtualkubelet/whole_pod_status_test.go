@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// says is a status of a pod, with the states of its containers.
+// reporting returns a function that makes Statuses report this phase, and these states of the containers, for each pod.
 func reporting(phase v1.PodPhase, states map[string]v1.ContainerState) func(*fakePodRuntime) {
 	status := &v1.PodStatus{Phase: phase}
 	for name, state := range states {
@@ -137,6 +137,7 @@ func TestADeletedPodWaitingForAStartSlotIsNotCreated(t *testing.T) {
 	}, func(o *virtualkubelet.Options) { o.MaxStarts = 1 })
 }
 
+// GetPods and KillPod wait for the first list, which never succeeds here. Close must end that wait.
 func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
 	p := newFakePodRuntime(5 * second)
 	p.down = true // before the provider begins its first list
@@ -150,6 +151,7 @@ func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
 	}, onFakePodRuntime(p))
 }
 
+// Create hangs and may take 2 min. A deletion cancels it, so that the pod ends at once.
 func TestADeletionCancelsAHangingCreate(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		p.script(func() { p.hang = 1 })

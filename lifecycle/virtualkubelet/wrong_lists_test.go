@@ -74,6 +74,8 @@ func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 	}
 }
 
+// A running container without an exit code vanishes from the lists at 5 and 6 s. It has then failed, and the
+// log names it once, so that the author can find the wrong ID.
 func TestAContainerMissingFromTwoListsIsLoggedAndFails(t *testing.T) {
 	log := &lines{}
 	inBubble(t, func(b *testbed) {
@@ -131,6 +133,8 @@ func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 	}
 }
 
+// Adopt does not guess what runs: a failed list, and one with an invalid ID, are errors, and the pod is not
+// adopted.
 func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
@@ -143,6 +147,8 @@ func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
 	})
 }
 
+// A list with a pod that has no UID, or is nil, is a bug of the author. The whole list is ignored and logged
+// once, and the running pods keep running.
 func TestAnInvalidListOfPodsIsRejectedAndLoggedOnce(t *testing.T) {
 	for name, wrong := range map[string]*v1.Pod{
 		"the list of Statuses: pod ns/pod: UID: must be set": func() *v1.Pod { pod := podOf(); pod.UID = ""; return pod }(),

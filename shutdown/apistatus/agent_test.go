@@ -34,6 +34,7 @@ type agent struct {
 	tick   time.Duration // how often awaitRelease checks
 }
 
+// newAgent returns an agent with a reporter on a node with these pods. Its manager is not running yet.
 func newAgent(t testing.TB, reporter shutdown.Reporter, pods ...*v1.Pod) *agent {
 	a := &agent{t: t, host: &shutdowntest.Host{}, killer: &shutdowntest.Killer{}, pods: pods, tick: time.Millisecond}
 	a.opts = shutdown.Options{
@@ -85,7 +86,7 @@ func (a *agent) shutDown(kind source.Kind) shutdown.Report {
 	return a.awaitRelease()
 }
 
-// awaitRelease waits until the inhibitor lock is released and returns the report.
+// awaitRelease waits until the drain has ended and the inhibitor lock is released, and returns the report.
 func (a *agent) awaitRelease() shutdown.Report {
 	a.t.Helper()
 	ticker := time.NewTicker(a.tick)

@@ -23,6 +23,8 @@ import (
 // poweringOff holds the conditions of a node that powers off.
 var poweringOff = []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", shutdownMessage + ": poweroff"}}
 
+// A shutdown is cancelled 5 s after it began, while pods of the lowest bucket are being stopped. The node is
+// ready again at once. The signalled pod still ends, and the critical pod, which was not signalled, is ready.
 func TestACancelledShutdownResetsTheNodeConditions(t *testing.T) {
 	pods := []*v1.Pod{workload("web", 0, 60), workload("etcd", critical, 60)}
 	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
@@ -41,6 +43,7 @@ func TestACancelledShutdownResetsTheNodeConditions(t *testing.T) {
 	})
 }
 
+// A pod was marked as not ready for a shutdown that is then cancelled. In between it still counts as serving.
 func TestRestoreReadinessMakesAPodReadyAgain(t *testing.T) {
 	inBubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
 		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), a.pods[0]))
@@ -139,7 +142,7 @@ func TestNodeConditionsAfterAnAgentRestart(t *testing.T) {
 	}
 }
 
-// anotherBoot moves the stored shutdown to an earlier boot.
+// anotherBoot changes the state log as if the machine had rebooted since: the stored shutdown is of an earlier boot.
 func anotherBoot(t *testing.T, dir string) {
 	t.Helper()
 	if dir == "" {

@@ -58,6 +58,7 @@ func NodeConditions(state shutdown.NodeState, ready v1.NodeCondition, now time.T
 	return withTimes(now, conditions)
 }
 
+// drainCondition returns DrainInProgress for a state.
 func drainCondition(state shutdown.NodeState) v1.NodeCondition {
 	if state.ShuttingDown {
 		return v1.NodeCondition{Type: drainInProgress, Status: v1.ConditionTrue, Reason: reasonNodeShutdown, Message: messageDrain}
@@ -74,6 +75,7 @@ func withTimes(now time.Time, conditions []v1.NodeCondition) []v1.NodeCondition 
 	return conditions
 }
 
+// kubeletReady returns the Ready condition that a kubelet sets outside a shutdown.
 func kubeletReady() v1.NodeCondition {
 	return v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: reasonReady, Message: messageReady}
 }

@@ -16,25 +16,26 @@ const (
 
 // finalContainers returns the container statuses to write for a pod. A nil list is not written.
 //
-// In a terminal phase a container without a terminated state gets one with an unknown exit code. As
-// in the kubelet's TerminatePod, containers that were never started stay waiting: the init containers
-// after the last started one, and all regular containers of a pod that was not initialized. In other
-// phases a list is written unchanged once one of its containers has ended.
+// In a terminal phase no container may be left without an end: one that was started and has no terminated state
+// gets one with an unknown exit code. Containers that were never started stay waiting, as in the kubelet's
+// TerminatePod: the init containers after the last started one, and all regular containers of a pod that was not
+// initialized. In other phases a list is written unchanged once one of its containers has ended.
 func finalContainers(pod *v1.Pod) (init, containers, ephemeral []v1.ContainerStatus) {
 	status := &pod.Status
-	if !terminal(status.Phase) {
+	if !isTerminal(status.Phase) {
 		return ifAnyEnded(status.InitContainerStatuses), ifAnyEnded(status.ContainerStatuses), ifAnyEnded(status.EphemeralContainerStatuses)
 	}
 	init = slices.Clone(status.InitContainerStatuses)
 	terminate(init[:startedCount(init)])
 	containers, ephemeral = slices.Clone(status.ContainerStatuses), slices.Clone(status.EphemeralContainerStatuses)
-	if initialized(pod) {
+	if mayHaveStarted(pod) {
 		terminate(containers)
 		terminate(ephemeral)
 	}
 	return init, containers, ephemeral
 }
 
+// ifAnyEnded returns statuses if one of the containers has ended, and nil otherwise.
 func ifAnyEnded(statuses []v1.ContainerStatus) []v1.ContainerStatus {
 	if slices.ContainsFunc(statuses, func(status v1.ContainerStatus) bool { return status.State.Terminated != nil }) {
 		return statuses
@@ -42,7 +43,7 @@ func ifAnyEnded(statuses []v1.ContainerStatus) []v1.ContainerStatus {
 	return nil
 }
 
-// terminate sets a terminated state with an unknown exit code where there is no terminated state.
+// terminate gives every container that is not terminated a terminated state with an unknown exit code.
 func terminate(statuses []v1.ContainerStatus) {
 	for i := range statuses {
 		if statuses[i].State.Terminated != nil {
@@ -66,9 +67,9 @@ func startedCount(statuses []v1.ContainerStatus) int {
 	return min(1, len(statuses))
 }
 
-// initialized reports whether the regular containers of a pod may have been started (the
+// mayHaveStarted reports whether the regular containers of a pod may have been started (the
 // kubelet's hasPodInitialized).
-func initialized(pod *v1.Pod) bool {
+func mayHaveStarted(pod *v1.Pod) bool {
 	if len(pod.Spec.InitContainers) == 0 {
 		return true
 	}
@@ -95,28 +96,28 @@ func succeeded(state v1.ContainerState) bool {
 	return state.Terminated != nil && state.Terminated.ExitCode == 0
 }
 
-// mayRun reports whether a container of the pod may be running according to its status. In a terminal
-// phase none is. If the pod is not Pending, a regular container or sidecar without a state may be
-// running too; plain init containers have ended by then.
+// mayRun reports whether a container of the pod may be running according to its status. In a terminal phase none is.
+// A container without a state may be running too, unless the pod is Pending. Plain init containers are the
+// exception: they have ended before the pod leaves Pending.
 func mayRun(pod *v1.Pod) bool {
 	status := &pod.Status
-	if terminal(status.Phase) {
+	if isTerminal(status.Phase) {
 		return false
 	}
-	known := map[string]bool{}
+	hasState := map[string]bool{} // by container name
 	for _, statuses := range [][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
 		for i := range statuses {
 			if statuses[i].State.Running != nil {
 				return true
 			}
-			known[statuses[i].Name] = statuses[i].State != v1.ContainerState{}
+			hasState[statuses[i].Name] = statuses[i].State != v1.ContainerState{}
 		}
 	}
 	spec := &pod.Spec
-	return status.Phase != v1.PodPending && (len(known) == 0 ||
-		slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return isSidecar(&c) && !known[c.Name] }) ||
-		slices.ContainsFunc(spec.Containers, func(c v1.Container) bool { return !known[c.Name] }) ||
-		slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return !known[c.Name] }))
+	return status.Phase != v1.PodPending && (len(hasState) == 0 ||
+		slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return isSidecar(&c) && !hasState[c.Name] }) ||
+		slices.ContainsFunc(spec.Containers, func(c v1.Container) bool { return !hasState[c.Name] }) ||
+		slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return !hasState[c.Name] }))
 }
 
 // isSidecar reports whether an init container is restartable (KEP-753).

@@ -21,6 +21,7 @@ const (
 	nothing   = "nothing"     // no state at all
 )
 
+// statusFromWord returns the container status that a word stands for.
 func statusFromWord(name, word string) v1.ContainerStatus {
 	status := v1.ContainerStatus{Name: name, Ready: word == runs, Started: ptr.To(word == runs)}
 	exit := func(code int32) *v1.ContainerStateTerminated { return &v1.ContainerStateTerminated{ExitCode: code} }
@@ -40,6 +41,7 @@ func statusFromWord(name, word string) v1.ContainerStatus {
 	return status
 }
 
+// statusesFromWords returns one status for each word. The containers are named 0, 1, and so on.
 func statusesFromWords(words []string) []v1.ContainerStatus {
 	var all []v1.ContainerStatus
 	for i, word := range words {
@@ -48,6 +50,7 @@ func statusesFromWords(words []string) []v1.ContainerStatus {
 	return all
 }
 
+// wordsFromStatuses returns the word for each status, so that a test can compare whole lists.
 func wordsFromStatuses(t *testing.T, statuses []v1.ContainerStatus) []string {
 	t.Helper()
 	var all []string
@@ -71,6 +74,7 @@ func wordsFromStatuses(t *testing.T, statuses []v1.ContainerStatus) []string {
 	return all
 }
 
+// containersOf returns n containers, named 0, 1, and so on, with a restart policy of their own.
 func containersOf(n int, policy *v1.ContainerRestartPolicy) []v1.Container {
 	var all []v1.Container
 	for i := range n {
@@ -152,6 +156,8 @@ func TestContainerStatusesInANonTerminalPhase(t *testing.T) {
 	}
 }
 
+// FlushPod of a pod with a deletion timestamp deletes it on the API server, but only if no container may run:
+// otherwise a replacement could start too early. A container whose state is unknown may run.
 func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 	always := ptr.To(v1.ContainerRestartPolicyAlways)
 	for name, test := range map[string]struct {

@@ -157,6 +157,7 @@ func poll(ctx context.Context, check func() bool) {
 	}
 }
 
+// printEnd prints a line once the drain has ended. Until then it returns true, and poll calls it again.
 func printEnd(m *shutdown.Manager) (again bool) {
 	report, ok := m.LastReport()
 	if !ok || report.Ended.IsZero() {
@@ -166,8 +167,8 @@ func printEnd(m *shutdown.Manager) (again bool) {
 	return false
 }
 
-// podJournal simulates and kills the pods of a node. Each signal is a line in a file, with the time at
-// which the pod ends, so that the pods outlive their agent.
+// podJournal simulates the pods of a node, and is the agent's Killer. A signal is a line in a file with the time at
+// which the pod ends, so that the pods end on time even if their agent is killed.
 type podJournal struct {
 	file *os.File
 
@@ -191,6 +192,7 @@ func sinceBoot() time.Duration {
 	return time.Duration(now.Nano())
 }
 
+// openPodJournal returns the journal with the signals that earlier agents have written to the file.
 func openPodJournal(path string) (*podJournal, error) {
 	signals, err := readSignals(path)
 	if err != nil {
@@ -233,6 +235,7 @@ func (p *podJournal) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	}
 }
 
+// recordSignal writes the signal to the file, and returns when the pod ends.
 func (p *podJournal) recordSignal(pod *v1.Pod, grace time.Duration) (ends time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

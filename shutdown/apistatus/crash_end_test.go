@@ -58,7 +58,7 @@ func (n *crashedNode) finishLastAgent(a *crashAgent) error {
 // awaitFlushes waits until the API server has all final statuses that must be sent.
 func (n *crashedNode) awaitFlushes() error {
 	var missing []string
-	for range 300 {
+	for range 2400 { // two minutes: on a busy machine the API server fails for many seconds
 		pods, err := n.podsOfTheServer()
 		if err != nil {
 			return err

@@ -37,6 +37,8 @@ func fullNode(n int) []*v1.Pod {
 	return pods
 }
 
+// 110 pods use all their grace period, and each request takes 20 ms. At the release of the inhibitor lock the
+// API server has all final statuses, and the shutdown has taken only the planned time.
 func TestStatusesAreAcknowledgedBeforeTheLockIsReleased(t *testing.T) {
 	pods := fullNode(110)
 	inBubble(t, pods, func(t *testing.T, c *cluster, a *agent) {
@@ -65,6 +67,7 @@ func TestStatusesAreAcknowledgedBeforeTheLockIsReleased(t *testing.T) {
 	})
 }
 
+// outcomeOf returns the outcome of a pod in the report; "": the pod is not in it.
 func outcomeOf(report shutdown.Report, name string) string {
 	for _, pod := range report.Pods {
 		if pod.Name == name {
@@ -74,6 +77,8 @@ func outcomeOf(report shutdown.Report, name string) string {
 	return ""
 }
 
+// The same with a real API server and 20 pods, in real time. OnRelease, which is called at the release of the
+// lock, counts the final statuses on the server.
 func TestStatusesAreAcknowledgedBeforeTheLockIsReleasedOverTCP(t *testing.T) {
 	pods := fullNode(20)
 	server, r := serve(t, nodeOf(ready))
@@ -100,7 +105,7 @@ func TestStatusesAreAcknowledgedBeforeTheLockIsReleasedOverTCP(t *testing.T) {
 // If the host grants the requested delay, a dead server takes no time from the pods. If the pods end at
 // once, the shutdown takes only the time reserved for reports.
 func TestADeadServerTakesNoTimeFromThePods(t *testing.T) {
-	const limit = 38500 * time.Millisecond
+	const limit = 38500 * time.Millisecond // 30 s for the pods, and the time reserved for reports
 	for name, fault := range map[string]func(context.Context, call) error{
 		"refuses": func(context.Context, call) error { return errRefused },
 		"hangs":   hang,

@@ -16,6 +16,7 @@ func EndpointConditions(pod *v1.Pod) discoveryv1.EndpointConditions {
 	return discoveryv1.EndpointConditions{Ready: &ready, Serving: &serving, Terminating: &terminating}
 }
 
+// isServing reports whether the pod can answer requests: it is ready, or only not ready because of MarkNotReady.
 func isServing(status *v1.PodStatus) bool {
 	ready := podcondition.Get(status, v1.PodReady)
 	if ready == nil {

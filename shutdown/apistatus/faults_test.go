@@ -27,8 +27,10 @@ type outcome struct {
 	requests int
 }
 
+// isTimeout reports whether err says that a request got no answer in time.
 func isTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
+// isStatus returns a function that reports whether an error has the API server's answer with this code.
 func isStatus(code int32) func(error) bool {
 	return func(err error) bool {
 		var status apierrors.APIStatus
@@ -95,6 +97,8 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 	}
 }
 
+// The API server refuses connections, or never answers. Each call ends with a short error and one request, so
+// that the drain can repeat it.
 func TestRequestsToADeadServerFailInTime(t *testing.T) {
 	_, pods := podsAndFinalStatuses(20)
 	for name, test := range map[string]struct {
@@ -124,6 +128,8 @@ func TestRequestsToADeadServerFailInTime(t *testing.T) {
 	}
 }
 
+// The API server dies after ten of 20 final statuses and comes back. Repeated calls then succeed for all,
+// also for the ten that were written before.
 func TestFlushPodSucceedsWhenTheServerIsBack(t *testing.T) {
 	server, r, pods := serveWithPods(t, 20)
 	for _, err := range tenAtATime(t, pods[:10], r.FlushPod) {
@@ -140,6 +146,7 @@ func TestFlushPodSucceedsWhenTheServerIsBack(t *testing.T) {
 	require.Equal(t, 20, server.terminated())
 }
 
+// FlushPod waits for an API server that does not answer. It must return as soon as its context is cancelled.
 func TestCancellingTheContextEndsFlushPod(t *testing.T) {
 	server, _, pods := serveWithPods(t, 1)
 	server.Script(apiserverproxy.Always(apiserverproxy.Fault{Hang: true}))
@@ -152,6 +159,7 @@ func TestCancellingTheContextEndsFlushPod(t *testing.T) {
 	require.Equal(t, v1.PodRunning, server.pod("web-000").Status.Phase)
 }
 
+// The first request of each kind meets a fault. PublishNode repeats what failed, so its caller sees no error.
 func TestPublishNodeRetriesAfterAFault(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{
 		"conflict":     {Status: http.StatusConflict},

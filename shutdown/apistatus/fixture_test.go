@@ -36,6 +36,7 @@ func running(name string) *v1.Pod {
 	}
 }
 
+// condition returns a pod condition that was set at the time before.
 func condition(of v1.PodConditionType, status v1.ConditionStatus, reason string) v1.PodCondition {
 	return v1.PodCondition{Type: of, Status: status, Reason: reason, LastTransitionTime: before}
 }
@@ -70,6 +71,7 @@ type conditionSummary struct {
 	Moved      bool // its last transition is later than before
 }
 
+// conditionSummaries returns the conditions of a status without their times, so that tests can compare them.
 func conditionSummaries(status v1.PodStatus) []conditionSummary {
 	var found []conditionSummary
 	for _, c := range status.Conditions {

@@ -17,7 +17,7 @@ import (
 
 var (
 	errNoPod = errors.New("a pod is required")
-	// errNoUID: without a UID, a pod cannot be distinguished from a newer one with the same name.
+	// errNoUID refuses a pod without a UID, because a write for it could hit a newer pod with the same name.
 	errNoUID = errors.New("the pod has no UID")
 	// errNoName is the error for a pod that has no URL at the API server.
 	errNoName = errors.New("the pod needs a namespace and a name")
@@ -46,13 +46,13 @@ func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 		return err
 	}
 	if patch := finalStatus(pod, metav1.Now()); !patch.empty() {
-		gone, err := r.patch(ctx, target, patch)
-		if gone || err != nil {
+		isGone, err := r.patch(ctx, target, patch)
+		if isGone || err != nil {
 			return err
 		}
 	}
 	if pod.DeletionTimestamp == nil || target.static || mayRun(pod) {
-		return nil
+		return nil // nothing to delete, or not yet
 	}
 	return r.remove(ctx, target)
 }
@@ -67,7 +67,8 @@ type object struct {
 
 func (o *object) String() string { return o.namespace + "/" + o.name }
 
-// identify returns the pod's object on the API server. If the pod is gone, it returns nil and no error.
+// identify returns the object that holds the pod's status on the API server: for a static pod that is its mirror
+// pod, which identify reads. If the mirror pod is gone, it returns nil and no error.
 func (r *Reporter) identify(ctx context.Context, pod *v1.Pod) (*object, error) {
 	if err := validatePod(pod); err != nil {
 		return nil, err
@@ -95,10 +96,11 @@ func validatePod(pod *v1.Pod) error {
 	return nil
 }
 
-// read returns the pod on the API server. If the pod is gone or replaced, it returns nil and no error.
+// read returns the pod as the API server has it. If it is gone, or another pod has its name, read returns nil and no
+// error.
 func (r *Reporter) read(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 	server, err := r.api.getPod(ctx, pod.Namespace, pod.Name)
-	if notFound(err) {
+	if isNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -110,49 +112,53 @@ func (r *Reporter) read(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 	return server, nil
 }
 
-// represents reports whether the pod on the API server is the node's pod, or the mirror pod of the
-// node's static pod, and not a newer pod with the same name. A mirror pod has its own UID; an
-// annotation holds the hash of the static pod.
+// represents reports whether server is the node's pod on the API server, and not another pod with the same name. For a
+// static pod that is its mirror pod. A mirror pod has a UID of its own; it is recognized by an annotation that holds
+// the static pod's hash.
 func represents(server, pod *v1.Pod) bool {
 	if server.UID == pod.UID {
 		return true
 	}
-	hash, hashed := pod.Annotations[staticpod.HashAnnotation]
-	mirrored := server.Annotations[v1.MirrorPodAnnotationKey]
-	return staticpod.Is(pod) && staticpod.IsMirror(server) && (!hashed || hash == mirrored)
+	hash, hasHash := pod.Annotations[staticpod.HashAnnotation]
+	mirroredHash := server.Annotations[v1.MirrorPodAnnotationKey]
+	return staticpod.Is(pod) && staticpod.IsMirror(server) && (!hasHash || hash == mirroredHash)
 }
 
-// patch patches the status of a pod. gone is true if the pod no longer exists.
-func (r *Reporter) patch(ctx context.Context, target *object, status statusPatch) (gone bool, err error) {
+// patch patches the status of a pod. A pod that no longer exists is no error; isGone is then true.
+func (r *Reporter) patch(ctx context.Context, target *object, status statusPatch) (isGone bool, err error) {
 	body, err := json.Marshal(podPatch{
 		Metadata: metadataPatch{UID: target.uid, ResourceVersion: target.resourceVersion}, Status: status,
 	})
 	if err == nil {
 		err = r.api.patchStatus(ctx, target.namespace, target.name, body)
 	}
-	if err == nil || r.gone(ctx, target, err) {
-		return err != nil, nil
+	switch {
+	case err == nil:
+		return false, nil
+	case r.isGone(ctx, target, err):
+		return true, nil
 	}
 	return false, fmt.Errorf("failed to patch the status of pod %v: %w", target, err)
 }
 
-// remove deletes the pod, as the kubelet's status manager does.
+// remove deletes the pod from the API server at once, as the kubelet's status manager does when the pod has ended. A
+// pod that is gone already is no error.
 func (r *Reporter) remove(ctx context.Context, target *object) error {
 	options := metav1.NewDeleteOptions(0)
 	options.Preconditions = metav1.NewUIDPreconditions(string(target.uid))
 	err := r.api.deletePod(ctx, target.namespace, target.name, options)
-	if err == nil || r.gone(ctx, target, err) {
+	if err == nil || r.isGone(ctx, target, err) {
 		return nil
 	}
 	return fmt.Errorf("failed to delete pod %v: %w", target, err)
 }
 
-// gone reports whether err means that the pod no longer exists. If another pod has its name, the API
-// server answers a patch with 422, naming metadata.uid, and a delete with 409. A 409 may also be
-// another conflict, so gone then reads the pod.
-func (r *Reporter) gone(ctx context.Context, target *object, err error) bool {
+// isGone reports whether err, from a write, means that the pod no longer exists. If another pod has its name, the API
+// server answers a patch with 422 and names metadata.uid, and a delete with 409. A 409 may also be another
+// conflict, so isGone then reads the pod.
+func (r *Reporter) isGone(ctx context.Context, target *object, err error) bool {
 	switch {
-	case notFound(err):
+	case isNotFound(err):
 		return true
 	case target.static:
 		return false // there may be a new mirror pod, which the next attempt reads
@@ -160,18 +166,20 @@ func (r *Reporter) gone(ctx context.Context, target *object, err error) bool {
 		return hasCause(err, "metadata.uid")
 	case apierrors.IsConflict(err):
 		server, err := r.api.getPod(ctx, target.namespace, target.name)
-		return notFound(err) || err == nil && server.UID != target.uid
+		isReplaced := err == nil && server.UID != target.uid
+		return isNotFound(err) || isReplaced
 	default:
 		return false
 	}
 }
 
-// notFound reports whether the API server itself has answered 404. A 404 without a Status object may
-// come from a proxy.
-func notFound(err error) bool {
+// isNotFound reports whether the API server itself has answered 404. A 404 without a Status object may come from a
+// proxy in between, and says nothing about the pod.
+func isNotFound(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.IsUnexpectedServerError(err)
 }
 
+// hasCause reports whether the API server's answer names the field as a cause of the error.
 func hasCause(err error, field string) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) || status.Status().Details == nil {

@@ -20,6 +20,8 @@ func showsShutdown(node *v1.Node) bool {
 	return len(all) == 2 && all[0] == notReady && all[1].Status == v1.ConditionTrue
 }
 
+// In 1,000 shutdowns the API server is slow and answers with up to three conflicts. The node is never ready
+// when the first pod is killed.
 func TestNodeConditionsAreWrittenBeforeTheFirstKill(t *testing.T) {
 	pods := []*v1.Pod{workload("web", 0, 5), workload("etcd", critical, 5)}
 	for i := range 1000 {
@@ -38,6 +40,7 @@ func TestNodeConditionsAreWrittenBeforeTheFirstKill(t *testing.T) {
 	}
 }
 
+// The same with a real API server.
 func TestNodeConditionsAreWrittenBeforeTheFirstKillOverTCP(t *testing.T) {
 	web := workload("web", 0, 5)
 	server, r := serve(t, nodeOf(ready), web)

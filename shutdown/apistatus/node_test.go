@@ -58,6 +58,7 @@ func nodeOf(conditions ...conditionText) *v1.Node {
 	return node
 }
 
+// conditionTexts returns the conditions without their times, so that tests can compare them.
 func conditionTexts(conditions []v1.NodeCondition) []conditionText {
 	var all []conditionText
 	for _, c := range conditions {
@@ -68,6 +69,9 @@ func conditionTexts(conditions []v1.NodeCondition) []conditionText {
 
 var reboot = shutdown.NodeState{ShuttingDown: true, Kind: source.KindReboot}
 
+// Each case has the conditions that the node has, the state to publish, and the conditions that must result.
+// After a shutdown only what the shutdown has set is reset: the reports of the agent and of the node
+// controller stay.
 func TestPublishNode(t *testing.T) {
 	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
 	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
@@ -178,6 +182,8 @@ func TestDrainInProgress(t *testing.T) {
 	}
 }
 
+// PublishNode is called at each boot. It must not write if there is nothing to reset, nor if the shutdown is
+// published already.
 func TestPublishNodeWithoutAChangeSendsNoPatch(t *testing.T) {
 	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
 	for name, test := range map[string]struct {
@@ -201,6 +207,8 @@ func TestPublishNodeWithoutAChangeSendsNoPatch(t *testing.T) {
 	}
 }
 
+// A node that was not ready before the shutdown gets another reason, but keeps the time since which it is not
+// ready.
 func TestTransitionTimeChangesOnlyWithTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
@@ -215,6 +223,8 @@ func TestTransitionTimeChangesOnlyWithTheStatus(t *testing.T) {
 	})
 }
 
+// After a shutdown the Ready condition becomes the one of Options.Ready, here that of a broken node, and not
+// True.
 func TestReadyOptionIsRestoredAfterAShutdown(t *testing.T) {
 	broken := v1.NodeCondition{Type: "Wrong", Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}
 	c := newCluster(nodeOf(notReady))
@@ -224,11 +234,14 @@ func TestReadyOptionIsRestoredAfterAShutdown(t *testing.T) {
 		conditionTexts(c.node(t).Status.Conditions))
 }
 
+// A node that does not exist is an error at once: retries would not help.
 func TestPublishNodeForAMissingNode(t *testing.T) {
 	err := newCluster().reporter(t).PublishNode(t.Context(), reboot)
 	require.EqualError(t, err, `node "node-1" does not exist: nodes "node-1" not found`)
 }
 
+// Three conflicts in a row. Each attempt must read the node anew, because a write with the old version would
+// conflict again.
 func TestPublishNodeReadsAgainAfterAConflict(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(nodeOf(ready))
@@ -239,6 +252,8 @@ func TestPublishNodeReadsAgainAfterAConflict(t *testing.T) {
 	})
 }
 
+// The agent's own heartbeat sets Ready between the read and the write of PublishNode. The write fails with a
+// conflict, and the next attempt must keep what the heartbeat has set.
 func TestPublishNodeKeepsAHeartbeatWrittenInBetween(t *testing.T) {
 	c := newCluster(nodeOf(notReady, rebooting))
 	conflict := failFirst(1, "patch status", statusError(http.StatusConflict))
@@ -254,6 +269,7 @@ func TestPublishNodeKeepsAHeartbeatWrittenInBetween(t *testing.T) {
 	require.NotContains(t, c.all("patch status")[1].Body, "KubeletReady", "the heartbeat is not overwritten")
 }
 
+// The operator must see from the error whether the permission to read or to patch the node is missing.
 func TestPublishNodeErrorNamesTheFailedRequest(t *testing.T) {
 	for verb, want := range map[string]string{"get": `failed to read node "node-1": `, "patch status": `failed to patch the status of node "node-1": `} {
 		c := newCluster(nodeOf(ready))
@@ -262,6 +278,8 @@ func TestPublishNodeErrorNamesTheFailedRequest(t *testing.T) {
 	}
 }
 
+// NodeConditions is for agents that write the conditions themselves: during a shutdown it replaces their
+// Ready condition, otherwise it returns it.
 func TestNodeConditions(t *testing.T) {
 	now := time.Date(2026, time.March, 1, 13, 0, 0, 0, time.UTC)
 	broken := v1.NodeCondition{Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}

@@ -15,9 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// defaultRequestTimeout is shorter than the 2.5 s that a drain waits for the next acknowledgement.
-// A request that hangs on a dead connection is therefore repeated on a new one before the drain
-// gives up.
+// defaultRequestTimeout is shorter than the 2.5 s that a drain waits for the API server's next acknowledgement. A
+// request that hangs on a dead connection therefore ends, and is repeated on a new connection, before the drain
+// gives up on the API server.
 const defaultRequestTimeout = 2 * time.Second
 
 // Options configures a [Reporter].

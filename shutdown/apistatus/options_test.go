@@ -16,6 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
+// The author of an agent sees all mistakes at once.
 func TestNewJoinsAllOptionErrors(t *testing.T) {
 	_, err := apistatus.New(apistatus.Options{RequestTimeout: -time.Second})
 	require.EqualError(t, err, `Options.Client is required
@@ -23,6 +24,8 @@ Options.NodeName is required
 Options.RequestTimeout must not be negative: -1s`)
 }
 
+// The client changes only what the reporter needs: JSON and HTTP/1.1, even if the server offers HTTP/2. It
+// does not modify the agent's own config.
 func TestNewClientKeepsTheUserAgentAndUsesHTTP1(t *testing.T) {
 	var agents, accepts, versions []string
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -49,6 +52,8 @@ func TestNewClientKeepsTheUserAgentAndUsesHTTP1(t *testing.T) {
 	require.Equal(t, was, config, "the config is not modified")
 }
 
+// The agent's client allows 5 requests a second. The reporter must not wait for it: its client allows 1,500
+// at once.
 func TestNewClientHasItsOwnRateLimit(t *testing.T) {
 	shared := flowcontrol.NewTokenBucketRateLimiter(5, 10)
 	client, err := apistatus.NewClient(&rest.Config{Host: "127.0.0.1:1", QPS: 5, Burst: 10, RateLimiter: shared})
@@ -61,6 +66,7 @@ func TestNewClientHasItsOwnRateLimit(t *testing.T) {
 	}
 }
 
+// A missing or invalid config is an error of NewClient, not of the first request in a shutdown.
 func TestNewClientRejectsABadConfig(t *testing.T) {
 	_, err := apistatus.NewClient(nil)
 	require.EqualError(t, err, "rest.Config is required")

@@ -39,6 +39,7 @@ func (r *timingReporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
+// lastAcknowledged returns when the API server accepted the last final status.
 func (r *timingReporter) lastAcknowledged() time.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()

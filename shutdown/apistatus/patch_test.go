@@ -105,6 +105,8 @@ func TestFinalStatusPatchBody(t *testing.T) {
 	}
 }
 
+// The bodies of MarkNotReady and RestoreReadiness are compared literally, because other API servers must
+// understand them. Only the second has a resourceVersion, because it depends on what was read.
 func TestReadinessPatchBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := running("web")
@@ -123,6 +125,8 @@ func TestReadinessPatchBodies(t *testing.T) {
 	})
 }
 
+// The agent's copy of the pod is old and lacks fields. FlushPod must write only what ends the pod, and keep
+// the IPs and the conditions of other programs.
 func TestFinalStatusKeepsFieldsOfOtherWriters(t *testing.T) {
 	server := running("web")
 	server.Status.Conditions[2] = markedNotReady()
@@ -149,6 +153,8 @@ func TestFinalStatusKeepsFieldsOfOtherWriters(t *testing.T) {
 	require.Equal(t, v1.PodQOSBestEffort, got.QOSClass)
 }
 
+// The agent's copy of the pod has some phase. Only Failed and Succeeded are written; otherwise the API server
+// keeps its phase, reason and readiness.
 func TestOnlyATerminalPhaseIsWritten(t *testing.T) {
 	for name, test := range map[string]struct {
 		node, want v1.PodPhase
@@ -171,16 +177,20 @@ func TestOnlyATerminalPhaseIsWritten(t *testing.T) {
 	}
 }
 
+// A running pod has no final status to write.
 func TestFlushPodWithoutAChangeSendsNothing(t *testing.T) {
 	c := flush(t, running("web"), running("web"))
 	require.Empty(t, c.verbs())
 }
 
+// A value that cannot be encoded is an error, not a panic.
 func TestTwoWayPatchOfAValueThatIsNotJSON(t *testing.T) {
 	_, err := apistatus.TwoWayPatch(make(chan int), 1)
 	require.ErrorContains(t, err, "unsupported type")
 }
 
+// The generation of a static pod is that of its manifest. Written to the mirror pod, it would claim a
+// generation that the mirror pod does not have.
 func TestStaticPodStatusHasNoObservedGeneration(t *testing.T) {
 	pod := ended(running("etcd"))
 	pod.Generation = 9 // the manifest's, not the mirror pod's

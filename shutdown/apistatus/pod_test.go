@@ -68,6 +68,8 @@ func TestReadinessSucceedsForAPodThatIsGone(t *testing.T) {
 	require.Equal(t, []string{"patch status", "get"}, c.verbs())
 }
 
+// The caller decides by the API server's answer whether and when it repeats FlushPod, so the error must wrap
+// that answer. FlushPod itself makes one attempt, and does not delete the pod after a failure.
 func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	limited := apierrors.NewTooManyRequests("slow down", 7)
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Forbidden(field.NewPath("status"), "no")})
@@ -100,6 +102,8 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	}
 }
 
+// Without a UID a write could hit a newer pod with the same name. No request is made for such a pod, nor for
+// nil.
 func TestAPodWithoutAUIDIsRejected(t *testing.T) {
 	pod := ended(running("web"))
 	pod.UID = ""
@@ -115,6 +119,8 @@ func TestAPodWithoutAUIDIsRejected(t *testing.T) {
 	require.Empty(t, c.verbs())
 }
 
+// A pod with a deletion timestamp is deleted, as by a kubelet, but only after the API server has accepted its
+// final status.
 func TestFlushPodRemovesADeletedPod(t *testing.T) {
 	server, pod := running("web"), deleted(ended(running("web")))
 	t.Run("after the status is accepted", func(t *testing.T) {
@@ -148,6 +154,8 @@ func TestFlushPodRemovesADeletedPod(t *testing.T) {
 	})
 }
 
+// The API server does not answer. A request ends after RequestTimeout, or with the context if that is
+// earlier, and the error says which. A slow first request takes nothing from the time of the second.
 func TestEachRequestHasItsOwnTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
 		option, left, want time.Duration
@@ -187,6 +195,8 @@ func withAnnotations(pod *v1.Pod, uid types.UID, annotations map[string]string) 
 	return pod
 }
 
+// A static pod is represented on the API server by its mirror pod, which has another UID. FlushPod finds it
+// by its annotations and writes only to the right one.
 func TestStaticPodStatusGoesToTheMirrorPod(t *testing.T) {
 	const source, hash, mirror = "kubernetes.io/config.source", "kubernetes.io/config.hash", "kubernetes.io/config.mirror"
 	for name, test := range map[string]struct {

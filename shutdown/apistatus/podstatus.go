@@ -15,7 +15,8 @@ type podPatch struct {
 	Status   statusPatch   `json:"status"`
 }
 
-// metadataPatch holds the preconditions: the API server refuses to change these fields.
+// metadataPatch holds the preconditions. The API server refuses to change these fields, and so refuses the whole
+// patch if they differ from the pod's.
 type metadataPatch struct {
 	UID             types.UID `json:"uid"`
 	ResourceVersion string    `json:"resourceVersion,omitempty"`
@@ -51,11 +52,12 @@ func (p *statusPatch) empty() bool {
 		len(p.InitContainerStatuses)+len(p.ContainerStatuses)+len(p.EphemeralContainerStatuses) == 0
 }
 
-// finalStatus returns the patch that [Reporter.FlushPod] writes.
+// finalStatus returns the patch that [Reporter.FlushPod] writes: the phase if it is terminal, the conditions that a
+// pod's end changes, and the container statuses.
 func finalStatus(pod *v1.Pod, now metav1.Time) statusPatch {
 	status := &pod.Status
 	patch := statusPatch{ObservedGeneration: max(status.ObservedGeneration, podcondition.Generation(pod))}
-	if terminal(status.Phase) {
+	if isTerminal(status.Phase) {
 		patch.Phase, patch.Reason, patch.Message = status.Phase, &status.Reason, &status.Message
 	}
 	for _, conditionType := range []v1.PodConditionType{v1.DisruptionTarget, v1.PodReadyToStartContainers, v1.ContainersReady, v1.PodReady} {
@@ -70,15 +72,16 @@ func finalStatus(pod *v1.Pod, now metav1.Time) statusPatch {
 // The kubelet's reasons for the readiness conditions of a pod that has ended.
 const reasonFailed, reasonCompleted = "PodFailed", "PodCompleted"
 
-// finalCondition returns the condition to write for a type, or nil for none. In a terminal phase the
-// readiness conditions are those of the kubelet's mergePodStatus. Otherwise it is the node's own
-// condition, unless that is True: a True condition predates the pod's end.
+// finalCondition returns the condition of a type that the final status must have, or nil to leave it as it is. In a
+// terminal phase the readiness conditions are False, with the reasons of the kubelet's mergePodStatus. Other
+// conditions are the node's own, unless they are True: a True condition predates the pod's end and may be wrong.
+// DisruptionTarget, which says why the pod ends, is always written.
 func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1.PodCondition {
 	condition := podcondition.Get(status, conditionType)
 	switch {
 	case conditionType == v1.DisruptionTarget:
 		return condition
-	case terminal(status.Phase) && conditionType != v1.PodReadyToStartContainers:
+	case isTerminal(status.Phase) && conditionType != v1.PodReadyToStartContainers:
 		reason := reasonFailed
 		if status.Phase == v1.PodSucceeded {
 			reason = reasonCompleted
@@ -91,9 +94,8 @@ func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1
 	}
 }
 
-// newConditionPatch returns the patch of a condition. A zero LastTransitionTime becomes that of the
-// old condition if the status is the same, and otherwise now. ObservedGeneration is at least
-// generation.
+// newConditionPatch returns the patch of a condition. A zero LastTransitionTime becomes that of the old condition if
+// the status stays the same, and otherwise now. ObservedGeneration becomes generation if that is newer.
 func newConditionPatch(old *v1.PodStatus, condition *v1.PodCondition, generation int64, now metav1.Time) conditionPatch {
 	since := condition.LastTransitionTime
 	if before := podcondition.Get(old, condition.Type); since.IsZero() && before != nil && before.Status == condition.Status {
@@ -109,4 +111,5 @@ func newConditionPatch(old *v1.PodStatus, condition *v1.PodCondition, generation
 	}
 }
 
-func terminal(phase v1.PodPhase) bool { return phase == v1.PodFailed || phase == v1.PodSucceeded }
+// isTerminal reports whether the phase says that a pod has ended.
+func isTerminal(phase v1.PodPhase) bool { return phase == v1.PodFailed || phase == v1.PodSucceeded }

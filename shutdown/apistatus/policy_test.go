@@ -44,6 +44,9 @@ func phasesAtTheServer(t *testing.T, c *cluster) map[string]v1.PodPhase {
 	return phases
 }
 
+// Options.Policy decides by the kind of shutdown what happens to the pods on the API server: they are failed,
+// left alone or deleted. Pods of DaemonSets and static pods are never deleted; a pod that was deleted before
+// always goes.
 func TestPodPolicyForEachShutdownKind(t *testing.T) {
 	phases := map[shutdown.PodPolicy]map[string]v1.PodPhase{
 		shutdown.PolicySetTerminal: {"web": v1.PodFailed, "daemon": v1.PodFailed, "static": v1.PodFailed, "deleted": ""},

@@ -18,6 +18,7 @@ func markedNotReady() v1.PodCondition {
 	return c
 }
 
+// MarkNotReady changes only the Ready condition, in one request.
 func TestMarkNotReady(t *testing.T) {
 	pod := running("web")
 	c := newCluster(pod)
@@ -41,6 +42,8 @@ func with(change func(*v1.Pod)) *v1.Pod {
 	return pod
 }
 
+// For a pod that is not ready no request is made, which saves time in a shutdown. If the agent does not know
+// the readiness, the pod is marked.
 func TestMarkNotReadySkipsPodsThatAreNotReady(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"not ready": with(func(pod *v1.Pod) { pod.Status.Conditions[2].Status = v1.ConditionFalse }),
@@ -71,6 +74,8 @@ func restore(t *testing.T, pod *v1.Pod) (v1.PodCondition, *cluster) {
 	return c.pod(t, pod.Name).Status.Conditions[2], c
 }
 
+// RestoreReadiness reverts only the condition that MarkNotReady has set. It writes nothing for a condition of
+// another program, nor for a pod that has ended or was replaced.
 func TestRestoreReadinessSkipsPodsThatAreNotMarked(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"ready": running("web"),
@@ -96,6 +101,7 @@ func TestRestoreReadinessSkipsPodsThatAreNotMarked(t *testing.T) {
 	}
 }
 
+// The caller decides by the API server's answer whether it repeats the call.
 func TestReadinessErrorsWrapTheServersAnswer(t *testing.T) {
 	pod := with(func(pod *v1.Pod) { pod.Status.Conditions[2] = markedNotReady() })
 	for _, verb := range []string{"get", "patch status"} {
@@ -108,6 +114,8 @@ func TestReadinessErrorsWrapTheServersAnswer(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(c.reporter(t).MarkNotReady(t.Context(), running("web"))))
 }
 
+// A marked pod becomes ready only if its containers are ready and its readiness gates are met. Otherwise it
+// gets the kubelet's reason and message, and its transition time stays.
 func TestRestoreReadinessComputesReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		change          func(*v1.Pod)
@@ -151,6 +159,8 @@ func TestRestoreReadinessComputesReady(t *testing.T) {
 	}
 }
 
+// A terminating pod is never Ready. It is Serving if it was ready, or is not ready only because of
+// MarkNotReady.
 func TestEndpointConditions(t *testing.T) {
 	podWithConditions := func(ready, containers v1.PodCondition) *v1.Pod {
 		return &v1.Pod{Status: v1.PodStatus{Conditions: []v1.PodCondition{ready, containers}}}

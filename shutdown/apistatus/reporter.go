@@ -20,8 +20,8 @@ import (
 )
 
 const (
-	// reasonMarked and messageMarked are those of the Ready condition that MarkNotReady sets. The message
-	// distinguishes it from other conditions with the same reason.
+	// reasonMarked and messageMarked identify the Ready condition that MarkNotReady sets: RestoreReadiness reverts
+	// no other. Other conditions may have the same reason, but not the message.
 	reasonMarked  = v1.PodReasonTerminationByKubelet
 	messageMarked = "Pod is being terminated by its node."
 
@@ -52,6 +52,7 @@ func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) er
 	return retry(ctx, func(ctx context.Context) error { return r.publishOnce(ctx, state) })
 }
 
+// publishOnce is one attempt of PublishNode: it reads the node, and patches its conditions if any must change.
 func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) error {
 	name := r.node
 	node, err := r.api.getNode(ctx, name)
@@ -97,7 +98,8 @@ func nodePatch(before, after *v1.Node) ([]byte, error) {
 	)
 }
 
-// changeConditions updates the conditions of status and reports whether any has changed.
+// changeConditions sets the conditions in status and reports whether any has changed. After a shutdown it leaves those
+// alone that no shutdown has set. It never touches the DrainInProgress of another program.
 func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, conditions []v1.NodeCondition) bool {
 	changed := false
 	for _, condition := range conditions {
@@ -120,7 +122,7 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 	return changed
 }
 
-// isShutdownCondition reports whether a shutdown has set the condition.
+// isShutdownCondition reports whether a shutdown has set the node's condition, so that it must be reset afterwards.
 func isShutdownCondition(old *v1.NodeCondition) bool {
 	if old == nil {
 		return false
@@ -176,7 +178,7 @@ func twoWayPatch[T any](before, after T) ([]byte, error) {
 func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	if pod != nil {
 		ready := podcondition.Get(&pod.Status, v1.PodReady)
-		if terminal(pod.Status.Phase) || ready != nil && ready.Status != v1.ConditionTrue {
+		if isTerminal(pod.Status.Phase) || ready != nil && ready.Status != v1.ConditionTrue {
 			return nil
 		}
 	}
@@ -203,7 +205,7 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 		return err
 	}
 	restored := restoredReady(server)
-	if restored == nil || terminal(server.Status.Phase) {
+	if restored == nil || isTerminal(server.Status.Phase) {
 		return nil
 	}
 	target := &object{
@@ -213,6 +215,7 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return r.patchReady(ctx, target, newConditionPatch(&server.Status, restored, podcondition.Generation(pod), metav1.Now()))
 }
 
+// patchReady writes only the Ready condition. A pod that is gone is no error.
 func (r *Reporter) patchReady(ctx context.Context, target *object, ready conditionPatch) error {
 	_, err := r.patch(ctx, target, statusPatch{Conditions: []conditionPatch{ready}})
 	return err
@@ -223,8 +226,9 @@ func isReadinessMark(ready *v1.PodCondition) bool {
 	return ready.Status == v1.ConditionFalse && ready.Reason == reasonMarked && ready.Message == messageMarked
 }
 
-// restoredReady returns the Ready condition that replaces MarkNotReady's, or nil if the pod has none
-// of those. It follows the kubelet's GeneratePodReadyCondition.
+// restoredReady returns the Ready condition that replaces the one of MarkNotReady, or nil if the pod does not have
+// that. The pod is ready if ContainersReady is True and all readiness gates are met, as in the kubelet's
+// GeneratePodReadyCondition.
 func restoredReady(pod *v1.Pod) *v1.PodCondition {
 	ready := podcondition.Get(&pod.Status, v1.PodReady)
 	if ready == nil || !isReadinessMark(ready) {

@@ -11,16 +11,16 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// requests makes the HTTP requests of a [Reporter], each with a timeout and without client-go's own
-// retries. client-go repeats a request that was answered with Retry-After up to ten times, so its
-// caller would see a hanging request instead of the server's answer. Only the RESTClient, not the
-// typed client, can turn that off. The fake clientset has no RESTClient and never retries.
+// requests makes the HTTP requests of a [Reporter], each with a timeout and without client-go's own retries. By
+// default client-go repeats a request up to ten times if the answer has Retry-After, so that its caller sees a
+// hanging request instead of that answer. Only the RESTClient can turn this off, so requests uses the typed client
+// only for the fake clientset, which has no RESTClient and never retries.
 type requests struct {
 	client  kubernetes.Interface
 	timeout time.Duration // of one request
 }
 
-// restClient returns nil if the client has no RESTClient.
+// restClient returns the client's RESTClient, or nil if it has none, as the fake clientset.
 func (r requests) restClient() rest.Interface {
 	client := r.client.CoreV1().RESTClient()
 	if typed, ok := client.(*rest.RESTClient); ok && typed == nil {

@@ -13,26 +13,27 @@ import (
 )
 
 const (
-	// maxFirstTimeout bounds the first attempt.
+	// maxFirstTimeout bounds the first attempt, which may hang on a dead connection.
 	maxFirstTimeout = time.Second
-	// maxHeadroom bounds how long before the caller's deadline a call ends.
+	// maxHeadroom is the most time before the caller's deadline at which a call ends.
 	maxHeadroom = 50 * time.Millisecond
 )
 
 // withHeadroom returns a context that ends shortly before ctx, so that a caller who waits for ctx
 // still receives the error.
 func withHeadroom(ctx context.Context) (context.Context, context.CancelFunc) {
-	end, ok := ctx.Deadline()
-	if !ok {
+	end, hasDeadline := ctx.Deadline()
+	if !hasDeadline {
 		return context.WithCancel(ctx)
 	}
-	return context.WithDeadline(ctx, end.Add(-min(time.Until(end)/20, maxHeadroom)))
+	return context.WithDeadline(ctx, end.Add(-min(time.Until(end)/20, maxHeadroom))) // 5 %
 }
 
-// retry repeats an attempt until it succeeds, the API server refuses it, or ctx ends. Each attempt has
-// twice the timeout of the previous one: a hanging connection does not use up all the time, and a slow
-// server succeeds in the end. Pauses start short, for conflicts, and stay short enough to notice soon
-// that the server is back. retry honors Retry-After.
+// retry repeats an attempt until it succeeds, the API server refuses it, or ctx ends.
+//
+// Each attempt has twice the timeout of the previous one, so that one hanging connection does not use up all the
+// time, and a slow server can still answer. The pauses start at 20 ms, because a conflict is over at once, and stay
+// below 1 s, so that a server that is back is noticed soon. A longer Retry-After of the server is honored.
 func retry(ctx context.Context, attempt func(context.Context) error) error {
 	backoff := &wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
 	var last error
@@ -66,7 +67,7 @@ func firstTimeout(ctx context.Context) time.Duration {
 	return maxFirstTimeout
 }
 
-// withTimeout makes one attempt. If the timeout ends it, the error says so.
+// withTimeout makes one attempt. If the timeout, and not the end of ctx, cuts it off, the error says so.
 func withTimeout(ctx context.Context, timeout time.Duration, attempt func(context.Context) error) error {
 	bound, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()

@@ -17,6 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
+// Only an answer that another attempt cannot change ends PublishNode at once.
 func TestPublishNodeRetriesAllErrorsButRefusals(t *testing.T) {
 	for name, err := range map[string]error{
 		"a conflict":          statusError(http.StatusConflict),
@@ -51,6 +52,9 @@ func TestPublishNodeRetriesAllErrorsButRefusals(t *testing.T) {
 	}
 }
 
+// The pauses between attempts start at 20 ms and double up to 500 ms, each with up to half as much again at
+// random. A Retry-After of the server replaces them. If that is longer than the remaining time, PublishNode
+// ends 50 ms before its deadline.
 func TestPublishNodeBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(nodeOf(ready))
@@ -121,6 +125,8 @@ func TestPublishNodeAttemptTimeouts(t *testing.T) {
 	})
 }
 
+// PublishNode never succeeds here. It ends when its context is cancelled, or 5 % of the time, at most 50 ms,
+// before the deadline, and the error has the last failure of the server too.
 func TestPublishNodeEndsWithItsContext(t *testing.T) {
 	errCause := errors.New("cancelled by the test")
 	for name, test := range map[string]struct {
@@ -168,6 +174,7 @@ func TestPublishNodeEndsWithItsContext(t *testing.T) {
 	})
 }
 
+// All methods are called at once for 20 pods and the node. The race detector must find nothing.
 func TestConcurrentCalls(t *testing.T) {
 	servers, pods := podsAndFinalStatuses(20)
 	c := newCluster(append(servers, nodeOf(ready))...)

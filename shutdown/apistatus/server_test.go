@@ -20,6 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
+// reporterOf returns a reporter with a client and a RequestTimeout.
 func reporterOf(t testing.TB, client kubernetes.Interface, timeout time.Duration) *apistatus.Reporter {
 	t.Helper()
 	r, err := apistatus.New(apistatus.Options{Client: client, NodeName: nodeName, RequestTimeout: timeout})
@@ -70,7 +71,8 @@ func TestStatusesOfTenPodsAreSentAtTheSameTime(t *testing.T) {
 	require.Len(t, server.Requests(), 500)
 }
 
-// beforeFirst calls a function before the first request with a method reaches the server.
+// beforeFirst makes a race certain: it calls a function when the first request with this method arrives, before the
+// server gets the request.
 func beforeFirst(server *realServer, method string, call func()) {
 	var once sync.Once
 	server.Script(func(r apiserverproxy.Request) apiserverproxy.Fault {
@@ -81,6 +83,8 @@ func beforeFirst(server *realServer, method string, call func()) {
 	})
 }
 
+// Between the agent's decision and its request, the pod is replaced by one with the same name. The new pod
+// must keep running and stay ready.
 func TestAReplacementPodIsNotChanged(t *testing.T) {
 	for _, method := range []string{http.MethodPatch, http.MethodDelete} {
 		t.Run(method, func(t *testing.T) {
@@ -109,6 +113,8 @@ func readyOf(pod *v1.Pod) v1.PodCondition {
 	return v1.PodCondition{}
 }
 
+// The pod ends between the read and the write of RestoreReadiness. The write must fail, and the next attempt
+// must leave the ended pod as it is.
 func TestRestoreReadinessFailsOnAConflict(t *testing.T) {
 	web := running("web")
 	server, r := serve(t, web)
@@ -120,6 +126,8 @@ func TestRestoreReadinessFailsOnAConflict(t *testing.T) {
 	require.Equal(t, v1.PodFailed, server.pod("web").Status.Phase)
 }
 
+// The same race as with a heartbeat, on a real API server: another writer reports the node as broken between
+// the read and the write.
 func TestPublishNodeKeepsAConditionWrittenInBetween(t *testing.T) {
 	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
 	server, r := serve(t, nodeOf(notReady, rebooting))
@@ -128,6 +136,8 @@ func TestPublishNodeKeepsAConditionWrittenInBetween(t *testing.T) {
 	require.Equal(t, []conditionText{broken, noShutdown}, conditionTexts(server.node().Status.Conditions))
 }
 
+// One call of each method, on a real API server: exactly these requests are sent, which tells an operator
+// what RBAC the agent needs.
 func TestRequestsOnTheWire(t *testing.T) {
 	web := running("web")
 	server, r := serve(t, web, nodeOf(ready))

@@ -15,14 +15,15 @@ import (
 )
 
 // systemBus is the default address of the system bus (D-Bus specification, "Well-known Message Bus
-// Instances"). The second path is for hosts without /var/run.
+// Instances"). The second socket is the same one on hosts without /var/run.
 const systemBus = "unix:path=/var/run/dbus/system_bus_socket;unix:path=/run/dbus/system_bus_socket"
 
-// errNoUnixAddress is the error of an address without a unix socket. Only unix sockets pass
-// descriptors.
+// errNoUnixAddress is the error of an address without a unix socket. Only unix sockets pass file
+// descriptors, and logind's inhibitor lock is one.
 var errNoUnixAddress = errors.New("the address names no unix socket")
 
-// dialSocket connects to the first socket of a D-Bus address that accepts. "": the system bus.
+// dialSocket tries the sockets of a D-Bus address in order, and returns the first connection. An empty
+// address means the system bus.
 func dialSocket(ctx context.Context, address string) (*net.UnixConn, error) {
 	address = cmp.Or(address, os.Getenv("DBUS_SYSTEM_BUS_ADDRESS"), systemBus)
 	failed := fmt.Errorf("%w: %q", errNoUnixAddress, address)
@@ -41,8 +42,8 @@ func dialSocket(ctx context.Context, address string) (*net.UnixConn, error) {
 	return nil, fmt.Errorf("connect to the system bus: %w", failed)
 }
 
-// socketName returns the path of the socket in one D-Bus address. The name of an abstract socket starts
-// with @, as in package net.
+// socketName returns the path of the socket in one D-Bus address, such as unix:path=/run/bus. An abstract
+// socket has no path; its name gets the prefix @, with which package net marks it.
 func socketName(address string) (string, error) {
 	pairs, ok := strings.CutPrefix(address, "unix:")
 	if !ok {

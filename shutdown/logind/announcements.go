@@ -18,7 +18,8 @@ import (
 // origin is the Origin of this package's events.
 const origin = "logind"
 
-// announcements turns logind's signals into events until the bus, logind or a lock is lost.
+// announcements turns logind's signals into the session's events. It ends the session when the connection to
+// the bus ends, logind is restarted, or logind has lost the lock.
 type announcements struct {
 	conn        *conn
 	locks       *locks
@@ -31,10 +32,11 @@ type announcements struct {
 	loop        sync.WaitGroup // the goroutine of watch
 }
 
-// watch runs in the only goroutine that sends events. It ends with the connection.
+// watch sends all events of the session, and closes the channel when the session has ended. It is the only
+// goroutine that sends them, so that they keep logind's order.
 func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 	defer close(a.events)
-	// Both polls run here, so that their results and the signals are handled in order.
+	// Both polls run in this goroutine too, so that no signal is handled in the middle of one.
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	verify := time.NewTicker(verifyInterval)
@@ -59,8 +61,8 @@ func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 	}
 }
 
-// handle handles one signal. It returns false if logind's bus name has a new owner.
-func (a *announcements) handle(signal *dbus.Signal) bool {
+// handle handles one signal. goesOn is false if the session must end, because logind was restarted or stopped.
+func (a *announcements) handle(signal *dbus.Signal) (goesOn bool) {
 	if signal.Sender == "" {
 		a.missing(featureSenders)
 	}
@@ -71,12 +73,15 @@ func (a *announcements) handle(signal *dbus.Signal) bool {
 	return true
 }
 
-// sameOwner reports whether logind's bus name still belongs to this session's process. The bus never
-// reuses unique names.
+// sameOwner reads the body of a NameOwnerChanged signal. It reports whether the logind process of this session
+// still owns logind's bus name. The bus never gives a process the unique name of an earlier one.
 func (a *announcements) sameOwner(body []any) bool {
 	var name, before, after string // after is "" while logind is not running
 	owner := a.signals.ownerName()
-	if err := dbus.Store(body, &name, &before, &after); err != nil || name != login1 || after == owner && owner != "" {
+	err := dbus.Store(body, &name, &before, &after)
+	isAboutLogind := err == nil && name == login1
+	isSameProcess := owner != "" && after == owner // the signal of the start that subscribe has already seen
+	if !isAboutLogind || isSameProcess {
 		return true
 	}
 	a.logger.V(1).Info("systemd-logind's bus name has a new owner", "owner", owner, "newOwner", after)
@@ -84,7 +89,7 @@ func (a *announcements) sameOwner(body []any) bool {
 }
 
 // handlePrepare handles PrepareForShutdown and PrepareForShutdownWithMetadata. logind sends both for
-// one shutdown; the first one makes the event.
+// one shutdown: the first one becomes an event, and the second one is no news.
 func (a *announcements) handlePrepare(signal *dbus.Signal) {
 	active, kind, ok := parsePrepare(signal.Body)
 	switch {
@@ -98,16 +103,17 @@ func (a *announcements) handlePrepare(signal *dbus.Signal) {
 	}
 }
 
-// deadline returns the time at which logind shuts down: now plus the limit. logind's timer started
-// slightly before, and a later reload does not change it. While this process changes the limit, the lower one counts. If
-// the limit cannot be read within 1 s, there is no deadline.
+// deadline returns the time at which logind shuts down: now plus the limit. logind has just started its timer,
+// and a later reload does not change it. While this process changes the limit, the timer may have the old or
+// the new one, so the lower one counts. Without a limit, or if it cannot be read within 1 s, there is no
+// deadline.
 func (a *announcements) deadline() time.Time {
 	ctx, cancel := a.conn.callContext()
 	defer cancel()
-	now, before := time.Now(), a.files.changing.Load()
+	now, limitBeforeChange := time.Now(), a.files.limitBeforeChange.Load()
 	limit, err := a.conn.limit(ctx)
-	if before != nil {
-		limit = min(limit, *before)
+	if limitBeforeChange != nil {
+		limit = min(limit, *limitBeforeChange)
 	}
 	switch {
 	case err != nil:
@@ -137,7 +143,8 @@ func (a *announcements) pending(ctx context.Context) (*source.Event, error) {
 	return &source.Event{Kind: kind, Origin: origin}, nil
 }
 
-// readPreparing reads PreparingForShutdown. logind does not announce its changes.
+// readPreparing asks logind whether a shutdown is in progress. The preparation learns of a reply of no. The
+// sequence number says which signals arrived before the reply.
 func (a *announcements) readPreparing(ctx context.Context) (preparing bool, at dbus.Sequence, err error) {
 	at, err = a.conn.property(ctx, "PreparingForShutdown", &preparing)
 	if err == nil && !preparing {
@@ -146,14 +153,15 @@ func (a *announcements) readPreparing(ctx context.Context) (preparing bool, at d
 	return preparing, at, err
 }
 
-// pollCancellation sends the cancellation of a shutdown that ended without a signal.
+// pollCancellation asks logind whether the announced shutdown is still in progress, and sends its cancellation
+// if not. logind sends no signal when a delayed shutdown is cancelled (v257 and later).
 func (a *announcements) pollCancellation() {
 	if !a.preparation.isInProgress() {
 		return
 	}
 	ctx, cancel := a.conn.callContext()
 	defer cancel()
-	if _, _, err := a.readPreparing(ctx); err == nil && a.preparation.ended() {
+	if _, _, err := a.readPreparing(ctx); err == nil && a.preparation.endIfDenied() {
 		a.send(source.Event{Cancelled: true, Origin: origin})
 	}
 }

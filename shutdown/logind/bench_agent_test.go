@@ -90,6 +90,7 @@ func benchAgents(b *testing.B, sizes []int, await func(h *host, first <-chan str
 	}
 }
 
+// startManaged is an agentStarter with kubegrace's manager and terminator.
 func startManaged(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	b.Helper()
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: stoppableRuntime(stopped)})
@@ -132,6 +133,7 @@ func thirtySeconds() plan.Config {
 // stoppableRuntime returns a runtime in which each pod has a container until it is stopped.
 func stoppableRuntime(stopped func()) lifecycle.Runtime { return &obedientRuntime{stopped: stopped} }
 
+// obedientRuntime is a runtime whose containers end as soon as they are stopped.
 type obedientRuntime struct {
 	ended   sync.Map
 	stopped func()
@@ -160,6 +162,7 @@ func runningPods(n int) []*v1.Pod {
 	return pods
 }
 
+// startPlain is an agentStarter that works like the kubelet.
 func startPlain(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	b.Helper()
 	bus, signals, err := plainConnect(b, h)
@@ -199,6 +202,7 @@ func plainConnect(b *testing.B, h *host) (*dbus.Conn, <-chan *dbus.Signal, error
 	return bus, signals, bus.AddMatchSignalContext(b.Context(), dbus.WithMatchMember("PrepareForShutdown"))
 }
 
+// plainStore writes a file like the kubelet's graceful_node_shutdown_state.
 func plainStore(path string, start, end time.Time) error {
 	return atomicfile.Write(path, []byte(`{"startTime":"`+start.Format(time.RFC3339Nano)+`","endTime":"`+end.Format(time.RFC3339Nano)+`"}`))
 }
@@ -248,6 +252,7 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
+// startHost returns a host; if there is false, nothing listens at the address of its bus.
 func startHost(b *testing.B, there bool) *host {
 	b.Helper()
 	h := newBenchHost(b)
@@ -257,6 +262,7 @@ func startHost(b *testing.B, there bool) *host {
 	return h
 }
 
+// benchPlainStart measures the start of an agent that works like the kubelet.
 func benchPlainStart(b *testing.B, h *host, there bool) {
 	b.Helper()
 	for b.Loop() {
@@ -275,6 +281,7 @@ func benchPlainStart(b *testing.B, h *host, there bool) {
 	}
 }
 
+// benchManagedStart measures the start of a manager.
 func benchManagedStart(b *testing.B, h *host, there bool) {
 	b.Helper()
 	quiet := klog.NewContext(b.Context(), klog.Logger{})

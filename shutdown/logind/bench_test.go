@@ -34,6 +34,7 @@ func BenchmarkSourceToRelease(b *testing.B) {
 	})
 }
 
+// plainInhibit takes a lock without kubegrace.
 func plainInhibit(b *testing.B, bus *dbus.Conn) (io.Closer, error) {
 	var fd dbus.UnixFD
 	err := bus.Object(login1, login1Path).CallWithContext(b.Context(), login1Manager+".Inhibit", 0,
@@ -41,6 +42,8 @@ func plainInhibit(b *testing.B, bus *dbus.Conn) (io.Closer, error) {
 	return os.NewFile(uintptr(fd), "lock"), err
 }
 
+// signalToRelease measures one shutdown: logind's signal, hear, the release of the lock, and until logind
+// sees that. Taking the lock and the cancellation are not measured.
 func signalToRelease(b *testing.B, h *host, inhibit func() (io.Closer, error), hear func()) {
 	b.Helper()
 	for b.Loop() {

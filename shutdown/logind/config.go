@@ -20,13 +20,13 @@ const (
 	delayDefault = 5 * time.Second
 )
 
-// setting is a value of InhibitDelayMaxSec and its file; "" for the default.
+// setting is a value of InhibitDelayMaxSec and the file that sets it; "" for logind's default.
 type setting struct {
 	file  string
 	delay time.Duration
 }
 
-// configured returns the setting of logind's files, except the drop-ins at the paths ignored. Like
+// configured returns what logind's files set, as if the drop-ins at the paths ignored did not exist. Like
 // logind it skips files that cannot be read or parsed.
 func configured(host fs.FS, ignored []string) setting {
 	winner := setting{delay: delayDefault}
@@ -44,8 +44,8 @@ func configured(host fs.FS, ignored []string) setting {
 func configFiles(host fs.FS, ignored []string) []string {
 	var mains []string
 	dropIns := map[string]string{} // file name: path
-	// The directories are in order of precedence. systemd 252 reads the main file in /etc only; 257
-	// reads the others too.
+	// The directories are in order of precedence. systemd 252 reads only the main file in /etc. systemd 257
+	// reads the main files in the other directories too.
 	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
 		main := path.Join(dir, "systemd/logind.conf")
 		if _, err := fs.Stat(host, main); err == nil {
@@ -65,7 +65,8 @@ func configFiles(host fs.FS, ignored []string) []string {
 	return files
 }
 
-// delayIn reads the setting of one file. The last valid line wins.
+// delayIn reads InhibitDelayMaxSec from one file; ok is false if the file does not set it. The last valid line
+// wins.
 func delayIn(host fs.FS, file string) (delay time.Duration, ok bool) {
 	// Masks are links to /dev/null, and reading a pipe could block forever.
 	if info, err := fs.Stat(host, file); err != nil || !info.Mode().IsRegular() {

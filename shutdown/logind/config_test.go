@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// fileSystem returns the root of a host with these files.
 func fileSystem(content map[string]string) fstest.MapFS {
 	host := fstest.MapFS{}
 	for name, text := range content {
@@ -19,6 +20,8 @@ func fileSystem(content map[string]string) fstest.MapFS {
 	return host
 }
 
+// Of all files that logind reads, the last one that sets InhibitDelayMaxSec counts: drop-ins after the
+// main file, sorted by name and not by directory. Without any, the default of 5 s counts.
 func TestTheLastFileSetsTheLimit(t *testing.T) {
 	const login = "[Login]\nInhibitDelayMaxSec="
 	for name, test := range map[string]struct {
@@ -51,6 +54,7 @@ func TestTheLastFileSetsTheLimit(t *testing.T) {
 	}
 }
 
+// Without the drop-in in /etc, the file of the same name in /usr/lib counts, which the drop-in had masked.
 func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 	host := fileSystem(map[string]string{
 		"etc/systemd/logind.conf.d/zz.conf":     "[Login]\nInhibitDelayMaxSec=60\n",
@@ -60,6 +64,8 @@ func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 	require.Equal(t, setting{file: "/usr/lib/systemd/logind.conf.d/zz.conf", delay: 20 * time.Second}, got, "the masked file counts again")
 }
 
+// A fraction of a second must not be lost: the limit would be shorter than the requested delay. The
+// longest duration becomes 9223372037 s, which logind accepts.
 func TestTheDropInRoundsUpToSeconds(t *testing.T) {
 	for wish, seconds := range map[time.Duration]string{
 		0: "=0\n", 1: "=1\n", time.Second: "=1\n", time.Second + 1: "=2\n", 400 * time.Millisecond: "=1\n", unlimited: "=9223372037\n",

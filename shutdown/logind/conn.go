@@ -21,29 +21,33 @@ const (
 	logindUnit    = "systemd-logind.service"
 )
 
-// replyTimeout bounds calls over the bus whose caller has no deadline. libdbus waits 25 s.
+// replyTimeout bounds calls that are made for the manager, whose context may have no deadline. It is half
+// of what libdbus waits by default (25 s).
 const replyTimeout = 12 * time.Second
 
-// callTimeout bounds calls that the session makes by itself.
+// callTimeout bounds calls that the session makes on its own account, for example to verify the lock. It is
+// short, because the session handles no signals during most of these calls.
 const callTimeout = time.Second
 
-// conn is a connection to the bus. Like the kubelet's, it is used for all calls: a small broker may
-// serve only one.
+// conn is a connection to the bus. A session makes all calls over one connection, like the kubelet,
+// because a small broker may serve only one.
 type conn struct {
 	*dbus.Conn
 
 	transport *transport
-	// manager is addressed by logind's well-known name, so that calls after a restart reach the new
-	// process.
+	// manager is addressed by logind's well-known name and not by that of one process, so that calls after
+	// a restart of logind reach the new process.
 	manager dbus.BusObject
 }
 
-// dial connects to the bus at address; "": the system bus. ctx bounds only the connecting.
+// dial connects to the bus at address; "": the system bus. ctx bounds only the connecting: when it ends
+// later, the connection stays open.
 func dial(ctx context.Context, address string, signals *signalQueue) (*conn, error) {
 	connCtx, end := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, end) // the handshake ends only with the connection's context
+	// Only the end of connCtx interrupts a handshake that hangs. So ctx ends it, until stop is called.
+	stop := context.AfterFunc(ctx, end)
 	c, err := connect(connCtx, address, signals)
-	if !stop() { // ctx has ended and closed the connection
+	if !stop() { // ctx ended during the handshake, and has closed the connection
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
@@ -79,8 +83,9 @@ func (c *conn) callContext() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(c.Context(), callTimeout)
 }
 
-// property reads a property of logind's manager without a cache: logind declares InhibitDelayMaxUSec
-// constant, but it changes. The sequence number orders the reply among the signals.
+// property reads a property of logind's manager into *into. It asks logind each time, because even
+// InhibitDelayMaxUSec, which logind declares constant, changes. The returned sequence number says which
+// signals arrived before the reply.
 func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequence, error) {
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
@@ -96,7 +101,7 @@ func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequen
 	return call.ResponseSequence, nil
 }
 
-// limit returns logind's limit; 0: no delay.
+// limit returns logind's limit: how long it delays a shutdown at most. 0: it does not delay one.
 func (c *conn) limit(ctx context.Context) (time.Duration, error) {
 	var usec uint64
 	if _, err := c.property(ctx, "InhibitDelayMaxUSec", &usec); err != nil {
@@ -105,7 +110,8 @@ func (c *conn) limit(ctx context.Context) (time.Duration, error) {
 	return fromMicroseconds(usec), nil
 }
 
-// pendingKind returns the kind of the shutdown in progress; unknown before logind v257.
+// pendingKind returns the kind of the shutdown in progress. It is unknown before logind v257, which has no
+// such property.
 func (c *conn) pendingKind(ctx context.Context) source.Kind {
 	var metadata map[string]dbus.Variant
 	if _, err := c.property(ctx, "PreparingForShutdownWithMetadata", &metadata); err != nil {
@@ -114,7 +120,7 @@ func (c *conn) pendingKind(ctx context.Context) source.Kind {
 	return kindOf(metadata)
 }
 
-// owner returns the unique bus name of logind.
+// owner returns the unique bus name of the running logind process. A restarted logind has another one.
 func (c *conn) owner(ctx context.Context) (string, error) {
 	var owner string
 	if err := c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, login1).Store(&owner); err != nil {
@@ -123,8 +129,8 @@ func (c *conn) owner(ctx context.Context) (string, error) {
 	return owner, nil
 }
 
-// reload makes logind read its files again, asynchronously: systemd sends it SIGHUP, as for the
-// kubelet.
+// reload asks systemd to send logind a SIGHUP, as the kubelet does. logind then reads its configuration
+// files again, but reload does not wait for that.
 func (c *conn) reload(ctx context.Context) error {
 	systemd := c.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
 	if err := systemd.CallWithContext(ctx, "org.freedesktop.systemd1.Manager.KillUnit", 0, logindUnit, "all", int32(syscall.SIGHUP)).Err; err != nil {
@@ -133,7 +139,7 @@ func (c *conn) reload(ctx context.Context) error {
 	return nil
 }
 
-// joinClose closes the connection and joins the error to err.
+// joinClose closes the connection, and returns err joined with the error of the close, if any.
 func joinClose(err error, c *conn) error {
 	if failed := c.Close(); failed != nil {
 		return errors.Join(err, fmt.Errorf("close the connection to the system bus: %w", failed))

@@ -17,7 +17,7 @@ const (
 	maxPollPause   = 320 * time.Millisecond
 )
 
-// delayRequest is one request for a delay. The files are locked.
+// delayRequest is one call of RequestDelay. Its caller holds the lock of session.files.
 type delayRequest struct {
 	*session
 
@@ -26,7 +26,8 @@ type delayRequest struct {
 
 // apply makes logind's limit sufficient for the requested delay, if it can, and returns the limit. It
 // changes nothing if a change would have no effect, or if another process needs the present drop-in.
-// Otherwise it removes the drop-in if the other files suffice, or else writes it, and reloads logind.
+// Otherwise it reloads logind after one of two changes: it removes a drop-in that is no longer needed
+// because other files set enough, or it writes the drop-in.
 func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	granted, err := r.conn.limit(ctx)
 	if err != nil {
@@ -35,26 +36,30 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	// The drop-in is never empty, so nil means that there is none.
 	content, err := r.files.dropIn.find()
 	present, upToDate := content != nil, bytes.Equal(content, dropInText(r.requested))
+	isEnough := granted >= r.requested
 	switch {
 	case err != nil:
 		return r.result(ctx, err)
-	case upToDate && r.files.wasNotApplied(r.requested):
+	case upToDate && r.files.wasNotApplied(r.requested): // logind seems to read other files
 		return r.result(ctx, r.files.notAppliedError(granted, r.requested))
-	case present && !upToDate && granted >= r.requested && r.locks.heldByOtherProcess(ctx):
+	case present && !upToDate && isEnough && r.locks.heldByOtherProcess(ctx):
 		return r.result(ctx, nil)
 	case present && r.files.configuredWithoutDropIn().delay >= r.requested:
 		return r.withdraw(ctx, granted)
-	case granted >= r.requested && (upToDate || !present), upToDate && r.files.fileSetting(granted) != "":
-		return r.result(ctx, nil) // writing and reloading again would change nothing
+	case isEnough && (upToDate || !present):
+		return r.result(ctx, nil)
+	case upToDate && r.files.fileSetting(granted) != "": // a later file wins over the drop-in
+		return r.result(ctx, nil)
 	default:
 		return r.raise(ctx, granted)
 	}
 }
 
-// raise writes the drop-in, reloads logind and waits for the new limit: at least the request if the
-// limit was too low, otherwise exactly the files' value, because the drop-in lowers the limit.
+// raise writes the drop-in, reloads logind and waits for the new limit. before is the limit so far. If that was
+// too low, raise waits for a limit of at least the request. Otherwise the drop-in lowers the limit, and raise
+// waits for exactly the value that the files set.
 func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Duration, error) {
-	defer r.files.change(before)()
+	defer r.files.markChanging(before)()
 	setBy := r.files.fileSetting(before)
 	file, err := r.files.dropIn.write(dropInText(r.requested))
 	if err != nil {
@@ -79,14 +84,15 @@ func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Du
 	return r.result(ctx, failed)
 }
 
-// withdraw removes the drop-in, because the other files set a sufficient limit. If logind's limit is
-// too low then, this package has misread the files, and the drop-in is written again.
+// withdraw removes the drop-in, because the other files seem to set a sufficient limit. If logind's limit is
+// too low without the drop-in, this package has misread those files. Then it writes the drop-in again, and
+// does not try the removal again while the files stay the same.
 func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time.Duration, error) {
-	defer r.files.change(before)()
+	defer r.files.markChanging(before)()
 	if err := r.files.dropIn.remove(); err != nil {
 		return r.result(ctx, err)
 	}
-	// Read the files after the removal: the drop-in may have masked a file of the same name.
+	// Read the files only now: the drop-in may have masked a file of the same name in another directory.
 	configured := r.files.configured().delay
 	failed := r.reloadUntil(ctx, func(limit time.Duration) bool { return limit == configured })
 	if granted, err := r.conn.limit(ctx); err == nil && granted < r.requested {
@@ -97,8 +103,8 @@ func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time
 	return r.result(ctx, failed)
 }
 
-// reloadUntil reloads logind and waits until enough accepts the limit, within times.reload. A limit
-// that does not change in time is no error.
+// reloadUntil reloads logind and waits until enough accepts the limit, within times.reload. It returns nil
+// even if the limit has not changed in time: the caller reads the limit and decides.
 func (r *delayRequest) reloadUntil(ctx context.Context, enough func(time.Duration) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, r.files.options.times.reload)
 	defer cancel()
@@ -123,9 +129,9 @@ func (r *delayRequest) awaitLimit(ctx context.Context, enough func(time.Duration
 	}
 }
 
-// result reads the limit again and returns it, with a *[source.DelayCappedError] if it is below the
-// request. failed is why the drop-in or logind could not be changed; nil: no failure. If the limit is
-// sufficient, failed is only logged.
+// result makes the results of RequestDelay: the limit, which it reads again, and a
+// *[source.DelayCappedError] if the limit is below the request. failed is why the drop-in or logind could
+// not be changed; nil: no failure. If the limit is sufficient, failed is only logged.
 func (r *delayRequest) result(ctx context.Context, failed error) (time.Duration, error) {
 	granted, err := r.conn.limit(ctx)
 	if err != nil {

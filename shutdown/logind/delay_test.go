@@ -40,6 +40,7 @@ func (h *host) applyDropInOnReload(t *testing.T, file string) *logindtest.System
 	})
 }
 
+// writeFile writes a file of the host, whose path is relative to its root.
 func (h *host) writeFile(t *testing.T, file, content string) {
 	t.Helper()
 	path := filepath.Join(h.root, file)
@@ -47,6 +48,8 @@ func (h *host) writeFile(t *testing.T, file, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
+// If logind's limit is at least the requested delay, it is granted as it is, and no drop-in is written.
+// The limit of a new logind is 5 s.
 func TestASufficientLimitIsKept(t *testing.T) {
 	for name, test := range map[string]struct{ limit, wish, granted time.Duration }{
 		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
@@ -65,6 +68,8 @@ func TestASufficientLimitIsKept(t *testing.T) {
 	}
 }
 
+// A limit of 5 s is too low for these requests. The drop-in sets the requested delay, rounded up to
+// seconds, and logind is reloaded once.
 func TestALowLimitIsRaised(t *testing.T) {
 	for wish, seconds := range map[time.Duration]int{
 		42 * time.Second:             42,
@@ -93,6 +98,7 @@ func TestALowLimitIsRaised(t *testing.T) {
 	}
 }
 
+// requireMode checks the permissions of a file.
 func requireMode(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
 	info, err := os.Stat(path)
@@ -100,6 +106,8 @@ func requireMode(t *testing.T, path string, mode os.FileMode) {
 	require.Equal(t, mode, info.Mode().Perm(), path)
 }
 
+// logind reads its files some time after the SIGHUP (here 100 ms). RequestDelay must not return the old
+// limit.
 func TestRequestDelayWaitsForTheReload(t *testing.T) {
 	h := newHost(t)
 	h.times.Reload = testTimeout
@@ -111,6 +119,8 @@ func TestRequestDelayWaitsForTheReload(t *testing.T) {
 	require.Equal(t, time.Minute, granted)
 }
 
+// The file of another program has a name behind ours, so logind applies its 30 s. The error names that
+// file. The second request finds nothing to change, and must not reload logind again.
 func TestAnotherFileCapsTheLimit(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
@@ -131,6 +141,7 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "the drop-in counts when the winning file is removed")
 }
 
+// logind does not apply the drop-in, and no file sets its limit of 0. The error must not blame a file.
 func TestACapWithoutAFileHasNoSetBy(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(0)
@@ -143,6 +154,8 @@ func TestACapWithoutAFileHasNoSetBy(t *testing.T) {
 	require.Empty(t, capped.SetBy)
 }
 
+// If logind cannot be reloaded, the old limit is granted, and the error names both the cap and the failed
+// SIGHUP.
 func TestAFailedReloadIsAnError(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *host){
 		"no systemd":      func(*testing.T, *host) {},
@@ -162,6 +175,7 @@ func TestAFailedReloadIsAnError(t *testing.T) {
 	}
 }
 
+// If nothing can be written below /etc, the drop-in goes to /run.
 func TestTheSecondDirectoryIsUsedIfTheFirstIsReadOnly(t *testing.T) {
 	h := newHost(t)
 	h.writeFile(t, "etc", "a file where the directory should be: nothing can be written below it")
@@ -172,6 +186,8 @@ func TestTheSecondDirectoryIsUsedIfTheFirstIsReadOnly(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, run, "zz-kubegrace.conf"))
 }
 
+// If the drop-in cannot be written anywhere, the old limit is granted. The error names every directory
+// that was tried.
 func TestNoWritableDirectoryIsAnError(t *testing.T) {
 	h := newHost(t)
 	h.writeFile(t, "etc", "")
@@ -184,6 +200,8 @@ func TestNoWritableDirectoryIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
 }
 
+// A drop-in of the same name in /etc wins over one in /run, where this agent writes. The error names the
+// file in /etc.
 func TestADropInThatAlreadyWinsIsNotWritten(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs = []string{"/run/systemd/logind.conf.d"}
@@ -196,6 +214,7 @@ func TestADropInThatAlreadyWinsIsNotWritten(t *testing.T) {
 	require.Equal(t, "/"+etc+"/zz-kubegrace.conf", capped.SetBy)
 }
 
+// The options choose the directory and the name of the drop-in.
 func TestTheDropInPathIsAnOption(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs, h.options.DropInName = []string{"/run/systemd/logind.conf.d"}, "99-agent.conf"
@@ -205,6 +224,8 @@ func TestTheDropInPathIsAnOption(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, run, "99-agent.conf"))
 }
 
+// Each changed request changes the drop-in and reloads logind, also a lower one. A request that logind's
+// default of 5 s covers removes the drop-in.
 func TestTheDropInFollowsTheRequest(t *testing.T) {
 	h := newHost(t)
 	const file = etc + "/zz-kubegrace.conf"
@@ -232,6 +253,8 @@ func TestTheDropInFollowsTheRequest(t *testing.T) {
 	require.NoFileExists(t, path, "the default is sufficient, so the drop-in is removed")
 }
 
+// The files say that the drop-in is not needed, but logind's limit is too low without it. So RequestDelay
+// must write it again.
 func TestTheDropInIsRemovedIfAnotherFileIsSufficient(t *testing.T) {
 	h := newHost(t)
 	const file = etc + "/zz-kubegrace.conf"
@@ -249,6 +272,8 @@ func TestTheDropInIsRemovedIfAnotherFileIsSufficient(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, file), "the drop-in is needed")
 }
 
+// A file with the drop-in's name that this package did not write stays as it is. It is an error only if
+// the limit is too low without a change.
 func TestAForeignDropInIsNotChanged(t *testing.T) {
 	for name, place := range map[string]func(t *testing.T, h *host, path string){
 		"somebody's":   func(t *testing.T, h *host, _ string) { h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n") },
@@ -282,6 +307,8 @@ func TestAForeignDropInIsNotChanged(t *testing.T) {
 	}
 }
 
+// If the bus is lost, RequestDelay returns an error. It is no DelayCappedError, because nothing is known
+// about the limit.
 func TestRequestDelayEndsWithItsContext(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)

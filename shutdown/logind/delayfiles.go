@@ -20,16 +20,17 @@ type delayFiles struct {
 	notApplied attempt       // the last attempt that logind did not apply; guarded by locked
 	logged     string        // the last logged failure; guarded by locked
 
-	// changing is logind's limit before a change in progress; nil: none. logind's timer may have
-	// started with it.
-	changing atomic.Pointer[time.Duration]
+	// limitBeforeChange is set while this process changes logind's limit; nil: no change is in progress.
+	// logind may have started the timer of a shutdown with the old limit, so a deadline counts with both.
+	limitBeforeChange atomic.Pointer[time.Duration]
 }
 
 func newDelayFiles(o Options) *delayFiles {
 	return &delayFiles{options: o, dropIn: o.dropIn(), locked: make(chan struct{}, 1)}
 }
 
-// lock locks the drop-in, or returns the cause of the end of ctx.
+// lock locks the drop-in. Call unlock afterwards. While another session has the lock, lock waits; if ctx ends
+// first, it returns the cause.
 func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	select {
 	case f.locked <- struct{}{}:
@@ -39,12 +40,13 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// change marks the limit as changing until done is called.
-func (f *delayFiles) change(before time.Duration) (done func()) {
-	if f.changing.CompareAndSwap(nil, &before) {
-		return func() { f.changing.Store(nil) }
+// markChanging records that a change of logind's limit is in progress; before is the limit so far. Call done when
+// the change is over.
+func (f *delayFiles) markChanging(before time.Duration) (done func()) {
+	if f.limitBeforeChange.CompareAndSwap(nil, &before) {
+		return func() { f.limitBeforeChange.Store(nil) }
 	}
-	return func() {} // part of another change
+	return func() {} // withdraw, which has called raise, ends the mark
 }
 
 // noteFailure notes the newest failure, or nil, and reports whether it differs from the one before and so
@@ -59,14 +61,16 @@ func (f *delayFiles) noteFailure(failed error) (isNew bool) {
 	return isNew
 }
 
-// attempt is a requested delay and the setting of the files. If logind did not apply it after a reload,
-// it is not repeated: logind may see other files than the agent, as with an agent in a container.
+// attempt is a requested delay and what the files set. If a reload of logind had no effect, the same attempt is
+// not made again: logind may read other files than this process, for example if the agent runs in a
+// container without the host's /etc.
 type attempt struct {
 	requested  time.Duration
 	configured setting
 }
 
-// wasNotApplied reports whether logind did not apply the same attempt before.
+// wasNotApplied reports whether this delay was requested before with the same files, and logind did not apply
+// it.
 func (f *delayFiles) wasNotApplied(requested time.Duration) bool {
 	return f.notApplied == attempt{requested, f.configured()}
 }
@@ -75,7 +79,8 @@ func (f *delayFiles) setNotApplied(requested time.Duration) {
 	f.notApplied = attempt{requested, f.configured()}
 }
 
-// notAppliedError returns an error if the limit is below the request and no file explains it.
+// notAppliedError returns an error if logind's limit is below the request although no visible file sets that
+// limit. Otherwise it returns nil.
 func (f *delayFiles) notAppliedError(limit, requested time.Duration) error {
 	if limit >= requested || f.fileSetting(limit) != "" {
 		return nil

@@ -14,11 +14,12 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// errBadReply is the error of a reply without a descriptor.
+// errBadReply is the error if logind's reply should carry a file descriptor but has none.
 var errBadReply = errors.New("the reply has no descriptor")
 
-// callForDescriptor calls a method of logind's manager that returns one descriptor. It returns with the
-// reply, or when ctx or the connection ends. The descriptor of a late reply is closed on arrival.
+// callForDescriptor calls a method of logind's manager that returns one file descriptor, such as Inhibit. It
+// waits for the reply, or until ctx or the connection ends. A descriptor that arrives later is closed: nobody
+// could release that lock.
 func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any) (*os.File, error) {
 	message := &dbus.Message{Type: dbus.TypeMethodCall, Body: args, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldDestination: dbus.MakeVariant(login1),
@@ -46,12 +47,13 @@ func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any
 	return file, nil
 }
 
-// descriptors are descriptors of replies that callers have not taken yet. All others are closed on
-// arrival, because every user of the bus can send them. Kept ones are closed when no call waits.
+// descriptors keeps the file descriptors of expected replies until their callers take them. All other
+// descriptors are closed on arrival: every user of the bus can send them, and could use up this process's
+// limit. When the last call has been answered, descriptors that nobody has taken are closed too.
 type descriptors struct {
-	mu       sync.Mutex // guards the fields below; never held while anything blocks
-	expected int        // calls that wait for a descriptor
-	kept     map[uint32]*os.File
+	mu       sync.Mutex          // guards the fields below; never held while anything blocks
+	expected int                 // calls that wait for a descriptor
+	kept     map[uint32]*os.File // by the serial number of the call
 }
 
 // expect registers a call whose reply has a descriptor. The caller must call take.
@@ -61,26 +63,26 @@ func (d *descriptors) expect() {
 	d.expected++
 }
 
-// take returns the descriptor of the reply to a call; nil if there is none.
+// take returns the descriptor of the reply to a call; nil if there is none. If no other call waits, it closes
+// the descriptors that are left over.
 func (d *descriptors) take(serial uint32) *os.File {
 	d.mu.Lock()
-	file, rest := d.kept[serial], d.kept
+	file := d.kept[serial]
 	delete(d.kept, serial)
 	d.expected--
+	var leftOver map[uint32]*os.File
 	if d.expected == 0 {
-		d.kept = nil
-	} else {
-		rest = nil
+		leftOver, d.kept = d.kept, nil
 	}
 	d.mu.Unlock()
-	for _, late := range rest {
+	for _, late := range leftOver {
 		_ = late.Close() // nothing was written
 	}
 	return file
 }
 
-// keepOrClose keeps the descriptor of an expected reply and closes all others. message is nil if it was
-// too large.
+// keepOrClose handles the descriptors that arrived with a message. It keeps the first one if the message is
+// an expected reply, and closes all others. message is nil if it was too large to be read.
 func (d *descriptors) keepOrClose(message []byte, arrived []int) {
 	if len(arrived) > 0 && d.keep(message, arrived[0]) {
 		arrived = arrived[1:]
@@ -92,8 +94,9 @@ func (d *descriptors) keepOrClose(message []byte, arrived []int) {
 	}
 }
 
-// keep keeps the descriptor of an expected reply. It returns false for any other.
-func (d *descriptors) keep(message []byte, descriptor int) bool {
+// keep keeps the descriptor if the message is an expected reply. Otherwise isKept is false, and the caller must
+// close the descriptor.
+func (d *descriptors) keep(message []byte, descriptor int) (isKept bool) {
 	if message == nil || dbus.Type(message[1]) != dbus.TypeMethodReply {
 		return false
 	}
@@ -114,14 +117,14 @@ func (d *descriptors) keep(message []byte, descriptor int) bool {
 	return true
 }
 
-// descriptorReader reads from a socket and collects the descriptors. They arrive with the first byte of
-// their message, so that reading exactly one message also reads its descriptors. Package net sets
-// close-on-exec, so that no child process inherits the lock.
+// descriptorReader reads from a socket and collects the file descriptors that arrive. Descriptors arrive with
+// the first byte of their message: who reads exactly one message has exactly its descriptors. Package net
+// sets close-on-exec, so that no child process inherits the lock.
 type descriptorReader struct {
 	*net.UnixConn
 
-	rights  [2048]byte // the kernel passes at most 253 descriptors at once
-	arrived []int
+	rights  [2048]byte // enough for the 253 descriptors that the kernel passes at most at once
+	arrived []int      // since the last takeArrived
 }
 
 func (r *descriptorReader) Read(p []byte) (int, error) {

@@ -15,10 +15,11 @@ import (
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
 )
 
-// ownedMark is the first line of every drop-in of this package. A file without it is not changed.
+// ownedMark is the first line of every drop-in that this package writes. A file without this line is somebody
+// else's, and is never changed.
 const ownedMark = "# Written by kubegrace: how long a node shutdown may be delayed.\n"
 
-// dropIn is the drop-in and the paths where it may be.
+// dropIn says where the drop-in may be: the file with which this package raises logind's InhibitDelayMaxSec.
 type dropIn struct {
 	root  string   // the directory with the host's file system
 	files []string // paths on the host, the preferred one first
@@ -32,8 +33,8 @@ func (o Options) dropIn() dropIn {
 	return d
 }
 
-// dropInText returns the content of the drop-in. It rounds delay up to seconds: the kubelet rounds
-// down, which would turn 0.4 s into 0, no delay.
+// dropInText returns the content of the drop-in. It rounds delay up to whole seconds. (The kubelet rounds
+// down, so that 0.4 s becomes 0, with which logind does not delay a shutdown at all.)
 func dropInText(delay time.Duration) []byte {
 	seconds := int64(delay / time.Second)
 	if delay%time.Second > 0 {
@@ -53,11 +54,11 @@ func (d dropIn) find() ([]byte, error) {
 	return nil, nil
 }
 
-// readOwned returns nil if the file does not exist, and an error for a file that this package did not
-// write: an administrator may have masked the drop-in.
+// readOwned returns the content of a drop-in that this package has written, or nil if the file does not exist.
+// Any other file is an error: an administrator may have put it there to keep the drop-in out.
 func readOwned(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
-	// ENOTDIR: the directory is a file, which writing reports.
+	// ENOTDIR: the directory is a file. There is no drop-in then; writing one reports the file.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
@@ -94,7 +95,8 @@ func (d dropIn) write(content []byte) (written string, err error) {
 	return "", errors.Join(errs...)
 }
 
-// remove removes the drop-in from all its paths. Other files are not changed, and are errors.
+// remove removes the drop-in from all its paths. It leaves a file that this package did not write, and returns
+// an error for it.
 func (d dropIn) remove() error {
 	var errs []error
 	for _, file := range d.files {

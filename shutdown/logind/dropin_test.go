@@ -44,6 +44,8 @@ func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	require.Len(t, systemd1.Killed(), 4, "another request is another attempt")
 }
 
+// RemoveDropIn removes our drop-in and reloads logind, so that the limit is 5 s again. It does nothing
+// without a drop-in, and leaves a file of somebody else.
 func TestRemoveDropIn(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
@@ -66,6 +68,7 @@ func TestRemoveDropIn(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 }
 
+// Without a bus the drop-in is removed anyway. The error says that logind was not reloaded.
 func TestRemoveDropInNeedsTheBusOnlyForTheReload(t *testing.T) {
 	h := newHost(t)
 	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")

@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// If a real logind or its bus is killed in any state of a shutdown, exactly one lock is held
-// afterwards, and the next shutdown is drained and released.
+// A real logind or its bus fails in each state of a shutdown. Afterwards the manager must hold exactly one
+// lock, and the next shutdown must be drained and released.
 func TestRealFaults(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -78,7 +78,8 @@ func TestRealFaults(t *testing.T) {
 	}
 }
 
-// A shutdown that is announced at any moment of a reconnect is delivered as an event or by Pending.
+// logind announces a shutdown at a random moment of the first 6 ms of a new session. The session must
+// deliver it as an event or by Pending, and its cancellation too.
 func TestAShutdownDuringAReconnectIsDelivered(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
@@ -107,7 +108,8 @@ func TestAShutdownDuringAReconnectIsDelivered(t *testing.T) {
 	}
 }
 
-// A thousand reconnects are spread over many managers, because each takes a second.
+// 50 managers lose logind 20 times: a thousand reconnects, in parallel because each takes a second. All
+// must hold a lock again, and nothing may leak.
 func TestManyManagersReconnect(t *testing.T) {
 	const managers, rounds = 50, 20
 	h := newHost(t)

@@ -23,9 +23,9 @@ const (
 	notifyTimeout = time.Second
 )
 
-// fdStore is systemd's FD store of the agent's unit (FileDescriptorStoreMax= in systemd.service(5)).
-// Stored descriptors outlive the process and are passed to the next one. systemd does not reply: a full
-// or disabled store closes what it receives. A nil *fdStore stores nothing.
+// fdStore is systemd's FD store of the agent's unit (FileDescriptorStoreMax= in systemd.service(5)). systemd
+// keeps a stored file descriptor when the process dies, and passes it to the next process. It does not reply:
+// a full or disabled store closes what it receives, and nobody learns of it. A nil *fdStore stores nothing.
 type fdStore struct {
 	socket string // the value of NOTIFY_SOCKET
 
@@ -39,9 +39,9 @@ type storedFile struct {
 	file *os.File
 }
 
-// openFDStore takes over the locks that systemd passed to this process. It replaces their names in
-// LISTEN_FDNAMES, so that no other code uses them. It returns nil if NOTIFY_SOCKET is not set: the
-// process is no systemd unit.
+// openFDStore takes over the locks that systemd passed to this process. It replaces the names of their
+// descriptors in LISTEN_FDNAMES, so that no other code of this process takes the descriptors too. It returns
+// nil if NOTIFY_SOCKET is not set: the process is no systemd unit.
 func openFDStore() (*fdStore, error) {
 	socket := os.Getenv("NOTIFY_SOCKET")
 	if socket == "" {
@@ -71,7 +71,8 @@ func openFDStore() (*fdStore, error) {
 	return store, nil
 }
 
-// keep stores a copy of the lock. FDPOLL=0 makes systemd keep it when the pipe reports a hang-up.
+// keep sends a copy of the lock's descriptor to the store. The lock is a pipe. With FDPOLL=0, systemd keeps it
+// even after logind, at the other end, has closed its side.
 func (s *fdStore) keep(file *os.File) (*storedFile, error) {
 	if s == nil {
 		return nil, nil
@@ -92,8 +93,8 @@ func (s *fdStore) keep(file *os.File) (*storedFile, error) {
 	return stored, nil
 }
 
-// reserveName returns an unused name. FDSTOREREMOVE removes every descriptor of a name, so each lock
-// needs its own.
+// reserveName returns an unused name for a stored lock. Each lock needs its own: FDSTOREREMOVE removes all
+// descriptors of a name.
 func (s *fdStore) reserveName() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,8 +112,8 @@ func (s *fdStore) releaseName(name string) {
 	delete(s.names, name)
 }
 
-// remove removes a lock, which may be nil, from the store. Call it before closing the lock: the delay
-// then ends when systemd has read the message.
+// remove asks systemd to close its copy of a lock; nil: nothing is stored. The shutdown is delayed until
+// systemd has read the message and this process has closed its own copy. Call remove before that close.
 func (s *fdStore) remove(stored *storedFile) error {
 	if stored == nil {
 		return nil
@@ -124,8 +125,9 @@ func (s *fdStore) remove(stored *storedFile) error {
 	return nil
 }
 
-// adopt returns the locks that the previous process left, as one lock; nil if there are none. There are
-// several if that process died while it replaced one.
+// adopt returns the locks that the previous process left in the store, combined into one; nil if there are none.
+// There are several if that process died while it replaced its lock: it takes the new one before it releases the
+// old one.
 func (s *fdStore) adopt() *lock {
 	if s == nil {
 		return nil

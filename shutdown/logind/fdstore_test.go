@@ -80,11 +80,14 @@ type agent struct {
 	found string // the first line that it has printed
 }
 
+// startAgent starts an agent that takes a lock with Inhibit, and waits until it has printed what it found.
 func startAgent(t *testing.T, store *logindhost.FDStore, others map[string]*os.File) *agent {
 	t.Helper()
 	return startAgentThat(t, "inhibits", store, others)
 }
 
+// startAgentThat is startAgent with a value for agentEnv. The store passes the others and what it stores
+// to the agent.
 func startAgentThat(t *testing.T, does string, store *logindhost.FDStore, others map[string]*os.File) *agent {
 	t.Helper()
 	self, err := os.Executable()
@@ -115,6 +118,7 @@ func (a *agent) nextLine() string {
 	}
 }
 
+// command sends a command to the agent and waits until it is done.
 func (a *agent) command(what string) {
 	a.t.Helper()
 	_, err := fmt.Fprintln(a.in, what)
@@ -122,6 +126,7 @@ func (a *agent) command(what string) {
 	require.Equal(a.t, "done", a.nextLine())
 }
 
+// kill kills the agent's process, which closes its copy of the lock.
 func (a *agent) kill() {
 	if a.cmd.ProcessState == nil {
 		_ = a.cmd.Process.Kill() // it may be dead already
@@ -129,6 +134,7 @@ func (a *agent) kill() {
 	}
 }
 
+// requireStored waits until the store has descriptors with exactly these names.
 func requireStored(t *testing.T, store *logindhost.FDStore, names ...string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -144,6 +150,8 @@ func hostWithFDStore(t *testing.T) (*host, *logindhost.FDStore) {
 	return h, logindhost.StartFDStore(t, 4)
 }
 
+// Each lock is stored under a name of its own. When the agent replaces or releases a lock, the stored copy
+// goes too: otherwise logind would delay the shutdown for nobody.
 func TestInhibitStoresTheLock(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	a := startAgent(t, store, nil)
@@ -165,6 +173,8 @@ func TestInhibitStoresTheLock(t *testing.T) {
 	require.Empty(t, store.Names())
 }
 
+// An agent dies during a shutdown, and so does the next one. logind grants no new lock, but each agent
+// gets the stored one, until the third releases it.
 func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	first := startAgent(t, store, nil)
@@ -187,7 +197,8 @@ func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	require.Empty(t, store.Names(), "removed from the store before it was closed")
 }
 
-// Adopt returns the stored lock before there is a session. Inhibit then neither returns nor closes it.
+// Adopt returns the stored lock before there is a session. Inhibit then neither returns nor closes it:
+// during a shutdown Inhibit fails, and otherwise it takes a second lock.
 func TestAdopt(t *testing.T) {
 	for name, preparing := range map[string]bool{"in a shutdown": true, "idle": false} {
 		t.Run(name, func(t *testing.T) {
@@ -212,10 +223,12 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
+// Without a stored lock, Adopt returns an io.Closer that equals nil: callers compare it with nil.
 func TestAdoptReturnsNilWithoutAStoredLock(t *testing.T) {
 	require.True(t, newHost(t).source(t).Adopt() == nil, "not even a nil *lock")
 }
 
+// An agent dies while no shutdown is in progress. The next one takes a new lock and closes the stored one.
 func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	first := startAgent(t, store, nil)
@@ -231,6 +244,8 @@ func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 	requireHeld(t, locks[1])
 }
 
+// systemd also passes descriptors of other names, even a similar one. They stay in LISTEN_FDNAMES for the
+// code that expects them; only the lock is marked as taken.
 func TestOtherPassedDescriptorsAreNotTouched(t *testing.T) {
 	_, store := hostWithFDStore(t)
 	startAgent(t, store, nil).kill()
@@ -242,6 +257,8 @@ func TestOtherPassedDescriptorsAreNotTouched(t *testing.T) {
 	require.Equal(t, "pending=false locked=true names=http:inhibitors:taken", a.found)
 }
 
+// The unit's FileDescriptorStoreMax is 0, so systemd closes what it receives. The lock is held as long as
+// the agent lives. An agent that restarts during a shutdown has no lock.
 func TestAFullFDStoreIsNoError(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
@@ -257,6 +274,8 @@ func TestAFullFDStoreIsNoError(t *testing.T) {
 	require.Equal(t, "pending=true locked=false names=", a.found, "a shutdown without a lock")
 }
 
+// systemd's notification socket does not exist, so the lock cannot be stored. The lock is taken and
+// released all the same.
 func TestAMissingNotifySocketIsLogged(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("NOTIFY_SOCKET", "/nowhere/notify")

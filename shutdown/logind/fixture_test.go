@@ -29,11 +29,14 @@ type host struct {
 	times   logind.Times
 }
 
+// newHost starts a bus with a scripted logind whose limit is 5 s. It has no systemd, so that logind cannot
+// be reloaded until a test starts one.
 func newHost(t testing.TB) *host {
 	t.Helper()
 	return newHostOn(t, logindhost.StartBus(t, ""))
 }
 
+// newHostOn is newHost on a bus that the test has started.
 func newHostOn(t testing.TB, bus *logindhost.Bus) *host {
 	t.Helper()
 	h := &host{root: t.TempDir(), bus: bus}
@@ -78,6 +81,7 @@ func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logind
 	return lock, granted[len(granted)-1]
 }
 
+// timeoutContext returns a context that ends with the test or after testTimeout.
 func timeoutContext(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
@@ -98,6 +102,7 @@ func nextEvent(t *testing.T, session source.Session) source.Event {
 	}
 }
 
+// awaitEnd waits until the session has ended, and fails if an event comes first.
 func awaitEnd(t *testing.T, session source.Session) {
 	t.Helper()
 	select {
@@ -118,6 +123,7 @@ func awaitReleased(t *testing.T, lock *logindtest.Lock) {
 	}
 }
 
+// requireHeld checks that a copy of the lock is still open, so that logind would delay a shutdown.
 func requireHeld(t *testing.T, lock *logindtest.Lock) {
 	t.Helper()
 	select {

@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
-// connectNamed connects a session and returns the bus names that appeared, as a hostile user would find
-// them.
+// connectNamed connects a session, and returns the bus names of its connections. A hostile user finds them
+// in the same way, by listing all names.
 func (h *host) connectNamed(t *testing.T) (session source.Session, came []string) {
 	t.Helper()
 	asking := h.bus.Connect()
@@ -41,7 +41,8 @@ func awaitDelivery(t *testing.T, c *dbus.Conn) {
 	require.NoError(t, c.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err)
 }
 
-// onlyItsOwn requires that the session sends only its own logind's events.
+// onlyItsOwn requires that nothing sent before has announced a shutdown, and that the session still
+// delivers its own logind's events.
 func (h *host) onlyItsOwn(t *testing.T, session source.Session) {
 	t.Helper()
 	pending, err := session.Pending(t.Context()) // the answer comes after all that was sent before
@@ -54,7 +55,8 @@ func (h *host) onlyItsOwn(t *testing.T, session source.Session) {
 	require.True(t, nextEvent(t, session).Cancelled)
 }
 
-// Every user can send signals with descriptors. They are closed on arrival.
+// An unprivileged user sends 200 signals with a descriptor each to the session. All must be closed on
+// arrival; otherwise that user could use up this process's limit.
 func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -74,7 +76,8 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// While Inhibit waits for its reply, only the reply's descriptor is kept.
+// While Inhibit waits for logind's reply, an unprivileged user sends descriptors. Only the descriptor of
+// the reply may be kept, since it is the lock.
 func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -105,7 +108,8 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	h.onlyItsOwn(t, session)
 }
 
-// Forged signals are dropped on arrival, so that a flood does not fill the queue.
+// An unprivileged user floods the session, whose reader is busy. The signals must be dropped on arrival,
+// so that the heap does not grow by more than a quarter of their size. A true event is not lost.
 func TestForgedSignalsAreNotQueued(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -137,7 +141,8 @@ func heapInUse() uint64 {
 	return stats.HeapAlloc
 }
 
-// A message may have 32 MiB, and takes far more memory when decoded.
+// An unprivileged user sends signals of several MiB, which take twenty times as much memory when decoded.
+// The session must skip them: 16 of them allocate less than the size of one.
 func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -175,7 +180,8 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h.onlyItsOwn(t, session)
 }
 
-// Signals of a connection whose bus name begins like logind's are dropped.
+// An unprivileged user owns a bus name that begins like logind's. Its signals must neither announce a
+// shutdown nor end the session.
 func TestSignalsOfASimilarBusNameAreDropped(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)

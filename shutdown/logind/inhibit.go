@@ -17,11 +17,12 @@ import (
 // delayMode is the mode of inhibitors that delay a shutdown up to logind's limit.
 const delayMode = "delay"
 
-// lock is an inhibitor lock of logind: the write end of a FIFO. logind releases it when every copy of
-// the descriptor is closed, so a lock closes its descriptor exactly once.
+// lock is an inhibitor lock of logind: the write end of a FIFO. logind considers it released when every copy of
+// the descriptor is closed. A lock closes its descriptor only once, because a second close could hit another
+// file that has got the same number.
 type lock struct{ close func() error }
 
-// newLock returns a lock that calls release once.
+// newLock returns a lock whose first Close calls release.
 func newLock(release func() error) *lock {
 	return &lock{close: sync.OnceValue(func() error {
 		if err := release(); err != nil {
@@ -45,12 +46,13 @@ type locks struct {
 
 	mu       sync.Mutex // guards the fields below; never held during a call over the bus
 	verified int        // held locks that logind has listed
-	// held keeps the descriptors of locks that are not closed: the garbage collector would close a
-	// descriptor, and so release the lock, if the caller does not keep the lock.
+	// held refers to the descriptors of locks that are not closed. Without this reference the garbage collector
+	// would close the descriptor of a lock that its caller has dropped, which releases the lock.
 	held map[*os.File]struct{}
 }
 
-// inhibit takes a lock, or adopts the stored one during a shutdown.
+// inhibit takes a lock. During a shutdown logind grants none; inhibit then returns the lock that a previous
+// process has stored, if there is one.
 func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	file, err := l.conn.callForDescriptor(ctx, "Inhibit", "shutdown", l.options.Who, l.options.Why, delayMode)
 	var refused dbus.Error
@@ -72,13 +74,14 @@ func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	return granted, nil
 }
 
-// hold returns a lock for a granted descriptor, stores a copy, and verifies it from now on.
+// hold makes a lock of a descriptor that logind has granted. It also puts a copy into the FD store, and makes
+// isLost check from now on that logind lists the lock.
 func (l *locks) hold(file *os.File) *lock {
 	stored, err := l.store.keep(file)
 	if err != nil {
 		l.logger.Error(err, "The inhibitor lock is not stored, so the shutdown delay ends if this process dies")
 	}
-	stopVerifying := l.verify()
+	stopVerifying := l.startVerifying()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.held == nil {

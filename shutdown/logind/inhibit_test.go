@@ -20,6 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
+// Inhibit takes a delay lock for shutdowns, with the default texts. Close releases it.
 func TestInhibitTakesALock(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -34,6 +35,7 @@ func TestInhibitTakesALock(t *testing.T) {
 	require.NoError(t, lock.Close(), "a second Close closes nothing")
 }
 
+// systemd-inhibit --list shows the texts of the options.
 func TestWhoAndWhyAreOptions(t *testing.T) {
 	h := newHost(t)
 	h.options.Who, h.options.Why = "agent", "its pods"
@@ -42,6 +44,7 @@ func TestWhoAndWhyAreOptions(t *testing.T) {
 	require.Equal(t, "its pods", seen.Why)
 }
 
+// Close of a session must not release the lock: the next session takes a new one first.
 func TestTheLockOutlivesItsSession(t *testing.T) {
 	h := newHost(t)
 	session, err := h.source(t).Connect(t.Context())
@@ -73,6 +76,8 @@ func TestADiscardedLockIsHeld(t *testing.T) {
 	require.NoError(t, session.Close())
 }
 
+// A child process starts while a lock is held. It must not inherit the lock: Close releases it although
+// the child still runs.
 func TestChildrenDoNotInheritTheLock(t *testing.T) {
 	h := newHost(t)
 	lock, seen := h.inhibit(t, h.connect(t))
@@ -86,6 +91,7 @@ func TestChildrenDoNotInheritTheLock(t *testing.T) {
 	require.NoError(t, child.Wait())
 }
 
+// A refused Inhibit returns logind's error. The session stays usable.
 func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -105,6 +111,8 @@ func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 	requireHeld(t, seen)
 }
 
+// logind grants the lock after the caller has given up. Nobody could release that lock, so it must be
+// closed on arrival.
 func TestTheLockOfALateReplyIsClosed(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -118,6 +126,8 @@ func TestTheLockOfALateReplyIsClosed(t *testing.T) {
 	awaitReleased(t, h.login1.Locks()[0])
 }
 
+// Eight callers wait for their replies at the same time. Each must get its own descriptor, and none may
+// get lost.
 func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -141,6 +151,8 @@ func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
 	}
 }
 
+// logind grants the lock after the session was closed. Inhibit has returned an error, and the lock does
+// not stay held.
 func TestAReplyAfterCloseHoldsNoLock(t *testing.T) {
 	h := newHost(t)
 	session, err := h.source(t).Connect(t.Context())
@@ -161,6 +173,7 @@ func TestAReplyAfterCloseHoldsNoLock(t *testing.T) {
 	require.ErrorIs(t, err, dbus.ErrClosed)
 }
 
+// The bus ends before logind replies. Inhibit must return an error and not wait forever.
 func TestInhibitReturnsWhenTheBusIsLost(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)

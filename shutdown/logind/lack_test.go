@@ -39,14 +39,15 @@ func (l *missingFeaturesOf) Info(_ int, _ string, pairs ...any) {
 	}
 }
 
+// missing returns the features that the log calls missing, in order.
 func (l *missingFeaturesOf) missing() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.lines)
 }
 
-// A host that lacks one, two or all optional features is held and drained, its limit is raised, and
-// each missing feature is logged once.
+// A host lacks one, two or all optional features. The manager must take its lock, raise its limit and
+// drain for its shutdown anyway. Each missing feature is logged once.
 func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
 	lines := map[logindtest.Lack][]string{ // three cost nothing
 		logindtest.LackOtherHandshakes: nil,

@@ -22,7 +22,7 @@ import (
 
 const ours = etc + "/zz-kubegrace.conf"
 
-// requireCapped reads the limit and requires that a file caps it below a minute.
+// requireCapped requests a minute, and requires that only limit is granted because of the file winner.
 func requireCapped(t *testing.T, session source.Session, limit time.Duration, winner string) {
 	t.Helper()
 	granted, err := session.RequestDelay(t.Context(), time.Minute)
@@ -32,7 +32,7 @@ func requireCapped(t *testing.T, session source.Session, limit time.Duration, wi
 	require.Equal(t, winner, capped.SetBy)
 }
 
-// requireMinute reads the limit and requires a minute.
+// requireMinute requests a minute, and requires that it is granted.
 func requireMinute(t *testing.T, session source.Session) {
 	t.Helper()
 	granted, err := session.RequestDelay(t.Context(), time.Minute)
@@ -40,7 +40,8 @@ func requireMinute(t *testing.T, session source.Session) {
 	require.Equal(t, time.Minute, granted)
 }
 
-// While the lock is held, somebody removes the drop-in and reloads logind.
+// Somebody removes the drop-in and reloads logind, so that its limit is 5 s again. The next request, which
+// the manager makes every 10 s, must raise it again. The lock stays held.
 func TestARemovedDropInIsWrittenAgain(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
@@ -58,8 +59,9 @@ func TestARemovedDropInIsWrittenAgain(t *testing.T) {
 	requireHeld(t, lock)
 }
 
-// A file that sorts before the drop-in loses, but logind has read it without the drop-in, so it is
-// reloaded.
+// Somebody adds a file that sorts before the drop-in. It changes nothing until the drop-in is missing at a
+// reload of logind: the limit is 15 s then, although the files say a minute. RequestDelay must reload
+// logind again.
 func TestALosingFileCausesAReload(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
@@ -73,8 +75,8 @@ func TestALosingFileCausesAReload(t *testing.T) {
 	require.NotEmpty(t, systemd1.Killed())
 }
 
-// A file that sorts after the drop-in is named, and logind is not reloaded. When the file is removed,
-// the drop-in counts at once.
+// Somebody adds a file that sorts after the drop-in. The error names it, and logind is not reloaded, which
+// would change nothing. When the file is removed, the drop-in counts at once.
 func TestAWinningFileIsNamed(t *testing.T) {
 	const site = etc + "/zzz-site.conf"
 	h := newHost(t)
@@ -104,7 +106,8 @@ func (c *logCount) WithValues(...any) klog.LogSink         { return c }
 func (c *logCount) WithName(string) klog.LogSink           { return c }
 func (c *logCount) in(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.New(c)) }
 
-// A change of the limit is logged, and a lasting failure is logged once.
+// Each request is made three times. A change of the limit is logged, and a failure is logged only when it
+// begins.
 func TestLastingFailuresAreLoggedOnce(t *testing.T) {
 	h := newHost(t)
 	h.applyDropInOnReload(t, ours)
@@ -141,8 +144,8 @@ func TestLastingFailuresAreLoggedOnce(t *testing.T) {
 	require.EqualValues(t, 2, log.errors.Load(), "it succeeded in between")
 }
 
-// If logind announces a shutdown and then gets a higher limit from this process, the deadline is that
-// of logind's timer.
+// logind announces a shutdown while this process raises its limit from 15 s to a minute. logind's timer
+// has the old limit, so the deadline must be 15 s ahead and not a minute.
 func TestADeadlineUsesTheLimitBeforeAChange(t *testing.T) {
 	h := newHost(t)
 	h.times.Reload = testTimeout
@@ -166,7 +169,8 @@ func TestADeadlineUsesTheLimitBeforeAChange(t *testing.T) {
 	require.WithinDuration(t, (<-announced).Add(15*time.Second), event.Deadline, 10*time.Second)
 }
 
-// A real logind whose limit somebody lowers and raises while the lock is held.
+// Somebody lowers and raises the limit of a real logind while the lock is held. Each request must return
+// what applies, and the deadline of a shutdown must be that of logind.
 func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
 	const (
 		file = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"

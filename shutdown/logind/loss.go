@@ -12,8 +12,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// feature is an optional feature of the bus or of logind, with the consequence of its absence for the
-// log. The kubelet needs none of them.
+// feature is an optional feature of the bus or of logind. Its text is for the log, and says what happens without
+// the feature. The kubelet needs none of them, so a session must work without them too.
 type feature string
 
 const (
@@ -27,18 +27,20 @@ const (
 	featureList         feature = "ListInhibitors: an inhibitor lock that systemd-logind has lost is not replaced"
 )
 
-// missingFeatures are the missing features that a Source has logged.
+// missingFeatures remembers which missing features a Source has logged, so that a new session does not log them
+// again.
 type missingFeatures struct{ logged sync.Map }
 
-// log logs a missing feature, once.
+// log logs a missing feature, unless it has done so before.
 func (l *missingFeatures) log(logger klog.Logger, missing feature) {
 	if _, again := l.logged.LoadOrStore(missing, true); !again {
 		logger.Info("The bus or systemd-logind lacks an optional feature", "missing", string(missing))
 	}
 }
 
-// isUnknown reports whether err is the reply that something does not exist or is not permitted. A
-// timeout, or logind's absence from the bus, is temporary and does not count.
+// isUnknown reports whether the bus or logind has replied that it does not have or does not permit what was
+// called, so that the feature is missing for good. A timeout, or logind's absence from the bus, is temporary
+// and does not count.
 func isUnknown(err error) bool {
 	var reply dbus.Error
 	if !errors.As(err, &reply) {

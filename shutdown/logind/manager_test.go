@@ -48,11 +48,14 @@ func runReadyManager(t *testing.T, options shutdown.Options) *shutdown.Manager {
 	return runManagerOn(t, shortReloadSource(t), options)
 }
 
+// runManagerOn runs a manager on a source, with the pods web (priority 0) and dns (priority 1000), until
+// the test ends. It returns when the manager is ready.
 func runManagerOn(t *testing.T, source source.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
 	return runManagerIn(t.Context(), t, source, options)
 }
 
+// runManagerIn is runManagerOn with a context for Run.
 func runManagerIn(ctx context.Context, t *testing.T, source source.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
 	options.Source = source
@@ -84,6 +87,8 @@ func awaitHeld(t *testing.T, host *logindhost.Host, manager *shutdown.Manager) {
 	}, testTimeout, 5*time.Millisecond, "%+v", manager.Inhibitor())
 }
 
+// The drain takes 2 x 300 ms, and the host waits for both buckets but not for the whole granted delay. The
+// request of 92.5 s is 60 s and 30 s for the buckets, 2 s for stopping containers and a margin of 0.5 s.
 func testManagerDrained(t *testing.T, host *logindhost.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 300 * time.Millisecond}}
 	manager := runReadyManager(t, shutdown.Options{Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
@@ -110,6 +115,8 @@ func testManagerDrained(t *testing.T, host *logindhost.Host) {
 		manager.Admit(shutdowntest.Pod("late", 0, 30)))
 }
 
+// systemd refuses the power-off after the drain, which cancels the shutdown. The manager takes a lock
+// again and drains for the next shutdown.
 func testManagerCancelled(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
@@ -124,6 +131,8 @@ func testManagerCancelled(t *testing.T, host *logindhost.Host) {
 	require.Error(t, manager.ShutdownStatus())
 }
 
+// An administrator's file limits the delay to 1 s, and the pods hang. logind powers off after 1 s, and the
+// manager then gives up its lock too.
 func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/zzz.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}}
@@ -140,6 +149,7 @@ func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond, "the lock is released at the deadline")
 }
 
+// logind is killed and started again. Until then the manager keeps the old lock.
 func testManagerRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
@@ -152,6 +162,8 @@ func testManagerRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
 	awaitPowerOff(t, host)
 }
 
+// logind is killed during a drain, and the new one knows of no shutdown. The manager must take that as a
+// cancellation, take a lock again, and drain for the next shutdown.
 func testManagerRestartedWhileDraining(t *testing.T, host *logindhost.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 500 * time.Millisecond}}
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
@@ -167,6 +179,7 @@ func testManagerRestartedWhileDraining(t *testing.T, host *logindhost.Host) {
 	awaitPowerOff(t, host)
 }
 
+// The new logind has lost all locks. The manager must notice and take a new one.
 func testManagerRestartedWithoutLocks(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
@@ -178,6 +191,8 @@ func testManagerRestartedWithoutLocks(t *testing.T, host *logindhost.Host) {
 	awaitHeld(t, host, manager)
 }
 
+// Three shutdowns, each announced twice and cancelled after its drain. Each causes one drain of two pods,
+// and the manager holds one lock before the next.
 func TestTheManagerHoldsTheLockAgainAfterACancellation(t *testing.T) {
 	h := newHost(t)
 	killer := &shutdowntest.Killer{}
@@ -193,6 +208,7 @@ func TestTheManagerHoldsTheLockAgainAfterACancellation(t *testing.T) {
 	}
 }
 
+// logind refuses the first lock. The manager reports that, and tries again until it holds one.
 func TestTheManagerRetriesARefusedInhibit(t *testing.T) {
 	h := newHost(t)
 	h.login1.Refuse(logindtest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})

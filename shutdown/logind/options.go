@@ -59,10 +59,11 @@ type Options struct {
 type times struct {
 	// reload bounds a reload of logind and the wait for the new limit. Default: 3 s.
 	reload time.Duration
-	// poll is how often PreparingForShutdown is read during a shutdown: logind sends no signal when a
-	// delayed shutdown is cancelled (v257 and later) or when it was restarted. Default: 500 ms.
+	// poll is how often the session asks during a shutdown whether it is still in progress. logind sends no
+	// signal when a delayed shutdown is cancelled (v257 and later) or when logind itself was restarted.
+	// Default: 500 ms.
 	poll time.Duration
-	// verify is how often the session checks that logind lists the lock. Default: 30 s.
+	// verify is how often the session checks that logind still lists the lock. Default: 30 s.
 	verify time.Duration
 }
 

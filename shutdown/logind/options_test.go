@@ -10,6 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
+// New rejects options with which logind would not read the drop-in. The error names the field and its
+// value. On other systems than Linux, New always fails.
 func TestNewNamesInvalidOptions(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		_, err := logind.New(logind.Options{})

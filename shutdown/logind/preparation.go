@@ -8,8 +8,9 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// preparation is the state of logind's shutdown. The connection's sequence numbers order signals and
-// replies: the one that arrived last counts, in whatever order the goroutines handle them.
+// preparation knows whether logind has a shutdown in progress. Signals and replies say so, and different
+// goroutines handle them. Each has a sequence number of the connection: the message that arrived last counts,
+// whichever is handled last.
 type preparation struct {
 	mu         sync.Mutex // guards the fields below; never held while anything blocks
 	inProgress bool
@@ -17,17 +18,17 @@ type preparation struct {
 	idle       dbus.Sequence // the newest reply that no shutdown is in progress
 }
 
-// signalled handles an announcement or, if active is false, a cancellation, and reports whether it is
-// new. An announcement before a reply that no shutdown is in progress is outdated, and must not kill
-// pods.
+// signalled handles the signal of an announcement or, if active is false, of a cancellation. news is false if
+// the signal repeats what is known, or is outdated. An announcement is outdated if a later reply says that no
+// shutdown is in progress: it must not kill pods.
 func (p *preparation) signalled(active bool, at dbus.Sequence) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if at < p.newest || active && at < p.idle {
 		return false
 	}
-	over := p.newest < p.idle // the known shutdown
-	news = p.inProgress != active || active && over
+	isKnownOver := p.newest < p.idle // the known shutdown is over, so that an announcement means another one
+	news = p.inProgress != active || active && isKnownOver
 	p.inProgress, p.newest = active, at
 	return news
 }
@@ -43,17 +44,17 @@ func (p *preparation) confirmed(at dbus.Sequence) (confirmed bool) {
 	return p.inProgress
 }
 
-// denied handles a reply that no shutdown is in progress. It does not end a known one: ended does,
-// whose caller sends the cancellation.
+// denied handles a reply that no shutdown is in progress. It does not end the known shutdown: endIfDenied does,
+// because its caller sends the cancellation.
 func (p *preparation) denied(at dbus.Sequence) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.idle = max(p.idle, at)
 }
 
-// ended ends the known shutdown if a newer reply says that none is in progress. It reports whether it
-// did.
-func (p *preparation) ended() (news bool) {
+// endIfDenied ends the known shutdown if a newer reply says that none is in progress. It reports whether it
+// did, so that the caller sends the cancellation.
+func (p *preparation) endIfDenied() (ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.inProgress || p.newest > p.idle {

@@ -18,7 +18,7 @@ func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 	denied := func(at dbus.Sequence) call {
 		return func(p *preparation) bool { p.denied(at); return p.isInProgress() }
 	}
-	ended := (*preparation).ended
+	ended := (*preparation).endIfDenied
 	type step struct {
 		call call
 		want bool

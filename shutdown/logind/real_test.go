@@ -67,6 +67,7 @@ func shortReloadSource(t *testing.T) *logind.Source {
 	return source
 }
 
+// takeLock takes a lock that is released at the end of the test.
 func takeLock(t *testing.T, session source.Session) io.Closer {
 	t.Helper()
 	lock, err := session.Inhibit(t.Context())
@@ -75,6 +76,7 @@ func takeLock(t *testing.T, session source.Session) io.Closer {
 	return lock
 }
 
+// awaitPowerOff waits until logind asks systemd for the power-off, which ends the delay.
 func awaitPowerOff(t *testing.T, host *logindhost.Host) {
 	t.Helper()
 	select {
@@ -95,6 +97,7 @@ func requireNoPowerOff(t *testing.T, host *logindhost.Host, while time.Duration)
 	}
 }
 
+// Available succeeds only if the bus works and logind is on it.
 func testRealAvailable(t *testing.T, host *logindhost.Host) {
 	source := realSource(t)
 	require.NoError(t, source.Available(t.Context()))
@@ -104,6 +107,7 @@ func testRealAvailable(t *testing.T, host *logindhost.Host) {
 	require.Error(t, source.Available(t.Context()), "no bus")
 }
 
+// logind lists the lock with our texts, as systemd-inhibit --list shows it, until it is closed.
 func testRealLockIsListed(t *testing.T, host *logindhost.Host) {
 	lock := takeLock(t, connect(t, realSource(t)))
 	require.Equal(t, []logindhost.Inhibitor{{
@@ -113,6 +117,8 @@ func testRealLockIsListed(t *testing.T, host *logindhost.Host) {
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond)
 }
 
+// The drop-in raises the limit of a real logind to 42 s. A request that logind's default of 5 s covers
+// removes it.
 func testRealLimitRaised(t *testing.T, _ *logindhost.Host) {
 	session := connect(t, realSource(t))
 	granted, err := session.RequestDelay(t.Context(), 42*time.Second)
@@ -126,6 +132,7 @@ func testRealLimitRaised(t *testing.T, _ *logindhost.Host) {
 	require.NoFileExists(t, "/etc/systemd/logind.conf.d/zz-kubegrace.conf", "the drop-in is not needed any more")
 }
 
+// A file in /run whose name sorts after the drop-in's limits the delay to 30 s, and the error names it.
 func testRealLimitCapped(t *testing.T, host *logindhost.Host) {
 	const winner = "/run/systemd/logind.conf.d/zzz-vendor.conf"
 	host.Configure(winner, "[Login]\nInhibitDelayMaxSec=30\n", 30*time.Second)
@@ -137,6 +144,8 @@ func testRealLimitCapped(t *testing.T, host *logindhost.Host) {
 	require.Equal(t, winner, capped.SetBy)
 }
 
+// The drop-in wins over a file with 0, which means no delay. It is removed for a file with infinity, and
+// the delay is the longest duration.
 func testRealLimitExtremes(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	const file = "/etc/systemd/logind.conf.d/50.conf"
@@ -179,6 +188,7 @@ func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	require.Equal(t, 7*time.Second, granted)
 }
 
+// If /etc is read-only, the drop-in goes to /run, and logind reads it there.
 func testRealReadOnlyEtc(t *testing.T, _ *logindhost.Host) {
 	require.NoError(t, unix.Mount("", "/etc/systemd", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
 	granted, err := connect(t, realSource(t)).RequestDelay(t.Context(), 42*time.Second)
@@ -187,6 +197,8 @@ func testRealReadOnlyEtc(t *testing.T, _ *logindhost.Host) {
 	require.FileExists(t, "/run/systemd/logind.conf.d/zz-kubegrace.conf")
 }
 
+// logind does not power off while the lock is held, and does when it is closed. The deadline has logind's
+// default of 5 s.
 func testRealDelayedUntilReleased(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
@@ -203,6 +215,7 @@ func testRealDelayedUntilReleased(t *testing.T, host *logindhost.Host) {
 	awaitPowerOff(t, host)
 }
 
+// After its limit of 1 s logind powers off, although the lock is still held.
 func testRealDelayExpired(t *testing.T, host *logindhost.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/1s.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
 	session := connect(t, realSource(t))
@@ -216,6 +229,8 @@ func testRealDelayExpired(t *testing.T, host *logindhost.Host) {
 	require.Len(t, host.Inhibitors(), 1, "logind powers off although the lock is held")
 }
 
+// systemd refuses the power-off, which cancels the shutdown. During it, logind grants no lock; afterwards
+// a new lock delays the next shutdown.
 func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
@@ -243,6 +258,7 @@ func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	awaitPowerOff(t, host)
 }
 
+// A session that begins during a shutdown gets it from Pending, and its cancellation as an event.
 func testRealStartedInAShutdown(t *testing.T, host *logindhost.Host) {
 	lock := takeLock(t, connect(t, realSource(t)))
 	host.PowerOff()
@@ -256,6 +272,7 @@ func testRealStartedInAShutdown(t *testing.T, host *logindhost.Host) {
 	require.True(t, nextEvent(t, late).Cancelled, "the host has not shut down")
 }
 
+// A killed logind ends the session, but the new logind still has the lock. The next session works.
 func testRealRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
 	source := realSource(t)
 	session := connect(t, source)
@@ -271,6 +288,8 @@ func testRealRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
 	require.False(t, nextEvent(t, session).Cancelled)
 }
 
+// A killed logind forgets the shutdown: Pending says so, and the host does not power off when the lock is
+// closed.
 func testRealRestartedWhileDraining(t *testing.T, host *logindhost.Host) {
 	source := realSource(t)
 	session := connect(t, source)
@@ -288,6 +307,8 @@ func testRealRestartedWhileDraining(t *testing.T, host *logindhost.Host) {
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 }
 
+// The agent's unit has no FD store. When the agent is killed, its lock is gone and the host powers off at
+// once.
 func testRealAgentKilled(t *testing.T, host *logindhost.Host) {
 	a := startAgent(t, logindhost.StartFDStore(t, 0), nil)
 	host.PowerOff()
@@ -296,6 +317,8 @@ func testRealAgentKilled(t *testing.T, host *logindhost.Host) {
 	awaitPowerOff(t, host) // at once: a dead agent holds nothing
 }
 
+// The FD store keeps the lock of a killed agent, so that the host waits. The next agent adopts the lock,
+// and the host powers off when it releases it.
 func testRealAgentKilledLockKept(t *testing.T, host *logindhost.Host) {
 	store := logindhost.StartFDStore(t, 4)
 	first := startAgent(t, store, nil)

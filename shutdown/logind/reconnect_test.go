@@ -19,6 +19,7 @@ import (
 // reconnects is how often a test loses the session and connects again.
 const reconnects = 1000
 
+// A thousand sessions with a lock each leave no descriptor and no goroutine.
 func TestReconnectsLeakNothing(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
@@ -41,6 +42,7 @@ func TestReconnectsLeakNothing(t *testing.T) {
 	requireNoGrowth(t, descriptors, goroutines)
 }
 
+// Repeated calls of Available leave no descriptor and no goroutine.
 func TestAvailableLeaksNothing(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
@@ -52,6 +54,8 @@ func TestAvailableLeaksNothing(t *testing.T) {
 	requireNoGrowth(t, descriptors, goroutines)
 }
 
+// A manager without a bus or logind calls Connect every second. These calls leave no descriptor and no
+// goroutine.
 func TestAFailedConnectLeaksNothing(t *testing.T) {
 	for name, stop := range map[string]func(*host){
 		"no bus":    func(h *host) { h.bus.Stop() },
@@ -74,6 +78,7 @@ func TestAFailedConnectLeaksNothing(t *testing.T) {
 	}
 }
 
+// The bus hangs (it is stopped by SIGSTOP). Every call must return when its context ends.
 func TestConnectTimesOut(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
@@ -105,6 +110,7 @@ func requireNoGrowth(t *testing.T, descriptors, goroutines int) {
 	}
 }
 
+// openDescriptors returns the number of this process's open descriptors.
 func openDescriptors(t *testing.T) int {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -112,6 +118,7 @@ func openDescriptors(t *testing.T) int {
 	return len(entries)
 }
 
+// When the bus ends, the session ends. The lock stays held, so that a shutdown is still delayed.
 func TestALostBusEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -123,6 +130,8 @@ func TestALostBusEndsTheSession(t *testing.T) {
 	requireHeld(t, lock)
 }
 
+// When logind ends, the session ends, because a restarted logind may know nothing of it. The lock stays
+// held.
 func TestANewOwnerEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -135,6 +144,7 @@ func TestANewOwnerEndsTheSession(t *testing.T) {
 	h.connect(t)
 }
 
+// The bus is restarted. The manager connects again, takes a new lock, and only then releases the old one.
 func TestTheManagerReconnects(t *testing.T) {
 	h := newHost(t)
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
@@ -149,6 +159,7 @@ func TestTheManagerReconnects(t *testing.T) {
 	awaitReleased(t, first)
 }
 
+// The agent starts before the bus. It takes the lock as soon as the bus is there.
 func TestTheManagerWaitsForTheBus(t *testing.T) {
 	h := newHost(t)
 	h.bus.Stop()
@@ -159,6 +170,8 @@ func TestTheManagerWaitsForTheBus(t *testing.T) {
 	awaitOnlyLock(t, h, manager)
 }
 
+// The bus is restarted during a drain. The drain goes on, and the manager must not take the same shutdown,
+// which the new session reports as pending, for another one.
 func TestTheManagerDrainsWithoutTheBus(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
@@ -179,6 +192,7 @@ func TestTheManagerDrainsWithoutTheBus(t *testing.T) {
 	require.Error(t, manager.ShutdownStatus())
 }
 
+// logind no longer lists the lock. The manager takes a new one and releases the old one.
 func TestTheManagerReplacesALostLock(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond

@@ -27,18 +27,18 @@ var _ source.Session = (*session)(nil)
 // newSession subscribes to logind's signals and starts the session's goroutine.
 func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (*session, error) {
 	logger := klog.FromContext(ctx)
-	missing := func(l feature) { s.missing.log(logger, l) }
+	missing := func(f feature) { s.missing.log(logger, f) }
 	if err := signals.subscribe(ctx, c, missing); err != nil {
 		return nil, err
 	}
-	held := &locks{conn: c, options: s.options, store: s.store, missing: missing, logger: logger}
-	told := &announcements{conn: c, locks: held, files: s.files, signals: signals, events: make(chan source.Event), missing: missing, logger: logger}
-	told.loop.Add(1)
+	locks := &locks{conn: c, options: s.options, store: s.store, missing: missing, logger: logger}
+	announcements := &announcements{conn: c, locks: locks, files: s.files, signals: signals, events: make(chan source.Event), missing: missing, logger: logger}
+	announcements.loop.Add(1)
 	go func() {
-		defer told.loop.Done()
-		told.watch(s.options.times.poll, s.options.times.verify)
+		defer announcements.loop.Done()
+		announcements.watch(s.options.times.poll, s.options.times.verify)
 	}()
-	return &session{conn: c, announcements: told, locks: held, files: s.files, logger: logger}, nil
+	return &session{conn: c, announcements: announcements, locks: locks, files: s.files, logger: logger}, nil
 }
 
 // Events returns the shutdowns and cancellations. It is closed by Close and when the bus is lost,
@@ -53,7 +53,7 @@ func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 }
 
 // RequestDelay reads logind's limit and, if it is below delay, raises it with a drop-in. It returns the
-// resulting limit; math.MaxInt64: unlimited. If that is below delay, the error is a
+// resulting limit; math.MaxInt64: unlimited. If that is still below delay, the error is a
 // *[source.DelayCappedError], joined with the reason why the limit could not be raised.
 //
 // Repeated calls with the same delay, such as the manager's every 10 s, read the limit and the files
@@ -76,9 +76,9 @@ func (s *session) RequestDelay(ctx context.Context, delay time.Duration) (time.D
 }
 
 // Inhibit takes a lock for shutdown in mode delay. During a shutdown logind refuses with
-// OperationInProgress; then the stored lock of the previous process is returned, unless [Source.Adopt]
-// has returned it. If logind grants a new lock, the stored one is closed. If ctx ends before the reply,
-// no lock is taken.
+// OperationInProgress. Inhibit then returns the lock that the previous process has stored, unless
+// [Source.Adopt] has returned it. If logind grants a new lock, the stored one is closed, since one is
+// enough. If ctx ends before the reply, no lock is taken.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) { return s.locks.inhibit(ctx) }
 
 // Close closes the connection, which ends calls in progress, and waits for the session's goroutine.

@@ -22,8 +22,9 @@ const (
 	nameOwnerChanged               = "NameOwnerChanged"
 )
 
-// signalQueue queues signals about logind's owner and shutdowns until the session takes them. It drops
-// all others on arrival, because every user of the bus can send signals directly to a connection.
+// signalQueue queues two kinds of signals until the session takes them: those about a new owner of logind's bus
+// name, and announcements of shutdowns. It drops all others on arrival: every user of the bus can send signals
+// directly to a connection, and must not fill the queue or announce a shutdown.
 type signalQueue struct {
 	arrived chan struct{} // of size 1: the queue is not empty
 
@@ -37,7 +38,8 @@ var _ dbus.SignalHandler = (*signalQueue)(nil)
 
 func newSignalQueue() *signalQueue { return &signalQueue{arrived: make(chan struct{}, 1)} }
 
-// setOwner accepts the signals of this logind process; "": of every sender.
+// setOwner makes the queue accept announcements, only those of the logind process with this unique bus name; "":
+// those of every sender, because the bus does not say who is logind.
 func (q *signalQueue) setOwner(owner string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -65,15 +67,17 @@ func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	}
 }
 
-// accepts decides by the sender, which the bus sets. Signals without a sender are accepted, because
-// such a bus sets none. Announcements with another interface are accepted too: on Talos it is logind's
-// bus name, and the kubelet checks neither. The caller holds the mutex.
+// accepts reports whether a signal comes from the bus or from logind and means something to the session. It
+// trusts the sender, which the bus sets. A signal without a sender comes from a bus that sets none, and is
+// accepted. The interface of an announcement is not checked: on Talos it is logind's bus name, and the
+// kubelet does not check it either. The caller holds the mutex.
 func (q *signalQueue) accepts(signal *dbus.Signal) bool {
 	if signal.Name == dbusName+"."+nameOwnerChanged {
 		return signal.Sender == dbusName || signal.Sender == ""
 	}
 	announces := strings.HasSuffix(signal.Name, "."+prepareForShutdown) || strings.HasSuffix(signal.Name, "."+prepareForShutdownWithMetadata)
-	return announces && signal.Path == login1Path && q.ownerKnown && (signal.Sender == q.owner || signal.Sender == "" || q.owner == "")
+	mayBeLogind := q.ownerKnown && (signal.Sender == q.owner || signal.Sender == "" || q.owner == "")
+	return announces && signal.Path == login1Path && mayBeLogind
 }
 
 // take removes and returns the queued signals.
@@ -85,19 +89,21 @@ func (q *signalQueue) take() []*dbus.Signal {
 	return taken
 }
 
-// subscribe subscribes to changes of the owner of logind's bus name, finds the present owner, and then
-// subscribes to logind's signals. In this order no change of the owner is missed, and signals of other
-// senders can be dropped. It calls missing with each feature that the bus or logind lacks.
+// subscribe makes the bus send the signals that the queue accepts. First it subscribes to changes of the owner of
+// logind's bus name, so that it misses no restart of logind. Then it finds the present owner, so that the
+// queue can drop the signals of other senders. Last it subscribes to logind's announcements. It calls missing
+// with each feature that the bus or logind lacks.
 func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(feature)) error {
-	lacks := func(err error, f feature) error {
+	// tolerate returns err, unless err says that the feature is missing: the session works without it.
+	tolerate := func(err error, f feature) error {
 		if !isUnknown(err) {
 			return err
 		}
 		missing(f)
 		return nil
 	}
-	// match adds the kubelet's match with the options exact, which exclude other senders, or without
-	// them if the bus refuses.
+	// match subscribes with the kubelet's match rule and the options exact, which keep out other senders. If
+	// the bus refuses these options, it subscribes without them.
 	match := func(path dbus.ObjectPath, iface, member string, exact ...dbus.MatchOption) error {
 		kubelets := []dbus.MatchOption{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(iface), dbus.WithMatchMember(member)}
 		err := c.AddMatchSignalContext(ctx, slices.Concat(kubelets, exact)...)
@@ -113,7 +119,7 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(featu
 	if !c.transport.passesDescriptors {
 		missing(featureNegotiation)
 	}
-	if err := lacks(match(dbusPath, dbusName, nameOwnerChanged, dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1)), featureOwnerChanges); err != nil {
+	if err := tolerate(match(dbusPath, dbusName, nameOwnerChanged, dbus.WithMatchSender(dbusName), dbus.WithMatchArg(0, login1)), featureOwnerChanges); err != nil {
 		return fmt.Errorf("subscribe to the owners of %s: %w", login1, err)
 	}
 	// A call to the well-known name makes the bus start a logind that is not running yet.
@@ -121,13 +127,13 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(featu
 		return err
 	}
 	owner, err := c.owner(ctx)
-	if err := lacks(err, featureOwner); err != nil {
+	if err := tolerate(err, featureOwner); err != nil {
 		return err
 	}
 	q.setOwner(owner)
 	err = match(login1Path, login1Manager, prepareForShutdown, dbus.WithMatchSender(login1))
 	if err == nil {
-		err = lacks(match(login1Path, login1Manager, prepareForShutdownWithMetadata, dbus.WithMatchSender(login1)), featureMetadata)
+		err = tolerate(match(login1Path, login1Manager, prepareForShutdownWithMetadata, dbus.WithMatchSender(login1)), featureMetadata)
 	}
 	if err != nil {
 		return fmt.Errorf("subscribe to logind's signals: %w", err)
@@ -135,8 +141,9 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(featu
 	return nil
 }
 
-// parsePrepare reads the body of PrepareForShutdown or PrepareForShutdownWithMetadata. ok is false if a
-// type is wrong. Invalid metadata leaves the kind unknown.
+// parsePrepare reads the body of PrepareForShutdown or PrepareForShutdownWithMetadata. active says whether the
+// signal announces a shutdown or cancels it. ok is false if the body does not begin with a bool. Invalid
+// metadata leaves the kind unknown.
 func parsePrepare(body []any) (active bool, kind source.Kind, ok bool) {
 	if len(body) == 0 {
 		return false, source.KindUnknown, false
@@ -149,8 +156,8 @@ func parsePrepare(body []any) (active bool, kind source.Kind, ok bool) {
 	return active, kind, ok
 }
 
-// kindOf reads the kind from logind's metadata. The manual says power-off, but logind sends poweroff.
-// Others are [source.KindUnknown].
+// kindOf reads the kind from logind's metadata. It accepts power-off, which the manual names, and poweroff,
+// which logind sends. A kind that is not in [source.Kinds] becomes [source.KindUnknown].
 func kindOf(metadata map[string]dbus.Variant) source.Kind {
 	name, _ := metadata["type"].Value().(string)
 	switch kind := source.Kind(name); {

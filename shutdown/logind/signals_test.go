@@ -21,6 +21,8 @@ const (
 	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
 )
 
+// logind announces a shutdown, cancels it and announces another one: three events. The deadline is now
+// plus logind's limit of 30 s.
 func TestEventsOfAShutdownAndItsCancellation(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
@@ -40,6 +42,8 @@ func TestEventsOfAShutdownAndItsCancellation(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled, "the second shutdown is an event again")
 }
 
+// logind v257 sends two signals for a shutdown, and here both twice. They become one event, whose kind is
+// that of the metadata. (The next event is the cancellation.)
 func TestBothSignalsAreOneShutdown(t *testing.T) {
 	for sent, kind := range map[string]source.Kind{
 		"poweroff":    source.KindPoweroff,
@@ -64,6 +68,7 @@ func TestBothSignalsAreOneShutdown(t *testing.T) {
 	}
 }
 
+// The deadline counts with the limit at the time of the announcement. Without a limit there is none.
 func TestTheDeadlineIsTheLimit(t *testing.T) {
 	for name, test := range map[string]struct {
 		limit time.Duration
@@ -89,6 +94,8 @@ func TestTheDeadlineIsTheLimit(t *testing.T) {
 	}
 }
 
+// None of these signals is an announcement with a valid body, except the last one, whose metadata is
+// invalid. The first event must be that one.
 func TestMalformedSignalsAreIgnored(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -107,6 +114,8 @@ func TestMalformedSignalsAreIgnored(t *testing.T) {
 	require.Equal(t, source.KindUnknown, event.Kind)
 }
 
+// Another user of the bus sends signals that look like logind's and like the bus's. They must neither
+// announce a shutdown nor end the session: the first event is logind's own, with the kind kexec.
 func TestForgedSignalsAreIgnored(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -130,6 +139,8 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "only logind's own signal counts")
 }
 
+// Many announcements and cancellations arrive before the first event is read. They must come out in
+// logind's order, and none may get lost.
 func TestEventsKeepTheirOrder(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -145,6 +156,8 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	}
 }
 
+// logind v257 cancels a shutdown without a signal. The poll notices it and sends the cancellation. The
+// next shutdown is an event again.
 func TestACancellationWithoutASignalIsPolled(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -156,6 +169,8 @@ func TestACancellationWithoutASignalIsPolled(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled)
 }
 
+// The poll may notice a cancellation before the second signal of the announcement is handled. That signal
+// must not announce the cancelled shutdown again.
 func TestOutdatedSignalsAreIgnored(t *testing.T) {
 	h := newHost(t)
 	h.times.Poll = time.Millisecond
@@ -169,6 +184,8 @@ func TestOutdatedSignalsAreIgnored(t *testing.T) {
 	}
 }
 
+// Pending returns the shutdown that logind has in progress, even if its announcement was missed, or nil.
+// Its cancellation is an event.
 func TestPendingReadsLogind(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -191,8 +208,9 @@ func TestPendingReadsLogind(t *testing.T) {
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// If a shutdown is cancelled directly after the reply to Pending, or after the reply about its kind,
-// Pending returns nil or an event follows, without a poll.
+// A shutdown is cancelled directly after logind's reply to Pending, or after its reply about the kind.
+// Either Pending returns nil, or the cancellation follows as an event. The poll is off, so only the signal
+// can tell.
 func TestACancellationAfterPendingIsNoticed(t *testing.T) {
 	for _, property := range []string{"PreparingForShutdown", "PreparingForShutdownWithMetadata"} {
 		t.Run(property, func(t *testing.T) {

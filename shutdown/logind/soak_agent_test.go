@@ -42,6 +42,7 @@ type soakAgent struct {
 	wrong   []string
 }
 
+// startSoakAgent starts an agent that ends with the test.
 func startSoakAgent(t *testing.T, source source.Source, dir string) *soakAgent {
 	t.Helper()
 	a := &soakAgent{t: t, source: source, dir: dir}
@@ -50,6 +51,8 @@ func startSoakAgent(t *testing.T, source source.Source, dir string) *soakAgent {
 	return a
 }
 
+// start makes a new terminator and manager with the same source and state folder, as a new process of the
+// agent would.
 func (a *soakAgent) start() {
 	var err error
 	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: a, Exits: a})
@@ -104,6 +107,7 @@ func (a *soakAgent) replacePods(n int) {
 	}
 }
 
+// runtime returns the fake runtime of the container with this ID.
 func (a *soakAgent) runtime(id string) *lifecycletest.Runtime {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -138,7 +142,8 @@ func (a *soakAgent) checkedKill(ctx context.Context, killer shutdown.PodKiller, 
 	return result, err
 }
 
-// unfinishedWork names something unfinished; "": nothing.
+// unfinishedWork says why the agent is not idle: a kill is in progress, it refuses pods, or it does not
+// hold the lock. "": it is idle.
 func (a *soakAgent) unfinishedWork() string {
 	inhibitor := a.manager.Inhibitor()
 	a.mu.Lock()

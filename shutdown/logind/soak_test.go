@@ -96,6 +96,7 @@ type sample struct {
 	goroutines, descriptors int
 }
 
+// measure returns the present resource usage.
 func measure(t *testing.T, at time.Duration) sample {
 	t.Helper()
 	var stats runtime.MemStats
@@ -105,6 +106,7 @@ func measure(t *testing.T, at time.Duration) sample {
 	return sample{at, stats.HeapAlloc, runtime.NumGoroutine(), openDescriptors(t)}
 }
 
+// table formats at most about fifteen of the samples, for the log of the test.
 func table(samples []sample) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%8s %10s %11s %12s\n", "after", "heap KiB", "goroutines", "descriptors")
@@ -132,11 +134,14 @@ func (s *soak) startLogin1() {
 	s.host.login1.SetKind([]string{"", "reboot"}[s.rng.IntN(2)])
 }
 
+// waitUpTo waits for a random time, so that a fault may come at any moment of a drain.
 func (s *soak) waitUpTo(most time.Duration) { <-time.After(rand.N(most)) }
 
 func (s *soak) randomAgent() *soakAgent { return s.agents[s.rng.IntN(len(s.agents))] }
 
-// runRound injects faults of the host or of the agents, with or without a shutdown.
+// runRound gives each agent new pods, announces a shutdown in three of four rounds, and injects one fault
+// of the host or of an agent. Then it cancels the shutdown, waits until all agents are idle, and checks
+// them.
 func (s *soak) runRound() {
 	for _, a := range s.agents {
 		a.replacePods(4)

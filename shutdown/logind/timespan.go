@@ -18,9 +18,9 @@ var errTimespan = errors.New("not a time span")
 // unlimited is InhibitDelayMaxSec=infinity, or a value that does not fit into a [time.Duration].
 const unlimited = time.Duration(math.MaxInt64)
 
-// unitLength returns the length of a unit of systemd.time(7). No unit means seconds, as in all settings
-// ending with Sec.
-func unitLength(name string) (time.Duration, bool) {
+// unitLength returns the length of a unit of systemd.time(7), such as "min"; known is false for any other name.
+// No unit means seconds, as in all settings whose name ends with Sec.
+func unitLength(name string) (length time.Duration, known bool) {
 	switch name {
 	case "usec", "us", "µs", "μs": // U+00B5 and U+03BC
 		return time.Microsecond, true
@@ -44,8 +44,8 @@ func unitLength(name string) (time.Duration, bool) {
 	return 0, false
 }
 
-// parseTimespan parses a time span as logind does: a sum of numbers with units. It saturates at
-// [unlimited].
+// parseTimespan parses a time span as logind does: numbers with units, such as "1min 30s", are added up. A sum
+// that is too long becomes [unlimited].
 func parseTimespan(text string) (time.Duration, error) {
 	rest := strings.TrimSpace(text)
 	switch rest {
@@ -66,7 +66,7 @@ func parseTimespan(text string) (time.Duration, error) {
 	return sum, nil
 }
 
-// parsePart parses the first number with its unit, and returns the rest.
+// parsePart parses the first number with its unit, and returns the text after them.
 func parsePart(text string) (part time.Duration, rest string, err error) {
 	digits, rest := cutWhile(strings.TrimPrefix(text, "+"), func(r rune) bool { return r >= '0' && r <= '9' || r == '.' })
 	name, rest := cutWhile(strings.TrimLeftFunc(rest, unicode.IsSpace), unicode.IsLetter)
@@ -81,7 +81,8 @@ func parsePart(text string) (part time.Duration, rest string, err error) {
 	return time.Duration(number * float64(length)), rest, nil
 }
 
-// cutWhile splits text before the first rune for which in returns false.
+// cutWhile splits text: head are the first runes for which in returns true, and rest begins with the first other
+// rune.
 func cutWhile(text string, in func(rune) bool) (head, rest string) {
 	end := strings.IndexFunc(text, func(r rune) bool { return !in(r) })
 	if end < 0 {
@@ -90,7 +91,8 @@ func cutWhile(text string, in func(rune) bool) (head, rest string) {
 	return text[:end], text[end:]
 }
 
-// fromMicroseconds saturates at [unlimited]. logind's infinity is the largest uint64.
+// fromMicroseconds converts logind's unit. A value that does not fit becomes [unlimited], also logind's
+// infinity, which is the largest uint64.
 func fromMicroseconds(usec uint64) time.Duration {
 	if usec > uint64(unlimited/time.Microsecond) {
 		return unlimited

@@ -21,6 +21,8 @@ var timespans = []string{
 	"", " ", "5 foo", "-3s", "1secs", "1.", "1e3", "s5", "5s,", "infinity s", "++5", "1..5", "1 . 5", "five", "µ",
 }
 
+// Values of InhibitDelayMaxSec with and without a unit, sums, and values that are too long, which count as
+// unlimited. What systemd refuses is an error.
 func TestParseTimespan(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"5": 5 * time.Second, "1.5s": 1500 * time.Millisecond, "1min 30s": 90 * time.Second,
@@ -37,6 +39,8 @@ func TestParseTimespan(t *testing.T) {
 	}
 }
 
+// systemd-analyze is the reference: parseTimespan must accept what it accepts, with the same length, and
+// refuse the rest.
 func TestParseTimespanLikeSystemd(t *testing.T) {
 	analyze := need.Program(t, "systemd-analyze", "systemd")
 	microseconds := regexp.MustCompile(`(?:μs|us): (\d+)`)
@@ -56,6 +60,8 @@ func TestParseTimespanLikeSystemd(t *testing.T) {
 	}
 }
 
+// No text makes the result negative, and a sum that is too long does not overflow: a text twice is not
+// shorter than once.
 func FuzzParseTimespan(f *testing.F) {
 	for _, text := range timespans {
 		f.Add(text)
@@ -72,6 +78,7 @@ func FuzzParseTimespan(f *testing.F) {
 	})
 }
 
+// logind's infinity, and anything longer than a time.Duration, becomes unlimited and does not overflow.
 func TestFromMicrosecondsSaturates(t *testing.T) {
 	for usec, want := range map[uint64]time.Duration{
 		0: 0, 5_000_000: 5 * time.Second, ^uint64(0): unlimited, 1 << 63: unlimited,

@@ -20,14 +20,15 @@ const (
 	// fixedHeaderSize is the size of a message's fixed header: byte order, type, flags, version, length
 	// of the body, serial, length of the header fields.
 	fixedHeaderSize = 16
-	// maxReplySize bounds a reply without its fixed header. logind's maximum of 8,192 inhibitors takes
-	// less than a tenth.
+	// maxReplySize bounds a reply without its fixed header. The longest reply is logind's list of at most
+	// 8,192 inhibitors, which takes less than a tenth of it.
 	maxReplySize = 16 << 20
-	// maxOtherSize bounds a signal or a call. logind's signals have 300 bytes.
+	// maxOtherSize bounds a signal or a call, which every user of the bus can send. logind's signals have 300
+	// bytes.
 	maxOtherSize = 4 << 10
 )
 
-// readMessage reads one message. It skips a message that is too large, and returns nil: every user of
+// readMessage reads one message. It skips a message that is too large, and returns nil for it: every user of
 // the bus may send 32 MiB, which takes twenty times as much memory when decoded.
 func readMessage(from io.Reader) ([]byte, error) {
 	header := make([]byte, fixedHeaderSize)
@@ -58,15 +59,16 @@ func readMessage(from io.Reader) ([]byte, error) {
 	return message, err
 }
 
-// transport is a connection that drops messages that are too large and descriptors that no call
-// expects. Its handshake is the kubelet's, because a small broker may know no other.
+// transport is the connection that godbus reads and writes. It protects the memory and the descriptors of this
+// process from other users of the bus: it drops messages that are too large, and closes file descriptors that
+// no call expects. Its handshake is the kubelet's, because a small broker may know no other.
 type transport struct {
 	in                descriptorReader
 	descriptors       descriptors
-	authenticated     bool         // BEGIN was sent: messages follow
+	authenticated     bool         // the handshake has ended, and messages follow
 	passesDescriptors bool         // the bus has agreed to pass descriptors
-	replyPending      bool         // the bus has not replied to NEGOTIATE_UNIX_FD
-	message           bytes.Reader // the unread rest of the current message
+	replyPending      bool         // the bus has not replied to NEGOTIATE_UNIX_FD in time, but still may
+	message           bytes.Reader // the part of the current message that godbus has not read yet
 }
 
 func newTransport(socket *net.UnixConn) *transport {
@@ -75,8 +77,9 @@ func newTransport(socket *net.UnixConn) *transport {
 
 func (t *transport) Close() error { return t.in.Close() }
 
-// Write negotiates descriptors before the BEGIN that ends the authentication. godbus negotiates them
-// only on its own connections, which keep all descriptors open.
+// Write passes on what godbus writes. Before the BEGIN that ends the handshake it asks the bus to pass
+// descriptors. godbus would ask only on a connection of its own type, which keeps every descriptor open that
+// arrives.
 func (t *transport) Write(p []byte) (int, error) {
 	if !t.authenticated && string(p) == "BEGIN\r\n" {
 		t.authenticated = true
@@ -97,14 +100,15 @@ func (t *transport) negotiate() error {
 		return err
 	}
 	answer, err := readLine(t.in.UnixConn)
-	if t.replyPending = errors.Is(err, os.ErrDeadlineExceeded) && answer == ""; err != nil && !t.replyPending {
+	t.replyPending = errors.Is(err, os.ErrDeadlineExceeded) && answer == "" // half a line is an error
+	if err != nil && !t.replyPending {
 		return err
 	}
 	t.passesDescriptors = strings.HasPrefix(answer, "AGREE_UNIX_FD")
 	return t.in.SetReadDeadline(time.Time{})
 }
 
-// readLine reads one line, and nothing after it.
+// readLine reads one line byte by byte, so that it reads nothing of the messages that follow.
 func readLine(from io.Reader) (line string, err error) {
 	var text []byte
 	for one := make([]byte, 1); err == nil && one[0] != '\n'; {
@@ -115,6 +119,7 @@ func readLine(from io.Reader) (line string, err error) {
 	return string(text), err
 }
 
+// Read returns the bytes of one message after the other, without those that are too large.
 func (t *transport) Read(p []byte) (int, error) {
 	if !t.authenticated {
 		return t.in.Read(p)
@@ -130,7 +135,8 @@ func (t *transport) Read(p []byte) (int, error) {
 	return t.message.Read(p)
 }
 
-// next reads the next message. It skips a late reply to NEGOTIATE_UNIX_FD.
+// next reads the next message. It skips a late reply to NEGOTIATE_UNIX_FD, and returns nil for it as for a
+// message that is too large.
 func (t *transport) next() ([]byte, error) {
 	if !t.replyPending {
 		return readMessage(&t.in)

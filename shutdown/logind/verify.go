@@ -14,8 +14,8 @@ type inhibitor struct {
 	UID, PID             uint32
 }
 
-// list returns all inhibitors, and this process's ID as the bus sees it, which differs from os.Getpid
-// in a container.
+// list returns all inhibitors of all programs. It also returns this process's ID as the bus sees it, to find
+// the own ones: in a container os.Getpid is another number.
 func (l *locks) list(ctx context.Context) (all []inhibitor, pid uint32, err error) {
 	if err := l.conn.BusObject().CallWithContext(ctx, dbusName+".GetConnectionUnixProcessID", 0, l.conn.Names()[0]).Store(&pid); err != nil {
 		return nil, 0, fmt.Errorf("find our own process ID: %w", err)
@@ -26,7 +26,7 @@ func (l *locks) list(ctx context.Context) (all []inhibitor, pid uint32, err erro
 	return all, pid, nil
 }
 
-// countOwn returns how many inhibitors of this process logind lists.
+// countOwn returns how many delay inhibitors of this process logind lists.
 func (l *locks) countOwn(ctx context.Context) (int, error) {
 	inhibitors, pid, err := l.list(ctx)
 	count := 0
@@ -38,8 +38,8 @@ func (l *locks) countOwn(ctx context.Context) (int, error) {
 	return count, err
 }
 
-// heldByOtherProcess reports whether another process holds a lock for the same reason, and so needs the
-// drop-in's limit.
+// heldByOtherProcess reports whether another process holds a lock with the same Options.Why. It is probably
+// another agent of this kind, which needs the limit of the drop-in.
 func (l *locks) heldByOtherProcess(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -49,9 +49,9 @@ func (l *locks) heldByOtherProcess(ctx context.Context) bool {
 	})
 }
 
-// verify makes isLost check a new lock if logind lists it now. Otherwise its later absence would prove
-// nothing.
-func (l *locks) verify() (stopVerifying func()) {
+// startVerifying makes isLost check a new lock, until stopVerifying is called. If logind does not list the lock
+// even now, it is not checked: its absence from a later list would not mean that it was lost.
+func (l *locks) startVerifying() (stopVerifying func()) {
 	ctx, cancel := l.conn.callContext()
 	defer cancel()
 	count, err := l.countOwn(ctx)
@@ -73,8 +73,8 @@ func (l *locks) verify() (stopVerifying func()) {
 	}
 }
 
-// isLost reports whether logind no longer lists a held lock that it listed before; false if logind does
-// not answer.
+// isLost reports whether logind no longer lists a held lock that it listed before, so that it would not delay a
+// shutdown. It is false if logind does not answer.
 func (l *locks) isLost() bool {
 	before := l.verifiedCount()
 	if before == 0 {
@@ -83,7 +83,8 @@ func (l *locks) isLost() bool {
 	ctx, cancel := l.conn.callContext()
 	defer cancel()
 	count, err := l.countOwn(ctx)
-	vanished := err == nil && count < min(before, l.verifiedCount()) // a lock may have been taken or closed during the call
+	expected := min(before, l.verifiedCount()) // a lock may have been taken or closed during the call
+	vanished := err == nil && count < expected
 	if vanished {
 		l.logger.Info("systemd-logind no longer lists the inhibitor lock", "listed", count)
 	}

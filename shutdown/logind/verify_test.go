@@ -9,6 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// logind no longer lists a lock that it has listed, so it would not delay a shutdown. The session ends, so
+// that the manager takes a new lock. A lock that was closed does not count.
 func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond
@@ -22,6 +24,7 @@ func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
+// A logind that never lists locks has not lost one. The session must go on and deliver the next shutdown.
 func TestANeverListedLockIsNotLost(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond

@@ -19,18 +19,21 @@ const (
 	// firstTimeout bounds the first request, which switches the service on. Azure says that this takes
 	// up to two minutes.
 	firstTimeout = 2*time.Minute + 10*time.Second
-	// announceAhead is how long before its time an event is announced at the earliest. It is Azure's
-	// least notice of a reboot; hardware failures are known days before.
+	// announceAhead is how long before its time an event is announced at the earliest. It is Azure's least
+	// notice of a reboot. Hardware failures are known days before, and must not drain the node for days.
 	announceAhead = 15 * time.Minute
 )
 
 // Azure returns Azure's Scheduled Events, read every second. Preempt (30 s ahead) and Terminate (5 to
 // 15 minutes) power the machine off, Reboot (15 minutes) and Redeploy (10 minutes) reboot it. Freeze is
-// no shutdown. Of several events of this machine the first counts, at most 15 minutes ahead. An event
-// that had started when first read is not announced, because the machine may have just survived it. If
-// somebody acknowledges an event early, it starts before its time: an announcement keeps its deadline,
-// and otherwise the event is announced without one. The first request switches the service on, within
-// two minutes. [Acknowledge] is supported.
+// no shutdown.
+//
+// Of several events of this machine the first counts. It is announced at most 15 minutes ahead. An event
+// that had started when it was first read is not announced, because the machine may have just survived it.
+// If somebody acknowledges an event early, it starts before its time. If it was announced already, the
+// announcement keeps its deadline; otherwise it is announced without one.
+//
+// The first request switches the service on, which takes up to two minutes. [Acknowledge] is supported.
 func Azure() Provider {
 	return Provider{
 		items: func(s *service) []*item {
@@ -42,11 +45,12 @@ func Azure() Provider {
 	}
 }
 
+// azure reads and acknowledges Azure's Scheduled Events.
 type azure struct {
 	service *service
 	timeout time.Duration     // of the next request for the events
 	name    string            // of this machine; "": not read yet
-	known   map[string]notice // of the last answer, by event
+	known   map[string]notice // the notices of the last answer, by EventID
 }
 
 // scheduledEvent is the used part of an event in Azure's document.
@@ -58,8 +62,9 @@ type scheduledEvent struct {
 	NotBefore   string // empty once it has started
 }
 
-// read implements item.read. An event that was read before it began counts until it is gone; once it
-// may have begun, it has no deadline. An event whose time had passed when first read is skipped.
+// read implements item.read. It returns the notice of the earliest event. An event that had begun when it was first
+// read is skipped. Any other one counts as long as the service lists it. Once it has begun, its deadline is
+// unknown.
 func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	events, ahead, err := z.events(ctx)
 	if err != nil {
@@ -68,20 +73,21 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	var first notice
 	known := map[string]notice{}
 	for _, e := range events {
-		n, found := z.known[e.EventID]
-		begins := e.EventStatus != "Scheduled"
-		if !begins {
+		n, wasKnown := z.known[e.EventID]
+		hasBegun := e.EventStatus != "Scheduled"
+		if !hasBegun {
 			n = e.notice(ahead)
-			begins = n.hasPassed()
+			hasBegun = n.hasPassed()
 		}
-		if begins {
-			if !found {
+		if hasBegun {
+			if !wasKnown {
 				continue // the machine may have survived it
 			}
 			n.event.Deadline = time.Time{}
 		}
 		known[e.EventID] = n
-		if !n.isTooEarly() && (first.key == "" || n.event.Deadline.Before(first.event.Deadline)) {
+		isFirst := first.key == "" || n.event.Deadline.Before(first.event.Deadline) // a begun event has a zero deadline
+		if isFirst && !n.isTooEarly() {
 			first = n
 		}
 	}
@@ -89,8 +95,9 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	return first, nil
 }
 
-// events returns the events that shut this machine down, and clockAhead.
-func (z *azure) events(ctx context.Context) ([]scheduledEvent, time.Duration, error) {
+// events asks for the events that shut this machine down. clockAhead is how far this machine's clock is ahead of
+// the service's.
+func (z *azure) events(ctx context.Context) (events []scheduledEvent, clockAhead time.Duration, err error) {
 	if z.name == "" {
 		a, err := z.send(ctx, request{path: namePath})
 		if err != nil {
@@ -104,9 +111,9 @@ func (z *azure) events(ctx context.Context) ([]scheduledEvent, time.Duration, er
 	if err != nil {
 		return nil, 0, err
 	}
-	events, err := parseScheduledEvents(a.body, z.name)
+	events, err = parseScheduledEvents(a.body, z.name)
 	if err == nil {
-		z.timeout = answerTimeout
+		z.timeout = answerTimeout // the service is on now, and answers quickly
 	}
 	return events, a.clockAhead, err
 }
@@ -121,7 +128,8 @@ func (z *azure) send(ctx context.Context, r request) (answer, error) {
 	return a, err
 }
 
-// acknowledge acknowledges the current events.
+// acknowledge tells Azure to start the current events of this machine now. It does not acknowledge an event that
+// is too far away to be announced, or one of several machines, whose others may not be ready.
 func (z *azure) acknowledge(ctx context.Context) error {
 	events, ahead, err := z.events(ctx)
 	if err != nil {
@@ -151,7 +159,7 @@ func (z *azure) acknowledge(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// parseScheduledEvents returns the events of Azure's document that shut down the named machine.
+// parseScheduledEvents returns those events of Azure's document that shut down the machine with this name.
 func parseScheduledEvents(body []byte, name string) ([]scheduledEvent, error) {
 	var document struct {
 		DocumentIncarnation *int64
@@ -169,7 +177,7 @@ func parseScheduledEvents(body []byte, name string) ([]scheduledEvent, error) {
 	}), nil
 }
 
-// kind returns the kind of shutdown. KindUnknown: none.
+// kind returns the kind of shutdown. KindUnknown means that the event, such as Freeze, is no shutdown.
 func (e scheduledEvent) kind() source.Kind {
 	switch e.EventType {
 	case "Preempt", "Terminate":
@@ -181,7 +189,8 @@ func (e scheduledEvent) kind() source.Kind {
 	}
 }
 
-// notice returns the event's notice. An invalid NotBefore is no deadline.
+// notice returns the event's notice. Without a valid NotBefore it has no deadline. ahead is clockAhead of the
+// answer.
 func (e scheduledEvent) notice(ahead time.Duration) notice {
 	event := source.Event{Kind: e.kind()}
 	if notBefore, err := http.ParseTime(e.NotBefore); err == nil {
@@ -190,7 +199,7 @@ func (e scheduledEvent) notice(ahead time.Duration) notice {
 	return notice{key: e.EventID + " " + e.NotBefore, event: event}
 }
 
-// isTooEarly reports whether the deadline is too far away to announce it.
+// isTooEarly reports whether the deadline is so far away that the notice must not be announced yet.
 func (n notice) isTooEarly() bool {
 	return time.Until(n.event.Deadline) > announceAhead
 }

@@ -102,6 +102,7 @@ func (z *azure) startAcknowledged(w http.ResponseWriter, r *http.Request) {
 	z.incarnation++
 }
 
+// set replaces the events of Azure's document.
 func (z *azure) set(events ...azureEvent) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -109,6 +110,7 @@ func (z *azure) set(events ...azureEvent) {
 	z.incarnation++
 }
 
+// acknowledged returns the IDs of the events that were acknowledged.
 func (z *azure) acknowledged() []string {
 	z.mu.Lock()
 	defer z.mu.Unlock()

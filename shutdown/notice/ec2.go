@@ -39,13 +39,13 @@ type ec2 struct {
 	renewAt time.Time
 }
 
-// read implements item.read. A token that the service does not know is replaced at once: the instance
-// may have hibernated, or the service restarted. After any other failure the next read uses a new
-// token, in case the old one is the reason.
+// read implements item.read. If the service does not know the token, read gets a new one and asks again: the
+// instance may have hibernated, or the service restarted. After any other failure the next read uses a new
+// token, in case the old one was the reason.
 func (e *ec2) read(ctx context.Context, _ bool) (n notice, err error) {
 	defer func() {
 		if err != nil {
-			e.renewAt = time.Time{}
+			e.renewAt = time.Time{} // renew before the next read
 		}
 	}()
 	if !time.Now().Before(e.renewAt) {
@@ -71,12 +71,12 @@ func (e *ec2) read(ctx context.Context, _ bool) (n notice, err error) {
 	return parseInstanceAction(a.body, a.clockAhead)
 }
 
-// readAction reads the interruption.
+// readAction asks for the interruption of this instance. The answer has any status: 404 means that there is none.
 func (e *ec2) readAction(ctx context.Context) (answer, error) {
 	return e.service.send(ctx, request{path: "/latest/meta-data/spot/instance-action", header: map[string]string{tokenHeader: e.token}})
 }
 
-// renew gets a session token.
+// renew gets a new session token.
 func (e *ec2) renew(ctx context.Context) error {
 	asked := time.Now()
 	a, err := e.service.send(ctx, request{
@@ -96,7 +96,8 @@ func (e *ec2) renew(ctx context.Context) error {
 	return nil
 }
 
-// parseInstanceAction parses spot/instance-action. ahead is clockAhead of its answer.
+// parseInstanceAction parses the document spot/instance-action. ahead is how far this machine's clock is ahead of
+// the service's; it is added to the time of the interruption.
 func parseInstanceAction(body []byte, ahead time.Duration) (notice, error) {
 	var interruption struct {
 		Action string

@@ -76,12 +76,15 @@ func (e *ec2) dropTokens() {
 	e.tokens = nil
 }
 
+// counts returns how many tokens were issued, and how many requests had no valid one.
 func (e *ec2) counts() (issued, refused int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	return e.issued, e.refused
 }
 
+// An interruption is announced within 5 s, the interval of the reads, and only once. When it is gone, it
+// is withdrawn, and the next one is announced again.
 func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	for action, kind := range map[string]source.Kind{
 		"terminate": source.KindPoweroff, "stop": source.KindPoweroff, "hibernate": source.KindPoweroff, "new": source.KindUnknown,

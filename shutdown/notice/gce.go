@@ -16,15 +16,15 @@ import (
 const (
 	// preemptionNotice is the time from the notice to the power off of a preempted machine.
 	preemptionNotice = 30 * time.Second
-	// waitForChange is how long the service may hold back an unchanged answer.
+	// waitForChange is how long the service may hold back its answer until the value changes.
 	waitForChange = time.Minute
 
 	flavorHeader, flavor = "Metadata-Flavor", "Google"
 )
 
-// GCE returns the metadata server of Google Compute Engine, which holds answers back until they change.
-// A preempted machine is powered off 30 s after the notice. A machine that cannot migrate is powered
-// off for maintenance, at an unknown time. A live migration is no shutdown.
+// GCE returns the metadata server of Google Compute Engine. It holds an answer back until the value changes,
+// so that a notice arrives at once. A preempted machine is powered off 30 s after the notice. A machine that
+// cannot migrate is powered off for maintenance, at an unknown time. A live migration is no shutdown.
 func GCE() Provider {
 	return Provider{items: func(s *service) []*item {
 		preempted := &gce{service: s, name: "preempted", parse: parsePreempted}
@@ -36,7 +36,7 @@ func GCE() Provider {
 	}}
 }
 
-// gce reads one value.
+// gce reads one value of the metadata server repeatedly.
 type gce struct {
 	service *service
 	name    string
@@ -46,7 +46,8 @@ type gce struct {
 	since   time.Time // when value was first read
 }
 
-// read implements item.read. The service may hold back only a request with the last ETag.
+// read implements item.read. A request with the ETag of the last answer is held back until the value changes.
+// One without an ETag is answered at once: the first one, and one that must be fresh.
 func (g *gce) read(ctx context.Context, fresh bool) (notice, error) {
 	r := request{path: "/computeMetadata/v1/instance/" + g.name, header: map[string]string{flavorHeader: flavor}}
 	if !fresh && g.etag != "" {
@@ -74,7 +75,8 @@ func (g *gce) read(ctx context.Context, fresh bool) (notice, error) {
 	return n, nil
 }
 
-// parsePreempted parses preempted, first read at since.
+// parsePreempted parses the value "preempted", which was first read at since. The notice period counts from then,
+// because the service does not say when it began.
 func parsePreempted(value string, since time.Time) (notice, error) {
 	switch value {
 	case "FALSE":
@@ -86,7 +88,7 @@ func parsePreempted(value string, since time.Time) (notice, error) {
 	}
 }
 
-// parseMaintenance parses maintenance-event.
+// parseMaintenance parses the value "maintenance-event".
 func parseMaintenance(value string, _ time.Time) (notice, error) {
 	switch value {
 	case "NONE", "MIGRATE_ON_HOST_MAINTENANCE":

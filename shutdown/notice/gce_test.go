@@ -64,6 +64,7 @@ func (g *gce) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, value)
 }
 
+// etag returns the ETag of a value: equal values have equal ones.
 func etag(value string) string { return fmt.Sprintf("%x", value) }
 
 func (g *gce) value(name string) (string, <-chan struct{}) {
@@ -75,6 +76,7 @@ func (g *gce) value(name string) (string, <-chan struct{}) {
 	return g.values[name], g.changed
 }
 
+// set changes a value and answers the requests that wait for its change.
 func (g *gce) set(name, value string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -127,7 +129,8 @@ func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 	})
 }
 
-// A server without an ETag is read every second.
+// A server without an ETag cannot hold back an answer, so both values are read every second: 20 requests
+// in 10 s.
 func TestGCEWithoutAnETagIsPolled(t *testing.T) {
 	service := newGCE()
 	service.noETag = true

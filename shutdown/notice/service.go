@@ -91,8 +91,9 @@ func (s *service) send(ctx context.Context, r request) (answer, error) {
 	return answer{request: r, status: resp.StatusCode, header: resp.Header, body: body, clockAhead: clockAhead(resp.Header, sent, time.Now())}, nil
 }
 
-// clockAhead compares the Date of an answer, which has whole seconds, with this machine's clock. 0
-// without a Date.
+// clockAhead compares the Date of an answer with this machine's clock. By that clock, the request was sent at sent
+// and the answer received at received. Date has whole seconds. As long as the clocks may be equal, the result is
+// 0; also without a Date. A negative result means that this machine's clock is behind.
 func clockAhead(header http.Header, sent, received time.Time) time.Duration {
 	date, err := http.ParseTime(header.Get("Date"))
 	switch {
@@ -107,7 +108,7 @@ func clockAhead(header http.Header, sent, received time.Time) time.Duration {
 	}
 }
 
-// statusError is the error of an unexpected status.
+// statusError returns the error for an answer with an unexpected status.
 func (a answer) statusError() error {
 	return fmt.Errorf("the answer to %s has the status %d %s", a.request.path, a.status, http.StatusText(a.status))
 }

@@ -11,7 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// maxBackOff bounds the pause while the service fails. The shortest notices give 30 s.
+// maxBackOff bounds the pause between two attempts while the service fails. It is short, because the shortest
+// notices leave only 30 s.
 const maxBackOff = 10 * time.Second
 
 // notice is what an item says. The zero value: no notice.
@@ -29,25 +30,24 @@ func (n notice) hasPassed() bool {
 type item struct {
 	origin   string
 	interval time.Duration // from an answer to the next request
-	// read reads it once. fresh says that the last answer does not count, because there was none or
-	// it was not announced; then the service must not hold back the answer until it changes.
+	// read reads it once. fresh says that the last attempt failed, either to read or to announce. Then the
+	// service must answer at once, and not hold back the answer until the value changes.
 	read func(ctx context.Context, fresh bool) (notice, error)
 
-	// the key of the announced notice; "": none
-	announced string // the key of the notice that stands, "" if none does
-	lastErr   error  // why the last reading failed
+	announced string // the key of the notice that was announced and not withdrawn; "": none
+	lastErr   error  // why the last reading was not read or not announced; nil: it succeeded
 }
 
-// reading is an answer or an error.
+// reading is one result of item.read. The goroutine that polls the item passes it to Watch, and waits for handled.
 type reading struct {
 	item    *item
 	notice  notice
 	err     error
-	handled chan<- bool // receives whether it was handled without an error
+	handled chan<- bool // Watch sends whether it has read and announced without an error
 }
 
-// Watch reads the provider's notices until ctx ends. It calls announce with each notice of this
-// machine, and with a cancellation of the same Origin when the notice is withdrawn. A failed
+// Watch reads the provider's notices until ctx ends. It calls announce with each notice of this machine.
+// When the notice is withdrawn, it calls announce with a cancellation of the same Origin. A failed
 // announcement is repeated while the notice lasts. A notice whose time has passed when it is first read
 // is not announced: the machine survived it, or the host is already shutting down. The end of ctx
 // withdraws nothing.
@@ -107,26 +107,28 @@ func Watch(ctx context.Context, p Provider, announce func(source.Event) error) e
 	return errors.Join(errs...)
 }
 
+// poll reads the item until ctx ends, and passes each reading to Watch. After a failure it pauses longer, up to
+// maxBackOff.
 func (i *item) poll(ctx context.Context, readings chan<- reading) {
 	for failures := 0; ; {
 		n, err := i.read(ctx, failures > 0)
 		if ctx.Err() != nil {
 			return
 		}
-		settled := make(chan bool, 1)
+		handled := make(chan bool, 1)
 		select {
-		case readings <- reading{item: i, notice: n, err: err, handled: settled}:
+		case readings <- reading{item: i, notice: n, err: err, handled: handled}:
 		case <-ctx.Done():
 			return
 		}
-		var done bool
+		var succeeded bool
 		select {
-		case done = <-settled:
-		case <-ctx.Done(): // announce may have panicked
+		case succeeded = <-handled:
+		case <-ctx.Done(): // announce may have panicked, so that nothing is sent
 			return
 		}
 		wait := i.interval
-		if done {
+		if succeeded {
 			failures = 0
 		} else {
 			wait = min(time.Second<<failures, maxBackOff)
@@ -140,8 +142,8 @@ func (i *item) poll(ctx context.Context, readings chan<- reading) {
 	}
 }
 
-// handle announces the change of a reading. The error is passed to OnError, and the reading is
-// repeated.
+// handle announces a new notice, or the withdrawal of the announced one. If nothing has changed, it does nothing.
+// After an error the item is read again, and the announcement repeated.
 func (r reading) handle(announce func(source.Event) error) error {
 	i, event := r.item, r.notice.event
 	switch {
@@ -151,7 +153,7 @@ func (r reading) handle(announce func(source.Event) error) error {
 		return nil
 	case r.notice.key == "":
 		event = source.Event{Cancelled: true}
-	case i.announced == "" && r.notice.hasPassed():
+	case i.announced == "" && r.notice.hasPassed(): // the machine has survived it, or is shutting down
 		return nil
 	}
 	event.Origin = i.origin

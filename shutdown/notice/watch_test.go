@@ -30,6 +30,7 @@ type cloud struct {
 	items      int // how many questions are asked
 }
 
+// clouds returns a function for each provider that makes a new service and its controls.
 func clouds() map[string]func() cloud {
 	return map[string]func() cloud{
 		"EC2": func() cloud {
@@ -93,7 +94,7 @@ func faults() map[string]http.HandlerFunc {
 	}
 }
 
-// endlessBody answers with an endless body.
+// endlessBody answers with a body that never ends. It waits for pause before each line.
 func endlessBody(pause time.Duration) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		for line := bytes.Repeat([]byte(" "), 1<<10); r.Context().Err() == nil; {
@@ -111,6 +112,7 @@ func endlessBody(pause time.Duration) http.HandlerFunc {
 	}
 }
 
+// raw answers with text instead of an HTTP answer, and closes the connection.
 func raw(text string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		conn, _, err := http.NewResponseController(w).Hijack()
@@ -154,6 +156,8 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	}
 }
 
+// This machine's clock is an hour ahead of the service's, or behind. The deadline in this machine's time
+// must still be 5 minutes ahead. (GCE has no times.)
 func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
 		for _, name := range []string{"EC2", "Azure"} {
@@ -253,6 +257,7 @@ func TestARefusedConnectionIsReported(t *testing.T) {
 	}
 }
 
+// Without OnError a failure is a warning of the default logger.
 func TestFailuresAreLoggedWithoutOnError(t *testing.T) {
 	var text strings.Builder
 	before := slog.Default()
@@ -278,6 +283,7 @@ func TestAPanicOfAnnounceLeaksNothing(t *testing.T) {
 	})
 }
 
+// A Provider of nobody, a nil function and an endpoint that is no URL of a host are errors at once.
 func TestWatchValidatesItsArguments(t *testing.T) {
 	announce := func(source.Event) error { return nil }
 	require.ErrorContains(t, notice.Watch(t.Context(), notice.Provider{}, announce), "the Provider was not made with EC2, GCE or Azure")

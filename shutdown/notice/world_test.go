@@ -54,6 +54,7 @@ func (p *pipes) Close() error {
 
 func (*pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
+// dial connects the client by a pipe, whose other end Accept returns, and records the address.
 func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	p.mu.Lock()
 	p.dialed[address] = true
@@ -133,6 +134,7 @@ func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.service.ServeHTTP(rw, r)
 }
 
+// watch starts Watch and returns when it waits for something, such as the next read.
 func (w *world) watch() {
 	ctx, stop := context.WithCancel(w.t.Context())
 	w.stop, w.ended = stop, make(chan error, 1)
@@ -147,6 +149,7 @@ func (w *world) end() error {
 	return <-w.ended
 }
 
+// announce records an event, or refuses it with failAnnounce's error.
 func (w *world) announce(event source.Event) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -201,17 +204,19 @@ func (w *world) takeRequests() int {
 	return n
 }
 
-// advance lets time pass.
+// advance lets time pass and waits until everything has settled.
 func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
+// errNotRunning stands for the error of a manager's Trigger before Run.
 var errNotRunning = errors.New("not running")
 
 // at returns a time in whole seconds, as the providers write it.
 func at(in time.Duration) time.Time { return time.Now().Add(in).UTC().Truncate(time.Second) }
 
+// cancelled returns the only event of a withdrawn notice.
 func cancelled(origin string) []source.Event {
 	return []source.Event{{Cancelled: true, Origin: origin}}
 }

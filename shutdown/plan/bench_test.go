@@ -39,6 +39,7 @@ type plainKill struct {
 	grace int64
 }
 
+// plainPlan groups the pods by priority and determines their grace periods, as the kubelet does.
 func plainPlan(s plan.Schedule, pods []*v1.Pod) [][]plainKill {
 	groups := make([][]plainKill, len(s))
 	for _, p := range pods {

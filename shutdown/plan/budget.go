@@ -10,18 +10,18 @@ import (
 )
 
 const (
-	// containersFloor is the shortest timeout of a container's stop, which may end after the grace period
-	// of the pod.
+	// containersFloor is 2 s, the shortest timeout of a container's stop. A preStop hook may use up the whole
+	// grace period: the container then stops up to 2 s after the end of the grace period.
 	containersFloor = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
-	// wantedMargin is for storing the report and releasing the lock.
+	// wantedMargin is the time at the end of a drain for storing the report and releasing the inhibitor lock.
 	wantedMargin = 500 * time.Millisecond
-	// leastMargin is reserved under every limit.
+	// leastMargin is reserved even under a short limit, so that the drain ends before the host's limit does.
 	leastMargin = 100 * time.Millisecond
 )
 
-// Budget is the time of a drain, part by part. [NewBudget] returns the budget to request from the host, and
-// [Budget.Fit] shortens it to the host's limit. Every value is 0 or more. WaitEnd and End count from the
-// announcement of the shutdown.
+// Budget divides the time of a drain among its parts. [NewBudget] returns the budget to request from the host,
+// and [Budget.Fit] shortens it to the host's limit. Every value is 0 or more. WaitEnd and End count from the
+// announcement of the shutdown; the other fields are lengths of time.
 type Budget struct {
 	// Prepare is for Options.Prepare of package shutdown, before the first list of pods.
 	Prepare time.Duration `json:"prepareNanoseconds"`
@@ -31,9 +31,10 @@ type Budget struct {
 	Publish time.Duration `json:"publishNanoseconds"`
 	// Buckets are the buckets of the schedule, in its order.
 	Buckets []BucketBudget `json:"buckets"`
-	// Floor is for containers whose grace period is used up, after the last bucket; 2 s before Fit.
+	// Floor follows the last bucket. It is for containers that have used up their grace period: each still
+	// gets 2 s to stop. It is 2 s, unless Fit has shortened it.
 	Floor time.Duration `json:"floorNanoseconds"`
-	// Margin is the time between Floor and End.
+	// Margin follows Floor, up to End. It is for storing the report and releasing the lock.
 	Margin time.Duration `json:"marginNanoseconds"`
 	// WaitEnd is when the drain stops waiting: Margin before End, but at least 100 ms before End.
 	WaitEnd time.Duration `json:"waitEndNanoseconds"`
@@ -58,7 +59,7 @@ type BucketBudget struct {
 	End time.Duration `json:"endNanoseconds"`
 }
 
-// beside returns the time of the steps other than the kills.
+// beside returns the bucket's time for everything but the kills: readiness marks, unmounts and final statuses.
 func (b *BucketBudget) beside() time.Duration { return sum(b.Readiness, b.Unmount, b.Statuses) }
 
 // NewBudget returns the budget of a drain by a schedule, which must be ascending by priority. It does not
@@ -73,16 +74,17 @@ func NewBudget(s Schedule, opts Options) Budget {
 		Floor:   containersFloor,
 		Margin:  wantedMargin,
 	}
-	for i, bucket := range s {
-		of := BucketBudget{Priority: bucket.Priority, Seconds: max(bucket.Seconds, 0)}
-		if of.Pods = graceperiod.Duration(of.Seconds); of.Pods > 0 {
+	for i, scheduled := range s {
+		bucket := BucketBudget{Priority: scheduled.Priority, Seconds: max(scheduled.Seconds, 0)}
+		bucket.Pods = graceperiod.Duration(bucket.Seconds)
+		if bucket.Pods > 0 { // a bucket of 0 s is not waited for, so its other steps need no time
 			if opts.Steps.Readiness {
-				of.Readiness = time.Second
+				bucket.Readiness = time.Second
 			}
-			of.Unmount = orDefault(opts.UnmountTimeout, 2*time.Second, opts.Steps.Unmount)
-			of.Statuses = orDefault(opts.StatusesTimeout, time.Second, opts.Steps.Statuses)
+			bucket.Unmount = orDefault(opts.UnmountTimeout, 2*time.Second, opts.Steps.Unmount)
+			bucket.Statuses = orDefault(opts.StatusesTimeout, time.Second, opts.Steps.Statuses)
 		}
-		b.Buckets[i] = of
+		b.Buckets[i] = bucket
 	}
 	b.End = b.Total()
 	b.setEnds()
@@ -131,16 +133,19 @@ func (b Budget) Fit(limit time.Duration, occupied []bool) Budget {
 	b.End = min(limit, b.Total())
 	left := b.End - b.Prepare
 	if pods := b.Pods(); left >= pods {
-		b.share(left - pods)
+		b.shortenOtherParts(left - pods)
 	} else {
-		b.scale(left, occupied)
+		b.shortenPods(left, occupied)
 	}
 	b.setEnds()
 	return b
 }
 
-// share distributes the time that Prepare and the pods leave.
-func (b *Budget) share(left time.Duration) {
+// shortenOtherParts gives left, the time that Prepare and the pods do not need, to the other parts. The parts
+// that are served first get all they want; the last ones (floor and hold) may get nothing. The pods keep all
+// of their time.
+func (b *Budget) shortenOtherParts(left time.Duration) {
+	// take returns the part of wanted that is still left, and uses it up.
 	take := func(wanted time.Duration) time.Duration {
 		taken := min(wanted, left)
 		left -= taken
@@ -150,8 +155,8 @@ func (b *Budget) share(left time.Duration) {
 	if beside := take(b.Beside()); beside < b.Beside() {
 		parts := append(make([]*time.Duration, 0, 1+3*len(b.Buckets)), &b.Publish)
 		for i := range b.Buckets {
-			of := &b.Buckets[i]
-			parts = append(parts, &of.Readiness, &of.Unmount, &of.Statuses)
+			bucket := &b.Buckets[i]
+			parts = append(parts, &bucket.Readiness, &bucket.Unmount, &bucket.Statuses)
 		}
 		shorten(parts, beside)
 	}
@@ -160,35 +165,38 @@ func (b *Budget) share(left time.Duration) {
 	b.Hold = take(b.Hold)
 }
 
-// scale distributes a time that is too short for the pods: to the pods alone.
-func (b *Budget) scale(left time.Duration, occupied []bool) {
+// shortenPods shortens the pods' time to left, which is too short for all buckets. The other parts get nothing.
+// Buckets with pods are served first; those without pods share what they leave.
+func (b *Budget) shortenPods(left time.Duration, occupied []bool) {
 	b.Hold, b.Publish, b.Floor, b.Margin = 0, 0, 0, 0
-	var used, empty []*time.Duration
-	var needed time.Duration
+	var withPods, withoutPods []*time.Duration
+	var needed time.Duration // by the buckets with pods
 	for i := range b.Buckets {
-		of := &b.Buckets[i]
-		of.Readiness, of.Unmount, of.Statuses = 0, 0, 0
+		bucket := &b.Buckets[i]
+		bucket.Readiness, bucket.Unmount, bucket.Statuses = 0, 0, 0
 		if i < len(occupied) && occupied[i] {
-			used, needed = append(used, &of.Pods), sum(needed, of.Pods)
+			withPods, needed = append(withPods, &bucket.Pods), sum(needed, bucket.Pods)
 		} else {
-			empty = append(empty, &of.Pods)
+			withoutPods = append(withoutPods, &bucket.Pods)
 		}
 	}
-	shorten(used, min(left, needed))
-	shorten(empty, max(left-needed, 0))
+	shorten(withPods, min(left, needed))
+	shorten(withoutPods, max(left-needed, 0))
 }
 
-// shorten shortens parts in proportion until their sum is limit. It scales the cumulative sums, so that none
-// of these shrinks when limit grows.
+// shorten shortens parts in proportion until their sum is limit. It scales the end of each part (the sum up to
+// and including it) and not the part itself. So the parts add up to exactly limit in spite of rounding, and a
+// longer limit never makes a part end earlier.
 func shorten(parts []*time.Duration, limit time.Duration) {
-	var total, before, used time.Duration
+	var total time.Duration
 	for _, part := range parts {
 		total = sum(total, *part)
 	}
+	var end, previousScaledEnd time.Duration
 	for _, part := range parts {
-		before = sum(before, *part)
-		until := scaled(before, limit, total)
-		*part, used = until-used, until
+		end = sum(end, *part)
+		scaledEnd := scaled(end, limit, total)
+		*part, previousScaledEnd = scaledEnd-previousScaledEnd, scaledEnd
 	}
 }
 
@@ -197,33 +205,35 @@ func scaled(part, limit, all time.Duration) time.Duration {
 	if all <= limit {
 		return part
 	}
+	// The product may need 128 bits. The quotient fits into 64, because part <= all.
 	hi, lo := bits.Mul64(uint64(limit), uint64(part))
 	quotient, _ := bits.Div64(hi, lo, uint64(all))
 	return time.Duration(quotient)
 }
 
-// setEnds sets WaitEnd and the End of each bucket. It counts the buckets back from End, and also forward because
-// the sum of the later buckets may have saturated.
+// setEnds sets WaitEnd and the End of each bucket. It adds up the parts forward from the announcement and also
+// backward from b.End, and takes the later result: a sum of the later buckets that has saturated makes the
+// backward result too early.
 func (b *Budget) setEnds() {
 	b.WaitEnd = max(b.End-max(b.Margin, leastMargin), 0)
-	at := b.beforeBuckets()
+	forward := b.beforeBuckets()
 	for i := range b.Buckets {
-		of := &b.Buckets[i]
-		at = sum(at, of.Pods, of.beside())
-		of.End = min(at, b.End)
+		bucket := &b.Buckets[i]
+		forward = sum(forward, bucket.Pods, bucket.beside())
+		bucket.End = min(forward, b.End)
 	}
-	after := sum(b.Floor, b.Margin)
+	after := sum(b.Floor, b.Margin) // the time between the end of the bucket and b.End
 	for i := range slices.Backward(b.Buckets) {
-		of := &b.Buckets[i]
-		of.End = max(of.End, b.End-after)
-		after = sum(after, of.Pods, of.beside())
+		bucket := &b.Buckets[i]
+		bucket.End = max(bucket.End, b.End-after)
+		after = sum(after, bucket.Pods, bucket.beside())
 	}
 }
 
-// beforeBuckets returns the time before the first bucket.
+// beforeBuckets returns the time from the announcement of the shutdown to the first bucket.
 func (b *Budget) beforeBuckets() time.Duration { return sum(b.Prepare, b.Hold, b.Publish) }
 
-// schedule returns the configured schedule, without the limit.
+// schedule returns the schedule that the budget was made from; Fit has not shortened its seconds.
 func (b *Budget) schedule() Schedule {
 	s := make(Schedule, len(b.Buckets))
 	for i := range b.Buckets {

@@ -14,11 +14,11 @@ import (
 // of it for critical pods. The list form (KEP-2712) has seconds by priority. The zero value means no graceful
 // shutdown, as for the kubelet.
 type Config struct {
-	// ShutdownGracePeriod is the total for all pods; 0: no graceful shutdown. The seconds of each bucket
-	// are rounded down.
+	// ShutdownGracePeriod is the total for all pods; 0: no graceful shutdown. Critical pods and the others
+	// each get whole seconds of it, rounded down.
 	ShutdownGracePeriod metav1.Duration `json:"shutdownGracePeriod,omitzero"`
-	// ShutdownGracePeriodCriticalPods is the last part of ShutdownGracePeriod, for pods of priority
-	// 2000000000 and above; 0: they are killed with a grace period of 0.
+	// ShutdownGracePeriodCriticalPods is the last part of ShutdownGracePeriod. It is for critical pods, those
+	// of priority 2000000000 and above; 0: they are killed with a grace period of 0.
 	ShutdownGracePeriodCriticalPods metav1.Duration `json:"shutdownGracePeriodCriticalPods,omitzero"`
 	// ShutdownGracePeriodByPodPriority is the list form, in any order; empty: the two-field form is used.
 	ShutdownGracePeriodByPodPriority []PodPriorityGracePeriod `json:"shutdownGracePeriodByPodPriority,omitempty"`
@@ -33,10 +33,10 @@ type PodPriorityGracePeriod struct {
 	ShutdownGracePeriodSeconds int64 `json:"shutdownGracePeriodSeconds"`
 }
 
-// Validate returns everything that is wrong with the configuration, joined: the errors of the kubelet's
-// ValidateKubeletConfiguration for these fields, with the same texts and in the same order, and then errors for
-// three mistakes in ShutdownGracePeriodByPodPriority that the kubelet accepts although they break its drain:
-// negative seconds, duplicate priorities, and seconds whose sum overflows a time.Duration.
+// Validate returns everything that is wrong with the configuration, joined. The first errors are those of the
+// kubelet's ValidateKubeletConfiguration for these fields, with the same texts and in the same order. Then come
+// errors for three mistakes in ShutdownGracePeriodByPodPriority. The kubelet accepts these, although they break
+// its drain: negative seconds, duplicate priorities, and seconds whose sum overflows a time.Duration.
 //
 // graceful says whether the feature gate GracefulNodeShutdown is on, and byPriority whether
 // GracefulNodeShutdownBasedOnPodPriority is on. A form whose gate is off is an error.
@@ -69,12 +69,13 @@ func (c Config) validateTwoFields() error {
 	return errors.Join(errs...)
 }
 
-// validateByPriority validates that the list form is allowed and used alone.
-func (c Config) validateByPriority(gate bool) error {
+// validateByPriority returns an error if the list form is used although its feature gate is off, or together
+// with the two-field form.
+func (c Config) validateByPriority(gateOn bool) error {
 	if len(c.ShutdownGracePeriodByPodPriority) == 0 {
 		return nil
 	}
-	if !gate {
+	if !gateOn {
 		return errors.New("invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority")
 	}
 	if c.hasTwoFields() {
@@ -91,8 +92,9 @@ func (c Config) hasTwoFields() bool {
 // byPriorityField is the JSON name of the list in a KubeletConfiguration.
 const byPriorityField = "shutdownGracePeriodByPodPriority"
 
-// negativeSeconds returns an error for each entry with negative seconds. The kubelet's timer for such a bucket
-// fires at once, and the delay that it requests from the host is too short for the other buckets.
+// negativeSeconds returns an error for each entry with negative seconds. The kubelet would not wait for such a
+// bucket. It would also subtract the seconds from the delay that it requests, so that the host shuts down before
+// the other buckets have ended.
 func negativeSeconds(list []PodPriorityGracePeriod) error {
 	var errs []error
 	for i, p := range list {
@@ -104,14 +106,14 @@ func negativeSeconds(list []PodPriorityGracePeriod) error {
 	return errors.Join(errs...)
 }
 
-// duplicatePriorities returns an error for each entry that repeats the priority of an earlier one. Only one of
-// these buckets can have pods.
+// duplicatePriorities returns an error for each entry that repeats the priority of an earlier one: a pod is
+// assigned by its priority, so that one of the two buckets never has pods.
 func duplicatePriorities(list []PodPriorityGracePeriod) error {
 	var errs []error
 	seen := make(map[int32]int, len(list))
 	for i, p := range list {
-		first, again := seen[p.Priority]
-		if !again {
+		first, isDuplicate := seen[p.Priority]
+		if !isDuplicate {
 			seen[p.Priority] = i
 			continue
 		}

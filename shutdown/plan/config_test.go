@@ -11,6 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
+// config returns a configuration with both forms; the list may be empty.
 func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) plan.Config {
 	return plan.Config{
 		ShutdownGracePeriod:              metav1.Duration{Duration: total},
@@ -19,10 +20,12 @@ func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) 
 	}
 }
 
+// entry returns an entry of the list form.
 func entry(priority int32, seconds int64) plan.PodPriorityGracePeriod {
 	return plan.PodPriorityGracePeriod{Priority: priority, ShutdownGracePeriodSeconds: seconds}
 }
 
+// The shutdown fields of a kubelet's configuration file can be read into a Config as they are.
 func TestConfigHasTheKubeletsFieldNames(t *testing.T) {
 	var cfg plan.Config
 	require.NoError(t, yaml.UnmarshalStrict([]byte(`
@@ -37,6 +40,7 @@ shutdownGracePeriodByPodPriority:
 	require.Equal(t, config(30*time.Second, 10*time.Second, entry(100000, 10), entry(0, 60)), cfg)
 }
 
+// Configurations that the kubelet accepts. The total does not need the gate of the list form.
 func TestValidateAccepts(t *testing.T) {
 	list := []plan.PodPriorityGracePeriod{entry(0, 10), entry(5, 0)}
 	for name, c := range map[string]struct {
@@ -55,6 +59,8 @@ func TestValidateAccepts(t *testing.T) {
 	}
 }
 
+// The texts and their order are those of the kubelet's validation, so that an administrator finds them in
+// Kubernetes' documentation and issues.
 func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 	list := entry(0, 10)
 	for name, c := range map[string]struct {
@@ -81,6 +87,8 @@ func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 	}
 }
 
+// Without the gate GracefulNodeShutdown a positive total is an error. The list form depends only on its
+// own gate.
 func TestValidateWithTheGateOff(t *testing.T) {
 	const refused = "invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"
 	require.EqualError(t, config(time.Second, 0).Validate(false, true), refused)

@@ -34,6 +34,7 @@ type scheduleVectors struct {
 	} `json:"group_by_priority"`
 }
 
+// loadScheduleVectors reads the kubelet's test cases in testdata/schedule.yaml.
 func loadScheduleVectors(t *testing.T) (vectors scheduleVectors) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/schedule.yaml")
@@ -57,6 +58,7 @@ func dropBasis(t *testing.T, data []byte) []byte {
 	return data
 }
 
+// schedule returns the schedule with these pairs of a priority and its seconds.
 func schedule(pairs [][2]int64) (s plan.Schedule) {
 	for _, pair := range pairs {
 		s = append(s, plan.Bucket{Priority: int32(pair[0]), Seconds: pair[1]})

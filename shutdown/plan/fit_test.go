@@ -31,7 +31,9 @@ func ends(b plan.Budget) (all []time.Duration) {
 	return all
 }
 
-// budget returns a budget with all steps but Prepare, and the default timeouts.
+// budget returns a budget with all steps but Prepare, and the default timeouts. For twoBuckets it is 52.5
+// s: hold 10 s, publishing 2 s, pods 20 s and 10 s, 4 s for the other steps of each bucket, floor 2 s,
+// margin 0.5 s.
 func budget(s plan.Schedule) plan.Budget {
 	steps := allSteps()
 	steps.Hold = true
@@ -65,7 +67,8 @@ func TestFitShortensBucketsInProportion(t *testing.T) {
 	}
 }
 
-// If the limit is below the schedule, buckets without pods are shortened first.
+// The limit is below the schedule of 10 s, 20 s and 10 s, and the bucket of 20 s has no pods. It gets only
+// what the others leave. Without knowledge of the pods, all are shortened alike.
 func TestFitShortensBucketsWithoutPodsFirst(t *testing.T) {
 	three := plan.NewBudget(plan.Schedule{{0, 10}, {1, 20}, {2, 10}}, plan.Options{Steps: allSteps()})
 	for limit, want := range map[time.Duration][]time.Duration{
@@ -84,7 +87,9 @@ func TestFitShortensBucketsWithoutPodsFirst(t *testing.T) {
 	require.Equal(t, []time.Duration{5 * second, 10 * second, 5 * second}, times(three.Fit(20*second, []bool{true, true, true})))
 }
 
-// The other parts are shortened in order, and only as far as necessary.
+// From row to row the limit gets shorter. First the hold loses its time, then the floor, the margin down
+// to 100 ms, the steps beside the kills in proportion, and last the rest of the margin. The pods keep
+// their 30 s.
 func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 	for _, c := range []struct {
 		limit                        time.Duration
@@ -176,7 +181,8 @@ func TestFitReserves100msForTheRelease(t *testing.T) {
 	}
 }
 
-// A budget whose sum exceeds a duration can be fitted.
+// Three thousand buckets of the longest duration exceed it together. Fit must neither overflow nor exceed
+// the limit.
 func TestFitSaturates(t *testing.T) {
 	const most = time.Duration(math.MaxInt64)
 	many := make(plan.Schedule, 3000)

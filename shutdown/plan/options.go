@@ -50,8 +50,8 @@ type Steps struct {
 	Statuses  bool // waiting for final statuses, after the unmounts
 }
 
-// Cap returns d or Limit, whichever is less. For [Budget.Total] this is the delay to request from the host. A
-// negative Limit counts as 0, and a Limit of 0 is none.
+// Cap returns d or Limit, whichever is less. Pass [Budget.Total] for the delay to request from the host. A
+// Limit of 0 means that there is no limit, and a negative Limit means that there is no time.
 func (o Options) Cap(d time.Duration) time.Duration {
 	if o.Limit == 0 {
 		return d
@@ -59,14 +59,15 @@ func (o Options) Cap(d time.Duration) time.Duration {
 	return min(d, max(o.Limit, 0))
 }
 
-// orDefault returns the default for a value of 0, and 0 for a negative value or an unused step.
-func orDefault(value, def time.Duration, used bool) time.Duration {
+// orDefault returns the time of a step: its timeout, or the default if the timeout is 0. A negative timeout means
+// 0. A step that the drain does not have gets no time.
+func orDefault(timeout, def time.Duration, hasStep bool) time.Duration {
 	switch {
-	case !used || value < 0:
+	case !hasStep || timeout < 0:
 		return 0
-	case value == 0:
+	case timeout == 0:
 		return def
 	default:
-		return value
+		return timeout
 	}
 }

@@ -32,12 +32,12 @@ type BucketPlan struct {
 	// Priority names the bucket, as in [Bucket].
 	Priority int32
 	// WantedSeconds is the configured time of the bucket. Seconds is that time shortened to the limit, in
-	// whole seconds. Both are 0 or more. What is left for a pod when it is killed may be more, because it
-	// includes the time that earlier steps and lower buckets did not use ([Window.Seconds]).
+	// whole seconds. Both are 0 or more. A pod may be granted more than Seconds, because it also gets the
+	// time that earlier steps and lower buckets did not use ([Window.Seconds]).
 	WantedSeconds, Seconds int64
-	// Start is the latest time at which the bucket starts, and End the time at which the next bucket then
-	// starts, both counted from the announcement of the shutdown. They are equal for a bucket without
-	// pods or with 0 s.
+	// Start is the latest time at which the bucket starts. End is the time at which the next bucket starts if
+	// this one started at Start. Both count from the announcement of the shutdown. They are equal for a
+	// bucket without pods or with 0 s.
 	Start, End time.Duration
 	// Pods are the bucket's pods, in the order of the argument.
 	Pods []PodPlan
@@ -52,12 +52,13 @@ type PodPlan struct {
 	// WantedSeconds is the pod's terminationGracePeriodSeconds, 0 or more; GrantedSeconds if the pod has
 	// none.
 	WantedSeconds int64
-	// GrantedSeconds is the least grace period override of the kill, 0 or more.
+	// GrantedSeconds is the grace period with which the pod is killed, 0 or more. It is the worst case: a kill
+	// before Start grants as much or more.
 	GrantedSeconds int64
-	// Start is when the pod is killed at the latest, and End when all its containers have then stopped
-	// if the runtime works, counted from the announcement of the shutdown. Every container gets at
-	// least 2 s to stop, even if the grace period is shorter or a hook used it up (the kubelet's
-	// minimumGracePeriodInSeconds). End may therefore be after the End of the bucket.
+	// Start is when the pod is killed at the latest. End is when all its containers have stopped if it is
+	// killed at Start and the runtime works. Both count from the announcement of the shutdown. Every
+	// container gets at least 2 s to stop, even if the grace period is shorter or a hook used it up (the
+	// kubelet's minimumGracePeriodInSeconds). End may therefore be after the End of the bucket.
 	Start, End time.Duration
 }
 
@@ -77,7 +78,7 @@ func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	return p
 }
 
-// planOf is New for a schedule that is ascending.
+// planOf is New for a schedule that is ascending already.
 func planOf(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	buckets, unknown := schedule.assign(pods, opts)
 	occupied := make([]bool, len(buckets))
@@ -88,28 +89,29 @@ func planOf(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	return fitted.plan(buckets, unknown, opts)
 }
 
-// Plan is [New] for a budget that was fitted already. opts must be the options of its [NewBudget].
+// Plan is [New] for a budget that [Budget.Fit] has shortened already. opts must be those that were passed to
+// [NewBudget] for b.
 func (b Budget) Plan(pods []*v1.Pod, opts Options) Plan {
 	buckets, unknown := b.schedule().assign(pods, opts)
 	return b.plan(buckets, unknown, opts)
 }
 
-// plan completes the buckets, which have their pods.
+// plan adds times, grace periods and warnings to buckets, which have only their pods so far.
 func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) Plan {
 	p := Plan{Wanted: NewBudget(b.schedule(), opts), Fitted: b, Release: b.WaitEnd, Buckets: buckets}
 	start := min(b.beforeBuckets(), b.WaitEnd)
 	for i := range buckets {
-		bucket, of := &buckets[i], &b.Buckets[i]
-		bucket.Priority, bucket.WantedSeconds, bucket.Seconds = of.Priority, of.Seconds, times.WholeSeconds(of.Pods)
+		bucket, budget := &buckets[i], &b.Buckets[i]
+		bucket.Priority, bucket.WantedSeconds, bucket.Seconds = budget.Priority, budget.Seconds, times.WholeSeconds(budget.Pods)
 		bucket.Start, bucket.End = start, start
 		if len(bucket.Pods) == 0 {
-			continue
+			continue // the next bucket starts at once
 		}
-		w := b.Window(i, start, opts)
+		window := b.Window(i, start, opts)
 		for k := range bucket.Pods {
-			bucket.Pods[k].grant(w)
+			bucket.Pods[k].grant(window)
 		}
-		start = max(start, w.End)
+		start = max(start, window.End)
 		bucket.End = start
 	}
 	if len(buckets) > 0 {
@@ -118,7 +120,8 @@ func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options)
 	return p
 }
 
-// grant sets the grace periods and times of a pod that is killed in a window.
+// grant sets the grace periods and times of a pod that is killed when w.Ready is reached, the latest time of a
+// kill in this window.
 func (p *PodPlan) grant(w Window) {
 	p.GrantedSeconds = w.Seconds(p.Pod, w.Ready)
 	p.WantedSeconds = p.GrantedSeconds
@@ -126,15 +129,15 @@ func (p *PodPlan) grant(w Window) {
 		p.WantedSeconds = max(*seconds, 0)
 	}
 	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
-	if p.Truncated() { // a kill before w.Ready grants more seconds, but ends at the same time
+	if p.Truncated() { // a pod that is killed before w.Ready is granted more seconds, which end at graceEnd at the latest
 		grace = max(grace, w.graceEnd-w.Ready)
 	}
 	p.Start, p.End = w.Ready, sum(w.Ready, p.maxTermination(grace))
 }
 
-// maxTermination returns how long the termination takes at most with a grace period. The 2 s of a stop come
-// on top of the grace period only if a preStop hook or the wait of a sidecar can use up the grace period
-// before the stop.
+// maxTermination returns how long the pod's termination takes at most if its grace period is grace. A container
+// that is stopped at once has the grace period for its stop, at least 2 s. A container that is stopped later,
+// after its preStop hook or as a sidecar, may have no grace period left: its 2 s then come on top.
 func (p *PodPlan) maxTermination(grace time.Duration) time.Duration {
 	if hasHookOrSidecar(p.Pod) {
 		return sum(grace, containersFloor)
@@ -142,7 +145,8 @@ func (p *PodPlan) maxTermination(grace time.Duration) time.Duration {
 	return max(grace, containersFloor)
 }
 
-// hasHookOrSidecar reports whether a container of the pod may be stopped later than the termination starts.
+// hasHookOrSidecar reports whether a container of the pod may be stopped later than at the start of the pod's
+// termination: after its preStop hook or, for a sidecar, after the main containers.
 func hasHookOrSidecar(pod *v1.Pod) bool {
 	for _, c := range pod.Spec.InitContainers {
 		if c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways {

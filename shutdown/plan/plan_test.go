@@ -40,6 +40,9 @@ func allSteps() plan.Steps {
 
 func critical() func(*v1.Pod) { return withPriority(2_000_000_000) }
 
+// The pods of a test of the kubelet (TestManager) in buckets of 20 s and 10 s, without roll-over: each
+// gets the shorter of its own grace period and its bucket. A pod without a grace period gets all of its
+// bucket.
 func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 	p := plan.New(twoBuckets(), list(
 		pod("normal-nil"), pod("critical-nil", critical()), pod("normal", withGrace(2)),
@@ -53,7 +56,9 @@ func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 	require.Equal(t, []int64{20, 2, 1000}, []int64{first[0].WantedSeconds, first[1].WantedSeconds, first[2].WantedSeconds})
 }
 
-// The other steps take no time from the pods.
+// All steps are on, and no limit applies: the pods have their 20 s and 10 s. The first bucket starts after
+// the hold (10 s) and publishing (2 s). Each bucket needs 4 s more, for readiness marks (1 s), unmounts (2
+// s) and statuses (1 s).
 func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
 	steps := allSteps()
@@ -65,7 +70,8 @@ func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	require.Equal(t, p.Release+500*time.Millisecond, p.Wanted.Total())
 }
 
-// Pods may use the time of earlier empty buckets, except pods without a grace period.
+// Pods may use the time of earlier empty buckets (20 s + 5 s), except pods without a grace period. With
+// all steps that is 4 s more for each empty bucket. NoRollOver forbids it, as in the kubelet.
 func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
@@ -82,6 +88,8 @@ func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	require.Equal(t, 10*time.Second, p.Buckets[2].End)
 }
 
+// The bucket of 5 s has no pods, so the last one has 10 s + 5 s. The first one cannot use that time,
+// because it comes before.
 func TestAnEmptyBucketLeavesItsTimeToTheNextBucket(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	p := plan.New(s, list(pod("low", withGrace(99)), pod("high", critical(), withGrace(99))), plan.Options{})
@@ -89,6 +97,8 @@ func TestAnEmptyBucketLeavesItsTimeToTheNextBucket(t *testing.T) {
 	require.Equal(t, 20*time.Second, p.Buckets[2].Start)
 }
 
+// Each limit is shared two to one by the buckets of 20 s and 10 s, in whole seconds rounded down. The
+// other steps change nothing: under a limit below 30 s they get no time.
 func TestALimitShortensAllBucketsInProportion(t *testing.T) {
 	pods := list(pod("normal", withGrace(30)), pod("critical", critical(), withGrace(30)))
 	for _, c := range []struct {
@@ -141,6 +151,9 @@ func TestABucketOfZeroSecondsGivesItsPodsNoTime(t *testing.T) {
 	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 21 * time.Second}, startsAndEnds(p))
 }
 
+// The pods start after publishing (2 s) and the readiness marks (1 s). A container gets at least 2 s to
+// stop: a grace period of 1 s ends after 2 s. With a hook or a sidecar these 2 s come on top of the grace
+// period.
 func TestPodsStartAfterReadinessMarksAndGetTheMinimumStopTimeout(t *testing.T) {
 	hooked := pod("hooked", withGrace(20))
 	hooked.Spec.Containers = []v1.Container{{Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{}}}}
@@ -160,6 +173,8 @@ func TestPodsStartAfterReadinessMarksAndGetTheMinimumStopTimeout(t *testing.T) {
 	}, ends)
 }
 
+// New accepts what a careless caller passes: nil pods, no schedule, and a negative grace period, which
+// counts as 0.
 func TestNewIgnoresNilPodsAndEmptySchedules(t *testing.T) {
 	p := plan.New(nil, list(pod("p")), plan.Options{Steps: allSteps(), Limit: 1})
 	require.Empty(t, p.Buckets)

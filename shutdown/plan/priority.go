@@ -16,7 +16,7 @@ func (o Options) Priority(pod *v1.Pod) int32 {
 	return priority
 }
 
-// priority also returns false if the priority of the pod's class is unknown.
+// priority is Priority. found is false if the pod names a class whose priority is unknown, so that 0 is a guess.
 func (o Options) priority(pod *v1.Pod) (priority int32, found bool) {
 	if pod == nil {
 		return 0, true
@@ -30,8 +30,9 @@ func (o Options) priority(pod *v1.Pod) (priority int32, found bool) {
 	return 0, pod.Spec.PriorityClassName == ""
 }
 
-// classPriority returns the priority of a class, false if it is unknown.
-func (o Options) classPriority(name string) (int32, bool) {
+// classPriority returns the priority of a class. known is false for the empty name and for a class that is
+// neither built in nor known to PriorityOf.
+func (o Options) classPriority(name string) (priority int32, known bool) {
 	switch {
 	case name == "":
 		return 0, false

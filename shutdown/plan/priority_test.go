@@ -39,6 +39,8 @@ func withAnnotation(key, value string) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.Annotations[key] = value }
 }
 
+// The first of these decides: spec.priority, a built-in class, PriorityOf. Otherwise the priority is 0.
+// Static and mirror pods are no exception.
 func TestPriority(t *testing.T) {
 	static := withAnnotation(source, "file")
 	mirror := withAnnotation(v1.MirrorPodAnnotationKey, "hash")

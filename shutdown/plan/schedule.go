@@ -22,8 +22,8 @@ const (
 	nodeCriticalPriority int32 = 2_000_001_000
 )
 
-// Bucket is a range of pod priorities, and the time of its pods, which are killed together. The range ends below
-// the Priority of the next bucket in the schedule.
+// Bucket is a range of pod priorities and the time that pods in this range have. These pods are killed together.
+// The range ends below the Priority of the next bucket in the schedule.
 type Bucket struct {
 	// Priority is the lowest priority of the bucket's pods, and identifies the bucket. The first bucket of
 	// a schedule also has all pods of a lower priority.
@@ -53,7 +53,7 @@ func (c Config) Schedule(byPriority bool) Schedule {
 	return s
 }
 
-// twoBuckets returns the schedule of the two-field form.
+// twoBuckets returns the schedule of the two-field form: one bucket for critical pods, one for all others.
 func (c Config) twoBuckets() Schedule {
 	total, critical := c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration
 	if total <= 0 || critical < 0 || critical > total {
@@ -81,14 +81,16 @@ func (s Schedule) Index(priority int32) int {
 	if len(s) == 0 {
 		return -1
 	}
-	i, found := slices.BinarySearchFunc(s, priority, func(b Bucket, p int32) int { return cmp.Compare(b.Priority, p) })
-	if found {
+	// i is the first bucket whose Priority is not lower.
+	i, isEqual := slices.BinarySearchFunc(s, priority, func(b Bucket, p int32) int { return cmp.Compare(b.Priority, p) })
+	if isEqual {
 		return i
 	}
 	return max(i-1, 0)
 }
 
-// sorted returns the schedule in ascending order, and what was wrong with it.
+// sorted returns the schedule in ascending order. The warnings say that it was not, and which priorities it has
+// twice.
 func (s Schedule) sorted() (sorted Schedule, warnings []string) {
 	byPriority := func(a, b Bucket) int { return cmp.Compare(a.Priority, b.Priority) }
 	if !slices.IsSortedFunc(s, byPriority) {
@@ -103,7 +105,8 @@ func (s Schedule) sorted() (sorted Schedule, warnings []string) {
 	return s, warnings
 }
 
-// assign distributes pods to buckets, and counts the pods whose priority class is unknown.
+// assign puts each pod into the bucket of its priority. unknown counts the pods whose priority class is unknown:
+// they count as priority 0.
 func (s Schedule) assign(pods []*v1.Pod, opts Options) (buckets []BucketPlan, unknown unknownClasses) {
 	buckets = make([]BucketPlan, len(s))
 	if len(s) == 0 {

@@ -13,6 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
+// The schedule ascends by priority; the caller's list keeps its order.
 func TestScheduleSortsACopy(t *testing.T) {
 	cfg := config(0, 0, entry(10, 1), entry(-5, 2), entry(0, 3), entry(0, 4))
 	before := slices.Clone(cfg.ShutdownGracePeriodByPodPriority)
@@ -20,6 +21,8 @@ func TestScheduleSortsACopy(t *testing.T) {
 	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
 }
 
+// Without the gate or the list, the two-field form becomes two buckets: 30 s less 10 s, and 10 s for
+// critical pods.
 func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	both := config(30*time.Second, 10*time.Second, entry(0, 99))
 	require.Equal(t, plan.Schedule{{0, 99}}, both.Schedule(true))
@@ -28,6 +31,8 @@ func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	require.Nil(t, plan.Config{}.Schedule(true))
 }
 
+// What Config.Validate rejects must not lead to a negative time: negative seconds count as 0, and a
+// nonsensical two-field form means no graceful shutdown.
 func TestScheduleOfInvalidDurations(t *testing.T) {
 	require.Equal(t, plan.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(true), "negative seconds count as 0")
 	require.Equal(t, plan.Schedule{{0, 1}, {2_000_000_000, 1}}, config(3*time.Second-1, 3*time.Second/2).Schedule(true), "whole seconds")
@@ -42,11 +47,14 @@ func TestScheduleOfInvalidDurations(t *testing.T) {
 	}
 }
 
+// The total of a schedule is the sum of its seconds. Negative ones do not shorten it.
 func TestTotal(t *testing.T) {
 	require.Equal(t, 30*time.Second, plan.Schedule{{0, 10}, {5, -3}, {7, 20}}.Total(), "negative seconds count as 0")
 	require.Zero(t, plan.Schedule(nil).Total())
 }
 
+// A sum of seconds that does not fit into a time.Duration becomes the longest duration, and not a negative
+// one.
 func TestTotalSaturates(t *testing.T) {
 	const most = time.Duration(math.MaxInt64)
 	require.Equal(t, most, plan.Schedule{{0, math.MaxInt64}}.Total())
@@ -56,6 +64,8 @@ func TestTotalSaturates(t *testing.T) {
 	require.Equal(t, time.Duration(edge)*time.Second, plan.Schedule{{0, edge}, {1, 0}}.Total())
 }
 
+// A pod belongs to the last bucket whose priority is not higher than its own. Pods below all buckets
+// belong to the first one.
 func TestIndex(t *testing.T) {
 	s := plan.Schedule{{-10, 1}, {0, 1}, {0, 1}, {2_000_000_000, 1}}
 	for priority, want := range map[int32]int{
@@ -68,7 +78,8 @@ func TestIndex(t *testing.T) {
 	require.Equal(t, -1, plan.Schedule{}.Index(0))
 }
 
-// checkIndex compares Index with its definition, bucket by bucket.
+// checkIndex checks that Index returns a bucket whose priority is not higher, unless it is the first one,
+// and that no later bucket fits better.
 func checkIndex(t *testing.T, s plan.Schedule, priority int32) {
 	t.Helper()
 	i := s.Index(priority)
@@ -111,6 +122,8 @@ func randomSchedule(r *rand.Rand) plan.Schedule {
 	return config(0, 0, list...).Schedule(true)
 }
 
+// For any configuration the schedule ascends, has no negative seconds, and does not exceed the two-field
+// form's total. Validate does not panic.
 func FuzzSchedule(f *testing.F) {
 	f.Add(int64(30*time.Second), int64(10*time.Second), true, int32(0), int64(10), int32(5), int64(20))
 	f.Add(int64(math.MaxInt64), int64(math.MinInt64), false, int32(math.MaxInt32), int64(math.MaxInt64), int32(math.MinInt32), int64(math.MinInt64))
@@ -132,6 +145,7 @@ func FuzzSchedule(f *testing.F) {
 	})
 }
 
+// The properties of checkIndex hold for any schedule and priority.
 func FuzzIndex(f *testing.F) {
 	f.Add(uint64(1), int32(0))
 	f.Add(uint64(2), int32(math.MaxInt32))

@@ -25,15 +25,17 @@ func (u *unknownClasses) add(pod *v1.Pod) {
 // pods names one of them and their number, which keeps the list short.
 func (p *Plan) warnings(unknown unknownClasses) []string {
 	var texts []string
-	bucketTexts, isCut := make([]string, 0, len(p.Buckets)), false
+	bucketTexts, podsLoseTime := make([]string, 0, len(p.Buckets)), false
 	for i := range p.Buckets {
-		b := &p.Buckets[i]
-		isCut = isCut || len(b.Pods) > 0 && p.Fitted.Buckets[i].Pods < p.Wanted.Buckets[i].Pods
-		bucketTexts = append(bucketTexts, b.warnings(p.Fitted.Buckets[i].Pods)...)
+		b, wanted, fitted := &p.Buckets[i], p.Wanted.Buckets[i].Pods, p.Fitted.Buckets[i].Pods
+		if len(b.Pods) > 0 && fitted < wanted {
+			podsLoseTime = true
+		}
+		bucketTexts = append(bucketTexts, b.warnings(fitted)...)
 	}
 	if all, left := p.Wanted.Pods(), p.Fitted.Pods(); left < all {
 		text := fmt.Sprintf("the schedule takes %v but is cut to %v", all, left)
-		if !isCut {
+		if !podsLoseTime {
 			text += ", only in buckets without pods"
 		}
 		texts = append(texts, text)
@@ -52,7 +54,7 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 	return texts
 }
 
-// warnings returns the warnings about one bucket; left is its time after the limit.
+// warnings returns the warnings about one bucket; left is the time that the host's limit leaves it.
 func (b *BucketPlan) warnings(left time.Duration) []string {
 	if len(b.Pods) == 0 {
 		return nil
@@ -61,7 +63,9 @@ func (b *BucketPlan) warnings(left time.Duration) []string {
 	if b.Seconds < b.WantedSeconds {
 		texts = append(texts, fmt.Sprintf("bucket %d is cut from %ds to %v", b.Priority, b.WantedSeconds, left.Round(100*time.Millisecond)))
 	}
-	if b.Seconds == 0 && !slices.ContainsFunc(b.Pods, func(p PodPlan) bool { return p.GrantedSeconds > 0 }) {
+	// A bucket without time of its own may have some that lower buckets left.
+	anyPodHasTime := slices.ContainsFunc(b.Pods, func(p PodPlan) bool { return p.GrantedSeconds > 0 })
+	if b.Seconds == 0 && !anyPodHasTime {
 		return append(texts, fmt.Sprintf("bucket %d has no time, its pods (%d) are killed at once", b.Priority, len(b.Pods)))
 	}
 	if worst, n := b.truncated(); n > 0 {
@@ -71,8 +75,8 @@ func (b *BucketPlan) warnings(left time.Duration) []string {
 	return texts
 }
 
-// truncated returns the number of pods that get less than their grace period, and the one with the longest
-// grace period.
+// truncated returns the number of pods that get less than their grace period. worst is the one of them that asks
+// for the longest grace period.
 func (b *BucketPlan) truncated() (worst PodPlan, n int) {
 	for _, p := range b.Pods {
 		if !p.Truncated() {

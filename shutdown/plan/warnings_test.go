@@ -9,12 +9,15 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
+// The limit covers the schedule, and each pod gets its whole grace period: nothing to warn about.
 func TestPlanWithoutWarnings(t *testing.T) {
 	p := plan.New(twoBuckets(), list(pod("a", withGrace(20)), pod("b"), pod("c", withClass("system-node-critical"), withGrace(10))),
 		plan.Options{Limit: 30 * time.Second})
 	require.Empty(t, p.Warnings)
 }
 
+// A limit below 30 s shortens the buckets of 20 s and 10 s in proportion. Each bucket with pods gets a
+// warning of its own. If only buckets without pods lose time, one warning says so.
 func TestPlanWarnsOfALimit(t *testing.T) {
 	low, high := pod("a", withGrace(25)), pod("b", critical(), withGrace(6))
 	p := plan.New(twoBuckets(), list(low, high), plan.Options{Limit: 20 * time.Second})
@@ -36,6 +39,8 @@ func TestPlanWarnsOfALimit(t *testing.T) {
 	require.Empty(t, p.Warnings)
 }
 
+// A limit of 35.1 s leaves 30 s for the pods, 0.1 s of the margin and 5 s for the steps beside the kills.
+// These want 10 s, and the hold gets nothing. With 52.5 s everything has its time.
 func TestPlanWarnsOfShortenedStepsBesideTheKills(t *testing.T) {
 	steps := allSteps()
 	steps.Hold = true
@@ -49,6 +54,8 @@ func TestPlanWarnsOfShortenedStepsBesideTheKills(t *testing.T) {
 	require.Empty(t, p.Warnings)
 }
 
+// Three of four pods ask for more than their bucket's 20 s. One warning counts them and names the one that
+// asks for the most, the first of equal ones.
 func TestPlanWarnsOfShortBuckets(t *testing.T) {
 	p := plan.New(twoBuckets(), list(
 		pod("short", withGrace(20)), pod("long", withGrace(60)), pod("longer", withGrace(90)), pod("alike", withGrace(90)),
@@ -62,6 +69,8 @@ func TestPlanWarnsOfABucketWithoutTime(t *testing.T) {
 	require.Equal(t, []string{"bucket 0 has no time, its pods (2) are killed at once"}, p.Warnings)
 }
 
+// Pods of unknown classes count as priority 0. One warning counts them and names the first. A pod with a
+// priority needs no class.
 func TestPlanWarnsOfUnknownClasses(t *testing.T) {
 	static := pod("static", withClass("lead"), withAnnotation(source, "file"))
 	p := plan.New(twoBuckets(), list(

@@ -12,7 +12,7 @@ import (
 
 // Window says when the steps of one bucket end at the latest, counted from the announcement of the shutdown.
 type Window struct {
-	// Ready is when the wait for readiness marks ends, and the pods are killed.
+	// Ready is when the wait for readiness marks ends. The pods are then killed.
 	Ready time.Duration
 	// KillsEnd is when the wait for the pods ends.
 	KillsEnd time.Duration
@@ -22,9 +22,9 @@ type Window struct {
 	// End is when the bucket ends, including its final statuses.
 	End time.Duration
 
-	graceEnd  time.Duration // the end of the grace periods; up to 100 ms after WaitEnd of the budget
-	mostGrace time.Duration // the longest grace period
-	own       time.Duration // BucketBudget.Pods
+	graceEnd  time.Duration // when the longest grace period ends; may be up to 100 ms after WaitEnd of the budget
+	mostGrace time.Duration // no pod gets a longer grace period, even if more time is left
+	own       time.Duration // the bucket's own time (BucketBudget.Pods), without what lower buckets left
 }
 
 // Window returns the window of bucket i if it starts at start. The pods may take until the End of the bucket,
@@ -36,20 +36,23 @@ func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 	if i < 0 || i >= len(b.Buckets) {
 		return Window{}
 	}
-	of := &b.Buckets[i]
+	bucket := &b.Buckets[i]
 	start = max(start, 0)
-	end, most := of.End, time.Duration(math.MaxInt64)
+	end, mostGrace := bucket.End, time.Duration(math.MaxInt64)
 	switch {
-	case of.Seconds <= 0:
-		end, most = start, 0
+	case bucket.Seconds <= 0:
+		end, mostGrace = start, 0
 	case opts.NoRollOver:
-		end, most = min(sum(start, of.Pods, of.beside()), b.Buckets[len(b.Buckets)-1].End), of.Pods
+		lastEnd := b.Buckets[len(b.Buckets)-1].End
+		end, mostGrace = min(sum(start, bucket.Pods, bucket.beside()), lastEnd), bucket.Pods
 	}
-	w := Window{graceEnd: max(end-of.Unmount-of.Statuses, 0), mostGrace: most, own: of.Pods}
-	w.Ready = min(max(start, min(sum(start, of.Readiness), w.graceEnd-of.Pods)), b.WaitEnd) // a late bucket gives up readiness before the pods' time
-	w.End = min(end, b.WaitEnd)
-	w.UnmountsEnd = min(max(end-of.Statuses, 0), b.WaitEnd)
+	w := Window{graceEnd: max(end-bucket.Unmount-bucket.Statuses, 0), mostGrace: mostGrace, own: bucket.Pods}
+	// A bucket that starts late shortens the wait for readiness marks, so that its pods keep their time.
+	ready := max(start, min(sum(start, bucket.Readiness), w.graceEnd-bucket.Pods))
+	w.Ready = min(ready, b.WaitEnd)
 	w.KillsEnd = min(w.graceEnd, b.WaitEnd)
+	w.UnmountsEnd = min(max(end-bucket.Statuses, 0), b.WaitEnd)
+	w.End = min(end, b.WaitEnd)
 	return w
 }
 

@@ -37,18 +37,19 @@ func LocalStorageEviction(message string) shutdown.KillRequest {
 	return eviction(graceperiod.ImmediateEvictionSeconds, evictedStatus(message))
 }
 
-func eviction(seconds int64, set func(*v1.PodStatus)) shutdown.KillRequest {
-	return shutdown.KillRequest{GracePeriodSeconds: &seconds, Evict: true, SetStatus: set}
+func eviction(seconds int64, setStatus func(*v1.PodStatus)) shutdown.KillRequest {
+	return shutdown.KillRequest{GracePeriodSeconds: &seconds, Evict: true, SetStatus: setStatus}
 }
 
-// evictedStatus returns a function that sets the status of an evicted pod.
+// evictedStatus returns the SetStatus of an eviction: it makes the pod Failed with the reason Evicted.
 func evictedStatus(message string) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) {
 		status.Phase, status.Reason, status.Message = v1.PodFailed, EvictedReason, message
 	}
 }
 
-// evictedByNode is evictedStatus with a DisruptionTarget condition.
+// evictedByNode is evictedStatus and also sets the DisruptionTarget condition, which says that the pod failed
+// because of its node.
 func evictedByNode(message string) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) {
 		evictedStatus(message)(status)

@@ -22,6 +22,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
+// The grace period of each kind of eviction, for a pod whose spec has 40 s. SetStatus makes the pod Failed
+// with the kubelet's reason and condition, whatever its phase was.
 func TestEvictionRequests(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 40)
 	for _, test := range []struct {
@@ -52,6 +54,7 @@ func TestEvictionRequests(t *testing.T) {
 	}
 }
 
+// Static pods, mirror pods and critical pods (priority 2000000000 and above) must not be evicted.
 func TestEvictable(t *testing.T) {
 	static := shutdowntest.Pod("static", 0, 5)
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
@@ -85,6 +88,7 @@ func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *
 	})
 }
 
+// The kill takes 3 s of its timeout of 30 s. Its result and error are passed on, and no event is recorded.
 func TestAKillWithinItsTimeout(t *testing.T) {
 	failed := errors.New("no")
 	timed(t, shutdowntest.Behaviour{Takes: 3 * time.Second, Err: failed}, func(t *testing.T, k *podkiller.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
@@ -97,7 +101,8 @@ func TestAKillWithinItsTimeout(t *testing.T) {
 	})
 }
 
-// KillPod returns an OverdueError after the kubelet's timeout, while the kill continues.
+// KillPod returns an OverdueError after the kubelet's timeout, one and a half times the grace period and
+// at least 10 s. The kill continues, and Await returns its result.
 func TestAKillThatExceedsItsTimeout(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 20: 30 * time.Second, 21: 31 * time.Second} {
 		t.Run("grace="+strconv.FormatInt(seconds, 10)+"s", func(t *testing.T) {
@@ -153,6 +158,7 @@ func TestAKillWhoseContextEnds(t *testing.T) {
 	})
 }
 
+// A missing killer or pod is an error of KillPod and no panic.
 func TestATimedKillerNeedsAKillerAndAPod(t *testing.T) {
 	for _, killer := range []shutdown.PodKiller{nil, shutdown.PodKillerFunc(nil)} {
 		_, err := podkiller.Timed(killer, nil).KillPod(t.Context(), &v1.Pod{}, podkiller.HardEviction("low"))

@@ -70,10 +70,14 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 	}
 }
 
+// start starts the pod's container by way of the terminator, so that a kill has to consider it.
 func (m *mayRun) start(script lifecycletest.Script) {
 	_ = m.terminator.Start(m.ctx, m.pod, "web", func(ctx context.Context) error { return m.rt.StartContainer(ctx, m.pod, "web", "id", script) })
 }
 
+// drain lets a manager drain the pod, after begin has started its container. Until the lock is released it
+// checks that nobody is told of the pod's end before its container has exited. ends says whether the pod
+// must be reported as ended at last.
 func (m *mayRun) drain(begin func(*mayRun), ends bool) {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: m.rt, GiveUpAfter: time.Second})
 	require.NoError(m, err)

@@ -28,6 +28,8 @@ func (l lines) Error(_ error, text string, _ ...any)   { l <- []any{text} }
 func (l lines) WithValues(...any) klog.LogSink         { return l }
 func (l lines) WithName(string) klog.LogSink           { return l }
 
+// Each case is a mistake of a caller. It must lead to an error or a log line that names the mistake, not
+// to a panic or a silent hang. The number of a mistake is the same in the misuse tests of all packages.
 func TestMisuse(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	for name, do := range map[string]func(t *testing.T){

@@ -61,7 +61,9 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 		if err != nil {
 			return shutdown.KillResult{}, fmt.Errorf("failed to get the containers of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
-		seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds) // as the terminator does without Containers
+		// With listed containers the terminator takes the grace period of the request as it is. So compute what
+		// the terminator computes if it lists the containers itself.
+		seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
 		stop.GracePeriodSeconds, stop.Containers = &seconds, append([]lifecycle.Container{}, running...)
 	}
 	result, err := k.terminator.KillPod(ctx, pod, stop)

@@ -29,6 +29,8 @@ type podOnRuntime struct {
 	killer shutdown.PodKiller
 }
 
+// inBubble runs a test in a synctest bubble, with a pod whose container behaves like script, and a killer
+// with Options.Status.
 func inBubble(t *testing.T, script lifecycletest.Script, test func(*podOnRuntime)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -42,6 +44,8 @@ func inBubble(t *testing.T, script lifecycletest.Script, test func(*podOnRuntime
 	})
 }
 
+// status is an Options.Status that reads the exit code of the container. It fails the test if the
+// container has not ended.
 func (s *podOnRuntime) status(context.Context, *v1.Pod) *v1.PodStatus {
 	code, exited := s.rt.ExitCode("id")
 	require.True(s, exited, "called after the container has ended")
@@ -50,6 +54,8 @@ func (s *podOnRuntime) status(context.Context, *v1.Pod) *v1.PodStatus {
 	}}}
 }
 
+// The container ignores SIGTERM, so it is killed at the end of the 20 s and exits with 137 (128 +
+// SIGKILL). The final status has that code and what the eviction sets.
 func TestTheFinalStatusHasTheExitCode(t *testing.T) {
 	inBubble(t, lifecycletest.Script{IgnoreTerm: true}, func(s *podOnRuntime) {
 		began := time.Now()
@@ -114,6 +120,7 @@ func TestARuntimeThatCannotListContainers(t *testing.T) {
 	}
 }
 
+// listing returns an Options.Containers that lists containers with these IDs, or fails with err.
 func listing(err error, ids ...string) func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
 	return func(context.Context, *v1.Pod) (containers []lifecycle.Container, _ error) {
 		for _, id := range ids {

@@ -46,6 +46,7 @@ type EventRecorder = shutdown.EventRecorder
 // errNoKiller is the error of each kill if [Timed] was called with a nil killer.
 var errNoKiller = errors.New("the killer of a timed killer is nil")
 
+// errNoPod is the error of KillPod for a nil pod.
 var errNoPod = errors.New("the pod is nil")
 
 // TimedKiller is a [shutdown.PodKiller] that waits for a kill as long as the kubelet's
@@ -56,11 +57,11 @@ var errNoPod = errors.New("the pod is nil")
 type TimedKiller struct {
 	killer shutdown.PodKiller
 	events EventRecorder // nil: no events are recorded
-	calls  call.Group    // the running kills
+	calls  call.Group    // the running kills, also those that exceeded their timeout
 }
 
-// Timed returns a killer that limits how long a kill of another killer is waited for. It
-// records an event on the pod if a kill exceeds its timeout; events may be nil. For a nil
+// Timed returns a killer that kills with another killer, but waits for each kill only up to a
+// timeout. It records an event on the pod if a kill exceeds its timeout; events may be nil. For a nil
 // killer, or a nil [shutdown.PodKillerFunc], Timed returns nil, whose KillPod returns an error.
 func Timed(killer shutdown.PodKiller, events EventRecorder) *TimedKiller {
 	if f, isFunc := killer.(shutdown.PodKillerFunc); killer == nil || isFunc && f == nil {
@@ -81,7 +82,8 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 	if pod == nil {
 		return shutdown.KillResult{}, errNoPod
 	}
-	timeout := graceperiod.KillTimeout(*cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64)))
+	grace := *cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64))
+	timeout := graceperiod.KillTimeout(grace)
 	kill := call.Start(ctx, &t.calls, "the killer of pod "+pod.Namespace+"/"+pod.Name, func(ctx context.Context) (shutdown.KillResult, error) {
 		return t.killer.KillPod(ctx, pod, req)
 	})

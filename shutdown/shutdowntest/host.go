@@ -25,7 +25,8 @@ type Host struct {
 	SetBy string
 	// ConnectErr, PendingErr and InhibitErr are the errors of Connect, Pending and Inhibit, or nil.
 	ConnectErr, PendingErr, InhibitErr error
-	// PendingTakes is the duration of Pending. Its result is the state at the time of the call.
+	// PendingTakes is the duration of Pending. Its result is the shutdown that was pending when it was
+	// called, even if that changes meanwhile.
 	PendingTakes time.Duration
 	// InhibitTakes is the duration of Inhibit, even if its context ends.
 	InhibitTakes time.Duration
@@ -40,10 +41,10 @@ type Host struct {
 	pending         *source.Event
 	sessions        []*session
 	calls           []string
-	held            int
-	released        time.Time
+	held            int       // locks
+	released        time.Time // when held became 0 last
 	requestedDelays []time.Duration
-	misuse          []error
+	misuse          []error // the result of Err
 }
 
 var (
@@ -156,7 +157,8 @@ func (h *Host) Adopt() io.Closer {
 	return h.grant()
 }
 
-// recordCall records a call and returns its error. The caller holds the mutex.
+// recordCall records a call of a session, or of the host itself. It returns the error of the call: that of ctx if
+// it has ended, otherwise refusal, which may be nil. The caller holds the mutex.
 func (h *Host) recordCall(ctx context.Context, name string, refusal error) error {
 	h.calls = append(h.calls, name)
 	if ctx.Err() != nil {

@@ -18,7 +18,8 @@ var ErrNotWaited = errors.New("timeout waiting to kill pod")
 
 // Behaviour describes how a pod ends when it is killed. With the zero value it ends immediately.
 type Behaviour struct {
-	// Takes is the time that the pod needs to end. It is killed at the end of its grace period.
+	// Takes is the time that the pod needs to end. A pod that needs longer than its grace period is killed at
+	// the end of that.
 	Takes time.Duration
 	// Hangs makes KillPod hang until [Killer.Release].
 	Hangs bool
@@ -59,9 +60,9 @@ var _ shutdown.PodKiller = (*Killer)(nil)
 
 // termination is the termination of a pod that has not ended.
 type termination struct {
-	until time.Time // when the pod ends; zero: it hangs
-	timer *time.Timer
-	ended chan struct{}
+	until time.Time     // when the pod ends; zero: it hangs
+	timer *time.Timer   // ends the pod at until; nil: it hangs
+	ended chan struct{} // closed when the pod has ended
 }
 
 // KillPod implements [shutdown.PodKiller].
@@ -69,20 +70,20 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	if k.OnKill != nil {
 		k.OnKill(pod)
 	}
-	how, ok := k.Pods[pod.Name]
+	behaviour, ok := k.Pods[pod.Name]
 	if !ok {
-		how = k.Default
+		behaviour = k.Default
 	}
-	call, e := k.startCall(pod, req, how)
+	call, termination := k.startCall(pod, req, behaviour)
 	done := ctx.Done()
-	if how.IgnoresContext {
+	if behaviour.IgnoresContext {
 		done = nil
 	}
 	select {
-	case <-e.ended:
+	case <-termination.ended:
 	case <-done:
 		select {
-		case <-e.ended: // the pod ended at the same time
+		case <-termination.ended: // the pod ended at the same time
 		default:
 			k.setReturned(call)
 			return shutdown.KillResult{}, ErrNotWaited
@@ -90,10 +91,11 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	}
 	k.setReturned(call)
 	outcome := "Graceful"
-	if how.Hangs || how.Takes > call.Ended.Sub(call.Started) {
+	wasKilled := behaviour.Takes > call.Ended.Sub(call.Started) // at the end of its grace period
+	if behaviour.Hangs || wasKilled {
 		outcome = "GraceExceeded"
 	}
-	return shutdown.KillResult{Outcome: outcome, Status: how.Status}, how.Err
+	return shutdown.KillResult{Outcome: outcome, Status: behaviour.Status}, behaviour.Err
 }
 
 // Kills returns copies of the calls in order.
@@ -121,16 +123,17 @@ func (k *Killer) Kill(name string) (Kill, bool) {
 func (k *Killer) Release() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, e := range k.terminating {
-		if e.timer == nil {
-			close(e.ended)
+	for _, t := range k.terminating {
+		if isHanging := t.timer == nil; isHanging {
+			close(t.ended)
 		}
 	}
 	clear(k.terminating)
 }
 
-// startCall records a call. It starts the termination of the pod, or shortens it.
-func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, how Behaviour) (*Kill, *termination) {
+// startCall records a call. It starts the termination of the pod or, if that is in progress already, may shorten
+// its grace period.
+func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, behaviour Behaviour) (*Kill, *termination) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	call := &Kill{Pod: pod, Request: req, Status: *pod.Status.DeepCopy(), Started: time.Now()}
@@ -139,42 +142,44 @@ func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, how Behaviour)
 	}
 	k.calls = append(k.calls, call)
 	grace := time.Duration(*cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64))) * time.Second
-	if e, ok := k.terminating[pod.Name]; ok {
-		e.shorten(grace)
-		return call, e
+	if running, ok := k.terminating[pod.Name]; ok {
+		running.shorten(grace)
+		return call, running
 	}
-	return call, k.startTermination(pod.Name, how, grace)
+	return call, k.startTermination(pod.Name, behaviour, grace)
 }
 
-// startTermination ends a pod after how.Takes or its grace period, whichever is shorter.
-func (k *Killer) startTermination(name string, how Behaviour, grace time.Duration) *termination {
-	e := &termination{ended: make(chan struct{})}
-	takes := min(how.Takes, grace)
-	if takes <= 0 && !how.Hangs {
-		close(e.ended)
-		return e
+// startTermination makes a pod end after behaviour.Takes or its grace period, whichever is shorter. A pod that
+// hangs does not end until Release. The caller holds the mutex.
+func (k *Killer) startTermination(name string, behaviour Behaviour, grace time.Duration) *termination {
+	started := &termination{ended: make(chan struct{})}
+	takes := min(behaviour.Takes, grace)
+	if takes <= 0 && !behaviour.Hangs {
+		close(started.ended)
+		return started
 	}
 	if k.terminating == nil {
 		k.terminating = map[string]*termination{}
 	}
-	k.terminating[name] = e
-	if !how.Hangs {
-		e.until = time.Now().Add(takes)
-		e.timer = time.AfterFunc(takes, func() {
+	k.terminating[name] = started
+	if !behaviour.Hangs {
+		started.until = time.Now().Add(takes)
+		started.timer = time.AfterFunc(takes, func() {
 			k.mu.Lock()
 			defer k.mu.Unlock()
 			delete(k.terminating, name)
-			close(e.ended)
+			close(started.ended)
 		})
 	}
-	return e
+	return started
 }
 
-// shorten moves the end of a pod to an earlier time. It has no effect on a pod that hangs.
-func (e *termination) shorten(grace time.Duration) {
-	if e.timer != nil && time.Until(e.until) > grace {
-		e.until = time.Now().Add(grace)
-		e.timer.Reset(grace)
+// shorten makes the pod end at the end of a new grace period, if that is earlier. It has no effect on a pod that
+// hangs.
+func (t *termination) shorten(grace time.Duration) {
+	if t.timer != nil && time.Until(t.until) > grace {
+		t.until = time.Now().Add(grace)
+		t.timer.Reset(grace)
 	}
 }
 

@@ -14,8 +14,8 @@ import (
 type session struct {
 	host   *Host
 	events chan source.Event
-	ended  bool // events is closed
-	closed bool
+	ended  bool // events is closed, by Close or Host.Lose
+	closed bool // Close was called
 }
 
 // Events implements [source.Session].

@@ -14,8 +14,8 @@ import (
 const (
 	// reconnectPause is the pause between two sessions.
 	reconnectPause = time.Second
-	// hangTime is when a call of the source, or an OnShutdown whose context has ended, is logged if it
-	// has not returned.
+	// hangTime is how long a call of the source may take before it is logged as hanging. An OnShutdown is
+	// logged if it has not returned this long after the end of its context.
 	hangTime = 5 * time.Second
 	// limitInterval is how often the host's limit is checked, because others may change it.
 	limitInterval = 10 * time.Second
@@ -29,10 +29,10 @@ type Holder struct {
 	// Delay is the delay of the shutdown that is requested from the host, at least a second. If the
 	// host grants less, the lock is held anyway, and a warning is logged.
 	Delay time.Duration
-	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, or
-	// panics, which is logged, the inhibitor lock is released. Its context ends at the deadline of the
-	// event, when the host cancels the shutdown, and with the context of Run. If the deadline is not
-	// known, OnShutdown must limit its work to Delay itself. It is required.
+	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, the
+	// inhibitor lock is released. A panic is logged, and has the same effect. The context ends at the
+	// deadline of the event, when the host cancels the shutdown, and with the context of Run. If the
+	// deadline is not known, OnShutdown must limit its work to Delay itself. It is required.
 	OnShutdown func(context.Context, Event)
 	// Logger logs when the lock cannot be held or the host grants less than Delay, and when that is over.
 	// A repeated failure is logged once. Nil means [slog.Default].
@@ -63,7 +63,7 @@ func (h Holder) Run(ctx context.Context) error {
 	return holding.end()
 }
 
-// validate returns the joined errors of the fields.
+// validate returns an error for each field that is missing or wrong, joined.
 func (h Holder) validate() error {
 	var errs []error
 	if v := reflect.ValueOf(h.Source); h.Source == nil || v.Kind() == reflect.Pointer && v.IsNil() {
@@ -78,7 +78,7 @@ func (h Holder) validate() error {
 	return errors.Join(errs...)
 }
 
-// holding is the state of a Run. Only the goroutine of Run uses it.
+// holding is the state of one Run. Only the goroutine of Run uses it, so that it needs no mutex.
 type holding struct {
 	Holder
 
@@ -90,7 +90,8 @@ type holding struct {
 	failure   string             // the last logged failure; "": the lock is held for Delay
 }
 
-// session holds the lock until the session is lost or ctx ends.
+// session connects to the host, takes the lock, and handles the host's events. It returns an error when the
+// session cannot begin or is lost, and nil when ctx ends. The lock stays held.
 func (h *holding) session(ctx context.Context) (err error) {
 	session, err := callSource(ctx, h, "Connect", h.Source.Connect)
 	if err != nil {
@@ -137,8 +138,8 @@ func (h *holding) session(ctx context.Context) (err error) {
 			return nil
 		}
 		switch {
-		case h.announced != nil:
-		case h.lock == nil:
+		case h.announced != nil: // the host grants no lock and no delay now
+		case h.lock == nil: // released for a shutdown that was cancelled afterwards
 			if err := h.replaceLock(ctx, session); err != nil {
 				return err
 			}
@@ -152,7 +153,8 @@ func (h *holding) session(ctx context.Context) (err error) {
 	}
 }
 
-// replaceLock requests the delay, takes a lock, and closes the previous session's lock.
+// replaceLock requests the delay, takes a lock, and closes the previous session's lock. During a shutdown it
+// only takes the lock that the host may have kept.
 func (h *holding) replaceLock(ctx context.Context, session Session) error {
 	if h.announced != nil {
 		h.takeKeptLock(ctx, session)
@@ -169,10 +171,11 @@ func (h *holding) replaceLock(ctx context.Context, session Session) error {
 	return nil
 }
 
-// takeKeptLock takes the lock that the host may have kept for this program, if none is held. During a
-// shutdown, a host grants no new lock.
+// takeKeptLock takes the lock of a previous run of this program, if the host has kept it and none is held yet.
+// During a shutdown, a host grants no other lock.
 func (h *holding) takeKeptLock(ctx context.Context, session Session) {
-	if h.lock != nil || h.returned == nil { // OnShutdown has returned, so no lock is needed
+	isRunning := h.returned != nil // OnShutdown; once it has returned, no lock is needed
+	if h.lock != nil || !isRunning {
 		return
 	}
 	if err := h.inhibit(ctx, session); err != nil {
@@ -196,7 +199,8 @@ func (h *holding) inhibit(ctx context.Context, session Session) error {
 	return nil
 }
 
-// requestDelay requests Delay from the host. If the host grants less, capped is a *DelayCappedError.
+// requestDelay requests Delay from the host. If the host grants less, capped is a *DelayCappedError and err is
+// nil, because the lock is held anyway.
 func (h *holding) requestDelay(ctx context.Context, session Session) (capped, err error) {
 	_, err = callSource(ctx, h, "RequestDelay", func(ctx context.Context) (time.Duration, error) { return session.RequestDelay(ctx, h.Delay) })
 	if errors.As(err, new(*DelayCappedError)) {
@@ -218,7 +222,7 @@ func callSource[T any](ctx context.Context, h *holding, name string, do func(con
 	return do(ctx)
 }
 
-// announce starts a shutdown. A repeated announcement changes nothing.
+// announce calls OnShutdown for a newly announced shutdown. A repeated announcement changes nothing.
 func (h *holding) announce(ctx context.Context, event Event) {
 	if h.announced == nil {
 		h.announced, h.called = &event, false
@@ -226,7 +230,8 @@ func (h *holding) announce(ctx context.Context, event Event) {
 	}
 }
 
-// cancelShutdown withdraws the announcement. The lock stays held.
+// cancelShutdown withdraws the announcement, if there is one, and ends the context of its OnShutdown. The lock
+// stays held.
 func (h *holding) cancelShutdown() {
 	if h.announced != nil {
 		h.announced = nil
@@ -234,9 +239,11 @@ func (h *holding) cancelShutdown() {
 	}
 }
 
-// call calls OnShutdown for the announced shutdown, unless the call for an earlier one is still running.
+// call starts OnShutdown for the announced shutdown in a goroutine. While the call for an earlier shutdown is
+// still running it does nothing: afterShutdown calls it again.
 func (h *holding) call(ctx context.Context) {
-	if h.announced == nil || h.called || h.returned != nil {
+	isRunning := h.returned != nil // for an earlier shutdown
+	if h.announced == nil || h.called || isRunning {
 		return
 	}
 	event, returned := *h.announced, make(chan struct{})
@@ -248,7 +255,8 @@ func (h *holding) call(ctx context.Context) {
 	h.called, h.returned = true, returned
 	go func() {
 		defer close(returned)
-		defer h.logIfSlow(ctx)()
+		stopWatching := h.logIfSlow(ctx)
+		defer stopWatching()
 		defer func() {
 			if value := recover(); value != nil {
 				h.Logger.ErrorContext(ctx, "OnShutdown panicked, the inhibitor lock is released", "panic", value, "stack", string(debug.Stack()))
@@ -258,8 +266,9 @@ func (h *holding) call(ctx context.Context) {
 	}()
 }
 
-// logIfSlow logs if OnShutdown has not returned hangTime after the end of its context, since the lock stays
-// held until it returns. Call done when it has returned.
+// logIfSlow starts a watch of OnShutdown, whose context is ctx. If OnShutdown has not returned hangTime after the
+// end of ctx, it logs that: the lock stays held meanwhile, which delays the host. Call done when OnShutdown has
+// returned.
 func (h Holder) logIfSlow(ctx context.Context) (done func()) {
 	returned, watched := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -283,7 +292,8 @@ func (h Holder) logIfSlow(ctx context.Context) (done func()) {
 	}
 }
 
-// afterShutdown releases the lock after OnShutdown has returned, unless that shutdown was cancelled.
+// afterShutdown handles the return of OnShutdown. It releases the lock, so that the host shuts down, unless that
+// shutdown was cancelled. If another one was announced meanwhile, it calls OnShutdown for that one.
 func (h *holding) afterShutdown(ctx context.Context) {
 	h.cancel()
 	h.returned = nil
@@ -295,7 +305,7 @@ func (h *holding) afterShutdown(ctx context.Context) {
 	h.call(ctx)
 }
 
-// pause waits for reconnectPause or the end of ctx.
+// pause waits for reconnectPause or the end of ctx. If OnShutdown returns meanwhile, it releases the lock at once.
 func (h *holding) pause(ctx context.Context) {
 	timer := time.NewTimer(reconnectPause)
 	defer timer.Stop()
@@ -311,7 +321,7 @@ func (h *holding) pause(ctx context.Context) {
 	}
 }
 
-// end waits for OnShutdown and releases the lock.
+// end waits for OnShutdown, if it is running, and releases the lock.
 func (h *holding) end() error {
 	if h.returned != nil {
 		<-h.returned
@@ -333,7 +343,8 @@ func (h *holding) release() error {
 	return nil
 }
 
-// log logs an error, unless it is the same as the last one. Nil means that the failure is over.
+// log logs why the lock is not held, or not for the whole Delay, unless it has logged the same error last. A nil
+// err means that all is well: it logs the end of a failure.
 func (h *holding) log(ctx context.Context, err error) {
 	switch text := textOf(err); {
 	case ctx.Err() != nil || text == h.failure:

@@ -19,7 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// program is a program with a Holder, and its fake host.
+// program is a program with a Holder, and its fake host. Its OnShutdown takes 3 s unless a test changes
+// that.
 type program struct {
 	*testing.T
 	host  *shutdowntest.Host
@@ -60,6 +61,7 @@ func inBubble(t *testing.T, host *shutdowntest.Host, test func(*program)) {
 	})
 }
 
+// onShutdown works for takes, or until its context ends, and records the call.
 func (p *program) onShutdown(ctx context.Context, _ source.Event) {
 	c := call{began: time.Since(p.began)}
 	select {
@@ -71,14 +73,15 @@ func (p *program) onShutdown(ctx context.Context, _ source.Event) {
 	p.calls = append(p.calls, c)
 }
 
-// after waits until at after the start.
+// after waits until the time at after the start of the test has come, and everything has settled.
 func (p *program) after(at time.Duration) {
 	p.Helper()
 	<-time.After(at - time.Since(p.began))
 	synctest.Wait()
 }
 
-// requireReleased checks when the last lock was released.
+// requireReleased checks that no lock is held, and that the last one was released at this time after the
+// start of the test.
 func (p *program) requireReleased(at time.Duration) {
 	p.Helper()
 	released, isReleased := p.host.Released()
@@ -86,6 +89,7 @@ func (p *program) requireReleased(at time.Duration) {
 	require.Equal(p, at, released.Sub(p.began))
 }
 
+// OnShutdown takes 3 s. The host is released then, and does not wait for its deadline of 30 s.
 func TestTheLockIsReleasedWhenOnShutdownReturns(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		require.Equal(p, 1, p.host.Held())
@@ -97,6 +101,7 @@ func TestTheLockIsReleasedWhenOnShutdownReturns(t *testing.T) {
 	})
 }
 
+// OnShutdown would take an hour. Its context ends with the host's deadline of 30 s.
 func TestTheContextOfOnShutdownEndsAtTheDeadline(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.takes = time.Hour
@@ -123,6 +128,8 @@ func TestALostSessionKeepsTheLock(t *testing.T) {
 	})
 }
 
+// The session is lost while OnShutdown is running. The lock is released when OnShutdown returns, even
+// without a session. The next session reports the same shutdown, which must not call OnShutdown again.
 func TestASessionLostDuringAShutdownDoesNotCallOnShutdownAgain(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
@@ -155,6 +162,8 @@ func TestACancelledShutdownKeepsTheLock(t *testing.T) {
 	})
 }
 
+// The host cancels the shutdown after OnShutdown has returned and the lock is released. The next shutdown
+// must be delayed too.
 func TestACancellationAfterTheReleaseTakesANewLock(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
@@ -232,6 +241,8 @@ func TestALoweredLimitIsLogged(t *testing.T) {
 	})
 }
 
+// The host refuses the lock for 5 s. The refusal is logged once, and the lock is taken as soon as the host
+// grants it.
 func TestARefusedLockIsRequestedAgain(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{InhibitErr: errors.New("not allowed")}, func(p *program) {
 		p.after(5 * time.Second)
@@ -242,6 +253,7 @@ func TestARefusedLockIsRequestedAgain(t *testing.T) {
 	})
 }
 
+// One error names everything that is wrong with the zero Holder.
 func TestHolderNamesEachMissingField(t *testing.T) {
 	err := source.Holder{}.Run(t.Context())
 	require.EqualError(t, err, "Holder.Source is required\nHolder.Delay is 0s, it must be at least 1s\nHolder.OnShutdown is required")

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// Source is a host that announces its shutdown and can be delayed. If it keeps the lock of an agent
-// that has died, it is also an [Adopter].
+// Source is a host that announces its shutdown and can be made to wait before it shuts down. If it keeps the
+// lock of an agent that has died, it is also an [Adopter].
 type Source interface {
 	// Connect returns a session that receives all events sent after Connect has returned.
 	Connect(ctx context.Context) (Session, error)
@@ -27,8 +27,8 @@ type Session interface {
 	// Events returns the channel of the host's events, in order. It is closed when the connection
 	// to the host or the lock is lost.
 	Events() <-chan Event
-	// Pending returns the announced shutdown, or nil. An event that Events delivers before Pending
-	// returns may be newer than the result.
+	// Pending returns the shutdown that the host has announced, even before this session, or nil. An
+	// event that Events delivers before Pending returns may be newer than the result.
 	//
 	// Set the Deadline only if the host reports it. Do not compute one, such as now plus a limit: if
 	// a deadline has passed, the manager does not start a drain.

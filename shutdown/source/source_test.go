@@ -14,6 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
+// The text has both durations. It adds the host's setting and the file that sets it, so that the reader
+// knows what to change, if they are known.
 func TestDelayCappedErrorNamesWhatIsKnown(t *testing.T) {
 	const text = "the host delays its shutdown by 5s at most, 30s was requested"
 	for want, e := range map[string]source.DelayCappedError{

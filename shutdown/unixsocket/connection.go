@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// maxUnannounced is how many connections that have announced nothing may be open. The oldest is
-	// closed when there are more.
+	// maxUnannounced is how many connections that have announced nothing may be open. When there are more, the
+	// oldest is closed, so that idle connections cannot keep out the host.
 	maxUnannounced = 64
 	// maxLine is the maximum length of a line in bytes, with its line end.
 	maxLine = 256
@@ -60,18 +60,20 @@ func (s *session) startServing(host *net.UnixConn) {
 	s.start(func() { s.serve(host) })
 }
 
-// serve reads lines until the host sends no more or the session ends. The connection of a waiting host
-// stays open, even if the host has closed its side, which is no cancellation.
+// serve reads lines until the host sends no more or the session ends. Then it closes the connection, unless the
+// host waits for the reply to an announcement: that connection stays open for the reply. A waiting host may
+// close its sending side; that does not cancel the shutdown.
 func (s *session) serve(host net.Conn) {
 	defer s.unannounced.remove(host)
+	// The end of the session interrupts a read with a deadline in the past.
 	stop := context.AfterFunc(s.ctx, func() { _ = host.SetReadDeadline(time.Unix(1, 0)) }) // fails only if the connection is closed
 	defer stop()
-	waits, reads := false, true
+	waits, hostReads := false, true
 	lines := bufio.NewScanner(host)
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
-	for reads && s.mayRead(host, waits) && lines.Scan() {
+	for hostReads && s.setLineDeadline(host, waits) && lines.Scan() {
 		var waitsNow bool
-		waitsNow, reads = s.handleLine(lines.Text(), host)
+		waitsNow, hostReads = s.handleLine(lines.Text(), host)
 		if waitsNow {
 			waits = true
 			s.unannounced.remove(host)
@@ -89,9 +91,10 @@ func (s *session) serve(host net.Conn) {
 	_ = host.Close() // the host does not wait
 }
 
-// mayRead sets the deadline of the next line and reports whether the session goes on.
-func (s *session) mayRead(host net.Conn, waits bool) bool {
-	var end time.Time // a waiting host has no deadline
+// setLineDeadline sets the time by which the next line must arrive. ok is false if the session or the connection
+// has ended, so that no line must be read.
+func (s *session) setLineDeadline(host net.Conn, waits bool) (ok bool) {
+	var end time.Time // none for a waiting host
 	if !waits {
 		end = time.Now().Add(s.source.idleTimeout)
 	}
@@ -100,9 +103,9 @@ func (s *session) mayRead(host net.Conn, waits bool) bool {
 	return host.SetReadDeadline(end) == nil && s.ctx.Err() == nil
 }
 
-// handleLine handles one line. waits is true if the host waits from now on. reads is false if the host
-// does not read its replies, so that no further line is read.
-func (s *session) handleLine(line string, host net.Conn) (waits, reads bool) {
+// handleLine handles one line and replies to it. waits is true if the host waits from now on, and gets its reply
+// after the drain. hostReads is false if the host does not read its replies, so that no further line is read.
+func (s *session) handleLine(line string, host net.Conn) (waits, hostReads bool) {
 	event, err := parse(line, time.Now())
 	if err != nil {
 		return false, writeLine(host, "error: "+err.Error()) == nil
@@ -114,10 +117,11 @@ func (s *session) handleLine(line string, host net.Conn) (waits, reads bool) {
 	}
 	waits, reply, released := s.handleEvent(event, host)
 	<-s.eventLock
-	reads = true
-	if reply != "" && !slices.Contains(released, host) {
-		reads = writeLine(host, reply) == nil
+	hostReads = true
+	isReleased := slices.Contains(released, host) // then it gets the reply below
+	if reply != "" && !isReleased {
+		hostReads = writeLine(host, reply) == nil
 	}
 	_ = replyAndClose(released, reply) // fails if a host has closed the connection
-	return waits, reads
+	return waits, hostReads
 }

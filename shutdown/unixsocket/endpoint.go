@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// staleAfter is the age of leftovers of listen that are removed. A listen takes less than a
-	// millisecond.
+	// staleAfter is how old a temporary file of listen must be to be removed as the leftover of an agent that
+	// died. A listen in progress is much younger: it takes less than a millisecond.
 	staleAfter = 10 * time.Second
 	// probeTimeout bounds the check whether another agent listens.
 	probeTimeout = time.Second
@@ -25,11 +25,12 @@ type endpoint struct {
 	*net.UnixListener
 
 	path string
-	file os.FileInfo
+	file os.FileInfo // tells the file of this socket from another one at path
 }
 
-// listen binds the socket in a private folder, sets its mode, and moves it to path. So others can never
-// connect, whatever the umask is, and the socket of a previous agent is replaced.
+// listen binds the socket in a private folder, sets its mode, and moves it to path. So other users cannot
+// connect even before the mode is set, whatever the umask is. The move replaces the socket of a previous
+// agent.
 func listen(ctx context.Context, path string) (*endpoint, error) {
 	private, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".*") // with mode 0700
 	if err != nil {
@@ -69,8 +70,8 @@ func bind(ctx context.Context, bound, path string) (*endpoint, error) {
 	return e, nil
 }
 
-// isInPlace reports whether the file at path is this socket. Its inode is not reused while the socket
-// is open.
+// isInPlace reports whether the file at path is still this socket, so that hosts reach it. Another file cannot
+// look the same: the inode is not reused while the socket is open.
 func (e *endpoint) isInPlace() bool {
 	file, err := os.Lstat(e.path)
 	return err == nil && os.SameFile(file, e.file)
@@ -85,7 +86,8 @@ func (e *endpoint) close() error {
 	return errors.Join(err, e.Close())
 }
 
-// isTaken reports whether another agent listens at path.
+// isTaken reports whether another agent listens at path. It connects to find out, since the file of a dead
+// agent stays there.
 func (e *endpoint) isTaken(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -97,8 +99,8 @@ func (e *endpoint) isTaken(ctx context.Context) bool {
 	return true
 }
 
-// removeStale removes what agents left that died during listen: a folder with a socket, or a socket,
-// named like path with a dot and digits appended.
+// removeStale removes what listen has left beside path if its process died: a folder with a socket, or a
+// socket. The name is that of path with a dot and digits appended. Anything else is left alone.
 func removeStale(path string, now time.Time) error {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	if err != nil {
@@ -106,8 +108,9 @@ func removeStale(path string, now time.Time) error {
 	}
 	var errs []error
 	for _, entry := range entries {
-		digits, ok := strings.CutPrefix(entry.Name(), filepath.Base(path)+".")
-		if !ok || digits == "" || strings.Trim(digits, "0123456789") != "" {
+		digits, hasPrefix := strings.CutPrefix(entry.Name(), filepath.Base(path)+".")
+		isOurs := hasPrefix && digits != "" && strings.Trim(digits, "0123456789") == "" // a name of os.MkdirTemp
+		if !isOurs {
 			continue
 		}
 		info, err := entry.Info()
@@ -115,15 +118,15 @@ func removeStale(path string, now time.Time) error {
 			continue // gone, or another agent's listen is in progress
 		}
 		name := filepath.Join(filepath.Dir(path), entry.Name())
-		left := []string{name}
+		leftovers := []string{name}
 		switch info.Mode().Type() {
 		case fs.ModeSocket:
 		case fs.ModeDir:
-			left = []string{filepath.Join(name, boundName), name}
+			leftovers = []string{filepath.Join(name, boundName), name} // the folder must be empty
 		default:
 			continue // not an agent's
 		}
-		for _, name := range left {
+		for _, name := range leftovers {
 			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, fmt.Errorf("remove a leftover of a previous agent: %w", err))
 				break

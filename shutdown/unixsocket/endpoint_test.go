@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// requireReaches requires that an announcement on a new connection reaches the session.
+// requireReaches requires that a new connection can announce a shutdown to the session and cancel it.
 func requireReaches(t *testing.T, path string, session source.Session) {
 	t.Helper()
 	h := dial(t, path)
@@ -27,6 +27,7 @@ func requireReaches(t *testing.T, path string, session source.Session) {
 	require.Equal(t, "cancelled\n", h.readLine())
 }
 
+// awaitListener waits until an agent accepts connections at path.
 func awaitListener(t *testing.T, path string) {
 	t.Helper()
 	require.Eventually(t, func() bool {
@@ -35,7 +36,8 @@ func awaitListener(t *testing.T, path string) {
 	}, testTimeout, time.Millisecond)
 }
 
-// An agent that ends after a later one has started does not remove the later one's socket.
+// A new agent has replaced the socket before the old one ends, as in an update. The Close of the old one
+// must leave the new socket alone.
 func TestCloseKeepsALaterAgentsSocket(t *testing.T) {
 	previous, path := newSource(t)
 	ending, err := previous.Connect(t.Context())
@@ -90,7 +92,8 @@ func TestAFailedRecreationEndsTheSession(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
-// Of two agents the later one listens, until it ends or dies.
+// Two agents use the same path. The later one has the socket, and the first one does not take it back,
+// until the later one ends.
 func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	first, path := newSource(t)
 	session := connect(t, first)
@@ -110,8 +113,8 @@ func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// Leftovers of an agent that was killed during listen are removed, and do no harm before. Other files
-// are kept.
+// Agents that were killed during listen have left a socket (.1) and a folder (.2), an hour old: both must
+// go. Young ones may belong to a listen in progress, and other files are not an agent's: these stay.
 func TestLeftoversOfADeadAgentAreRemoved(t *testing.T) {
 	src, path := newSource(t)
 	long := time.Now().Add(-time.Hour)

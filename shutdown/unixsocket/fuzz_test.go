@@ -53,7 +53,8 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, piece byte) { serveAll(t, text, int(piece)+1) })
 }
 
-// serveAll sends a text in pieces to a session with a lock, and ends the session.
+// serveAll sends a text in pieces to a session with a lock, and ends the session. No more events may come
+// than the text has lines, and no connection may be left.
 func serveAll(t *testing.T, text []byte, piece int) {
 	t.Helper()
 	made, err := New(Options{Path: "/unused"})

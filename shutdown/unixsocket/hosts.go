@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// maxWaiting is how many connections may wait for the reply.
+	// maxWaiting is how many connections may wait until the locks are closed. Further ones get an error.
 	maxWaiting = 64
-	// pendingFor is how long an announced shutdown is pending after the host should have shut down.
-	// systemd forces a power off after the same time.
+	// pendingFor is how long an announced shutdown stays pending after the time at which the host should have
+	// shut down. Then it counts as failed. systemd forces a power off after the same time.
 	pendingFor = 30 * time.Minute
 )
 
@@ -36,9 +36,9 @@ type announcement struct {
 	shutsDownAt time.Time // when the host shuts down at the latest; zero: when the locks are closed
 }
 
-// announce records a shutdown and the waiting host. If the host need not wait, waits is false and line
-// is the reply.
-func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, line string) {
+// announce records a shutdown, and that the host waits until all locks are closed. If the host must not wait,
+// because no lock is held or too many hosts wait, waits is false and reply is the reply.
+func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, reply string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.announced = &announcement{event: event, shutsDownAt: event.Deadline}
@@ -49,7 +49,7 @@ func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, line st
 	case h.lockCount == 0:
 		h.setReleased()
 		return false, "released"
-	case slices.Contains(h.waiting, host):
+	case slices.Contains(h.waiting, host): // it has announced a shutdown before
 	case len(h.waiting) >= maxWaiting:
 		return false, "error: too many connections wait for the reply"
 	default:
@@ -58,7 +58,8 @@ func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, line st
 	return true, ""
 }
 
-// setReleased records that the hosts shut down now. The caller holds the mutex.
+// setReleased records that no lock is held any more, so that the hosts shut down now and not at their deadline.
+// The caller holds the mutex.
 func (h *hosts) setReleased() {
 	now := time.Now()
 	if a := h.announced; a != nil && (a.shutsDownAt.IsZero() || a.shutsDownAt.After(now)) {
@@ -83,13 +84,13 @@ func (h *hosts) pending() (*source.Event, error) {
 		return nil, fmt.Errorf("no shutdown was announced, and the host cannot be asked: %w", errors.ErrUnsupported)
 	}
 	if !a.shutsDownAt.IsZero() && time.Since(a.shutsDownAt) >= pendingFor {
-		return nil, nil // the host has not shut down
+		return nil, nil // the host has not shut down, so that shutdown has failed
 	}
 	copied := a.event
 	return &copied, nil
 }
 
-// takeWaiting removes and returns the waiting connections.
+// takeWaiting removes and returns the waiting connections, so that the caller replies to each once.
 func (h *hosts) takeWaiting() (taken []net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -103,14 +104,15 @@ func (h *hosts) addLock() {
 	h.lockCount++
 }
 
-// removeLock counts a closed lock. After the last one it removes and returns the waiting connections.
-func (h *hosts) removeLock() (taken []net.Conn) {
+// removeLock counts a closed lock. When no lock is held any more, it removes the waiting connections and returns
+// them for the reply.
+func (h *hosts) removeLock() (released []net.Conn) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.lockCount--; h.lockCount > 0 {
 		return nil
 	}
 	h.setReleased()
-	taken, h.waiting = h.waiting, nil
-	return taken
+	released, h.waiting = h.waiting, nil
+	return released
 }

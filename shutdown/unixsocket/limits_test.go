@@ -12,8 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Connections without a complete line leak neither goroutines nor descriptors, and block no other
-// connection.
+// 400 connections send half a line and wait. Another host must get its reply. At most 64 of the
+// connections stay open, which limits goroutines and descriptors; 68 leaves room for a few goroutines of
+// the session.
 func TestIncompleteLinesBlockNobody(t *testing.T) {
 	host, path := newSource(t)
 	session := connect(t, host)
@@ -31,6 +32,8 @@ func TestIncompleteLinesBlockNobody(t *testing.T) {
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+68 }, testTimeout, time.Millisecond)
 }
 
+// A connection that announces nothing in time (50 ms here) gets an error and is closed. One that waits for
+// its reply is not idle and stays open.
 func TestAnIdleConnectionIsClosed(t *testing.T) {
 	host, path := newSource(t)
 	host.SetIdle(50 * time.Millisecond)
@@ -53,6 +56,7 @@ func TestAnIdleConnectionIsClosed(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
+// A line of more than 256 bytes gets an error, and other hosts still reach the agent.
 func TestALongLineIsRefused(t *testing.T) {
 	host, path := newSource(t)
 	session := connect(t, host)
@@ -62,6 +66,7 @@ func TestALongLineIsRefused(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
+// 64 hosts may wait. The next one gets an error, but its announcement counts. The others get their reply.
 func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)

@@ -12,10 +12,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// maxDelaySeconds bounds SECONDS to one year.
+// maxDelaySeconds bounds the SECONDS of a line to one year.
 const maxDelaySeconds = 365 * 24 * 60 * 60
 
-// parse parses one line: KIND, KIND SECONDS, or cancel. The seconds count from now.
+// parse parses one line of a host: KIND, KIND SECONDS, or cancel. The deadline of the event is SECONDS after now.
 func parse(line string, now time.Time) (source.Event, error) {
 	words := strings.Fields(line)
 	switch {
@@ -44,7 +44,7 @@ func parse(line string, now time.Time) (source.Event, error) {
 	return event, nil
 }
 
-// writeLine writes a line to a host, within replyTimeout.
+// writeLine writes a line to a host. A host that does not read makes it fail after replyTimeout.
 func writeLine(host net.Conn, line string) error {
 	if err := host.SetWriteDeadline(time.Now().Add(replyTimeout)); err != nil {
 		return err
@@ -53,8 +53,8 @@ func writeLine(host net.Conn, line string) error {
 	return err
 }
 
-// replyAndClose writes the line to each host and closes the connections. A failed write is no error:
-// the host did not wait.
+// replyAndClose writes the line to each host and closes the connections. A failed write is not returned: such a
+// host has gone, or does not read, and so does not wait. An error is that of a close.
 func replyAndClose(hosts []net.Conn, line string) error {
 	errs := make([]error, len(hosts))
 	for i, host := range hosts {

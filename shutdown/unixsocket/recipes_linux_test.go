@@ -133,7 +133,8 @@ func shells(t *testing.T) (found []string) {
 	return found
 }
 
-// commands are how the init systems and UPS daemons run the README's files.
+// commands returns how the init systems and UPS daemons run the README's files. The key is the line that
+// the agent must receive; called is the program that the script runs at last.
 func commands(t *testing.T, r *recipes) map[string]struct{ command, called string } {
 	t.Helper()
 	conf, err := os.ReadFile(r.dir + "/sbin/upsmon.conf")
@@ -185,7 +186,8 @@ func (r *recipes) agent(t *testing.T) (source.Session, io.Closer) {
 	return session, lock
 }
 
-// Without an agent, with a dead one's socket, and without a shutdown, each script returns at once.
+// No agent is running, or a dead one has left its socket. Each script must return at once and let the
+// machine go down.
 func TestRecipesWithoutAnAgent(t *testing.T) {
 	for _, shell := range shells(t) {
 		r := writeRecipes(t)
@@ -215,7 +217,8 @@ func TestStoppingTheServiceAnnouncesNothing(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
-// runit announces a reboot if its file exists. upssched drains in the background, and cancels.
+// The script for upssched announces a drain and returns; another call of it cancels. The script for runit
+// announces a reboot if runit's file for that exists.
 func TestConditionalRecipes(t *testing.T) {
 	r := writeRecipes(t)
 	session, lock := r.agent(t)

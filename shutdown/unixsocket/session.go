@@ -22,10 +22,12 @@ const (
 
 // session listens on the socket, and recreates it if it is removed.
 type session struct {
-	source      *Source
-	logger      klog.Logger
-	events      chan source.Event
-	eventLock   chan struct{} // a mutex; held while a line is handled, so that the pending shutdown and the events change together
+	source *Source
+	logger klog.Logger
+	events chan source.Event
+	// eventLock is a mutex whose wait can end with ctx; full: locked. It is held while a line is handled, so
+	// that events are sent in the order in which the pending shutdown changes.
+	eventLock   chan struct{}
 	unannounced unannounced
 	ctx         context.Context
 	cancel      context.CancelFunc
@@ -34,7 +36,8 @@ type session struct {
 	closeErr    error          // the error of closing the socket; set before done is closed
 }
 
-// newSession starts accepting connections. Close ends the session; the end of ctx does not.
+// newSession starts accepting connections. The session ends with Close, or when the socket is lost. It does not
+// end with ctx, which only bounds the connecting.
 func newSession(ctx context.Context, from *Source, e *endpoint) *session {
 	s := &session{source: from, logger: klog.FromContext(ctx), events: make(chan source.Event), eventLock: make(chan struct{}, 1), done: make(chan struct{})}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -82,10 +85,11 @@ func (s *session) Inhibit(context.Context) (io.Closer, error) {
 	return lock(sync.OnceValue(func() error { return replyAndClose(hosts.removeLock(), "released") })), nil
 }
 
-// lock makes hosts wait. Closing the last one sends them the reply. Further calls return the result of
-// the first.
+// lock makes hosts that announce a shutdown wait. The function is called by Close.
 type lock func() error
 
+// Close releases the lock. When no other lock is held, the waiting hosts get the reply "released". Further calls
+// return the result of the first.
 func (l lock) Close() error { return l() }
 
 // Close stops listening. Hosts that wait for a lock still do.
@@ -95,8 +99,9 @@ func (s *session) Close() error {
 	return s.closeErr
 }
 
-// watchSocket recreates a removed or replaced socket until the session ends, unless another agent
-// listens in its place. If that fails, the session ends. watchSocket owns the endpoint and closes it.
+// watchSocket recreates the socket when its file was removed or replaced, until the session ends. It leaves the
+// socket of another agent alone, and logs that. If the socket cannot be recreated, the session ends. watchSocket
+// owns the endpoint and closes it.
 func (s *session) watchSocket(e *endpoint) error {
 	defer s.cancel()
 	tick := time.NewTicker(checkInterval)
@@ -132,6 +137,7 @@ func (s *session) watchSocket(e *endpoint) error {
 	}
 }
 
+// accept serves each connection of the socket in a goroutine, until the socket is closed.
 func (s *session) accept(e *endpoint) {
 	for {
 		host, err := e.AcceptUnix()
@@ -150,8 +156,9 @@ func (s *session) accept(e *endpoint) {
 	}
 }
 
-// handleEvent records an announcement or a cancellation and sends it to the manager. reply is the
-// host's reply; "": the host waits. released are the hosts that no longer wait; they get the reply too.
+// handleEvent records an announcement or a cancellation of host, and sends it to the manager. waits says whether
+// host waits from now on. reply is the line to answer host with; "": none yet, because it waits. released are
+// the hosts that a cancellation has freed from waiting; they get the reply too.
 func (s *session) handleEvent(event source.Event, host net.Conn) (waits bool, reply string, released []net.Conn) {
 	hosts := s.source.hosts
 	if !event.Cancelled {

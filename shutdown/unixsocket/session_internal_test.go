@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// The pending shutdown changes together with its event: a cancellation counts when the manager has
-// received all events before it.
+// A host announces a shutdown and another one cancels it, before the manager reads an event. Pending
+// returns the shutdown until the manager has received both events.
 func TestLinesCountInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		made, err := New(Options{Path: "/unused"})

@@ -17,10 +17,10 @@ import (
 const origin = "unixsocket"
 
 const (
-	// replyTimeout bounds writing a line to a host that does not read.
+	// replyTimeout bounds writing a line to a host, which may not read.
 	replyTimeout = time.Second
-	// maxPath leaves room in the kernel's limit (103 bytes on macOS, 107 on Linux) for the longer name
-	// of the socket during its creation.
+	// maxPath is less than the kernel's limit of 103 bytes on macOS and 107 on Linux: the socket is made
+	// under a longer name and then moved to its path.
 	maxPath = 90
 )
 
@@ -60,8 +60,8 @@ func New(options Options) (*Source, error) {
 	return &Source{options: options, idleTimeout: idleTimeout, hosts: &hosts{delay: options.Delay}}, nil
 }
 
-// Connect listens on the socket, also if another agent does. ctx bounds the connecting and has the
-// session's logger; its end does not end the session.
+// Connect listens on the socket. It replaces the socket of another agent that listens there. ctx bounds the
+// connecting and has the session's logger; its end does not end the session.
 func (s *Source) Connect(ctx context.Context) (source.Session, error) {
 	if s == nil || s.hosts == nil {
 		return nil, errors.New("unixsocket: the Source was not made with New")

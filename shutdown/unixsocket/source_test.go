@@ -25,6 +25,7 @@ import (
 // testTimeout bounds the waits of the tests on a busy machine.
 const testTimeout = 30 * time.Second
 
+// newSource returns a source whose hosts wait 20 s unless they say another time.
 func newSource(t *testing.T) (src *unixsocket.Source, path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "shutdown.sock")
@@ -33,6 +34,7 @@ func newSource(t *testing.T) (src *unixsocket.Source, path string) {
 	return src, path
 }
 
+// connect returns a session that is closed when the test ends.
 func connect(t *testing.T, src *unixsocket.Source) source.Session {
 	t.Helper()
 	session, err := src.Connect(t.Context())
@@ -48,6 +50,7 @@ type host struct {
 	in   *bufio.Reader
 }
 
+// dial connects like a script. The connection is closed when the test ends.
 func dial(t *testing.T, path string) *host {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
@@ -70,6 +73,7 @@ func (h *host) readLine() string {
 	return line
 }
 
+// nextEvent returns the next event. It fails if the session has ended.
 func nextEvent(t *testing.T, session source.Session) source.Event {
 	t.Helper()
 	select {
@@ -82,6 +86,7 @@ func nextEvent(t *testing.T, session source.Session) source.Event {
 	}
 }
 
+// New rejects a missing path and a negative delay.
 func TestNewValidatesItsOptions(t *testing.T) {
 	_, err := unixsocket.New(unixsocket.Options{})
 	require.ErrorContains(t, err, "Path is required")
@@ -89,6 +94,8 @@ func TestNewValidatesItsOptions(t *testing.T) {
 	require.ErrorContains(t, err, "Delay must not be negative")
 }
 
+// A host announces a reboot in 90 s while locks are held. It must wait for both locks: the reply comes
+// only when the second one is closed, not for a second Close of the first.
 func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -120,6 +127,7 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
+// No lock is held, so the host gets the reply at once. The shutdown is an event anyway.
 func TestWithoutALockNobodyWaits(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -228,6 +236,8 @@ func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
+// Hosts wait Options.Delay, 20 s, so a request for 21 s gets 20 s and an error. Without the option every
+// delay is granted.
 func TestRequestDelayIsCappedByTheOption(t *testing.T) {
 	src, _ := newSource(t)
 	session := connect(t, src)
@@ -245,6 +255,7 @@ func TestRequestDelayIsCappedByTheOption(t *testing.T) {
 	require.Equal(t, time.Hour, granted)
 }
 
+// A script announces a shutdown to a whole manager. When it reads the reply, the pod was killed.
 func TestTheManagerDrainsBeforeTheReply(t *testing.T) {
 	src, path := newSource(t)
 	killed := make(chan string, 1)

@@ -22,11 +22,14 @@ func gateWith(tb testing.TB, on map[string]bool) featuregate.FeatureGate {
 	return gate
 }
 
+// Kubernetes removes the gates of stable features. A gate without a feature, or no gate, therefore leaves
+// it on.
 func TestAFeatureThatTheGateDoesNotHaveIsOn(t *testing.T) {
 	require.Zero(t, featuregates.Options(nil))
 	require.Zero(t, featuregates.Options(featuregate.NewFeatureGate()))
 }
 
+// Each gate that is off sets exactly one option, whether the other gates exist or not.
 func TestEachGateHasItsOption(t *testing.T) {
 	all := map[string]validation.Options{
 		"PodLifecycleSleepAction":                {NoSleepAction: true},
@@ -45,6 +48,7 @@ func TestEachGateHasItsOption(t *testing.T) {
 	}
 }
 
+// Options does not follow later changes of the gate.
 func TestOptionsAreASnapshotOfTheGate(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"ContainerStopSignals": {Default: true, PreRelease: featuregate.Beta}}))

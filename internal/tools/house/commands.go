@@ -9,8 +9,8 @@ import (
 // gate is the shell script with all that a change has to pass. Its arguments are those of make.
 const gate = ".ci/run"
 
-// checkCommands checks the targets and variables in the calls of make and of the gate: those of
-// pages, of workflows and of the gate itself.
+// checkCommands finds the calls of make and of the gate in pages, in workflows and in the gate itself. The
+// Makefile must have each target that they name, and read each variable that they set.
 func checkCommands(repo repository) (checked int, problems []string, err error) {
 	content, err := repo.read("Makefile")
 	if err != nil {
@@ -21,10 +21,10 @@ func checkCommands(repo repository) (checked int, problems []string, err error) 
 	if err != nil {
 		return 0, nil, err
 	}
-	for _, name := range repo.files {
-		lines := pages[name].code
-		if name == gate || strings.HasPrefix(name, workflows) {
-			content, err := repo.read(name)
+	for _, file := range repo.files {
+		lines := pages[file].code
+		if file == gate || strings.HasPrefix(file, workflows) {
+			content, err := repo.read(file)
 			if err != nil {
 				return checked, problems, err
 			}
@@ -37,9 +37,10 @@ func checkCommands(repo repository) (checked int, problems []string, err error) 
 			}
 			checked++
 			for word := range strings.FieldsSeq(regexp.MustCompile(`\$\{\{.*?\}\}|'[^']*'`).ReplaceAllString(call[1], "x")) {
-				variable, _, sets := strings.Cut(word, "=")
-				if !known[variable] || sets != (strings.ToUpper(variable) == variable) {
-					problems = append(problems, fmt.Sprintf("%s: %s: the Makefile has no %s", name, strings.TrimSpace(line), variable))
+				name, _, isVariable := strings.Cut(word, "=") // a target, or NAME=VALUE
+				isUpper := strings.ToUpper(name) == name
+				if !known[name] || isVariable != isUpper {
+					problems = append(problems, fmt.Sprintf("%s: %s: the Makefile has no %s", file, strings.TrimSpace(line), name))
 				}
 			}
 		}
@@ -47,7 +48,8 @@ func checkCommands(repo repository) (checked int, problems []string, err error) 
 	return checked, problems, nil
 }
 
-// parseMakefile returns the targets and the variables of a Makefile. Variables are in capitals.
+// parseMakefile returns the names of the targets and of the variables of a Makefile. Only variables are in
+// capitals.
 func parseMakefile(content []byte) map[string]bool {
 	found := map[string]bool{}
 	for _, match := range regexp.MustCompile(`(?m)^([A-Za-z0-9_-]+):(?:[^=]|$)|\$[({]([A-Z_]+)[)}]|\b([A-Z_]+) \?=`).FindAllStringSubmatch(string(content), -1) {

@@ -10,10 +10,10 @@ import (
 )
 
 // checkComments checks the exported names that no linter checks, in the packages that others import:
-// fields of structs, methods of interfaces, and constants and variables of a group. Each must have a
-// comment, or be on the line after one that has, because one comment may be about several names. The
-// comment of a type counts for its first lines, but not for types whose names end in Options or Config:
-// the comment of an option has to say what its zero value means.
+// fields of structs, methods of interfaces, and constants and variables of a group. Each must have a comment.
+// One comment may be about several names, so a name on the line after one with a comment needs none. The
+// comment of a type counts for the fields that follow it directly. It does not count if the name of the type
+// ends in Options or Config: the comment of an option has to say what its zero value means.
 func checkComments(repo repository) (checked int, problems []string, err error) {
 	for _, name := range repo.source() {
 		if strings.HasPrefix(name, "examples/") || strings.Contains("/"+name, "/internal/") {
@@ -43,6 +43,7 @@ type memberList struct {
 	members   []member
 }
 
+// member is a field, a method, or a line of a group.
 type member struct {
 	ast.Node
 

@@ -19,9 +19,9 @@ type documented struct {
 	files map[string]*ast.File
 }
 
-// checkDocLinks checks that each name in square brackets in the comment of a declaration is declared.
-// pkg.go.dev shows other names with their brackets, and tools that rename do not find them. Names of
-// packages of other repositories are not checked.
+// checkDocLinks checks that each name in square brackets in the comment of a declaration is declared. Otherwise it
+// is no link: pkg.go.dev shows it with its brackets, and a tool that renames does not find it. Names of packages
+// of other repositories are not checked.
 func checkDocLinks(repo repository) (checked int, problems []string, err error) {
 	set := token.NewFileSet()
 	packages, err := documentedPackages(repo, set)

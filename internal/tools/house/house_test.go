@@ -75,10 +75,13 @@ func problems(t *testing.T, changes map[string]string) string {
 	return out.String()
 }
 
+// A repository without problems: the other tests change one file of it.
 func TestSoundRepository(t *testing.T) {
 	require.Empty(t, problems(t, nil))
 }
 
+// Each case changes one file of a sound repository. The program must print exactly the problem that the
+// change makes, or nothing.
 func TestProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, content string
@@ -133,6 +136,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
+// A wrong argument and a folder that is no repository are errors, and no empty list of problems.
 func TestArguments(t *testing.T) {
 	require.EqualError(t, house(t.Context(), []string{"here"}, io.Discard, io.Discard), `unexpected argument "here"`)
 	require.Error(t, house(t.Context(), []string{"--root", filepath.Join(t.TempDir(), "none")}, io.Discard, io.Discard))

@@ -99,10 +99,13 @@ func topLevel() []string {
 	}
 }
 
+// checkTopLevel checks that the top folder has no other entries than topLevel lists.
 func checkTopLevel(repo repository) (checked int, problems []string, err error) {
 	for _, name := range repo.files {
 		top, _, _ := strings.Cut(name, "/")
-		if problem := top + ": does not belong into the top folder"; !strings.HasPrefix(top, ".") && !slices.Contains(topLevel(), top) && !slices.Contains(problems, problem) {
+		isAllowed := strings.HasPrefix(top, ".") || slices.Contains(topLevel(), top)
+		problem := top + ": does not belong into the top folder"
+		if !isAllowed && !slices.Contains(problems, problem) {
 			problems = append(problems, problem)
 		}
 	}

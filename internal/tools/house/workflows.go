@@ -13,9 +13,9 @@ import (
 // workflows is where GitHub looks for workflows.
 const workflows = ".github/workflows/"
 
-// checkWorkflows checks what actionlint does not: that no workflow may change anything on GitHub but
-// attest what it has made, in a job that runs nothing else, that no action can be replaced by another
-// one, and that no job runs for ever.
+// checkWorkflows checks what actionlint does not. A workflow may change nothing on GitHub. One job may attest what
+// the workflow has made, but then runs no command. Each action is pinned, so that its owner cannot replace it.
+// Each job has a timeout.
 func checkWorkflows(repo repository) (checked int, problems []string, err error) {
 	for _, name := range repo.match(path.Clean(workflows), "*.yml") {
 		checked++

@@ -39,12 +39,15 @@ func V24(t testing.TB) Build {
 	return newerBuild(t, "2.4")
 }
 
+// newerBuild returns the containerd of a minor version that "make containerd" has built. Without it, the
+// test is skipped.
 func newerBuild(t testing.TB, version string) Build {
 	t.Helper()
 	return Build{folder: filepath.Join(need.Variable(t, variable, "make containerd"), version)}
 }
 
-// environment puts the folder in PATH, where containerd finds its shim.
+// environment returns the environment for containerd. The build's folder is first in PATH, so that
+// containerd finds the shim of its own version there.
 func (b Build) environment() []string {
 	if b.folder == "" {
 		return os.Environ()

@@ -5,11 +5,12 @@ import (
 	"path/filepath"
 )
 
-// pauseName is the sandbox image.
+// pauseName is the name of the image that containerd runs as the sandbox of each pod.
 const pauseName = "docker.io/local/pause:1"
 
-// containerdConfig keeps all of containerd's files in one folder. restrict_oom_score_adj lets runc work
-// without CAP_SYS_RESOURCE; the native snapshotter works on any file system.
+// containerdConfig returns a configuration file that keeps all of containerd's files in one folder.
+// restrict_oom_score_adj lets runc work without CAP_SYS_RESOURCE, which a test container may lack. The native
+// snapshotter works on any file system.
 func containerdConfig(folder string) string {
 	return fmt.Sprintf(`version = 2
 root = %q
@@ -32,5 +33,5 @@ state = %q
 		filepath.Join(folder, "opt"), pauseName, filepath.Join(folder, "cni"))
 }
 
-// socketPath returns the path of the socket, which may have at most 107 characters.
+// socketPath returns the path of containerd's socket. Linux limits it to 107 characters.
 func socketPath(folder string) string { return filepath.Join(folder, "containerd.sock") }

@@ -20,7 +20,8 @@ type Exit struct {
 	At   time.Time `json:"exited_at"`
 }
 
-// taskExit is containerd's exit event. For a command in a container, ID differs from ContainerID.
+// taskExit is containerd's event of an exit. For the exit of a command that was run in a container, such
+// as an exec hook, ID differs from ContainerID.
 type taskExit struct {
 	Exit
 	ContainerID string `json:"container_id"`
@@ -41,7 +42,8 @@ func (s *Server) Exits() map[string]Exit {
 	return maps.Clone(s.exits.byContainer)
 }
 
-// recordExits records containerd's events until the end of the test. It returns when events arrive.
+// recordExits starts to record the exits of containers, until the end of the test. It returns only when
+// events arrive, so that no later exit is missed.
 func (s *Server) recordExits(t testing.TB) {
 	t.Helper()
 	s.exits.byContainer = map[string]Exit{}
@@ -65,8 +67,8 @@ func (s *Server) recordExits(t testing.TB) {
 	s.awaitFirstEvent(t, first)
 }
 
-// awaitFirstEvent labels an image repeatedly until an event arrives: ctr does not say when it has
-// subscribed.
+// awaitFirstEvent waits until the recording has begun. ctr does not say when it has subscribed to events, so
+// awaitFirstEvent provokes some by labelling an image, until the first one arrives.
 func (s *Server) awaitFirstEvent(t testing.TB, first <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(s.alive, startTimeout)
@@ -82,7 +84,8 @@ func (s *Server) awaitFirstEvent(t testing.TB, first <-chan struct{}) {
 	}
 }
 
-// read reads lines of the form TIME NAMESPACE TOPIC JSON. It calls onLine for each.
+// read keeps the exits of containers from the output of "ctr events", lines of the form TIME NAMESPACE
+// TOPIC JSON, until its end. It calls onLine for each line.
 func (e *exitRecorder) read(lines io.Reader, onLine func()) {
 	scanner := bufio.NewScanner(lines)
 	scanner.Buffer(nil, 1<<20) // events may be longer than the default limit of a line

@@ -22,9 +22,10 @@ type Image struct {
 	StopSignal string
 }
 
+// pauseImage returns the image of the sandboxes. A sandbox only has to keep running.
 func pauseImage() Image { return Image{Name: pauseName, Command: []string{"/bin/sleep", "1000000"}} }
 
-// applets returns the applets that the tests' scripts use.
+// applets returns the programs of busybox that the tests' scripts use. Each gets a link in /bin.
 func applets() []string {
 	return []string{"cat", "date", "echo", "false", "kill", "ls", "sh", "sleep", "touch", "true", "wget"}
 }
@@ -81,7 +82,8 @@ func imageArchive(busybox string, images []Image) ([]byte, error) {
 	})
 }
 
-// configOf returns the configuration of an image with one layer, given as a tar.
+// configOf returns the configuration of an image. layer is the tar of its only layer, whose digest the
+// configuration contains.
 func configOf(image Image, layer []byte) imageConfig {
 	config := imageConfig{Architecture: runtime.GOARCH, OS: "linux"}
 	config.Config.Cmd = image.Command
@@ -91,7 +93,8 @@ func configOf(image Image, layer []byte) imageConfig {
 	return config
 }
 
-// layerOf returns the file system of all images as a tar.
+// layerOf returns the layer that all images share as a tar: the program busybox, links to it, and an empty
+// /tmp.
 func layerOf(busybox string) ([]byte, error) {
 	program, err := os.ReadFile(busybox)
 	if err != nil {
@@ -115,8 +118,8 @@ func layerOf(busybox string) ([]byte, error) {
 	})
 }
 
-// checkStatic returns an error unless a program is statically linked. The busybox of Debian's package busybox is
-// not, and would not find its libraries in an image.
+// checkStatic returns an error unless a program is statically linked. The busybox of Debian's package
+// busybox is not, and would not find its libraries in an image.
 func checkStatic(path string, program []byte) error {
 	file, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
@@ -128,6 +131,7 @@ func checkStatic(path string, program []byte) error {
 	return nil
 }
 
+// tarOf returns the archive to which write adds files.
 func tarOf(write func(*tar.Writer) error) ([]byte, error) {
 	var buffer bytes.Buffer
 	w := tar.NewWriter(&buffer)
@@ -140,6 +144,7 @@ func tarOf(write func(*tar.Writer) error) ([]byte, error) {
 	return buffer.Bytes(), nil
 }
 
+// writeFile adds a file to an archive.
 func writeFile(w *tar.Writer, name string, mode int64, content []byte) error {
 	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Mode: mode, Size: int64(len(content))}); err != nil {
 		return err

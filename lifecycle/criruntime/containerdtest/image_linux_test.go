@@ -10,6 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
+// An image has no libraries, so only a static program works in it. The error names the package to install.
 func TestArchiveRefusesAProgramThatIsNotStaticBusybox(t *testing.T) {
 	shell := need.Program(t, "bash", "bash") // not static in any distribution
 	_, err := imageArchive(shell, nil)

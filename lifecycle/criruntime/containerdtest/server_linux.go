@@ -51,7 +51,7 @@ func (b Build) Start(t testing.TB, images ...Image) *Server {
 	containerd := need.Program(t, filepath.Join(b.folder, "containerd"), "containerd")
 	need.Program(t, "runc", "runc")
 	busybox := need.Program(t, "busybox", "busybox-static")
-	folder, err := os.MkdirTemp("", "containerd") // t.TempDir is too long for a socket
+	folder, err := os.MkdirTemp("", "containerd") // the path of t.TempDir is too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
 
@@ -72,10 +72,12 @@ func (s *Server) Endpoint() string { return "unix://" + s.Socket() }
 // Runtime returns a plain CRI client, with which a test checks containerd's state.
 func (s *Server) Runtime() runtimeapi.RuntimeServiceClient { return s.runtime }
 
-// run starts containerd in new PID and mount namespaces. The first process of the PID namespace is a shell:
-// when it is killed, the kernel kills containerd, all shims and all containers, and Wait returns when they
-// are gone. If containerd was killed, the shell restarts it after downTime; if it ended otherwise, the
-// shell exits. /run is a new tmpfs, because shims put their sockets there.
+// run starts containerd in new PID and mount namespaces, so that nothing of it outlives the test. The
+// first process of the PID namespace is a shell. When the shell is killed, the kernel kills containerd,
+// all shims and all containers, and Wait returns when they are gone.
+//
+// If containerd was killed (exit status 137), the shell restarts it after downTime. If containerd ended
+// otherwise, the shell exits. /run is a new tmpfs, because shims put their sockets there.
 func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	t.Helper()
 	config := filepath.Join(s.folder, "config.toml")
@@ -151,7 +153,7 @@ func (s *Server) connect(t testing.TB) {
 	t.Cleanup(func() { require.NoError(t, s.removePods(context.WithoutCancel(t.Context()))) })
 }
 
-// load builds the images and imports them into containerd.
+// load builds the images and imports them into containerd, which then needs no registry.
 func (s *Server) load(t testing.TB, busybox string, images []Image) {
 	t.Helper()
 	content, err := imageArchive(busybox, images)
@@ -164,12 +166,13 @@ func (s *Server) load(t testing.TB, busybox string, images []Image) {
 	require.NoErrorf(t, err, "failed to load images: %s", out)
 }
 
-// command returns a ctr command in CRI's namespace.
+// command returns a command of ctr, containerd's client, in the namespace where CRI keeps its containers.
 func (s *Server) command(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, s.ctr, append([]string{"--address", s.Socket(), "--namespace", "k8s.io"}, args...)...)
 }
 
-// removePods removes all pods, because their cgroups outlive the server's namespaces.
+// removePods removes all pods at the end of the test, because the kernel does not remove their cgroups
+// with the server's namespaces.
 func (s *Server) removePods(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanUpTimeout)
 	defer cancel()

@@ -18,10 +18,13 @@ const (
 	pollEvery  = 20 * time.Millisecond
 )
 
+// A server runs pods and records their exits. When its test ends, no process, mount, file or cgroup of it
+// is left.
 func TestServerRunsPodsAndLeavesNothing(t *testing.T) {
 	containerdtest.Each(t, testServerRunsPodsAndLeavesNothing)
 }
 
+// testServerRunsPodsAndLeavesNothing runs the test with one version of containerd.
 func testServerRunsPodsAndLeavesNothing(t *testing.T, build containerdtest.Build) {
 	var socket, container string
 	t.Run("server", func(t *testing.T) {
@@ -49,6 +52,7 @@ func testServerRunsPodsAndLeavesNothing(t *testing.T, build containerdtest.Build
 	require.Empty(t, cgroupsOf(t, container))
 }
 
+// runContainer starts a pod with one container of the image, and returns the container's ID.
 func runContainer(t *testing.T, runtime runtimeapi.RuntimeServiceClient, image string) string {
 	t.Helper()
 	name := strings.ToLower(filepath.Base(t.TempDir())) // unique

@@ -12,13 +12,13 @@ import (
 	"slices"
 )
 
-// client sends the requests of httpGet hooks. No goroutine or connection of a request outlives its
-// context.
+// client sends the requests of httpGet hooks. When the context of a request ends, its goroutines and its
+// connection end too.
 type client struct{ http *http.Client }
 
 // NewClient returns a client like the kubelet's: it does not verify certificates, uses no proxy, and
 // follows redirects on the same host only. Unlike the kubelet's, it does not send a hook's headers to
-// another port or scheme. If dial is nil, it dials with package net.
+// another port or scheme. dial makes its connections; nil: package net does.
 func NewClient(dial func(ctx context.Context, network, addr string) (net.Conn, error)) Doer {
 	return client{&http.Client{
 		Transport: &http.Transport{
@@ -40,13 +40,13 @@ func (c client) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// onSameHost allows redirects on the host of the first request. Other redirects are returned as the
-// response (the kubelet's RedirectChecker).
+// onSameHost follows up to ten redirects on the host of the first request, like the kubelet's
+// RedirectChecker. A redirect to another host is not followed; it is the response.
 //
-// Another port or scheme of the host is another server: the host may be a node that many pods share.
-// net/http compares only host names, and sends all headers to that server, with the redirecting URL as
-// the Referer; so does the kubelet. Here, only the server that the hook names gets the hook's headers.
-// A later redirect back to that server does not get them, because another server chose its path.
+// It removes the hook's headers, which may be secret, from a redirect to another port or scheme. That is
+// another server: the host may be a node that many pods share. net/http, and so the kubelet, compares only
+// host names and sends the headers. A later redirect back to the first server does not get them either,
+// because another server chose its path.
 func onSameHost(req *http.Request, via []*http.Request) error {
 	first := via[0]
 	if req.URL.Hostname() != first.URL.Hostname() {
@@ -62,7 +62,7 @@ func onSameHost(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
-// origin identifies a server.
+// origin identifies a server on a host. Two URLs with the same origin are answered by the same server.
 type origin struct{ scheme, host, port string }
 
 // originOf returns the origin of a URL, with the scheme's default port if it has none.

@@ -14,9 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// request returns the kubelet's request for an action, which is always HTTP/1.1. The URL is formatted
-// and parsed again, which adds a missing leading slash to the path. Headers may be repeated. An Accept
-// header with an empty value is not sent.
+// request returns the request that the kubelet makes for an action; it is always HTTP/1.1. A hook may set
+// any header, repeatedly: Host, User-Agent and Accept then replace the defaults, and an empty Accept means
+// that none is sent. A missing leading slash of the path is added, because the URL is formatted and parsed
+// again.
 func (s *Sender) request(ctx context.Context, host string, container *v1.Container, action *v1.HTTPGetAction) (*http.Request, error) {
 	port, err := portOf(action.Port, container)
 	if err != nil {
@@ -27,8 +28,7 @@ func (s *Sender) request(ctx context.Context, host string, container *v1.Contain
 	if err != nil {
 		return nil, err
 	}
-	// An unvalidated scheme may contain another host.
-	if req.URL.Host != hostPort {
+	if req.URL.Host != hostPort { // an unvalidated scheme may contain another host
 		return nil, fmt.Errorf("scheme and path point to host %q instead of %q", req.URL.Host, hostPort)
 	}
 	req.Header = http.Header{}
@@ -75,8 +75,8 @@ func portNamed(container *v1.Container, name string) *v1.ContainerPort {
 	return &container.Ports[i]
 }
 
-// hookURL returns the URL of an action. A path that cannot be parsed is used unparsed. An empty scheme
-// means http; the client refuses unknown schemes. Parsing converts the scheme to lower case.
+// hookURL returns the URL of an action. A path that cannot be parsed is used unparsed, so a query in it
+// becomes part of the path. An empty scheme means http; the client refuses unknown schemes later.
 func hookURL(action *v1.HTTPGetAction, hostPort string) *url.URL {
 	u, err := url.Parse(action.Path)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package hookhttp sends the requests of httpGet hooks as the kubelet does. It makes the
-// request, has the client that sends it, and decides which response is a success.
+// Package hookhttp sends the requests of httpGet hooks as the kubelet does. It makes the request,
+// sends it, and decides which response is a success.
 //
 //	sender := hookhttp.Sender{Doer: hookhttp.NewClient(nil), UserAgent: "kube-lifecycle/1.37"}
 //	plain, err := sender.Get(ctx, podIP, pod, container, handler.HTTPGet)
@@ -18,8 +18,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// maxBody is how many bytes of a response body are read before the connection is closed (the kubelet's
-// discardHTTPRespBody).
+// maxBody is how many bytes of a response body are read and discarded before the connection is closed (the
+// kubelet's discardHTTPRespBody). So a server that sends a short response sees it arrive, and one that
+// sends an endless response does not occupy the agent.
 const maxBody = 10 << 10
 
 // Doer sends a request; *http.Client implements it.
@@ -43,15 +44,14 @@ func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v
 		return "", err
 	}
 	resp, plain, err := s.send(req, pod)
-	if err != nil || resp == nil { // as in the kubelet, a Doer of a test may return neither
+	if err != nil || resp == nil { // the Doer of a test may return neither, as in the kubelet's tests
 		return plain, err
 	}
-	// A short body is read to its end, so that the server can send all of it. Its errors are ignored, because only the status counts.
-	if resp.Body != nil && resp.ContentLength <= maxBody {
-		_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // see above
+	if resp.Body != nil && resp.ContentLength <= maxBody { // a Doer other than net/http may leave the body nil
+		_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // errors of the body do not matter: only the status counts
 	}
-	if resp.Body != nil { // a Doer other than net/http may leave it nil
-		_ = resp.Body.Close() // see above
+	if resp.Body != nil {
+		_ = resp.Body.Close() // as above
 	}
 	if s.FailOnStatus && resp.StatusCode/100 != 2 {
 		return plain, fmt.Errorf("unexpected HTTP status: %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
@@ -60,9 +60,12 @@ func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v
 }
 
 // send sends a request and returns its response. If the server answers an HTTPS request in plain HTTP,
-// it sends the request again over HTTP, without the Authorization header, which the network could read.
-// As in the kubelet, the text of the error identifies this case, because a Doer need not use net/http.
-// If the second request fails, its error is logged and the first error is returned.
+// send sends the request again over HTTP, without the Authorization header, which anybody on the network
+// could read. plain is then the HOST:PORT, else "". If the second request fails, its error is logged and
+// the first error is returned.
+//
+// As in the kubelet, the error's text identifies this case, because the error of a Doer other than
+// net/http may have another type.
 func (s *Sender) send(req *http.Request, pod *v1.Pod) (resp *http.Response, plain string, err error) {
 	resp, err = s.Doer.Do(req)
 	var urlErr *url.Error

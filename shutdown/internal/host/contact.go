@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// callTimeout is the timeout of a call's context.
+	// callTimeout is the timeout of the context of most calls.
 	callTimeout = 10 * time.Second
 	// abandonAfter is how long a call may go on after its context has ended.
 	abandonAfter = time.Second
-	// answerTimeout is how long the first attempt to take the lock waits for each call with
-	// callTimeout.
+	// answerTimeout is how long a call with callTimeout may take before HostTried is called, so that a host
+	// that does not answer does not delay the start of the agent.
 	answerTimeout = 2 * time.Second
 	// delayTimeout bounds RequestDelay: logind needs up to 3 s if it must be reloaded.
 	delayTimeout = 5 * time.Second
@@ -36,16 +36,16 @@ type contact struct {
 	hanging         atomic.Int64 // abandoned calls that have not returned
 	isTriedReported atomic.Bool  // HostTried was called
 	reached         atomic.Bool  // a session has returned from Pending or sent an event
-	hasSucceeded    atomic.Bool  // a task has succeeded since this was reset
+	hasSucceeded    atomic.Bool  // a task has succeeded in the current session
 
 	mu   sync.Mutex // guards all below
 	err  error      // of the last attempt; nil: it succeeded
-	lost error      // why the last session ended or did not begin
+	lost error      // why the last session ended or did not begin; nil: there was none
 }
 
-// callSource calls a method of the source. The call's context ends with ctx or after bound. If the call
-// has not returned a second later it is abandoned: the error wraps errHangs, and a lock or a session
-// that it returns later is closed. If ctx has ended, the method is not called.
+// callSource calls a method of the source, which may hang. The call's context ends with ctx or after bound.
+// If the call has not returned a second after that, it is abandoned: the error wraps errHangs, and a lock or
+// session that it returns later is closed. If ctx has ended already, the method is not called.
 func callSource[T any](ctx context.Context, c *contact, method string, bound time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
@@ -75,16 +75,16 @@ func callSource[T any](ctx context.Context, c *contact, method string, bound tim
 		return f(ctx)
 	})
 	over, giveUp := ctx.Done(), (<-chan time.Time)(nil)
-	for waits := true; waits; {
+	for isWaiting := true; isWaiting; {
 		select {
 		case <-answer.Done():
-			waits = false
+			isWaiting = false
 		case <-slow:
 			c.reportSlow()
 		case <-over:
 			over, giveUp = nil, time.After(abandonAfter)
 		case <-giveUp:
-			waits = false
+			isWaiting = false
 		}
 	}
 	if settled.CompareAndSwap(false, true) {
@@ -94,7 +94,8 @@ func callSource[T any](ctx context.Context, c *contact, method string, bound tim
 	return answer.Wait(context.WithoutCancel(ctx)) // does not block
 }
 
-// reportSlow ends the first attempt, because a call takes too long.
+// reportSlow has HostTried called because a call takes long, as if the first attempt had failed. Later
+// attempts it does not touch.
 func (c *contact) reportSlow() {
 	if !c.isTriedReported.Load() {
 		c.setResult(func() {
@@ -105,8 +106,8 @@ func (c *contact) reportSlow() {
 	}
 }
 
-// set records the result of an attempt. capped is the error of an insufficient grant, which is no
-// failure.
+// set records the result of an attempt. capped is the error of a grant that is too small: Status shows it,
+// but the attempt has not failed.
 func (c *contact) set(failed, capped error) {
 	if failed == nil {
 		c.hasSucceeded.Store(true)
@@ -127,8 +128,8 @@ func (c *contact) setResult(result func()) {
 	}
 }
 
-// statusErr returns the error for Status. If the lock may be lost, that is the error of the lost
-// session.
+// statusErr returns the error for Status: that of the last attempt. If that has none but the lock may be
+// lost, it is why the session with the lock was lost.
 func (c *contact) statusErr(mayBeLost bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -6,15 +6,15 @@ import (
 )
 
 const (
-	// readInterval is how often the host's limit is read while no shutdown is announced. logind does
-	// not announce changes of its limit.
+	// readInterval is how often the host's limit is read while no shutdown is announced: logind does not say
+	// when its limit changes.
 	readInterval = 10 * time.Second
 	// minRetryPause is the pause before the next request after an insufficient grant. It doubles up to
 	// readInterval.
 	minRetryPause = time.Second
 )
 
-// limit is a grant of the host.
+// limit is the host's answer to a request for the delay.
 type limit struct {
 	granted time.Duration
 	setBy   string // such as "InhibitDelayMaxSec in /etc/a.conf"; "": as requested, or unknown
@@ -27,6 +27,8 @@ type delay struct {
 	retry     time.Duration         // the last pause while cappedErr is set
 }
 
+// nextPause returns the pause before the next request of the delay. After a grant that is too small it is
+// short at first, and doubles with each call.
 func (d *delay) nextPause() time.Duration {
 	if d.cappedErr == nil {
 		d.retry = 0

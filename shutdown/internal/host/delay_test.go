@@ -27,7 +27,7 @@ func (r *rig) delaysAt() *[]time.Duration {
 	return &at
 }
 
-// The limit is read when a lock is taken, and then every 10 s. The lock is kept.
+// The host's limit is read when a lock is taken, and then every 10 s: 361 times in an hour. The lock is kept.
 func TestTheLimitIsReadEveryTenSeconds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		at := r.delaysAt()
@@ -42,8 +42,8 @@ func TestTheLimitIsReadEveryTenSeconds(t *testing.T) {
 	})
 }
 
-// A lowered or raised limit is noticed at the next read. After an insufficient grant the delay is
-// requested after 1 s, 2 s, 4 s, 8 s, and then every 10 s.
+// A lowered or raised limit is noticed at the next read. After a grant that costs pods time, the next
+// requests follow after 1 s, 2 s, 4 s, 8 s, and then every 10 s.
 func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		at := r.delaysAt()
@@ -78,6 +78,7 @@ func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 	})
 }
 
+// seconds returns durations in whole seconds.
 func seconds(all []time.Duration) (s []int) {
 	for _, d := range all {
 		s = append(s, int(d/time.Second))
@@ -85,7 +86,8 @@ func seconds(all []time.Duration) (s []int) {
 	return s
 }
 
-// A limit below the request that is enough for the pods is in the status, without an error.
+// A limit of 26 s is below the requested 30 s, but enough for the pods, who need 25 s. The status shows it
+// without an error.
 func TestASufficientLimitIsNoError(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -103,6 +105,8 @@ func TestASufficientLimitIsNoError(t *testing.T) {
 	})
 }
 
+// A source may grant 10 s of 30 s without an error that says why. It counts as a cap all the same: in the
+// status, in the log, and for the listener.
 func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.capWithoutError, r.script.limit = true, 10*time.Second
@@ -119,7 +123,8 @@ func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	})
 }
 
-// HostCapped is called for each different cap, and for one that returns.
+// HostCapped is called for each new cap: for one of 5 s once, for one of 6 s, and again for the latter after
+// the host had granted everything in between.
 func TestEachNewCapIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 5 * time.Second
@@ -187,8 +192,8 @@ func TestAFailedReadKeepsTheLockAndTheLimit(t *testing.T) {
 	})
 }
 
-// A hanging read delays no event and is abandoned after 6 s. The lock is kept. A lasting hang is logged
-// once.
+// A read of the limit that hangs delays no event, and is abandoned after 6 s: its timeout of 5 s, and 1 s to
+// return. The lock is kept. A lasting hang is logged once.
 func TestAHangingReadDelaysNoEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -214,6 +219,8 @@ func TestAHangingReadDelaysNoEvent(t *testing.T) {
 	})
 }
 
+// During a shutdown the delay is not requested, because it cannot change any more, even if the last grant was
+// too small or the last request has failed. It is requested again with the new lock after a cancellation.
 func TestNoDelayIsRequestedInAShutdown(t *testing.T) {
 	for _, f := range []func(*script){func(s *script) { s.limit = time.Second }, always("delay", fault{err: errRefused})} {
 		inBubble(t, func(t *testing.T, r *rig) {

@@ -14,10 +14,10 @@ import (
 // End, the next Suspend, or [Host.Close]. They may be called concurrently.
 type Hold struct {
 	lock    *lock
-	wasHeld bool // this Hold released a lock; guarded by lock.mu
+	wasHeld bool // a lock was held when this Hold released it; guarded by lock.mu
 }
 
-// ifCurrent calls f with the mutex held, if this is the current Hold.
+// ifCurrent calls f with the mutex held, unless this Hold has ended or another one has replaced it.
 func (o *Hold) ifCurrent(f func(l *lock)) {
 	o.lock.do(func() {
 		if o.lock.hold == o {
@@ -26,9 +26,9 @@ func (o *Hold) ifCurrent(f func(l *lock)) {
 	})
 }
 
-// ReleaseAt releases the lock at a time, at once if it has passed. A later call replaces the time. It
-// also applies to a lock taken by Retake before it, and to the next Hold of the same shutdown. ctx has
-// the logger; its end has no effect.
+// ReleaseAt has the lock released at t, or at once if t has passed, whatever else hangs. A later call
+// replaces t. It also applies to a lock that Retake takes before t, and to the next Hold of the same
+// shutdown. ctx has the logger; its end has no effect.
 func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	o.ifCurrent(func(l *lock) {
 		l.stopAlarm()
@@ -36,7 +36,7 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 		alarm = time.AfterFunc(time.Until(t), func() {
 			l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, func() {
 				err := l.closeResult(ctx, func() io.Closer {
-					if l.alarm != alarm {
+					if l.alarm != alarm { // it was stopped or replaced while it fired
 						return nil
 					}
 					l.alarm = nil
@@ -51,7 +51,8 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	})
 }
 
-// release drops the lock and returns it to be closed. The mutex is held.
+// release drops the lock and returns it, so that the caller closes it without the mutex; nil: none was held.
+// The mutex is held.
 func (o *Hold) release() io.Closer {
 	if o.lock.phase != phaseSuspended {
 		return nil
@@ -60,9 +61,10 @@ func (o *Hold) release() io.Closer {
 	return o.lock.drop(phaseReleased)
 }
 
-// Release drops the lock and returns a function that closes it, to be called once. A lock that arrives
-// later is closed at once, unless Retake was called. closeLock waits at most a second, even if its
-// context has ended; then it returns an error, and the Close goes on in Options.Calls.
+// Release releases the lock in two steps: it drops the lock at once, and closeLock, which the caller must
+// call once, closes it. A lock that the host grants later is closed too, unless Retake was called. closeLock
+// waits at most a second, even if its context has ended. Then it returns an error, and the Close goes on in
+// Options.Calls.
 func (o *Hold) Release() (closeLock func(context.Context) error) {
 	var held io.Closer
 	o.ifCurrent(func(*lock) { held = o.release() })
@@ -80,14 +82,14 @@ func (o *Hold) Retake() {
 	})
 }
 
-// Waits reports whether a lock is held, or was when this Hold released it.
+// Waits reports whether the host waits for this shutdown: a lock is held, or was until this Hold released it.
 func (o *Hold) Waits() (waits bool) {
 	o.lock.do(func() { waits = o.wasHeld || o.lock.hold == o && o.lock.held != nil })
 	return waits
 }
 
-// AwaitAdoption waits for an attempt to take or adopt a lock during the shutdown, if one is in
-// progress, until a time or the end of ctx.
+// AwaitAdoption waits until the session's attempt to get a lock during the shutdown is over, but at most
+// until a time or the end of ctx. Without an attempt in progress it returns at once.
 func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 	var adoption chan struct{}
 	o.ifCurrent(func(l *lock) { adoption = l.adoption })
@@ -101,7 +103,8 @@ func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 	}
 }
 
-// End ends the shutdown. The session takes a new lock and then closes the held one.
+// End ends the shutdown, because it was cancelled. The session takes a new lock for the next one, and then
+// closes the held one.
 func (o *Hold) End() {
 	o.ifCurrent(func(l *lock) {
 		l.hold, l.phase = nil, phaseWanted

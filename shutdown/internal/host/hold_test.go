@@ -14,7 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// ReleaseAt releases the lock once, unless the shutdown ends before.
+// ReleaseAt releases the lock at its time, here after 10 s, whatever has become of the Hold or the context.
+// It does not if the lock was released before, the shutdown has ended, or a later call has replaced the time.
 func TestReleaseAtReleasesTheLock(t *testing.T) {
 	const at = 10 * time.Second
 	for name, test := range map[string]struct {
@@ -63,7 +64,8 @@ func TestReleaseAtReleasesTheLock(t *testing.T) {
 	}
 }
 
-// Waits is true while a lock is held, and afterwards for the Hold that released it.
+// Waits tells whether the host waits for the shutdown of a Hold: while its lock is held, and after that for
+// the Hold that released it, because the host waited until then.
 func TestWaitsWhileAndAfterTheLockIsHeld(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -87,7 +89,8 @@ func TestWaitsWhileAndAfterTheLockIsHeld(t *testing.T) {
 	})
 }
 
-// End takes a new lock at once, before it closes the old one.
+// After End, the cancellation of a shutdown, a new lock is taken at once, and only then the old one is
+// closed: the host is never without a lock.
 func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -96,7 +99,7 @@ func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 		require.Equal(t, 1, r.script.number("inhibit"))
 		hold.End()
 		synctest.Wait()
-		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.called()[5:])
+		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.called()[5:], "after the five calls of the start")
 		r.requireLock(host.StateHeld, 1)
 
 		hold = r.host.Suspend()
@@ -108,8 +111,8 @@ func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	})
 }
 
-// The previous agent's lock is held before anything else, whatever the host does, and is replaced if no
-// shutdown is pending.
+// The previous agent's lock is adopted before the first call of the host, so that it is kept even if every
+// call fails. If no shutdown is pending, a lock of this agent replaces it.
 func TestTheLockIsAdoptedFirst(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*script)
@@ -143,7 +146,8 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 	}
 }
 
-// A late lock of the previous agent is held if none is, and closed otherwise.
+// Adopt returns the previous agent's lock only after 10 s, when Run no longer waits for it. The lock is then
+// held if no other one is and none was released; otherwise it is closed.
 func TestALateAdoptedLockIsUsedOrClosed(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
@@ -200,7 +204,7 @@ func TestTheLockIsAdoptedFromTheSession(t *testing.T) {
 	})
 }
 
-// A kept lock that arrives after the release is closed.
+// A lock that the host grants only after the release is closed at once: it must not delay the host any more.
 func TestALockAdoptedAfterTheReleaseIsClosed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.pending, r.script.keptLock = &source.Event{}, true
@@ -214,6 +218,9 @@ func TestALockAdoptedAfterTheReleaseIsClosed(t *testing.T) {
 	})
 }
 
+// AwaitAdoption waits for the attempt to get a lock in a shutdown: until it ends, whether it succeeds or not,
+// but at most until the given time, here 5 s. It returns at once if no attempt is in progress, or its context
+// has ended.
 func TestAwaitAdoptionIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
@@ -402,6 +409,7 @@ func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 	}
 }
 
+// A lock is closed completely even if the context of the release has ended: the host would wait otherwise.
 func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("release", fault{delay: 500 * time.Millisecond})(r.script)
@@ -413,7 +421,8 @@ func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 	})
 }
 
-// A lock whose Close hangs, fails or panics is closed once, and the error is returned within a second.
+// If the Close of a lock hangs, fails or panics, Release and Host.Close return an error within a second. The
+// lock counts as released, and its Close is not called again.
 func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 	for text, f := range map[string]fault{
 		"timed out":               {hangs: true},
@@ -465,6 +474,7 @@ func TestAFailedCloseOfThePreviousLockKeepsTheNewOne(t *testing.T) {
 	}
 }
 
+// After Host.Close nothing takes a lock again: neither a Hold, old or new, nor another session.
 func TestNothingIsHeldAfterClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()

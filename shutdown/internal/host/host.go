@@ -1,5 +1,5 @@
-// Package host holds the inhibitor lock of an agent: it keeps a session with the source, requests the
-// shutdown delay, and takes and releases one lock. It does not deal with pods or drains.
+// Package host holds the inhibitor lock of an agent, so that the host delays its shutdown: it keeps a session
+// with the source, requests the delay, and takes and releases one lock. It does not deal with pods or drains.
 //
 // All methods may be called concurrently. Calls of the source may hang, fail or panic: a call that times
 // out stays in Options.Calls, and a new session replaces the old one.
@@ -24,10 +24,10 @@ const (
 	// reconnectPause is the pause before the next session, as the kubelet's dbusReconnectPeriod. It
 	// does not grow with failures, because the host is this machine.
 	reconnectPause = time.Second
-	// hangingPerPause slows reconnecting down: the pause grows by reconnectPause for each that many
-	// hanging calls, which would otherwise fill the memory.
+	// hangingPerPause slows reconnecting down: the pause is as many times reconnectPause as there are groups of
+	// this many hanging calls. Otherwise a source that hangs would fill the memory.
 	hangingPerPause = 10
-	// reachTimeout is the time after which HostUnreached is called.
+	// reachTimeout is how long after the start of Run HostUnreached is called, if the host was not reached.
 	reachTimeout = 5 * time.Second
 )
 
@@ -35,7 +35,7 @@ const (
 type Options struct {
 	Source   source.Source                    // a [source.Adopter] is first asked for the previous agent's lock
 	Delay    time.Duration                    // the requested delay; it is requested again every 10 s
-	Shortens func(granted time.Duration) bool // reports whether pods get less time with this grant
+	Shortens func(granted time.Duration) bool // reports whether pods get less than their configured time with this grant
 	Metrics  *metrics.Shutdown                // may be nil
 	Calls    *call.Group                      // runs the calls of the source
 	Listener Listener
@@ -124,7 +124,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}()
 	defer watch.Wait()
 	h.adopt(ctx)
-	var logged string // the last failure logged; "" after a successful session
+	var logged string // the last failure logged, which is not logged again; "" after a successful session
 	for {
 		start := time.Now()
 		closeErr, err := h.runSession(ctx)
@@ -149,8 +149,8 @@ func (h *Host) Run(ctx context.Context) error {
 	}
 }
 
-// adopt takes over the previous agent's lock. A lock that comes after the timeout is kept if none is
-// held.
+// adopt takes over the lock that the previous agent has left, if the source can. A lock that comes only after
+// the timeout is kept too, unless another one is held by then.
 func (h *Host) adopt(ctx context.Context) {
 	adopter, ok := h.Source.(source.Adopter)
 	if !ok {
@@ -166,10 +166,10 @@ func (h *Host) adopt(ctx context.Context) {
 	}
 }
 
-// runSession runs one session from Connect to its loss. It returns the error of Close and the reason of
-// the loss.
+// runSession connects to the host and runs a session until it is lost. closeErr is the error of closing it;
+// err says why there is no session, or why it was lost.
 func (h *Host) runSession(parent context.Context) (closeErr, err error) {
-	connCtx, end := context.WithCancel(parent) // some sources close the connection with this context
+	connCtx, end := context.WithCancel(parent) // it lives as long as the session: some sources close the connection with it
 	defer end()
 	conn, err := callSource(parent, h.contact, "Connect", callTimeout, func(ctx context.Context) (source.Session, error) {
 		stop := context.AfterFunc(ctx, end) // a timed-out Connect must not keep the connection
@@ -218,22 +218,22 @@ func (h *Host) LimitSetBy() string {
 // Adopted reports whether the held lock is the previous agent's.
 func (h *Host) Adopted() bool { return h.Status().State == StateAdopted }
 
-// Suspend begins a shutdown: the held lock is kept and no new one is taken. If none is held, the
-// session tries once to adopt the previous agent's. During a shutdown, the new Hold replaces the
-// current one and keeps its lock and the time of ReleaseAt.
+// Suspend begins a shutdown, in which the held lock is kept and no new one is taken. If none is held, the
+// session tries once to adopt the previous agent's. The result controls the lock from now on. If it replaces
+// the Hold of a shutdown in progress, the lock and the time of ReleaseAt stay.
 func (h *Host) Suspend() *Hold {
-	o, l := &Hold{lock: h.lock}, h.lock
+	hold, l := &Hold{lock: h.lock}, h.lock
 	l.do(func() {
 		if l.phase == phaseClosed {
 			return
 		}
-		l.hold = o
+		l.hold = hold
 		if l.phase == phaseWanted {
 			l.phase = phaseSuspended
 			l.startAdoption()
 		}
 	})
-	return o
+	return hold
 }
 
 // Close releases the lock for good, within a second and even if ctx has ended. Call it when the context

@@ -14,7 +14,7 @@ import (
 // closeTimeout bounds the wait for a Close.
 const closeTimeout = time.Second
 
-// phase says whether a lock may be held.
+// phase says whether a lock may be taken and held.
 type phase int
 
 const (
@@ -24,7 +24,7 @@ const (
 	phaseClosed                 // Run is over, and none may be held any more
 )
 
-// task is what a session has to do about the lock.
+// task is what a session has to do next about the lock.
 type task int
 
 const (
@@ -34,8 +34,9 @@ const (
 	taskAdopt             // try once to adopt the previous agent's lock
 )
 
-// lock owns the one inhibitor lock, and closes each lock exactly once. Each session and each end of a
-// shutdown begins a new epoch; a lock of an older epoch is replaced.
+// lock owns the agent's only inhibitor lock. It closes each lock that it was given exactly once. Each session
+// and each end of a shutdown begins a new epoch. A lock that was requested in an older epoch may have been
+// lost or used up, so the session replaces it.
 type lock struct {
 	calls   *call.Group
 	metrics *metrics.Shutdown
@@ -44,14 +45,14 @@ type lock struct {
 	mu          sync.Mutex // guards all below; never held while a lock is closed
 	phase       phase
 	hold        *Hold         // of the shutdown in progress; nil: none
-	held        io.Closer     // nil: none
+	held        io.Closer     // the lock that is held; nil: none
 	adopted     bool          // held is the previous agent's
 	hasTakenOwn bool          // this agent has taken a lock outside of a shutdown
 	mayBeLost   bool          // a session was lost while held was held
 	epoch       uint64        // counts sessions and ends of shutdowns
 	heldEpoch   uint64        // the epoch in which held was requested
 	isSessionUp bool          // a session is up
-	adoption    chan struct{} // closed when the adoption attempt ends; nil: none is in progress
+	adoption    chan struct{} // closed when the attempt to get a lock in a shutdown ends; nil: none is in progress
 	alarm       *time.Timer   // of ReleaseAt; nil: not set
 }
 
@@ -62,7 +63,7 @@ func (l *lock) do(f func()) {
 	f()
 }
 
-// closeResult calls f with the mutex held, and closes the lock that f returns.
+// closeResult calls f with the mutex held, and then, without the mutex, closes the lock that f returns, if any.
 func (l *lock) closeResult(ctx context.Context, f func() (surplus io.Closer)) error {
 	var surplus io.Closer
 	l.do(func() { surplus = f() })
@@ -83,8 +84,8 @@ func (l *lock) state() State {
 	}
 }
 
-// beginSession enables the tasks of a session. If no lock is held, an adoption attempt begins before
-// the listener learns whether a shutdown is pending.
+// beginSession lets next return tasks. If no lock is held, an adoption attempt begins here, before the listener
+// learns whether a shutdown is pending: in a shutdown the lock can only be adopted.
 func (l *lock) beginSession() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +94,7 @@ func (l *lock) beginSession() {
 	l.beginAdoption()
 }
 
-// endSession disables the tasks of a session.
+// endSession records that the session has ended. The held lock may have been lost with it.
 func (l *lock) endSession() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +103,7 @@ func (l *lock) endSession() {
 	l.endAdoption()
 }
 
-// next returns the next task, and the epoch for a lock requested now.
+// next returns the next task. The epoch is that of a lock requested now, for setHeld.
 func (l *lock) next() (task, uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -118,13 +119,15 @@ func (l *lock) next() (task, uint64) {
 	}
 }
 
-// take holds a granted lock, and then closes the previous one, so that there is no gap. adopting says
-// that it was requested during a shutdown.
+// take makes a granted lock the held one, and only then closes the previous one, so that a lock is held at
+// any time. adopting says that it was requested during a shutdown, when hosts grant only the previous agent's
+// lock.
 func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting bool) error {
 	return l.closeResult(ctx, func() io.Closer { return l.setHeld(given, adopting && !l.hasTakenOwn, epoch) })
 }
 
-// adopt holds the previous agent's lock, which may be nil. If a lock is held, it closes left.
+// adopt makes left, the lock of the previous agent, the held one. If another one is held, it closes left
+// instead. left may be nil: there was none.
 func (l *lock) adopt(ctx context.Context, left io.Closer) error {
 	return l.closeResult(ctx, func() io.Closer {
 		if left == nil || l.held != nil {
@@ -134,8 +137,8 @@ func (l *lock) adopt(ctx context.Context, left io.Closer) error {
 	})
 }
 
-// setHeld makes given the held lock and returns the previous one to be closed. After the release it
-// returns given, because no lock may delay the host. The mutex is held.
+// setHeld makes given the held lock. It returns the lock that the caller must close: the previous one, or given
+// itself if it comes after the release, because no lock may delay the host any more. The mutex is held.
 func (l *lock) setHeld(given io.Closer, adopted bool, epoch uint64) (surplus io.Closer) {
 	if l.phase == phaseReleased || l.phase == phaseClosed {
 		return given
@@ -148,7 +151,8 @@ func (l *lock) setHeld(given io.Closer, adopted bool, epoch uint64) (surplus io.
 	return surplus
 }
 
-// drop returns the held lock to be closed, and enters a phase without one. The mutex is held.
+// drop enters a phase in which no lock is held. It returns the lock that was held, for the caller to close. The
+// mutex is held.
 func (l *lock) drop(next phase) io.Closer {
 	held := l.held
 	l.phase, l.held, l.adopted, l.mayBeLost = next, nil, false, false
@@ -156,7 +160,7 @@ func (l *lock) drop(next phase) io.Closer {
 	return held
 }
 
-// stopAlarm cancels ReleaseAt. The mutex is held.
+// stopAlarm cancels the release that ReleaseAt has scheduled, if any. The mutex is held.
 func (l *lock) stopAlarm() {
 	if l.alarm != nil {
 		l.alarm.Stop()
@@ -164,14 +168,15 @@ func (l *lock) stopAlarm() {
 	}
 }
 
-// beginAdoption begins an adoption attempt, if no lock is held. The mutex is held.
+// beginAdoption records that an attempt to adopt a lock is in progress, unless a lock is held. The mutex is
+// held.
 func (l *lock) beginAdoption() {
 	if l.held == nil && l.adoption == nil {
 		l.adoption = make(chan struct{})
 	}
 }
 
-// endAdoption ends the attempt. The mutex is held.
+// endAdoption records that the attempt is over, so that nothing waits for it. The mutex is held.
 func (l *lock) endAdoption() {
 	if l.adoption != nil {
 		close(l.adoption)
@@ -179,7 +184,8 @@ func (l *lock) endAdoption() {
 	}
 }
 
-// startAdoption lets the session try to get a lock during a shutdown. The mutex is held.
+// startAdoption has the session, if one is up, try once to get a lock although a shutdown is in progress. The
+// mutex is held.
 func (l *lock) startAdoption() {
 	if l.isSessionUp {
 		l.beginAdoption()
@@ -195,7 +201,7 @@ func (l *lock) wakeUp() {
 	}
 }
 
-// closeLock closes a lock, which may be nil, even if ctx has ended.
+// closeLock closes a lock, even if ctx has ended, and waits for that at most closeTimeout. lock may be nil.
 func (l *lock) closeLock(ctx context.Context, lock io.Closer) error {
 	if lock == nil {
 		return nil

@@ -42,6 +42,7 @@ func (s *sink) WithValues(values ...any) klog.LogSink {
 	return &sink{log: s.log, values: s.with(values)}
 }
 
+// with returns the values of the sink and these ones, by key.
 func (s *sink) with(values []any) map[string]any {
 	all := map[string]any{}
 	maps.Copy(all, s.values)
@@ -51,6 +52,7 @@ func (s *sink) with(values []any) map[string]any {
 	return all
 }
 
+// add adds a line to the log.
 func (s *sink) add(err bool, values []any) {
 	s.log.mu.Lock()
 	defer s.log.mu.Unlock()

@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// In random sequences of events: two locks are held only during an exchange, none is held after the
-// release, none is released before, no previous Hold has an effect, and each lock is closed once. -run
+// Whatever happens in random order: at most one lock is held, except during an exchange; none after the
+// release; none is lost before it. A previous Hold has no effect, and each lock is closed once. -run
 // TestRandomSequences/17 repeats one sequence.
 func TestRandomSequences(t *testing.T) {
 	for seed := range 10_000 {
@@ -39,8 +39,8 @@ type player struct {
 	*rig
 
 	rand     *rand.Rand
-	previous []*host.Hold
-	steps    []string
+	previous []*host.Hold // Holds that have ended or were replaced
+	steps    []string     // what was done, for messages
 
 	current    *host.Hold // nil: no shutdown
 	released   bool       // the lock was released
@@ -83,6 +83,7 @@ func (p *player) step() {
 	p.check()
 }
 
+// check compares the lock with the model.
 func (p *player) check() {
 	if !p.until.IsZero() && !time.Now().Before(p.until) {
 		p.modelRelease()
@@ -112,6 +113,8 @@ func (p *player) modelRelease() {
 		p.released, p.waited = true, p.heldBefore == 1
 	}
 }
+
+// The steps, each of which updates the model and returns its name for messages.
 
 func (p *player) suspend() string {
 	if p.current != nil {
@@ -217,6 +220,7 @@ func (p *player) usePreviousHold() string {
 	return "previous"
 }
 
+// use calls one of the methods of a Hold.
 func (p *player) use(hold *host.Hold, method int) {
 	switch method {
 	case 0:

@@ -27,10 +27,10 @@ type rig struct {
 	host   *host.Host
 	calls  *call.Group
 	log    *log
-	began  time.Time
-	stop   context.CancelFunc
-	ended  chan error
-	over   bool
+	began  time.Time          // when Run began
+	stop   context.CancelFunc // ends Run; nil: it has not begun
+	ended  chan error         // the result of Run
+	over   bool               // end was called
 
 	mu            sync.Mutex
 	received      []string // "at 2s: event true"
@@ -61,6 +61,7 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
+// options says that pods get less time if the host grants less than 25 s of the 30 s.
 func (r *rig) options(source source.Source) host.Options {
 	return host.Options{
 		Source: source, Delay: requestedDelay, Calls: r.calls, Listener: r,
@@ -68,7 +69,8 @@ func (r *rig) options(source source.Source) host.Options {
 	}
 }
 
-// useAdopter makes the source an Adopter, with or without a lock. Call it before run.
+// useAdopter makes the source an Adopter. left says whether the previous agent has left a lock. Call it
+// before run.
 func (r *rig) useAdopter(left bool) {
 	r.script.leftLock = left
 	r.host = host.New(r.options(adopting{r.script}))
@@ -117,11 +119,13 @@ func (r *rig) requireNoError(err error, of string) {
 	}
 }
 
+// advance lets d pass, and then waits until nothing goes on any more.
 func (r *rig) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
 }
 
+// record records a call of the listener, with the time since the start of Run, such as "2s tried".
 func (r *rig) record(format string, args ...any) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -133,6 +137,8 @@ func (r *rig) allReceived() []string {
 	defer r.mu.Unlock()
 	return append([]string{}, r.received...)
 }
+
+// The methods of host.Listener record that they were called.
 
 func (r *rig) HostEvent(event source.Event, received time.Time) {
 	require.False(r.t, received.After(time.Now()))
@@ -152,6 +158,7 @@ func (r *rig) HostUnreached()   { r.record("unreached") }
 func (r *rig) HostTried()       { r.record("tried") }
 func (r *rig) HostCapped(error) { r.record("capped") }
 
+// shutdown suspends the lock when a shutdown begins, and ends the Hold when it is cancelled.
 func (r *rig) shutdown(begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -165,7 +172,8 @@ func (r *rig) shutdown(begins bool) {
 	}
 }
 
-// requireLock requires the state and the number of held locks.
+// requireLock requires the state that the Host shows, and the number of locks that the host (the script)
+// really has.
 func (r *rig) requireLock(state host.State, locks int) {
 	r.t.Helper()
 	require.Equal(r.t, state, r.host.Status().State)

@@ -18,7 +18,7 @@ var (
 	errInProgress = errors.New("a shutdown is under way")
 )
 
-// fault is what a call of the script does first. The zero value does nothing.
+// fault is what goes wrong in a call of the script. The zero value is nothing.
 type fault struct {
 	delay           time.Duration
 	endsWithContext bool // delay ends with the context, if the method has one
@@ -46,13 +46,14 @@ type script struct {
 	locks           []*lock
 	held            int
 	twoSince        time.Time // since when two locks are held
-	misuse          []string
-	faulted         bool // a fault was injected
-	allowsTwoLocks  bool // two locks may be held, because the Close of one hangs
+	misuse          []string  // wrong uses of the source, such as a lock that is closed twice
+	faulted         bool      // a fault was injected
+	allowsTwoLocks  bool      // two locks may be held, because the Close of one hangs
 }
 
 func newScript() *script { return &script{blocked: make(chan struct{}), counts: map[string]int{}} }
 
+// set changes the script while a Host uses it.
 func (s *script) set(change func(*script)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,12 +68,12 @@ func (s *script) unblock() {
 	})
 }
 
-// always gives each call of a method the same fault.
+// always returns a change of the script: each call of a method has the same fault.
 func always(method string, f fault) func(*script) {
 	return nth(method, 0, f)
 }
 
-// nth gives the nth call of a method a fault; 0: each call.
+// nth returns a change of the script: the nth call of a method has a fault; 0: each call.
 func nth(method string, number int, f fault) func(*script) {
 	return func(s *script) {
 		s.faults = func(called string, n int) fault {
@@ -119,6 +120,7 @@ func (s *script) step(ctx context.Context, method string) error {
 	return f.err
 }
 
+// Connect returns a new session, unless a fault is injected.
 func (s *script) Connect(ctx context.Context) (source.Session, error) {
 	if err := s.step(ctx, "connect"); err != nil {
 		return nil, err
@@ -136,6 +138,7 @@ func (s *script) Connect(ctx context.Context) (source.Session, error) {
 // adopting is a script with the previous agent's locks.
 type adopting struct{ *script }
 
+// Adopt returns the previous agent's lock once, if it has left one.
 func (a adopting) Adopt() io.Closer {
 	if a.step(nil, "adopt") != nil { //nolint:staticcheck // Adopt has no context
 		return nil
@@ -157,11 +160,13 @@ type conn struct {
 	closed bool
 }
 
+// Events returns the channel to which send sends.
 func (c *conn) Events() <-chan source.Event {
 	_ = c.script.step(nil, "events") //nolint:staticcheck // Events has no context
 	return c.events
 }
 
+// Pending returns the shutdown that was pending when the call began.
 func (c *conn) Pending(ctx context.Context) (*source.Event, error) {
 	s := c.script
 	s.mu.Lock()
@@ -176,6 +181,7 @@ func (c *conn) Pending(ctx context.Context) (*source.Event, error) {
 	return pending, nil
 }
 
+// RequestDelay grants the request, or the limit of the script if that is less.
 func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Duration, error) {
 	s := c.script
 	if err := s.step(ctx, "delay"); err != nil {
@@ -192,7 +198,7 @@ func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Durat
 	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit, Setting: "InhibitDelayMaxSec", SetBy: "/etc/zzz.conf"}, errRefused)
 }
 
-// Inhibit fails during a shutdown, as logind does: the time of the call counts.
+// Inhibit fails during a shutdown, as logind does. It counts whether one was pending when the call began.
 func (c *conn) Inhibit(ctx context.Context) (io.Closer, error) {
 	s := c.script
 	s.mu.Lock()
@@ -213,6 +219,7 @@ func (c *conn) Inhibit(ctx context.Context) (io.Closer, error) {
 	return s.grant(), nil
 }
 
+// Close ends the session. A second call is a misuse.
 func (c *conn) Close() error {
 	s := c.script
 	s.set(func(s *script) {
@@ -278,6 +285,7 @@ func (s *script) grant() io.Closer {
 	return l
 }
 
+// Close releases the lock, even if a fault makes it return an error.
 func (l *lock) Close() error {
 	s := l.script
 	err := s.step(nil, "release") //nolint:staticcheck // Close has no context

@@ -27,10 +27,12 @@ type session struct {
 	answers chan pendingAnswer // from holdLock to listen
 }
 
-// pendingAnswer passes the result of Pending to the listener, unless it is outdated.
-type pendingAnswer func(old bool)
+// pendingAnswer passes the result of Pending to the listener. isOutdated says that an event came first: the
+// result is dropped.
+type pendingAnswer func(isOutdated bool)
 
-// run runs the session until it is lost. It returns the error of Close and the reason of the loss.
+// run runs the session until it is lost, and closes it. closeErr is the error of closing it; err says why it
+// was lost.
 func (s *session) run(parent context.Context) (closeErr, err error) {
 	ctx, lose := context.WithCancelCause(parent)
 	defer lose(nil)
@@ -69,22 +71,24 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	return closeErr, err
 }
 
-// listen passes events to the listener, in order, until the channel is closed. Events received before
-// the result of Pending are newer and go first. After the end of ctx it drops events until closed is
-// closed, so that the source's Close does not block on an unread event.
+// listen passes events to the listener, in order, until their channel is closed. Events that are there before
+// the result of Pending are passed first, because they are newer; the result is then outdated.
+//
+// After the end of ctx it drops events until closed is closed. Otherwise the source's Close could block on an
+// event that nobody reads.
 func (s *session) listen(ctx context.Context, events <-chan source.Event, closed <-chan struct{}) {
-	var waiting pendingAnswer
+	var waiting pendingAnswer // the result of Pending, not passed yet; nil: none
 	for hasEvent := false; ; {
 		var event source.Event
 		var open bool
 		select {
 		case event, open = <-events:
-		default:
+		default: // no event is there
 			if waiting != nil {
 				waiting(hasEvent || ctx.Err() != nil)
 				waiting = nil
 			}
-			select {
+			select { // wait for whatever comes first
 			case event, open = <-events:
 			case waiting = <-s.answers:
 				continue
@@ -103,8 +107,8 @@ func (s *session) listen(ctx context.Context, events <-chan source.Event, closed
 	}
 }
 
-// holdLock reads the pending shutdown, and then does tasks until the session is lost or a call is
-// abandoned.
+// holdLock tells the listener whether a shutdown is pending, and then takes and keeps the lock. It returns
+// why it stopped: the session is lost, or a call of it hangs.
 func (s *session) holdLock(ctx context.Context) error {
 	if err := s.readPending(ctx); err != nil {
 		return err
@@ -126,8 +130,9 @@ func (s *session) holdLock(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// logOnce logs a task's error unless it was the last one logged, and returns the new value of logged.
-// It does not log refused adoptions, because hosts refuse locks during a shutdown.
+// logOnce logs a task's error unless it was the last one logged. The result is the logged of the next call:
+// the text of the error, or "" after a success. Refused adoptions are not logged, because hosts refuse locks
+// during a shutdown.
 func logOnce(ctx context.Context, err error, logged string, done task) string {
 	if err == nil {
 		return ""
@@ -152,9 +157,9 @@ func (s *session) readPending(ctx context.Context) error {
 	s.contact.reached.Store(true)
 	s.lock.beginSession()
 	received, handled := time.Now(), make(chan struct{})
-	select {
-	case s.answers <- func(old bool) {
-		if !old {
+	select { // listen calls the function, between two events
+	case s.answers <- func(isOutdated bool) {
+		if !isOutdated {
 			s.Listener.HostPending(pending, err == nil, received)
 		}
 		close(handled)
@@ -170,8 +175,8 @@ func (s *session) readPending(ctx context.Context) error {
 	}
 }
 
-// doTask does the next task and returns it. A failed request for the delay does not prevent taking the
-// lock.
+// doTask does the next task, if there is one, and returns it. If the request for the delay fails, the lock is
+// taken anyway: a short delay is better than none.
 func (s *session) doTask(ctx context.Context) (task, error) {
 	next, epoch := s.lock.next()
 	var delayErr, lockErr error
@@ -190,8 +195,8 @@ func (s *session) doTask(ctx context.Context) (task, error) {
 	return next, errors.Join(delayErr, lockErr)
 }
 
-// requestDelay requests the delay, which also reads the host's limit. An insufficient grant is no
-// failure, but is kept in delay.cappedErr if pods get less time. Changes are logged.
+// requestDelay requests the delay, which also reads the host's limit. Changes are logged. A grant that is too
+// small is no error here. If pods get less time with it, delay.cappedErr says so and the listener learns it.
 func (s *session) requestDelay(ctx context.Context) error {
 	granted, err := callSource(ctx, s.contact, "RequestDelay", delayTimeout, func(ctx context.Context) (time.Duration, error) {
 		return s.conn.RequestDelay(ctx, s.Delay)
@@ -200,7 +205,7 @@ func (s *session) requestDelay(ctx context.Context) error {
 	if err != nil && !errors.As(err, &capped) {
 		return fmt.Errorf("failed to request the shutdown delay: %w", err)
 	}
-	if err == nil && granted < s.Delay { // a source without a reason
+	if err == nil && granted < s.Delay { // the source does not say what limits the delay
 		capped = &source.DelayCappedError{Requested: s.Delay, Granted: granted}
 		err = capped
 	}
@@ -221,8 +226,9 @@ func (s *session) requestDelay(ctx context.Context) error {
 	}
 	previous := s.delay.cappedErr
 	s.delay.cappedErr = cappedErr
+	isNewText := previous == nil || fmt.Sprint(previous) != fmt.Sprint(cappedErr) // fmt recovers a panic of Error
 	switch {
-	case cappedErr != nil && (previous == nil || fmt.Sprint(previous) != fmt.Sprint(cappedErr)): // fmt recovers a panic of Error
+	case cappedErr != nil && isNewText:
 		logger.Error(cappedErr, "The host waits for less than requested, and some pods get less time")
 		s.Listener.HostCapped(cappedErr)
 	case changed && before != nil:
@@ -233,7 +239,7 @@ func (s *session) requestDelay(ctx context.Context) error {
 	return nil
 }
 
-// setBy names the setting that caps the delay.
+// setBy names the setting that caps the delay, and the file that has it, as far as they are known.
 func setBy(capped *source.DelayCappedError) string {
 	switch {
 	case capped.Setting != "" && capped.SetBy != "":
@@ -243,7 +249,8 @@ func setBy(capped *source.DelayCappedError) string {
 	}
 }
 
-// inhibit takes the lock. adopting says that a shutdown is in progress.
+// inhibit asks the host for a lock and holds it. epoch is from lock.next. adopting says that a shutdown is in
+// progress.
 func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) error {
 	given, err := callSource(ctx, s.contact, "Inhibit", callTimeout, s.conn.Inhibit)
 	if err == nil && given == nil {
@@ -258,7 +265,8 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 	return nil
 }
 
-// waitForTask waits for the next task, or for the next request of the delay.
+// waitForTask waits until the lock has a new task, or until the delay must be requested again. done and err
+// are the last task and its error; after an error the task is repeated soon.
 func (s *session) waitForTask(ctx context.Context, done task, err error) {
 	var again <-chan time.Time // nil: never
 	switch wanted := done == taskTake || done == taskKeep; {

@@ -10,6 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
+// recordingListener records which methods are called.
 type recordingListener struct {
 	Listener
 
@@ -22,8 +23,8 @@ func (e *recordingListener) HostPending(*source.Event, bool, time.Time) {
 	e.heard = append(e.heard, "pending")
 }
 
-// If an event and the result of Pending arrive together, only the event is passed on, and neither once
-// the session is over.
+// An event and the result of Pending are there at the same time. Only the event is passed on, because it is
+// newer, and neither of them if the session is over.
 func TestASimultaneousEventWinsOverPending(t *testing.T) {
 	for range 100 { // the choice is random
 		for _, over := range []bool{false, true} {
@@ -32,8 +33,8 @@ func TestASimultaneousEventWinsOverPending(t *testing.T) {
 			events, closed := make(chan source.Event, 1), make(chan struct{})
 			events <- source.Event{}
 			ctx, cancel := context.WithCancel(t.Context())
-			s.answers <- func(old bool) {
-				require.True(t, old)
+			s.answers <- func(isOutdated bool) {
+				require.True(t, isOutdated)
 				close(closed)
 			}
 			if over {

@@ -56,7 +56,8 @@ func TestHoldWorksBeforeRun(t *testing.T) {
 	})
 }
 
-// A host that refuses locks during a shutdown is asked once.
+// An agent that starts during a shutdown asks the host once for the previous agent's lock. If the host
+// refuses, as logind does, it does not ask again.
 func TestARefusedAdoptionIsNotRepeated(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.pending = &source.Event{Kind: source.KindReboot}
@@ -153,7 +154,8 @@ func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 	})
 }
 
-// After an outage a lock is held within a second.
+// During an outage of two minutes the lock is kept, although it may be lost. Within a second of its end a new
+// one is held.
 func TestTheLockIsTakenAgainAfterALongOutage(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -169,6 +171,8 @@ func TestTheLockIsTakenAgainAfterALongOutage(t *testing.T) {
 	})
 }
 
+// A shutdown is cancelled while the session is lost, so that no event says so. The next session reads that
+// none is pending, and a new lock is taken.
 func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -182,7 +186,8 @@ func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 	})
 }
 
-// An event is newer than the result of Pending in the same session, even if both arrive together.
+// An event that arrives while Pending is being called is newer than the result of Pending, which is dropped.
+// That holds even if both arrive at the same moment.
 func TestAnEventIsNewerThanPending(t *testing.T) {
 	for range 100 { // of two things that are there, either may be seen first
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -194,7 +199,7 @@ func TestAnEventIsNewerThanPending(t *testing.T) {
 	}
 }
 
-// All events are passed on in order, also those before the loss of the session.
+// All events are passed on in order, also those that were sent just before the session was lost.
 func TestEventsKeepTheirOrder(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -230,7 +235,8 @@ func TestEventsOfAFailedSessionAreDropped(t *testing.T) {
 	})
 }
 
-// An unresponsive host does not delay the agent's start. The lock is taken once it answers.
+// HostTried, for which the agent's start waits, is called after 2 s (5 s for RequestDelay) even if a call of
+// the host does not return. The lock is taken once the host answers.
 func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 	for method, tried := range map[string]time.Duration{
 		"adopt": 2 * time.Second, "connect": 2 * time.Second, "events": 2 * time.Second, "pending": 2 * time.Second, "delay": 5 * time.Second, "inhibit": 2 * time.Second,
@@ -256,7 +262,8 @@ func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 	}
 }
 
-// The first attempt waits for each answer separately.
+// Each call of the first attempt may take just less than its own timeout: HostTried is called after all of
+// them, 10.6 s.
 func TestEachAnswerHasItsOwnTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.faults = func(method string, _ int) fault {
@@ -336,6 +343,8 @@ func TestTheConnectionContextLastsAsLongAsTheSession(t *testing.T) {
 	})
 }
 
+// Run returns the error of closing the session that it ends. The error of closing an earlier one is only in
+// the status.
 func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 	for text, f := range map[string]fault{"refused": {err: errRefused}, "panicked": {panics: true}, "does not return": {hangs: true}} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -363,6 +372,8 @@ func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 	})
 }
 
+// The metrics show the requested and the granted delay, and whether the lock is held, before and after its
+// release.
 func TestMetricsShowTheLockAndTheDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		registry := prometheus.NewRegistry()

@@ -11,11 +11,13 @@ import (
 )
 
 // minDrainTime is the least time of a drain, so that pods are signalled even if the host or the limit
-// leaves none. A host that no longer waits is not delayed by the lock.
+// leaves none. The lock delays no host that has stopped waiting.
 const minDrainTime = 200 * time.Millisecond
 
 // This file handles announcements and withdrawals in each state.
 
+// apply begins, shortens or resumes a shutdown with an announcement. A withdrawal cancels the shutdown if no
+// other announcer is left.
 func (e Event) apply(n *Node) {
 	switch {
 	case n.runEnded:
@@ -24,36 +26,39 @@ func (e Event) apply(n *Node) {
 		n.handleAnnouncement(n.announcement(e), e.Wall)
 	case e.Host:
 		n.hostAnswer = e
-		n.hostCancelled()
+		n.withdrawHostAnnouncements()
 	default:
-		isTaken := n.withdraw(e.withdraws)
-		if n.state == StateOpening {
+		wasAnnounced := n.withdraw(e.withdraws)
+		if n.state == StateOpening { // it may be about the shutdown in the log
 			n.withdrawnEarly = append(n.withdrawnEarly, e)
-		} else if !isTaken {
+		} else if !wasAnnounced {
 			n.log(fmt.Sprintf("Trigger has announced no shutdown of origin %q, the cancellation changes nothing", e.Origin))
 		}
 	}
 }
 
-// withdraws reports whether a cancellation by Trigger withdraws an announcement.
+// withdraws reports whether a cancellation by Trigger withdraws an announcement: one of Trigger with the same
+// origin, or each of Trigger if the cancellation names none.
 func (e Event) withdraws(a Announcement) bool {
 	return !a.Host && (e.Origin == "" || a.Origin == e.Origin)
 }
 
-// announcement returns the announcement of an event.
+// announcement returns the announcement that an event, received now, makes.
 func (n *Node) announcement(e Event) Announcement {
 	a := Announcement{Host: e.Host, Origin: e.Origin, Kind: e.Kind, At: n.now, Deadline: e.Deadline}
 	n.setDeadline(&a)
 	return a
 }
 
-// setDeadline sets the deadline of a host that named none, once its limit is known.
+// setDeadline sets the deadline of an announcement of the host that has none, if it is known how long the host
+// waits.
 func (n *Node) setDeadline(a *Announcement) {
 	if a.Host && a.Deadline.IsZero() && !a.At.IsZero() && n.limit != 0 {
 		a.Deadline = a.At.Add(max(n.limit, 0))
 	}
 }
 
+// apply shortens the drain in progress if the host waits less long than was known.
 func (l Limit) apply(n *Node) {
 	n.limit = time.Duration(l)
 	if n.state != StateDraining {
@@ -73,6 +78,8 @@ func (l Limit) apply(n *Node) {
 	}
 }
 
+// handleAnnouncement handles an announcement in each state. wall is the time of a shutdown that begins with
+// it, by the wall clock.
 func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 	s := n.shutdown
 	if !a.Deadline.IsZero() && !n.now.Before(a.Deadline) {
@@ -85,7 +92,7 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 		if n.hasTimeLeft(s) && s.matches(a) {
 			n.resume(&a)
 		} else {
-			n.closeUnsettled()
+			n.endUnsettled()
 			n.beginShutdown(a, wall)
 		}
 	case StateDraining:
@@ -96,35 +103,42 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 			n.drain.shortenTable(n)
 		}
 	case StateReleased:
-		if isFirst := s.announce(a); isFirst {
+		if isNew := s.announce(a); isNew { // a repeated announcement begins no other drain
 			n.restartDrain()
 		}
 		n.markDirty(s)
 	}
 }
 
+// apply handles a pending shutdown like an announcement, unless its time is over: no drain can begin then.
 func (p Pending) apply(n *Node) {
 	n.hostAnswer = p
 	switch {
 	case n.runEnded:
+		return
 	case !p.Known:
 		n.settleByLog()
+		return
 	case p.Event == nil || p.Event.Cancelled:
-		n.hostCancelled()
-	case !p.Event.Deadline.IsZero() && !n.now.Before(p.Event.Deadline):
-		n.pendingExpired(n.announcement(Event{Event: *p.Event, Host: true}))
-	case n.state == StateUnsettled && !n.hasTimeLeft(n.shutdown) && n.shutdown.matches(Announcement{Kind: p.Event.Kind}):
-		n.pendingExpired(n.announcement(Event{Event: *p.Event, Host: true}))
-	case n.state == StateReleased:
-		n.shutdown.announce(n.announcement(Event{Event: *p.Event, Host: true}))
+		n.withdrawHostAnnouncements()
+		return
+	}
+	a := n.announcement(Event{Event: *p.Event, Host: true})
+	hasPassed := !p.Event.Deadline.IsZero() && !n.now.Before(p.Event.Deadline)
+	isOverByLog := n.state == StateUnsettled && !n.hasTimeLeft(n.shutdown) && n.shutdown.matches(a)
+	switch {
+	case hasPassed || isOverByLog:
+		n.pendingExpired(a)
+	case n.state == StateReleased: // it is the shutdown whose lock is released: no other drain begins
+		n.shutdown.announce(a)
 		n.markDirty(n.shutdown)
 	default:
-		n.handleAnnouncement(n.announcement(Event{Event: *p.Event, Host: true}), p.Wall)
+		n.handleAnnouncement(a, p.Wall)
 	}
 }
 
-// pendingExpired handles a pending shutdown whose deadline has passed. No drain begins. If the log has
-// the shutdown, the lock is released and its statuses are sent.
+// pendingExpired handles a pending shutdown whose deadline has passed. No drain begins. If the log has a
+// shutdown that may be this one, its lock is released, and the final statuses of its pods are sent.
 func (n *Node) pendingExpired(a Announcement) {
 	switch n.state {
 	case StateUnsettled:
@@ -140,8 +154,9 @@ func (n *Node) pendingExpired(a Announcement) {
 	}
 }
 
-// hostCancelled handles a host that cancelled its shutdown or has none pending.
-func (n *Node) hostCancelled() {
+// withdrawHostAnnouncements withdraws what the host has announced, because it has cancelled its shutdown or
+// has none pending. The shutdown continues if Trigger has announced it too.
+func (n *Node) withdrawHostAnnouncements() {
 	switch n.state {
 	case StateNone, StateOpening:
 	case StateUnsettled:
@@ -153,9 +168,9 @@ func (n *Node) hostCancelled() {
 	}
 }
 
-// withdraw removes announcements. A shutdown without any is cancelled, except in StateUnsettled, where
-// the host's answer decides.
-func (n *Node) withdraw(match func(Announcement) bool) (isTaken bool) {
+// withdraw removes the announcements that match; wasAnnounced says that there were any. If none is left, the
+// shutdown is cancelled, except in StateUnsettled, where the host's answer decides.
+func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	s := n.shutdown
 	if n.state == StateNone || n.state == StateOpening || !s.withdraw(match) {
 		return false
@@ -167,8 +182,8 @@ func (n *Node) withdraw(match func(Announcement) bool) (isTaken bool) {
 	return true
 }
 
-// settleByLog leaves StateUnsettled by the log's announcements, because the host cannot say what is
-// pending.
+// settleByLog leaves StateUnsettled. The announcements in the log decide: without any the shutdown is
+// cancelled. Otherwise it resumes, or ends if its time is over.
 func (n *Node) settleByLog() {
 	switch {
 	case n.state != StateUnsettled:
@@ -177,12 +192,12 @@ func (n *Node) settleByLog() {
 	case n.hasTimeLeft(n.shutdown):
 		n.resume(nil)
 	default:
-		n.closeUnsettled()
+		n.endUnsettled()
 	}
 }
 
-// apply uses the log if the host waits for an adopted lock, or if the time of the log's shutdown is
-// over.
+// apply lets the log decide whether its shutdown continues, if an adopted lock shows that the host waits, or if
+// the shutdown's time is over anyway. Otherwise the state stays StateUnsettled: the host may still answer.
 func (u Unreached) apply(n *Node) {
 	n.hostAnswer = u
 	if n.runEnded {
@@ -193,6 +208,7 @@ func (u Unreached) apply(n *Node) {
 	}
 }
 
+// beginShutdown begins a new shutdown, which a announces, and its drain.
 func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 	n.lastNumber++
 	s := &Shutdown{Number: n.lastNumber, Began: n.now, Wall: wall, Policy: n.policy(a)}
@@ -202,6 +218,7 @@ func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 	n.emit(Effect{Do: RecordEvent, Text: textDetected})
 }
 
+// policy returns the pod policy for the kind of an announcement.
 func (n *Node) policy(a Announcement) Policy {
 	if p := n.Policies[a.Kind]; p != "" {
 		return p
@@ -209,7 +226,8 @@ func (n *Node) policy(a Announcement) Policy {
 	return SetTerminal
 }
 
-// resume continues the shutdown of the log. a is the announcement that confirms it; nil: none did.
+// resume continues the shutdown of the log with the deadlines that it had. a is the announcement that confirms
+// it, which may shorten them; nil: the log alone decided.
 func (n *Node) resume(a *Announcement) {
 	s := n.shutdown
 	before := s.HostEnd
@@ -226,7 +244,8 @@ func (n *Node) resume(a *Announcement) {
 	}
 }
 
-// startDrain begins the drain of a shutdown, with the pods of earlier ones that are still terminating.
+// startDrain begins the drain of a new or resumed shutdown. Pods of earlier ones that are still terminating
+// join it.
 func (n *Node) startDrain(s *Shutdown) {
 	n.setState(StateDraining)
 	n.addRunningPods(s)
@@ -242,8 +261,9 @@ func (n *Node) startDrain(s *Shutdown) {
 	n.continueKills()
 }
 
-// restartDrain begins another drain after the release, because a new announcer leaves time. Earlier
-// announcements do not count for its deadline unless they are in the future.
+// restartDrain begins another drain of a shutdown whose lock is released, because another announcer, the last
+// in s.Announced, leaves time for it. Deadlines of earlier announcements count only if they are in the
+// future.
 func (n *Node) restartDrain() {
 	s := n.shutdown
 	for i := range len(s.Announced) - 1 {
@@ -265,7 +285,8 @@ func (n *Node) restartDrain() {
 	n.drain.begin(n, s)
 }
 
-// cancel cancels the shutdown. No further pod is signalled; signalled pods keep their grace periods.
+// cancel cancels the shutdown. No further pod is signalled. Pods that are signalled keep their grace periods,
+// and kills that were given up are tried again.
 func (n *Node) cancel() {
 	s := n.shutdown
 	if n.drain.shutdown == s {
@@ -279,13 +300,13 @@ func (n *Node) cancel() {
 	n.setState(StateNone)
 	n.clearMeant()
 	for _, p := range n.pods.all {
-		p.isGivenUp = false // retry, because the node keeps running
+		p.isGivenUp = false // the node keeps running, so a pod that does not end would be refused forever
 	}
 	n.continueKills()
 	n.emit(Effect{Do: HoldAgain})
 }
 
-// clearMeant clears Meant of all pods.
+// clearMeant records that no drain plans to kill a pod any more.
 func (n *Node) clearMeant() {
 	for _, p := range n.pods.all {
 		if p.Meant {
@@ -295,8 +316,8 @@ func (n *Node) clearMeant() {
 	}
 }
 
-// closeUnsettled ends a shutdown of the log that is over.
-func (n *Node) closeUnsettled() {
+// endUnsettled ends the shutdown of the log, which is over, and leaves StateUnsettled for StateNone.
+func (n *Node) endUnsettled() {
 	s := n.shutdown
 	s.Ended, s.Announced = n.now, nil
 	n.unsettledUntil = time.Time{}
@@ -308,10 +329,10 @@ func (n *Node) closeUnsettled() {
 	n.emit(Effect{Do: HoldAgain})
 }
 
-// updateState makes the state changes that depend on time.
+// updateState makes the state changes that follow from time or from other changes, rather than from an input.
 func (n *Node) updateState() {
-	if n.state == StateUnsettled && !n.unsettledUntil.IsZero() && !n.runEnded && n.reached(n.unsettledUntil) {
-		n.closeUnsettled()
+	if n.state == StateUnsettled && !n.unsettledUntil.IsZero() && !n.runEnded && n.reachedOrWakeAt(n.unsettledUntil) {
+		n.endUnsettled()
 	}
 	n.advanceTerminateAll()
 	// Clear what a previous agent published, once the host has answered that no shutdown is pending.
@@ -320,6 +341,7 @@ func (n *Node) updateState() {
 	}
 }
 
+// release ends the shutdown and releases the lock, once the log has the end.
 func (n *Node) release(s *Shutdown) {
 	s.Ended = n.now
 	n.markDirty(s)
@@ -329,7 +351,8 @@ func (n *Node) release(s *Shutdown) {
 	n.queueReport(s)
 }
 
-// apply releases the lock and stops the drain. The log keeps the shutdown for the next agent.
+// apply releases the lock, stops the drain and makes all reports now. The log still has the shutdown as
+// unfinished, so that the next agent resumes it.
 func (RunEnds) apply(n *Node) {
 	if n.runEnded = true; n.state == StateDraining {
 		n.drain.stop(n)
@@ -343,11 +366,12 @@ func (RunEnds) apply(n *Node) {
 	}
 }
 
-// request returns the input of a timetable.
+// tableRequest returns what a timetable is made from: the event of the drain was received at received, and
+// the host shuts down at hostEnd (zero: not known).
 //
-// A host that waits 30 s leaves slightly less when its event is received. Up to 100 ms that are missing
-// from a whole second are added back.
-func (n *Node) request(s *Shutdown, received, hostEnd time.Time) timetable.Request {
+// A host that waits 30 s leaves slightly less than 30 s when its event is received. Up to 100 ms that are
+// missing to a whole second are added, so that no grace period loses a second.
+func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.Request {
 	if part := hostEnd.Sub(received) % time.Second; !hostEnd.IsZero() && part >= time.Second-times.Lag {
 		received = received.Add(part - time.Second)
 	}
@@ -364,13 +388,14 @@ func (n *Node) request(s *Shutdown, received, hostEnd time.Time) timetable.Reque
 	}
 }
 
-// newTable returns the timetable of a drain before its first list.
+// newTable returns the timetable of a drain before its first list. plan replaces it.
 func (n *Node) newTable(s *Shutdown, received time.Time) timetable.Table {
-	return timetable.New(n.request(s, received, s.HostEnd))
+	return timetable.New(n.tableRequest(s, received, s.HostEnd))
 }
 
-// schedule returns the configured schedule. Without one it returns one bucket, as long as the longest
-// grace period, which is known once the drain is planned.
+// schedule returns the configured schedule. Without one it returns a single bucket, as long as the longest
+// grace period of a pod. Before the drain is planned, or without a list, the pods are not known: the bucket
+// then has practically no end.
 func (n *Node) schedule(isPlanned bool) plan.Schedule {
 	if len(n.Schedule) > 0 {
 		return n.Schedule

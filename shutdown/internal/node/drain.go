@@ -14,16 +14,17 @@ import (
 const (
 	// answerTimeout bounds the wait for a list.
 	answerTimeout = time.Second
-	// firstListTimeout bounds the wait for the first list if the schedule depends on it.
+	// firstListTimeout bounds the wait for the first list if no schedule is configured: the list then
+	// decides how long the drain takes.
 	firstListTimeout = 30 * time.Second
-	// listWarmUp is how long after the first Step an empty list may come from an informer that is not
-	// filled.
+	// listWarmUp is how long after the first Step an empty list is not trusted: the informer behind it may
+	// not be filled yet.
 	listWarmUp     = time.Second
 	defaultSeconds = graceperiod.DefaultSeconds
 )
 
-// stage is the stage of a drain. A drain goes through the stages in this order, and through those from
-// listing to flushing once for each bucket.
+// stage is the stage of a drain. A drain goes through the stages in this order. It repeats those from listing
+// to flushing for each bucket.
 type stage int
 
 const (
@@ -32,12 +33,12 @@ const (
 	planning               // the first list
 	holding                // Hold lets another program move its work away
 	publishing             // the node's state is published
-	listing                // the pods are listed before a bucket
+	listing                // the pods are listed again, because some may have started or ended since
 	awaitingNotReady       // the pods of a bucket are set NotReady, then killed
 	awaitingEnds           // the pods of the bucket end
 	unmounting             // their volumes are unmounted
 	flushing               // the API server accepts their final statuses
-	finalListing           // the pods are listed before the release
+	finalListing           // the pods are listed after the last bucket, to kill those that no bucket has picked
 	awaitingAllEnds        // all pods end
 	flushingAll            // the API server accepts all final statuses
 	syncing                // the log is synced
@@ -62,53 +63,58 @@ func (s stage) String() string {
 	}
 }
 
-// drain is one pass through the timetable by this agent. Its results are in the Shutdown and the pods;
-// nothing else of it is stored.
+// drain is one pass through the timetable by this agent. It is not stored: the next agent resumes from the
+// Shutdown and the pods alone.
+//
+// A method that returns moved returns true if the drain has entered another stage or has ended, and false if
+// it has to wait for an input or a time.
 type drain struct {
 	shutdown    *Shutdown // nil: no drain is in progress
 	number      int       // counts the drains of this agent
 	stage       stage
 	stageBegan  time.Time // when the stage began
-	listsBefore int       // the lists received before the one that the stage waits for
+	listsBefore int       // how many lists had come when the stage began to wait for another one
 
 	call       int // the call that the stage waits for; 0: none
 	isAnswered bool
 	callErr    error // the result of the call
 
-	wasFirstListEmpty bool // the first list was empty, and a second one is awaited
-	bucket            int
-	window            timetable.Window
-	bucketBegan       time.Time // when the bucket began
-	picked            []*Pod    // the pods of the bucket
-	firstAwaited      int       // the index of the first pod that the stage may wait for
-	unmarked          int       // pods killed before the API server accepted NotReady
+	wasFirstListEmpty bool             // the first list was empty, and a second one is awaited
+	bucket            int              // the index of the current bucket
+	window            timetable.Window // of the current bucket
+	bucketBegan       time.Time
+	picked            []*Pod // the pods of the current bucket
+	firstAwaited      int    // findAwaited begins at this index
+	unmarked          int    // pods killed before the API server accepted NotReady
 }
 
+// begin begins a drain of s at the first bucket that is not over, in place of the drain in progress, if any.
 func (d *drain) begin(n *Node, s *Shutdown) {
 	d.stop(n)
 	*d = drain{shutdown: s, number: d.number + 1, bucket: s.Done}
 	n.api.retryNow()
 	n.emit(Effect{Do: Begins, Shutdown: s, Text: "Shutdown manager processing shutdown event"})
-	for _, text := range n.failures { // logged already
+	for _, text := range n.failures { // they are logged already
 		n.addError(s, text)
 	}
 	n.failures, n.loggedFailure = nil, ""
 	d.enterStage(n, preparing)
 }
 
-// stop stops the drain: no further pod is signalled.
+// stop stops the drain, if one is in progress: no further pod is signalled. Kills in progress continue.
 func (d *drain) stop(n *Node) {
 	if d.call != 0 && !d.isAnswered {
 		n.emit(Effect{Do: Abort, Call: d.call})
 	}
 	for _, p := range d.picked {
 		p.awaitsNotReady = false
-		n.setWanted(p)
+		n.updateWanted(p)
 	}
 	*d = drain{number: d.number}
 }
 
-// shortenTable makes the timetable again after the host's deadline moved earlier. No time moves later.
+// shortenTable makes the timetable anew if the host's deadline, s.HostEnd, is now earlier than the end of the
+// current one. No time moves later. Pods in their grace periods are killed again with what is left of it.
 func (d *drain) shortenTable(n *Node) {
 	s := d.shutdown
 	if s == nil || s.local || !s.HostEnd.Before(s.end()) {
@@ -117,7 +123,8 @@ func (d *drain) shortenTable(n *Node) {
 	if !s.Planned {
 		s.setTable(n.newTable(s, timeOf(s.Timetable.Received)))
 	} else {
-		r := n.request(s, times.Earlier(n.now, s.waitEnd()), s.HostEnd) // a wait that is over does not change
+		// As if requested now; or at the end of the wait, if that is over: it must not move then.
+		r := n.tableRequest(s, times.Earlier(n.now, s.waitEnd()), s.HostEnd)
 		before := s.table
 		r.Before, r.Done, r.Occupied = &before, d.bucket, n.occupied(before.Schedule(), d.bucket)
 		s.setTable(timetable.New(r))
@@ -136,16 +143,18 @@ func (d *drain) shortenTable(n *Node) {
 	}
 }
 
-// waitsFor reports whether a pod matches. It skips pods that did not match before, so that a stage does
-// not check each pod on every Step.
-func (d *drain) waitsFor(pods []*Pod, match func(*Pod) bool) bool {
-	for d.firstAwaited < len(pods) && !match(pods[d.firstAwaited]) {
+// findAwaited moves d.firstAwaited to the first pod for which the stage still waits: isAwaited is true. It
+// returns false if there is none. The next call in the same stage begins there, so that not each Step checks
+// every pod.
+func (d *drain) findAwaited(pods []*Pod, isAwaited func(*Pod) bool) bool {
+	for d.firstAwaited < len(pods) && !isAwaited(pods[d.firstAwaited]) {
 		d.firstAwaited++
 	}
 	return d.firstAwaited < len(pods)
 }
 
-func (d *drain) enterStage(n *Node, s stage) bool {
+// enterStage enters a stage and starts its call, if it has one. moved is always true.
+func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 	d.stage, d.stageBegan, d.call, d.isAnswered, d.callErr, d.firstAwaited = s, n.now, 0, false, nil, 0
 	steps := n.Options.Steps
 	switch s {
@@ -154,11 +163,12 @@ func (d *drain) enterStage(n *Node, s stage) bool {
 			d.call = n.startCall(Effect{Do: Prepare, Until: d.prepareEnd()})
 		}
 	case planning, listing, finalListing:
-		if d.listsBefore, d.picked = n.lister.lists, nil; s == listing && d.bucket == 0 && n.lister.isFresh(n) {
-			d.listsBefore-- // the list of the plan came in this step
-			break
+		d.listsBefore, d.picked = n.lister.lists, nil
+		if isFirstBucket := s == listing && d.bucket == 0; isFirstBucket && n.lister.isFresh(n) {
+			d.listsBefore-- // the list of the plan, which came in this step, counts for this stage too
+		} else {
+			n.lister.call(n)
 		}
-		n.lister.call(n)
 	case holding:
 		if steps.Hold && !d.shutdown.Held {
 			d.call = n.startCall(Effect{Do: Hold, Until: d.shutdown.table.HoldEnd()})
@@ -180,21 +190,22 @@ func (d *drain) enterStage(n *Node, s stage) bool {
 	return true
 }
 
-// prepareEnd returns the deadline of Prepare: at most half of the time that the host leaves.
+// prepareEnd returns the deadline of Prepare. It gets at most half of the time that the host leaves.
 func (d *drain) prepareEnd() time.Time {
-	return times.Earlier(d.stageBegan.Add(min(d.shutdown.table.Budget().Prepare, d.shutdown.end().Sub(d.stageBegan)/2)), d.shutdown.waitEnd())
+	half := d.shutdown.end().Sub(d.stageBegan) / 2
+	return times.Earlier(d.stageBegan.Add(min(d.shutdown.table.Budget().Prepare, half)), d.shutdown.waitEnd())
 }
 
-// finishCall returns true once the call of the stage has returned or timed out. It then puts an error or a
-// timeout into the report, and aborts a call that timed out.
+// finishCall returns true if the stage waits for no call, or its call has returned or timed out at until. An
+// error or a timeout goes into the report. A call that timed out is aborted.
 func (d *drain) finishCall(n *Node, until time.Time) bool {
 	switch {
 	case d.call == 0 || d.isAnswered && d.callErr == nil:
-	case !d.isAnswered && !n.reached(until):
+	case !d.isAnswered && !n.reachedOrWakeAt(until):
 		return false
 	case n.now.Before(until):
 		n.reportError(d.shutdown, d.stage.String()+" failed: "+d.callErr.Error())
-	default: // a call that returns its context's error timed out too
+	default: // an error that comes after until is that of the call's context: a timeout too
 		n.reportError(d.shutdown, d.stage.String()+" did not return in time")
 		n.emit(Effect{Do: Abort, Call: d.call})
 	}
@@ -202,13 +213,13 @@ func (d *drain) finishCall(n *Node, until time.Time) bool {
 	return true
 }
 
-// advance moves the drain on by one stage. It returns false if the drain has to wait.
-func (n *Node) advance() bool {
+// advance moves the drain on by one stage. It returns false if the drain has to wait, or none is in progress.
+func (n *Node) advance() (moved bool) {
 	d, s := &n.drain, n.drain.shutdown
 	if s == nil {
 		return false
 	}
-	if !s.local && n.reached(s.releaseBy()) { // whatever the stage waits for
+	if !s.local && n.reachedOrWakeAt(s.releaseBy()) { // the lock must be released now, whatever the stage waits for
 		return d.finish(n)
 	}
 	switch d.stage {
@@ -224,11 +235,12 @@ func (n *Node) advance() bool {
 		n.markDirty(s)
 		return d.enterStage(n, publishing)
 	case publishing:
-		if !s.local && !s.Published && !n.isPublished() {
-			if !n.reached(times.Earlier(s.table.PublishEnd(), d.stageBegan.Add(s.table.Budget().Publish))) {
+		mustPublish := !s.local && !s.Published
+		if mustPublish && !n.isPublished() {
+			if !n.reachedOrWakeAt(times.Earlier(s.table.PublishEnd(), d.stageBegan.Add(s.table.Budget().Publish))) {
 				return false
 			}
-			if s.table.Budget().Publish > 0 { // otherwise it is published while pods are killed
+			if s.table.Budget().Publish > 0 { // without time of its own it is published while pods are killed
 				n.reportError(s, "failed to publish the node state: "+n.api.lastError())
 			}
 		}
@@ -240,17 +252,17 @@ func (n *Node) advance() bool {
 	case listing:
 		return d.pickBucket(n)
 	case awaitingNotReady:
-		return d.finishReadiness(n) && d.enterStage(n, awaitingEnds)
+		return d.finishNotReadyWaits(n) && d.enterStage(n, awaitingEnds)
 	case awaitingEnds:
-		if d.waitsFor(d.picked, (*Pod).isTerminating) && !n.reached(d.window.KillsEnd) {
+		if d.findAwaited(d.picked, (*Pod).isTerminating) && !n.reachedOrWakeAt(d.window.KillsEnd) {
 			return false
 		}
 		return d.enterStage(n, unmounting)
 	case unmounting:
 		return d.finishCall(n, d.window.UnmountsEnd) && d.enterStage(n, flushing)
 	case flushing:
-		isLast := d.bucket == len(s.table.Schedule())-1
-		if !isLast && !n.isFlushed(d.picked, d.stageBegan, d.window.End) {
+		isLast := d.bucket == len(s.table.Schedule())-1 // flushingAll waits for its final statuses
+		if !isLast && !n.finishFlush(d.picked, d.stageBegan, d.window.End) {
 			return false
 		}
 		n.emit(Effect{Do: CountBucket, Took: n.now.Sub(d.bucketBegan)})
@@ -258,15 +270,18 @@ func (n *Node) advance() bool {
 	case finalListing:
 		return d.pickLate(n)
 	case awaitingAllEnds:
-		if d.waitsFor(n.pods.all, func(p *Pod) bool { return p.belongsTo(s) && p.isTerminating() }) && !n.reached(s.waitEnd()) {
+		isAwaited := func(p *Pod) bool { return p.belongsTo(s) && p.isTerminating() }
+		if d.findAwaited(n.pods.all, isAwaited) && !n.reachedOrWakeAt(s.waitEnd()) {
 			return false
 		}
 		return d.enterStage(n, flushingAll)
 	case flushingAll:
-		if !n.isFlushed(n.pods.all, d.stageBegan, s.waitEnd()) {
+		if !n.finishFlush(n.pods.all, d.stageBegan, s.waitEnd()) {
 			return false
 		}
-		if s.table.Budget().Publish == 0 && !s.local && !n.isPublished() && n.api.tries > 1 { // it failed while pods were killed
+		// Without time of its own, publishing was not waited for before the kills.
+		publishesBesideKills := s.table.Budget().Publish == 0 && !s.local
+		if publishesBesideKills && !n.isPublished() && n.api.tries > 1 {
 			n.reportError(s, "failed to publish the node state: "+n.api.lastError())
 		}
 		if pending := n.PendingStatuses(); pending > 0 {
@@ -282,8 +297,8 @@ func (n *Node) advance() bool {
 	}
 }
 
-// finish ends the drain. The report still waits for pods that are terminating.
-func (d *drain) finish(n *Node) bool {
+// finish ends the drain and releases the lock. The report still waits for pods that are terminating.
+func (d *drain) finish(n *Node) (moved bool) {
 	s := d.shutdown
 	if d.call != 0 {
 		n.reportError(s, d.stage.String()+" did not return in time")
@@ -298,36 +313,38 @@ func (d *drain) finish(n *Node) bool {
 	return true
 }
 
-// plan waits for the first list and makes the timetable, in which empty buckets may give up their time.
-// Without a list no bucket counts as empty.
-func (d *drain) plan(n *Node) bool {
+// plan waits for the first list and then makes the timetable. If the host leaves too little time, buckets
+// without a pod give theirs to the others. If no list comes in time, every bucket counts as having pods.
+func (d *drain) plan(n *Node) (moved bool) {
 	s, longest := d.shutdown, answerTimeout
 	if len(n.Schedule) == 0 {
 		longest = firstListTimeout
 	}
-	switch isListed := n.lister.lists > d.listsBefore; {
-	case !isListed && !n.reached(times.Earlier(d.stageBegan.Add(longest), s.waitEnd())):
+	isListed, warmUpEnd := n.lister.lists > d.listsBefore, n.startedAt.Add(listWarmUp)
+	isFirstAndEmpty := isListed && !d.wasFirstListEmpty && n.lister.isEmpty
+	switch {
+	case !isListed && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(longest), s.waitEnd())):
 		n.lister.retry(n)
 		return false
-	case isListed && !d.wasFirstListEmpty && n.lister.isEmpty && !n.reached(n.startedAt.Add(listWarmUp)):
+	case isFirstAndEmpty && !n.reachedOrWakeAt(warmUpEnd): // an informer may not be filled yet
 		return false
-	case isListed && !d.wasFirstListEmpty && n.lister.isEmpty && d.stageBegan.Before(n.startedAt.Add(listWarmUp)):
+	case isFirstAndEmpty && d.stageBegan.Before(warmUpEnd): // list again now that it is filled
 		d.wasFirstListEmpty = true
 		return d.enterStage(n, planning)
 	}
-	if n.lister.lists <= d.listsBefore {
+	if !isListed {
 		n.lister.reportTimeout(n)
 	}
 	if !s.Planned {
 		s.Planned = true
-		r := n.request(s, timeOf(s.Timetable.Received), s.HostEnd)
-		if len(n.Schedule) == 0 && n.lister.lists > d.listsBefore {
+		r := n.tableRequest(s, timeOf(s.Timetable.Received), s.HostEnd)
+		if isListed && len(n.Schedule) == 0 {
 			if limit := n.Options.Limit; limit != 0 {
 				r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
 			}
-			r.Received = n.now // the pods' time begins after a slow list
+			r.Received = n.now // the time for a slow list is not taken from the pods' grace periods
 		}
-		if n.lister.lists > d.listsBefore {
+		if isListed {
 			r.Occupied = n.occupied(r.Schedule, 0)
 		}
 		s.setTable(timetable.New(r))
@@ -348,7 +365,7 @@ func (d *drain) plan(n *Node) bool {
 	return d.enterStage(n, holding)
 }
 
-// Due returns the pods that a drain has to kill.
+// Due returns the pods that a drain has to kill, or has signalled and waits for.
 func (n *Node) Due() (due []*Pod) {
 	for _, p := range n.pods.all {
 		if n.isDue(p) {
@@ -358,7 +375,8 @@ func (n *Node) Due() (due []*Pod) {
 	return due
 }
 
-// occupied reports which buckets have pods, from the first unfinished one on.
+// occupied returns for each bucket of the schedule whether it has pods to kill. Pods of the buckets that are
+// over, of which there are done, count for the first one that is not.
 func (n *Node) occupied(schedule plan.Schedule, done int) []bool {
 	has := make([]bool, len(schedule))
 	for _, p := range n.pods.all {
@@ -369,8 +387,8 @@ func (n *Node) occupied(schedule plan.Schedule, done int) []bool {
 	return has
 }
 
-// nextBucket starts the next bucket, or the final list.
-func (d *drain) nextBucket(n *Node) bool {
+// nextBucket starts the bucket d.bucket with a list of the pods, or the final list if all buckets are over.
+func (d *drain) nextBucket(n *Node) (moved bool) {
 	if d.bucket >= len(d.shutdown.table.Schedule()) {
 		return d.enterStage(n, finalListing)
 	}
@@ -378,17 +396,18 @@ func (d *drain) nextBucket(n *Node) bool {
 	return d.enterStage(n, listing)
 }
 
-// bucketDone records that the bucket is over.
-func (d *drain) bucketDone(n *Node) bool {
+// bucketDone records for the next agent that the bucket is over, and starts the next one.
+func (d *drain) bucketDone(n *Node) (moved bool) {
 	d.bucket++
 	d.shutdown.Done = d.bucket
 	n.markDirty(d.shutdown)
 	return d.nextBucket(n)
 }
 
-// pickBucket waits for a list and kills the pods of the bucket. Until the first list of all it waits to
-// the end of the window; after answerTimeout it kills the pods that the log names.
-func (d *drain) pickBucket(n *Node) bool {
+// pickBucket waits for a list, and then begins to kill the pods of the bucket. It waits at
+// most answerTimeout, because it can use the list before. If there has been none, it waits to the end of the
+// bucket's window, and kills the pods that the log names in the meantime.
+func (d *drain) pickBucket(n *Node) (moved bool) {
 	schedule := d.shutdown.table.Schedule()
 	d.window = d.shutdown.table.Window(d.bucket, n.now)
 	until := d.stageBegan.Add(answerTimeout)
@@ -396,12 +415,12 @@ func (d *drain) pickBucket(n *Node) bool {
 		until = d.window.End
 	}
 	isListed := n.lister.lists > d.listsBefore
-	if !isListed && !n.reached(times.Earlier(until, d.shutdown.waitEnd())) {
+	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.waitEnd())) {
 		n.lister.retry(n)
-		if n.lister.lists == 0 && n.reached(d.stageBegan.Add(answerTimeout)) {
+		if n.lister.lists == 0 && n.reachedOrWakeAt(d.stageBegan.Add(answerTimeout)) {
 			n.lister.reportTimeout(n)
-			d.takeBucket(n, schedule.Index) // the pods of the log
-			d.finishReadiness(n)
+			d.takeBucket(n, schedule.Index) // the only pods known are those of the log
+			d.finishNotReadyWaits(n)
 		}
 		return false
 	}
@@ -415,12 +434,13 @@ func (d *drain) pickBucket(n *Node) bool {
 	return d.enterStage(n, awaitingNotReady)
 }
 
-// finishReadiness returns true once no pod waits for NotReady any more. It kills the pods whose wait has
-// timed out, and puts the pods that were not marked into the report.
-func (d *drain) finishReadiness(n *Node) bool {
-	if d.waitsFor(d.picked, func(p *Pod) bool {
-		if p.awaitsNotReady && n.reached(p.update.notReadyBy) {
-			n.signalWaiting(p, false)
+// finishNotReadyWaits returns true once the kill of no picked pod waits for NotReady any more. It kills pods
+// whose wait has timed out. At the end, the report gets the number of pods that the API server did not set
+// NotReady.
+func (d *drain) finishNotReadyWaits(n *Node) bool {
+	if d.findAwaited(d.picked, func(p *Pod) bool {
+		if p.awaitsNotReady && n.reachedOrWakeAt(p.update.notReadyBy) {
+			n.endNotReadyWait(p, false)
 		}
 		return p.awaitsNotReady
 	}) {
@@ -433,15 +453,16 @@ func (d *drain) finishReadiness(n *Node) bool {
 	return true
 }
 
-// takeBucket kills, or sets NotReady first, the due pods of this bucket and of lower ones that this
-// drain has not picked. A bucket whose time was cut to 0 leaves its pods to the next one; a bucket
-// configured with 0 s kills its own.
-func (d *drain) takeBucket(n *Node, index func(int32) int) {
+// takeBucket picks the due pods of this bucket and of lower ones that this drain has not picked yet. It sets
+// them NotReady and kills them. A bucket whose time was cut to 0 picks none, so that its pods get time from
+// the next one. A bucket configured with 0 s kills its own pods. index returns the bucket of a priority.
+func (d *drain) takeBucket(n *Node, index func(priority int32) int) {
 	var due []*Pod
 	bucket := d.shutdown.table.Budget().Buckets[d.bucket]
+	hasTime, isConfiguredWithoutTime := bucket.Pods > 0, bucket.Seconds == 0
 	for _, p := range n.pods.all {
 		own := index(p.Priority)
-		isTaken := own <= d.bucket && bucket.Pods > 0 || own == d.bucket && bucket.Seconds == 0
+		isTaken := own <= d.bucket && hasTime || own == d.bucket && isConfiguredWithoutTime
 		if isTaken && p.pickedBy != d.number && n.isDue(p) {
 			p.pickedBy = d.number
 			due = append(due, p)
@@ -450,20 +471,22 @@ func (d *drain) takeBucket(n *Node, index func(int32) int) {
 	slices.SortFunc(due, (*Pod).compare)
 	d.picked = append(d.picked, due...)
 	for _, p := range due {
-		n.markNotReady(p, d.window.Ready)
+		n.markNotReadyThenKill(p, d.window.Ready)
 	}
 }
 
-// pickLate kills the pods of the final list that this drain has not picked, within the remaining time.
-func (d *drain) pickLate(n *Node) bool {
-	if n.lister.lists <= d.listsBefore && !n.reached(times.Earlier(d.stageBegan.Add(answerTimeout), d.shutdown.waitEnd())) {
+// pickLate waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
+// were first listed after their bucket. They get the remaining time.
+func (d *drain) pickLate(n *Node) (moved bool) {
+	isListed, until := n.lister.lists > d.listsBefore, d.stageBegan.Add(answerTimeout)
+	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.waitEnd())) {
 		n.lister.retry(n)
 		return false
 	}
 	buckets := d.shutdown.table.Budget().Buckets
 	d.bucket = len(buckets) - 1
-	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 {
-		d.bucket-- // this bucket would give them 0 s
+	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 { // the window of a bucket without time would give them 0 s
+		d.bucket--
 	}
 	if n.now.Before(d.shutdown.waitEnd()) {
 		d.window = d.shutdown.table.Window(d.bucket, n.now)

@@ -8,8 +8,8 @@ import (
 // Do is the kind of an effect.
 type Do string
 
-// The effects down to OnRelease are calls. Their results carry the Call of the effect. The shell starts
-// each call and does not wait for it.
+// The effects down to OnRelease are calls. The shell starts a call without waiting for it. The input with its
+// result has the effect's number, Call. Where no other result is named, it is Answered.
 const (
 	Prepare   Do = "Prepare"
 	List      Do = "List"   // list the pods; result: Listed
@@ -72,7 +72,7 @@ const (
 // emit adds an effect to the step.
 func (n *Node) emit(e Effect) { n.effects = append(n.effects, e) }
 
-// startCall emits a call and returns its number.
+// startCall emits an effect that is a call, and returns the call's number, which its result will have.
 func (n *Node) startCall(e Effect) int {
 	n.lastCall++
 	e.Call = n.lastCall
@@ -80,7 +80,7 @@ func (n *Node) startCall(e Effect) int {
 	return e.Call
 }
 
-// startCallAfterStore emits a call after the step's Store effect and returns its number.
+// startCallAfterStore is startCall for a call that must follow the step's Store effect.
 func (n *Node) startCallAfterStore(e Effect) int {
 	n.lastCall++
 	e.Call = n.lastCall
@@ -88,6 +88,7 @@ func (n *Node) startCallAfterStore(e Effect) int {
 	return e.Call
 }
 
+// log emits an effect that logs a text.
 func (n *Node) log(text string) { n.emit(Effect{Do: Log, Text: text}) }
 
 // reportError logs an error and adds it to the report of a shutdown, once.
@@ -97,7 +98,7 @@ func (n *Node) reportError(s *Shutdown, text string) {
 	}
 }
 
-// addError adds an error to the report of a shutdown. It returns false if the report has it already.
+// addError adds an error to the report of a shutdown, unless the report has it already: isNew is false.
 func (n *Node) addError(s *Shutdown, text string) (isNew bool) {
 	if slices.Contains(s.Errors, text) {
 		return false

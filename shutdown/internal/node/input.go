@@ -16,8 +16,8 @@ type (
 	// Event is a shutdown event of the host, or of Trigger.
 	Event struct {
 		source.Event
-		Host bool
-		Wall time.Time // the time of the input by the wall clock
+		Host bool      // from the host, not from Trigger
+		Wall time.Time // when the event was received, by the wall clock
 	}
 	// Pending is the host's answer whether a shutdown is pending. Known is false if the host cannot
 	// answer.
@@ -26,15 +26,15 @@ type (
 		Known bool
 		Wall  time.Time
 	}
-	// Unreached says that the host could not be reached within 5 s. Adopted says that the agent adopted
-	// the lock of the previous agent, so that the host waits.
+	// Unreached says that the host could not be reached within 5 s of the start of Run. Adopted says that
+	// the agent holds the lock of the previous agent: the host waits for it.
 	Unreached struct{ Adopted bool }
 	// Limit is how long the host waits after its announcement; 0: no limit; negative: it does not wait.
 	Limit time.Duration
 	// Opening says that another agent owns the state folder, or that the log is still being read.
 	Opening struct{}
-	// Read has the entries of the state log; none if the log could not be read. SameBoot reports
-	// whether an agent of this boot wrote it.
+	// Read has the entries of the state log; none if the log could not be read. SameBoot says that an
+	// agent of this boot wrote it. Otherwise its pods have ended, and its times are another boot's.
 	Read struct {
 		Entries  []any // each a Shutdown or a Pod
 		SameBoot bool
@@ -46,7 +46,8 @@ type (
 		Pods []Pod
 		Err  error
 	}
-	// Killed is the result of a Kill effect. NoRetry says that a retry would fail as well.
+	// Killed is the result of a Kill effect. Without Err the pod has ended. NoRetry says that a retry would
+	// fail as well.
 	Killed struct {
 		Call    int
 		Key     Key
@@ -72,12 +73,13 @@ type (
 		Call int
 		Err  error
 	}
-	// Failed reports a failure of the log or of the lock, which a report must name.
+	// Failed is a failure that no other input has, such as of the log or the lock. It is logged, and a
+	// report names it.
 	Failed struct{ Text string }
-	// NotHeld says that no lock was held or adopted when the drain began.
+	// NotHeld says that no lock was held or adopted when the drain began, so that the host does not wait.
 	NotHeld struct{}
-	// Start says that a static pod is about to start again, so that its old final status must not be
-	// sent.
+	// Start says that a static pod is about to start again. Its old final status must not be sent any more:
+	// it would be taken for the status of the new pod, which has the same UID.
 	Start struct{ Key Key }
 	// TerminateAll drains the node without a shutdown. From then on all pods are refused.
 	TerminateAll struct{ Wall time.Time }
@@ -89,16 +91,18 @@ type (
 	Tick struct{}
 )
 
+// apply does nothing: Step advances all that was waiting for the time.
 func (Tick) apply(*Node) {}
 
+// apply waits for the log, unless a shutdown has begun already.
 func (Opening) apply(n *Node) {
 	if n.state == StateNone {
 		n.setState(StateOpening)
 	}
 }
 
-// apply adds the failure to the report of the current drain, of the one that just ended, or of the
-// next.
+// apply logs the failure and adds it to the report of the current drain. Without one, it adds it to the
+// report of the shutdown whose lock is released, or else to that of the next drain.
 func (f Failed) apply(n *Node) {
 	if f.Text != n.loggedFailure {
 		n.emit(Effect{Do: LogError, Text: f.Text})
@@ -114,12 +118,15 @@ func (f Failed) apply(n *Node) {
 	}
 }
 
+// apply reports that no lock is held, if the host has announced the shutdown. A shutdown of Trigger needs no
+// lock.
 func (NotHeld) apply(n *Node) {
 	if s := n.drain.shutdown; s != nil && !s.local && slices.ContainsFunc(s.Announced, Announcement.isOfHost) {
 		n.reportError(s, "no inhibitor lock is held: the host may go on before the pods have ended")
 	}
 }
 
+// apply records the result of the call that the current stage waits for. It ignores results of earlier calls.
 func (a Answered) apply(n *Node) {
 	if d := &n.drain; d.call == a.Call {
 		d.isAnswered, d.callErr = true, a.Err

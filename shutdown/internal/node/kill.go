@@ -15,9 +15,8 @@ const killRetryPause = time.Second
 
 // kill is a kill in progress.
 type kill struct {
-	call int
-	// the end of the grace period that it got
-	until time.Time
+	call  int
+	until time.Time // the end of the grace period that it got
 }
 
 // grace returns the pod's own grace period; nil: none.
@@ -28,8 +27,8 @@ func (p *Pod) grace() *int64 {
 	return p.Object.Spec.TerminationGracePeriodSeconds
 }
 
-// planObject returns the object that the timetable reads. Without a schedule a pod without a grace
-// period has the default of 30 s.
+// planObject returns the object that the timetable reads the grace period from. Without a schedule a pod that
+// has none gets the default of 30 s, because its bucket may be longer than that.
 func (n *Node) planObject(p *Pod) *v1.Pod {
 	object := p.Object
 	if object == nil {
@@ -43,32 +42,35 @@ func (n *Node) planObject(p *Pod) *v1.Pod {
 	return object
 }
 
-// markNotReady has the pod set NotReady, so that it leaves its services, and killed after that, at
-// ready at the latest. If that is disabled, pointless or impossible, it kills the pod at once.
-func (n *Node) markNotReady(p *Pod, ready time.Time) {
-	isAnswering := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero()
-	if !n.Options.Steps.Readiness || p.Deleted || p.isSignalled() || !isAnswering || !n.now.Before(ready) {
+// markNotReadyThenKill sends NotReady for a pod, so that services send it no more requests. The pod is killed
+// once the API server has accepted that, or at killBy. If NotReady is off, would change nothing or cannot be
+// sent in time, the pod is killed at once.
+func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
+	isAlreadyLeaving := p.Deleted || p.isSignalled()
+	isServerUp := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero() // it has accepted the node state
+	if !n.Options.Steps.Readiness || isAlreadyLeaving || !isServerUp || !n.now.Before(killBy) {
 		n.signal(p)
 		return
 	}
-	p.awaitsNotReady, p.update.notReadyBy = true, ready
-	n.setWanted(p)
+	p.awaitsNotReady, p.update.notReadyBy = true, killBy
+	n.updateWanted(p)
 }
 
-// signalWaiting kills a pod that waited for NotReady.
-func (n *Node) signalWaiting(p *Pod, isMarked bool) {
+// endNotReadyWait kills a pod whose kill waits for NotReady. isAccepted says that the API server has accepted
+// it; otherwise the pod counts for the drain's report.
+func (n *Node) endNotReadyWait(p *Pod, isAccepted bool) {
 	if !p.awaitsNotReady {
 		return
 	}
-	if !isMarked {
+	if !isAccepted {
 		n.drain.unmarked++
 	}
 	p.awaitsNotReady = false
 	n.signal(p)
 }
 
-// signal kills a pod within the window of the drain. If the pod was signalled before, its deadline can
-// only move earlier.
+// signal kills a pod within the window of the current bucket. A pod that was signalled before keeps its
+// deadline or gets an earlier one, never a later one.
 func (n *Node) signal(p *Pod) {
 	d := &n.drain
 	seconds := d.window.Seconds(n.planObject(p), n.now)
@@ -85,18 +87,20 @@ func (n *Node) signal(p *Pod) {
 	}
 	p.isGivenUp, p.retryAt = false, time.Time{}
 	n.markDirty(p)
-	n.setWanted(p)
+	n.updateWanted(p)
 	n.kill(p)
 }
 
-// shortenDeadline moves the deadline earlier, unless the difference is within a timer's lag.
+// shortenDeadline moves the pod's deadline to end if that is earlier by more than the lag of a timer. A smaller
+// difference is none: it would only repeat the kill.
 func (p *Pod) shortenDeadline(end time.Time) {
 	if end.Add(times.Lag).Before(p.Deadline) {
 		p.Deadline = end
 	}
 }
 
-// kill starts a kill, unless one in progress has the same or an earlier deadline.
+// kill starts a kill that lasts until the pod's deadline, unless one in progress has the same or an earlier
+// end.
 func (n *Node) kill(p *Pod) {
 	for _, k := range p.calls {
 		if !p.Deadline.Before(k.until) {
@@ -108,14 +112,15 @@ func (n *Node) kill(p *Pod) {
 	p.calls = append(p.calls, kill{call: call, until: p.Deadline})
 }
 
-// apply handles the result of a kill, even if it is late.
+// apply handles the result of a kill, even after the drain. Without an error the pod has ended. After an
+// error the kill is retried, unless another kill of the pod is in progress or a retry is pointless.
 func (k Killed) apply(n *Node) {
 	p := n.pods.byKey[k.Key]
 	if p == nil {
 		return
 	}
 	i := slices.IndexFunc(p.calls, func(c kill) bool { return c.call == k.Call })
-	if i < 0 || !p.Ended.IsZero() { // a static pod started again, or another call ended the pod
+	if i < 0 || !p.Ended.IsZero() { // the kill was of an earlier pod with this key, or another kill has returned first
 		return
 	}
 	p.calls = slices.Delete(p.calls, i, i+1)
@@ -124,7 +129,7 @@ func (k Killed) apply(n *Node) {
 	if k.Err == nil {
 		p.Ended, p.lastCallAtEnd, p.Status, p.Error = n.now, n.lastCall, k.Status, ""
 		n.emit(Effect{Do: CountPod, Pod: p})
-		n.setWanted(p)
+		n.updateWanted(p)
 		return
 	}
 	if k.Err.Error() != p.Error {
@@ -141,14 +146,15 @@ func (k Killed) apply(n *Node) {
 	}
 }
 
-// giveUp stops retrying the kill of a pod.
+// giveUp stops retrying the kill of a pod, so that no drain or report waits for the pod's end.
 func (n *Node) giveUp(p *Pod) {
 	p.isGivenUp, p.retryAt = true, time.Time{}
 	n.emit(Effect{Do: CountPod, Pod: p})
-	n.setWanted(p)
+	n.updateWanted(p)
 }
 
-// giveUpPods gives up terminating pods without a kill in progress.
+// giveUpPods gives up the terminating pods that this agent does not kill, so that the report does not wait
+// for them.
 func (n *Node) giveUpPods() {
 	for _, p := range n.pods.all {
 		if p.isTerminating() && len(p.calls) == 0 {
@@ -157,18 +163,18 @@ func (n *Node) giveUpPods() {
 	}
 }
 
-// isRetryOver reports whether failed kills are not retried, because the lock is released. After a
-// cancellation they are, because the node keeps running.
+// isRetryOver reports whether failed kills are not retried any more, because the lock is released or the agent
+// ends. After a cancellation they are retried, because the node keeps running.
 func (n *Node) isRetryOver() bool {
 	return n.drain.shutdown == nil && (n.state == StateReleased || n.runEnded || n.terminateAll.isOver())
 }
 
-// retryKills retries failed kills that are due.
+// retryKills retries the failed kills whose pause is over.
 func (n *Node) retryKills() {
 	n.retrying = slices.DeleteFunc(n.retrying, func(p *Pod) bool {
 		switch {
 		case p.retryAt.IsZero():
-		case !n.reached(p.retryAt):
+		case !n.reachedOrWakeAt(p.retryAt):
 			return false
 		case n.isRetryOver():
 			n.giveUp(p)

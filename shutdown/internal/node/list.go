@@ -8,8 +8,9 @@ import (
 // minListPause and maxListPause bound the pause after a failed list.
 const minListPause, maxListPause = 50 * time.Millisecond, time.Second
 
-// lister lists the pods. If a call does not return within a second, another one starts beside it; each
-// further unanswered call adds a second to the pause, so that few calls hang.
+// lister lists the pods. If a call does not return within a second, another one starts beside it. Each call
+// that has not returned makes the next one wait a second longer, so that a function that hangs is not called
+// every second.
 type lister struct {
 	lists             int       // the number of lists received
 	isEmpty           bool      // the newest list has no pod
@@ -22,7 +23,7 @@ type lister struct {
 	isFailureReported bool // the report has the failure
 }
 
-// call starts a list, unless too many have not returned.
+// call lists the pods. It does nothing while the newest call still has time to return.
 func (l *lister) call(n *Node) {
 	if l.unanswered > 0 && n.now.Before(l.calledAt.Add(time.Duration(l.unanswered)*answerTimeout)) {
 		return
@@ -32,21 +33,24 @@ func (l *lister) call(n *Node) {
 	n.startCall(Effect{Do: List})
 }
 
-// isFresh reports whether the newest list was received in this step.
+// isFresh reports whether the newest list was received in this step, so that listing again would change
+// nothing.
 func (l *lister) isFresh(n *Node) bool { return l.lists > 0 && l.receivedAt.Equal(n.now) }
 
-// retry starts another list if the last one failed or does not return.
+// retry lists the pods again if it is time for that: after a pause if the last call failed, otherwise once it
+// has had its time to return.
 func (l *lister) retry(n *Node) {
 	at := l.calledAt.Add(time.Duration(max(l.unanswered, 1)) * answerTimeout)
 	if !l.failedAt.IsZero() {
 		at = l.failedAt.Add(l.pause)
 	}
-	if n.reached(at) {
+	if n.reachedOrWakeAt(at) {
 		l.call(n)
 	}
 }
 
-// reportTimeout adds to the report of the drain that the list timed out, unless a failure was reported.
+// reportTimeout adds to the drain's report that the list timed out, unless the report has a failure of it
+// already.
 func (l *lister) reportTimeout(n *Node) {
 	if !l.isFailureReported {
 		l.isFailureReported = true
@@ -54,7 +58,8 @@ func (l *lister) reportTimeout(n *Node) {
 	}
 }
 
-// apply handles a list. A list that is older than the newest one is dropped.
+// apply updates the pods from a list, and forgets pods that are gone. It ignores a list that was requested
+// before the newest one.
 func (l Listed) apply(n *Node) {
 	lister := &n.lister
 	lister.unanswered = 0
@@ -77,21 +82,25 @@ func (l Listed) apply(n *Node) {
 	for i := range l.Pods {
 		n.updateFromList(&l.Pods[i])
 	}
-	n.pods.drop(func(p *Pod) bool { // gone, and not needed by a drain, an update or a report
-		return p.listNumber < lister.lists && !p.isTerminating() && !p.awaitsNotReady && !n.isPending(p) && !p.Marked && p.update.call == 0 &&
-			!p.belongsTo(n.shutdown) && !p.belongsTo(n.terminateAll.shutdown) && !n.isReported(p)
+	n.pods.drop(func(p *Pod) bool {
+		isGone := p.listNumber < lister.lists
+		needsKill := p.isTerminating() || p.awaitsNotReady
+		needsUpdate := n.isPending(p) || p.Marked || p.update.call != 0
+		needsReport := p.belongsTo(n.shutdown) || p.belongsTo(n.terminateAll.shutdown) || n.isReported(p)
+		return isGone && !needsKill && !needsUpdate && !needsReport
 	})
-	n.drain.firstAwaited = 0 // the indexes have changed
+	n.drain.firstAwaited = 0 // the indexes of the pods have changed
 }
 
-// updateFromList adds or updates a pod from the newest list. A listed pod that had ended before the drain
-// in progress has started again, if the list was requested after that end: its old reports are sent now,
-// and the listed pod replaces it. Until its final status is accepted, only a static pod counts as started
-// again.
+// updateFromList adds or updates a pod from the newest list. If the known pod has ended and another one with
+// its key has started since, the listed pod replaces it, so that this drain kills it too. Reports that include
+// the old pod are made now.
 func (n *Node) updateFromList(listed *Pod) {
 	p := n.pods.byKey[listed.Key]
-	endedBefore := p != nil && !p.Ended.IsZero() && n.drain.shutdown != nil && !p.belongsTo(n.drain.shutdown)
-	startedAgain := endedBefore && n.lister.newest > p.lastCallAtEnd && (p.Static || !n.isPending(p))
+	endedBeforeDrain := p != nil && !p.Ended.IsZero() && n.drain.shutdown != nil && !p.belongsTo(n.drain.shutdown)
+	// A list that was requested before the end may still have the old pod. A pod whose final status is pending
+	// may not start, unless it is static.
+	startedAgain := endedBeforeDrain && n.lister.newest > p.lastCallAtEnd && (p.Static || !n.isPending(p))
 	if startedAgain {
 		for _, s := range slices.Clone(n.reports) {
 			if p.belongsTo(s) {
@@ -110,11 +119,15 @@ func (n *Node) updateFromList(listed *Pod) {
 	p.Object, p.Priority, p.Static, p.DaemonSet, p.Deleted = listed.Object, listed.Priority, listed.Static, listed.DaemonSet, listed.Deleted
 	p.Marked = p.Marked || listed.Marked && n.Options.Steps.Readiness
 	p.listNumber = n.lister.lists
-	n.setWanted(p)
+	n.updateWanted(p)
 }
 
-// isDue reports whether a drain has to kill a pod: it is in the newest list, or was signalled; before
-// the first list, also if the log says that a drain planned to kill it.
+// isDue reports whether a drain has to kill a pod that has not ended: it was signalled, or is in the newest
+// list. Before the first list, the pods that the previous agent planned to kill stand for the list.
 func (n *Node) isDue(p *Pod) bool {
-	return p.Ended.IsZero() && (p.isSignalled() || p.listNumber == n.lister.lists && n.lister.lists > 0 || p.Meant && n.lister.lists == 0)
+	isListed := p.listNumber == n.lister.lists
+	if n.lister.lists == 0 {
+		isListed = p.Meant
+	}
+	return p.Ended.IsZero() && (p.isSignalled() || isListed)
 }

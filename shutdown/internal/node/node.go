@@ -20,6 +20,7 @@ const (
 	StateReleased               // the lock is released, and the shutdown is not cancelled
 )
 
+// String returns the name of the state.
 func (s State) String() string {
 	return [...]string{"none", "opening", "unsettled", "draining", "released"}[s]
 }
@@ -41,14 +42,14 @@ type Node struct {
 
 	state         State
 	limit         time.Duration // how long the host waits after its announcement; 0: not known, or no limit
-	failures      []string      // for the report of the next drain
+	failures      []string      // failures outside a drain, for the report of the next drain
 	loggedFailure string        // the newest Failed; it is not logged again before the next drain
-	// hostAnswer is the newest input about the host's pending shutdown, and withdrawnEarly has the
-	// withdrawals of Trigger that came before the log was read. Both are applied to the shutdown of the
-	// log.
+	// hostAnswer is the newest input about the host's pending shutdown. withdrawnEarly has the withdrawals
+	// of Trigger that came before the log was read. Both may be about the shutdown in the log, so they are
+	// applied again once it is read.
 	hostAnswer     Input
 	withdrawnEarly []Event
-	unsettledUntil time.Time // when the shutdown of the log ends if the host does not answer; zero: never
+	unsettledUntil time.Time // when StateUnsettled ends although the host has not answered; zero: never
 	shutdown       *Shutdown // the newest; nil: none
 	terminateAll   terminateAllState
 	runEnded       bool        // the context of Run has ended
@@ -61,14 +62,15 @@ type Node struct {
 	drain    drain
 	api      api
 
-	lastCall  int
+	lastCall  int       // the number of the newest call
 	startedAt time.Time // the time of the first Step
-	now       time.Time
-	wake      time.Time
-	effects   []Effect
-	// afterStore has the effects that must follow the step's Store effect: syncs and kills.
+	now       time.Time // the time of the current Step
+	wake      time.Time // the result of Wake
+	effects   []Effect  // of the current Step
+	// afterStore has the syncs and kills of the current Step. They follow its Store effect, so that a kill
+	// is in the log before it begins.
 	afterStore []Effect
-	dirty      []any // the changed entities, in order
+	dirty      []any // the shutdowns and pods that the next Store effect has to store, in order
 }
 
 // New returns a Node in StateNone.
@@ -76,7 +78,7 @@ func New(c Config) *Node {
 	return &Node{Config: c, pods: pods{byKey: map[Key]*Pod{}}}
 }
 
-// Step handles an input at a time and returns the effects to carry out, in order.
+// Step handles an input that arrives at the time at. It returns the effects to carry out, in order.
 func (n *Node) Step(at time.Time, in Input) []Effect {
 	if n.startedAt.IsZero() {
 		n.startedAt = at
@@ -99,8 +101,9 @@ func (n *Node) Step(at time.Time, in Input) []Effect {
 // Wake returns the time at which Step is due with a [Tick]; zero: not before the next input.
 func (n *Node) Wake() time.Time { return n.wake }
 
-// reached reports whether t has come. If it has not, it schedules a Tick at t.
-func (n *Node) reached(t time.Time) bool {
+// reachedOrWakeAt reports whether t has come. If it has not, Wake returns t at the latest, so that a Tick
+// repeats the check then.
+func (n *Node) reachedOrWakeAt(t time.Time) bool {
 	if !n.now.Before(t) {
 		return true
 	}
@@ -108,7 +111,8 @@ func (n *Node) reached(t time.Time) bool {
 	return false
 }
 
-// markDirty adds an entity to the Store effect of this step, which precedes the step's syncs and kills.
+// markDirty adds a *Shutdown or *Pod that has changed to the Store effect of this step. It skips one that is
+// already added, and a drain of TerminateAll, which is not stored.
 func (n *Node) markDirty(entity any) {
 	switch e := entity.(type) {
 	case *Shutdown:
@@ -125,7 +129,7 @@ func (n *Node) markDirty(entity any) {
 	n.dirty = append(n.dirty, entity)
 }
 
-// storeDirty emits a Store effect with the changed entities.
+// storeDirty emits a Store effect with what markDirty has collected.
 func (n *Node) storeDirty() {
 	if len(n.dirty) == 0 {
 		return
@@ -145,7 +149,8 @@ func (n *Node) storeDirty() {
 	n.emit(e)
 }
 
-// startLog replaces the log by one with everything that is known.
+// startLog replaces the log by a new one with all that the next agent needs. What markDirty has collected is
+// part of that.
 func (n *Node) startLog() {
 	for _, entity := range n.dirty {
 		switch e := entity.(type) {
@@ -165,11 +170,12 @@ func (n *Node) startLog() {
 	n.emit(e)
 }
 
-// setState sets the state and updates what the API server should know of each pod.
+// setState sets the state, and what the API server should know of each pod: outside a shutdown, pods that
+// were set NotReady become Ready again.
 func (n *Node) setState(s State) {
 	n.state = s
 	for _, p := range n.pods.all {
-		n.setWanted(p) // outside a shutdown, Ready replaces NotReady
+		n.updateWanted(p)
 	}
 }
 
@@ -185,10 +191,12 @@ func (n *Node) Refuses() bool {
 }
 
 // Refused returns the pods that may not start even if Refuses is false: signalled pods that have not
-// ended, and pods whose final status is pending or being sent.
+// ended, and pods whose final status is pending or being sent. A static pod whose kill was given up may
+// start, because it keeps its key and would be refused forever.
 func (n *Node) Refused() (refused []*Pod) {
 	for _, p := range n.pods.all {
-		if p.isSignalled() && (p.Ended.IsZero() && (!p.Static || !p.isGivenUp) || n.isPending(p)) || n.isSendingFinalStatus(p) {
+		isStillEnding := p.isSignalled() && p.Ended.IsZero() && (!p.Static || !p.isGivenUp)
+		if isStillEnding || n.isPending(p) || n.isSendingFinalStatus(p) {
 			refused = append(refused, p)
 		}
 	}

@@ -17,16 +17,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// drainRun is a drain without failures.
+// drainRun is a drain without failures, and what it has done.
 type drainRun struct {
 	*node.Node
 	drainOptions
 
 	now      time.Time
-	answers  []answer
-	kills    map[string]killed
-	order    []string // of the kills
-	plan     plan.Plan
+	answers  []answer          // inputs that will come
+	kills    map[string]killed // by the name of the pod
+	order    []string          // the names of the pods, in the order of their first kills
+	plan     plan.Plan         // what OnPlan got
 	released time.Time
 }
 
@@ -82,6 +82,7 @@ func runDrain(o drainOptions) *drainRun {
 	return p
 }
 
+// step passes an input, and queues the results of the effects for later steps.
 func (p *drainRun) step(in node.Input) {
 	for _, e := range p.Step(p.now, in) {
 		switch e.Do {
@@ -117,6 +118,7 @@ func (p *drainRun) step(in node.Input) {
 
 func (p *drainRun) answer(at time.Time, in node.Input) { p.answers = append(p.answers, answer{at, in}) }
 
+// list answers a list with all pods, also those that have ended.
 func (p *drainRun) list(e node.Effect) {
 	in := node.Listed{Call: e.Call}
 	for _, pod := range p.pods {
@@ -125,6 +127,7 @@ func (p *drainRun) list(e node.Effect) {
 	p.answer(p.now, in)
 }
 
+// kill records the first kill of a pod, and lets it return when the pod ends.
 func (p *drainRun) kill(e node.Effect) {
 	if _, again := p.kills[e.Pod.Name]; again {
 		return
@@ -134,6 +137,7 @@ func (p *drainRun) kill(e node.Effect) {
 	p.answer(p.now.Add(p.endsAfter[e.Pod.Name]), node.Killed{Call: e.Call, Key: e.Pod.Key})
 }
 
+// planPod returns a pod of the API. A negative grace period is none.
 func planPod(name string, priority int32, grace int64) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: node.Key(name), Namespace: "default", Name: name}, Spec: v1.PodSpec{Priority: &priority}}
 	if grace >= 0 {
@@ -142,8 +146,8 @@ func planPod(name string, priority int32, grace int64) *v1.Pod {
 	return pod
 }
 
-// For random schedules, limits and pods: if every step takes its whole time, and a pod of each bucket
-// does not end, the drain does what plan.New predicts.
+// A drain does what plan.New predicts for the worst case: every step takes its whole time, and a pod of each
+// bucket does not end. It holds for random schedules, limits and pods.
 func TestADrainDoesWhatWasPlanned(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 0))
@@ -191,9 +195,9 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 	}
 }
 
-// A critical pod is killed when a kubelet would kill it, or later: never while a pod of the lower
-// bucket is running and that bucket has time. The lower pod is tried with each grace period and several
-// delays, for limits from the sum of the schedule up.
+// A critical pod, etcd, is killed no earlier than by a kubelet: never while web, in the lower bucket of 20 s,
+// is running and that bucket has time. It then gets at least its own 10 s. That holds for each grace period
+// of web, with ends after it, and for limits from the sum of the schedule up.
 func TestACriticalPodIsKilledAfterTheLowerOnes(t *testing.T) {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: plan.SystemCriticalPriority, Seconds: 10}}
 	for _, opts := range []plan.Options{

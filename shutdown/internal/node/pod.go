@@ -12,8 +12,8 @@ import (
 // Key is the UID of a pod, or NAMESPACE/NAME of a pod without a UID.
 type Key = types.UID
 
-// Pod is everything known about a pod. It is an entity of the state log from the moment a drain plans
-// to kill it, and a line of the report once it is signalled.
+// Pod is everything known about a pod. It is in the state log once a drain plans to kill it, and in the
+// report once it is signalled.
 type Pod struct {
 	Key       Key    `json:"key"`
 	Namespace string `json:"namespace"`
@@ -21,11 +21,11 @@ type Pod struct {
 	Priority  int32  `json:"priority"`
 	// Object is the pod as last listed. The state log keeps what a kill and the final status need.
 	Object    *v1.Pod `json:"object,omitempty"`
-	Static    bool    `json:"static,omitempty"`    // it starts again under the same key
+	Static    bool    `json:"static,omitempty"`    // a static pod: it may start again with the same key
 	DaemonSet bool    `json:"daemonSet,omitempty"` // owned by a DaemonSet
 	Deleted   bool    `json:"deleted,omitempty"`   // it has a deletion timestamp
 
-	Meant     bool      `json:"meant,omitempty"`    // a drain plans to kill it
+	Meant     bool      `json:"meant,omitempty"`    // a drain plans to kill it; the next agent knows it before its first list
 	Shutdown  int       `json:"shutdown,omitempty"` // the number of the shutdown that signalled it; 0: none
 	Joined    []int     `json:"joined,omitempty"`   // the numbers of later shutdowns during which it was still running
 	Policy    Policy    `json:"policy,omitempty"`   // of the shutdown that signalled it
@@ -39,13 +39,13 @@ type Pod struct {
 	// Status is the status after the pod ended, from the killer; nil: that of Object.
 	Status *v1.PodStatus `json:"status,omitempty"`
 	Told   bool          `json:"told,omitempty"`   // the API server accepted the final status
-	Marked bool          `json:"marked,omitempty"` // the pod may be NotReady at the API server
+	Marked bool          `json:"marked,omitempty"` // the API server may have it as NotReady, because an agent has sent that
 
 	listNumber     int       // the number of the newest list that has it
-	lastCallAtEnd  int       // the newest call when it ended; an older list may still have the pod
+	lastCallAtEnd  int       // the newest call when it ended: a list that was requested before may still have the pod
 	pickedBy       int       // the number of the newest drain that picked it
 	awaitsNotReady bool      // its kill waits until the API server accepts NotReady
-	isGivenUp      bool      // its kill is not retried
+	isGivenUp      bool      // its kill failed and is not retried
 	calls          []kill    // kills in progress
 	retryAt        time.Time // when the kill is retried; zero: never
 	update         apiUpdate
@@ -58,17 +58,18 @@ func (p *Pod) isSignalled() bool { return !p.Signalled.IsZero() }
 // isTerminating reports whether the pod was signalled and its end is still awaited.
 func (p *Pod) isTerminating() bool { return p.isSignalled() && p.Ended.IsZero() && !p.isGivenUp }
 
-// belongsTo reports whether s signalled the pod, or found it still terminating.
+// belongsTo reports whether the report of s has the pod: s signalled it, or found it still terminating.
 func (p *Pod) belongsTo(s *Shutdown) bool {
 	return s != nil && p.isSignalled() && (p.Shutdown == s.Number || slices.Contains(p.Joined, s.Number))
 }
 
-// compare orders pods by the order of their kills.
+// compare orders pods by the order of their kills: by priority, and then by name so that the order is the
+// same in each run.
 func (p *Pod) compare(q *Pod) int {
 	return cmp.Or(cmp.Compare(p.Priority, q.Priority), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name), cmp.Compare(p.Key, q.Key))
 }
 
-// pods has the known pods in the order in which they became known.
+// pods is the set of known pods, in the order in which they became known.
 type pods struct {
 	byKey map[Key]*Pod
 	all   []*Pod

@@ -8,12 +8,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// apply handles the log of the previous agent. Its shutdown may continue, or may be the one that has
-// begun since. Otherwise it is closed, and only its pods are kept.
+// apply handles the log of the previous agent. If its shutdown may still be in progress, the state becomes
+// StateUnsettled until the host answers. If this agent drains already, and that may be the same shutdown, the
+// two are merged. Otherwise the log's shutdown is over, and only its pods are kept.
 func (r Read) apply(n *Node) {
 	previous, pods := r.entities(n.Options)
 	if !r.SameBoot {
-		rebase(previous, pods, n.now)
+		moveToThisBoot(previous, pods, n.now)
 	}
 	if previous != nil {
 		n.lastNumber = max(n.lastNumber, previous.Number)
@@ -21,7 +22,7 @@ func (r Read) apply(n *Node) {
 	for _, p := range pods {
 		n.lastNumber = max(n.lastNumber, p.Shutdown)
 	}
-	isFirst := n.shutdown == nil && n.state != StateDraining
+	isFirst := n.shutdown == nil && n.state != StateDraining // this agent has had no shutdown yet
 	mayGoOn := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
 	switch {
 	case isFirst && mayGoOn:
@@ -46,7 +47,7 @@ func (r Read) apply(n *Node) {
 		n.closePrevious(pods, r.SameBoot, isFirst)
 	}
 	if isFirst {
-		n.shutdown = previous // for Report
+		n.shutdown = previous // so that it can still be reported
 		n.setState(StateNone)
 	}
 	n.startLog()
@@ -58,7 +59,7 @@ func (r Read) entities(opts plan.Options) (previous *Shutdown, pods []*Pod) {
 	at := map[Key]int{}
 	for _, entry := range r.Entries {
 		switch e := entry.(type) {
-		case Shutdown:
+		case Shutdown: // there is only one
 			previous = &e
 			if e.Timetable != nil {
 				previous.table = timetable.Resume(*e.Timetable, timeOf, opts)
@@ -75,9 +76,9 @@ func (r Read) entities(opts plan.Options) (previous *Shutdown, pods []*Pod) {
 	return previous, pods
 }
 
-// rebase moves the times of another boot, so that the newest is now. The shutdown of another boot is
-// over.
-func rebase(previous *Shutdown, pods []*Pod, now time.Time) {
+// moveToThisBoot shifts all times of another boot by the same amount, so that the newest past time is now:
+// times of two boots cannot be compared. The shutdown of another boot is over, and its plan is dropped.
+func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 	var past []*time.Time
 	if previous != nil {
 		previous.Announced, previous.HostEnd, previous.Timetable, previous.Done = nil, time.Time{}, nil, 0
@@ -100,11 +101,11 @@ func rebase(previous *Shutdown, pods []*Pod, now time.Time) {
 	}
 }
 
-// hasTimeLeft reports whether a shutdown of the log may still wait for pods.
+// hasTimeLeft reports whether a shutdown is not cancelled and its drain would still wait for pods.
 func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.waitEnd()) }
 
-// mergePrevious merges the shutdown of the log into the one that has begun since: its announcements and
-// deadlines count too.
+// mergePrevious merges the shutdown of the log into the one that this agent drains, because they are the
+// same: the announcements, deadlines and pods of both count.
 func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	s := n.shutdown
 	s.Began, s.Wall, s.Held = previous.Began, previous.Wall, s.Held || previous.Held
@@ -114,7 +115,7 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	}
 	for _, a := range previous.Announced {
 		if a.At.IsZero() {
-			a.Deadline = time.Time{} // the lock was released after it
+			a.Deadline = time.Time{} // its drain was over before
 		}
 		s.announce(a)
 	}
@@ -128,9 +129,10 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	n.drain.shortenTable(n)
 }
 
-// closePrevious adopts the pods of a shutdown that is over. Pods of another boot have ended; static
-// ones start again, so that their final statuses are not sent. Unless keepsNumber is set, a current
-// shutdown may have the same number, and the pods' numbers are cleared.
+// closePrevious adopts the pods of a shutdown that is over. Pods of another boot have ended with it. The
+// final statuses of static ones are dropped, because those pods run again under the same UID. keepsNumber
+// says that no other shutdown can have the number of this one; otherwise the pods lose it, to be in no other
+// report.
 func (n *Node) closePrevious(pods []*Pod, sameBoot, keepsNumber bool) {
 	for _, p := range pods {
 		if !sameBoot {
@@ -147,7 +149,8 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot, keepsNumber bool) {
 	}
 }
 
-// adoptPod adopts a pod of the log. If this agent has signalled it too, the earlier deadline counts.
+// adoptPod adds a pod of the log to the known ones. If this agent knows it too, the two become one: with the
+// earlier deadline if both have signalled it, and with the object of this agent's list.
 func (n *Node) adoptPod(p *Pod) {
 	if !p.isSignalled() && !p.Marked && !p.Meant {
 		return
@@ -160,9 +163,9 @@ func (n *Node) adoptPod(p *Pod) {
 	case known.isSignalled() && p.isSignalled():
 		known.Signalled, known.Granted = p.Signalled, p.Granted
 		known.Deadline = times.Earlier(known.Deadline, p.Deadline)
-	case known.isSignalled():
+	case known.isSignalled(): // this agent knows more than the log
 		return
-	default: // it was listed
+	default: // this agent has only listed it
 		p.Object, p.listNumber, p.update, p.isDirty = known.Object, known.listNumber, known.update, known.isDirty
 		p.awaitsNotReady = known.awaitsNotReady && !p.isSignalled()
 		if p.awaitsNotReady || !p.isSignalled() {
@@ -171,12 +174,12 @@ func (n *Node) adoptPod(p *Pod) {
 		*known = *p
 	}
 	n.markDirty(known)
-	n.setWanted(known)
+	n.updateWanted(known)
 }
 
-// continueKills continues the kills of pods that this agent or the previous one has signalled and that have
-// not ended, each within its own deadline. If a drain is in progress, these pods join it first. A kill
-// whose retry is already scheduled is left to that retry.
+// continueKills continues the kills that this agent or the previous one has begun and whose pods have not
+// ended, each until the pod's own deadline. If a drain is in progress, its report gets these pods. A kill
+// whose retry is scheduled is left to that retry.
 func (n *Node) continueKills() {
 	if s := n.drain.shutdown; s != nil {
 		n.addRunningPods(s)

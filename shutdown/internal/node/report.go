@@ -7,35 +7,37 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// reportDelay is how long a report waits, after the end of a drain and of the grace periods, for pods
-// that still run.
+// reportDelay is how long a report waits for pods that outlive both the drain and their grace periods, so that
+// it has the end of most of them.
 const reportDelay = 10 * time.Second
 
-// queueReport queues the report of a shutdown. It is made once the shutdown's pods have ended.
+// queueReport queues the report of a shutdown, unless it was made. makeReports makes it once the shutdown's
+// pods have ended.
 func (n *Node) queueReport(s *Shutdown) {
 	if !s.isReported && !slices.Contains(n.reports, s) {
 		n.reports = append(n.reports, s)
 	}
 }
 
-// makeReports makes the reports that are due.
+// makeReports makes the queued reports whose drains are over and whose pods have ended, or do not end in time.
 func (n *Node) makeReports() {
 	for _, s := range slices.Clone(n.reports) {
 		if n.drain.shutdown == s {
 			continue
 		}
-		isRunning, until := false, s.Ended
+		hasRunningPods, until := false, s.Ended
 		for _, p := range n.pods.all {
 			if p.isTerminating() && p.belongsTo(s) {
-				isRunning, until = true, times.Later(until, p.Deadline)
+				hasRunningPods, until = true, times.Later(until, p.Deadline)
 			}
 		}
-		if !isRunning || n.reached(until.Add(reportDelay)) {
+		if !hasRunningPods || n.reachedOrWakeAt(until.Add(reportDelay)) {
 			n.reportNow(s)
 		}
 	}
 }
 
+// reportNow makes the report of a shutdown, even if some of its pods still run.
 func (n *Node) reportNow(s *Shutdown) {
 	n.reports = slices.DeleteFunc(n.reports, func(other *Shutdown) bool { return other == s })
 	s.isReported = true
@@ -45,10 +47,10 @@ func (n *Node) reportNow(s *Shutdown) {
 // isReported reports whether a queued report includes p.
 func (n *Node) isReported(p *Pod) bool { return slices.ContainsFunc(n.reports, p.belongsTo) }
 
-// PodsOf returns the pods that a shutdown killed, in the order of the kills.
+// PodsOf returns the known pods that the report of a shutdown has, in the order of the kills.
 func (n *Node) PodsOf(s *Shutdown) []*Pod { return PodsOf(s, n.pods.all) }
 
-// PodsOf returns those pods that a shutdown killed, in the order of the kills.
+// PodsOf returns those of the pods that the report of a shutdown has, in the order of the kills.
 func PodsOf(s *Shutdown, pods []*Pod) (of []*Pod) {
 	for _, p := range pods {
 		if p.belongsTo(s) {

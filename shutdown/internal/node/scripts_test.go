@@ -21,7 +21,8 @@ type script struct {
 	state   string
 }
 
-// The scenarios of testdata have the recorded output; go test -rewrite records it again. Commands:
+// Each scenario of testdata leads to its recorded output: the facts that a reader of a drain needs. At its
+// end no promise of judge.Node is broken. go test -rewrite records the output again. Commands:
 //
 //	agent [schedule=none]      a new agent starts on a new node
 //	pod NAME [priority=N] [grace=N] [takes=D] [stuck]
@@ -49,6 +50,7 @@ func TestScenarios(t *testing.T) {
 	})
 }
 
+// newScript starts an agent in a world without pods and faults, and lets 2 s pass. Every call takes 10 ms.
 func newScript(hasSchedule bool) *script {
 	c := node.Config{}
 	c.Options.Steps = plan.Steps{Publish: true, Readiness: true, Statuses: true}

@@ -34,15 +34,15 @@ type Shutdown struct {
 	HostEnd time.Time `json:"hostEnd"`
 	// Timetable is that of the newest drain; nil: there was none.
 	Timetable *timetable.Stored `json:"timetable,omitempty"`
-	// Planned says that the timetable was made with the first list of the drain, or after the list
-	// failed. From then on its times only move earlier.
+	// Planned says that the final timetable was made, with the first list of the drain or because none came
+	// in time. From then on its times only move earlier.
 	Planned   bool      `json:"planned,omitempty"`
 	Cancelled bool      `json:"cancelled,omitempty"`
 	Ended     time.Time `json:"ended"` // when the lock was released, or the shutdown cancelled; zero: not yet
 	Policy    Policy    `json:"policy,omitempty"`
 	Statuses  bool      `json:"statuses,omitempty"` // final statuses of its pods are sent
-	// Prepared, Held and Published say which steps before the first bucket are over. Done is the number
-	// of buckets that are over.
+	// Prepared, Held and Published say which steps before the first bucket are over, so that they get no
+	// time when the timetable is shortened or resumed. Done is the number of buckets that are over.
 	Prepared  bool `json:"prepared,omitempty"`
 	Held      bool `json:"held,omitempty"`
 	Published bool `json:"published,omitempty"`
@@ -51,7 +51,7 @@ type Shutdown struct {
 	Errors []string `json:"errors,omitempty"`
 
 	local      bool            // a drain of TerminateAll, which holds no lock and is not stored
-	table      timetable.Table // Timetable with the options
+	table      timetable.Table // Timetable with the options, which are not stored
 	isPrepared bool            // by this agent; the next one calls Prepare again
 	isReported bool            // the report of its newest drain was made
 	isDirty    bool            // it has changed since it was stored
@@ -62,27 +62,26 @@ type Announcement struct {
 	Host     bool        `json:"host,omitempty"` // from the host's session, not from Trigger
 	Origin   string      `json:"origin,omitempty"`
 	Kind     source.Kind `json:"kind,omitempty"`
-	At       time.Time   `json:"at"`       // when it was received; zero: the lock was released after it
+	At       time.Time   `json:"at"`       // when it was received; zero: its drain is over, and a later announcer began another one
 	Deadline time.Time   `json:"deadline"` // when the host shuts down; zero: not known
 }
 
 func (a Announcement) isOfHost() bool { return a.Host }
 
-// announce adds an announcement, or merges it into an earlier one of the same announcer, whose deadline
-// only moves earlier. isNew reports whether the announcer is new.
+// announce adds an announcement. If the same announcer has announced the shutdown before, the two become one
+// with the earlier deadline. isNew says that the announcer is new.
 func (s *Shutdown) announce(a Announcement) (isNew bool) {
 	i := slices.IndexFunc(s.Announced, func(b Announcement) bool { return a.Host == b.Host && a.Origin == b.Origin })
-	if i >= 0 {
-		if before := s.Announced[i].Deadline; a.Deadline.IsZero() || !before.IsZero() && before.Before(a.Deadline) {
-			a.Deadline = before
-		}
-		a.At = s.Announced[i].At
-		s.Announced[i] = a
-	} else {
-		if len(s.Announced) == 0 || a.Host && !slices.ContainsFunc(s.Announced, Announcement.isOfHost) {
+	if isNew = i < 0; isNew {
+		isFirstOfHost := a.Host && !slices.ContainsFunc(s.Announced, Announcement.isOfHost)
+		if len(s.Announced) == 0 || isFirstOfHost {
 			s.Origin = a.Origin
 		}
 		s.Announced = append(s.Announced, a)
+	} else {
+		before := s.Announced[i]
+		a.At, a.Deadline = before.At, times.Earlier(before.Deadline, a.Deadline)
+		s.Announced[i] = a
 	}
 	if !a.At.IsZero() {
 		s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
@@ -92,22 +91,23 @@ func (s *Shutdown) announce(a Announcement) (isNew bool) {
 			s.Kind = b.Kind
 		}
 	}
-	return i < 0
+	return isNew
 }
 
-// withdraw removes announcements and reports whether there were any.
+// withdraw removes the announcements that match. removed says that there were any.
 func (s *Shutdown) withdraw(match func(Announcement) bool) (removed bool) {
 	before := len(s.Announced)
 	s.Announced = slices.DeleteFunc(s.Announced, match)
 	return len(s.Announced) < before
 }
 
-// matches reports whether an announcement can be about this shutdown.
+// matches reports whether an announcement can be about this shutdown: their kinds are equal, or one is
+// unknown.
 func (s *Shutdown) matches(a Announcement) bool {
 	return s.Kind == "" || a.Kind == "" || s.Kind == a.Kind
 }
 
-// setTable sets the timetable of the newest drain.
+// setTable sets the timetable of the newest drain, for this agent and for the log.
 func (s *Shutdown) setTable(t timetable.Table) {
 	stored := t.Store(sinceBoot)
 	s.table, s.Timetable = t, &stored
@@ -133,7 +133,7 @@ func (s *Shutdown) end() time.Time {
 	return timeOf(s.Timetable.Received + s.Timetable.Budget.End)
 }
 
-// releaseBy returns the time at which the lock is released at the latest; Began without a timetable.
+// releaseBy returns the time at which the lock is released at the latest, or Began if there is no timetable.
 func (s *Shutdown) releaseBy() time.Time {
 	if s.Timetable == nil {
 		return s.Began
@@ -141,9 +141,10 @@ func (s *Shutdown) releaseBy() time.Time {
 	return s.table.Unlock()
 }
 
-// boot is time zero of all times.
+// boot returns the time of the boot, from which all times of this package count.
 func boot() time.Time { return time.Unix(0, 0) }
 
+// sinceBoot and timeOf convert between times and what the state log has of a timetable.
 func sinceBoot(t time.Time) time.Duration { return t.Sub(boot()) }
 
 func timeOf(since time.Duration) time.Time { return boot().Add(since) }

@@ -67,7 +67,8 @@ func (w *world) addRandom(i int) {
 	}
 }
 
-// simulate runs the world of a seed.
+// simulate runs the world of a seed. In the first 50 s up to ten random things happen, and calls fail. After
+// 70 s all faults end, and the agent has 3 min to finish what it has begun.
 func simulate(seed uint64) *judge.NodeRecord {
 	w := newSim(seed)
 	w.startAgent()
@@ -100,7 +101,7 @@ func (w *world) startAgent() {
 	w.after(time.Duration(1+w.draw([]int{50, 400, 8000}[w.draw(3)]))*time.Millisecond, w.answerPending)
 }
 
-// answerPending passes the host's answer whether a shutdown is pending.
+// answerPending passes the host's answer: whether a shutdown is pending, or that it does not know.
 func (w *world) answerPending() {
 	in := node.Pending{Known: w.hostCanAnswer || w.isQuiet}
 	if in.Known && w.pending != nil {
@@ -170,6 +171,7 @@ func (w *world) restartStaticPod(p *worldPod) {
 	}
 }
 
+// announce has the host announce a shutdown, after whose limit it may power off the machine.
 func (w *world) announce() {
 	e := &source.Event{Kind: []source.Kind{"reboot", ""}[w.draw(2)], Origin: "logind"}
 	if w.limit > 0 && w.chance(2) {
@@ -310,8 +312,8 @@ func (w *world) recordEnd() {
 	w.add(f)
 }
 
-// The node keeps its promises in random worlds. KUBEGRACE_SIM_SEED=<seed> replays one seed with its
-// log.
+// The node keeps its promises, which are the rules of judge.Node, in random worlds with random faults.
+// KUBEGRACE_SIM_SEED=<seed> replays one seed and logs what happens.
 func TestSimulator(t *testing.T) {
 	if text := os.Getenv(simSeed); text != "" {
 		seed, err := strconv.ParseUint(text, 10, 64)

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// hostWaits is how long the host waits.
+// hostWaits is how long the host of a rig waits, which is more than the schedule of 30 s needs.
 const hostWaits = 40 * time.Second
 
 // rig drives an agent. Lists, publications, syncs and OnRelease succeed at once; the test answers kills
@@ -25,10 +25,10 @@ type rig struct {
 	t           *testing.T
 	n           *node.Node
 	now         time.Time
-	pods        []string // that are running
-	effects     []string // of the inputs since the last call of inputs
-	kills       map[string]int
-	tells       []node.Effect
+	pods        []string       // the names of the running pods
+	effects     []string       // of the inputs since the last call of inputs or wait, as text
+	kills       map[string]int // the newest kill of each pod: the number of its call
+	tells       []node.Effect  // the messages to the API server that have no answer yet
 	apiHangs    bool
 	hungLists   int // lists requested with apiHangs
 	publishCall int
@@ -36,13 +36,15 @@ type rig struct {
 	previousLog []any // the log of the previous agent
 }
 
+// newRig returns a rig with a new agent and the running pods low and critical, and a schedule of 20 s and 10 s.
 func newRig(t *testing.T) *rig {
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
 	c.Options.Steps = plan.Steps{Publish: true, Statuses: true}
 	return &rig{t: t, n: node.New(c), now: time.Unix(1000, 0), pods: []string{"low", "critical"}, kills: map[string]int{}}
 }
 
-// inputs passes inputs without letting time pass, and returns the effects.
+// inputs passes inputs without letting time pass, and returns the effects as text, such as "suspend, kill low
+// with 15".
 func (r *rig) inputs(inputs ...node.Input) string {
 	r.effects = nil
 	for _, in := range inputs {
@@ -51,6 +53,7 @@ func (r *rig) inputs(inputs ...node.Input) string {
 	return strings.Join(r.effects, ", ")
 }
 
+// step passes an input, records the effects, and answers those that succeed at once.
 func (r *rig) step(in node.Input) {
 	for _, e := range r.n.Step(r.now, in) {
 		switch e.Do {
@@ -100,7 +103,7 @@ func (r *rig) step(in node.Input) {
 	}
 }
 
-// wait lets time pass and returns the effects.
+// wait lets time pass, with a Tick whenever the agent wants one, and returns the effects as text.
 func (r *rig) wait(d time.Duration) string {
 	r.effects = nil
 	end := r.now.Add(d)
@@ -112,7 +115,7 @@ func (r *rig) wait(d time.Duration) string {
 	return strings.Join(r.effects, ", ")
 }
 
-// endPods ends pods and accepts their final statuses.
+// endPods lets the kills of pods return, and the API server accept their final statuses.
 func (r *rig) endPods(names ...string) {
 	for _, name := range names {
 		r.pods = slices.DeleteFunc(r.pods, func(pod string) bool { return pod == name })
@@ -124,7 +127,8 @@ func (r *rig) endPods(names ...string) {
 	}
 }
 
-// rigPod returns a pod with a grace period of 15 s.
+// rigPod returns a pod with a grace period of 15 s. The name decides the rest: "critical" is in the bucket of
+// 10 s, any other in that of 20 s, and "static" is a static pod.
 func rigPod(name string) node.Pod {
 	grace := int64(15)
 	p := node.Pod{Key: types.UID(name), Name: name, Namespace: "default", Object: &v1.Pod{}}
@@ -136,7 +140,7 @@ func rigPod(name string) node.Pod {
 	return p
 }
 
-// The inputs.
+// The inputs. after is the deadline of an announcement, from now.
 
 func (r *rig) hostAnnounces(after time.Duration) node.Event {
 	return node.Event{Event: source.Event{Origin: "logind", Kind: "reboot", Deadline: r.now.Add(after)}, Host: true}
@@ -147,6 +151,7 @@ func (r *rig) hostHasPending(after time.Duration) node.Pending {
 	return node.Pending{Known: true, Event: &e}
 }
 
+// triggerAnnounces is an announcement of Trigger, without a deadline.
 func triggerAnnounces(origin string) node.Event {
 	return node.Event{Event: source.Event{Origin: origin}}
 }
@@ -161,11 +166,13 @@ func nothingPending() node.Pending { return node.Pending{Known: true} }
 
 // The states.
 
+// none reads an empty log, so that the agent has no shutdown.
 func none(r *rig) { r.step(node.Read{SameBoot: true}) }
 
+// opening has another agent own the state folder.
 func opening(r *rig) { r.step(node.Opening{}) }
 
-// draining has low killed 2 s ago; critical is not signalled yet.
+// draining begins a shutdown and lets 2 s pass. low is being killed, critical is not signalled yet.
 func draining(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		none(r)
@@ -175,6 +182,8 @@ func draining(announcers ...string) func(*rig) {
 	}
 }
 
+// announce has each announcer announce the shutdown: "host", with a deadline after hostWaits, or an origin of
+// Trigger, without a deadline.
 func (r *rig) announce(announcers []string) {
 	for _, origin := range announcers {
 		if origin == "host" {
@@ -185,7 +194,8 @@ func (r *rig) announce(announcers []string) {
 	}
 }
 
-// unsettled restarts an agent 2 s after it killed low.
+// unsettled restarts an agent 2 s after it has begun to kill low. The new one does not know yet whether the
+// shutdown is still pending.
 func unsettled(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
@@ -194,13 +204,13 @@ func unsettled(announcers ...string) func(*rig) {
 	}
 }
 
-// restart starts the next agent.
+// restart starts the next agent, which reads the log of this one.
 func (r *rig) restart() {
 	r.n, r.kills, r.tells = node.New(r.n.Config), map[string]int{}, nil
 	r.step(node.Read{SameBoot: true, Entries: r.stored})
 }
 
-// unsettledPast restarts an agent after the time of the shutdown.
+// unsettledPast restarts an agent when the time of its shutdown is over.
 func unsettledPast(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
@@ -225,6 +235,8 @@ func cancelled(r *rig) {
 	r.inputs(hostCancels())
 }
 
+// restarted brings an agent into the state begin and replaces it by another one in the state then, which does
+// the rest. r.read passes the log of the first one later.
 func restarted(begin, then func(*rig), do ...func(*rig) string) func(*rig) {
 	return func(r *rig) {
 		begin(r)
@@ -237,19 +249,23 @@ func restarted(begin, then func(*rig), do ...func(*rig) string) func(*rig) {
 	}
 }
 
+// announceIn25s announces a shutdown with less time than hostWaits.
 func announceIn25s(r *rig) string { return r.inputs(r.hostAnnounces(25 * time.Second)) }
 
+// drainingIn25s is draining with less time than hostWaits.
 func drainingIn25s(r *rig) {
 	none(r)
 	announceIn25s(r)
 	r.wait(2 * time.Second)
 }
 
+// announceAgain has the host announce a shutdown, with a deadline that counts from now.
 func announceAgain(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }
 
 // read passes the previous agent's log to the agent.
 func (r *rig) read() string { return r.inputs(node.Read{SameBoot: true, Entries: r.previousLog}) }
 
+// names returns the names of pods, as text.
 func names(pods []*node.Pod) string {
 	var names []string
 	for _, p := range pods {
@@ -268,7 +284,7 @@ func finalStatusInFlight(r *rig) {
 	require.Len(r.t, r.tells, 1)
 }
 
-// startStatic starts the static pod and returns the refused pods.
+// startStatic says that the static pod is about to start, and returns the pods that may not start.
 func (r *rig) startStatic() string {
 	r.step(node.Start{Key: "static"})
 	return names(r.n.Refused())
@@ -294,7 +310,12 @@ func input(in ...node.Input) func(*rig) string {
 	return func(r *rig) string { return r.inputs(in...) }
 }
 
-// In each state, each input leads to the state, the admission and the effects of the table.
+// In each state (begin), each input (do) leads to the state, the admission and the effects of the table.
+//
+// The seconds of the kills: 15 is the grace period of the pods. 13 is what is left of it 2 s after the first
+// kill; 8, another 5 s later. 6 is the share of low if the host leaves 10 s for buckets of 20 s and 10 s. 10
+// is the bucket of critical, and 9 what is left if the host leaves 10 s. 0 means that the time of the
+// shutdown is over.
 func TestStateTransitions(t *testing.T) {
 	const (
 		admits  = false

@@ -9,11 +9,13 @@ import (
 )
 
 const (
-	maxConcurrentCalls           = 10
+	maxConcurrentCalls = 10
+	// minRetryPause is the first pause between two tries of a call. It doubles up to maxRetryPause while a
+	// drain waits, and up to maxIdleRetryPause otherwise.
 	minRetryPause, maxRetryPause = 100 * time.Millisecond, time.Second
-	maxSuggestedPause            = 5 * time.Second
-	// maxIdleRetryPause is the longest pause while no drain waits.
-	maxIdleRetryPause = 30 * time.Second
+	maxIdleRetryPause            = 30 * time.Second
+	// maxSuggestedPause bounds the pause that the server asks for, so that it cannot delay a drain for long.
+	maxSuggestedPause = 5 * time.Second
 	callTimeout       = 9 * time.Second
 	publishTimeout    = 2 * time.Second
 	// unresponsiveAfter is how long a drain waits for an API server that accepts nothing.
@@ -33,16 +35,16 @@ type apiUpdate struct {
 
 // api is the state of all calls to the API server.
 type api struct {
-	finalStatuses  []*Pod    // pods with a final status to send, in order; some may have none any more
+	finalStatuses  []*Pod    // pods with a final status to send, in order; some of them may need none any more
 	readiness      []*Pod    // the same for NotReady and Ready
 	calls          []*Pod    // pods with a call in progress
-	acceptedAt     time.Time // when it last accepted something; zero: not since publish
+	acceptedAt     time.Time // when it last accepted something; zero: nothing since the node state last changed
 	isUnresponsive bool      // a wait for it timed out after acceptedAt
 	failure        string    // the last error; "": the last call succeeded
 	loggedFailure  string    // the last failure that was logged
 
-	wanted      *nodeState // the state to publish; nil: none yet
-	isAccepted  bool       // the API server accepted it
+	wanted      *nodeState // the node state to publish; nil: none yet
+	isAccepted  bool       // the API server accepted wanted
 	publishCall int        // 0: none is in progress
 	publishing  *nodeState // the state that the call publishes
 	until       time.Time  // the deadline of the call
@@ -53,15 +55,18 @@ type api struct {
 // nodeState is a published state; a nil Shutdown means that none is in progress.
 type nodeState struct{ of *Shutdown }
 
-// isPending reports whether a final status was not accepted yet.
+// isPending reports whether the pod has ended and the API server has not accepted its final status yet. It is
+// false for pods that get none.
 func (n *Node) isPending(p *Pod) bool {
-	return n.Options.Steps.Statuses && p.isSignalled() && !p.Ended.IsZero() && !p.Told && p.IsTerminal()
+	hasEndedAfterKill := p.isSignalled() && !p.Ended.IsZero()
+	return n.Options.Steps.Statuses && p.IsTerminal() && hasEndedAfterKill && !p.Told
 }
 
-// isSendingFinalStatus reports whether a call in progress may still deliver a final status.
+// isSendingFinalStatus reports whether a call in progress may still deliver a final status, even if that is not
+// wanted any more. The pod must not start meanwhile: the status would end it at the API server.
 func (n *Node) isSendingFinalStatus(p *Pod) bool {
-	t := &p.update
-	return t.call != 0 && t.sending == FinalStatus && n.now.Before(t.until)
+	update := &p.update
+	return update.call != 0 && update.sending == FinalStatus && n.now.Before(update.until)
 }
 
 // IsTerminal reports whether a pod gets a final status. That depends on its shutdown's policy; a pod
@@ -74,42 +79,42 @@ func (p *Pod) IsTerminal() bool {
 	return policy != LeaveAsIs || p.Deleted
 }
 
-// setWanted sets the message that the API server should get about a pod. A call that sends another
-// message is cancelled.
-func (n *Node) setWanted(p *Pod) {
-	t, wanted := &p.update, Message("")
+// updateWanted decides which message the API server should get about a pod now, if any, and queues it. It is
+// called after each change of the pod or the state. A call that sends another message is cancelled.
+func (n *Node) updateWanted(p *Pod) {
+	update, wanted := &p.update, Message("")
 	switch {
 	case n.isPending(p):
 		wanted = FinalStatus
 	case p.awaitsNotReady:
 		wanted = NotReady
 	case p.Marked && !p.isSignalled() && n.Options.Steps.Readiness && n.state == StateNone:
-		wanted = Ready
+		wanted = Ready // the shutdown was cancelled before the pod was killed
 	}
-	if wanted == t.wanted {
+	if wanted == update.wanted {
 		return
 	}
-	t.wanted, t.tries, t.retryAt = wanted, 0, time.Time{}
+	update.wanted, update.tries, update.retryAt = wanted, 0, time.Time{}
 	switch wanted {
 	case FinalStatus:
 		n.api.finalStatuses = append(n.api.finalStatuses, p)
 	case NotReady, Ready:
 		n.api.readiness = append(n.api.readiness, p)
 	}
-	if t.call != 0 {
-		n.emit(Effect{Do: Abort, Call: t.call})
+	if update.call != 0 {
+		n.emit(Effect{Do: Abort, Call: update.call})
 	}
 }
 
-// sendUpdates makes the calls that are due, at most maxConcurrentCalls at once: final statuses first,
-// first tries before retries.
+// sendUpdates makes the calls that are due, so that at most maxConcurrentCalls are in progress. Final statuses
+// go before readiness, and first tries before retries.
 func (n *Node) sendUpdates() {
 	n.sendNodeState()
 	a := &n.api
 	a.calls = slices.DeleteFunc(a.calls, func(p *Pod) bool { return p.update.call == 0 })
 	free := maxConcurrentCalls
 	for _, p := range a.calls {
-		if !n.reached(p.update.until) { // a call that ignores its deadline does not count
+		if !n.reachedOrWakeAt(p.update.until) { // a call that ignores its deadline must not block others
 			free--
 		}
 	}
@@ -121,9 +126,11 @@ func (n *Node) sendUpdates() {
 	}
 }
 
-// dueUpdates returns the pods of a queue whose calls are due, first tries first.
+// dueUpdates returns the pods of a queue whose calls are due, first tries first. With most or more first
+// tries it returns only those. It removes pods from the queue that have no message of its kind to send any
+// more.
 func (n *Node) dueUpdates(queue *[]*Pod, most int) (due []*Pod) {
-	isOver := func(p *Pod) bool {
+	isOver := func(p *Pod) bool { // nothing is wanted any more, or a message of the other queue
 		wanted := p.update.wanted
 		return wanted == "" || (wanted == FinalStatus) != (queue == &n.api.finalStatuses)
 	}
@@ -135,9 +142,9 @@ func (n *Node) dueUpdates(queue *[]*Pod, most int) (due []*Pod) {
 	}
 	var tried []*Pod
 	for _, p := range *queue {
-		switch t := &p.update; {
-		case isOver(p) || t.call != 0 || !n.reached(t.retryAt):
-		case t.tries > 0:
+		switch update := &p.update; {
+		case isOver(p) || update.call != 0 || !n.reachedOrWakeAt(update.retryAt):
+		case update.tries > 0:
 			tried = append(tried, p)
 		default:
 			if due = append(due, p); len(due) == most {
@@ -149,69 +156,73 @@ func (n *Node) dueUpdates(queue *[]*Pod, most int) (due []*Pod) {
 	return append(due, tried...)
 }
 
-// sendUpdate makes the call for a pod.
+// sendUpdate starts the call that sends the wanted message of a pod.
 func (n *Node) sendUpdate(p *Pod) {
-	t := &p.update
-	t.sending = t.wanted
-	t.tries++
+	update := &p.update
+	update.sending = update.wanted
+	update.tries++
 	until := n.now.Add(callTimeout)
-	if t.sending == NotReady {
-		until = t.notReadyBy
+	if update.sending == NotReady {
+		until = update.notReadyBy
 		if !p.Marked {
-			p.Marked = true // even a failed call may have set NotReady
+			p.Marked = true // even a call that fails may set NotReady, which must be undone if the pod is spared
 			n.markDirty(p)
 			n.storeDirty()
 		}
 	}
-	t.until = until
+	update.until = until
 	n.api.calls = append(n.api.calls, p)
-	t.call = n.startCall(Effect{Do: Tell, Pod: p, What: t.sending, Until: until})
+	update.call = n.startCall(Effect{Do: Tell, Pod: p, What: update.sending, Until: until})
 }
 
+// apply handles the result of a call about a pod. After an error it schedules a retry, unless the message is
+// not wanted any more, or the time for NotReady is over: the pod is then killed without it.
 func (t Told) apply(n *Node) {
 	p := n.pods.byKey[t.Key]
-	isWanted := p != nil && p.update.call == t.Call && p.update.wanted == p.update.sending
+	isCurrent := p != nil && p.update.call == t.Call // not of an earlier pod with this key
+	isWanted := isCurrent && p.update.wanted == p.update.sending
 	n.api.noteAnswer(n, t.Err, isWanted)
-	if p == nil || p.update.call != t.Call {
+	if !isCurrent {
 		return
 	}
-	told := &p.update
-	told.call = 0
+	update := &p.update
+	update.call = 0
 	switch {
-	case told.wanted != told.sending: // superseded
+	case !isWanted:
 	case t.Err == nil:
-		n.updateAccepted(p, told.sending)
-	case told.wanted == NotReady && !n.now.Before(told.notReadyBy):
-		n.signalWaiting(p, false)
+		n.updateAccepted(p, update.sending)
+	case update.wanted == NotReady && !n.now.Before(update.notReadyBy):
+		n.endNotReadyWait(p, false)
 	default:
 		longest := maxRetryPause
 		if n.drain.shutdown == nil {
 			longest = maxIdleRetryPause
 		}
-		pause := min(minRetryPause<<min(max(told.tries-1, 0), 10), longest)
+		pause := min(minRetryPause<<min(max(update.tries-1, 0), 10), longest)
 		if t.RetryAfter > 0 {
 			pause = min(t.RetryAfter, maxSuggestedPause)
 		}
-		told.retryAt = n.now.Add(pause)
+		update.retryAt = n.now.Add(pause)
 	}
 }
 
-// updateAccepted handles a message that the API server accepted.
+// updateAccepted handles a message that the API server accepted. A pod that is now NotReady is killed.
 func (n *Node) updateAccepted(p *Pod, what Message) {
 	switch what {
 	case FinalStatus:
 		p.Told = true
 	case NotReady:
-		n.signalWaiting(p, true)
+		n.endNotReadyWait(p, true)
 	case Ready:
 		p.Marked = false
 	}
 	n.markDirty(p)
-	n.setWanted(p)
+	n.updateWanted(p)
 }
 
-// noteAnswer records the result of a call. An outage is logged once for each cause; an error of a
-// superseded call is ignored.
+// noteAnswer records the result of a call. It logs the first error of an outage, unless that was the last one
+// logged. isWanted is false if the call's message is not wanted any more: its error is ignored, because the
+// call was aborted.
 func (a *api) noteAnswer(n *Node, err error, isWanted bool) {
 	if err == nil {
 		a.failure, a.acceptedAt, a.isUnresponsive = "", n.now, false
@@ -227,26 +238,28 @@ func (a *api) noteAnswer(n *Node, err error, isWanted bool) {
 	}
 }
 
-// retryNow makes all pending final statuses due.
+// retryNow makes all pending final statuses due, because a drain begins: it must not wait for a retry that was
+// scheduled up to 30 s later.
 func (a *api) retryNow() {
 	for _, p := range a.finalStatuses {
 		p.update.retryAt = time.Time{}
 	}
 }
 
-// lastError says why the server has not accepted something.
+// lastError says why the server has not accepted something: its last error, or no error but too little time.
 func (a *api) lastError() string { return cmp.Or(a.failure, "the time for it was spent") }
 
-// apply drops the pending final status of a static pod that starts again.
+// apply drops the pending final status of a static pod that starts again, as if it had been accepted.
 func (s Start) apply(n *Node) {
 	if p := n.pods.byKey[s.Key]; p != nil && p.Static && !n.Refuses() && !p.isTerminating() && !p.Told {
 		p.Told = true
 		n.markDirty(p)
-		n.setWanted(p)
+		n.updateWanted(p)
 	}
 }
 
-// publish sets the node state to publish: the shutdown in progress, or nil for none.
+// publish makes s the node state to publish, nil if no shutdown is in progress, and begins to send it. A call
+// that sends an older state is aborted.
 func (n *Node) publish(s *Shutdown) {
 	a := &n.api
 	if a.wanted != nil && a.wanted.of == s {
@@ -262,14 +275,15 @@ func (n *Node) publish(s *Shutdown) {
 // isPublished reports whether the API server accepted the node's state.
 func (n *Node) isPublished() bool { return n.api.isAccepted }
 
-// sendNodeState makes the call that publishes the node's state, if it is due.
+// sendNodeState starts the call that publishes the node's state, if it is due. One is in progress at a time, so
+// that an older state does not overwrite a newer one.
 func (n *Node) sendNodeState() {
 	a := &n.api
 	switch {
-	case a.wanted == nil || a.isAccepted || !n.reached(a.retryAt):
+	case a.wanted == nil || a.isAccepted || !n.reachedOrWakeAt(a.retryAt):
 		return
 	case a.publishCall == 0:
-	case a.publishing == a.wanted || !n.reached(a.until): // the call of an older state gets until its deadline
+	case a.publishing == a.wanted || !n.reachedOrWakeAt(a.until): // a call with an older state has time to end
 		return
 	}
 	a.tries++
@@ -277,6 +291,8 @@ func (n *Node) sendNodeState() {
 	a.publishCall = n.startCall(Effect{Do: Publish, Shutdown: a.wanted.of, Until: a.until})
 }
 
+// apply handles the result of a call that publishes the node's state. It sends the state again if that
+// failed, and at once if there is a newer state or this late call may have overwritten it.
 func (p Published) apply(n *Node) {
 	a := &n.api
 	a.noteAnswer(n, p.Err, p.Call == a.publishCall && a.publishing == a.wanted)
@@ -305,20 +321,22 @@ func (n *Node) PendingStatuses() (pending int) {
 	return pending
 }
 
-// isFlushed reports whether the wait for final statuses is over: all pods have ended and none is
-// pending, or the time is over, or the server is unresponsive. It also waits for terminating pods: a
-// pod that uses its whole grace period ends just after it, and its status must be sent before the next
-// bucket may end the network.
-func (n *Node) isFlushed(of []*Pod, since, until time.Time) bool {
+// finishFlush returns true once a stage that has begun at since need not wait for the pods' final statuses
+// any more: all are accepted, or until has come, or the server does not respond. It then remembers that the
+// server does not, so that later stages do not wait for it.
+//
+// It also waits for terminating pods. A pod that uses its whole grace period ends just after that. Its status
+// must be sent before the next bucket, which may have the pods of the network.
+func (n *Node) finishFlush(pods []*Pod, since, until time.Time) (isOver bool) {
 	d, a := &n.drain, &n.api
-	isUnflushed := func(p *Pod) bool { return n.isPending(p) || n.Options.Steps.Statuses && p.isTerminating() }
-	if a.isUnresponsive || !d.waitsFor(of, isUnflushed) || n.reached(until) {
+	isAwaited := func(p *Pod) bool { return n.isPending(p) || n.Options.Steps.Statuses && p.isTerminating() }
+	if a.isUnresponsive || !d.findAwaited(pods, isAwaited) || n.reachedOrWakeAt(until) {
 		return true
 	}
-	if of[d.firstAwaited].isTerminating() {
+	if pods[d.firstAwaited].isTerminating() { // the server has nothing to accept yet
 		return false
 	}
-	if !n.reached(times.Later(since, a.acceptedAt).Add(unresponsiveAfter)) {
+	if !n.reachedOrWakeAt(times.Later(since, a.acceptedAt).Add(unresponsiveAfter)) {
 		return false
 	}
 	a.isUnresponsive = !a.acceptedAt.After(since)

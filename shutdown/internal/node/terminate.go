@@ -14,13 +14,16 @@ type terminateAllState struct {
 	requested   bool
 	requestedAt time.Time
 	wall        time.Time
-	stopped     bool      // its context has ended
+	stopped     bool      // the contexts of all its calls have ended
 	shutdown    *Shutdown // the drain that it waits for, its own or that of a shutdown; nil: none yet
-	isDone      bool
+	isDone      bool      // it waits for no drain any more
 }
 
+// isOver reports whether TerminateAll was called and waits for no drain any more.
 func (a *terminateAllState) isOver() bool { return a.isDone }
 
+// apply records the first call of TerminateAll. advanceTerminateAll then begins its drain, in the same step
+// if it can.
 func (t TerminateAll) apply(n *Node) {
 	if !n.terminateAll.requested {
 		n.terminateAll = terminateAllState{requested: true, requestedAt: n.now, wall: t.Wall}
@@ -30,22 +33,24 @@ func (t TerminateAll) apply(n *Node) {
 // apply stops TerminateAll: its drain signals no further pod.
 func (StopTerminateAll) apply(n *Node) { n.terminateAll.stopped = true }
 
-// advanceTerminateAll waits for the drain of a shutdown in progress. If there is none, or it was
-// cancelled, or ended with Run, it drains the node itself.
+// advanceTerminateAll moves TerminateAll on, if it was called. It leaves the drain to a shutdown that is in
+// progress, and waits for it. If there is none, or it was cancelled or ended with Run, it begins a drain of
+// its own.
 func (n *Node) advanceTerminateAll() {
 	a := &n.terminateAll
 	if !a.requested || a.isDone {
 		return
 	}
-	own := a.shutdown != nil && a.shutdown.local
+	hasOwnDrain := a.shutdown != nil && a.shutdown.local
+	mayShutdownResume := n.state == StateUnsettled || n.state == StateOpening
 	switch {
 	case a.stopped:
 		n.stopTerminateAll()
 	case n.state == StateDraining && !n.runEnded:
 		a.shutdown = n.shutdown
-	case (n.state == StateUnsettled || n.state == StateOpening) && !n.reached(a.requestedAt.Add(settleTimeout)) && !own:
-	case own && n.drain.shutdown == a.shutdown:
-	case a.shutdown != nil && !a.shutdown.Ended.IsZero() && !a.shutdown.Cancelled:
+	case mayShutdownResume && !n.reachedOrWakeAt(a.requestedAt.Add(settleTimeout)) && !hasOwnDrain: // wait for that
+	case hasOwnDrain && n.drain.shutdown == a.shutdown: // it is in progress
+	case a.shutdown != nil && !a.shutdown.Ended.IsZero() && !a.shutdown.Cancelled: // the drain is over
 		a.isDone = true
 	default:
 		n.lastNumber++
@@ -57,7 +62,8 @@ func (n *Node) advanceTerminateAll() {
 	}
 }
 
-// stopTerminateAll ends TerminateAll and reports the pods that still run.
+// stopTerminateAll ends TerminateAll. If it has a drain of its own, that stops and is reported now, although
+// pods may still run.
 func (n *Node) stopTerminateAll() {
 	a := &n.terminateAll
 	a.isDone = true
@@ -67,10 +73,10 @@ func (n *Node) stopTerminateAll() {
 	}
 }
 
-// addRunningPods adds to s the pods that are still terminating, and those of the drain that
-// TerminateAll waits for, which s continues.
+// addRunningPods adds the pods that are still terminating to the report of s. If s takes over the drain that
+// TerminateAll waits for, it adds all pods of that drain: TerminateAll returns the report of s.
 func (n *Node) addRunningPods(s *Shutdown) {
-	var before *Shutdown
+	var before *Shutdown // the drain that s takes over; nil: none
 	if !n.terminateAll.isDone {
 		before = n.terminateAll.shutdown
 	}
@@ -82,18 +88,19 @@ func (n *Node) addRunningPods(s *Shutdown) {
 	}
 }
 
-// addToShutdown adds a pod of an earlier shutdown to s. It drops the numbers of shutdowns that will not
-// be reported again.
+// addToShutdown adds a pod that an earlier shutdown has signalled to the report of s. It drops the numbers of
+// shutdowns that will not be reported any more, so that the list stays short.
 func (n *Node) addToShutdown(p *Pod, s *Shutdown) {
 	p.Joined = slices.DeleteFunc(p.Joined, func(number int) bool {
-		isReported := func(of *Shutdown) bool { return of != nil && of.Number == number }
-		return !isReported(n.shutdown) && !isReported(n.terminateAll.shutdown) && !slices.ContainsFunc(n.reports, isReported)
+		hasNumber := func(of *Shutdown) bool { return of != nil && of.Number == number }
+		isNeeded := hasNumber(n.shutdown) || hasNumber(n.terminateAll.shutdown) || slices.ContainsFunc(n.reports, hasNumber)
+		return !isNeeded
 	})
 	p.Joined = append(p.Joined, s.Number)
 }
 
-// Terminated returns the drain that TerminateAll waited for, and whether TerminateAll is over. The
-// drain is nil if TerminateAll was stopped before it began.
+// Terminated returns the drain that TerminateAll waits for, and whether TerminateAll is over. The drain is nil
+// before it has begun, and stays nil if TerminateAll was stopped before that.
 func (n *Node) Terminated() (s *Shutdown, isOver bool) {
 	return n.terminateAll.shutdown, n.terminateAll.isDone
 }

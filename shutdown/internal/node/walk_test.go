@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// walkDepth is the environment variable with the number of inputs of a sequence.
+// walkDepth is the environment variable with the number of inputs in each sequence of TestAllInputSequences.
 const walkDepth = "KUBEGRACE_WALK_DEPTH"
 
 // walker is one sequence of inputs in a small world: an agent with two pods in two buckets. Each choice
@@ -31,6 +31,8 @@ type walker struct {
 	announcementsLeft int           // announcements and cancellations still to come
 }
 
+// newWalker returns a walker whose agent has read an empty log. Its buckets are 2 s and 1 s, and each has a
+// pod with a grace period of 2 s.
 func newWalker() *walker {
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 2}, {Priority: 1000, Seconds: 1}}}
 	c.Options.Steps = plan.Steps{Publish: true, Statuses: true, Readiness: true}
@@ -43,7 +45,7 @@ func newWalker() *walker {
 	return w
 }
 
-// input passes an input and records the calls that it starts.
+// input passes an input to the agent, and records the facts for the judge and the calls that are now in flight.
 func (w *walker) input(in node.Input, what string) {
 	effects, isFine := w.stepRecovering(in, what)
 	if !isFine {
@@ -89,7 +91,8 @@ func (w *walker) input(in node.Input, what string) {
 	w.add(f)
 }
 
-// choices returns the number of inputs that may come now.
+// choices returns an upper bound of the number of inputs that may come now: each call in flight succeeds or
+// fails, there are four announcements and cancellations, and a Tick and TerminateAll.
 func (w *walker) choices() int {
 	n := len(w.inFlight)
 	if w.faultsLeft > 0 {
@@ -101,7 +104,7 @@ func (w *walker) choices() int {
 	return n + 2
 }
 
-// choose passes the i-th possible input. It reports whether there is one.
+// choose passes the i-th of the inputs that choices counts. It returns false if that cannot come now.
 func (w *walker) choose(i int) bool {
 	if w.agent == nil {
 		return false
@@ -153,6 +156,7 @@ func (w *walker) choose(i int) bool {
 	return false
 }
 
+// answer makes the i-th call in flight return, with an error if err is not nil.
 func (w *walker) answer(i int, err error) {
 	e := w.inFlight[i]
 	w.inFlight = append(w.inFlight[:i:i], w.inFlight[i+1:]...)
@@ -194,7 +198,8 @@ func (w *walker) answer(i int, err error) {
 	}
 }
 
-// hash hashes the agent and the parts of the world that its future depends on.
+// hash hashes the agent and the parts of the world that decide its future. Sequences with the same hash need
+// not be continued twice.
 func (w *walker) hash() uint64 {
 	h := hasher{seen: map[unsafe.Pointer]int{}}
 	h.value(reflect.ValueOf(w.agent))
@@ -223,6 +228,7 @@ func (h *hasher) text(s string) {
 	h.data = append(h.data, s...)
 }
 
+// value adds a value. A pointer that was added before is only its number, so that cycles end.
 func (h *hasher) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -278,9 +284,9 @@ func (h *hasher) value(v reflect.Value) {
 	}
 }
 
-// The node keeps its promises after every sequence of inputs of a given length, from an idle agent and
-// from one whose host has just announced a shutdown. States that were reached before are not explored
-// again.
+// The node keeps its promises, the rules of judge.Node, after every sequence of up to six inputs: from an
+// idle agent, and from one whose host has just announced a shutdown. A sequence that leads to a state of
+// another one is not continued.
 func TestAllInputSequences(t *testing.T) {
 	depth := 6
 	if text := os.Getenv(walkDepth); text != "" {
@@ -301,10 +307,10 @@ func TestAllInputSequences(t *testing.T) {
 }
 
 // extendPaths extends each path by one input and returns the paths to new states.
-func extendPaths(t *testing.T, ways [][]byte, seen map[uint64]bool) (next [][]byte) {
-	for _, way := range ways {
-		for i := range replay(way).choices() {
-			to := replay(way)
+func extendPaths(t *testing.T, paths [][]byte, seen map[uint64]bool) (next [][]byte) {
+	for _, path := range paths {
+		for i := range replay(path).choices() {
+			to := replay(path)
 			if !to.choose(i) {
 				continue
 			}
@@ -313,16 +319,17 @@ func extendPaths(t *testing.T, ways [][]byte, seen map[uint64]bool) (next [][]by
 				continue
 			}
 			seen[sum] = true
-			way := append(slices.Clip(way), byte(i))
+			extended := append(slices.Clip(path), byte(i))
 			if broken := judge.Node(&to.record); len(broken) > 0 {
-				t.Fatalf("%v\n%v\n%s", way, broken, to.record.Story())
+				t.Fatalf("%v\n%v\n%s", extended, broken, to.record.Story())
 			}
-			next = append(next, way)
+			next = append(next, extended)
 		}
 	}
 	return next
 }
 
+// replay returns a walker that has chosen these inputs.
 func replay(path []byte) *walker {
 	w := newWalker()
 	for _, i := range path {

@@ -27,46 +27,46 @@ type worldPod struct {
 	ends               time.Time     // when it ends; zero: it was not signalled
 	ended              time.Time
 	isReady            bool // at the API server
-	killedInGeneration int  // the newest agent that has killed it
+	killedInGeneration int  // the generation of the newest agent that has killed it; 0: none that the log knows of
 	isUnlogged         bool // its newest entry is not in the log
 }
 
-// world simulates everything around the agent, in virtual time.
+// world simulates everything around the agent, in virtual time: the host, the pods, the API server and the
+// disk. It records what happens, so that package judge can check the promises of package node.
 type world struct {
 	record   judge.NodeRecord
 	rng      *rand.Rand
 	now      time.Time
-	events   events
-	sequence int
-	boot     int
+	events   events // what will happen
+	sequence int    // the number of the newest event, so that events at the same time keep their order
+	boot     int    // the number of the current boot
 
-	pods          []*worldPod
-	pending       *source.Event // the host's pending shutdown
-	hostAnswered  bool          // the host has answered this agent whether a shutdown is pending
-	isHeld        bool
-	limit         time.Duration
-	hostCanAnswer bool // the host can say what is pending
-	apiServes     bool // the API server works
-	failOneIn     int  // one call in failOneIn fails; 0: none
-	dieOneIn      int  // the agent dies after one effect in dieOneIn; 0: never
-	// no more faults
-	isQuiet         bool
+	pods            []*worldPod
+	pending         *source.Event // the host's pending shutdown
+	hostAnswered    bool          // the host has answered this agent whether a shutdown is pending
+	isHeld          bool
+	limit           time.Duration
+	hostCanAnswer   bool // the host can say what is pending
+	apiServes       bool // the API server works
+	failOneIn       int  // one call in failOneIn fails; 0: none
+	dieOneIn        int  // the agent dies after one effect in dieOneIn; 0: never
+	isQuiet         bool // there are no more faults
 	hasFixedLatency bool // every call takes 10 ms
 	killerHangs     bool // kills do not return
 
 	log     []logEntry
-	durable []logEntry
-	logBoot int  // the boot in which the log was begun
-	ownsLog bool // this agent owns the log
-	isLossy bool // stored entries may be lost
+	durable []logEntry // the part of log that survives a power cut
+	logBoot int        // the boot in which the log was begun
+	ownsLog bool       // this agent owns the log
+	isLossy bool       // stored entries may be lost
 
 	config node.Config
 	agent  *node.Node // nil: dead
-	// counts agents
-	generation         int
-	calls              map[int]func() // calls in flight; the function fails the call
-	hung               []func()       // calls that return after quiesce
-	timetable          *judge.NodeFact
+
+	generation         int             // counts agents, and their deaths
+	calls              map[int]func()  // calls in flight; the function fails the call
+	hung               []func()        // calls that return after quiesce
+	timetable          *judge.NodeFact // the newest one recorded
 	terminateAllCalled bool
 	runEnded           bool
 	drainBefore        *node.Shutdown // the drain in progress before the step
@@ -78,12 +78,14 @@ type logEntry struct {
 	data []byte
 }
 
+// event is something that will happen.
 type event struct {
 	at       time.Time
 	sequence int
 	do       func()
 }
 
+// events is a heap with the next event first.
 type events []event
 
 func (q events) Len() int { return len(q) }
@@ -109,8 +111,10 @@ func newWorld(seed uint64, c node.Config) *world {
 	return w
 }
 
+// draw returns a random number from 0 to n-1.
 func (w *world) draw(n int) int { return w.rng.IntN(n) }
 
+// chance returns true once in that many calls, on average; never for 0.
 func (w *world) chance(in int) bool { return in > 0 && w.draw(in) == 0 }
 
 // latency draws the duration of a call, at most most milliseconds.
@@ -124,17 +128,19 @@ func (w *world) latency(most int) time.Duration {
 // isFaulty draws whether a call fails.
 func (w *world) isFaulty() bool { return !w.isQuiet && w.chance(w.failOneIn) }
 
+// add records a fact that is true from now on.
 func (w *world) add(f judge.NodeFact) {
 	f.At = w.now
 	w.record.Add(f)
 }
 
+// schedule has do called after d.
 func (w *world) schedule(d time.Duration, do func()) {
 	w.sequence++
 	heap.Push(&w.events, event{at: w.now.Add(d), sequence: w.sequence, do: do})
 }
 
-// after schedules do, unless the agent dies before.
+// after has do called after d, unless the agent has died by then.
 func (w *world) after(d time.Duration, do func()) {
 	life := w.generation
 	w.schedule(d, func() {
@@ -144,14 +150,17 @@ func (w *world) after(d time.Duration, do func()) {
 	})
 }
 
-// run lets time pass.
+// run lets d pass. It ends all events after a panic, or after 20,000 facts: the agent is in an endless loop
+// then.
 func (w *world) run(d time.Duration) {
 	end := w.now.Add(d)
 	for len(w.events) > 0 && !w.events[0].at.After(end) {
 		e := heap.Pop(&w.events).(event)
 		w.now = e.at
 		e.do()
-		if n := len(w.record.Facts); n > 0 && w.record.Facts[n-1].What == judge.NodePanicked || n > 20_000 {
+		n := len(w.record.Facts)
+		hasPanicked := n > 0 && w.record.Facts[n-1].What == judge.NodePanicked
+		if hasPanicked || n > 20_000 {
 			w.events = nil
 			return
 		}
@@ -159,7 +168,7 @@ func (w *world) run(d time.Duration) {
 	w.now = end
 }
 
-// addPod adds a running pod. A negative grace period is none.
+// addPod adds a running pod that ends takes after its signal. A negative grace period is none.
 func (w *world) addPod(name string, priority int32, grace int64, takes time.Duration) *worldPod {
 	object := &v1.Pod{}
 	object.Spec.Priority = &priority
@@ -172,7 +181,7 @@ func (w *world) addPod(name string, priority int32, grace int64, takes time.Dura
 	return p
 }
 
-// startPod starts a pod.
+// startPod starts a pod, also one that has ended.
 func (w *world) startPod(p *worldPod) {
 	p.boot, p.ends, p.ended, p.isReady, p.killedInGeneration = w.boot, time.Time{}, time.Time{}, true, 0
 	w.add(judge.NodeFact{What: judge.NodePodRuns, Pod: p.Name, Priority: p.Priority, Seconds: w.graceOf(p)})
@@ -190,6 +199,7 @@ func (w *world) graceOf(p *worldPod) int64 {
 	}
 }
 
+// podOf returns the pod with a key; nil: there is none.
 func (w *world) podOf(key node.Key) *worldPod {
 	for _, p := range w.pods {
 		if p.Key == key {
@@ -199,7 +209,7 @@ func (w *world) podOf(key node.Key) *worldPod {
 	return nil
 }
 
-// end ends a pod.
+// end ends a pod, unless it has ended.
 func (w *world) end(p *worldPod) {
 	if p.ended.IsZero() {
 		p.ended = w.now
@@ -207,7 +217,8 @@ func (w *world) end(p *worldPod) {
 	}
 }
 
-// start starts an agent that gets the log after a while; negative: never.
+// start starts an agent that gets the log after read. If read is negative, another agent has the folder, and
+// this one never gets the log.
 func (w *world) start(read time.Duration) {
 	w.generation++
 	w.agent, w.calls, w.hung, w.terminateAllCalled, w.runEnded, w.hostAnswered, w.timetable = node.New(w.config), map[int]func(){}, nil, false, false, false, nil
@@ -268,7 +279,8 @@ func (w *world) read() {
 	w.step(in, fmt.Sprintf("the log has %d entries, same boot %v", len(in.Entries), in.SameBoot))
 }
 
-// forgetKills records that the agent cannot know of earlier kills.
+// forgetKills records for the pods that match that the agent cannot know of kills by earlier agents, so that
+// the judge does not expect it to continue them.
 func (w *world) forgetKills(is func(*worldPod) bool) {
 	for _, p := range w.pods {
 		if p.killedInGeneration != w.generation && is(p) {
@@ -284,7 +296,7 @@ func mustDecode(data []byte, to any) {
 	}
 }
 
-// step passes an input to the agent and carries out the effects.
+// step passes an input to the agent and carries out the effects. what is its text in the record.
 func (w *world) step(in node.Input, what string) {
 	if w.agent == nil {
 		return
@@ -336,7 +348,7 @@ func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effec
 	return effects, true
 }
 
-// tickAt schedules a Tick for Wake.
+// tickAt schedules a Tick for wake, the result of Wake, which is dropped if Wake has changed by then.
 func (w *world) tickAt(wake time.Time) {
 	if wake.IsZero() {
 		return
@@ -362,7 +374,7 @@ func (w *world) draining() *node.Shutdown {
 	return nil
 }
 
-// recordTimetable records a timetable that has changed.
+// recordTimetable records the timetable of the drain in progress, if it has changed.
 func (w *world) recordTimetable() {
 	s := w.draining()
 	if s == nil || s.Timetable == nil {
@@ -390,7 +402,7 @@ func (w *world) recordTimetable() {
 	w.add(f)
 }
 
-// begin registers a call, and returns the function that makes it return.
+// begin registers a call in flight. It returns the function that makes the call return, which calls answer.
 func (w *world) begin(e node.Effect, answer func(err error)) (returns func(err error)) {
 	returns = func(err error) {
 		if w.calls[e.Call] != nil {
@@ -402,7 +414,8 @@ func (w *world) begin(e node.Effect, answer func(err error)) (returns func(err e
 	return returns
 }
 
-// call makes a call that returns after a while, fails, is late or hangs.
+// call makes a call that returns within latency milliseconds. With a fault it fails, is late, or hangs until
+// quiesce or its deadline.
 func (w *world) call(e node.Effect, latency int, answer func(err error)) {
 	returns := w.begin(e, answer)
 	switch {
@@ -489,7 +502,7 @@ func (w *world) list(e node.Effect) {
 	})
 }
 
-// kill kills a pod and returns when it has ended.
+// kill begins to end a pod. The call returns when the pod has ended; with a fault it fails or is late.
 func (w *world) kill(e node.Effect) {
 	p := w.podOf(e.Pod.Key)
 	p.killedInGeneration = w.generation
@@ -576,6 +589,7 @@ func (w *world) update(e node.Effect) {
 	})
 }
 
+// publish sends the node's state to the API server. If that does not work, the call returns at its deadline.
 func (w *world) publish(e node.Effect) {
 	f := judge.NodeFact{What: judge.NodePublish, Call: e.Call}
 	if e.Shutdown != nil {
@@ -615,6 +629,7 @@ func (w *world) store(e node.Effect) {
 	}
 }
 
+// encode returns the JSON of an entity, as the log has it.
 func encode(entity any) []byte {
 	data, err := json.Marshal(entity)
 	if err != nil {

@@ -7,12 +7,13 @@ import (
 
 // clock converts between times of this process and times since the boot.
 type clock struct {
-	id    string
-	err   error
+	id    string        // of this boot
+	err   error         // why id and since are not known; nil: they are
 	since time.Duration // the time from the boot to at
 	at    time.Time     // when since was read
 }
 
+// newClock reads the clock of the boot once. boot is Options.Boot.
 func newClock(boot func() (string, time.Duration, error)) clock {
 	if boot == nil {
 		boot = systemBoot
@@ -27,9 +28,9 @@ func (c *clock) BootID() string { return c.id }
 // BootErr returns why the boot ID is not known, so that no log is written or read; nil if it is known.
 func (c *clock) BootErr() error { return c.err }
 
-// Since converts a time of this process to the time since the boot, with time.Unix(0, 0) as the boot.
-// Steps of the wall clock do not change it, and it means the same to the next agent. It saturates: a
-// time before the boot becomes the first nanosecond, and the latest time is 292 years after the boot.
+// Since converts a time of this process to the time since the boot, which is time.Unix(0, 0). Steps of the wall
+// clock do not change the result, and it means the same to the next agent. A time before the boot becomes the
+// first nanosecond. The latest result is 292 years after the boot.
 func (c *clock) Since(t time.Time) time.Time {
 	after := t.Sub(c.at)
 	switch {

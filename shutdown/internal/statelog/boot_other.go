@@ -7,5 +7,6 @@ import (
 	"time"
 )
 
-// systemBoot always fails: without a boot ID nothing can be resumed.
+// systemBoot always fails, because this system has no boot ID that is known here. Nothing is stored or
+// resumed then.
 func systemBoot() (string, time.Duration, error) { return "", 0, errors.ErrUnsupported }

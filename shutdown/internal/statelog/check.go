@@ -11,18 +11,21 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// This file rejects entries that no agent writes.
+// This file rejects entries that no agent writes, so that a damaged log cannot mislead a drain. The names in
+// its errors are those in the file.
 
-// waitSlack is how much later than WaitEnd a bucket may end.
+// waitSlack is how much later than WaitEnd a bucket may end: with a host that grants no more than the pods'
+// time, the release of the lock takes its time from the wait, not from the grace periods.
 const waitSlack = 100 * time.Millisecond
 
-// maxTime is the latest end of a grace period.
+// maxTime is the latest possible end of a grace period: one that begins 292 years after the boot, and lasts for
+// 292 years. That is the longest time.Duration.
 func maxTime() time.Time { return bootTime().Add(math.MaxInt64).Add(math.MaxInt64) }
 
-// minTime is the earliest time of an earlier boot.
+// minTime is the earliest time of an earlier boot: such times are moved to before this boot.
 func minTime() time.Time { return bootTime().Add(-math.MaxInt64).Add(-math.MaxInt64) }
 
-// checkTime returns an error if a time is outside a range.
+// checkTime returns an error if t is before from or after until. name is what the error calls t.
 func checkTime(name string, t, from, until time.Time) error {
 	if t.Before(from) || t.After(until) {
 		return fmt.Errorf("%s %s is not from %s to %s", name, t.Format(time.RFC3339Nano), from.Format(time.RFC3339Nano), until.Format(time.RFC3339Nano))
@@ -38,12 +41,13 @@ func checkOptional(name string, t, from, until time.Time) error {
 	return checkTime(name, t, from, until)
 }
 
+// isKnown reports whether p is one of the policies of package node.
 func isKnown(p node.Policy) bool {
 	return p == node.SetTerminal || p == node.LeaveAsIs || p == node.Delete
 }
 
-// checkShutdown returns why a shutdown is damaged; nil if it is not. now is the time since the boot;
-// maxTime for another boot.
+// checkShutdown returns why a shutdown is damaged; nil: it is not. now is the latest time that may have
+// passed: the time since the boot, or maxTime for another boot.
 func checkShutdown(s *node.Shutdown, now time.Time) error {
 	switch {
 	case s.Number < 1 || s.Number > math.MaxInt32:
@@ -81,7 +85,7 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 	return errors.Join(errs...)
 }
 
-// checkPod is checkShutdown for a pod.
+// checkPod returns why a pod is damaged; nil: it is not. now is as in checkShutdown.
 func checkPod(p *node.Pod, now time.Time) error {
 	switch {
 	case p.Name == "":

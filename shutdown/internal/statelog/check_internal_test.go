@@ -21,6 +21,7 @@ import (
 // at returns a time since the boot.
 func at(seconds int) time.Time { return bootTime().Add(time.Duration(seconds) * time.Second) }
 
+// now returns the present of these tests, an hour after the boot.
 func now() time.Time { return at(3600) }
 
 // fill sets all exported fields of a struct, recursively, to non-zero values.
@@ -56,6 +57,8 @@ func fill(t testing.TB, v reflect.Value, depth int) {
 	}
 }
 
+// requireFilled fails the test for each exported field of a struct that has its zero value, such as one that
+// is new and that fill or a test does not know.
 func requireFilled(t testing.TB, v reflect.Value) {
 	t.Helper()
 	for i := range v.NumField() {
@@ -99,12 +102,14 @@ func wholePod(t testing.TB) node.Pod {
 	return p
 }
 
+// table returns a timetable of buckets of 20 s and 10 s, of a host that waits 30 s.
 func table(opts plan.Options, occupied []bool) timetable.Table {
 	return timetable.New(timetable.Request{
 		Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Options: opts, Received: at(3000), HostEnd: at(3030), Occupied: occupied,
 	})
 }
 
+// stored returns a timetable as it is in the log.
 func stored(t timetable.Table) *timetable.Stored {
 	s := t.Store(func(t time.Time) time.Duration { return t.Sub(bootTime()) })
 	return &s
@@ -126,10 +131,10 @@ func TestAllFieldsAreStored(t *testing.T) {
 	cancelled := s
 	cancelled.Cancelled, cancelled.Announced = true, nil
 	for _, head := range []node.Shutdown{s, cancelled} {
-		var b newestEntries
-		_, err := b.update([]any{head, p})
+		var newest newestEntries
+		_, err := newest.update([]any{head, p})
 		require.NoError(t, err)
-		text, err := b.text("one")
+		text, err := newest.text("one")
 		require.NoError(t, err)
 		require.NotContains(t, string(text), "not stored")
 		found, _ := parse(text, "one", now())
@@ -197,13 +202,14 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 	}
 }
 
-// requireDamaged requires that one of two entities is refused by name and the other one is returned.
+// requireDamaged requires that a log with two entities, one of them damaged, has one error, with these texts.
+// The other entity, with the index left, is returned and stays in the log.
 func requireDamaged(t *testing.T, entities []any, prefix, named string, left int) {
 	t.Helper()
-	var b newestEntries
-	_, err := b.update(entities)
+	var newest newestEntries
+	_, err := newest.update(entities)
 	require.NoError(t, err)
-	text, err := b.text("one")
+	text, err := newest.text("one")
 	require.NoError(t, err)
 	found, kept := parse(text, "one", now())
 	require.True(t, found.Unusable, named)
@@ -215,13 +221,14 @@ func requireDamaged(t *testing.T, entities []any, prefix, named string, left int
 	require.Len(t, kept.entries, 1, "it is removed")
 }
 
-// Times of another boot may be later than the present.
+// A log with times up to 3020 s after its boot is read 1 s after a boot. If that is another boot, the times
+// are fine. If it is the same boot, they are in the future, and both entities are refused.
 func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	s, p := wholeShutdown(t), wholePod(t)
-	var b newestEntries
-	_, err := b.update([]any{s, p})
+	var newest newestEntries
+	_, err := newest.update([]any{s, p})
 	require.NoError(t, err)
-	text, err := b.text("one")
+	text, err := newest.text("one")
 	require.NoError(t, err)
 	found, _ := parse(text, "two", at(1))
 	require.Empty(t, found.Errs)
@@ -230,7 +237,8 @@ func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	require.Len(t, found.Errs, 2, "a snapshot of this machine, or the log of another one")
 }
 
-// Every timetable of a drain, shortened or not, is accepted.
+// The checks refuse no timetable that an agent stores: random ones are accepted, also after they were
+// shortened twice.
 func TestEveryTimetableIsAccepted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
 	upTo := func(n int) time.Duration { return time.Duration(random.IntN(n)) * time.Millisecond }
@@ -264,15 +272,15 @@ func TestEveryTimetableIsAccepted(t *testing.T) {
 	}
 }
 
-// A pod's line without an object has the object of an earlier line.
+// The second line of a pod omits the object, which has not changed. The pod that is read has it nevertheless.
 func TestOmittedObjectsComeFromEarlierLines(t *testing.T) {
 	p := wholePod(t)
-	var b newestEntries
-	text, err := b.text("one")
+	var newest newestEntries
+	text, err := newest.text("one")
 	require.NoError(t, err)
 	for _, outcome := range []string{"first", "second"} {
 		p.Outcome = outcome
-		lines, err := b.update([]any{p})
+		lines, err := newest.update([]any{p})
 		require.NoError(t, err)
 		text = append(text, lines...)
 	}

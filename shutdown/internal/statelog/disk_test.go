@@ -30,6 +30,7 @@ type disk struct {
 	fault func(step, path string) error // nil: none
 }
 
+// before is the Before of an Options: it records the step, and returns the error of the fault.
 func (d *disk) before(step, path string) error {
 	d.mu.Lock()
 	d.steps = append(d.steps, step)
@@ -41,12 +42,14 @@ func (d *disk) before(step, path string) error {
 	return fault(step, path)
 }
 
+// set replaces the fault; nil: the disk works.
 func (d *disk) set(fault func(step, path string) error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.fault = fault
 }
 
+// taken returns the steps since the last call of taken, such as "write rename".
 func (d *disk) taken() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -55,13 +58,15 @@ func (d *disk) taken() string {
 	return steps
 }
 
+// on returns the options of a log in dir on the disk d.
 func on(dir string, d *disk) statelog.Options {
 	o := options(dir)
 	o.Before = d.before
 	return o
 }
 
-// After a crash at any step the next agent reads the last finished write.
+// The agent is killed before each step on the disk: the test copies the folder there. The next agent reads
+// what the last finished write or the current one has stored, and leaves no temporary file.
 func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	dir := t.TempDir()
 	var d disk
@@ -174,7 +179,7 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 				return nil
 			})
 			require.ErrorIs(t, await(t, l.Append(signalled("b"))), errFull)
-			require.ErrorIs(t, l.Close(time.Now()), errFull, "signals of others are ignored")
+			require.ErrorIs(t, l.Close(time.Now()), errFull)
 			left, err := filepath.Glob(filepath.Join(dir, ".tmp-*"))
 			require.NoError(t, err)
 			require.Empty(t, left)
@@ -182,7 +187,8 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 	}
 }
 
-// The first write to the previous agent's log may fail too.
+// An agent that has read the previous agent's log cannot write at first. The previous entries stay, and its
+// own one is written when the disk works again.
 func TestAFailedFirstWriteIsRepeated(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -200,7 +206,7 @@ func TestAFailedFirstWriteIsRepeated(t *testing.T) {
 	require.Equal(t, []any{shutdown(1), pod("a")}, read(t, dir).Entries)
 }
 
-// Without entries nothing can be lost, so Close returns nil.
+// Close returns no error of a full disk if there was no entry to lose. With an entry it does.
 func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 	d := disk{fault: func(step, _ string) error {
 		if step == "lock" {
@@ -291,7 +297,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 	}
 }
 
-// If the folder is gone or read-only, every call fails.
+// If the folder is removed, every call fails. When it is there again, Close writes what could not be written.
 func TestEveryCallFailsWithoutTheFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	_, err := statelog.New(options(dir)).Lock(t.Context())

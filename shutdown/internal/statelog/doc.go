@@ -1,8 +1,8 @@
 // Package statelog stores what an agent knows about the shutdown of its node, for the next agent.
 //
-// The log is a file of JSON lines. The first line has the version and the boot ID; every other line has
-// an entity, a [node.Shutdown] or a [node.Pod], whose last line counts. [Log.Append] adds lines, and
-// [Log.Begin] replaces the file. An incomplete last line is ignored. Beside the log is the kubelet's own
+// The log is a file of JSON lines. The first line has the version and the boot ID. Every other line has an
+// entity: a [node.Shutdown] or a [node.Pod]. Of each entity the last line counts. [Log.Append] adds lines,
+// and [Log.Begin] replaces the file. An incomplete last line is ignored. Beside the log is the kubelet's own
 // file with the times of the last shutdown.
 //
 // Methods do not block on the disk unless they say so: one goroutine writes, in the order of the calls,

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// version is the version of the log. Others are not read.
+// version is the version of the log's format. Logs of other versions are not read.
 const version = 1
 
 // header is the first line of a log.
@@ -23,23 +23,25 @@ type header struct {
 	BootID  string `json:"bootID"`
 }
 
-// line is any other line: a shutdown, or a pod with its Object. Object is omitted if it has not
-// changed.
+// line is any other line: a shutdown, or a pod with its Object. Object is omitted if it has not changed since
+// the pod's line before, because it is the largest part. Its type parameters differ between reading and
+// writing.
 type line[S, P, O any] struct {
 	Shutdown S `json:"shutdown,omitempty"`
 	Pod      P `json:"pod,omitempty"`
 	Object   O `json:"object,omitempty"`
 }
 
-// entry is an encoded entity.
+// entry is the newest state of an entity, encoded.
 type entry struct {
-	key       node.Key // "": the shutdown
-	text      []byte   // its JSON
+	key       node.Key // of a pod; "": the shutdown
+	text      []byte   // the JSON of the entity, without the Object of a pod
 	pod       *v1.Pod  // the Object of the pod
-	object    []byte   // its JSON; nil: none
-	isPending bool     // its final status may be pending after a power cut
+	object    []byte   // the JSON of that; nil: none
+	isPending bool     // the pod's final status may be pending: the entry must survive a power cut
 }
 
+// keyOf returns the key of an entry: that of a pod, or "" for a shutdown.
 func keyOf(entity any) node.Key {
 	switch entity := entity.(type) {
 	case node.Pod:
@@ -51,8 +53,9 @@ func keyOf(entity any) node.Key {
 	}
 }
 
-// set encodes an entity, and reports whether its Object has changed.
-func (e *entry) set(entity any) (isNew bool, err error) {
+// set encodes an entity into the entry, which an error leaves unchanged. hasNewObject says that the Object of
+// a pod has changed, so that its line must have it.
+func (e *entry) set(entity any) (hasNewObject bool, err error) {
 	next := *e
 	switch entity := entity.(type) {
 	case node.Shutdown:
@@ -71,13 +74,13 @@ func (e *entry) set(entity any) (isNew bool, err error) {
 	if err != nil {
 		return false, fmt.Errorf("failed to store the shutdown state: %w", err)
 	}
-	isNew = !bytes.Equal(next.object, e.object)
+	hasNewObject = !bytes.Equal(next.object, e.object)
 	*e = next
-	return isNew, nil
+	return hasNewObject, nil
 }
 
-// appendTo appends the line of the entry.
-func (e *entry) appendTo(text []byte, hasObject bool) []byte {
+// appendTo appends the line of the entry to text. withObject says whether the line has the Object.
+func (e *entry) appendTo(text []byte, withObject bool) []byte {
 	text = append(text, `{"`...)
 	if e.key == "" {
 		text = append(text, "shutdown"...)
@@ -85,25 +88,27 @@ func (e *entry) appendTo(text []byte, hasObject bool) []byte {
 		text = append(text, "pod"...)
 	}
 	text = append(append(text, `":`...), e.text...)
-	if hasObject {
+	if withObject {
 		text = append(append(text, `,"object":`...), e.object...)
 	}
 	return append(text, "}\n"...)
 }
 
-// newestEntries has the newest entry of each entity, in the order of their first lines.
+// newestEntries has the newest entry of each entity, in the order of their first lines. A new log is written
+// from it.
 type newestEntries struct {
-	sameBoot bool
+	sameBoot bool // the entries are of this boot
 	entries  []*entry
 	byKey    map[node.Key]*entry
 	lines    []byte // the last result of update
 }
 
-// update encodes entities and returns their lines, which are valid until the next call. If an entity
-// occurs twice the last one counts. The error names the entities that cannot be encoded.
-func (b *newestEntries) update(entities []any) (lines []byte, err error) {
+// update replaces the entries of these entities and returns their lines, which are valid until the next call.
+// An entity that occurs twice has one line, with its last state. The error names the entities that cannot be
+// encoded.
+func (all *newestEntries) update(entities []any) (lines []byte, err error) {
 	const usual = 1 << 10 // bytes of a pod and its object
-	b.lines = slices.Grow(b.lines[:0], usual*len(entities))
+	all.lines = slices.Grow(all.lines[:0], usual*len(entities))
 	last := make(map[node.Key]any, len(entities))
 	for _, entity := range entities {
 		last[keyOf(entity)] = entity
@@ -112,33 +117,33 @@ func (b *newestEntries) update(entities []any) (lines []byte, err error) {
 	for _, entity := range entities {
 		key := keyOf(entity)
 		newest, isUnwritten := last[key]
-		if !isUnwritten {
+		if !isUnwritten { // it has its line already
 			continue
 		}
 		delete(last, key)
-		e, isKnown := b.byKey[key]
+		e, isKnown := all.byKey[key]
 		if !isKnown {
 			e = &entry{key: key}
 		}
-		isNew, err := e.set(newest)
+		hasNewObject, err := e.set(newest)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		if !isKnown {
-			if b.byKey == nil {
-				b.byKey = map[node.Key]*entry{}
+			if all.byKey == nil {
+				all.byKey = map[node.Key]*entry{}
 			}
-			b.byKey[key], b.entries = e, append(b.entries, e)
+			all.byKey[key], all.entries = e, append(all.entries, e)
 		}
-		b.lines = e.appendTo(b.lines, isNew)
+		all.lines = e.appendTo(all.lines, hasNewObject)
 	}
-	return b.lines, errors.Join(errs...)
+	return all.lines, errors.Join(errs...)
 }
 
-// hasPending reports whether a final status may be pending.
-func (b *newestEntries) hasPending() bool {
-	for _, e := range b.entries {
+// hasPending reports whether the final status of a pod may be pending, which a power cut must not lose.
+func (all *newestEntries) hasPending() bool {
+	for _, e := range all.entries {
 		if e.isPending {
 			return true
 		}
@@ -146,11 +151,11 @@ func (b *newestEntries) hasPending() bool {
 	return false
 }
 
-// text returns a log with these entries.
-func (b *newestEntries) text(bootID string) ([]byte, error) {
+// text returns the text of a log with these entries.
+func (all *newestEntries) text(bootID string) ([]byte, error) {
 	text, err := json.Marshal(header{Version: version, BootID: bootID})
 	text = append(text, '\n')
-	for _, e := range b.entries {
+	for _, e := range all.entries {
 		text = e.appendTo(text, e.object != nil)
 	}
 	return text, err
@@ -187,6 +192,7 @@ type objectContainer struct {
 	RestartPolicy *v1.ContainerRestartPolicy `json:"restartPolicy,omitempty"`
 }
 
+// objectOf returns the part of a pod that is stored.
 func objectOf(pod *v1.Pod) *object {
 	stored := &object{
 		Metadata: objectMeta{

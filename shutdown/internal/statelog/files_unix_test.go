@@ -94,7 +94,8 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	})
 }
 
-// If Lock fails, writes before and after it are dropped.
+// Another agent keeps the folder locked for more than the 10 s of Lock. Writes before and after that are
+// dropped without an error, because Lock has returned it.
 func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -118,6 +119,8 @@ func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	})
 }
 
+// Close does not wait for a Lock that another agent keeps waiting. Lock then fails, and the log cannot lock
+// the folder any more: when the other agent ends, a third one can.
 func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -163,6 +166,7 @@ func TestLockRemovesTemporaryFiles(t *testing.T) {
 	require.Equal(t, []string{".graceful_node_shutdown_lock", ".tmp-other1", "tmp-" + statelog.LogFile}, left)
 }
 
+// Others could replace the files in a folder that they may write to. Lock warns of that, but uses the folder.
 func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 	for mode, text := range map[fs.FileMode]string{
 		0o755:                 "",

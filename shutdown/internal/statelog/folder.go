@@ -23,7 +23,8 @@ const (
 	tempPrefix = ".tmp-graceful_node_shutdown_"
 	// lockPause is the pause between two attempts to lock.
 	lockPause = 50 * time.Millisecond
-	// minWait is the least time to wait for calls that do not hang, even after the deadline.
+	// minWait is how long a call may still take after its deadline, so that one that does not hang returns its
+	// own result.
 	minWait = time.Second
 )
 
@@ -46,9 +47,9 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	case <-locking.Done():
 	case <-ctx.Done():
 	}
-	// Unless it hangs, it returns now.
+	// lock returns now, unless the disk hangs.
 	warning, err = locking.Await(context.WithoutCancel(ctx), time.Now().Add(minWait))
-	if err != nil && l.settleLock(nil) { // it was locked at the last moment
+	if err != nil && l.settleLock(nil) { // the folder was locked just before this gave up
 		warning, err = locking.Wait(context.WithoutCancel(ctx))
 	}
 	if err != nil {
@@ -57,9 +58,10 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	return warning, nil
 }
 
-// settleLock ends the wait for the lock, with a function that unlocks, or nil if the folder will not be
-// locked. Only the first call has an effect. It reports whether the folder is locked.
-func (l *Log) settleLock(unlock func() error) bool {
+// settleLock records once and for all whether the folder is locked: only the first call counts. unlock
+// unlocks it; nil says that it will not be locked. If it is locked, waiting writes begin; otherwise they are
+// refused and nothing is stored. The result is what the first call has recorded.
+func (l *Log) settleLock(unlock func() error) (isLocked bool) {
 	l.lockOnce.Do(func() {
 		if l.unlock = unlock; unlock == nil {
 			for _, q := range []*queue{&l.writes, &l.times} {
@@ -75,14 +77,15 @@ func (l *Log) settleLock(unlock func() error) bool {
 	return l.unlock != nil
 }
 
-// lock locks the folder and removes temporary files.
+// lock locks the folder and removes temporary files that interrupted writes have left. The warning is about
+// these.
 func (l *Log) lock(ctx context.Context) (warning, err error) {
 	path := l.path(lockFile)
 	if err := l.before("lock", path); err != nil {
 		return nil, err
 	}
 	lock, err := openFile(path, os.O_RDWR|os.O_CREATE)
-	if errors.Is(err, syscall.EROFS) { // an existing file can be locked
+	if errors.Is(err, syscall.EROFS) { // a file that exists can be locked even if it is open for reading only
 		if readable, readErr := openFile(path, os.O_RDONLY); readErr == nil {
 			lock, err = readable, nil
 		}
@@ -95,13 +98,13 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 		if l.settleLock(sync.OnceValue(lock.Close)) {
 			return warning, nil
 		}
-		err = errClosed
+		err = errClosed // Close has come first
 	}
 	return nil, errors.Join(err, lock.Close())
 }
 
-// waitForLock locks the file. While another process holds the lock it waits until ctx ends or
-// settleLock is called.
+// waitForLock locks the file. While another process holds the lock, it tries again until ctx ends or
+// settleLock has recorded that the folder will not be locked.
 func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	info, err := lock.Stat()
 	if err == nil {
@@ -124,8 +127,8 @@ func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	return err
 }
 
-// removeLeftovers removes temporary files of interrupted writes. Its error is a warning: the folder is
-// used.
+// removeLeftovers removes temporary files that interrupted writes have left. It also checks that others
+// cannot write to the folder. Its error is a warning: the folder is used anyway.
 func (l *Log) removeLeftovers() error {
 	info, err := os.Stat(l.opts.Dir)
 	if err == nil && info.Mode()&fs.ModeSticky == 0 {

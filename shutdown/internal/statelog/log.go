@@ -22,9 +22,9 @@ const (
 	TimesFile = "graceful_node_shutdown_state"
 	// LogFile is the name of the log.
 	LogFile = "graceful_node_shutdown_log"
-	// MaxSize is the largest file that is read, in bytes.
+	// MaxSize is the size of the largest file that is read, in bytes.
 	MaxSize = 256 << 20
-	// mode is the mode of the kubelet's state files.
+	// mode is the mode of the log, as of the kubelet's state files.
 	mode = 0o644
 )
 
@@ -50,17 +50,18 @@ type Log struct {
 	otherCalls call.Group // other calls that may hang
 
 	lockOnce    sync.Once
-	lockSettled chan struct{} // closed when the folder is locked, or never will be
-	unlock      func() error  // may be called again; nil: the folder is not locked
-	contents    *call.Future[Contents]
+	lockSettled chan struct{}          // closed when the folder is locked, or never will be
+	unlock      func() error           // unlocks the folder; may be called again; nil: it is not locked
+	contents    *call.Future[Contents] // what the first task of writes has read
 
-	newest   newestEntries // used only by tasks of writes
-	file     *os.File      // the log, open for appending; nil: it must be replaced first
-	isStale  bool          // the log lacks an entry of newest
-	mustSync bool          // the log has entries that newest lacks and a power cut must not lose
+	// Only tasks of writes use these:
+	newest   newestEntries
+	file     *os.File // the log, open for appending; nil: it must be replaced first
+	isStale  bool     // the log lacks an entry of newest, because a write failed: it must be replaced
+	mustSync bool     // the log has final statuses that newest lacks: its replacement must be synced
 }
 
-// New returns a log. It reads the boot ID; it does not touch the folder.
+// New returns a log. It reads the boot ID, but does not touch the folder before [Log.Lock] or [Log.Read].
 func New(o Options) *Log {
 	l := &Log{clock: newClock(o.Boot), opts: o, lockSettled: make(chan struct{})}
 	l.writes = queue{name: "the writing of " + l.path(LogFile), calls: &l.calls}
@@ -68,6 +69,7 @@ func New(o Options) *Log {
 	l.times = queue{name: "the writing of " + l.path(TimesFile), calls: &l.calls}
 	var complete func(Contents, error)
 	l.contents, complete = call.NewFuture[Contents]()
+	// The first task reads the log. It runs once the folder is locked, before any write.
 	l.writes.add(task{refuse: func(error) { complete(Contents{}, nil) }, run: func() {
 		var found Contents
 		found, l.newest = l.load()
@@ -88,6 +90,7 @@ func New(o Options) *Log {
 
 func (l *Log) path(name string) string { return filepath.Join(l.opts.Dir, name) }
 
+// before calls Options.Before, so that a test can make the operation fail.
 func (l *Log) before(step, path string) error {
 	if l.opts.Before == nil {
 		return nil
@@ -99,12 +102,12 @@ func (l *Log) before(step, path string) error {
 // change the entries, but not the Object and the Status of a pod or the timetable of a shutdown. The
 // write waits for [Log.Lock], and waiting entries are written together.
 //
-// The future completes when other processes can read the entries; until [Log.Sync] a power cut may lose
-// them. Its error is nil if nothing is stored (no folder, no lock, no boot ID). After Close it is an
-// error. Failed writes are repeated by the next call.
+// The future completes when other processes can read the entries. A power cut may lose them until [Log.Sync]
+// has returned. The error is nil if nothing is stored at all (no folder, no lock, no boot ID). After Close
+// there is always an error. The next call repeats a failed write.
 //
-// If the log is not of this boot, the entries replace it. Call Begin with what the Node returns for its
-// [node.Read], so that nothing still needed is lost.
+// If the log is not of this boot, the entries replace it. Before that, call Begin with the entries that the
+// Node returns for its [node.Read]: they include all that is still needed of the old log.
 func (l *Log) Append(entries ...any) *call.Future[struct{}] {
 	copied := copies(entries)
 	if joined := l.writes.appendToLast(copied); joined != nil {
@@ -117,7 +120,8 @@ func (l *Log) Append(entries ...any) *call.Future[struct{}] {
 // written.
 func (l *Log) Begin(entries ...any) *call.Future[struct{}] { return l.add(copies(entries), true) }
 
-// copies returns the entities with slices of their own.
+// copies returns the entities with slices of their own, because the caller may change its slices before they
+// are written.
 func copies(entities []any) []any {
 	copied := slices.Clone(entities)
 	for i, entity := range copied {
@@ -135,6 +139,7 @@ func copies(entities []any) []any {
 	return copied
 }
 
+// add queues a write. isNew says that the entries replace all others, rather than add to them.
 func (l *Log) add(entries []any, isNew bool) *call.Future[struct{}] {
 	future, complete := newFuture()
 	added := &batch{entities: entries, written: future}
@@ -150,7 +155,8 @@ func (l *Log) add(entries []any, isNew bool) *call.Future[struct{}] {
 	return future
 }
 
-// write appends lines to the log. If the log is stale it writes a new one with all of newest instead.
+// write appends lines, which are in newest already, to the log. If the log lacks others too, or is not open, it
+// writes a new one with all of newest instead.
 func (l *Log) write(text []byte) error {
 	if l.file == nil || l.isStale {
 		return l.replace()
@@ -166,8 +172,8 @@ func (l *Log) write(text []byte) error {
 	return nil
 }
 
-// storeError returns the error of a write. It names the log, not the temporary file, so that a retry
-// returns the same error.
+// storeError returns the error of a write. It names the log, not the temporary file, whose name is different in
+// each retry: equal errors are logged once.
 func (l *Log) storeError(err error) error {
 	var ofFile *fs.PathError
 	var ofRename *os.LinkError
@@ -180,8 +186,7 @@ func (l *Log) storeError(err error) error {
 	return fmt.Errorf("failed to store the shutdown state in %s: %w", l.path(LogFile), err)
 }
 
-// replace replaces the log by one with all of newest, atomically for other processes. It syncs only if
-// a final status may be pending, which a power cut must not lose.
+// replace replaces the log by one with all of newest. Other processes see either the old or the new one.
 func (l *Log) replace() error {
 	l.isStale = true
 	path := l.path(LogFile)
@@ -201,7 +206,8 @@ func (l *Log) replace() error {
 	return nil
 }
 
-// fill writes the newest entries to file and renames it to path.
+// fill writes the newest entries to file and renames it to path. It syncs the file only if a final status may
+// be pending: a power cut must not lose that, and a sync may take long.
 func (l *Log) fill(file *os.File, path string) error {
 	text, err := l.newest.text(l.id)
 	if err == nil {
@@ -227,14 +233,15 @@ func (l *Log) fill(file *os.File, path string) error {
 	return err
 }
 
-// Sync makes everything appended before survive a power cut, and repeats failed writes. Later writes do
-// not wait for it. The future is like that of Append.
+// Sync makes everything that was appended before it survive a power cut. It first repeats a failed write. Later
+// writes do not wait for it. The future is like that of Append.
 func (l *Log) Sync() *call.Future[struct{}] {
 	future, complete := newFuture()
 	l.beginSync(complete)
 	return future
 }
 
+// beginSync queues a sync behind the waiting writes. complete gets its error.
 func (l *Log) beginSync(complete func(error)) {
 	l.writes.add(task{refuse: complete, run: func() {
 		var err error
@@ -251,6 +258,7 @@ func (l *Log) beginSync(complete func(error)) {
 	}})
 }
 
+// sync syncs the log and its folder, in which a rename may have changed the log's entry.
 func (l *Log) sync(file *os.File) error {
 	err := l.before("sync", l.path(LogFile))
 	if err == nil {
@@ -282,10 +290,10 @@ func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
 	})
 }
 
-// Close writes and syncs waiting entries until a time, but for at least a second, and unlocks the
-// folder. Tasks that have not started by then are dropped. The error says that entries are not stored,
-// or which calls hang. While one hangs the folder stays locked, so that a late write cannot replace
-// another agent's file.
+// Close writes and syncs the waiting entries, and then unlocks the folder. It waits for that until a time,
+// but for at least a second, and then drops the tasks that have not started. The error says that entries are
+// not stored, or which calls hang. While one hangs, the folder stays locked: a late write could otherwise
+// replace the file of the next agent.
 func (l *Log) Close(until time.Time) error {
 	isLocked := l.settleLock(nil)
 	var err error
@@ -312,7 +320,7 @@ func (l *Log) Close(until time.Time) error {
 		return hangErr
 	}
 	if len(l.newest.entries) == 0 && !l.mustSync {
-		return nil // no entries, nothing lost
+		return nil // there were no entries, so the failed sync has lost none
 	}
 	return err
 }

@@ -6,26 +6,27 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// queue runs tasks one after another, in a goroutine that ends when there are none.
+// queue runs tasks one after another, in a goroutine that ends when none is waiting.
 type queue struct {
 	name  string // of the goroutine
 	calls *call.Group
 
 	mu        sync.Mutex // guards all below
 	waiting   []task
-	isOpen    bool // tasks may run
-	isRunning bool
-	isClosed  bool  // no new task is accepted
-	refusal   error // the error of new tasks
+	isOpen    bool  // tasks may run; otherwise they wait for open
+	isRunning bool  // the goroutine runs
+	isClosed  bool  // new tasks are refused
+	refusal   error // the error with which they are refused, which may be nil
 }
 
-// task is either run or refused.
+// task is either run or refused, once.
 type task struct {
 	run    func()
 	refuse func(error)
 	batch  *batch // of a write that more entities may join; nil: none may
 }
 
+// batch is what one write appends: the entities of one or more calls of Append.
 type batch struct {
 	entities []any
 	written  *call.Future[struct{}]
@@ -37,13 +38,14 @@ func newFuture() (future *call.Future[struct{}], complete func(error)) {
 	return future, func(err error) { done(struct{}{}, err) }
 }
 
-// do queues f. The future has its error.
+// do queues f and returns a future of its error.
 func (q *queue) do(f func() error) *call.Future[struct{}] {
 	future, complete := newFuture()
 	q.add(task{run: func() { complete(f()) }, refuse: complete})
 	return future
 }
 
+// add queues a task. A closed queue refuses it at once.
 func (q *queue) add(t task) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -55,7 +57,8 @@ func (q *queue) add(t task) {
 	q.start()
 }
 
-// appendToLast adds entities to the last waiting task and returns its batch; nil if that is no write.
+// appendToLast adds entities to the write that is last in the queue, and returns its batch. It returns nil, and
+// adds nothing, if no task is waiting or the last one is no write.
 func (q *queue) appendToLast(entities []any) *batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -69,7 +72,7 @@ func (q *queue) appendToLast(entities []any) *batch {
 	return last
 }
 
-// open starts running tasks.
+// open lets the tasks run.
 func (q *queue) open() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -77,6 +80,7 @@ func (q *queue) open() {
 	q.start()
 }
 
+// start starts the goroutine, if tasks may run and it does not run yet. The mutex is held.
 func (q *queue) start() {
 	if q.isOpen && !q.isRunning && len(q.waiting) > 0 {
 		q.isRunning = true
@@ -84,6 +88,7 @@ func (q *queue) start() {
 	}
 }
 
+// run is the goroutine of the queue. It runs tasks until none is waiting.
 func (q *queue) run() {
 	for {
 		q.mu.Lock()
@@ -99,7 +104,8 @@ func (q *queue) run() {
 	}
 }
 
-// close refuses new tasks with an error, which may be nil.
+// close has new tasks refused with an error, which may be nil. Waiting tasks still run. Only the first call
+// counts.
 func (q *queue) close(refusal error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -108,7 +114,7 @@ func (q *queue) close(refusal error) {
 	}
 }
 
-// drop refuses waiting tasks.
+// drop refuses the waiting tasks with an error. A task that runs already is not stopped.
 func (q *queue) drop(refusal error) {
 	q.mu.Lock()
 	dropped := q.waiting

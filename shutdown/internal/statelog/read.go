@@ -20,16 +20,16 @@ import (
 // oldFile is the file of version 3. It is ignored.
 const oldFile = "graceful_node_shutdown_progress"
 
-// Contents is what was read.
+// Contents is what was read from the log and from the kubelet's file.
 type Contents struct {
 	// Entries has the newest [node.Shutdown] and the newest [node.Pod] of each key.
 	Entries []any
-	// SameBoot says that an agent of this boot wrote them.
+	// SameBoot says that an agent of this boot wrote them, so that its shutdown may be resumed.
 	SameBoot bool
-	// Unusable says that the log could not be read completely.
+	// Unusable says that a part of the log, or all of it, could not be read. Errs says why.
 	Unusable bool
 	Times    Times   // of the kubelet's file
-	Errs     []error // each names a file and what of it is not used
+	Errs     []error // each names a file, and what of it is not used and why
 }
 
 // Times are the start and the end of the last shutdown by the wall clock, as the kubelet stores them
@@ -39,8 +39,8 @@ type Times struct {
 	EndTime   time.Time `json:"endTime"`
 }
 
-// Read returns what was in the files when the folder was locked; before Lock, what is in them now. It
-// waits until ctx ends.
+// Read returns what was in the files when [Log.Lock] locked the folder, before this agent wrote anything. If
+// it was not locked yet, Read returns what is in them now. It waits for the disk at most until ctx ends.
 func (l *Log) Read(ctx context.Context) Contents {
 	if l.opts.Dir == "" {
 		return Contents{}
@@ -70,17 +70,20 @@ func ReadFile(dir string) (Contents, error) {
 	return c, errors.Join(c.Errs...)
 }
 
+// notUsable returns err with the name of the file.
 func notUsable(path string, err error) error {
 	return fmt.Errorf("shutdown state %s is not usable: %w", path, err)
 }
 
+// load reads the files. It returns what they have, and the log's entries in the form in which they are written
+// again when the log is replaced.
 func (l *Log) load() (Contents, newestEntries) {
 	var c Contents
-	var b newestEntries
+	var newest newestEntries
 	path := l.path(LogFile)
 	text, err := l.read(path)
 	if err == nil && l.err == nil {
-		c, b = parse(text, l.id, l.Since(time.Now()))
+		c, newest = parse(text, l.id, l.Since(time.Now()))
 		for i, err := range c.Errs {
 			c.Errs[i] = notUsable(path, err)
 		}
@@ -99,24 +102,25 @@ func (l *Log) load() (Contents, newestEntries) {
 	for _, value := range []any{node.Shutdown{}, node.Pod{}, object{}} {
 		_, _ = json.Marshal(value)
 	}
-	return c, b
+	return c, newest
 }
 
-// parse returns the contents of a log and its newest entries. Damaged entries are left out, and c.Errs
-// names them. An incomplete last line is no error.
-func parse(text []byte, bootID string, now time.Time) (c Contents, b newestEntries) {
+// parse returns the contents of a log and its newest entries. It leaves out damaged entries, and names them in
+// c.Errs. An incomplete last line is no error: the agent died while it wrote. bootID and now are the ID of this
+// boot and the time since it began.
+func parse(text []byte, bootID string, now time.Time) (c Contents, newest newestEntries) {
 	first, text, _ := bytes.Cut(text, []byte("\n"))
 	var h header
 	if err := json.Unmarshal(first, &h); err != nil {
 		err = fmt.Errorf("invalid first line: %w", err)
-		return Contents{Unusable: true, Errs: []error{err}}, b
+		return Contents{Unusable: true, Errs: []error{err}}, newest
 	}
 	if h.Version != version {
-		return Contents{Unusable: true, Errs: []error{fmt.Errorf("version %d is not known, only %d", h.Version, version)}}, b
+		return Contents{Unusable: true, Errs: []error{fmt.Errorf("version %d is not known, only %d", h.Version, version)}}, newest
 	}
 	c.SameBoot = bootID != "" && h.BootID == bootID
 	if !c.SameBoot {
-		now = maxTime()
+		now = maxTime() // times of another boot may be later than this boot's time
 	}
 	fail := func(err error) { c.Unusable, c.Errs = true, append(c.Errs, err) }
 	var read entities
@@ -148,9 +152,9 @@ func parse(text []byte, bootID string, now time.Time) (c Contents, b newestEntri
 			c.Entries = append(c.Entries, *p)
 		}
 	}
-	b.sameBoot = c.SameBoot
-	_, _ = b.update(c.Entries) // decoded entries can be encoded
-	return c, b
+	newest.sameBoot = c.SameBoot
+	_, _ = newest.update(c.Entries) // no error: what was decoded can be encoded
+	return c, newest
 }
 
 // entities are the newest entities of a log.
@@ -160,6 +164,8 @@ type entities struct {
 	keys     []node.Key // of pods, in the order of their first lines
 }
 
+// addLine decodes a line and replaces the entity that it is about. A pod's line has no Object if that has not
+// changed since the line before.
 func (e *entities) addLine(text []byte) error {
 	var l line[*node.Shutdown, *node.Pod, *v1.Pod]
 	if err := json.Unmarshal(text, &l); err != nil {
@@ -189,7 +195,8 @@ func (e *entities) addLine(text []byte) error {
 	return nil
 }
 
-// read returns the content of a file. If it does not exist, the error wraps [fs.ErrNotExist].
+// read returns the content of a file that only this user or root can have written. If it does not exist, the
+// error wraps [fs.ErrNotExist].
 func (l *Log) read(path string) (text []byte, err error) {
 	if err := l.before("read", path); err != nil {
 		return nil, err
@@ -231,7 +238,7 @@ func (l *Log) readTimes(path string) (Times, error) {
 	return Times{StartTime: *stored.StartTime, EndTime: *stored.EndTime}, nil
 }
 
-// checkOwner returns an error if a file is not regular or belongs to another user.
+// checkOwner returns an error if a file is not regular, or belongs to neither this user nor root.
 func checkOwner(info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():

@@ -18,19 +18,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// growth returns a log, with its entries and size after each write.
+// growth returns the text of a log that grew entry by entry, and its size and entries after each one.
 func growth(t testing.TB) (text []byte, sizes []int, states [][]any) {
 	t.Helper()
 	first, meant := wholeShutdown(t), wholePod(t)
 	meant.Signalled, meant.Deadline, meant.Ended, meant.Policy = time.Time{}, time.Time{}, time.Time{}, ""
 	signalled, second := wholePod(t), wholeShutdown(t)
 	signalled.Ended, second.Number = time.Time{}, 6
-	var b newestEntries
-	text, err := b.text("one")
+	var entries newestEntries
+	text, err := entries.text("one")
 	require.NoError(t, err)
 	for _, entities := range [][]any{{}, {first, meant}, {signalled}, {second}, {wholePod(t), first}} {
 		for _, entity := range entities {
-			lines, err := b.update([]any{entity})
+			lines, err := entries.update([]any{entity})
 			require.NoError(t, err)
 			text = append(text, lines...)
 			found, _ := parse(text, "one", now())
@@ -41,7 +41,8 @@ func growth(t testing.TB) (text []byte, sizes []int, states [][]any) {
 	return text, sizes, states
 }
 
-// A truncated log has all entries that were written completely.
+// A log that ends at any byte, also with zero bytes after it as after a power cut, has all entries that were
+// written completely, without an error.
 func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 	text, sizes, states := growth(t)
 	first := bytes.IndexByte(text, '\n')
@@ -77,12 +78,13 @@ func FuzzRead(f *testing.F) {
 		reread, _ := parse(again, "one", now())
 		require.Empty(t, reread.Errs)
 		require.Len(t, reread.Entries, len(found.Entries))
-		requireNoPanic(found)
+		drainWith(found)
 	})
 }
 
-// requireNoPanic takes a Node with the read entries through a shutdown, a cancellation and the end.
-func requireNoPanic(found Contents) {
+// drainWith takes a Node with the read entries through a shutdown, a cancellation and the end. It asserts
+// nothing: the test fails if the Node panics.
+func drainWith(found Contents) {
 	for _, sameBoot := range []bool{true, false} {
 		n := node.New(node.Config{Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Options: plan.Options{Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}}})
 		at := now()
@@ -126,7 +128,8 @@ func requireNoPanic(found Contents) {
 	}
 }
 
-// A changed value or bit never makes an agent panic, and a refused entry is always reported.
+// One bit or one or two values of a log are changed at random. An agent that reads it never panics, and every
+// part that cannot be used is an error.
 func TestDamagedLogsNeverPanic(t *testing.T) {
 	text, _, _ := growth(t)
 	value := regexp.MustCompile(`:("[^"]*"|[-0-9]+|true|false)`)
@@ -146,7 +149,7 @@ func TestDamagedLogsNeverPanic(t *testing.T) {
 		}
 		found, _ := parse(damaged, "one", now())
 		require.Equal(t, len(found.Errs) > 0, found.Unusable, "seed %d", seed)
-		require.NotPanics(t, func() { requireNoPanic(found) }, "seed %d", seed)
+		require.NotPanics(t, func() { drainWith(found) }, "seed %d", seed)
 	}
 }
 

@@ -27,11 +27,12 @@ func boot() (id string, since time.Duration, err error) { return "one", time.Hou
 // nextBoot says that another boot was a minute ago.
 func nextBoot() (id string, since time.Duration, err error) { return "two", time.Minute, nil }
 
+// options returns the options of an agent of the boot "one", which also has the kubelet's file.
 func options(dir string) statelog.Options {
 	return statelog.Options{Dir: dir, Times: true, Boot: boot}
 }
 
-// locked returns a log with a locked folder, closed at the end of the test.
+// locked returns a log whose folder is locked. The test must close it.
 func locked(t testing.TB, o statelog.Options) *statelog.Log {
 	t.Helper()
 	l := statelog.New(o)
@@ -41,12 +42,14 @@ func locked(t testing.TB, o statelog.Options) *statelog.Log {
 	return l
 }
 
+// await returns the error of a future, once it has completed.
 func await(t testing.TB, written *call.Future[struct{}]) error {
 	t.Helper()
 	_, err := written.Wait(t.Context())
 	return err
 }
 
+// closed closes a log, which must succeed.
 func closed(t testing.TB, l *statelog.Log) {
 	t.Helper()
 	require.NoError(t, l.Close(time.Now().Add(time.Minute)))
@@ -60,6 +63,7 @@ func read(t testing.TB, dir string) statelog.Contents {
 
 func logPath(dir string) string { return filepath.Join(dir, statelog.LogFile) }
 
+// content returns the text of the log.
 func content(t testing.TB, dir string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(logPath(dir))
@@ -91,12 +95,14 @@ func pod(name string) node.Pod {
 	}
 }
 
+// signalled returns a pod that shutdown 1 has begun to kill.
 func signalled(name string) node.Pod {
 	p := pod(name)
 	p.Shutdown, p.Policy, p.Granted, p.Signalled, p.Deadline = 1, node.SetTerminal, 20, at(time.Hour), at(time.Hour+20*time.Second)
 	return p
 }
 
+// ended returns a pod that has ended after its kill, and whose final status is pending.
 func ended(name string) node.Pod {
 	p := signalled(name)
 	p.Ended, p.Outcome, p.Status = at(time.Hour), "Graceful", &v1.PodStatus{Phase: v1.PodFailed}

@@ -8,7 +8,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Stored is a stored timetable.
+// Stored is a timetable as the state log has it, for the next agent.
 type Stored struct {
 	// Received is when the event was received, as CLOCK_MONOTONIC since the boot.
 	Received time.Duration `json:"receivedMonotonicNanoseconds"`
@@ -16,13 +16,14 @@ type Stored struct {
 	Budget plan.Budget `json:"budget"`
 }
 
-// Store returns the timetable for storing. sinceBoot converts a time.
+// Store returns the timetable for the state log. sinceBoot converts a time to the time since the boot, which
+// means the same to the next agent.
 func (t *Table) Store(sinceBoot func(time.Time) time.Duration) Stored {
 	return Stored{Received: sinceBoot(t.received), Budget: t.budget}
 }
 
-// Resume returns a stored timetable with the same times. s.Check must have returned nil. timeOf
-// converts a time since the boot.
+// Resume returns the table of a stored timetable, with the same deadlines. s.Check must have returned nil.
+// timeOf is the inverse of Store's sinceBoot.
 func Resume(s Stored, timeOf func(time.Duration) time.Time, opts plan.Options) Table {
 	return Table{received: timeOf(s.Received), budget: s.Budget, opts: opts}
 }

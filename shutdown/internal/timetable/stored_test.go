@@ -16,7 +16,8 @@ import (
 func sinceBoot(at time.Time) time.Duration { return at.Sub(received()) + time.Hour }
 func timeOf(d time.Duration) time.Time     { return received().Add(d - time.Hour) }
 
-// A resumed timetable has the same windows, and an earlier deadline shortens it in the same way.
+// The next agent resumes the timetable of the state log. It has the same deadlines and windows, and another
+// announcement shortens it in the same way.
 func TestAResumedTimetableIsEqual(t *testing.T) {
 	for seed := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -43,6 +44,8 @@ func TestAResumedTimetableIsEqual(t *testing.T) {
 	}
 }
 
+// Check refuses a timetable that no agent stores, so that a damaged state log cannot mislead a drain. Its
+// error names the field as it is in the file, and the value.
 func TestCheckNamesTheInvalidField(t *testing.T) {
 	for want, change := range map[string]func(*timetable.Stored){
 		"receivedMonotonicNanoseconds -1 must not be negative": func(s *timetable.Stored) { s.Received = -1 },

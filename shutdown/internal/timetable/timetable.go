@@ -26,19 +26,20 @@ type Request struct {
 	Received time.Time
 	// HostEnd is when the host shuts down. Zero: no limit.
 	HostEnd time.Time
-	// Occupied says which buckets have pods. Nil: not known.
+	// Occupied says for each bucket whether it has pods. Nil: not known, and all count as having some.
 	Occupied []bool
 	// Prepared, Held and Published say that the step is over and gets no time.
 	Prepared, Held, Published bool
 
-	// Before is the timetable to shorten, because the host leaves less time; nil: none. Its buckets are
-	// used, and no time moves later.
+	// Before is the timetable to shorten, because the host leaves less time. Its buckets are used instead of
+	// Schedule, and no time moves later. Nil: a new timetable is made from Schedule.
 	Before *Table
 	// Done is the number of buckets of Before that are over.
 	Done int
 }
 
-// limit returns how long the host waits after the event; the longest duration without a limit.
+// limit returns how long the drain may take, counted from its event: as long as the host waits, but at most
+// Options.Limit. Without either it is the longest duration.
 func (r Request) limit() time.Duration {
 	limit := time.Duration(math.MaxInt64)
 	if !r.HostEnd.IsZero() {
@@ -47,7 +48,7 @@ func (r Request) limit() time.Duration {
 	return r.Options.Cap(limit)
 }
 
-// options returns the options without the steps that are over.
+// options returns the options without the steps that are over, so that these get no time.
 func (r Request) options() plan.Options {
 	opts := r.Options
 	opts.Steps.Prepare = opts.Steps.Prepare && !r.Prepared
@@ -58,7 +59,7 @@ func (r Request) options() plan.Options {
 
 // Table is the timetable of one drain. Make one with [New] or [Resume].
 type Table struct {
-	received time.Time
+	received time.Time   // when the event of the drain was received; the budget counts from it
 	budget   plan.Budget // after Fit
 	opts     plan.Options
 }
@@ -74,8 +75,9 @@ func New(r Request) Table {
 	return t
 }
 
-// shorten returns the budget of before, fitted into less time. It fits the remaining parts of the
-// fitted budget, not the schedule, so that an unchanged deadline changes nothing.
+// shorten returns the budget of before, fitted into the time that is left now. It starts from the parts of the
+// fitted budget that are not over, rather than from the schedule: if the deadline has not changed, no part
+// changes.
 func (r Request) shorten(before Table) plan.Budget {
 	passed := r.Received.Sub(before.received)
 	remaining := before.budget
@@ -95,35 +97,40 @@ func (r Request) shorten(before Table) plan.Budget {
 	}
 	limit := min(r.limit(), max(before.budget.End-passed, 0))
 	fitted := remaining.Fit(limit, r.Occupied)
-	spare := limit - fitted.End // unused time of finished steps: ends are counted back from the host's
-	earlier := func(end *time.Duration, before time.Duration) { *end = min(*end+spare, max(before-passed, 0)) }
-	earlier(&fitted.WaitEnd, before.budget.WaitEnd)
-	earlier(&fitted.End, before.budget.End)
+	// Steps that are over may have left time unused. All ends move later by it, because they must stay as far
+	// before the host's end as they were, but not later than in before.
+	spare := limit - fitted.End
+	addSpare := func(end *time.Duration, before time.Duration) { *end = min(*end+spare, max(before-passed, 0)) }
+	addSpare(&fitted.WaitEnd, before.budget.WaitEnd)
+	addSpare(&fitted.End, before.budget.End)
 	for i := range fitted.Buckets {
-		earlier(&fitted.Buckets[i].End, before.budget.Buckets[i].End)
+		addSpare(&fitted.Buckets[i].End, before.budget.Buckets[i].End)
 	}
 	fillGaps(&fitted, remaining.Buckets, r.Done)
 	return fitted
 }
 
-// fillGaps gives the pods of each bucket the time between the end of the bucket before and its own end,
-// at most what they had. If the sum exceeds the remaining time, the first unfinished steps are already
-// in progress, and their elapsed time is cut off.
+// fillGaps adapts the parts of a budget to its ends, which may have moved. The pods of each bucket get the
+// time between the end of the bucket before and their own bucket's end, but at most what they had. done is
+// the number of buckets that are over.
+//
+// If the parts then exceed the remaining time, it is because the first ones are in progress: the excess is the
+// time that has passed of them, and is cut off there.
 func fillGaps(b *plan.Budget, had []plan.BucketBudget, done int) {
 	for i := done + 1; i < len(b.Buckets); i++ {
-		of := &b.Buckets[i]
-		between := of.End - b.Buckets[i-1].End - of.Readiness - of.Unmount - of.Statuses
-		of.Pods = min(had[i].Pods, max(of.Pods, between))
+		bucket := &b.Buckets[i]
+		gap := bucket.End - b.Buckets[i-1].End - bucket.Readiness - bucket.Unmount - bucket.Statuses
+		bucket.Pods = min(had[i].Pods, max(bucket.Pods, gap))
 	}
 	parts := make([]*time.Duration, 0, 4*len(b.Buckets)+3)
 	for i := range b.Buckets {
-		of := &b.Buckets[i]
-		parts = append(parts, &of.Readiness, &of.Pods, &of.Unmount, &of.Statuses)
+		bucket := &b.Buckets[i]
+		parts = append(parts, &bucket.Readiness, &bucket.Pods, &bucket.Unmount, &bucket.Statuses)
 	}
-	over := max(b.Total()-b.End, 0)
+	excess := max(b.Total()-b.End, 0)
 	for _, part := range append(parts, &b.Publish, &b.Hold, &b.Prepare) {
-		cut := min(*part, over)
-		*part, over = *part-cut, over-cut
+		cut := min(*part, excess)
+		*part, excess = *part-cut, excess-cut
 	}
 }
 
@@ -133,7 +140,7 @@ func End(r Request) (waitEnd, unlock time.Time) {
 	return t.WaitEnd(), t.Unlock()
 }
 
-// At returns the time d after the event.
+// At returns the time d after the event of the drain.
 func (t *Table) At(d time.Duration) time.Time { return t.received.Add(d) }
 
 // Budget returns the fitted budget. It must not be modified.
@@ -148,7 +155,7 @@ func (t *Table) Schedule() plan.Schedule {
 	return s
 }
 
-// HoldEnd returns the deadline of the hold.
+// HoldEnd returns the deadline of Options.Hold, the call that delays the first kill.
 func (t *Table) HoldEnd() time.Time {
 	return t.At(min(t.budget.Prepare+t.budget.Hold, t.budget.WaitEnd))
 }
@@ -179,7 +186,8 @@ type Window struct {
 	window   plan.Window
 }
 
-// Window returns the window of bucket i if the bucket begins now.
+// Window returns the deadlines of bucket i if the bucket begins now. An early begin gives its pods more time,
+// unless roll-over is off.
 func (t *Table) Window(i int, now time.Time) Window {
 	w := t.budget.Window(i, now.Sub(t.received), t.opts)
 	return Window{

@@ -22,6 +22,7 @@ const (
 // received is when the event is received.
 func received() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
+// after returns the time d after the event.
 func after(d time.Duration) time.Time { return received().Add(d) }
 
 // buckets returns a schedule with these seconds.
@@ -46,6 +47,7 @@ func request(limit time.Duration, opts plan.Options) timetable.Request {
 	return r
 }
 
+// table returns the timetable of request.
 func table(limit time.Duration, opts plan.Options) timetable.Table {
 	return timetable.New(request(limit, opts))
 }
@@ -59,17 +61,20 @@ func pod(grace ...int64) *v1.Pod {
 	return p
 }
 
-// Waits end before the host's end by the margin, or earlier if the drain needs less time.
+// The drain stops waiting (waitEnd) before the host's end, by the margin of 500 ms, or of 100 ms if the host
+// grants no more than the schedule. The lock is released half-way between the two. If the host grants more
+// than needed, the drain ends when the schedule of 30 s and its steps are over: 42 s with all steps but
+// Prepare and Hold, 32 s without steps.
 func TestWaitsEndBeforeTheHost(t *testing.T) {
 	hooks := plan.Options{Steps: allSteps()}
 	operator := plan.Options{Steps: allSteps(), Limit: 20 * second}
 	full := hooks
 	full.Steps.Prepare, full.Steps.Hold = true, true
 	for name, c := range map[string]struct {
-		limit     time.Duration
-		opts      plan.Options
-		set       func(*timetable.Request)
-		h, unlock time.Duration
+		limit           time.Duration
+		opts            plan.Options
+		set             func(*timetable.Request)
+		waitEnd, unlock time.Duration
 	}{
 		"no host waits":                  {0, hooks, nil, 42 * second, 42250 * ms},
 		"half an hour":                   {30 * time.Minute, hooks, nil, 42 * second, 42250 * ms},
@@ -93,24 +98,26 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 			c.set(&r)
 		}
 		made := timetable.New(r)
-		require.Equal(t, after(c.h), made.WaitEnd(), name)
+		require.Equal(t, after(c.waitEnd), made.WaitEnd(), name)
 		require.Equal(t, after(c.unlock), made.Unlock(), name)
 		r.Occupied = nil
-		h, unlock := timetable.End(r)
-		require.Equal(t, made.WaitEnd(), h, name)
+		waitEnd, unlock := timetable.End(r)
+		require.Equal(t, made.WaitEnd(), waitEnd, name)
 		require.Equal(t, made.Unlock(), unlock, name)
 	}
 }
 
-// The end saturates if the schedule overflows.
+// If the sum of the schedule exceeds a time.Duration, the drain ends in more than 100 years, and not in the
+// past.
 func TestEndSaturates(t *testing.T) {
 	r := request(0, plan.Options{})
 	r.Schedule = buckets(math.MaxInt64, math.MaxInt64)
-	h, _ := timetable.End(r)
-	require.True(t, h.After(after(100*365*24*time.Hour)))
+	waitEnd, _ := timetable.End(r)
+	require.True(t, waitEnd.After(after(100*365*24*time.Hour)))
 }
 
-// The waits before the first bucket follow each other, and end with the drain at the latest.
+// The waits before the first bucket, for Hold and for publishing, follow each other. A host that grants less
+// shortens them first, and they end with the drain at the latest.
 func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
 	opts.Steps.Prepare, opts.Steps.Hold = true, true
@@ -127,7 +134,8 @@ func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 	}
 }
 
-// If the limit is too short for the schedule, empty buckets get no time.
+// The host grants 15 s for buckets of 20 s and 10 s, and the second one has no pods. The first one gets all
+// 15 s, instead of its share.
 func TestAShortLimitGoesToOccupiedBuckets(t *testing.T) {
 	r := request(15*second, plan.Options{Steps: allSteps()})
 	r.Occupied = []bool{true, false}
@@ -136,6 +144,8 @@ func TestAShortLimitGoesToOccupiedBuckets(t *testing.T) {
 	require.Equal(t, r.Schedule, tt.Schedule())
 }
 
+// Table.Plan returns what plan.New returns with the host's 35 s as the limit: the plan that a user sees is
+// the one that the drain follows.
 func TestPlanIsThatOfPackagePlan(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
 	pods := []*v1.Pod{pod(99), pod()}
@@ -144,8 +154,9 @@ func TestPlanIsThatOfPackagePlan(t *testing.T) {
 	require.Equal(t, plan.New(buckets(20, 10), pods, opts), tt.Plan(pods))
 }
 
-// A deadline that is repeated or later changes nothing. An earlier one moves times earlier, by the
-// difference at most. Finished buckets and unused time of steps do not move times.
+// A host announces its shutdown again with another deadline, after some buckets are over. A deadline that is
+// equal or later moves no time. An earlier one moves times earlier, by at most the difference. It makes no
+// difference whether steps have left time unused.
 func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 	for seed := range uint64(100_000) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -173,7 +184,8 @@ func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 	}
 }
 
-// checkMoved checks how far times moved.
+// checkMoved requires that no end has moved later, and that none has moved earlier by more than less, unless it
+// is over. The buckets must still end in order.
 func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, about func() string) {
 	t.Helper()
 	wasEnds, ends := endTimes(before), endTimes(made)
@@ -200,8 +212,8 @@ func endTimes(tt timetable.Table) (ends []time.Time) {
 	return append(ends, tt.WaitEnd(), tt.At(tt.Budget().End))
 }
 
-// After a termination notice without a deadline, the host's own event 2 s later leaves enough time: the
-// pods of the bucket in progress keep theirs.
+// A termination notice without a deadline begins a drain. 2 s later the host announces a deadline that leaves
+// enough time. The pods of the bucket in progress, the second one, keep all the time that they had.
 func TestASufficientDeadlineChangesNothing(t *testing.T) {
 	first := table(0, plan.Options{})
 	r := request(0, plan.Options{})
@@ -211,8 +223,9 @@ func TestASufficientDeadlineChangesNothing(t *testing.T) {
 	require.Equal(t, after(31500*ms), made.WaitEnd())
 }
 
-// A deadline during a bucket takes nothing from later buckets if it is sufficient, and otherwise no
-// more than the difference, also without grace periods and without roll-over.
+// A deadline that comes during the first bucket and is up to 4 s earlier takes at most these seconds from the
+// 10 s of the second bucket, and nothing if it is not earlier. That holds with and without roll-over, and for
+// pods with and without a grace period.
 func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
@@ -233,7 +246,7 @@ func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 	}
 }
 
-// pickRequest draws a request.
+// pickRequest draws a random request for a new timetable.
 func pickRequest(r *rand.Rand) timetable.Request {
 	yes := func() bool { return r.IntN(2) == 0 }
 	span := func() time.Duration {

@@ -10,6 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
+// windowTimes returns Ready, KillsEnd, UnmountsEnd and End of a window, from the event of the drain.
 func windowTimes(w timetable.Window) (all []time.Duration) {
 	for _, at := range []time.Time{w.Ready, w.KillsEnd, w.UnmountsEnd, w.End} {
 		all = append(all, at.Sub(received()))
@@ -17,8 +18,8 @@ func windowTimes(w timetable.Window) (all []time.Duration) {
 	return all
 }
 
-// A bucket that begins at its latest start gets the time of the schedule. One that begins earlier also
-// gets what lower buckets have not used.
+// A bucket that begins as late as planned gets the time of the schedule. The second bucket, planned for 26 s
+// after the event, begins at 7 s here: its pods also get the 19 s that the first one has left.
 func TestAnEarlyBucketGetsUnusedTime(t *testing.T) {
 	tt := table(time.Minute, plan.Options{Steps: allSteps()})
 	latest := tt.Window(0, after(2*second))
@@ -38,8 +39,8 @@ func TestAnEarlyBucketGetsUnusedTime(t *testing.T) {
 	require.Zero(t, early.Seconds(pod(-3), early.Ready))
 }
 
-// Without roll-over a bucket gets its own time, counted from its start, and ends with the drain at the
-// latest.
+// Without roll-over a bucket gets only its own time, counted from its start, however early that is. It ends
+// with the drain at the latest.
 func TestWindowWithoutRollOver(t *testing.T) {
 	tt := table(time.Minute, plan.Options{Steps: allSteps(), NoRollOver: true})
 	low := tt.Window(0, after(0))
@@ -49,7 +50,8 @@ func TestWindowWithoutRollOver(t *testing.T) {
 	require.Equal(t, []time.Duration{5 * second, 25 * second, 27 * second, 28 * second}, windowTimes(tt.Window(0, after(4*second))), "a late bucket has all its time")
 }
 
-// A bucket that starts after its latest start loses the difference, but not the lag of a timer.
+// A bucket that starts later than planned, at 20 s, loses the difference. The first 100 ms cost no second: a
+// timer may fire that late.
 func TestALateBucketLosesTime(t *testing.T) {
 	tt := table(time.Minute, plan.Options{})
 	seconds := func(start time.Duration) int64 {
@@ -63,8 +65,8 @@ func TestALateBucketLosesTime(t *testing.T) {
 	require.Equal(t, []time.Duration{0, 20 * second, 20 * second, 20 * second}, windowTimes(tt.Window(0, after(-time.Hour))), "a time before the event counts as the event")
 }
 
-// If the limit is the sum of the schedule, each bucket gets the seconds that a kubelet would give, and
-// waits end 100 ms before the host's end.
+// The host grants 30 s, the sum of the schedule. Each bucket gets its 20 s and 10 s, as from a kubelet. The
+// drain stops waiting 100 ms before the host's end, to release the lock.
 func TestWindowEndsWithTheHost(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		tt := table(30*second, opts)

@@ -30,7 +30,7 @@ type Broker struct {
 	Login1   *Login1
 	Systemd1 *Systemd1
 
-	folder    string
+	folder    string // of the sockets
 	services  string // the address for logind and systemd, where nothing is missing
 	lacks     map[Lack]bool
 	listeners []net.Listener
@@ -71,6 +71,7 @@ func NewBroker(lacks ...Lack) (*Broker, error) {
 	return b, nil
 }
 
+// start opens the sockets and starts logind and systemd. After an error the caller calls Close.
 func (b *Broker) start() (err error) {
 	if b.folder, err = os.MkdirTemp("", "broker"); err != nil { // the path of t.TempDir may be too long for a socket
 		return err
@@ -129,10 +130,10 @@ func (b *Broker) goServe(f func()) {
 // nothing, so that a test may close a broker of [StartBroker] early.
 func (b *Broker) Close() error {
 	b.mu.Lock()
-	again := b.closed
+	wasClosed := b.closed
 	b.closed = true
 	b.mu.Unlock()
-	if again {
+	if wasClosed {
 		return nil
 	}
 	var errs []error
@@ -153,6 +154,7 @@ func (b *Broker) Close() error {
 	return errors.Join(append(errs, os.RemoveAll(b.folder))...)
 }
 
+// serve handles a connection until it ends: first its handshake, then its messages.
 func (b *Broker) serve(p *peer) {
 	defer func() { _ = p.socket.Close() }() // it may be closed already
 	if !b.admit(p) {
@@ -172,6 +174,7 @@ func (b *Broker) serve(p *peer) {
 	}
 }
 
+// admit adds a connection, so that Close closes it. It returns false if Close was called already.
 func (b *Broker) admit(p *peer) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -196,7 +199,7 @@ func (b *Broker) remove(p *peer) {
 	}
 }
 
-// own gives a name to a connection; "": a new unique one.
+// own makes a connection the owner of a bus name; "": of a new unique name. It returns the name.
 func (b *Broker) own(p *peer, name string) string {
 	b.mu.Lock()
 	if name == "" {

@@ -64,6 +64,8 @@ func TestTheKubeletsCallsWork(t *testing.T) {
 	}
 }
 
+// A broker without the feature refuses the call that needs it, and a complete broker accepts the same
+// call.
 func TestEachLackIsMissing(t *testing.T) {
 	property := func(name string) func(*testing.T, *dbus.Conn) error {
 		return func(_ *testing.T, bus *dbus.Conn) error {
@@ -106,7 +108,8 @@ func TestEachLackIsMissing(t *testing.T) {
 	}
 }
 
-// A feature of the handshake that is lacking is missing.
+// A broker that lacks a feature of the handshake leaves the last line without an answer; a complete broker
+// answers every line.
 func TestLacksOfTheHandshake(t *testing.T) {
 	for lack, handshake := range map[logindtest.Lack]string{
 		logindtest.LackOtherHandshakes: "\x00AUTH EXTERNAL 30\r\n",
@@ -141,6 +144,8 @@ func TestLacksOfTheHandshake(t *testing.T) {
 	}
 }
 
+// A test may close the broker of StartBroker early. The second Close, at the end of the test, does
+// nothing.
 func TestCloseMayBeCalledTwice(t *testing.T) {
 	broker := logindtest.StartBroker(t)
 	require.NoError(t, broker.Close())

@@ -24,16 +24,16 @@ type Login1 struct {
 	watching sync.WaitGroup // one goroutine for each lock
 
 	mu         sync.Mutex
-	readers    []*os.File
-	limit      uint64
-	preparing  bool
-	kind       string // "": a logind before v257, without metadata
-	refusals   []Refusal
-	delays     []chan struct{} // of the next calls of Inhibit
-	locks      []*Lock
-	hidden     bool // ListInhibitors returns an empty list
-	calls      map[string]int
-	afterReply map[string]func()
+	readers    []*os.File        // the read ends of all locks
+	limit      uint64            // InhibitDelayMaxUSec
+	preparing  bool              // PreparingForShutdown
+	kind       string            // "": a logind before v257, without metadata
+	refusals   []Refusal         // of the next calls of Inhibit
+	delays     []chan struct{}   // of the next calls of Inhibit: each waits until its channel is closed
+	locks      []*Lock           // all that were granted
+	hidden     bool              // ListInhibitors returns an empty list
+	calls      map[string]int    // by method
+	afterReply map[string]func() // by property: called once, after the next reply
 }
 
 // Refusal is an error reply: the D-Bus name, such as org.freedesktop.DBus.Error.AccessDenied, and the
@@ -77,7 +77,7 @@ func newLogin1(address string) (l *Login1, err error) {
 	return l, nil
 }
 
-// closeReaders ends the goroutines of locks that were not released.
+// closeReaders closes the read ends of all locks, which ends the goroutines of those that were not released.
 func (l *Login1) closeReaders() {
 	l.mu.Lock()
 	for _, reader := range l.readers {
@@ -116,7 +116,7 @@ func (l *Login1) get(o *object, call *dbus.Message) {
 		values["PreparingForShutdownWithMetadata"] = map[string]dbus.Variant{"preparing": dbus.MakeVariant(l.preparing), "type": dbus.MakeVariant(l.kind)}
 	}
 	name, _ := call.Body[1].(string)
-	behind := l.afterReply[name]
+	afterReply := l.afterReply[name]
 	delete(l.afterReply, name)
 	l.mu.Unlock()
 	if value, known := values[name]; known {
@@ -124,11 +124,13 @@ func (l *Login1) get(o *object, call *dbus.Message) {
 	} else {
 		o.refuse(call, "org.freedesktop.DBus.Error.UnknownProperty", "no property "+name)
 	}
-	if behind != nil {
-		behind()
+	if afterReply != nil {
+		afterReply()
 	}
 }
 
+// inhibit answers Inhibit. A lock is the write end of a pipe. Its last copy is closed when the read end reports
+// the end of the file.
 func (l *Login1) inhibit(o *object, call *dbus.Message) {
 	gate, refusal := l.nextInhibit()
 	if gate != nil {
@@ -160,7 +162,9 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 	_ = writer.Close() // the bus has a copy
 }
 
-// nextInhibit returns the prepared delay and refusal of this call of Inhibit.
+// nextInhibit returns what the test has prepared for this call of Inhibit: it must wait until gate is closed, if
+// that is not nil, and then fail with refusal, if that is not nil. Without a prepared refusal it fails during a
+// shutdown, as in a real logind.
 func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -176,6 +180,7 @@ func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 	return gate, refusal
 }
 
+// list answers ListInhibitors.
 func (l *Login1) list(o *object, call *dbus.Message) {
 	held := l.Held()
 	rows := make([]inhibitor, 0, len(held))
@@ -236,7 +241,8 @@ func (l *Login1) Emit(name string, body ...any) {
 	_ = l.object.conn.Emit(login1Path, login1Manager+"."+name, body...) // fails only on a closed connection
 }
 
-// Behind calls f, which may send signals, directly after the next reply about a property.
+// Behind makes the next reply about a property be followed directly by a call of f, which may send signals. So a
+// test decides what arrives after the reply.
 func (l *Login1) Behind(property string, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// object answers method calls with messages of its own: godbus' dispatch can neither delay a reply nor
-// report when it was sent.
+// object is a service on the bus, such as the scripted logind. It answers method calls with messages of its own,
+// because the dispatch of godbus can neither delay a reply nor report when it was sent.
 type object struct {
 	conn   *dbus.Conn
 	answer func(call *dbus.Message)
@@ -20,7 +20,8 @@ type object struct {
 	calls  chan *dbus.Message
 }
 
-// newObject returns an object that owns a bus name until it is closed.
+// newObject returns an object that owns a bus name until it is closed. It calls answer for each method call, in a
+// goroutine.
 func newObject(address, name string, answer func(o *object, call *dbus.Message)) (*object, error) {
 	c, err := dbus.Connect(address)
 	if err != nil {
@@ -40,6 +41,7 @@ func newObject(address, name string, answer func(o *object, call *dbus.Message))
 	return o, nil
 }
 
+// loop answers the method calls, until the connection ends.
 func (o *object) loop() {
 	for {
 		select {
@@ -67,7 +69,7 @@ func (o *object) close() {
 	o.wg.Wait()
 }
 
-// reply sends a reply, and returns when it was written.
+// reply answers a call with values. It returns after the reply was written, so that what follows arrives later.
 func (o *object) reply(call *dbus.Message, values ...any) {
 	o.send(call, dbus.TypeMethodReply, nil, values)
 }

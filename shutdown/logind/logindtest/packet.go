@@ -15,12 +15,15 @@ import (
 type packet struct {
 	*dbus.Message
 
-	order       binary.ByteOrder
-	body        []byte // as it was received: godbus does not encode every body that it decodes; nil: that of Message
+	order binary.ByteOrder
+	// body is the encoded body as it was received, because godbus cannot encode every body that it decodes; nil:
+	// the broker made the message, so that its Body can be encoded.
+	body        []byte
 	descriptors []int
 }
 
-// encode encodes the message without the header fields that are lacking.
+// encode encodes the message for a connection whose bus has these lacks: without a sender, or with Talos's
+// interface of logind's signals.
 func (p *packet) encode(lacks map[Lack]bool) ([]byte, error) {
 	message := *p.Message
 	if p.body != nil {

@@ -16,17 +16,17 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// peer is a connection to a [Broker].
+// peer is a connection to a [Broker], seen from the broker's side.
 type peer struct {
 	socket *net.UnixConn
 	lacks  map[Lack]bool
 	name   string // the unique name; "": no Hello yet
 
-	mu    sync.Mutex // guards rules
-	rules []map[string]string
+	mu    sync.Mutex          // guards rules
+	rules []map[string]string // the match rules of its AddMatch calls, as keys and values
 }
 
-// authenticate does the bus's part of the handshake.
+// authenticate does the bus's part of the handshake. It returns nil after BEGIN.
 func (p *peer) authenticate() error {
 	kubelets := []string{"\x00AUTH", "AUTH EXTERNAL", "NEGOTIATE_UNIX_FD", "BEGIN"} // godbus names its user at once or not at all
 	for step := 0; ; step++ {
@@ -34,8 +34,11 @@ func (p *peer) authenticate() error {
 		if err != nil {
 			return err
 		}
-		if p.lacks[LackOtherHandshakes] && line != kubelets[step] && (step != 1 || !strings.HasPrefix(line, kubelets[step])) {
-			return fmt.Errorf("%q instead of %q", line, kubelets[step])
+		if p.lacks[LackOtherHandshakes] {
+			isKubelets := line == kubelets[step] || step == 1 && strings.HasPrefix(line, kubelets[step])
+			if !isKubelets {
+				return fmt.Errorf("%q instead of %q", line, kubelets[step])
+			}
 		}
 		answer := "ERROR"
 		switch line = strings.TrimPrefix(line, "\x00"); {
@@ -67,6 +70,7 @@ func (p *peer) readLine() (string, error) {
 	return string(bytes.TrimSuffix(line, []byte("\r\n"))), nil
 }
 
+// receive reads one message with its descriptors.
 func (p *peer) receive() (*packet, error) {
 	received := &packet{order: binary.LittleEndian}
 	read := func(size uint32) ([]byte, error) {
@@ -102,7 +106,7 @@ func (p *peer) receive() (*packet, error) {
 	return received, nil
 }
 
-// send sends a message. Errors are left to the reader of the connection.
+// send sends a message. After an error it closes the connection, so that serve, which reads from it, ends.
 func (p *peer) send(sent *packet) {
 	var rights []byte
 	if len(sent.descriptors) > 0 {
@@ -128,13 +132,15 @@ func (p *peer) refuse(call *dbus.Message, name string) {
 	p.send(&packet{Message: message, order: binary.LittleEndian})
 }
 
+// want adds a match rule: the connection receives the broadcast signals that match one of its rules.
 func (p *peer) want(rule string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = append(p.rules, parseRule(rule))
 }
 
-// wants reports whether a match of the connection matches a signal. owner returns the owner of a name.
+// wants reports whether a match rule of the connection matches a signal. owner returns the owner of a bus name,
+// since a rule may name its sender by a well-known name.
 func (p *peer) wants(signal *dbus.Message, owner func(string) *peer) bool {
 	p.mu.Lock()
 	rules := p.rules
@@ -163,7 +169,8 @@ func (p *peer) wants(signal *dbus.Message, owner func(string) *peer) bool {
 	return false
 }
 
-// lacksMethod reports whether a call to logind needs a missing feature.
+// lacksMethod reports whether a call to logind must be refused: the test has chosen a [Lack] with the name of the
+// method or, for Get, of the property.
 func (p *peer) lacksMethod(call *dbus.Message) bool {
 	method := member(call)
 	if method == "Get" && len(call.Body) == 2 {
@@ -172,14 +179,15 @@ func (p *peer) lacksMethod(call *dbus.Message) bool {
 	return p.lacks[Lack(method)]
 }
 
-// lacksMatch reports whether a match needs a missing feature.
+// lacksMatch reports whether a match rule must be refused: the test has chosen [LackMatches] and the rule is by
+// sender or argument, or a [Lack] with the name of the signal.
 func (p *peer) lacksMatch(rule string) bool {
 	keys := parseRule(rule)
 	_, sender := keys["sender"]
 	return p.lacks[LackMatches] && (sender || strings.Contains(rule, "arg0=")) || p.lacks[Lack(keys["member"])]
 }
 
-// parseRule returns the keys and values of a match.
+// parseRule returns the keys and values of a match rule, such as type='signal',member='PrepareForShutdown'.
 func parseRule(rule string) map[string]string {
 	keys := map[string]string{}
 	for pair := range strings.SplitSeq(rule, ",") {

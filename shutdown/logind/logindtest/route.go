@@ -9,7 +9,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// route delivers a message to its destination.
+// route delivers a message to its destination: the bus itself, everybody with a match rule for a signal, or the
+// owner of a name. It refuses calls to nobody and calls of methods that are lacking.
 func (b *Broker) route(from *peer, message *packet) {
 	message.Headers[dbus.FieldSender] = dbus.MakeVariant(from.name)
 	name, _ := message.Headers[dbus.FieldDestination].Value().(string)
@@ -28,7 +29,7 @@ func (b *Broker) route(from *peer, message *packet) {
 	}
 }
 
-// broadcast delivers a signal to the connections with a match.
+// broadcast delivers a signal to the connections with a match rule for it, unless the broker lacks the signal.
 func (b *Broker) broadcast(signal *packet) {
 	if b.lacks[Lack(member(signal.Message))] {
 		return
@@ -40,7 +41,7 @@ func (b *Broker) broadcast(signal *packet) {
 	}
 }
 
-// ownerChanged sends NameOwnerChanged.
+// ownerChanged broadcasts NameOwnerChanged: the owner of a name was before and is now after; "": nobody.
 func (b *Broker) ownerChanged(name, before, after string) {
 	b.broadcast(&packet{order: binary.LittleEndian, Message: &dbus.Message{Type: dbus.TypeSignal, Body: []any{name, before, after}, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldSender:    dbus.MakeVariant(driver),
@@ -51,7 +52,7 @@ func (b *Broker) ownerChanged(name, before, after string) {
 	}}})
 }
 
-// answer answers a call to the bus itself.
+// answer answers a call to the bus itself, such as Hello.
 func (b *Broker) answer(from *peer, call *dbus.Message) {
 	method := member(call)
 	argument := ""

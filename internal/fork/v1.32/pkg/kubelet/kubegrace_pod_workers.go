@@ -34,7 +34,8 @@ import (
 // kubegraceEnabled reports whether pods are terminated by kubegrace.
 func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.Termination) }
 
-// kubegraceEffectiveGracePeriod replaces calculateEffectiveGracePeriod.
+// kubegraceEffectiveGracePeriod replaces calculateEffectiveGracePeriod: it returns the grace period in seconds, and
+// whether that is shorter than the one of a termination in progress.
 func kubegraceEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *KillPodOptions) (gracePeriod int64, shortened bool) {
 	var override *int64
 	if options != nil {
@@ -55,8 +56,8 @@ func kubegraceShorten(syncer podSyncer, pod *v1.Pod, gracePeriod int64) {
 	}
 }
 
-// kubegraceKillPodNow replaces killPodNow and has its timeout: one and a half times the grace period, at least 10 s.
-// Through the error of a kill that timed out the shutdown manager can wait for its end.
+// kubegraceKillPodNow replaces killPodNow and has its timeout: one and a half times the grace period, at least 10 s. A
+// kill that times out continues. Its error lets the shutdown manager wait for the end of the kill.
 func kubegraceKillPodNow(updatePod func(UpdatePodOptions), recorder record.EventRecorder) eviction.KillPodFunc {
 	return func(pod *v1.Pod, isEvicted bool, gracePeriodOverride *int64, statusFn func(*v1.PodStatus)) error {
 		kill := func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {

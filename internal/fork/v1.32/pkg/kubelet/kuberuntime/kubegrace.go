@@ -102,7 +102,8 @@ func (h kubegraceHooks) Run(ctx context.Context, id string, pod *v1.Pod, contain
 	return h.runner.Run(ctx, kubecontainer.ContainerID{Type: h.runtimeName, ID: id}, pod, container, handler)
 }
 
-// kubegraceKillContainer replaces killContainer. If pod is nil, it is restored from the labels of the container.
+// kubegraceKillContainer replaces killContainer. After a restart the kubelet may not know the pod: pod is then nil, and is
+// restored from the labels of the container.
 func (m *kubeGenericRuntimeManager) kubegraceKillContainer(ctx context.Context, pod *v1.Pod, containerID kubecontainer.ContainerID, containerName, message string, reason containerKillReason, gracePeriodOverride *int64) error {
 	if pod == nil {
 		restored, container, err := m.restoreSpecsFromContainerLabels(ctx, containerID)
@@ -123,7 +124,8 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainer(ctx context.Context, 
 	return kubegraceError(err)
 }
 
-// kubegraceKillContainers replaces killContainersWithSyncResult.
+// kubegraceKillContainers replaces killContainersWithSyncResult. It kills the containers of a pod and returns a result for
+// each, which has an error if the container may still run.
 func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context, pod *v1.Pod, runningPod kubecontainer.Pod, gracePeriodOverride *int64) (syncResults []*kubecontainer.SyncResult) {
 	running := []lifecycle.Container{} // not nil: nil means the containers that the runtime lists
 	for _, c := range runningPod.Containers {
@@ -148,7 +150,8 @@ func (m *kubeGenericRuntimeManager) kubegraceKillContainers(ctx context.Context,
 	return syncResults
 }
 
-// kubegraceForget forgets a pod after all its containers and sandboxes were killed.
+// kubegraceForget makes the terminator forget a pod if all its containers and sandboxes were killed. Otherwise the next
+// kill must know which hooks have run.
 func (m *kubeGenericRuntimeManager) kubegraceForget(pod kubetypes.UID, result *kubecontainer.PodSyncResult) {
 	if kubegraceEnabled() && result.Error() == nil {
 		m.kubegrace().Forget(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: pod}})

@@ -41,8 +41,8 @@ func kubegraceEnabled() bool { return kubegrace.Enabled(kubegrace.Hooks) }
 // feature gates only once and gets container IDs without the runtime's name.
 type kubegraceRunner func(kubecontainer.ContainerID) gracefullifecycle.HandlerRunner
 
-// newKubegraceRunner has the parameters of NewHandlerRunner. The User-Agent of httpGet hooks has the version of this
-// kubelet.
+// newKubegraceRunner replaces NewHandlerRunner, and has its parameters. As there, the User-Agent of httpGet hooks has the
+// version of this kubelet.
 func newKubegraceRunner(httpDoer kubetypes.HTTPDoer, commandRunner kubecontainer.CommandRunner, containerManager podStatusProvider, eventRecorder record.EventRecorder) kubecontainer.HandlerRunner {
 	series, info := kubegrace.LifecycleMetrics(klog.Background()), version.Get()
 	return kubegraceRunner(func(id kubecontainer.ContainerID) gracefullifecycle.HandlerRunner {
@@ -75,7 +75,7 @@ func podIP(ctx context.Context, pods podStatusProvider, pod *v1.Pod) (string, er
 	return status.IPs[0], nil
 }
 
-// commands runs commands in one container.
+// commands runs the commands of exec hooks in one container, whose ID has the runtime's name.
 type commands struct {
 	runner      kubecontainer.CommandRunner
 	containerID kubecontainer.ContainerID

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+func TestTheBalancerLearnsLateOfPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := &balancer{delay: 2 * time.Second}
+		b.add("a")
+		require.NoError(t, wait(t.Context(), 2*time.Second-1))
+		require.Empty(t, b.pick())
+		require.NoError(t, wait(t.Context(), 1))
+		require.Equal(t, "a", b.pick())
+		b.add("b")
+		b.remove("a")
+		require.NoError(t, wait(t.Context(), 2*time.Second-1))
+		require.Equal(t, "a", b.pick())
+		require.NoError(t, wait(t.Context(), 1))
+		require.Equal(t, "b", b.pick())
+	})
+}
+
+func TestTheBalancerPicksInTurn(t *testing.T) {
+	b := &balancer{}
+	picks := map[string]int{}
+	for _, address := range []string{"a", "b", "c"} {
+		b.add(address)
+	}
+	for range 30 {
+		picks[b.pick()]++
+	}
+	require.Equal(t, map[string]int{"a": 10, "b": 10, "c": 10}, picks)
+}
+
+func TestARequestWithoutAnEndpointIsLost(t *testing.T) {
+	answer := httptest.NewRecorder()
+	forward(&http.Transport{}, (&balancer{}).pick).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/", http.NoBody))
+	require.Equal(t, http.StatusBadGateway, answer.Code)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// run runs the command in a bubble and returns what it writes to standard output.
+func run(ctx context.Context, t *testing.T, args ...string) (string, error) {
+	t.Helper()
+	var out, log bytes.Buffer
+	c := newCommand(pipeNetwork(enough), &out, &log)
+	c.SetArgs(args)
+	err := c.ExecuteContext(ctx)
+	return out.String(), err
+}
+
+func TestTheProgramPrintsATableAndDrawsAPicture(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "lost.svg")
+		out, err := run(t.Context(), t, "--sleep=3", "--delay=2s", "--picture", file)
+		require.NoError(t, err)
+		require.Contains(t, out, "| sleep 3 s, proxy as sidecar   |")
+		for _, s := range scenarios(3) {
+			require.Equal(t, 1, strings.Count(out, "| "+s.String()+" "), out)
+		}
+		picture, err := os.ReadFile(file)
+		require.NoError(t, err)
+		require.Contains(t, string(picture), "learns 2 s late")
+	})
+}
+
+func TestASignalEndsTheProgram(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signal := errors.New("interrupt signal received")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 5*time.Second, signal)
+		defer cancel()
+		out, err := run(ctx, t)
+		require.Equal(t, signal, err)
+		require.Empty(t, out)
+	})
+}
+
+func TestWrongArgumentsAreRefused(t *testing.T) {
+	for argument, want := range map[string]string{
+		"--delay=-1s": "--delay must not be negative",
+		"--sleep=0":   "--sleep must be at least 1",
+		"--sleep=1.5": `invalid argument "1.5"`,
+		"now":         `unknown command "now"`,
+	} {
+		out, err := run(t.Context(), t, argument)
+		require.ErrorContains(t, err, want)
+		require.Empty(t, out)
+	}
+}
+
+func TestThePictureHasItsLabelsAsText(t *testing.T) {
+	picture, err := drawPicture([]result{
+		{scenario: scenario{}, lost: 55},
+		{scenario: scenario{sleep: 90, proxy: proxyAsSidecar}},
+	}, 1500*time.Millisecond)
+	require.NoError(t, err)
+	for text, count := range map[string]int{
+		"requests lost": 1, "60": 1, "the load balancer learns 1.5 s late that a pod ends": 1, "no preStop": 1, "sleep 90 s,": 1, "proxy as": 1, "sidecar": 1, "55": 1,
+	} {
+		require.Equal(t, count, strings.Count(string(picture), ">"+text+"</text>"), text)
+	}
+}
+
+func TestAPictureInWhichNothingIsLost(t *testing.T) {
+	picture, err := drawPicture([]result{{scenario: scenario{sleep: 5}}}, time.Second)
+	require.NoError(t, err)
+	require.NotContains(t, string(picture), "NaN")
+}

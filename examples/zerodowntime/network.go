@@ -1,0 +1,22 @@
+package main
+
+import (
+	"context"
+	"net"
+)
+
+// network connects the clients, the load balancer and the containers.
+type network struct {
+	listen func(context.Context) (net.Listener, error) // at a free address
+	dial   func(ctx context.Context, network, address string) (net.Conn, error)
+}
+
+// loopback is the network of this machine.
+func loopback() network {
+	return network{
+		listen: func(ctx context.Context) (net.Listener, error) {
+			return (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+		},
+		dial: (&net.Dialer{}).DialContext,
+	}
+}

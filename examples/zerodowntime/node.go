@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// node runs containers, each of which is a web server, and is the runtime of a [lifecycle.Terminator]. A container
+// treats SIGTERM as most web servers do: it stops listening at once, answers the requests that it has accepted, and
+// ends.
+type node struct {
+	network network
+	serving errgroup.Group // has a goroutine for each container
+
+	mu      sync.Mutex
+	running map[string]*http.Server // by container ID
+}
+
+func newNode(network network) *node {
+	return &node{network: network, running: map[string]*http.Server{}}
+}
+
+// containerID returns the ID of a container. No container is started twice.
+func containerID(pod, container string) string { return pod + "/" + container }
+
+// start starts a container and returns its address.
+func (n *node) start(ctx context.Context, id string, handler http.Handler) (string, error) {
+	listener, err := n.network.listen(ctx)
+	if err != nil {
+		return "", fmt.Errorf("failed to start %s: %w", id, err)
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 10 * time.Second}
+	n.serving.Go(func() error {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("%s failed: %w", id, err)
+		}
+		return nil
+	})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.running[id] = server
+	return listener.Addr().String(), nil
+}
+
+// find returns a running container; nil if there is none with this ID.
+func (n *node) find(id string) *http.Server {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.running[id]
+}
+
+// Running lists the running containers of a pod.
+func (n *node) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+	var running []lifecycle.Container
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+		if id := containerID(pod.Name, c.Name); n.find(id) != nil {
+			running = append(running, lifecycle.Container{Name: c.Name, ID: id})
+		}
+	}
+	return running, nil
+}
+
+// StopContainer stops a container with SIGTERM, and with SIGKILL when the timeout is over.
+func (n *node) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+	server := n.find(id)
+	if server == nil {
+		return fmt.Errorf("%s: %w", id, lifecycle.ErrContainerNotFound)
+	}
+	untilKill, cancel := context.WithTimeout(ctx, time.Duration(timeoutSeconds)*time.Second)
+	defer cancel()
+	err := server.Shutdown(untilKill) // SIGTERM
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = server.Close() // SIGKILL
+	}
+	if err != nil {
+		return fmt.Errorf("failed to stop %s: %w", id, err)
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	delete(n.running, id)
+	return nil
+}
+
+// close kills the containers that still run, waits for all, and returns their failures.
+func (n *node) close() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var errs []error
+	for _, id := range slices.Sorted(maps.Keys(n.running)) {
+		errs = append(errs, n.running[id].Close())
+	}
+	clear(n.running)
+	return errors.Join(append(errs, n.serving.Wait())...)
+}

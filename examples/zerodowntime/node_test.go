@@ -1,0 +1,88 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// okHandler answers at once.
+func okHandler() http.Handler { return http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}) }
+
+// newClient returns a client whose idle connections are closed when the test ends.
+func newClient(t *testing.T, n network) *http.Client {
+	t.Helper()
+	transport := &http.Transport{DialContext: n.dial}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// stuckNode returns a node with the container "pod/web", which has accepted a request that it never answers, and the
+// channel of the client's error.
+func stuckNode(t *testing.T) (*node, <-chan error) {
+	t.Helper()
+	n := newNode(pipeNetwork(1))
+	accepted := make(chan struct{})
+	address, err := n.start(t.Context(), containerID("pod", webContainer), http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(accepted)
+		<-r.Context().Done()
+	}))
+	require.NoError(t, err)
+	client, lost := newClient(t, n.network), make(chan error, 1)
+	go func() { lost <- post(t.Context(), client, "http://"+address) }()
+	<-accepted
+	return n, lost
+}
+
+func TestAContainerIsKilledWhenItsTimeIsOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lost := stuckNode(t)
+		pod := scenario{}.pod("pod")
+		running, err := n.Running(t.Context(), pod)
+		require.NoError(t, err)
+		require.Equal(t, []lifecycle.Container{{Name: "web", ID: "pod/web"}}, running)
+		start := time.Now()
+		require.NoError(t, n.StopContainer(t.Context(), "pod/web", 7))
+		require.Equal(t, 7*time.Second, time.Since(start))
+		require.Error(t, <-lost)
+		running, err = n.Running(t.Context(), pod)
+		require.NoError(t, err)
+		require.Empty(t, running)
+		require.ErrorIs(t, n.StopContainer(t.Context(), "pod/web", 7), lifecycle.ErrContainerNotFound)
+		require.NoError(t, n.close())
+	})
+}
+
+func TestAStopWithoutTimeOvertakesOneThatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lost := stuckNode(t)
+		start, first := time.Now(), make(chan error, 1)
+		go func() { first <- n.StopContainer(t.Context(), "pod/web", 600) }()
+		synctest.Wait()
+		require.NoError(t, n.StopContainer(t.Context(), "pod/web", 0))
+		require.NoError(t, <-first)
+		require.Error(t, <-lost)
+		require.Less(t, time.Since(start), time.Second)
+		require.NoError(t, n.close())
+	})
+}
+
+func TestAStopEndsWithItsContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n, lost := stuckNode(t)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		reason := errors.New("the terminator is closed")
+		cancel(reason)
+		require.ErrorIs(t, n.StopContainer(ctx, "pod/web", 600), reason)
+		require.NotNil(t, n.find("pod/web"), "the container still runs")
+		require.NoError(t, n.close())
+		require.Error(t, <-lost)
+	})
+}

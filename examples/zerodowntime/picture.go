@@ -1,0 +1,87 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"image/color"
+	"strconv"
+	"strings"
+	"time"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/font"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// The sizes are for a screen of 400 pixels, on which they are pixels. A larger screen enlarges the picture.
+const (
+	pictureWidth  vg.Length = 400
+	pictureHeight vg.Length = 270
+	margins       vg.Length = 6
+	barWidth      vg.Length = 44
+	fontSize      vg.Length = 11
+)
+
+// drawPicture draws a bar for each result, whose height is the number of lost requests, as SVG.
+func drawPicture(results []result, delay time.Duration) ([]byte, error) {
+	p := plot.New()
+	sans := font.Font{Typeface: "Liberation", Variant: "Sans", Size: fontSize}
+	for _, f := range []*font.Font{&p.Title.TextStyle.Font, &p.Y.Label.TextStyle.Font, &p.X.Tick.Label.Font, &p.Y.Tick.Label.Font} {
+		*f = sans
+	}
+	p.Title.Text = fmt.Sprintf("Rolling update of %d pods at %d requests per second;\nthe load balancer learns %g s late that a pod ends", replicas, rate, delay.Seconds())
+	p.Y.Label.Text = "requests lost"
+	lost, labels := make(plotter.Values, len(results)), make([]string, len(results))
+	counts := plotter.XYLabels{XYs: make(plotter.XYs, len(results)), Labels: make([]string, len(results))}
+	highest := 10.0 // an axis from 0 to 0 could not be drawn
+	for i, r := range results {
+		lines := r.scenario.lines()
+		for len(lines) < 3 {
+			lines = append(lines, " ") // labels with different numbers of lines would begin at different heights
+		}
+		lost[i], labels[i] = float64(r.lost), strings.Join(lines, "\n")
+		counts.XYs[i], counts.Labels[i] = plotter.XY{X: float64(i), Y: lost[i]}, strconv.Itoa(r.lost)
+		highest = max(highest, lost[i])
+	}
+	bars, err := plotter.NewBarChart(lost, barWidth)
+	if err != nil {
+		return nil, fmt.Errorf("failed to draw the bars: %w", err)
+	}
+	bars.Color, bars.LineStyle.Width = color.RGBA{R: 0xd5, G: 0x5e, A: 0xff}, 0
+	above, err := plotter.NewLabels(counts)
+	if err != nil {
+		return nil, fmt.Errorf("failed to draw the counts: %w", err)
+	}
+	for i := range above.TextStyle {
+		above.TextStyle[i].Font, above.TextStyle[i].XAlign, above.TextStyle[i].YAlign = sans, draw.XCenter, draw.YBottom
+	}
+	above.Offset.Y = margins / 2
+	p.Add(bars, above)
+	p.NominalX(labels...)
+	p.Y.Min, p.Y.Max = 0, 1.1*highest
+	p.Y.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick {
+		ticks := plot.DefaultTicks{}.Ticks(low, high)
+		for i, tick := range ticks {
+			if !tick.IsMinor() {
+				ticks[i].Label = strconv.FormatFloat(tick.Value, 'f', -1, 64) // not "50.00"
+			}
+		}
+		return ticks
+	})
+	p.X.Min, p.X.Max = -0.5, float64(len(results))-0.5
+
+	canvas := vgsvg.New(pictureWidth, pictureHeight)
+	page := draw.New(canvas)
+	page.SetColor(color.White) // the picture may stand in a dark page
+	page.Fill(page.Path())
+	p.Draw(draw.Crop(page, margins, -margins, margins, -margins))
+	var svg bytes.Buffer
+	if _, err := canvas.WriteTo(&svg); err != nil {
+		return nil, fmt.Errorf("failed to write the picture: %w", err)
+	}
+	// Where Liberation is not installed, fonts with the same widths replace it.
+	return bytes.ReplaceAll(svg.Bytes(), []byte("font-family:Liberation Sans;"), []byte("font-family:Liberation Sans,Arial,Helvetica,sans-serif;")), nil
+}
