@@ -33,6 +33,9 @@ const (
 // and labels, which they have in common with a pod.
 type object struct {
 	v1.Pod
+	Status struct { // all that is read of a pod's; the rest is a third of a list
+		Phase v1.PodPhase `json:"phase"`
+	} `json:"status"`
 	Items []object `json:"items"` // of a list
 	Value int32    `json:"value"` // of a priority class
 }
