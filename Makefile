@@ -125,7 +125,7 @@ dist: ## make what is released of kubegrace-node, in .cache/dist: static program
 	@cd examples && for shell in bash zsh fish; do go run ./kubegrace-node completion $$shell > $(DIST)/share/kubegrace-node.$$shell; done
 	@set -e; for arch in amd64 arm64; do name=kubegrace-node_$(DIST_VERSION)_linux_$$arch; \
 	  (cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=true -ldflags '-s -w' -o $(DIST)/$$arch/kubegrace-node ./kubegrace-node); \
-	  (cd examples && go run ./kubegrace-node/internal/sbom $(DIST)/$$arch/kubegrace-node > $(DIST)/$$name.cdx.json); \
+	  (cd examples && $(TOOL) cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(DIST_VERSION) -output $(DIST)/$$name.cdx.json $(DIST)/$$arch/kubegrace-node); \
 	  tar --sort=name --mode=u=rwX,go=rX --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -c -C $(DIST)/$$arch kubegrace-node -C $(DIST) share | gzip -n > $(DIST)/$$name.tar.gz; \
 	done
 	@cd $(DIST) && sha256sum *.tar.gz *.cdx.json > SHA256SUMS && cat SHA256SUMS

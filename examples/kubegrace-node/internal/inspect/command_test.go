@@ -74,7 +74,7 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		"empty input":         {"", []string{"-"}, "standard input: is empty, wanted are pods"},
 		"file is missing":     {"", []string{missing}, missing + ": no such file or directory: wanted is a file, a folder of manifests, or - for the standard input"},
 		"file of no pods":     {"", []string{"testdata/kubelet.yaml"}, `testdata/kubelet.yaml: no pods, but 1 "KubeletConfiguration"`},
-		"a table of kubectl":  {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: document 1: is a text, wanted are objects"},
+		"a table of kubectl":  {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: is a text, wanted are objects"},
 		"some binary":         {"\x7fELF\x02\x01\x01\x00\x00", nil, "standard input: is no text, wanted is JSON or YAML, also with gzip"},
 		"empty folder":        {"", []string{t.TempDir()}, "is empty"},
 		"format":              {"", []string{"-o", "xml", "-"}, `--output: output format "xml" is none of table, chart, json, yaml, html`},

@@ -50,8 +50,8 @@ func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"no duration":    {header + "shutdownGracePeriod: soon\n", `shutdownGracePeriod: Invalid value: "soon": time: invalid duration`},
 		"number":         {header + "shutdownGracePeriod: 30\n", "shutdownGracePeriod: Invalid value: 30: must be a string"},
-		"mistyped field": {header + "shutdownGracePeriodCriticalPod: 10s\n", `shutdownGracePeriodCriticalPod: Invalid value: "10s": unknown field`},
-		"mistyped case":  {header + "ShutdownGracePeriod: 10s\n", `ShutdownGracePeriod: Invalid value: "10s": unknown field`},
+		"mistyped field": {header + "shutdownGracePeriodCriticalPod: 10s\n", `unknown field "shutdownGracePeriodCriticalPod"`},
+		"mistyped case":  {header + "ShutdownGracePeriod: 10s\n", `unknown field "ShutdownGracePeriod"`},
 		"gate":           {header + "featureGates: {A: sometimes}\n", `featureGates.A: Invalid value: "sometimes": must be true or false`},
 		"a pod":          {"apiVersion: v1\nkind: Pod\n", `is apiVersion "v1", kind "Pod"; wanted is`},
 		"a config map":   {"apiVersion: v1\nkind: ConfigMap\n", "configmap kubelet-config -o jsonpath='{.data.kubelet}'"},

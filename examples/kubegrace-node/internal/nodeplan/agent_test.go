@@ -182,7 +182,7 @@ func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
 			for range r.IntN(12) {
 				pod := podlist.Pod{Priority: int32(r.IntN(5000) - 500), Grace: int64(r.IntN(40))}
 				if r.IntN(2) == 0 {
-					pod.Hooks = []podlist.Hook{{Container: "app", Type: podlist.HookSleep, Seconds: int64(r.IntN(30))}}
+					pod.Containers = []v1.Container{{Name: "app", Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: int64(r.IntN(30))}}}}}
 				}
 				n.addPod(pod, lifecycletest.Script{IgnoreTerm: r.IntN(3) == 0, ExitAfterTerm: time.Duration(r.IntN(20_000)) * time.Millisecond})
 			}

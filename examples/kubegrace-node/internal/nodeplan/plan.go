@@ -123,8 +123,8 @@ func (s Settings) planPod(planned plan.PodPlan, source *podlist.Pod, bucketSecon
 	case planned.Truncated():
 		p.Why = graceperiod.ExplainNodeShutdown(planned.Pod, bucketSeconds).String()
 	}
-	for _, hook := range source.Hooks {
-		h := Hook{Container: hook.Container, Type: string(hook.Type)}
+	for _, hook := range source.Hooks() {
+		h := Hook{Container: hook.Container, Type: hook.Type}
 		if hook.Seconds >= 0 {
 			h.Seconds = &hook.Seconds
 			h.CutShort = hook.Seconds > max(planned.GrantedSeconds, graceperiod.MinimumPodSeconds)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
@@ -108,10 +109,10 @@ func web(grace int64) podlist.Pod {
 }
 
 func TestProposals(t *testing.T) {
-	hook := []podlist.Hook{{Container: "app", Type: podlist.HookSleep, Seconds: 20}}
+	hook := []v1.Container{{Name: "app", Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 20}}}}}
 	withHook := web(5)
-	withHook.Hooks = hook
-	odd := podlist.Pod{Namespace: "shop", Name: "web", Grace: 5, Hooks: hook, OwnerKind: "Deployment", OwnerName: "web; reboot"}
+	withHook.Containers = hook
+	odd := podlist.Pod{Namespace: "shop", Name: "web", Grace: 5, Containers: hook, OwnerKind: "Deployment", OwnerName: "web; reboot"}
 	for name, test := range map[string]struct {
 		pods  []podlist.Pod
 		limit time.Duration

@@ -37,15 +37,21 @@ type Cluster struct {
 	// Classes has the values of the priority classes, by name.
 	Classes map[string]int32
 
-	poolLabel string            // a label of nodes that names their pool, beside the usual ones
-	pools     map[string]string // by the name of the node
-	nodes     map[string]*Node
-	interned  map[string]string // see intern
+	poolLabels []string          // the labels of nodes that name their pool
+	pools      map[string]string // by the name of the node
+	nodes      map[string]*Node
 }
 
 // New makes an empty cluster.
 func New() *Cluster {
-	return &Cluster{pools: map[string]string{}, Others: map[string]int{}, Classes: map[string]int32{}, nodes: map[string]*Node{}, interned: map[string]string{}}
+	return &Cluster{
+		Others: map[string]int{}, Classes: map[string]int32{}, pools: map[string]string{}, nodes: map[string]*Node{},
+		// Those of the large clouds, of Karpenter and of the Cluster API.
+		poolLabels: []string{
+			"cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool",
+			"doks.digitalocean.com/node-pool", "cluster.x-k8s.io/deployment-name", "node.kubernetes.io/pool",
+		},
+	}
 }
 
 // Nodes returns the nodes, sorted by name.
@@ -55,18 +61,7 @@ func (c *Cluster) Nodes() []*Node {
 
 // SetPoolLabel sets the label of nodes that names their pool, beside the usual ones. Call it
 // before the first Read.
-func (c *Cluster) SetPoolLabel(name string) { c.poolLabel = name }
-
-// isPoolLabel reports whether a label of a node names its pool: those of the large clouds, of
-// Karpenter and of the Cluster API, and the cluster's own.
-func (c *Cluster) isPoolLabel(name string) bool {
-	switch name {
-	case "cloud.google.com/gke-nodepool", "eks.amazonaws.com/nodegroup", "kubernetes.azure.com/agentpool", "karpenter.sh/nodepool",
-		"doks.digitalocean.com/node-pool", "cluster.x-k8s.io/deployment-name", "node.kubernetes.io/pool":
-		return true
-	}
-	return name == c.poolLabel && name != ""
-}
+func (c *Cluster) SetPoolLabel(name string) { c.poolLabels = append(c.poolLabels, name) }
 
 // PriorityOf returns the value of a priority class; false if the class was not read.
 func (c *Cluster) PriorityOf(className string) (int32, bool) {
@@ -74,51 +69,22 @@ func (c *Cluster) PriorityOf(className string) (int32, bool) {
 	return value, ok
 }
 
-// intern returns a text as a string. Equal texts share one string, because many pods have the
-// same namespace, node or class.
-func (c *Cluster) intern(text []byte) string {
-	if known, ok := c.interned[string(text)]; ok { // the compiler looks this up without a copy
-		return known
-	}
-	known := string(text)
-	c.interned[known] = known
-	return known
-}
-
-// add adds an object that is no list. It keeps priority classes and the pods of nodes, and
-// counts all others.
-func (c *Cluster) add(o *object) {
-	if o.kind == kindPriorityClass || o.kind == kindNode {
-		c.Beside++
-	}
+// addPod adds a pod to its node, unless it has ended or waits for one.
+func (c *Cluster) addPod(o *object, static bool) {
+	name := o.Spec.NodeName
 	switch {
-	case o.kind == kindPriorityClass:
-		c.Classes[o.pod.Name] = o.value
-	case o.kind == kindNode:
-		if o.pool != "" {
-			c.pools[o.pod.Name] = o.pool
-		}
-	case o.kind != kindPod:
-		c.Others[o.kind]++
-	case o.phase == "Succeeded" || o.phase == "Failed":
+	case o.Status.Phase == "Succeeded" || o.Status.Phase == "Failed":
 		c.Ended++
-	case o.node == "" && o.phase != "":
+		return
+	case name == "" && o.Status.Phase != "":
 		c.Unscheduled++
-	default:
-		c.addPod(o)
-	}
-}
-
-func (c *Cluster) addPod(o *object) {
-	name := o.node
-	if name == "" {
+		return
+	case name == "":
 		name = ThisNode
 	}
-	node := c.nodes[name]
-	if node == nil {
-		node = &Node{Name: name}
-		c.nodes[name] = node
+	if c.nodes[name] == nil {
+		c.nodes[name] = &Node{Name: name}
 	}
-	node.Pods = append(node.Pods, o.pod)
+	c.nodes[name].Pods = append(c.nodes[name].Pods, podOf(&o.Pod, static))
 	c.Pods++
 }

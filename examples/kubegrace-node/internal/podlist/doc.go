@@ -1,6 +1,6 @@
 // Package podlist reads the pods of nodes from the output of kubectl: a List, or objects that
-// follow each other, as JSON or YAML, also with gzip. It reads JSON as a stream, so that a list may
-// have any length, and keeps only the fields of a pod that decide on its shutdown:
+// follow each other, as JSON or YAML, also with gzip. It keeps only the fields of a pod that
+// decide on its shutdown:
 //
 //	cluster := podlist.New()
 //	err := cluster.Read("pods.json", file)
@@ -23,11 +23,11 @@
 // # Failure modes
 //
 // A text that is neither JSON nor YAML and a field of the wrong type are errors, which name
-// the source, the field and, for YAML, the number of the document. An object of JSON may have 3 MiB
-// and a document of YAML 16 MiB, and its aliases may stand for twice its bytes; reading stops at
-// what is larger.
+// the source, the number of the document if it has several, the item of a list, the field and its
+// value. An unknown field is none, because a newer API server may have it. The whole input is in
+// memory while it is read.
 //
 // # Testing
 //
-// Read takes an io.Reader. Command clusterlist writes lists of any length.
+// Read takes an io.Reader.
 package podlist

@@ -127,7 +127,7 @@ func onlyPod(t *testing.T, text string) podlist.Pod {
 func TestAPodWithNothingSet(t *testing.T) {
 	require.Equal(t, podlist.Pod{Namespace: "default", Grace: 30}, onlyPod(t, `{"kind": "Pod"}`))
 	require.Equal(t, podlist.Pod{Namespace: "default", Grace: 30}, onlyPod(t, `{"kind": "Pod", "metadata": {"name": null, "annotations": null, "ownerReferences": null},
-		"spec": {"nodeName": null, "priority": null, "terminationGracePeriodSeconds": null, "containers": null, "initContainers": [{"lifecycle": null}]}, "status": null}`))
+		"spec": {"nodeName": null, "priority": null, "terminationGracePeriodSeconds": null, "containers": null, "initContainers": null}, "status": null}`))
 	require.Equal(t, int64(0), onlyPod(t, `{"kind": "Pod", "spec": {"terminationGracePeriodSeconds": 0}}`).Grace)
 }
 
@@ -157,6 +157,6 @@ func TestHowLongAHookSleeps(t *testing.T) {
 		`null`:                                        -1,
 	} {
 		pod := onlyPod(t, `{"kind": "Pod", "spec": {"containers": [{"name": "c", "lifecycle": {"preStop": {"exec": {"command": `+command+`}}}}]}}`)
-		require.Equal(t, []podlist.Hook{{Container: "c", Type: podlist.HookExec, Seconds: want}}, pod.Hooks, command)
+		require.Equal(t, []podlist.Hook{{Container: "c", Type: "exec", Seconds: want}}, pod.Hooks(), command)
 	}
 }
