@@ -50,12 +50,14 @@ func requestText(r *http.Request) string {
 	return text.String() + r.Host + r.RequestURI
 }
 
-// A redirect to another port, which may belong to another pod, gets none of the hook's headers.
+// A redirect to another port, which may belong to another pod, is followed without the hook's headers and query
+// (/other). They are also missing when that port redirects back (/back). A redirect within the same port keeps
+// the headers (/within).
 func TestRedirectToAnotherPortDropsHeaders(t *testing.T) {
-	var seen, back []string
+	var atOther, atAdmin []string
 	var first *httptest.Server
 	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		seen = append(seen, requestText(r))
+		atOther = append(atOther, requestText(r))
 		if r.URL.Path == "/back" {
 			http.Redirect(w, r, first.URL+"/admin", http.StatusFound)
 		}
@@ -68,7 +70,7 @@ func TestRedirectToAnotherPortDropsHeaders(t *testing.T) {
 		case "/within":
 			http.Redirect(w, r, "/admin", http.StatusFound)
 		default:
-			back = append(back, requestText(r))
+			atAdmin = append(atAdmin, requestText(r))
 		}
 	}))
 	defer first.Close()
@@ -78,14 +80,14 @@ func TestRedirectToAnotherPortDropsHeaders(t *testing.T) {
 		}))
 		require.NoError(t, err)
 	}
-	require.Len(t, seen, 2, "the redirect is followed, as in the kubelet")
-	for _, request := range seen {
+	require.Len(t, atOther, 2, "the redirect is followed, as in the kubelet")
+	for _, request := range atOther {
 		require.NotContains(t, request, "s3cret")
 		require.Contains(t, request, "kube-lifecycle/")
 	}
-	require.Len(t, back, 2)
-	require.NotContains(t, back[0], "s3cret", "the other server requested this path")
-	require.Contains(t, back[1], "Bearer s3cret", "the same server gets all headers")
+	require.Len(t, atAdmin, 2)
+	require.NotContains(t, atAdmin[0], "s3cret", "the other server requested this path")
+	require.Contains(t, atAdmin[1], "Bearer s3cret", "the same server gets all headers")
 }
 
 // A redirect to another scheme of the same host reaches another server, which must not see the hook's

@@ -147,15 +147,14 @@ func (m misuse) close() error {
 	return m.Close(ctx)
 }
 
-// Each case is a mistake that an agent can make, with the number that the project's list of misuses gives
-// it. The error or the log must say what is wrong, so that its author can find it; nothing may hang or
-// panic.
+// Each case is a mistake that an agent can make. The error or the log must say what is wrong, so that its
+// author can find it; nothing may hang or panic.
 func TestMisuse(t *testing.T) {
 	for name, test := range map[string]struct {
 		options func(o *lifecycle.TerminatorOptions, release <-chan struct{})
 		do      func(m misuse)
 	}{
-		"T07 one ID for two containers of a list": {
+		"one ID for two containers of a list": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
 				o.Runtime = running(lifecycle.Container{Name: "a", ID: "1"}, lifecycle.Container{Name: "b", ID: "1"})
 			},
@@ -166,14 +165,14 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged(`Failed to list the pod's containers, will retry: the runtime's list: container "b": ID: must be unique, "1" is that of container "a"`)
 			},
 		},
-		"T07 one ID for two containers of a request": {
+		"one ID for two containers of a request": {
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil), containerSpec("b", nil)),
 					lifecycle.Request{Containers: []lifecycle.Container{{Name: "a", ID: "1"}, {Name: "b", ID: "1"}}})
 				require.ErrorContains(m, err, `Containers: container "b": ID: must be unique, "1" is that of container "a"`)
 			},
 		},
-		"T09 a name that the spec lacks": {
+		"a name that the spec lacks": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
 				o.Runtime = running(lifecycle.Container{Name: "/k8s_a_web", ID: "1"})
 			},
@@ -183,7 +182,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("Stopping container that is not in the pod's spec, without a hook pod=default/web containerName=/k8s_a_web containerID=1")
 			},
 		},
-		"T10 a pod without UID and name": {
+		"a pod without UID and name": {
 			do: func(m misuse) {
 				const want = "the pod has neither a UID nor a name"
 				pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{containerSpec("a", nil)}}}
@@ -198,7 +197,7 @@ func TestMisuse(t *testing.T) {
 				m.Forget(pod)
 			},
 		},
-		"T15 M56 a list that panics": {
+		"a list that panics": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
 				var ended atomic.Bool
 				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
@@ -218,7 +217,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("Listed the pod's containers after earlier failures")
 			},
 		},
-		"T18b T26 a stop that hangs, and Close": {
+		"a stop that hangs, and Close": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
 				o.Runtime = running(containerNamed("a"))
 				o.Runtime.(*misused).stop = func(context.Context, string) error { <-release; return nil }
@@ -234,7 +233,7 @@ func TestMisuse(t *testing.T) {
 				require.NoError(m, closed())
 			},
 		},
-		"T19 a stop that panics": {
+		"a stop that panics": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
 				o.Runtime = running(containerNamed("a"))
 				o.Runtime.(*misused).stop = func(context.Context, string) error { panic("boom") }
@@ -245,7 +244,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("Recovered from a panic: StopContainer panicked: boom")
 			},
 		},
-		"T22b an httpGet hook without an address": {
+		"an httpGet hook without an address": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = running(containerNamed("a")) },
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", httpHandler(v1.HTTPGetAction{}))), lifecycle.Request{})
@@ -253,7 +252,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("PreStop hook failed: failed to find networking container: web_default(uid)")
 			},
 		},
-		"T27a a start that a termination waits for": {
+		"a start that a termination waits for": {
 			do: func(m misuse) {
 				pod := misusedPod(containerSpec("a", nil))
 				started := startCall(func() error {
@@ -268,7 +267,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged(`Gave up waiting for container: failed to stop container "a": its start has not returned`)
 			},
 		},
-		"T30 Began changes with each list": {
+		"Began changes with each list": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
 				o.Runtime = misused{
 					list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
@@ -283,7 +282,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("Container counts as stopped, because the runtime lists a later run with its ID and another Began")
 			},
 		},
-		"T31b OnHook panics": {
+		"OnHook panics": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
 				o.Runtime = running(containerNamed("a"))
 				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { panic("boom") }
@@ -294,7 +293,7 @@ func TestMisuse(t *testing.T) {
 				require.ErrorContains(m, result.Containers[0].Err, "OnHook panicked: boom")
 			},
 		},
-		"T32 OnHook hangs": {
+		"OnHook hangs": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
 				o.Runtime = running(containerNamed("a"))
 				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { <-release }
@@ -307,7 +306,7 @@ func TestMisuse(t *testing.T) {
 				require.ErrorContains(m, m.close(), "the terminator was closed, calls that have not returned: OnHook of default/web/a: ")
 			},
 		},
-		"T33 a preStop hook ignores its context": {
+		"a preStop hook ignores its context": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
 				o.Runtime = running(containerNamed("a"))
 				withHooks(func(context.Context) error { <-release; return nil })(o)
@@ -350,7 +349,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("A call has not returned pod=default/web containerName=a call=the exit watcher after=5s")
 			},
 		},
-		"T37 a list takes too long": {
+		"a list takes too long": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
 				o.StopTimeoutSlack = 2 * time.Second
 				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { <-release; return nil, nil }}
@@ -361,7 +360,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("the runtime did not list the pod's containers within 2s (StopTimeoutSlack)")
 			},
 		},
-		"T38 a stop does not find what is listed": {
+		"a stop does not find what is listed": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
 				o.Runtime = running(containerNamed("a"))
 				o.Runtime.(*misused).stop = func(context.Context, string) error { return lifecycle.ErrContainerNotFound }
@@ -372,7 +371,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged(`Failed to stop container: StopContainer returned "container not found", but the runtime still lists the container`)
 			},
 		},
-		"W18 zero metrics": {
+		"zero metrics": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
 				o.Runtime, o.Metrics = running(containerNamed("a")), &metrics.Lifecycle{}
 			},

@@ -137,8 +137,9 @@ func TestCloseEndsPostStartWithoutAKill(t *testing.T) {
 	})
 }
 
-// A postStart hook cancelled by its pod's termination or by Close has not failed, whatever its error
-// is.
+// A cancelled postStart hook has not failed, whatever error it returns: there is no FailedPostStartHook event
+// and no additional stop. It is cancelled by the stop of its container or by Close, and PostStart then returns
+// its error.
 func TestCancelledPostStartHasNotFailed(t *testing.T) {
 	failsWhenCancelled := withHooks(func(ctx context.Context) error { <-ctx.Done(); return errors.New("exit status 143") })
 	for name, end := range map[string]func(*testBed){
@@ -163,6 +164,7 @@ func TestCancelledPostStartHasNotFailed(t *testing.T) {
 			}, failsWhenCancelled)
 		})
 	}
+	// A sleep is also cancelled when its container exits. PostStart then returns no error.
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addPostStart(sleepHandler(20), lifecycletest.Script{ExitAfter: time.Second})
 		require.NoError(b, b.PostStart(b.Context(), b.pod, containerNamed("app")))

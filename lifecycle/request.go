@@ -32,8 +32,9 @@ type Request struct {
 	// as the kubelet does. If the call fails, the container is [OutcomeRuntimeStuck] and blocks sidecars
 	// until the deadline; no FailedKillPod event is recorded.
 	//
-	// The next request records the Killing event again, but does not run the hook again. It starts a new
-	// grace period, unless StopContainer did not return.
+	// The caller tries again with another request. That one records the Killing event again, but does not
+	// run the hook again. If the StopContainer call returned an error, the grace period starts anew. If the
+	// call has not returned, the old deadline stays.
 	OneAttempt bool
 	// Hooks runs the hooks of the containers that this request begins to stop, for programs that
 	// replace their runner; nil: [TerminatorOptions].Hooks.

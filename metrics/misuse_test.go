@@ -10,12 +10,11 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// Each case is a mistake of a caller, which must have no effect or lead to an error that names it. The
-// number of a mistake is the same in the misuse tests of all packages.
+// Each case is a mistake of a caller, which must have no effect or lead to an error that names it.
 func TestMisuse(t *testing.T) {
 	var registry *prometheus.Registry
 	for name, do := range map[string]func(t *testing.T){
-		"W18 nil and zero Lifecycle": func(*testing.T) {
+		"nil and zero Lifecycle": func(*testing.T) {
 			for _, m := range []*metrics.Lifecycle{nil, {}} {
 				m.HTTPFallback()
 				m.SleepTerminatedEarly()
@@ -27,7 +26,7 @@ func TestMisuse(t *testing.T) {
 				m.StopSignals(map[string]int{"SIGTERM": 1})
 			}
 		},
-		"M45c nil and zero Shutdown": func(*testing.T) {
+		"nil and zero Shutdown": func(*testing.T) {
 			for _, m := range []*metrics.Shutdown{nil, {}} {
 				m.Times(time.Now(), time.Time{})
 				m.Inhibitor(true)
@@ -37,7 +36,7 @@ func TestMisuse(t *testing.T) {
 				m.PodsRefused(1)
 			}
 		},
-		"M45b a registerer that is a nil pointer": func(t *testing.T) {
+		"a registerer that is a nil pointer": func(t *testing.T) {
 			const want = "failed to register metrics: the registerer is a nil *prometheus.Registry: leave it out or set a value"
 			_, err := metrics.NewLifecycle(registry, metrics.Options{})
 			require.EqualError(t, err, want)

@@ -85,8 +85,9 @@ const (
 	phaseOver
 )
 
-// newShell returns the shell of a manager that does not run yet. It reads the log, so that pods of a shutdown
-// under way are refused even before Run.
+// newShell returns the shell of a manager that does not run yet. It reads the log into a temporary node, so that
+// even before Run the pods of a shutdown under way are refused and LastReport has that shutdown. Run locks the
+// folder and then reads the log again, into the shell's own node.
 func newShell(s *settings, disk statelog.Options) *shell {
 	disk.Dir, disk.Times = s.opts.StateDir, s.byPriority
 	sh := &shell{

@@ -211,20 +211,20 @@ const afterSlow = 6 * time.Second
 
 func TestMisuse(t *testing.T) {
 	for name, do := range map[string]func(m *misuse){
-		"V05b two containers of one name": func(m *misuse) {
+		"two containers of one name": func(m *misuse) {
 			m.make()
 			err := m.CreatePod(m.Context(), misusedPod("w", "uid", "a", "a"))
 			require.EqualError(m, err, `pod default/w is refused: spec: two containers have the name "a"`)
 			err = m.Adopt(m.Context(), virtualkubelet.Adopted{Pod: misusedPod("w", "uid", "a", "a")})
 			require.ErrorContains(m, err, "two containers have the name")
 		},
-		"V05c a pod without UID and name": func(m *misuse) {
+		"a pod without UID and name": func(m *misuse) {
 			m.make()
 			for method, err := range callAll(m.T, m.Provider, &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}}) {
 				require.EqualError(m, err, "the pod has neither a UID nor a name", method)
 			}
 		},
-		"V06 two pods with one UID": func(m *misuse) {
+		"two pods with one UID": func(m *misuse) {
 			m.create("a")
 			other := misusedPod("other", "uid", "a")
 			want := `pod default/other is refused: metadata.uid: "uid" is that of pod default/w`
@@ -232,13 +232,13 @@ func TestMisuse(t *testing.T) {
 			require.EqualError(m, m.UpdatePod(m.Context(), other), want)
 			require.EqualError(m, m.Adopt(m.Context(), virtualkubelet.Adopted{Pod: other}), want)
 		},
-		"V07 StartContainer returns no ID": func(m *misuse) {
+		"StartContainer returns no ID": func(m *misuse) {
 			m.rt.start = func(*v1.Pod, string) (string, error) { return "", nil }
 			m.create("a")
 			wait(time.Minute)
 			m.require(`Failed to start a container: StartContainer has returned no ID of container "a" pod=default/w containerName=a`)
 		},
-		"V09 a start fails twice": func(m *misuse) {
+		"a start fails twice": func(m *misuse) {
 			failures := 2
 			m.rt.start = func(pod *v1.Pod, name string) (string, error) {
 				if failures--; failures >= 0 {
@@ -252,7 +252,7 @@ func TestMisuse(t *testing.T) {
 			m.require("Failed to start a container: no image")
 			m.require("Started a container after earlier failures pod=default/w containerName=a failures=2")
 		},
-		"V10 one ID for two containers": func(m *misuse) {
+		"one ID for two containers": func(m *misuse) {
 			m.rt.start = func(pod *v1.Pod, name string) (string, error) {
 				m.rt.Start(pod, name, "1", lifecycletest.Script{})
 				return "1", nil
@@ -260,7 +260,7 @@ func TestMisuse(t *testing.T) {
 			m.create("a", "b")
 			m.require(`Failed to start a container: StartContainer has returned the ID "1" of container "b", which container "a" has`)
 		},
-		"V11 StartContainer returns an ID that is not listed": func(m *misuse) {
+		"StartContainer returns an ID that is not listed": func(m *misuse) {
 			m.rt.start = func(pod *v1.Pod, name string) (string, error) {
 				m.rt.Start(pod, name, "real-id", lifecycletest.Script{})
 				return "other-id", nil
@@ -270,7 +270,7 @@ func TestMisuse(t *testing.T) {
 			m.require("The runtime does not list a container and does not know its exit code " +
 				"pod=default/w containerName=a containerID=other-id listedIDs=[real-id]")
 		},
-		"V12 StartContainer hangs": func(m *misuse) {
+		"StartContainer hangs": func(m *misuse) {
 			m.rt.start = func(*v1.Pod, string) (string, error) { m.hang(); return "", nil }
 			pod := m.create("a")
 			wait(2*time.Minute + afterSlow)
@@ -280,19 +280,19 @@ func TestMisuse(t *testing.T) {
 			m.require("A call has not returned since its context ended pod=default/w containerName=a call=the start after=5s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: StartContainer of container a of default/w: ")
 		},
-		"V15 Running hangs": func(m *misuse) {
+		"Running hangs": func(m *misuse) {
 			m.create("a")
 			m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { m.hang(); return nil, nil })
 			wait(time.Minute)
 			m.require("A call has not returned pod=default/w call=Running after=35s")
 		},
-		"X04 Running heeds its context": func(m *misuse) {
+		"Running heeds its context": func(m *misuse) {
 			m.create("a")
 			m.rt.setList(func(ctx context.Context) ([]lifecycle.Container, error) { <-ctx.Done(); return nil, ctx.Err() })
 			wait(2 * time.Minute)
 			m.require("Failed to list the containers of a pod, will try again: Running has not returned within 30s: context deadline exceeded pod=default/w")
 		},
-		"V03b V20 Running panics": func(m *misuse) {
+		"Running panics": func(m *misuse) {
 			m.create("a")
 			m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { panic("boom") })
 			wait(time.Minute)
@@ -301,7 +301,7 @@ func TestMisuse(t *testing.T) {
 			wait(time.Minute)
 			m.require("Listed the containers of a pod after earlier failures pod=default/w failures=")
 		},
-		"V16 the callback of NotifyPods hangs": func(m *misuse) {
+		"the callback of NotifyPods hangs": func(m *misuse) {
 			m.make()
 			m.NotifyPods(m.Context(), func(*v1.Pod) { m.hang() })
 			m.create("a")
@@ -309,20 +309,20 @@ func TestMisuse(t *testing.T) {
 			m.require("A call has not returned pod=default/w call=the callback of NotifyPods after=5s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: the callback of NotifyPods of default/w: ")
 		},
-		"V19 ExitCode hangs": func(m *misuse) {
+		"ExitCode hangs": func(m *misuse) {
 			m.rt.code = func(string) (int32, bool) { m.hang(); return 0, false }
 			m.create("a")
 			m.rt.Exit("w/a")
 			wait(2 * afterSlow)
 			m.require("A call has not returned pod=default/w call=ExitCode after=5s")
 		},
-		"V20 Status panics": func(m *misuse) {
+		"Status panics": func(m *misuse) {
 			m.options.Status = func(*v1.Pod) { panic("no IP") }
 			m.create("a")
 			wait(time.Minute)
 			m.requireLines("Recovered from a panic: Status panicked: no IP", 3)
 		},
-		"V21 Status hangs, and Close": func(m *misuse) {
+		"Status hangs, and Close": func(m *misuse) {
 			m.options.Status = func(*v1.Pod) { m.hang() }
 			m.create("a")
 			ended := make(chan error, 1)
@@ -332,20 +332,20 @@ func TestMisuse(t *testing.T) {
 			close(m.release)
 			require.NoError(m, <-ended)
 		},
-		"V23a Admit refuses without a reason": func(m *misuse) {
+		"Admit refuses without a reason": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { return shutdown.Admission{} }
 			m.create("a")
 			m.require("Options.Admit has refused the pod without a reason pod=default/w")
 			last := (*m.told)[len(*m.told)-1]
 			require.Equal(m, "Pod was rejected: Options.Admit has refused the pod without a reason", last.Status.Message)
 		},
-		"V24 Admit hangs": func(m *misuse) {
+		"Admit hangs": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { m.hang(); return shutdown.Admission{Admit: true} }
 			m.create("a")
 			wait(afterSlow)
 			m.require("A call has not returned pod=default/w call=Admit after=5s")
 		},
-		"V25 ContainerEnded hangs": func(m *misuse) {
+		"ContainerEnded hangs": func(m *misuse) {
 			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string, bool) error { m.hang(); return nil }
 			m.create("a")
 			m.rt.Exit("w/a")
@@ -359,7 +359,7 @@ func TestMisuse(t *testing.T) {
 			wait(time.Minute)
 			m.require("Failed to clean up after a container, will try again: busy pod=default/w containerID=w/a")
 		},
-		"V33 Statuses hangs": func(m *misuse) {
+		"Statuses hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.statuses = func(context.Context) { m.hang() }
 			m.create("a")
@@ -367,7 +367,7 @@ func TestMisuse(t *testing.T) {
 			m.require("A call has not returned pod=/ call=Statuses after=35s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: a call of Statuses: ")
 		},
-		"V35 Stop has returned, and the pod runs on": func(m *misuse) {
+		"Stop has returned, and the pod runs on": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			pod := m.create("a")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
@@ -375,7 +375,7 @@ func TestMisuse(t *testing.T) {
 			m.require("Stop has returned, but Statuses still has the pod as running after its grace period pod=default/w")
 			m.require("Failed to stop container: StopPod has not returned after")
 		},
-		"V36 a phase that is none": func(m *misuse) {
+		"a phase that is none": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.phase = "Done"
 			m.create("a")
@@ -385,7 +385,7 @@ func TestMisuse(t *testing.T) {
 				require.NotEqual(m, v1.PodPhase("Done"), pod.Status.Phase)
 			}
 		},
-		"V38 Create hangs": func(m *misuse) {
+		"Create hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.create = func(context.Context) { m.hang() }
 			m.create("a")

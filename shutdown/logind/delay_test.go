@@ -255,7 +255,7 @@ func TestTheDropInFollowsTheRequest(t *testing.T) {
 
 // The files say that the drop-in is not needed, but logind's limit is too low without it. So RequestDelay
 // must write it again.
-func TestTheDropInIsRemovedIfAnotherFileIsSufficient(t *testing.T) {
+func TestTheDropInIsWrittenAgainIfLogindIgnoresTheOtherFile(t *testing.T) {
 	h := newHost(t)
 	const file = etc + "/zz-kubegrace.conf"
 	h.applyDropInOnReload(t, file)

@@ -276,7 +276,7 @@ func TestAFullFDStoreIsNoError(t *testing.T) {
 
 // systemd's notification socket does not exist, so the lock cannot be stored. The lock is taken and
 // released all the same.
-func TestAMissingNotifySocketIsLogged(t *testing.T) {
+func TestALockIsHeldWithoutANotifySocket(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("NOTIFY_SOCKET", "/nowhere/notify")
 	h.options.NoFDStore = false

@@ -29,19 +29,19 @@ func (l lines) WithValues(...any) klog.LogSink         { return l }
 func (l lines) WithName(string) klog.LogSink           { return l }
 
 // Each case is a mistake of a caller. It must lead to an error or a log line that names the mistake, not
-// to a panic or a silent hang. The number of a mistake is the same in the misuse tests of all packages.
+// to a panic or a silent hang.
 func TestMisuse(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	for name, do := range map[string]func(t *testing.T){
-		"M03b a zero Terminator": func(t *testing.T) {
+		"a zero Terminator": func(t *testing.T) {
 			_, err := podkiller.New(&lifecycle.Terminator{}, podkiller.Options{}).KillPod(t.Context(), pod, shutdown.KillRequest{})
 			require.EqualError(t, err, "the Terminator was not made with NewTerminator")
 		},
-		"M03c a zero TimedKiller": func(t *testing.T) {
+		"a zero TimedKiller": func(t *testing.T) {
 			_, err := (&podkiller.TimedKiller{}).KillPod(t.Context(), pod, shutdown.KillRequest{})
 			require.EqualError(t, err, "the killer of a timed killer is nil")
 		},
-		"M54b Wait for a kill that does not end": func(t *testing.T) {
+		"Wait for a kill that does not end": func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := make(lines, 10)
 				klog.SetLogger(klog.New(log))

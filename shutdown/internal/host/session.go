@@ -265,14 +265,15 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 	return nil
 }
 
-// waitForTask waits until the lock has a new task, or until the delay must be requested again. done and err
-// are the last task and its error; after an error the task is repeated soon.
+// waitForTask waits until the lock has a new task. If done, the last task, includes the request of the delay, it
+// waits only until that task must be repeated: soon if it failed with err, otherwise later, to read the host's
+// limit again.
 func (s *session) waitForTask(ctx context.Context, done task, err error) {
 	var again <-chan time.Time // nil: never
-	switch wanted := done == taskTake || done == taskKeep; {
-	case wanted && err != nil:
+	switch requestsDelay := done == taskTake || done == taskKeep; {
+	case requestsDelay && err != nil:
 		again = time.After(reconnectPause)
-	case wanted:
+	case requestsDelay:
 		again = time.After(s.delay.nextPause())
 	}
 	select {

@@ -453,13 +453,17 @@ func (d *drain) finishNotReadyWaits(n *Node) bool {
 	return true
 }
 
-// takeBucket picks the due pods of this bucket and of lower ones that this drain has not picked yet. It sets
-// them NotReady and kills them. A bucket whose time was cut to 0 picks none, so that its pods get time from
-// the next one. A bucket configured with 0 s kills its own pods. index returns the bucket of a priority.
+// takeBucket picks pods, sets them NotReady and kills them. It picks the due pods of the current bucket and of
+// lower ones that this drain has not picked yet. Two kinds of buckets have no time:
+//
+//   - One whose time was cut to 0 picks none. Its pods are picked by the next bucket that has time.
+//   - One configured with 0 s picks its own pods only.
+//
+// index returns the bucket of a priority.
 func (d *drain) takeBucket(n *Node, index func(priority int32) int) {
 	var due []*Pod
 	bucket := d.shutdown.table.Budget().Buckets[d.bucket]
-	hasTime, isConfiguredWithoutTime := bucket.Pods > 0, bucket.Seconds == 0
+	hasTime, isConfiguredWithoutTime := bucket.Pods > 0, bucket.Seconds == 0 // Pods is the time for the kills
 	for _, p := range n.pods.all {
 		own := index(p.Priority)
 		isTaken := own <= d.bucket && hasTime || own == d.bucket && isConfiguredWithoutTime

@@ -8,9 +8,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// apply handles the log of the previous agent. If its shutdown may still be in progress, the state becomes
-// StateUnsettled until the host answers. If this agent drains already, and that may be the same shutdown, the
-// two are merged. Otherwise the log's shutdown is over, and only its pods are kept.
+// apply handles the log of the previous agent. There are three cases:
+//
+//   - The log's shutdown may still be in progress, and this agent has had none: this agent goes on with it. The
+//     state is StateUnsettled until the host answers.
+//   - It may still be in progress, and this agent already drains for a shutdown that may be the same: the two
+//     are merged.
+//   - Otherwise it is over, and its pods are kept. If this agent has had no shutdown, it can still be reported.
 func (r Read) apply(n *Node) {
 	previous, pods := r.entities(n.Options)
 	if !r.SameBoot {

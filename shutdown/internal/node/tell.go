@@ -249,7 +249,9 @@ func (a *api) retryNow() {
 // lastError says why the server has not accepted something: its last error, or no error but too little time.
 func (a *api) lastError() string { return cmp.Or(a.failure, "the time for it was spent") }
 
-// apply drops the pending final status of a static pod that starts again, as if it had been accepted.
+// apply drops the pending final status of a static pod that starts again, as if it had been accepted: the new pod
+// has the same UID, and would be ended by it. The status is kept if the pod may not start now, because all pods
+// are refused or its own kill is not over.
 func (s Start) apply(n *Node) {
 	if p := n.pods.byKey[s.Key]; p != nil && p.Static && !n.Refuses() && !p.isTerminating() && !p.Told {
 		p.Told = true

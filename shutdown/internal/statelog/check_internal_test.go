@@ -25,7 +25,7 @@ func at(seconds int) time.Time { return bootTime().Add(time.Duration(seconds) * 
 func now() time.Time { return at(3600) }
 
 // fill sets all exported fields of a struct, recursively, to non-zero values.
-func fill(t testing.TB, v reflect.Value, depth int) {
+func fill(t testing.TB, v reflect.Value) {
 	t.Helper()
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		v.Set(reflect.ValueOf(at(3000)))
@@ -35,15 +35,15 @@ func fill(t testing.TB, v reflect.Value, depth int) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			if v.Type().Field(i).IsExported() {
-				fill(t, v.Field(i), depth)
+				fill(t, v.Field(i))
 			}
 		}
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
-		fill(t, v.Elem(), depth)
+		fill(t, v.Elem())
 	case reflect.Slice:
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
-		fill(t, v.Index(0), depth)
+		fill(t, v.Index(0))
 	case reflect.String:
 		v.SetString("text")
 	case reflect.Bool:
@@ -94,7 +94,7 @@ func wholePod(t testing.TB) node.Pod {
 	v := reflect.ValueOf(&p).Elem()
 	for i := range v.NumField() {
 		if field := v.Type().Field(i); field.IsExported() && field.Type.Kind() != reflect.Pointer {
-			fill(t, v.Field(i), 0)
+			fill(t, v.Field(i))
 		}
 	}
 	p.Object, p.Policy, p.Granted, p.Deadline, p.Ended = wholeObject(), node.LeaveAsIs, 20, at(3010), at(3020)
@@ -119,7 +119,7 @@ func stored(t timetable.Table) *timetable.Stored {
 func wholeShutdown(t testing.TB) node.Shutdown {
 	var s node.Shutdown
 	v := reflect.ValueOf(&s).Elem()
-	fill(t, v, 0)
+	fill(t, v)
 	requireFilled(t, v)
 	s.Policy, s.Done, s.Timetable, s.Cancelled = node.Delete, 1, stored(table(plan.Options{}, nil)), false
 	return s

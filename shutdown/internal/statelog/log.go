@@ -273,7 +273,8 @@ func (l *Log) sync(file *os.File) error {
 	return nil
 }
 
-// SaveTimes writes and syncs the kubelet's file. The future is like that of Append.
+// SaveTimes stores t in [TimesFile], the file that the kubelet has for its metrics of the last shutdown, and
+// syncs it. The future completes when the file is on the disk, or at once without a folder, as in [Log.Append].
 func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
 	return l.times.do(func() error {
 		text, err := json.Marshal(t)
