@@ -66,7 +66,9 @@ check: ## run everything else: linters, all tests with the race detector, soak, 
 
 race: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 race: export KUBEGRACE_WALK_DEPTH := 5
-race: apiserver ## run all tests of all modules with the race detector; those that miss a Debian package are listed
+race: export KUBEGRACE_DIST := $(CURDIR)/.cache/dist
+race: ARCHS := amd64
+race: apiserver dist ## run all tests of all modules with the race detector; those that miss a Debian package are listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) -timeout 30m $$(go list ./... | grep -vE '$(PURE)')); done
 	@$(GOTESTSUM) -- -timeout 30m $$(go list ./... | grep -E '$(PURE)')
@@ -113,22 +115,27 @@ ordeal: apiserver containerd ## a million seeds of the simulators and a deeper w
 	@test -z "$(E2E_MISSING)" || { echo "make ordeal needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
 	@cd examples && go test -tags e2e -count=1 -timeout 0 -v -run '^TestOrdeal$$' ./kubegrace-node/e2e
 
-# Where make dist puts what is released, and its name there.
+# Where make dist puts what is released, its name there, and the machines that it is for.
 DIST         := $(CURDIR)/.cache/dist
 DIST_VERSION ?= $(shell git describe --tags --always --dirty)
+ARCHS        := amd64 arm64
 
-# The archives of one commit are the same wherever they are made.
-dist: ## make what is released of kubegrace-node, in .cache/dist: static programs, man pages, completion, SBOMs, checksums
+# The files of one commit are the same wherever they are made. A package needs a number before its first tag.
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+dist: export VERSION = $(if $(filter v%,$(DIST_VERSION)),,0.0.0+)$(DIST_VERSION)
+dist: ## make what is released of kubegrace-node, in .cache/dist: static programs, packages, man pages, completion, SBOMs, checksums
 	@rm -rf $(DIST) && mkdir -p $(DIST)/share
 	@cd examples && go run ./kubegrace-node/internal/manpages $(DIST)/share
-	@cp LICENSE examples/kubegrace-node/README.md examples/kubegrace-node/PLAN.md $(DIST)/share && cp -r examples/kubegrace-node/deploy $(DIST)/share
+	@cp LICENSE $(DIST)/share && cd examples/kubegrace-node && cp -r *.md kubegrace-node.service rbac.yaml deploy $(DIST)/share
 	@cd examples && for shell in bash zsh fish; do go run ./kubegrace-node completion $$shell > $(DIST)/share/kubegrace-node.$$shell; done
-	@set -e; for arch in amd64 arm64; do name=kubegrace-node_$(DIST_VERSION)_linux_$$arch; \
+	@set -e; for arch in $(ARCHS); do name=kubegrace-node_$(DIST_VERSION)_linux_$$arch; \
 	  (cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=true -ldflags '-s -w' -o $(DIST)/$$arch/kubegrace-node ./kubegrace-node); \
 	  (cd examples && $(TOOL) cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(DIST_VERSION) -output $(DIST)/$$name.cdx.json $(DIST)/$$arch/kubegrace-node); \
-	  tar --sort=name --mode=u=rwX,go=rX --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -c -C $(DIST)/$$arch kubegrace-node -C $(DIST) share | gzip -n > $(DIST)/$$name.tar.gz; \
+	  chmod -R u=rwX,go=rX $(DIST)/share $(DIST)/$$arch; \
+	  tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$SOURCE_DATE_EPOCH -c -C $(DIST)/$$arch kubegrace-node -C $(DIST) share | gzip -n > $(DIST)/$$name.tar.gz; \
+	  for packager in deb rpm; do (cd $(DIST) && ARCH=$$arch $(TOOL) nfpm package --config share/deploy/package/nfpm.yaml --packager $$packager); done; \
 	done
-	@cd $(DIST) && sha256sum *.tar.gz *.cdx.json > SHA256SUMS && cat SHA256SUMS
+	@cd $(DIST) && sha256sum *.tar.gz *.deb *.rpm *.cdx.json > SHA256SUMS && cat SHA256SUMS
 
 soak: export KUBEGRACE_SOAK ?= 5m
 soak: export KUBEGRACE_NEED_ALL := 1

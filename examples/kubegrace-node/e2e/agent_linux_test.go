@@ -152,12 +152,12 @@ func buildAgent(t *testing.T) []byte {
 	return buildProgram(t, "github.com/kubegrace/kubegrace/examples/kubegrace-node")
 }
 
-// buildProgram builds a program without cgo, because the machine has another C library than
-// the host.
+// buildProgram builds a program as make dist does, and so with its cached packages: without cgo, because
+// the machine has another C library than the host.
 func buildProgram(t *testing.T, path string) []byte {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, path)
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, path)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoErrorf(t, err, "failed to build %s: %s", path, out)

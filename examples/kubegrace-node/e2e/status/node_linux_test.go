@@ -64,11 +64,11 @@ func newHost(t *testing.T, debian machine.Debian) host {
 	return host{m, t}
 }
 
-// buildProgram builds the program, which needs no library of the machine.
+// buildProgram builds the program as make dist does: it needs no library of the machine.
 func buildProgram(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "kubegrace-node")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, "github.com/kubegrace/kubegrace/examples/kubegrace-node")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "github.com/kubegrace/kubegrace/examples/kubegrace-node")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))

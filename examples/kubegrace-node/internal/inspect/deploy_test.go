@@ -23,17 +23,24 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// The rules and the dashboard ask for metrics that are written.
+// The rules and the dashboard ask for metrics that status or the agent writes.
 func TestDeployedQueriesNameMetrics(t *testing.T) {
-	written, err := os.ReadFile("testdata/node.prom")
+	status, err := os.ReadFile("testdata/node.prom")
+	require.NoError(t, err)
+	agent, err := os.ReadFile("../../../../metrics/README.md")
 	require.NoError(t, err)
 	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
 		text, err := os.ReadFile(deploy + file)
 		require.NoError(t, err)
-		names := regexp.MustCompile(`kubegrace_node_\w+`).FindAllString(string(text), -1)
-		require.NotEmpty(t, names, file)
-		for _, name := range names {
-			require.Contains(t, string(written), "\n"+name+" ", file)
+		ofStatus := regexp.MustCompile(`kubegrace_node_\w+`).FindAllString(string(text), -1)
+		ofAgent := regexp.MustCompile(`kubelet_\w+`).FindAllString(string(text), -1)
+		require.NotEmpty(t, ofStatus, file)
+		require.NotEmpty(t, ofAgent, file)
+		for _, name := range ofStatus {
+			require.Contains(t, string(status), "\n"+name+" ", file)
+		}
+		for _, name := range ofAgent {
+			require.Contains(t, string(agent), "\n| `"+name+"` |", file)
 		}
 	}
 }
