@@ -80,6 +80,9 @@ type Pod struct {
 	Name      string `json:"name"`
 	// Priority is the priority by which the pod is in its bucket.
 	Priority int32 `json:"priority"`
+	// PrioritySource says where the priority comes from: "spec", "priority class NAME", "manifest
+	// without priority: 0", or "guessed: " and the reason.
+	PrioritySource string `json:"prioritySource"`
 	// OwnSeconds is the terminationGracePeriodSeconds of the pod. GrantedSeconds is the grace
 	// period that it gets in the shutdown.
 	OwnSeconds     int64 `json:"ownSeconds"`
@@ -128,8 +131,20 @@ type Summary struct {
 	// Losses are the groups of pods that lose most, kind by kind (see [Groupings]), the worst of each
 	// kind first, at most [MaxWorst] of it.
 	Losses []Loss `json:"losses,omitempty"`
-	// Proposals are changes with which the plan is better, one or the other.
+	// Proposals are changes with which the plan is better, one or the other, the best first.
 	Proposals []Proposal `json:"proposals,omitempty"`
+	// Outliers are the workloads that no proposed configuration covers, at most [MaxWorst].
+	Outliers []Outlier `json:"outliers,omitempty"`
+}
+
+// Outlier is a workload with pods that ask for more than a proposed configuration gives them.
+type Outlier struct {
+	Name string `json:"name"`
+	// PodCount is the number of these pods. AsksSeconds is what one of them asks for at most.
+	PodCount    int   `json:"podCount"`
+	AsksSeconds int64 `json:"asksSeconds"`
+	// Critical says that a critical pod asks for so much that no configuration is proposed.
+	Critical bool `json:"critical,omitempty"`
 }
 
 // NodeLoss is what the pods of a node lose.

@@ -2,6 +2,7 @@ package nodeplan
 
 import (
 	"fmt"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -18,6 +19,33 @@ func (s Settings) object(source *podlist.Pod) *v1.Pod {
 	}
 	return pod
 }
+
+// prioritySource says where the priority of a pod comes from. The API server sets that of every pod
+// but a static one, so that it is guessed where neither it nor a known class says it.
+func (s Settings) prioritySource(pod *podlist.Pod) string {
+	const missing = "manifest without priority: 0"
+	hasClass := pod.Class == "system-node-critical" || pod.Class == "system-cluster-critical"
+	if !hasClass && s.options.PriorityOf != nil {
+		_, hasClass = s.options.PriorityOf(pod.Class)
+	}
+	switch {
+	case pod.HasPriority && pod.Mirror && pod.Class != "" && pod.Priority != 0 && s.agent == Kubelet:
+		return "guessed: the API server's, of the mirror pod"
+	case pod.HasPriority:
+		return "spec"
+	case pod.Static && (s.agent == Kubelet || pod.Class == ""):
+		return missing
+	case hasClass:
+		return "priority class " + pod.Class
+	case pod.Class != "":
+		return "guessed: 0, because the priority class " + pod.Class + " is not known"
+	default:
+		return "guessed: 0, because nothing says it"
+	}
+}
+
+// PriorityIsGuessed reports whether PrioritySource is a guess.
+func (p *Pod) PriorityIsGuessed() bool { return strings.HasPrefix(p.PrioritySource, "guessed") }
 
 // kubeletPlan plans what a kubelet with a lock does (killPods of its nodeshutdown manager): one
 // bucket after the other, each of which waits for its own seconds at most; a bucket without pods is

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // MaxWorst is how many nodes a summary names at most, and how many groups of each kind.
@@ -51,16 +52,21 @@ func groupsOf(pod *Pod, source *podlist.Pod, pool string) []group {
 type summarizer struct {
 	summary Summary
 	groups  map[group]*Loss
-	graces  []map[int64]int // for each bucket, how many pods have a grace period
+	asks    map[ask]int     // how many pods ask for it
 	hooks   map[group]int64 // for each workload whose preStop hook is longer than its grace period, the hook
+}
+
+// ask is what pods of a workload ask for.
+type ask struct {
+	workload group
+	bucket   int // the index of their bucket
+	critical bool
+	seconds  int64
 }
 
 // Summarize plans all nodes and sums them up.
 func (s Settings) Summarize(nodes []*podlist.Node) Summary {
-	z := &summarizer{groups: map[group]*Loss{}, graces: make([]map[int64]int, len(s.schedule)), hooks: map[group]int64{}}
-	for i := range z.graces {
-		z.graces[i] = map[int64]int{}
-	}
+	z := &summarizer{groups: map[group]*Loss{}, asks: map[ask]int{}, hooks: map[group]int64{}}
 	for _, node := range nodes {
 		z.add(s.Plan(node), node)
 	}
@@ -69,7 +75,11 @@ func (s Settings) Summarize(nodes []*podlist.Node) Summary {
 	})
 	z.summary.WorstNodes = z.summary.WorstNodes[:min(len(z.summary.WorstNodes), MaxWorst)]
 	z.summary.Losses = z.losses()
-	z.summary.Proposals = s.proposals(z, nodes)
+	if z.summary.CutShort > 0 {
+		coverage := s.coverage(z.asks)
+		z.summary.Outliers = coverage.outliers(z.asks)
+		z.summary.Proposals = s.proposals(z, coverage, nodes)
+	}
 	return z.summary
 }
 
@@ -85,14 +95,14 @@ func (z *summarizer) add(n Node, source *podlist.Node) {
 	for i := range n.Buckets {
 		for k := range n.Buckets[i].Pods {
 			pod := &n.Buckets[i].Pods[k]
-			z.graces[i][pod.OwnSeconds]++
-			z.addPod(pod, pod.source, source.Pool)
+			workload := z.addPod(pod, pod.source, source.Pool)
+			z.asks[ask{workload, i, pod.Priority >= plan.SystemCriticalPriority, pod.OwnSeconds}]++
 		}
 	}
 }
 
-// addPod adds a pod to its groups.
-func (z *summarizer) addPod(pod *Pod, source *podlist.Pod, pool string) {
+// addPod adds a pod to its groups, and returns its workload.
+func (z *summarizer) addPod(pod *Pod, source *podlist.Pod, pool string) group {
 	groups := groupsOf(pod, source, pool)
 	for _, key := range groups {
 		loss := z.groups[key]
@@ -111,6 +121,7 @@ func (z *summarizer) addPod(pod *Pod, source *podlist.Pod, pool string) {
 			z.hooks[groups[0]] = max(z.hooks[groups[0]], *hook.Seconds)
 		}
 	}
+	return groups[0]
 }
 
 // losses returns the groups that lose most, the worst of each kind first.
