@@ -56,8 +56,9 @@ func page(t *testing.T, nodes ...timeline.Node) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, timeline.Page{
-		Title: "A shutdown", Text: []string{"The host is asked for 37.5 s."}, Nodes: nodes,
-		Changes: []timeline.Change{{Text: "the host: wait for longer", Lines: []string{strings.Repeat("a line that is very long and is not broken in the terminal ", 4)}}},
+		Title: "A shutdown", Text: []string{"The host is asked for 37.5 s."}, Nodes: nodes, NodeText: "Here are two of three nodes.",
+		Begin:       [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}, {"workload " + strings.Repeat("a-long-name", 20), "12000", "11000", "13d15h"}},
+		ChangeTitle: "What to change", Changes: []timeline.Change{{Title: "Lengthen the buckets", Text: "the host: wait for longer", Lines: []string{strings.Repeat("a line that is very long and is not broken in the terminal ", 4)}}},
 	}.Write(&b))
 	return b.Bytes()
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	durations "github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
@@ -262,5 +263,5 @@ func duration(d time.Duration) string {
 	if d == Unlimited {
 		return "infinity"
 	}
-	return fmt.Sprintf("%g s", d.Seconds())
+	return durations.Text(d)
 }

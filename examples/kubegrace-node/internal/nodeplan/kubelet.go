@@ -2,6 +2,7 @@ package nodeplan
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -46,6 +47,13 @@ func (s Settings) prioritySource(pod *podlist.Pod) string {
 
 // PriorityIsGuessed reports whether PrioritySource is a guess.
 func (p *Pod) PriorityIsGuessed() bool { return strings.HasPrefix(p.PrioritySource, "guessed") }
+
+// HasGuessedPriorities reports whether the priority of a pod is guessed.
+func (n *Node) HasGuessedPriorities() bool {
+	return slices.ContainsFunc(n.Buckets, func(b Bucket) bool {
+		return slices.ContainsFunc(b.Pods, func(p Pod) bool { return p.PriorityIsGuessed() })
+	})
+}
 
 // kubeletPlan plans what a kubelet with a lock does (killPods of its nodeshutdown manager): one
 // bucket after the other, each of which waits for its own seconds at most; a bucket without pods is

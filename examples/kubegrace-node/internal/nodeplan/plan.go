@@ -3,6 +3,8 @@ package nodeplan
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -48,6 +50,7 @@ func (s Settings) Plan(node *podlist.Node) Node {
 	default:
 		n.Warnings = validation.WarnNodeShutdown(s.config, pods, s.options)
 	}
+	n.Warnings = slices.DeleteFunc(n.Warnings, func(warning string) bool { return strings.HasPrefix(warning, "bucket ") }) // the buckets and pods say the same
 	n.Warnings = append(n.Warnings, n.outlivesWarning()...)
 	return n
 }

@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -51,7 +52,7 @@ func (s Settings) proposals(z *summarizer, c coverage, nodes []*podlist.Node) (a
 	limit := s.options.Limit
 	if short := s.noLock() || limit != 0 && max(limit, 0) < s.needed(); short {
 		raised := s.limitedTo(s.needed())
-		offer("Raise logind's limit", raised.score(nodes, nil), s.limitChange(raised.needed()))
+		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised.score(nodes, nil), s.limitChange(raised.needed()))
 	}
 	if limit > 0 && !s.raisable && c.isReasonable() {
 		if fitting, ok := s.withSchedule(s.bucketsFor(limit, c)); ok {
@@ -187,10 +188,7 @@ func (s Settings) limitChange(needed time.Duration) Change {
 	if s.limitBy != "" {
 		return Change{Where: s.limitBy, Why: "it wins against the agent's " + own, Lines: lines}
 	}
-	return Change{
-		Where: "the file of logind that wins against the agent's " + own,
-		Why:   "the last in systemd-analyze cat-config systemd/logind.conf", Lines: lines,
-	}
+	return Change{Where: "the last file of systemd-analyze cat-config systemd/logind.conf", Lines: lines}
 }
 
 // hookProposals propose a grace period for the workloads whose preStop hook is longer than theirs: it

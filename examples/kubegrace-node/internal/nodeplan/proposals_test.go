@@ -125,7 +125,7 @@ func TestProposedConfigurations(t *testing.T) {
 		return podlist.Pod{Namespace: "kube-system", Name: "cni", Priority: plan.SystemCriticalPriority, HasPriority: true, Grace: grace, OwnerKind: "DaemonSet", OwnerName: "cni"}
 	}
 	odd := podlist.Pod{Namespace: "batch", Name: "x", Grace: 3600}
-	const lengthen, fit, raise = "Lengthen the buckets", "Fit the buckets to logind's limit", "Raise logind's limit"
+	const lengthen, fit, raise = "Lengthen the buckets", "Fit the buckets to logind's limit", "Raise logind's limit to 30s"
 	for name, test := range map[string]struct {
 		pods     []podlist.Pod
 		limit    time.Duration
@@ -198,7 +198,7 @@ func TestProposals(t *testing.T) {
 		"enough":               {[]podlist.Pod{web(30)}, 0, nil},
 		"more than the bucket": {[]podlist.Pod{web(60)}, 0, []string{"Lengthen the buckets", "shutdownGracePeriod: 1m0s", "shutdownGracePeriodCriticalPods: 0s"}},
 		"no lock": {[]podlist.Pod{web(25)}, 20 * time.Second, []string{
-			"Raise logind's limit", "[Login]", "InhibitDelayMaxSec=30",
+			"Raise logind's limit to 30s", "[Login]", "InhibitDelayMaxSec=30",
 			"Fit the buckets to logind's limit", "shutdownGracePeriod: 20s", "shutdownGracePeriodCriticalPods: 0s",
 		}},
 		"more than an hour":                {[]podlist.Pod{web(1e9)}, 0, nil},
