@@ -86,6 +86,15 @@ func TestPageCanBeReadInABrowser(t *testing.T) {
 	require.InDelta(t, 5/start.Seconds()*bars[0], bars[1], 0.001, "both bars have one scale: the plan starts at %v, the pod at 5 s", start)
 }
 
+func TestTheBarsOfAllNodesHaveOneScale(t *testing.T) {
+	node := func(name string, wanted time.Duration) timeline.Node {
+		return timeline.Node{Name: name, Buckets: []timeline.Bucket{{Pods: []timeline.Pod{{Planned: &timeline.Bar{End: 30 * time.Second, Wanted: wanted}}}}}}
+	}
+	text := string(page(t, node("a", 2*time.Minute), node("b", time.Hour)))
+	require.Equal(t, 2, strings.Count(text, `class="bar" style="width:25.000%"`), "the axis reaches to four times the last end")
+	require.Equal(t, 1, strings.Count(text, "1h ▸"), "what is beyond it is said")
+}
+
 func TestBrowserFindsWhatCannotBeRead(t *testing.T) {
 	browser := timelinetest.Start(t)
 	browser.Open([]byte(`<!DOCTYPE html><body style="margin:0"><p style="width:500px;font-size:9px;color:#999">gray</p>

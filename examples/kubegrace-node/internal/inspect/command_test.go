@@ -3,7 +3,6 @@ package inspect_test
 import (
 	"encoding/json"
 	"fmt"
-	"html"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -109,22 +108,6 @@ func TestAPlanWithoutAConfigurationSaysSo(t *testing.T) {
 	require.NotContains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s").log, note)
 }
 
-func TestEveryFormSaysWhosePlanItIs(t *testing.T) {
-	require.Contains(t, run(t, "kind: Pod\n", "-o", "html").out, "1 node with 1 pod: 1 cut short, 30s lost.")
-	for _, agent := range nodeplan.Agents() {
-		for format, want := range map[string]string{
-			"table": map[string]string{"kubelet": "A stock kubelet's plan.", "kubegrace": "kubegrace's plan."}[agent],
-			"json":  `"agent": "` + agent + `"`,
-			"yaml":  "agent: " + agent,
-		} {
-			r := run(t, "kind: Pod\n", "--agent", agent, "-o", format)
-			require.Contains(t, r.out, want)
-		}
-		page := html.UnescapeString(run(t, "kind: Pod\n", "--agent", agent, "-o", "html").out)
-		require.Contains(t, page, map[string]string{"kubelet": "A stock kubelet's plan.", "kubegrace": "kubegrace's plan."}[agent])
-	}
-}
-
 func TestWithoutAnArgumentTheAgentIsAsked(t *testing.T) {
 	require.ErrorContains(t, run(t, "").err, "the agent is asked")
 	require.ErrorContains(t, run(t, "", "--limit", "30s", "--all").err, "--limit, --all: the agent of this machine plans by its own settings; for other pods give a FILE")
@@ -159,22 +142,6 @@ func TestEmptyList(t *testing.T) {
 	r := run(t, `{"kind": "List", "items": []}`, "--shutdown-grace-period", "30s")
 	require.NoError(t, r.err)
 	require.Contains(t, r.out, "There are no pods.")
-}
-
-func TestAPodWithoutSettings(t *testing.T) {
-	r := run(t, "kind: Pod\n", "--shutdown-grace-period", "30s")
-	require.NoError(t, r.err)
-	require.Contains(t, r.out, "default/")
-
-	r = run(t, "kind: Pod\n")
-	require.ErrorIs(t, r.err, inspect.ErrCutShort, "without a configuration there is no graceful shutdown")
-	require.Contains(t, r.out, "shutdownGracePeriod: 30s\n")
-}
-
-func TestErrorSaysWhetherAPodIsCutShort(t *testing.T) {
-	require.ErrorIs(t, run(t, "", cutShortArgs()...).err, inspect.ErrCutShort)
-	require.ErrorIs(t, run(t, "", cutShortArgs("-o", "json")...).err, inspect.ErrCutShort)
-	require.NoError(t, run(t, "kind: Pod\nspec: {terminationGracePeriodSeconds: 5}\n", "--shutdown-grace-period", "5s").err)
 }
 
 func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
@@ -269,6 +236,7 @@ func TestPools(t *testing.T) {
 
 func TestAPageOfSeveralNodesSaysWhereToBegin(t *testing.T) {
 	page := run(t, "", cutShortArgs("-o", "html")...).out
+	require.Contains(t, page, "<p>2 nodes with 5 pods: 3 cut short, 51s lost.</p>")
 	require.Regexp(t, `(?s)<h2>What to change, .*<h2>Where to begin</h2>.*<td>workload shop/deployment/web</td>.*<h2>worker-1</h2>`, page)
 	require.NotContains(t, run(t, "kind: Pod\n", "-o", "html").out, "Where to begin", "of one node")
 }

@@ -201,8 +201,6 @@ func TestProposals(t *testing.T) {
 			"Raise logind's limit to 30s", "[Login]", "InhibitDelayMaxSec=30",
 			"Fit the buckets to logind's limit", "shutdownGracePeriod: 20s", "shutdownGracePeriodCriticalPods: 0s",
 		}},
-		"more than an hour":                {[]podlist.Pod{web(1e9)}, 0, nil},
-		"more than an hour, and another":   {[]podlist.Pod{web(1e9), web(45)}, 0, []string{"Lengthen the buckets", "shutdownGracePeriod: 45s", "shutdownGracePeriodCriticalPods: 0s"}},
 		"a hook longer than the pod":       {[]podlist.Pod{withHook}, 0, []string{"Lengthen the grace period for the preStop hook of shop/deployment/web", `kubectl -n shop patch deployment web -p '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":22}}}}'`}},
 		"a name that a shell would run":    {[]podlist.Pod{odd}, 0, []string{"Lengthen the grace period for the preStop hook of shop/deployment/web; reboot", "terminationGracePeriodSeconds: 22"}},
 		"a hook longer than all the limit": {[]podlist.Pod{withHook}, 0, nil},
