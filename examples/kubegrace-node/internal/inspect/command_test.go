@@ -144,6 +144,13 @@ func TestEmptyList(t *testing.T) {
 	require.Contains(t, r.out, "There are no pods.")
 }
 
+func TestGuessedPrioritiesAreMarked(t *testing.T) {
+	r := run(t, "kind: Pod\n", "--shutdown-grace-period", "30s")
+	require.NoError(t, r.err)
+	require.Regexp(t, `(?s)default/ +0\? .*\n\? A priority is guessed`, r.out)
+	require.Contains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s", "-o", "json").out, `"prioritySource": "guessed: 0, because nothing says it"`)
+}
+
 func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
 	r := run(t, "", cutShortArgs()...)
 	require.Equal(t, "kubegrace-node plan: left out are pods that have ended: 1\n", r.log)

@@ -191,8 +191,10 @@ func (f *flags) choose(nodes []*podlist.Node, s nodeplan.Summary) ([]*podlist.No
 		return nil, nil
 	}
 	var worst []string
-	for _, n := range s.WorstNodes {
-		worst = append(worst, n.Name)
+	for _, loss := range s.Losses {
+		if loss.By == nodeplan.ByNode {
+			worst = append(worst, loss.Name)
+		}
 	}
 	return nodesNamed(nodes, worst)
 }

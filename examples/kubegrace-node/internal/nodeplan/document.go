@@ -87,10 +87,8 @@ type Pod struct {
 	// period that it gets in the shutdown.
 	OwnSeconds     int64 `json:"ownSeconds"`
 	GrantedSeconds int64 `json:"grantedSeconds"`
-	// EarliestStartSeconds is when the pod is told to stop if everything before it ends at once.
 	// LatestStartSeconds is when it is told to stop if everything before it takes all its time.
-	EarliestStartSeconds float64 `json:"earliestStartSeconds"`
-	LatestStartSeconds   float64 `json:"latestStartSeconds"`
+	LatestStartSeconds float64 `json:"latestStartSeconds"`
 	// LatestEndSeconds is when its containers have ended or were killed at the latest. They have
 	// at least 2 s to stop, even if the grace period is shorter or a hook has used it up.
 	LatestEndSeconds float64 `json:"latestEndSeconds"`
@@ -126,8 +124,6 @@ type Summary struct {
 	PodCount    int   `json:"podCount"`
 	CutShort    int   `json:"cutShort"`
 	LostSeconds int64 `json:"lostSeconds"`
-	// WorstNodes are the nodes that lose most, the worst first; at most [MaxWorst].
-	WorstNodes []NodeLoss `json:"worstNodes,omitempty"`
 	// Losses are the groups of pods that lose most, kind by kind (see [Groupings]), the worst of each
 	// kind first, at most [MaxWorst] of it.
 	Losses []Loss `json:"losses,omitempty"`
@@ -147,17 +143,9 @@ type Outlier struct {
 	Critical bool `json:"critical,omitempty"`
 }
 
-// NodeLoss is what the pods of a node lose.
-type NodeLoss struct {
-	Name        string `json:"name"`
-	PodCount    int    `json:"podCount"`
-	CutShort    int    `json:"cutShort"`
-	LostSeconds int64  `json:"lostSeconds"`
-}
-
 // Loss is what a group of pods loses.
 type Loss struct {
-	// By is the kind of group: workload, namespace, pool or priority.
+	// By is the kind of group: workload, namespace, pool, priority or node.
 	By          string `json:"by"`
 	Name        string `json:"name"`
 	PodCount    int    `json:"podCount"`

@@ -263,5 +263,7 @@ func TestLossesByGroup(t *testing.T) {
 		{By: "pool", Name: "blue", PodCount: 3, CutShort: 2, LostSeconds: 80},
 		{By: "pool", Name: "green", PodCount: 2, CutShort: 1, LostSeconds: 30},
 		{By: "priority", Name: "0", PodCount: 5, CutShort: 3, LostSeconds: 110},
+		{By: "node", Name: "n1", PodCount: 3, CutShort: 2, LostSeconds: 80},
+		{By: "node", Name: "n2", PodCount: 2, CutShort: 1, LostSeconds: 30},
 	}, summary.Losses)
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// MaxWorst is how many nodes a summary names at most, and how many groups of each kind.
+// MaxWorst is how many groups of each kind a summary names at most.
 const MaxWorst = 10
 
 // The kinds of groups by which losses are summed up.
@@ -19,10 +19,11 @@ const (
 	ByNamespace = "namespace"
 	ByPool      = "pool"
 	ByPriority  = "priority"
+	ByNode      = "node"
 )
 
 // Groupings returns the kinds of groups, those first with which one begins.
-func Groupings() []string { return []string{ByWorkload, ByNamespace, ByPool, ByPriority} }
+func Groupings() []string { return []string{ByWorkload, ByNamespace, ByPool, ByPriority, ByNode} }
 
 // group identifies a group of pods; kind and namespace are "" where a name says enough.
 type group struct{ by, namespace, kind, name string }
@@ -32,8 +33,9 @@ func (g group) text() string {
 	return strings.Join(slices.DeleteFunc([]string{g.namespace, g.kind, g.name}, func(part string) bool { return part == "" }), "/")
 }
 
-// groupsOf returns the groups of a pod.
-func groupsOf(pod *Pod, source *podlist.Pod, pool string) []group {
+// groupsOf returns the groups of a pod, the first of which is its workload.
+func groupsOf(pod *Pod, node *podlist.Node) []group {
+	source := pod.source
 	workload := group{ByWorkload, pod.Namespace, strings.ToLower(source.OwnerKind), source.OwnerName}
 	switch {
 	case source.OwnerName == "":
@@ -41,9 +43,9 @@ func groupsOf(pod *Pod, source *podlist.Pod, pool string) []group {
 	case source.OwnerKind == "Node":
 		workload.kind, workload.name = "static pod", strings.TrimSuffix(pod.Name, "-"+source.OwnerName)
 	}
-	groups := []group{workload, {by: ByNamespace, name: pod.Namespace}, {by: ByPriority, name: strconv.Itoa(int(pod.Priority))}}
-	if pool != "" {
-		groups = append(groups, group{by: ByPool, name: pool})
+	groups := []group{workload, {by: ByNamespace, name: pod.Namespace}, {by: ByPriority, name: strconv.Itoa(int(pod.Priority))}, {by: ByNode, name: node.Name}}
+	if node.Pool != "" {
+		groups = append(groups, group{by: ByPool, name: node.Pool})
 	}
 	return groups
 }
@@ -70,10 +72,6 @@ func (s Settings) Summarize(nodes []*podlist.Node) Summary {
 	for _, node := range nodes {
 		z.add(s.Plan(node), node)
 	}
-	slices.SortStableFunc(z.summary.WorstNodes, func(a, b NodeLoss) int {
-		return cmp.Or(cmp.Compare(b.LostSeconds, a.LostSeconds), cmp.Compare(b.CutShort, a.CutShort))
-	})
-	z.summary.WorstNodes = z.summary.WorstNodes[:min(len(z.summary.WorstNodes), MaxWorst)]
 	z.summary.Losses = z.losses()
 	if z.summary.CutShort > 0 {
 		coverage := s.coverage(z.asks)
@@ -89,21 +87,18 @@ func (z *summarizer) add(n Node, source *podlist.Node) {
 	z.summary.PodCount += n.PodCount
 	z.summary.CutShort += n.CutShort
 	z.summary.LostSeconds = saturatingAdd(z.summary.LostSeconds, n.LostSeconds)
-	if n.CutShort > 0 {
-		z.summary.WorstNodes = append(z.summary.WorstNodes, NodeLoss{n.Name, n.PodCount, n.CutShort, n.LostSeconds})
-	}
 	for i := range n.Buckets {
 		for k := range n.Buckets[i].Pods {
 			pod := &n.Buckets[i].Pods[k]
-			workload := z.addPod(pod, pod.source, source.Pool)
+			workload := z.addPod(pod, source)
 			z.asks[ask{workload, i, pod.Priority >= plan.SystemCriticalPriority, pod.OwnSeconds}]++
 		}
 	}
 }
 
 // addPod adds a pod to its groups, and returns its workload.
-func (z *summarizer) addPod(pod *Pod, source *podlist.Pod, pool string) group {
-	groups := groupsOf(pod, source, pool)
+func (z *summarizer) addPod(pod *Pod, node *podlist.Node) group {
+	groups := groupsOf(pod, node)
 	for _, key := range groups {
 		loss := z.groups[key]
 		if loss == nil {

@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/kubegrace/kubegrace/examples/internal/duration"
@@ -134,16 +135,10 @@ func hookTexts(pod *nodeplan.Pod) (texts []string) {
 // lossRows returns the table of what loses most, with its header; at most perKind rows of each kind.
 func lossRows(s nodeplan.Summary, perKind int) [][]string {
 	rows, shown := [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}}, map[string]int{}
-	add := func(by, name string, pods, cut int, lost int64) {
-		if shown[by]++; shown[by] <= perKind {
-			rows = append(rows, []string{by + " " + name, fmt.Sprint(pods), fmt.Sprint(cut), duration.Seconds(lost)})
-		}
-	}
 	for _, loss := range s.Losses {
-		add(loss.By, loss.Name, loss.PodCount, loss.CutShort, loss.LostSeconds)
-	}
-	for _, n := range s.WorstNodes {
-		add("node", n.Name, n.PodCount, n.CutShort, n.LostSeconds)
+		if shown[loss.By]++; shown[loss.By] <= perKind {
+			rows = append(rows, []string{loss.By + " " + loss.Name, strconv.Itoa(loss.PodCount), strconv.Itoa(loss.CutShort), duration.Seconds(loss.LostSeconds)})
+		}
 	}
 	return rows
 }
