@@ -19,7 +19,8 @@ const (
 
 // podTable returns a table of pods.
 func (t *terminal) podTable(pods []nodeplan.Pod) string {
-	rows := [][]string{{"POD", "PRIORITY", "ASKS", "GETS", "START", "END"}}
+	rows := make([][]string, 1, 1+len(pods))
+	rows[0] = []string{"POD", "PRIORITY", "ASKS", "GETS", "START", "END"}
 	for i := range pods {
 		pod := &pods[i]
 		gets := duration.Seconds(pod.GrantedSeconds)
