@@ -45,7 +45,7 @@ pictures: ## draw the pictures of the examples anew, from real runs (about a min
 	@.cache/pictures/kubegrace-node report --state-dir .cache/pictures/state -o html > .cache/pictures/drain.html
 	@cd examples && ../.cache/pictures/kubegrace-node plan --agent kubegrace --config kubegrace-node/demo/kubelet.yaml --limit 16s -o html kubegrace-node/demo/pods > ../.cache/pictures/plan.html || test $$? = 2
 	@$(SCREENSHOT) --window-size=900,1090 --screenshot=examples/kubegrace-node/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
-	@$(SCREENSHOT) --window-size=900,1490 --screenshot=examples/kubegrace-node/pictures/plan.png file://$(CURDIR)/.cache/pictures/plan.html
+	@$(SCREENSHOT) --window-size=900,1390 --screenshot=examples/kubegrace-node/pictures/plan.png file://$(CURDIR)/.cache/pictures/plan.html
 
 # The tests say what they leave out in lines with "left to make check".
 test: ## run the tests that need Go alone; they take a few minutes

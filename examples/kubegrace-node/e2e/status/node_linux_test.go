@@ -223,10 +223,10 @@ func testAgent(h host) {
 	h.await("Pods need time", "systemd-inhibit", "--list", "--no-legend")
 
 	h.Run(h.t, "sh", "-c", "printf '[Login]\\nInhibitDelayMaxSec=2\\n' > "+beaten)
-	says(h.look(), "holds the host back", beaten+": 2 s, beaten", "exit status 0")
+	says(h.look(), "holds the host back", beaten+": 2s, beaten", "exit status 0")
 	h.limit(2*time.Second, map[string]string{beaten: "", site: "[Login]\nInhibitDelayMaxSec=2\n"})
-	says(h.look(), "and the host waits for 2 s, by "+site, "or more in "+site+", or remove it there.")
-	says(h.lookAsNobody(), "and the host goes down after 2 s, by "+site, "exit status 2")
+	says(h.look(), "and the host waits for 2s, by "+site, "or more in "+site+", or remove it there.")
+	says(h.lookAsNobody(), "and the host goes down after 2s, by "+site, "exit status 2")
 
 	h.stop()
 	h.Run(h.t, "/usr/local/bin/kubegrace-node", "uninstall", "--remove-state")

@@ -90,7 +90,7 @@ func (a *Agent) askKubelet(ctx context.Context) {
 		var pods []v1.Pod
 		if a.opts.Units.Stopped() == nil {
 			pods, err = a.opts.Kubelet(ctx)
-			a.opts.Info.Tell(pods)
+			a.opts.Info.Tell(podinfo.FromKubelet, pods)
 		}
 		a.missing.set(ctx, "kubelet's pods", err)
 		return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -24,7 +25,7 @@ func PlanOf(p plan.Plan) Plan {
 		}
 		for _, pod := range b.Pods {
 			bucket.Pods = append(bucket.Pods, PodPlan{
-				Namespace: pod.Pod.Namespace, Name: pod.Pod.Name, Priority: pod.Priority,
+				Namespace: pod.Pod.Namespace, Name: pod.Pod.Name, Priority: pod.Priority, PrioritySource: pod.Pod.Annotations[podinfo.PrioritySource],
 				WantedSeconds: pod.WantedSeconds, GrantedSeconds: pod.GrantedSeconds, CutShort: pod.Truncated(),
 				StartSeconds: pod.Start.Seconds(), EndSeconds: pod.End.Seconds(),
 			})

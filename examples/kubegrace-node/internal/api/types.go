@@ -60,9 +60,11 @@ type Bucket struct {
 
 // PodPlan is the plan for one pod.
 type PodPlan struct {
-	Namespace      string `json:"namespace"`
-	Name           string `json:"name"`
-	Priority       int32  `json:"priority"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Priority  int32  `json:"priority"`
+	// PrioritySource says who has told the priority: "API server", "kubelet", "rule" or "guess".
+	PrioritySource string `json:"prioritySource,omitempty"`
 	WantedSeconds  int64  `json:"wantedSeconds"` // its terminationGracePeriodSeconds
 	GrantedSeconds int64  `json:"grantedSeconds"`
 	CutShort       bool   `json:"cutShort,omitempty"`

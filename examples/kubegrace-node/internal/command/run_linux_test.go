@@ -73,7 +73,7 @@ func TestTheLimitIsTooLow(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, status)
 		out, _, code := n.tool("plan")
 		require.Zero(t, code)
-		require.Regexp(t, `is let go after 1[345](\.\d)? s`, out)
+		require.Regexp(t, `is let go after 1[345](\.\d)?s`, out)
 	}
 	lower()
 	p := n.run()

@@ -20,7 +20,7 @@ const (
 	siteFile   = "/etc/systemd/logind.conf.d/zzz-site.conf"
 )
 
-// agent starts an agent that asks for 30 s by its drop-in, and says this on its socket, which is root's.
+// agent starts an agent that asks for 30s by its drop-in, and says this on its socket, which is root's.
 func (m *fakeMachine) agent(status api.Status) {
 	m.t.Helper()
 	m.write(agentsFile, "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=30\n")
@@ -52,21 +52,21 @@ func TestStatusOfTheAgent(t *testing.T) {
 		nobodySees string
 	}{
 		"it holds the shutdown alone": {
-			agent: api.Status{Held: true, PodCount: 3}, status: 0, want: "kubegrace-node (PID 812) holds the host back, for up to 30 s. No pod is cut short, of 3.",
-			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the host back, for up to 30 s. Which pods lose time is for root to see.",
+			agent: api.Status{Held: true, PodCount: 3}, status: 0, want: "kubegrace-node (PID 812) holds the host back, for up to 30s. No pod is cut short, of 3.",
+			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the host back, for up to 30s. Which pods lose time is for root to see.",
 		},
 		"a pod asks for more than its bucket has": {
-			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, status: 2, want: "Pods cut short: 1 of 3; 7 s are lost.",
+			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, status: 2, want: "Pods cut short: 1 of 3; 7s are lost.",
 			nobodys: 4, nobodySees: "Which pods lose time is for root to see.",
 		},
 		"a file of the site wins with too little": {
 			agent: api.Status{Held: true, PodCount: 3, CutShort: 2, LostSeconds: 12}, site: 15 * time.Second, status: 2,
-			want:    "kubegrace-node asks for 30 s, and the host waits for 15 s, by " + siteFile,
-			nobodys: 2, nobodySees: "kubegrace-node (PID 812) asks for 30 s, and the host goes down after 15 s, by " + siteFile,
+			want:    "kubegrace-node asks for 30s, and the host waits for 15s, by " + siteFile,
+			nobodys: 2, nobodySees: "kubegrace-node (PID 812) asks for 30s, and the host goes down after 15s, by " + siteFile,
 		},
 		"a file of the site wins with enough for the pods": {
 			agent: api.Status{Held: true, PodCount: 3}, site: 25 * time.Second, status: 0, want: "No pod is cut short, of 3.",
-			nobodys: 2, nobodySees: "asks for 30 s, and the host goes down after 25 s",
+			nobodys: 2, nobodySees: "asks for 30s, and the host goes down after 25s",
 		},
 		"it is drained": {
 			agent: api.Status{Drained: true}, status: 0, want: "this machine is drained: kubegrace-node drain has stopped its pods",
@@ -110,7 +110,7 @@ func TestAFileOfTheSiteThatTheAgentsBeats(t *testing.T) {
 	m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", 15*time.Second)
 	r := m.look()
 	requireStatus(t, 0, r)
-	require.Contains(t, r.out, "50-site.conf: 15 s, beaten")
+	require.Contains(t, r.out, "50-site.conf: 15s, beaten")
 }
 
 // The metrics have the agent's own numbers.

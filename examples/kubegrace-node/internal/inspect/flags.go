@@ -50,11 +50,11 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.hooks, "hooks", nil, "`what` the agent does beside the kills, which takes time too: publish, readiness, unmount, statuses (kubegrace's default is these but unmount), or none; for kubegrace only")
 	fs.BoolVar(&f.noRollOver, "no-roll-over", false, "time that a bucket leaves is lost to the later ones, as it always is with a kubelet; for kubegrace only")
 	fs.StringSliceVar(&f.nodes, "node", nil, "show this `node` in full; may be given several times")
-	fs.BoolVar(&f.all, "all", false, fmt.Sprintf("show all nodes in full; of more than %d a table or chart shows the sum", maxFullNodes))
+	fs.BoolVar(&f.all, "all", false, fmt.Sprintf("show all nodes in full; of more than %d a table shows the sum", maxFullNodes))
 	f.failOn = threshold{text: "any"}
 	fs.Var(&f.failOn, "fail-on", "`when` the exit status is 2: any pod that is cut short, more than a\nnumber of them as 10, or than a share as 5%, no-lock, or never")
 	fs.StringVar(&f.poolLabel, "pool-label", "", "`label` of nodes that names their pool, if the nodes are in the input, beside those of the large clouds")
-	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, chart, json, yaml, or html, which is one page with a timeline")
+	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, json, yaml, or html, which is one page with a timeline")
 }
 
 // settings returns the settings that the flags, and the file of --config, describe.
@@ -191,8 +191,10 @@ func (f *flags) choose(nodes []*podlist.Node, s nodeplan.Summary) ([]*podlist.No
 		return nil, nil
 	}
 	var worst []string
-	for _, n := range s.WorstNodes {
-		worst = append(worst, n.Name)
+	for _, loss := range s.Losses {
+		if loss.By == nodeplan.ByNode {
+			worst = append(worst, loss.Name)
+		}
 	}
 	return nodesNamed(nodes, worst)
 }

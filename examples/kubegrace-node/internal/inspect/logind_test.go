@@ -46,8 +46,8 @@ func TestLimitOfLogind(t *testing.T) {
 		microseconds uint64
 		want         string
 	}{
-		"5 s":      {5_000_000, "but waits for 5 s only"},
-		"none":     {0, "but waits for 0 s only"},
+		"5s":       {5_000_000, "but waits for 5s only"},
+		"none":     {0, "but waits for 0s only"},
 		"for ever": {math.MaxUint64, "how long it waits is not known"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -87,9 +87,8 @@ func NewPlan(streams Streams, askAgent func(c *cobra.Command, format string) err
 }
 
 func run(ctx context.Context, streams Streams, f *flags, args []string) error {
-	w, err := output.New(f.output, streams.Out, screenOf(streams))
-	if err != nil {
-		return fmt.Errorf("--output: %w", err)
+	if !slices.Contains(output.Formats(), f.output) {
+		return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.Formats(), ", "))
 	}
 	cluster := podlist.New()
 	cluster.SetPoolLabel(f.poolLabel)
@@ -108,7 +107,7 @@ func run(ctx context.Context, streams Streams, f *flags, args []string) error {
 	if f.config == "" && f.configDir == "" && f.total == 0 && f.critical == 0 {
 		fmt.Fprintln(streams.Err, "kubegrace-node plan: no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults")
 	}
-	return writePlan(w, settings, f, cluster.Nodes())
+	return writePlan(streams, settings, f, cluster.Nodes())
 }
 
 // checkPods returns an error if the input has no pods. An empty list is no error.
@@ -163,24 +162,19 @@ func kindCounts(counts map[string]int) string {
 }
 
 // writePlan plans all nodes, and writes those that the flags choose.
-func writePlan(w output.Writer, settings nodeplan.Settings, f *flags, nodes []*podlist.Node) error {
-	summary := settings.Summarize(nodes)
-	chosen, err := f.choose(nodes, summary)
+func writePlan(streams Streams, settings nodeplan.Settings, f *flags, nodes []*podlist.Node) error {
+	document := nodeplan.Document{APIVersion: nodeplan.APIVersion, Kind: nodeplan.Kind, Header: settings.Header(), Nodes: []nodeplan.Node{}, Summary: settings.Summarize(nodes)}
+	chosen, err := f.choose(nodes, document.Summary)
 	if err != nil {
 		return err
 	}
-	if err := w.Begin(settings.Header()); err != nil {
-		return err
-	}
 	for _, node := range chosen {
-		if err := w.Node(settings.Plan(node)); err != nil {
-			return err
-		}
+		document.Nodes = append(document.Nodes, settings.Plan(node))
 	}
-	if err := w.End(summary); err != nil {
+	if err := output.Write(f.output, streams.Out, screenOf(streams), document); err != nil {
 		return err
 	}
-	if f.failOn.isMet(settings.Header(), summary) {
+	if f.failOn.isMet(document.Header, document.Summary) {
 		return ErrCutShort
 	}
 	return nil

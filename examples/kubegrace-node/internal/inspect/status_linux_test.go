@@ -123,7 +123,7 @@ func TestPodsOfTheKubelet(t *testing.T) {
 	r := m.look()
 	requireStatus(t, 2, r)
 	require.Contains(t, r.out, "pods       from the kubelet and /etc/kubernetes/manifests")
-	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5 s are lost.")
+	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5s are lost.")
 }
 
 func TestConfigzDecidesOverTheFile(t *testing.T) {
@@ -132,7 +132,7 @@ func TestConfigzDecidesOverTheFile(t *testing.T) {
 	m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
 	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "configz.json"))
 	requireStatus(t, 2, r)
-	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12 s.")
+	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12s.")
 }
 
 // A kubelet goes by what it read at its start.
@@ -271,19 +271,19 @@ func TestLimitOfLogindForAKubelet(t *testing.T) {
 		_ = execute(t, streams, []string{"--shutdown-grace-period", "30s", "--limit", "logind", "-"}) // it may be a status
 		return strings.Join(strings.Fields(out.String()), " ")
 	}
-	require.Contains(t, planned(), "It holds its lock for up to 30 s")
+	require.Contains(t, planned(), "It holds its lock for up to 30s")
 	m.dropIn("/etc/systemd/logind.conf.d/zz-site.conf", 20*time.Second)
-	require.Contains(t, planned(), "It takes no lock: it needs 30 s, and the host waits for 20 s only, by /etc/systemd/logind.conf.d/zz-site.conf")
+	require.Contains(t, planned(), "It takes no lock: it needs 30s, and the host waits for 20s only, by /etc/systemd/logind.conf.d/zz-site.conf")
 	m.login1.SetLimit(time.Minute)
-	require.Contains(t, planned(), "It holds its lock for up to 30 s, and the host waits for up to 60 s.")
+	require.Contains(t, planned(), "It holds its lock for up to 30s, and the host waits for up to 1m.")
 
 	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")
 	m.login1.SetLimit(logindtest.Infinite)
 	text := planned()
-	require.Contains(t, text, "It takes no lock: logind's limit is infinity, by /etc/systemd/logind.conf.d/zz-site.conf, which wins against the kubelet's drop-in, and a kubelet takes that for less than the 30 s that it needs.")
+	require.Contains(t, text, "It takes no lock: logind's limit is infinity, by /etc/systemd/logind.conf.d/zz-site.conf, which wins against the kubelet's drop-in, and a kubelet takes that for less than the 30s that it needs.")
 	require.Contains(t, text, "InhibitDelayMaxSec=30")
 	require.NoError(t, os.Remove(filepath.Join(m.root, "/etc/systemd/logind.conf.d/zz-site.conf")))
-	require.Contains(t, planned(), "It holds its lock for up to 30 s, and the host waits for up to 30 s.")
+	require.Contains(t, planned(), "It holds its lock for up to 30s, and the host waits for up to 30s.")
 }
 
 // Limits of logind at which no kubelet can hold a host back.
@@ -302,5 +302,5 @@ func TestLimitsThatHelpNoKubelet(t *testing.T) {
 	m.lock("kubelet", kubeletWhy, "delay")
 	r = m.look()
 	requireStatus(t, 3, r)
-	require.Contains(t, r.out, "logind's limit is 0 s, by /etc/systemd/logind.conf.d/zz-site.conf, which sorts behind 99-kubelet.conf and so wins against it, and then it ignores all locks")
+	require.Contains(t, r.out, "logind's limit is 0s, by /etc/systemd/logind.conf.d/zz-site.conf, which sorts behind 99-kubelet.conf and so wins against it, and then it ignores all locks")
 }

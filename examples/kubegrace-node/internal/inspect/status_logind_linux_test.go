@@ -35,8 +35,8 @@ func TestNodeOnARealLogind(t *testing.T) {
 	m.lock("kubelet", kubeletWhy, "delay")
 	text, err := look()
 	require.NoError(t, err, text)
-	require.Contains(t, text, "the kubelet holds the host back, for up to 30 s.")
-	require.Contains(t, text, "files "+kubeletFile+": 30 s, wins")
+	require.Contains(t, text, "the kubelet holds the host back, for up to 30s.")
+	require.Contains(t, text, "files "+kubeletFile+": 30s, wins")
 
 	for _, file := range []struct {
 		path string
@@ -52,5 +52,5 @@ func TestNodeOnARealLogind(t *testing.T) {
 		require.NotContains(t, text, "has not read them", file.path)
 	}
 	require.ErrorIs(t, err, inspect.ExitStatus(2))
-	require.Contains(t, text, "goes down after 12 s in the middle of it, by /run/systemd/logind.conf.d/a.conf")
+	require.Contains(t, text, "goes down after 12s in the middle of it, by /run/systemd/logind.conf.d/a.conf")
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	durations "github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
@@ -60,7 +61,7 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 		v.Status, v.Text = Unknown, "cannot be told: systemd-logind could not be asked."
 	case s.Logind.limit == 0 && (kubelet != nil || agent != nil):
 		v.Status = Unheld
-		v.Text = "nothing waits for the pods: logind's limit is 0 s" + s.bySetting() + ", and then it ignores all locks that delay a shutdown."
+		v.Text = "nothing waits for the pods: logind's limit is 0s" + s.bySetting() + ", and then it ignores all locks that delay a shutdown."
 		s.addRaise(&v, s.needed())
 	case kubelet != nil && agent != nil:
 		v.Status = Lossy
@@ -215,7 +216,7 @@ func (s *State) judgeNobody(v *Verdict) {
 		v.do("Restart the kubelet.", "systemctl restart kubelet")
 	}
 	v.Text = "nothing waits for the pods: " + cause
-	v.Why = append(v.Why, "Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 90 s later by default: no preStop hook runs.")
+	v.Why = append(v.Why, "Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
 }
 
 // bySetting names the file that sets logind's limit.
@@ -307,7 +308,7 @@ func (v *Verdict) WithPods(pods, cut int, lostSeconds int64) {
 		v.Text += fmt.Sprintf(" No pod is cut short, of %d.", pods)
 	default:
 		v.Status = Lossy
-		v.Text += fmt.Sprintf(" Pods cut short: %d of %d; %d s are lost.", cut, pods, lostSeconds)
+		v.Text += fmt.Sprintf(" Pods cut short: %d of %d; %s are lost.", cut, pods, duration(time.Duration(lostSeconds)*time.Second))
 	}
 }
 
@@ -324,5 +325,5 @@ func duration(d time.Duration) string {
 	if d == Unlimited {
 		return "infinity"
 	}
-	return fmt.Sprintf("%g s", d.Seconds())
+	return durations.Text(d)
 }

@@ -10,6 +10,12 @@
 // The arithmetic of [Kubegrace] is that of package shutdown/plan, by which such an agent drains, and
 // that of [Kubelet] is killPods of the kubelet's nodeshutdown manager.
 //
+// # What is proposed
+//
+// A proposed configuration gives every critical pod what it asks for, and of the other pods of a bucket
+// 99 in 100, or all if they are fewer than 100, but no bucket more than ten minutes: the pods that ask for
+// more are named, and cut short.
+//
 // # The document
 //
 // [Document] is what kubegrace-node plan prints with -o json and -o yaml. Within one [APIVersion],

@@ -80,14 +80,15 @@ type Pod struct {
 	Name      string `json:"name"`
 	// Priority is the priority by which the pod is in its bucket.
 	Priority int32 `json:"priority"`
+	// PrioritySource says where the priority comes from: "spec", "priority class NAME", "manifest
+	// without priority: 0", or "guessed: " and the reason.
+	PrioritySource string `json:"prioritySource"`
 	// OwnSeconds is the terminationGracePeriodSeconds of the pod. GrantedSeconds is the grace
 	// period that it gets in the shutdown.
 	OwnSeconds     int64 `json:"ownSeconds"`
 	GrantedSeconds int64 `json:"grantedSeconds"`
-	// EarliestStartSeconds is when the pod is told to stop if everything before it ends at once.
 	// LatestStartSeconds is when it is told to stop if everything before it takes all its time.
-	EarliestStartSeconds float64 `json:"earliestStartSeconds"`
-	LatestStartSeconds   float64 `json:"latestStartSeconds"`
+	LatestStartSeconds float64 `json:"latestStartSeconds"`
 	// LatestEndSeconds is when its containers have ended or were killed at the latest. They have
 	// at least 2 s to stop, even if the grace period is shorter or a hook has used it up.
 	LatestEndSeconds float64 `json:"latestEndSeconds"`
@@ -123,26 +124,28 @@ type Summary struct {
 	PodCount    int   `json:"podCount"`
 	CutShort    int   `json:"cutShort"`
 	LostSeconds int64 `json:"lostSeconds"`
-	// WorstNodes are the nodes that lose most, the worst first; at most [MaxWorst].
-	WorstNodes []NodeLoss `json:"worstNodes,omitempty"`
 	// Losses are the groups of pods that lose most, kind by kind (see [Groupings]), the worst of each
 	// kind first, at most [MaxWorst] of it.
 	Losses []Loss `json:"losses,omitempty"`
-	// Proposals are changes with which the plan is better, one or the other.
+	// Proposals are changes with which the plan is better, one or the other, the best first.
 	Proposals []Proposal `json:"proposals,omitempty"`
+	// Outliers are the workloads that no proposed configuration covers, at most [MaxWorst].
+	Outliers []Outlier `json:"outliers,omitempty"`
 }
 
-// NodeLoss is what the pods of a node lose.
-type NodeLoss struct {
-	Name        string `json:"name"`
-	PodCount    int    `json:"podCount"`
-	CutShort    int    `json:"cutShort"`
-	LostSeconds int64  `json:"lostSeconds"`
+// Outlier is a workload with pods that ask for more than a proposed configuration gives them.
+type Outlier struct {
+	Name string `json:"name"`
+	// PodCount is the number of these pods. AsksSeconds is what one of them asks for at most.
+	PodCount    int   `json:"podCount"`
+	AsksSeconds int64 `json:"asksSeconds"`
+	// Critical says that a critical pod asks for so much that no configuration is proposed.
+	Critical bool `json:"critical,omitempty"`
 }
 
 // Loss is what a group of pods loses.
 type Loss struct {
-	// By is the kind of group: workload, namespace, pool or priority.
+	// By is the kind of group: workload, namespace, pool, priority or node.
 	By          string `json:"by"`
 	Name        string `json:"name"`
 	PodCount    int    `json:"podCount"`

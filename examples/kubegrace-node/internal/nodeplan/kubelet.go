@@ -2,6 +2,8 @@ package nodeplan
 
 import (
 	"fmt"
+	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -17,6 +19,40 @@ func (s Settings) object(source *podlist.Pod) *v1.Pod {
 		pod.Spec.PriorityClassName = ""
 	}
 	return pod
+}
+
+// prioritySource says where the priority of a pod comes from. The API server sets that of every pod
+// but a static one, so that it is guessed where neither it nor a known class says it.
+func (s Settings) prioritySource(pod *podlist.Pod) string {
+	const missing = "manifest without priority: 0"
+	hasClass := pod.Class == "system-node-critical" || pod.Class == "system-cluster-critical"
+	if !hasClass && s.options.PriorityOf != nil {
+		_, hasClass = s.options.PriorityOf(pod.Class)
+	}
+	switch {
+	case pod.HasPriority && pod.Mirror && pod.Class != "" && pod.Priority != 0 && s.agent == Kubelet:
+		return "guessed: the API server's, of the mirror pod"
+	case pod.HasPriority:
+		return "spec"
+	case pod.Static && (s.agent == Kubelet || pod.Class == ""):
+		return missing
+	case hasClass:
+		return "priority class " + pod.Class
+	case pod.Class != "":
+		return "guessed: 0, because the priority class " + pod.Class + " is not known"
+	default:
+		return "guessed: 0, because nothing says it"
+	}
+}
+
+// PriorityIsGuessed reports whether PrioritySource is a guess.
+func (p *Pod) PriorityIsGuessed() bool { return strings.HasPrefix(p.PrioritySource, "guessed") }
+
+// HasGuessedPriorities reports whether the priority of a pod is guessed.
+func (n *Node) HasGuessedPriorities() bool {
+	return slices.ContainsFunc(n.Buckets, func(b Bucket) bool {
+		return slices.ContainsFunc(b.Pods, func(p Pod) bool { return p.PriorityIsGuessed() })
+	})
 }
 
 // kubeletPlan plans what a kubelet with a lock does (killPods of its nodeshutdown manager): one

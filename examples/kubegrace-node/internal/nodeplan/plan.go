@@ -3,11 +3,14 @@ package nodeplan
 import (
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
@@ -47,6 +50,7 @@ func (s Settings) Plan(node *podlist.Node) Node {
 	default:
 		n.Warnings = validation.WarnNodeShutdown(s.config, pods, s.options)
 	}
+	n.Warnings = slices.DeleteFunc(n.Warnings, func(warning string) bool { return strings.HasPrefix(warning, "bucket ") }) // the buckets and pods say the same
 	n.Warnings = append(n.Warnings, n.outlivesWarning()...)
 	return n
 }
@@ -82,8 +86,8 @@ func (n *Node) outlivesWarning() []string {
 	if count == 0 {
 		return nil
 	}
-	return []string{fmt.Sprintf("pods that may still run when the host is let go after %.1fs: %d, among them %s until %.1fs",
-		n.ReleaseSeconds, count, last.FullName(), last.LatestEndSeconds)}
+	return []string{fmt.Sprintf("pods that may still run when the host is let go after %s: %d, among them %s until %s",
+		duration.Seconds(n.ReleaseSeconds), count, last.FullName(), duration.Seconds(last.LatestEndSeconds))}
 }
 
 // addLosses adds the losses of a bucket's pods to those of the node.
@@ -103,7 +107,7 @@ func (p *Pod) lostSeconds() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0)
 // time of its bucket, and release is when the host is released.
 func (s Settings) planPod(planned plan.PodPlan, source *podlist.Pod, bucketSeconds int64, release time.Duration) Pod {
 	p := Pod{
-		source: source, Namespace: source.Namespace, Name: source.Name, Priority: planned.Priority,
+		source: source, Namespace: source.Namespace, Name: source.Name, Priority: planned.Priority, PrioritySource: s.prioritySource(source),
 		OwnSeconds: planned.WantedSeconds, GrantedSeconds: planned.GrantedSeconds,
 		LatestStartSeconds: planned.Start.Seconds(),
 		LatestEndSeconds:   planned.End.Seconds(),
@@ -121,7 +125,7 @@ func (s Settings) planPod(planned plan.PodPlan, source *podlist.Pod, bucketSecon
 			p.Why = "The kubelet takes no lock."
 		}
 	case planned.Truncated():
-		p.Why = graceperiod.ExplainNodeShutdown(planned.Pod, bucketSeconds).String()
+		p.Why = fmt.Sprintf("It asks for %s, and its bucket has %s.", duration.Seconds(planned.WantedSeconds), duration.Seconds(bucketSeconds))
 	}
 	for _, hook := range source.Hooks() {
 		h := Hook{Container: hook.Container, Type: hook.Type}
@@ -151,5 +155,5 @@ func (h Hook) Text() string {
 	if h.Seconds == nil {
 		return fmt.Sprintf("%s hook of container %s", h.Type, h.Container)
 	}
-	return fmt.Sprintf("%s hook of container %s, %d s", h.Type, h.Container, *h.Seconds)
+	return fmt.Sprintf("%s hook of container %s, %s", h.Type, h.Container, duration.Seconds(*h.Seconds))
 }

@@ -1,6 +1,7 @@
 package nodeplan
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -10,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -38,13 +40,10 @@ func (c score) isBetterThan(other score) bool {
 	return c != other && c.cut <= other.cut && c.lost <= other.lost
 }
 
-// proposals returns what would be better than the plan, each with what it would do. None of them
-// shortens a grace period: that hides a loss and saves nothing.
-func (s Settings) proposals(z *summarizer, nodes []*podlist.Node) (all []Proposal) {
+// proposals returns what would be better than the plan, the best first, each with what it would do. None of
+// them shortens a grace period: that hides a loss and saves nothing.
+func (s Settings) proposals(z *summarizer, c coverage, nodes []*podlist.Node) (all []Proposal) {
 	before := score{z.summary.CutShort, z.summary.LostSeconds}
-	if before.cut == 0 {
-		return nil
-	}
 	offer := func(title string, after score, changes ...Change) {
 		if after.isBetterThan(before) {
 			all = append(all, Proposal{Title: title, CutShort: after.cut, LostSeconds: after.lost, Changes: changes})
@@ -53,14 +52,14 @@ func (s Settings) proposals(z *summarizer, nodes []*podlist.Node) (all []Proposa
 	limit := s.options.Limit
 	if short := s.noLock() || limit != 0 && max(limit, 0) < s.needed(); short {
 		raised := s.limitedTo(s.needed())
-		offer("A limit for the buckets", raised.score(nodes, nil), s.limitChange(raised.needed()))
+		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised.score(nodes, nil), s.limitChange(raised.needed()))
 	}
-	if limit > 0 && !s.raisable {
-		if fitting, ok := s.withSchedule(s.bucketsFor(limit, z.graces)); ok {
-			offer("Buckets for the limit", fitting.score(nodes, nil), fitting.configChange())
+	if limit > 0 && !s.raisable && c.isReasonable() {
+		if fitting, ok := s.withSchedule(s.bucketsFor(limit, c)); ok {
+			offer("Fit the buckets to logind's limit", fitting.score(nodes, nil), fitting.configChange())
 		}
 	}
-	if longer, ok := s.withSchedule(s.longestBuckets(z.graces)); ok {
+	if longer, ok := s.withSchedule(s.longerBuckets(c)); ok && c.isReasonable() {
 		changes := []Change{longer.configChange()}
 		if limit != 0 && max(limit, 0) < longer.needed() {
 			if !s.raisable {
@@ -68,9 +67,13 @@ func (s Settings) proposals(z *summarizer, nodes []*podlist.Node) (all []Proposa
 			}
 			longer = longer.limitedTo(longer.needed())
 		}
-		offer("Longer buckets", longer.score(nodes, nil), changes...)
+		offer("Lengthen the buckets", longer.score(nodes, nil), changes...)
 	}
-	return append(all, s.hookProposals(z, nodes, before)...)
+	all = append(all, s.hookProposals(z, nodes, before)...)
+	slices.SortStableFunc(all, func(a, b Proposal) int {
+		return cmp.Or(cmp.Compare(a.CutShort, b.CutShort), cmp.Compare(a.LostSeconds, b.LostSeconds))
+	})
+	return all
 }
 
 // withSchedule returns the settings with the buckets of another schedule, in the fields of the
@@ -92,49 +95,46 @@ func (s Settings) withSchedule(schedule plan.Schedule) (Settings, bool) {
 	return other, err == nil && !other.off
 }
 
-// longestGrace is the longest grace period for which a bucket is proposed. One of more than an hour
-// is not meant for a shutdown.
-const longestGrace = 60 * 60
-
-// longestBuckets returns the schedule in which every pod gets what it asks for, up to longestGrace.
-func (s Settings) longestBuckets(graces []map[int64]int) plan.Schedule {
+// longerBuckets returns the schedule that covers the pods. No bucket is shorter than it was.
+func (s Settings) longerBuckets(c coverage) plan.Schedule {
 	schedule := slices.Clone(s.schedule)
 	for i := range schedule {
-		for grace := range graces[i] {
-			if grace <= longestGrace {
-				schedule[i].Seconds = max(schedule[i].Seconds, grace)
-			}
-		}
+		schedule[i].Seconds = c.seconds[i]
 	}
 	return schedule
 }
 
-// bucketsFor returns the schedule for a limit with which the pods of all nodes lose the fewest
-// seconds. Each bucket has 2 s at least, unless it had less; after that each second goes to the bucket in which
-// most pods gain by it.
-func (s Settings) bucketsFor(limit time.Duration, graces []map[int64]int) plan.Schedule {
+// bucketsFor returns the schedule for a limit with which the pods of all nodes lose the fewest seconds:
+// critical pods have what they ask for, and the other buckets 2 s at least, unless they had less; after that
+// each second goes to the bucket in which most pods gain by it. It is nil if the limit is too short for the
+// critical pods.
+func (s Settings) bucketsFor(limit time.Duration, c coverage) plan.Schedule {
 	schedule := slices.Clone(s.schedule)
 	beside := s.needed() - s.schedule.Total() // of kubegrace
 	if s.off {
 		beside = 0
 	}
-	left := min(int64((limit-beside)/time.Second), longestGrace)
+	left := int64((limit - beside) / time.Second)
+	sorted := make([][]int64, len(schedule))
+	for i := range schedule {
+		schedule[i].Seconds = c.critical[i]
+		left -= c.critical[i]
+		sorted[i] = slices.Sorted(maps.Keys(c.graces[i]))
+	}
+	if left < 0 {
+		return nil
+	}
 	give := func(i int, seconds int64) {
 		seconds = max(min(seconds, left), 0)
 		schedule[i].Seconds += seconds
 		left -= seconds
-	}
-	sorted := make([][]int64, len(schedule))
-	for i := range schedule {
-		schedule[i].Seconds = 0
-		sorted[i] = slices.Sorted(maps.Keys(graces[i]))
 	}
 	for i, of := range slices.Backward(sorted) {
 		least := s.schedule[i].Seconds // of an empty bucket, whose pods may come later
 		if len(of) > 0 {
 			least = of[len(of)-1]
 		}
-		give(i, min(least, 2))
+		give(i, min(least, 2)-schedule[i].Seconds)
 	}
 	for left > 0 {
 		best, most, step := -1, 0, int64(0)
@@ -142,7 +142,7 @@ func (s Settings) bucketsFor(limit time.Duration, graces []map[int64]int) plan.S
 			gain, next := 0, int64(math.MaxInt64)
 			for _, grace := range sorted[i] {
 				if grace > schedule[i].Seconds {
-					gain += graces[i][grace]
+					gain += c.graces[i][grace]
 					next = min(next, grace)
 				}
 			}
@@ -160,7 +160,7 @@ func (s Settings) bucketsFor(limit time.Duration, graces []map[int64]int) plan.S
 
 // configChange is the change of the configuration to that of s.
 func (s Settings) configChange() Change {
-	c := Change{Where: "the kubelet's configuration, before a restart of the kubelet"}
+	c := Change{Where: "the kubelet's configuration, before its restart"}
 	if s.agent == Kubegrace {
 		c.Where = "the agent's configuration, before its restart"
 	}
@@ -186,13 +186,9 @@ func (s Settings) limitChange(needed time.Duration) Change {
 	own := map[Agent]string{Kubelet: "99-kubelet.conf", Kubegrace: "zz-kubegrace.conf"}[s.agent]
 	lines := []string{"[Login]", fmt.Sprintf("InhibitDelayMaxSec=%d", ceilSeconds(needed))}
 	if s.limitBy != "" {
-		return Change{Where: s.limitBy, Why: "it wins against the drop-in of the agent, " + own, Lines: lines}
+		return Change{Where: s.limitBy, Why: "it wins against the agent's " + own, Lines: lines}
 	}
-	return Change{
-		Where: "the file of logind that keeps the limit low",
-		Why:   "it sorts behind " + own + ", by which the agent raises the limit; systemd-analyze cat-config systemd/logind.conf shows it, and the last one wins",
-		Lines: lines,
-	}
+	return Change{Where: "the last file of systemd-analyze cat-config systemd/logind.conf", Lines: lines}
 }
 
 // hookProposals propose a grace period for the workloads whose preStop hook is longer than theirs: it
@@ -212,7 +208,7 @@ func (s Settings) hookProposals(z *summarizer, nodes []*podlist.Node, before sco
 		})
 		if after.isBetterThan(before) {
 			all = append(all, Proposal{
-				Title: "A grace period for the preStop hook of " + key.text(), CutShort: after.cut, LostSeconds: after.lost,
+				Title: "Lengthen the grace period for the preStop hook of " + key.text(), CutShort: after.cut, LostSeconds: after.lost,
 				Changes: []Change{graceChange(key, enough)},
 			})
 		}

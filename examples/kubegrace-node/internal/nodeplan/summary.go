@@ -7,9 +7,10 @@ import (
 	"strings"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// MaxWorst is how many nodes a summary names at most, and how many groups of each kind.
+// MaxWorst is how many groups of each kind a summary names at most.
 const MaxWorst = 10
 
 // The kinds of groups by which losses are summed up.
@@ -18,10 +19,11 @@ const (
 	ByNamespace = "namespace"
 	ByPool      = "pool"
 	ByPriority  = "priority"
+	ByNode      = "node"
 )
 
 // Groupings returns the kinds of groups, those first with which one begins.
-func Groupings() []string { return []string{ByWorkload, ByNamespace, ByPool, ByPriority} }
+func Groupings() []string { return []string{ByWorkload, ByNamespace, ByPool, ByPriority, ByNode} }
 
 // group identifies a group of pods; kind and namespace are "" where a name says enough.
 type group struct{ by, namespace, kind, name string }
@@ -31,8 +33,9 @@ func (g group) text() string {
 	return strings.Join(slices.DeleteFunc([]string{g.namespace, g.kind, g.name}, func(part string) bool { return part == "" }), "/")
 }
 
-// groupsOf returns the groups of a pod.
-func groupsOf(pod *Pod, source *podlist.Pod, pool string) []group {
+// groupsOf returns the groups of a pod, the first of which is its workload.
+func groupsOf(pod *Pod, node *podlist.Node) []group {
+	source := pod.source
 	workload := group{ByWorkload, pod.Namespace, strings.ToLower(source.OwnerKind), source.OwnerName}
 	switch {
 	case source.OwnerName == "":
@@ -40,9 +43,9 @@ func groupsOf(pod *Pod, source *podlist.Pod, pool string) []group {
 	case source.OwnerKind == "Node":
 		workload.kind, workload.name = "static pod", strings.TrimSuffix(pod.Name, "-"+source.OwnerName)
 	}
-	groups := []group{workload, {by: ByNamespace, name: pod.Namespace}, {by: ByPriority, name: strconv.Itoa(int(pod.Priority))}}
-	if pool != "" {
-		groups = append(groups, group{by: ByPool, name: pool})
+	groups := []group{workload, {by: ByNamespace, name: pod.Namespace}, {by: ByPriority, name: strconv.Itoa(int(pod.Priority))}, {by: ByNode, name: node.Name}}
+	if node.Pool != "" {
+		groups = append(groups, group{by: ByPool, name: node.Pool})
 	}
 	return groups
 }
@@ -51,25 +54,30 @@ func groupsOf(pod *Pod, source *podlist.Pod, pool string) []group {
 type summarizer struct {
 	summary Summary
 	groups  map[group]*Loss
-	graces  []map[int64]int // for each bucket, how many pods have a grace period
+	asks    map[ask]int     // how many pods ask for it
 	hooks   map[group]int64 // for each workload whose preStop hook is longer than its grace period, the hook
+}
+
+// ask is what pods of a workload ask for.
+type ask struct {
+	workload group
+	bucket   int // the index of their bucket
+	critical bool
+	seconds  int64
 }
 
 // Summarize plans all nodes and sums them up.
 func (s Settings) Summarize(nodes []*podlist.Node) Summary {
-	z := &summarizer{groups: map[group]*Loss{}, graces: make([]map[int64]int, len(s.schedule)), hooks: map[group]int64{}}
-	for i := range z.graces {
-		z.graces[i] = map[int64]int{}
-	}
+	z := &summarizer{groups: map[group]*Loss{}, asks: map[ask]int{}, hooks: map[group]int64{}}
 	for _, node := range nodes {
 		z.add(s.Plan(node), node)
 	}
-	slices.SortStableFunc(z.summary.WorstNodes, func(a, b NodeLoss) int {
-		return cmp.Or(cmp.Compare(b.LostSeconds, a.LostSeconds), cmp.Compare(b.CutShort, a.CutShort))
-	})
-	z.summary.WorstNodes = z.summary.WorstNodes[:min(len(z.summary.WorstNodes), MaxWorst)]
 	z.summary.Losses = z.losses()
-	z.summary.Proposals = s.proposals(z, nodes)
+	if z.summary.CutShort > 0 {
+		coverage := s.coverage(z.asks)
+		z.summary.Outliers = coverage.outliers(z.asks)
+		z.summary.Proposals = s.proposals(z, coverage, nodes)
+	}
 	return z.summary
 }
 
@@ -79,21 +87,18 @@ func (z *summarizer) add(n Node, source *podlist.Node) {
 	z.summary.PodCount += n.PodCount
 	z.summary.CutShort += n.CutShort
 	z.summary.LostSeconds = saturatingAdd(z.summary.LostSeconds, n.LostSeconds)
-	if n.CutShort > 0 {
-		z.summary.WorstNodes = append(z.summary.WorstNodes, NodeLoss{n.Name, n.PodCount, n.CutShort, n.LostSeconds})
-	}
 	for i := range n.Buckets {
 		for k := range n.Buckets[i].Pods {
 			pod := &n.Buckets[i].Pods[k]
-			z.graces[i][pod.OwnSeconds]++
-			z.addPod(pod, pod.source, source.Pool)
+			workload := z.addPod(pod, source)
+			z.asks[ask{workload, i, pod.Priority >= plan.SystemCriticalPriority, pod.OwnSeconds}]++
 		}
 	}
 }
 
-// addPod adds a pod to its groups.
-func (z *summarizer) addPod(pod *Pod, source *podlist.Pod, pool string) {
-	groups := groupsOf(pod, source, pool)
+// addPod adds a pod to its groups, and returns its workload.
+func (z *summarizer) addPod(pod *Pod, node *podlist.Node) group {
+	groups := groupsOf(pod, node)
 	for _, key := range groups {
 		loss := z.groups[key]
 		if loss == nil {
@@ -111,6 +116,7 @@ func (z *summarizer) addPod(pod *Pod, source *podlist.Pod, pool string) {
 			z.hooks[groups[0]] = max(z.hooks[groups[0]], *hook.Seconds)
 		}
 	}
+	return groups[0]
 }
 
 // losses returns the groups that lose most, the worst of each kind first.

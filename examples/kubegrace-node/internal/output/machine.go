@@ -1,15 +1,14 @@
 package output
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
-	"sigs.k8s.io/yaml"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
@@ -29,52 +28,41 @@ type NodeReport struct {
 // MachineFormats returns the formats of [WriteMachine].
 func MachineFormats() []string { return []string{Table, JSON, YAML, Prometheus} }
 
-// Prometheus is a format of [WriteMachine].
-const Prometheus = "prometheus"
-
 // WriteMachine writes a report in one of the formats of [MachineFormats].
 func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) error {
 	switch format {
 	case Table:
-		t := &terminalWriter{out: out, screen: screen, drawNode: (*terminalWriter).table}
-		return t.machine(r)
-	case JSON:
-		encoder := json.NewEncoder(out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(r)
+		t := newTerminal(screen)
+		t.machine(r)
+		return t.writeTo(out)
 	case Prometheus:
 		return writeMetrics(out, r)
 	default:
-		document, err := yaml.Marshal(r)
-		if err == nil {
-			_, err = out.Write(document)
-		}
-		return err
+		return writeData(format, out, r)
 	}
 }
 
-// machine writes a report for people.
-func (t *terminalWriter) machine(r NodeReport) error {
-	var b strings.Builder
+// machine shows a report.
+func (t *terminal) machine(r NodeReport) {
 	color := map[machine.Status]text.Color{machine.Held: text.FgGreen, machine.Unknown: text.FgYellow}[r.Verdict.Status]
 	if color == 0 {
 		color = text.FgRed
 	}
-	t.paragraph(&b, t.colored(color, "At the next systemctl poweroff: "+clean(r.Verdict.Text)))
+	t.paragraph(t.colored(color, "At the next systemctl poweroff: "+clean(r.Verdict.Text)))
 	seen := facts(r)
 	if len(seen) > 0 {
-		b.WriteByte('\n')
+		t.text.WriteByte('\n')
 	}
 	for _, fact := range seen {
-		t.wrapped(&b, fmt.Sprintf("%-11s", fact.name), strings.Repeat(" ", 11), clean(fact.text))
+		t.wrapped(fmt.Sprintf("%-11s", fact.name), strings.Repeat(" ", 11), clean(fact.text))
 	}
-	t.list(&b, "Why, and what else:", r.Verdict.Why)
+	t.list("Why, and what else:", r.Verdict.Why)
 	if len(r.Verdict.Do) > 0 {
-		b.WriteString("\nWhat to do:\n")
+		t.text.WriteString("\nWhat to do:\n")
 	}
 	for _, step := range r.Verdict.Do {
-		t.item(&b, clean(step.Text))
-		t.pasted(&b, clean(step.Command))
+		t.item(clean(step.Text))
+		t.pasted(clean(step.Command))
 	}
 	unseen := make([]string, 0, len(r.NotSeen))
 	for _, one := range r.NotSeen {
@@ -84,24 +72,11 @@ func (t *terminalWriter) machine(r NodeReport) error {
 		}
 		unseen = append(unseen, line)
 	}
-	t.list(&b, "Not seen:", unseen)
-	if err := t.write(&b); err != nil || r.Plan == nil {
-		return err
+	t.list("Not seen:", unseen)
+	if r.Plan != nil {
+		t.text.WriteByte('\n')
+		t.plan(*r.Plan)
 	}
-	b.Reset()
-	b.WriteByte('\n')
-	if err := t.write(&b); err != nil {
-		return err
-	}
-	if err := t.Begin(r.Plan.Header); err != nil {
-		return err
-	}
-	for _, node := range r.Plan.Nodes {
-		if err := t.Node(node); err != nil {
-			return err
-		}
-	}
-	return t.End(r.Plan.Summary)
 }
 
 // fact is a line of the report.
@@ -136,7 +111,7 @@ func facts(r NodeReport) (all []fact) {
 		case r.Agent.Held:
 			does = "holds the shutdown"
 		}
-		add("agent", "kubegrace-node %s, asks for %s, and has %d pods", does, secondsText(r.Agent.AskedSeconds), r.Agent.PodCount)
+		add("agent", "kubegrace-node %s, asks for %s, and has %d pods", does, duration.Seconds(r.Agent.AskedSeconds), r.Agent.PodCount)
 	}
 	for i, kubelet := range r.Kubelets {
 		add([]string{"kubelet", ""}[min(i, 1)], "%s (PID %d)", kubelet.Program, kubelet.PID)
@@ -155,5 +130,5 @@ func limitText(seconds float64) string {
 	if seconds >= machine.Unlimited.Seconds() {
 		return "infinity"
 	}
-	return secondsText(seconds)
+	return duration.Seconds(seconds)
 }

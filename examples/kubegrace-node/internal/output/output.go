@@ -1,10 +1,11 @@
 package output
 
 import (
-	"fmt"
+	"encoding/json"
 	"io"
 	"slices"
-	"strings"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
@@ -17,44 +18,46 @@ type Screen struct {
 	Color, ASCII bool
 }
 
-// Writer writes a plan part by part: Begin once, Node for each node that is shown, End once.
-type Writer interface {
-	Begin(h nodeplan.Header) error
-	Node(n nodeplan.Node) error
-	End(s nodeplan.Summary) error
-}
-
-// The formats of [New].
+// The formats of [Write] and [WriteMachine].
 const (
-	Table = "table"
-	Chart = "chart"
-	JSON  = "json"
-	YAML  = "yaml"
-	HTML  = "html"
+	Table      = "table"
+	JSON       = "json"
+	YAML       = "yaml"
+	HTML       = "html"
+	Prometheus = "prometheus"
 )
 
-// Formats returns all formats.
-func Formats() []string { return []string{Table, Chart, JSON, YAML, HTML} }
+// Formats returns the formats of [Write].
+func Formats() []string { return []string{Table, JSON, YAML, HTML} }
 
 // ForPeople reports whether a format is for people, who do not want to see all nodes of a large
 // cluster.
 func ForPeople(format string) bool { return !slices.Contains([]string{JSON, YAML}, format) }
 
-// New makes a writer for a format. Only the formats for a terminal use the screen.
-func New(format string, out io.Writer, screen Screen) (Writer, error) {
-	screen.Width = max(screen.Width, 40)
+// Write writes a plan in one of the [Formats]. Its nodes are those that are shown.
+func Write(format string, out io.Writer, screen Screen, d nodeplan.Document) error {
 	switch format {
 	case Table:
-		return &terminalWriter{out: out, screen: screen, drawNode: (*terminalWriter).table}, nil
-	case Chart:
-		return &terminalWriter{out: out, screen: screen, drawNode: (*terminalWriter).chart}, nil
-	case JSON:
-		return newJSON(out), nil
-	case YAML:
-		return &yamlWriter{out: out}, nil
+		t := newTerminal(screen)
+		t.plan(d)
+		return t.writeTo(out)
 	case HTML:
-		return &htmlWriter{out: out}, nil
+		return pageOf(d).Write(out)
 	default:
-		return nil, fmt.Errorf("output format %q is none of %s", format, strings.Join(Formats(), ", "))
+		return writeData(format, out, d)
 	}
+}
+
+// writeData writes a value as JSON or YAML.
+func writeData(format string, out io.Writer, value any) error {
+	if format == JSON {
+		encoder := json.NewEncoder(out)
+		encoder.SetIndent("", "  ")
+		return encoder.Encode(value)
+	}
+	text, err := yaml.Marshal(value)
+	if err == nil {
+		_, err = out.Write(text)
+	}
+	return err
 }

@@ -1,13 +1,12 @@
 package output
 
 import (
-	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
@@ -18,87 +17,29 @@ const (
 	columnGap = 2
 )
 
-// table writes a table of pods for each bucket of a node.
-func (t *terminalWriter) table(b *strings.Builder, n nodeplan.Node) {
-	for _, bucket := range n.Buckets {
-		b.WriteByte('\n')
-		t.paragraph(b, bucketLine(bucket))
-		if len(bucket.Pods) > 0 {
-			b.WriteString(t.podTable(bucket.Pods))
-		}
-	}
-	b.WriteByte('\n')
-	t.paragraph(b, "START and END are at the latest, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
-}
-
-// bucketLine returns the line above the pods of a bucket.
-func bucketLine(b nodeplan.Bucket) string {
-	line := fmt.Sprintf("Bucket %d, ", b.Priority)
-	if b.Seconds < b.ConfiguredSeconds {
-		line += fmt.Sprintf("%d s of its %d s", b.Seconds, b.ConfiguredSeconds)
-	} else {
-		line += fmt.Sprintf("%d s", b.Seconds)
-	}
-	switch {
-	case len(b.Pods) == 0:
-		return line + ": no pods, it is skipped."
-	case b.Seconds == 0:
-		return line + ", killed at once: " + countText(len(b.Pods), "pod") + "."
-	default:
-		return line + ", over after " + secondsText(b.EndSeconds) + " at the latest: " + countText(len(b.Pods), "pod") + "."
-	}
-}
-
 // podTable returns a table of pods.
-func (t *terminalWriter) podTable(pods []nodeplan.Pod) string {
-	rows := make([]table.Row, 1, 1+len(pods))
-	rows[0] = table.Row{"POD", "PRIORITY", "ASKS", "GETS", "START", "END"}
-	if t.screen.Width < fullTableWidth {
-		rows[0] = table.Row{"POD", "ASKS", "GETS", "END"}
-	}
+func (t *terminal) podTable(pods []nodeplan.Pod) string {
+	rows := make([][]string, 1, 1+len(pods))
+	rows[0] = []string{"POD", "PRIORITY", "ASKS", "GETS", "START", "END"}
 	for i := range pods {
 		pod := &pods[i]
-		gets := secondsCell(float64(pod.GrantedSeconds))
+		gets := duration.Seconds(pod.GrantedSeconds)
 		if pod.CutShort {
 			gets = t.colored(text.FgRed, "!"+gets)
 		}
-		row := table.Row{clean(pod.FullName()), strconv.Itoa(int(pod.Priority)), secondsCell(float64(pod.OwnSeconds)), gets, secondsCell(pod.LatestStartSeconds), secondsCell(pod.LatestEndSeconds)}
-		if t.screen.Width < fullTableWidth {
-			row = table.Row{row[0], row[2], row[3], row[5]}
-		}
-		rows = append(rows, row)
+		rows = append(rows, []string{pod.FullName(), priorityText(pod), duration.Seconds(pod.OwnSeconds), gets, duration.Seconds(pod.LatestStartSeconds), duration.Seconds(pod.LatestEndSeconds)})
 	}
-	return t.render(rows)
-}
-
-// shownLosses is how many rows of each kind of group, and of nodes, the table of losses has.
-const shownLosses = 4
-
-// losses writes a table of what loses most, from the workloads to the nodes.
-func (t *terminalWriter) losses(b *strings.Builder, s nodeplan.Summary) {
-	if len(s.Losses) == 0 {
-		return
-	}
-	b.WriteString("\nWhere to begin:\n")
-	rows := []table.Row{{"LOSES MOST", "PODS", "CUT", "LOST"}}
-	add := func(by, name string, pods, cut int, lost int64) {
-		rows = append(rows, table.Row{by + " " + clean(name), strconv.Itoa(pods), strconv.Itoa(cut), secondsCell(float64(lost))})
-	}
-	shown := map[string]int{}
-	for _, loss := range s.Losses {
-		if shown[loss.By]++; shown[loss.By] <= shownLosses {
-			add(loss.By, loss.Name, loss.PodCount, loss.CutShort, loss.LostSeconds)
+	if t.screen.Width < fullTableWidth {
+		for i, row := range rows {
+			rows[i] = []string{row[0], row[2], row[3], row[5]}
 		}
 	}
-	for _, n := range s.WorstNodes[:min(len(s.WorstNodes), shownLosses)] {
-		add("node", n.Name, n.PodCount, n.CutShort, n.LostSeconds)
-	}
-	b.WriteString(t.render(rows))
+	return t.table(rows)
 }
 
-// render formats a table, whose first row is the header. The first column has names, which are
+// table formats a table, whose first row is the header. The first column has names, which are
 // shortened to the width that the other columns leave; the other columns are right-aligned.
-func (t *terminalWriter) render(rows []table.Row) string {
+func (t *terminal) table(rows [][]string) string {
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
 	style.Box.PaddingLeft, style.Box.PaddingRight = "", strings.Repeat(" ", columnGap)
@@ -106,25 +47,40 @@ func (t *terminalWriter) render(rows []table.Row) string {
 	w.SetStyle(style)
 	w.SuppressTrailingSpaces()
 	nameWidth := t.screen.Width
-	configs := make([]table.ColumnConfig, 0, len(rows[0]))
+	var configs []table.ColumnConfig
 	for column := 1; column < len(rows[0]); column++ {
-		nameWidth -= columnWidth(rows, column) + columnGap
+		width := 0
+		for _, row := range rows {
+			width = max(width, text.StringWidthWithoutEscSequences(row[column]))
+		}
+		nameWidth -= width + columnGap
 		configs = append(configs, table.ColumnConfig{Number: column + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
 	}
-	for _, row := range rows {
-		row[0] = t.screen.shortened(row[0].(string), nameWidth)
-	}
 	w.SetColumnConfigs(configs)
-	w.AppendHeader(rows[0])
-	w.AppendRows(rows[1:])
+	for i, row := range rows {
+		cells := table.Row{t.screen.shortened(clean(row[0]), nameWidth)}
+		for _, cell := range row[1:] {
+			cells = append(cells, cell)
+		}
+		if i == 0 {
+			w.AppendHeader(cells)
+		} else {
+			w.AppendRow(cells)
+		}
+	}
 	return w.Render() + "\n"
 }
 
-// columnWidth returns the width of the widest cell of a column.
-func columnWidth(rows []table.Row, column int) int {
-	width := 0
-	for _, row := range rows {
-		width = max(width, text.StringWidthWithoutEscSequences(row[column].(string)))
+// shortened cuts a name in its middle to a width, because the pods of one owner have names that
+// only differ at their end.
+func (s Screen) shortened(name string, width int) string {
+	if len(name) <= width {
+		return name
 	}
-	return width
+	ellipsis := "…"
+	if s.ASCII {
+		ellipsis = "~"
+	}
+	tail := (width - 1) / 2
+	return name[:width-1-tail] + ellipsis + name[len(name)-tail:]
 }

@@ -7,167 +7,167 @@ import (
 
 	"github.com/jedib0t/go-pretty/v6/text"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
-// terminalWriter writes tables or charts.
-type terminalWriter struct {
-	out      io.Writer
-	screen   Screen
-	shown    int // the number of nodes that were written
-	drawNode func(t *terminalWriter, b *strings.Builder, n nodeplan.Node)
+// terminal collects what is shown on a screen.
+type terminal struct {
+	screen Screen
+	text   strings.Builder
 }
 
-// Begin writes what is the same for all nodes.
-func (t *terminalWriter) Begin(h nodeplan.Header) error {
-	var b strings.Builder
-	t.paragraph(&b, hostText(h))
-	return t.write(&b)
+func newTerminal(screen Screen) *terminal {
+	screen.Width = max(screen.Width, 40)
+	return &terminal{screen: screen}
 }
 
-// Node writes a node.
-func (t *terminalWriter) Node(n nodeplan.Node) error {
-	t.shown++
-	var b strings.Builder
-	b.WriteByte('\n')
-	t.headline(&b, n)
-	t.drawNode(t, &b, n)
-	t.details(&b, n)
-	return t.write(&b)
+func (t *terminal) writeTo(out io.Writer) error {
+	_, err := io.WriteString(out, t.text.String())
+	return err
 }
 
-// headline writes the sums of a node.
-func (t *terminalWriter) headline(b *strings.Builder, n nodeplan.Node) {
-	sentence := fmt.Sprintf("Node %s: %s, ", clean(n.Name), countText(n.PodCount, "pod"))
-	if n.CutShort == 0 {
-		sentence += t.colored(text.FgGreen, "none is cut short")
-	} else {
-		sentence += t.colored(text.FgRed, fmt.Sprintf("%d cut short", n.CutShort)) + fmt.Sprintf(", %d s lost", n.LostSeconds)
+// plan shows a plan: what to change, where to begin, and the nodes.
+func (t *terminal) plan(d nodeplan.Document) {
+	for _, line := range hostLines(d.Header) {
+		t.paragraph(line)
 	}
+	if d.Summary.NodeCount != 1 {
+		t.paragraph(t.colored(lossColor(d.Summary.CutShort), sumLine(d.Summary)))
+	}
+	t.changes(d.Summary, len(d.Nodes) < d.Summary.NodeCount)
+	if d.Summary.NodeCount > 1 && len(d.Summary.Losses) > 0 {
+		t.text.WriteString("\nWhere to begin:\n" + t.table(lossRows(d.Summary, shownLosses)))
+	}
+	if len(d.Nodes) < d.Summary.NodeCount {
+		t.text.WriteByte('\n')
+		t.paragraph("--node NAME shows a node in full, --all shows all; -o html has the lines of all that can be changed.")
+	}
+	guessed := false
+	for _, n := range d.Nodes {
+		t.node(n)
+		guessed = guessed || n.HasGuessedPriorities()
+	}
+	if len(d.Nodes) > 0 {
+		t.text.WriteByte('\n')
+		t.paragraph("START and END are at the latest, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
+	}
+	if guessed && t.screen.Width >= fullTableWidth {
+		t.paragraph("? A priority is guessed; -o json has the reasons.")
+	}
+}
+
+// shownLosses is how many rows of each kind the table of losses has.
+const shownLosses = 2
+
+// changes shows what to change. With brief only the best proposal has its lines.
+func (t *terminal) changes(s nodeplan.Summary, brief bool) {
+	outliers := outlierLines(s)
+	if len(s.Proposals)+len(outliers) > 0 {
+		fmt.Fprintf(&t.text, "\n%s:\n", changeTitle(s))
+	}
+	for i, proposal := range s.Proposals {
+		t.item(clean(proposalText(proposal)))
+		if brief && i > 0 {
+			continue
+		}
+		for _, change := range proposal.Changes {
+			t.wrapped("    ", "    ", clean(placeText(change)))
+			for _, line := range change.Lines {
+				t.pasted(line)
+			}
+		}
+	}
+	for _, line := range outliers {
+		t.item(clean(line))
+	}
+}
+
+// node shows a node.
+func (t *terminal) node(n nodeplan.Node) {
+	sentence := fmt.Sprintf("Node %s: %s, %s", clean(n.Name), countText(n.PodCount, "pod"), t.colored(lossColor(n.CutShort), lossText(n.CutShort, n.LostSeconds)))
 	if n.ReleaseSeconds > 0 {
-		sentence += "; the host is let go after " + secondsText(n.ReleaseSeconds) + " at the latest"
+		sentence += "; the host is let go after " + duration.Seconds(n.ReleaseSeconds) + " at the latest"
 	}
-	t.paragraph(b, sentence+".")
-}
-
-// details writes why pods are cut short, and the warnings.
-func (t *terminalWriter) details(b *strings.Builder, n nodeplan.Node) {
-	var cutShort, warnings []string
+	t.text.WriteByte('\n')
+	t.paragraph(sentence + ".")
+	var hooks []string
+	warnings := n.Warnings
 	for _, bucket := range n.Buckets {
+		t.text.WriteByte('\n')
+		t.paragraph(bucketLine(bucket))
+		if len(bucket.Pods) > 0 {
+			t.text.WriteString(t.podTable(bucket.Pods))
+		}
 		for i := range bucket.Pods {
 			pod := &bucket.Pods[i]
-			if pod.Why != "" {
-				cutShort = append(cutShort, pod.FullName()+": "+pod.Why)
-			}
-			for _, hook := range pod.Hooks {
-				if hook.CutShort {
-					cutShort = append(cutShort, fmt.Sprintf("%s: preStop %s, does not fit into %d s", pod.FullName(), hook.Text(), pod.GrantedSeconds))
-				}
+			for _, hook := range hookTexts(pod) {
+				hooks = append(hooks, pod.FullName()+": "+hook)
 			}
 			for _, warning := range pod.Warnings {
 				warnings = append(warnings, pod.FullName()+": "+warning)
 			}
 		}
 	}
-	t.list(b, "Cut short:", cutShort)
-	t.list(b, "Warnings:", append(n.Warnings, warnings...))
+	t.list("Hooks that are cut short:", hooks)
+	t.list("Warnings:", warnings)
 }
 
-func (t *terminalWriter) list(b *strings.Builder, title string, items []string) {
+func lossColor(cut int) text.Color {
+	if cut > 0 {
+		return text.FgRed
+	}
+	return text.FgGreen
+}
+
+func (t *terminal) list(title string, items []string) {
 	if len(items) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "\n%s\n", title)
+	fmt.Fprintf(&t.text, "\n%s\n", title)
 	for _, item := range items {
-		t.item(b, clean(item))
+		t.item(clean(item))
 	}
 }
 
-// End writes the sums of all nodes, and what to change.
-func (t *terminalWriter) End(s nodeplan.Summary) error {
-	var b strings.Builder
-	if s.NodeCount == 0 {
-		t.paragraph(&b, "There are no pods.")
-		return t.write(&b)
-	}
-	if s.NodeCount > 1 {
-		b.WriteByte('\n')
-		sentence := fmt.Sprintf("All in all %s with %s: ", countText(s.NodeCount, "node"), countText(s.PodCount, "pod"))
-		if s.CutShort == 0 {
-			sentence += t.colored(text.FgGreen, "none is cut short") + "."
-		} else {
-			sentence += t.colored(text.FgRed, fmt.Sprintf("%d cut short", s.CutShort)) + fmt.Sprintf(", %d s lost.", s.LostSeconds)
-		}
-		t.paragraph(&b, sentence)
-		t.losses(&b, s)
-		if t.shown < s.NodeCount {
-			t.paragraph(&b, "--node NAME shows a node in full, --all shows all.")
-		}
-	}
-	t.proposals(&b, s)
-	return t.write(&b)
-}
-
-// proposals writes what to change.
-func (t *terminalWriter) proposals(b *strings.Builder, s nodeplan.Summary) {
-	if len(s.Proposals) > 0 {
-		b.WriteString("\nWhat to change" + map[bool]string{true: ", one or the other"}[len(s.Proposals) > 1] + ":\n")
-	}
-	for _, proposal := range s.Proposals {
-		t.item(b, clean(proposal.Title)+". "+gainText(proposal, s))
-		for _, change := range proposal.Changes {
-			t.wrapped(b, "    ", "    ", clean(placeText(change)))
-			for _, line := range change.Lines {
-				t.pasted(b, line)
-			}
-		}
-	}
-}
-
-// placeText says where the lines of a change belong.
-func placeText(c nodeplan.Change) string {
-	if c.Why == "" {
-		return "In " + c.Where + ":"
-	}
-	return "In " + c.Where + " (" + c.Why + "):"
-}
-
-// gainText says by how much the plan is better with a proposal.
-func gainText(p nodeplan.Proposal, s nodeplan.Summary) string {
-	return fmt.Sprintf("Of %s %d are cut short then, not %d; %d s are lost, not %d.", countText(s.PodCount, "pod"), p.CutShort, s.CutShort, p.LostSeconds, s.LostSeconds)
-}
-
-// pasted writes a line that is not wrapped, so that it can be pasted; "" is none.
-func (t *terminalWriter) pasted(b *strings.Builder, line string) {
+// pasted shows a line that is not wrapped, so that it can be pasted; "" is none.
+func (t *terminal) pasted(line string) {
 	if line != "" {
-		fmt.Fprintf(b, "      %s\n", t.colored(text.Bold, line))
+		fmt.Fprintf(&t.text, "      %s\n", t.colored(text.Bold, line))
 	}
 }
 
-// paragraph writes a text, wrapped to the width of the screen.
-func (t *terminalWriter) paragraph(b *strings.Builder, s string) { t.wrapped(b, "", "", s) }
+// paragraph shows a text, wrapped to the width of the screen.
+func (t *terminal) paragraph(s string) { t.wrapped("", "", s) }
 
-// item writes an item of a list, wrapped to the width of the screen.
-func (t *terminalWriter) item(b *strings.Builder, s string) { t.wrapped(b, "  - ", "    ", s) }
+// item shows an item of a list, wrapped to the width of the screen.
+func (t *terminal) item(s string) { t.wrapped("  - ", "    ", s) }
 
-// wrapped writes a text, wrapped to the width of the screen. first is the indentation of its
+// wrapped shows a text, wrapped to the width of the screen. first is the indentation of its
 // first line, and other that of its other lines.
-func (t *terminalWriter) wrapped(b *strings.Builder, first, other, s string) {
+func (t *terminal) wrapped(first, other, s string) {
 	indent := first
 	for line := range strings.SplitSeq(text.WrapSoft(s, t.screen.Width-len(first)), "\n") {
-		fmt.Fprintln(b, strings.TrimRight(indent+strings.TrimLeft(line, " "), " "))
+		fmt.Fprintln(&t.text, strings.TrimRight(indent+strings.TrimLeft(line, " "), " "))
 		indent = other
 	}
 }
 
-func (t *terminalWriter) colored(color text.Color, s string) string {
+func (t *terminal) colored(color text.Color, s string) string {
 	if !t.screen.Color {
 		return s
 	}
 	return text.Colors{color}.EscapeSeq() + s + text.EscapeReset
 }
 
-func (t *terminalWriter) write(b *strings.Builder) error {
-	_, err := io.WriteString(t.out, b.String())
-	return err
+// clean replaces all characters of a text but printable ASCII by question marks. The text may
+// contain names from a file, and these may contain control characters and characters of unknown
+// width, though Kubernetes allows neither.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
 }

@@ -31,7 +31,7 @@ func WatchAPIServer(ctx context.Context, client kubernetes.Interface, node strin
 		}))
 	tell := func(object any) {
 		if pod, ok := object.(*v1.Pod); ok {
-			info.Tell([]v1.Pod{*pod})
+			info.Tell(FromAPIServer, []v1.Pod{*pod})
 		}
 	}
 	handler, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{

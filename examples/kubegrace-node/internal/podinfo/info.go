@@ -19,6 +19,18 @@ import (
 // File is the name of the file in the state folder.
 const File = statefile.Prefix + "pods.json"
 
+// PrioritySource is the annotation that says who has told the priority of a completed pod: one of the
+// values below.
+const PrioritySource = "node.kubegrace.dev/priority-source"
+
+// The values of [PrioritySource].
+const (
+	FromAPIServer = "API server"
+	FromKubelet   = "kubelet"
+	FromRule      = "rule"
+	Guessed       = "guess"
+)
+
 // Info is what is known of pods beside the runtime. Make one with [New].
 type Info struct {
 	rules    []Rule
@@ -37,16 +49,19 @@ func New(stateDir string, rules []Rule) (*Info, error) {
 	if err != nil {
 		return i, fmt.Errorf("priorities and sidecars of a previous agent are lost: %w", err)
 	}
-	i.Tell(list.Items)
+	for _, pod := range list.Items {
+		i.Tell(pod.Annotations[PrioritySource], []v1.Pod{pod})
+	}
 	i.changed = false
 	return i, nil
 }
 
-// Tell records pods as somebody knows them who knows their specs.
-func (i *Info) Tell(pods []v1.Pod) {
+// Tell records pods as somebody knows them who knows their specs: source is [FromAPIServer] or [FromKubelet].
+func (i *Info) Tell(source string, pods []v1.Pod) {
 	reduced := make([]*v1.Pod, len(pods))
 	for n := range pods {
 		reduced[n] = reduce(&pods[n])
+		reduced[n].Annotations[PrioritySource] = source
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -64,8 +79,9 @@ func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	known := i.told[pod.UID]
 	i.mu.Unlock()
 	if known == nil {
-		priority := priorityOf(pod, i.rules)
+		priority, source := priorityOf(pod, i.rules)
 		pod.Spec.Priority = &priority
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, PrioritySource, source)
 		return pod
 	}
 	complete := known.DeepCopy()

@@ -70,6 +70,8 @@ func TestRules(t *testing.T) {
 		require.Equal(t, want, *info.Complete(pod).Spec.Priority)
 	}
 	require.EqualValues(t, 2000001000, *info.Complete(onHost).Spec.Priority)
+	require.Equal(t, podinfo.Guessed, info.Complete(onHost).Annotations[podinfo.PrioritySource])
+	require.Equal(t, podinfo.FromRule, info.Complete(found("batch", "job")).Annotations[podinfo.PrioritySource])
 	for _, text := range []string{"", "a", "a=", "=5", "a/[=5", "a=2147483648"} {
 		_, err := podinfo.ParseRule(text)
 		require.Error(t, err, text)
@@ -80,7 +82,7 @@ func TestRules(t *testing.T) {
 func TestWhatWasToldIsKept(t *testing.T) {
 	dir := t.TempDir()
 	info := newInfo(t, dir)
-	info.Tell([]v1.Pod{told(), {ObjectMeta: metav1.ObjectMeta{UID: "gone"}}})
+	info.Tell(podinfo.FromKubelet, []v1.Pod{told(), {ObjectMeta: metav1.ObjectMeta{UID: "gone"}}})
 	require.NoError(t, info.Keep([]*v1.Pod{found("shop", "web")}))
 	text, err := os.ReadFile(filepath.Join(dir, podinfo.File))
 	require.NoError(t, err)
@@ -89,6 +91,7 @@ func TestWhatWasToldIsKept(t *testing.T) {
 
 	pod := newInfo(t, dir).Complete(found("shop", "web"))
 	require.EqualValues(t, 1000, *pod.Spec.Priority)
+	require.Equal(t, podinfo.FromKubelet, pod.Annotations[podinfo.PrioritySource])
 	require.EqualValues(t, 45, *pod.Spec.TerminationGracePeriodSeconds, "the runtime's, which is the last that the kubelet knew")
 	require.Len(t, pod.Spec.Containers, 1)
 	require.Equal(t, "proxy", pod.Spec.InitContainers[0].Name)
@@ -112,7 +115,7 @@ func TestAMirrorPodTellsOfItsStaticPod(t *testing.T) {
 	mirror.UID, mirror.DeletionTimestamp = "another", ptr.To(metav1.Now())
 	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "uid", "kubernetes.io/config.hash": "uid"}
 	info := newInfo(t, "")
-	info.Tell([]v1.Pod{mirror})
+	info.Tell(podinfo.FromAPIServer, []v1.Pod{mirror})
 	pod := info.Complete(found("shop", "web"))
 	require.EqualValues(t, 1000, *pod.Spec.Priority)
 	require.EqualValues(t, "uid", pod.UID)

@@ -43,14 +43,14 @@ func (r Rule) fits(pod *v1.Pod) bool {
 // priorityOf returns the priority of a pod that nobody has told about: that of the first rule
 // that fits; without one, what others may need ends last: the pods of kube-system and those in the
 // network of the host.
-func priorityOf(pod *v1.Pod, rules []Rule) int32 {
+func priorityOf(pod *v1.Pod, rules []Rule) (priority int32, source string) {
 	for _, rule := range rules {
 		if rule.fits(pod) {
-			return rule.Priority
+			return rule.Priority, FromRule
 		}
 	}
 	if pod.Namespace == "kube-system" || pod.Spec.HostNetwork {
-		return nodeCritical
+		return nodeCritical, Guessed
 	}
-	return 0
+	return 0, Guessed
 }
