@@ -33,19 +33,19 @@ help: ## show this help
 
 demo: ## drain a small node in this terminal: the main job, on the embedded runtime
 	@echo "Building the example agent; the first time this takes a few minutes."
-	@cd examples && go run ./nodeagent demo --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods
+	@cd examples && go run ./kubegrace-node demo --config kubegrace-node/demo/kubelet.yaml --manifests kubegrace-node/demo/pods
 
 # Each picture is in the folder "pictures" beside the page that shows it.
 pictures: ## draw the pictures of the examples anew, from real runs (about a minute; needs chromium)
 	@command -v chromium > /dev/null || { echo "make pictures needs chromium: apt-get install chromium" >&2; exit 1; }
 	@rm -rf .cache/pictures && mkdir -p .cache/pictures
-	@cd examples && go build -o ../.cache/pictures/ ./nodeagent ./shutdownplan ./zerodowntime
+	@cd examples && go build -o ../.cache/pictures/ ./kubegrace-node ./zerodowntime
 	@cd examples && ../.cache/pictures/zerodowntime --picture zerodowntime/pictures/lost-requests.svg
-	@cd examples && ../.cache/pictures/nodeagent demo --config nodeagent/demo/kubelet.yaml --manifests nodeagent/demo/pods --shutdown-after 1s --state-dir ../.cache/pictures/state
-	@.cache/pictures/nodeagent report --state-dir .cache/pictures/state -o html > .cache/pictures/drain.html
-	@cd examples && ../.cache/pictures/shutdownplan --agent kubegrace --config nodeagent/demo/kubelet.yaml --limit 16s -o html nodeagent/demo/pods > ../.cache/pictures/plan.html || test $$? = 2
-	@$(SCREENSHOT) --window-size=900,1090 --screenshot=examples/nodeagent/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
-	@$(SCREENSHOT) --window-size=900,1490 --screenshot=examples/shutdownplan/pictures/plan.png file://$(CURDIR)/.cache/pictures/plan.html
+	@cd examples && ../.cache/pictures/kubegrace-node demo --config kubegrace-node/demo/kubelet.yaml --manifests kubegrace-node/demo/pods --shutdown-after 1s --state-dir ../.cache/pictures/state
+	@.cache/pictures/kubegrace-node report --state-dir .cache/pictures/state -o html > .cache/pictures/drain.html
+	@cd examples && ../.cache/pictures/kubegrace-node plan --agent kubegrace --config kubegrace-node/demo/kubelet.yaml --limit 16s -o html kubegrace-node/demo/pods > ../.cache/pictures/plan.html || test $$? = 2
+	@$(SCREENSHOT) --window-size=900,1090 --screenshot=examples/kubegrace-node/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
+	@$(SCREENSHOT) --window-size=900,1390 --screenshot=examples/kubegrace-node/pictures/plan.png file://$(CURDIR)/.cache/pictures/plan.html
 
 # The tests say what they leave out in lines with "left to make check".
 test: ## run the tests that need Go alone; they take a few minutes
@@ -66,7 +66,9 @@ check: ## run everything else: linters, all tests with the race detector, soak, 
 
 race: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 race: export KUBEGRACE_WALK_DEPTH := 5
-race: apiserver ## run all tests of all modules with the race detector; those that miss a Debian package are listed
+race: export KUBEGRACE_DIST := $(CURDIR)/.cache/dist
+race: ARCHS := amd64
+race: apiserver dist ## run all tests of all modules with the race detector; those that miss a Debian package are listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
 	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) -timeout 30m $$(go list ./... | grep -vE '$(PURE)')); done
 	@$(GOTESTSUM) -- -timeout 30m $$(go list ./... | grep -E '$(PURE)')
@@ -95,13 +97,13 @@ E2E_MISSING = $(strip $(shell test "$$(id -u)" = 0 || echo root; for program in 
 # A missing program is a failure, because a run that skips every test would look like a success.
 e2e: export KUBEGRACE_NEED_ALL := 1
 e2e: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
-e2e: ## power off whole machines under the agent, and ask shutdownplan about them, with systemd 252 and 257 (root, Debian 12)
+e2e: ## power off whole machines under the agent, and ask it about them, with systemd 252 and 257 (root, Debian 12)
 	@test -z "$(E2E_MISSING)" || { echo "make e2e needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
 	@$(MAKE) --no-print-directory apiserver
 	@$(MAKE) --no-print-directory containerd
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
 	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./internal/machine
-	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m -p 1 ./internal/machine ./nodeagent/e2e/... ./shutdownplan/e2e
+	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m -p 1 ./internal/machine ./kubegrace-node/e2e/...
 
 # It goes on where it was interrupted: .cache/ordeal has the seeds that are done.
 ordeal: export KUBEGRACE_NEED_ALL := 1
@@ -111,24 +113,29 @@ ordeal: export KUBEGRACE_ORDEAL ?= 100
 ordeal: apiserver containerd ## a million seeds of the simulators and a deeper walk; power off 100 machines each with systemd 252 and 257 while what they need is killed (root, Debian 12)
 	@KUBEGRACE_SIM_SEEDS=1000000 KUBEGRACE_WALK_DEPTH=9 go test -count=1 -timeout 0 -run '^(TestSimul.*|TestAllInputSequences|Test.*IsTheKubelets)$$' ./lifecycle ./shutdown ./shutdown/internal/node
 	@test -z "$(E2E_MISSING)" || { echo "make ordeal needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
-	@cd examples && go test -tags e2e -count=1 -timeout 0 -v -run '^TestOrdeal$$' ./nodeagent/e2e
+	@cd examples && go test -tags e2e -count=1 -timeout 0 -v -run '^TestOrdeal$$' ./kubegrace-node/e2e
 
-# Where make dist puts what is released, and its name there.
+# Where make dist puts what is released, its name there, and the machines that it is for.
 DIST         := $(CURDIR)/.cache/dist
 DIST_VERSION ?= $(shell git describe --tags --always --dirty)
+ARCHS        := amd64 arm64
 
-# The archives of one commit are the same wherever they are made.
-dist: ## make what is released of shutdownplan, in .cache/dist: static programs, man pages, completion, SBOMs, checksums
+# The files of one commit are the same wherever they are made. A package needs a number before its first tag.
+dist: export SOURCE_DATE_EPOCH = $(shell git log -1 --format=%ct)
+dist: export VERSION = $(if $(filter v%,$(DIST_VERSION)),,0.0.0+)$(DIST_VERSION)
+dist: ## make what is released of kubegrace-node, in .cache/dist: static programs, packages, man pages, completion, SBOMs, checksums
 	@rm -rf $(DIST) && mkdir -p $(DIST)/share
-	@cd examples && go run ./shutdownplan/internal/manpages $(DIST)/share
-	@cp LICENSE examples/shutdownplan/README.md $(DIST)/share && cp -r examples/shutdownplan/deploy $(DIST)/share
-	@cd examples && for shell in bash zsh fish; do go run ./shutdownplan completion $$shell > $(DIST)/share/shutdownplan.$$shell; done
-	@set -e; for arch in amd64 arm64; do name=shutdownplan_$(DIST_VERSION)_linux_$$arch; \
-	  (cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=true -ldflags '-s -w' -o $(DIST)/$$arch/shutdownplan ./shutdownplan); \
-	  (cd examples && go run ./shutdownplan/internal/sbom $(DIST)/$$arch/shutdownplan > $(DIST)/$$name.cdx.json); \
-	  tar --sort=name --mode=u=rwX,go=rX --owner=0 --group=0 --numeric-owner --mtime=@$$(git log -1 --format=%ct) -c -C $(DIST)/$$arch shutdownplan -C $(DIST) share | gzip -n > $(DIST)/$$name.tar.gz; \
+	@cd examples && go run ./kubegrace-node/internal/manpages $(DIST)/share
+	@cp LICENSE $(DIST)/share && cd examples/kubegrace-node && cp -r *.md kubegrace-node.service rbac.yaml deploy $(DIST)/share
+	@cd examples && for shell in bash zsh fish; do go run ./kubegrace-node completion $$shell > $(DIST)/share/kubegrace-node.$$shell; done
+	@set -e; for arch in $(ARCHS); do name=kubegrace-node_$(DIST_VERSION)_linux_$$arch; \
+	  (cd examples && CGO_ENABLED=0 GOOS=linux GOARCH=$$arch go build -trimpath -buildvcs=true -ldflags '-s -w' -o $(DIST)/$$arch/kubegrace-node ./kubegrace-node); \
+	  (cd examples && $(TOOL) cyclonedx-gomod bin -json -std -noserial -notimestamp -version $(DIST_VERSION) -output $(DIST)/$$name.cdx.json $(DIST)/$$arch/kubegrace-node); \
+	  chmod -R u=rwX,go=rX $(DIST)/share $(DIST)/$$arch; \
+	  tar --sort=name --owner=0 --group=0 --numeric-owner --mtime=@$$SOURCE_DATE_EPOCH -c -C $(DIST)/$$arch kubegrace-node -C $(DIST) share | gzip -n > $(DIST)/$$name.tar.gz; \
+	  for packager in deb rpm; do (cd $(DIST) && ARCH=$$arch $(TOOL) nfpm package --config share/deploy/package/nfpm.yaml --packager $$packager); done; \
 	done
-	@cd $(DIST) && sha256sum *.tar.gz *.cdx.json > SHA256SUMS && cat SHA256SUMS
+	@cd $(DIST) && sha256sum *.tar.gz *.deb *.rpm *.cdx.json > SHA256SUMS && cat SHA256SUMS
 
 soak: export KUBEGRACE_SOAK ?= 5m
 soak: export KUBEGRACE_NEED_ALL := 1

@@ -79,9 +79,9 @@ func TestGracePrintsTheDocumentedOutput(t *testing.T) {
 }
 
 func TestLimitPrintsTheDocumentedOutput(t *testing.T) {
-	out, err := exec.CommandContext(t.Context(), build(t, "limit"), "../nodeagent/demo/kubelet.yaml").CombinedOutput()
+	out, err := exec.CommandContext(t.Context(), build(t, "limit"), "../kubegrace-node/demo/kubelet.yaml").CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	require.Equal(t, documentedOutput(t, "../bin/limit nodeagent/demo/kubelet.yaml"), string(out))
+	require.Equal(t, documentedOutput(t, "../bin/limit kubegrace-node/demo/kubelet.yaml"), string(out))
 }
 
 // A scripted logind announces a shutdown. The program must release its inhibitor lock only after its command

@@ -10,20 +10,20 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Each quoted text in the tables of troubleshooting and of log lines of examples/nodeagent/README.md exists in
+// Each quoted text in the tables of troubleshooting and of log lines of examples/kubegrace-node/README.md exists in
 // the code of the library or the example agent: it is a part of a string literal, or begins or ends with one,
 // with any text for verbs such as %v.
 func TestQuotedLogLinesExistInTheCode(t *testing.T) {
 	verb := regexp.MustCompile(`%[a-z]`)
 	var printed []string
-	for _, s := range slices.Concat(library(t), packagesBelow(t, "internal/call"), packagesBelow(t, "examples/nodeagent")) {
+	for _, s := range slices.Concat(library(t), packagesBelow(t, "internal/call"), packagesBelow(t, "examples/kubegrace-node")) {
 		inspect(s, func(basic *ast.BasicLit) {
 			if text, ok := literal(basic); ok {
 				printed = append(printed, text)
 			}
 		})
 	}
-	text := page(t, "examples/nodeagent/README.md")
+	text := page(t, "examples/kubegrace-node/README.md")
 	for _, heading := range []string{"Troubleshooting", "Log lines"} {
 		_, section, found := strings.Cut(text, "\n## "+heading+"\n")
 		require.True(t, found)

@@ -5,9 +5,9 @@
 //	unknown, err := config.SetFeatureGates(gate, cfg.FeatureGates)
 //	err = validation.ValidateNodeShutdown(cfg.Shutdown, featuregates.Options(gate))
 //
-// Four fields of KubeletConfiguration are read: shutdownGracePeriod,
-// shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority and
-// featureGates. All others are ignored.
+// Seven fields of KubeletConfiguration are read: shutdownGracePeriod,
+// shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority, featureGates,
+// staticPodPath, containerRuntimeEndpoint and readOnlyPort. All others are ignored.
 //
 // # Concurrency properties
 //
@@ -17,7 +17,7 @@
 // # Failure modes
 //
 // A file that cannot be read, is no KubeletConfiguration, or has a bad value in
-// one of the four fields gives an error that names file, field and value. A misspelled
+// one of these fields gives an error that names file, field and value. A misspelled
 // shutdown field is an error too, because ignoring it would switch the graceful node
 // shutdown off silently.
 //

@@ -4,21 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
+	"maps"
 	"reflect"
 	"slices"
-	"strings"
-	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	kjson "sigs.k8s.io/json"
 )
-
-// maxStrictErrors is how many unknown or repeated fields of a document are named.
-const maxStrictErrors = 10
-
-// maxShownBytes is how much of a value an error shows.
-const maxShownBytes = 200
 
 // Decode decodes a document into a T. Field names are case-sensitive, as in Kubernetes. An
 // unknown field, a field that is given twice and a value of the wrong type are errors.
@@ -26,114 +18,98 @@ func Decode[T any](doc Document) (*T, error) {
 	object := new(T)
 	strict, err := kjson.UnmarshalStrict(doc.JSON, object)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", doc.Source, locate[T](doc.JSON, err))
+		return nil, Explain[T](doc, err)
 	}
-	if len(strict) == 0 {
-		return object, nil
-	}
-	errs := make([]error, 0, maxStrictErrors+1)
-	for _, err := range withValues(doc.JSON, strict[:min(len(strict), maxStrictErrors)]) {
-		errs = append(errs, fmt.Errorf("%s: %w", doc.Source, err))
-	}
-	if more := len(strict) - maxStrictErrors; more > 0 {
-		errs = append(errs, fmt.Errorf("%s: and %d more like these", doc.Source, more))
-	}
-	return nil, errors.Join(errs...)
-}
-
-// withValues returns the decoder's errors about unknown or repeated fields with the values
-// of these fields added.
-func withValues(text []byte, strict []error) []error {
-	indices := map[string]int{} // of the errors, by the path of the field
 	for i, err := range strict {
-		var fieldErr kjson.FieldError
-		if errors.As(err, &fieldErr) {
-			indices[fieldErr.FieldPath()] = i
-		}
+		strict[i] = fmt.Errorf("%s: %w", doc.Source, err)
 	}
-	errs := slices.Clone(strict)
-	for path, value := range values(text) {
-		if len(indices) == 0 {
-			break
-		}
-		at := path.toField()
-		if i, ok := indices[at.String()]; ok {
-			errs[i] = field.Invalid(at, shortened(value), strictReason(strict[i]))
-			delete(indices, at.String())
-		}
+	if len(strict) > 0 {
+		return nil, errors.Join(strict...)
 	}
-	return errs
+	return object, nil
 }
 
-// strictReason returns what is wrong with a field that the strict decoder refuses.
-func strictReason(err error) string {
-	if strings.HasPrefix(err.Error(), "duplicate") {
-		return "is given twice"
+// Explain adds the document, the field and the value to the error of a document that cannot be decoded
+// into a T. The decoder's own error lacks them where the type of the field has a decoder of its own (a
+// duration, a quantity).
+func Explain[T any](doc Document, err error) error {
+	var root any
+	if kjson.UnmarshalCaseSensitivePreserveInts(doc.JSON, &root) != nil {
+		return fmt.Errorf("%s: %w", doc.Source, err)
 	}
-	return "unknown field"
+	found := locate(nil, root, func(value any) error {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return err
+		}
+		return kjson.UnmarshalCaseSensitivePreserveInts(text, new(T))
+	})
+	if found == nil {
+		found = err
+	}
+	return fmt.Errorf("%s: %w", doc.Source, found)
 }
 
-// locate returns an error that names the field that cannot be decoded. The decoder's own error lacks the
-// name if the type of the field has a decoder of its own (a duration, a quantity). So locate decodes each
-// leaf value alone, in a document that contains nothing else.
-func locate[T any](text []byte, err error) error {
-	for path, value := range values(text) {
-		if !isLeaf(value) {
-			continue
-		}
-		alone, marshalErr := json.Marshal(documentWith(path, value))
-		if marshalErr != nil {
-			return errors.Join(err, marshalErr)
-		}
-		if err := kjson.UnmarshalCaseSensitivePreserveInts(alone, new(T)); err != nil {
-			if len(path) == 0 {
-				return fmt.Errorf("must be a mapping of fields, not %v", shortened(value))
-			}
-			return field.Invalid(path.toField(), shortened(value), typeReason(err))
+// locate returns an error about the first value within value that cannot be decoded. decode decodes a
+// document that has at this path the value that it is given, and nothing else.
+func locate(at *field.Path, value any, decode func(value any) error) error {
+	fields, isMapping := value.(map[string]any)
+	items, isList := value.([]any)
+	alone := value
+	switch {
+	case isMapping:
+		alone = map[string]any{}
+	case isList:
+		alone = []any{}
+	}
+	if err := decode(alone); err != nil {
+		return invalid(at, value, err)
+	}
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		if err := locate(at.Child(key), fields[key], func(value any) error { return decode(map[string]any{key: value}) }); err != nil {
+			return err
 		}
 	}
-	return err
+	for i, item := range items {
+		if err := locate(at.Index(i), item, func(value any) error { return decode([]any{value}) }); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// typeReason says which type of value the decoder expected, in the words of YAML.
-func typeReason(err error) string {
-	var mistyped *json.UnmarshalTypeError
-	ok := errors.As(err, &mistyped)
-	if !ok {
-		return err.Error()
-	}
-	switch mistyped.Type.Kind() {
-	case reflect.Int32:
-		return fmt.Sprintf("must be a whole number from %d to %d", math.MinInt32, math.MaxInt32)
-	case reflect.Int, reflect.Int64:
-		return "must be a whole number of 64 bits"
-	case reflect.String:
-		return "must be a string"
-	case reflect.Bool:
-		return "must be true or false"
-	case reflect.Slice:
-		return "must be a list"
-	default:
-		return "must be a mapping of fields"
-	}
-}
-
-// shortened returns a value as an error shows it: of a long value only the beginning.
-func shortened(value any) any {
-	text, ok := value.(string)
-	if !ok {
-		encoded, err := json.Marshal(value)
-		if err != nil || len(encoded) <= maxShownBytes {
-			return value
-		}
+// invalid says what is wrong with a value, of which it shows the beginning.
+func invalid(at *field.Path, value any, err error) error {
+	text, isString := value.(string)
+	if encoded, err := json.Marshal(value); err == nil && !isString {
 		text = string(encoded)
 	}
-	if len(text) <= maxShownBytes {
-		return value
+	if short := fmt.Sprintf("%.200s", text); short != text {
+		value = short + "…"
 	}
-	end := maxShownBytes
-	for !utf8.RuneStart(text[end]) {
-		end--
+	reason := err.Error()
+	var mistyped *json.UnmarshalTypeError
+	if errors.As(err, &mistyped) {
+		reason = "must be " + typeName(mistyped.Type)
 	}
-	return text[:end] + "…"
+	if at == nil {
+		return fmt.Errorf("%s, not %v", reason, value)
+	}
+	return field.Invalid(at, value, reason)
+}
+
+// typeName names a type in the words of YAML.
+func typeName(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		return fmt.Sprintf("a whole number of %d bits", t.Bits())
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice:
+		return "a list"
+	default:
+		return "a mapping of fields"
+	}
 }

@@ -4,7 +4,7 @@
 //	docs, err := document.Read("pods/web.yaml")
 //	for _, doc := range docs {
 //		pod, err := document.Decode[v1.Pod](doc)
-//		// pods/web.yaml (document 2): spec.containers[0].imag: Invalid value: "nginx": unknown field
+//		// pods/web.yaml (document 2): unknown field "spec.containers[0].imag"
 //	}
 //
 // # Concurrency properties
@@ -14,10 +14,7 @@
 // # Failure modes
 //
 // An error names the file, the document where the file has several, and, once the
-// text could be parsed, the field and its value. The first ten unknown fields of a
-// document are reported together. Files, documents with their aliases expanded, and the
-// number of documents have limits, so that reading never takes more than some hundred MB
-// of memory; an error names the limit.
+// text could be parsed, the field.
 //
 // # Testing
 //

@@ -1,10 +1,16 @@
 package document
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"os"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
 )
 
 // Document is one object of a file.
@@ -16,8 +22,7 @@ type Document struct {
 	JSON []byte
 }
 
-// Read reads the documents of a YAML or JSON file. It reads the file as [ReadFile] does and
-// splits it as [Parse] does.
+// Read reads the documents of a YAML or JSON file, with [ReadFile] and [Parse].
 func Read(file string) ([]Document, error) {
 	text, err := ReadFile(file)
 	if err != nil {
@@ -26,32 +31,97 @@ func Read(file string) ([]Document, error) {
 	return Parse(file, text)
 }
 
-// Parse splits a YAML or JSON text into its documents. Empty documents are left out. A
-// document of more than [MaxDocumentBytes] bytes and a text of more than [MaxDocuments]
-// documents are errors.
-func Parse(source string, text []byte) ([]Document, error) {
-	split := splitYAML
-	if utilyaml.IsJSONBuffer(text) {
-		split = splitJSON
+// ReadFile returns the content of a regular file, or of the regular file that a link leads
+// to. A pipe and a device are errors, because reading them might never end. Errors name the
+// file.
+func ReadFile(file string) ([]byte, error) {
+	info, err := os.Stat(file)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("%s: failed to read: %w", file, errors.Unwrap(err)) // without a second name of the file
+	case info.IsDir():
+		return nil, fmt.Errorf("%s: is a folder, wanted is a file", file)
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("%s: is not a regular file", file)
 	}
-	parts, err := split(text)
+	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", documentSource(source, len(parts), len(parts) > 0), err)
+		return nil, fmt.Errorf("%s: failed to read: %w", file, errors.Unwrap(err))
 	}
-	docs := make([]Document, 0, len(parts))
-	for i, part := range parts {
-		if !bytes.Equal(bytes.TrimSpace(part), []byte("null")) {
-			docs = append(docs, Document{Source: documentSource(source, i, len(parts) > 1), JSON: part})
+	return text, nil
+}
+
+// Parse splits a YAML or JSON text into its documents. Empty documents are left out.
+func Parse(source string, text []byte) ([]Document, error) {
+	objects, err := split(text)
+	name := func(i int) string { return fmt.Sprintf("%s (document %d)", source, i+1) }
+	if len(objects) == 0 || len(objects) == 1 && err == nil {
+		name = func(int) string { return source }
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name(len(objects)), err)
+	}
+	docs := make([]Document, 0, len(objects))
+	for i, object := range objects {
+		if string(object) != "null" {
+			docs = append(docs, Document{Source: name(i), JSON: object})
 		}
 	}
 	return docs, nil
 }
 
-// documentSource returns the Source of the document with the index i. It has a number only
-// if there are several documents.
-func documentSource(source string, i int, several bool) string {
-	if !several {
-		return source
+// split returns each document of a text as JSON. With an error it returns those before the wrong one.
+func split(text []byte) (objects [][]byte, err error) {
+	parts := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(text)))
+	for {
+		part, err := parts.Read()
+		switch {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case err != nil:
+			return objects, fmt.Errorf("not valid YAML: %w", err)
+		case utilyaml.IsJSONBuffer(part):
+			objects, err = appendJSON(objects, part)
+		default:
+			objects, err = appendYAML(objects, part)
+		}
+		if err != nil {
+			return objects, err
+		}
 	}
-	return fmt.Sprintf("%s (document %d)", source, i+1)
+}
+
+// appendYAML appends a YAML document. A field that is given twice is an error, except beside a merge,
+// which it may override.
+func appendYAML(objects [][]byte, text []byte) ([][]byte, error) {
+	toJSON := yaml.YAMLToJSONStrict
+	if bytes.Contains(text, []byte("<<:")) {
+		toJSON = yaml.YAMLToJSON
+	}
+	object, err := toJSON(text)
+	if err != nil {
+		return objects, fmt.Errorf("not valid YAML: %w", err)
+	}
+	return append(objects, object), nil
+}
+
+// appendJSON appends the JSON values that follow each other in a text.
+func appendJSON(objects [][]byte, text []byte) ([][]byte, error) {
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	for {
+		var object json.RawMessage
+		err := decoder.Decode(&object)
+		var syntax *json.SyntaxError
+		switch {
+		case errors.Is(err, io.EOF):
+			return objects, nil
+		case errors.Is(err, io.ErrUnexpectedEOF):
+			return objects, fmt.Errorf("not valid JSON: ends too early, as if it was cut off: %w", err)
+		case errors.As(err, &syntax):
+			return objects, fmt.Errorf("not valid JSON, line %d: %w", 1+bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n")), err)
+		case err != nil:
+			return objects, fmt.Errorf("not valid JSON: %w", err)
+		}
+		objects = append(objects, object)
+	}
 }

@@ -15,16 +15,22 @@ type Page struct {
 	Title string
 	// Text has the paragraphs under the title.
 	Text []string
-	// Nodes are drawn one under the other.
-	Nodes []Node
-	// Changes are listed at the end of the page, under the heading "What to change".
-	Changes []Change
+	// Changes are listed before the nodes, under the heading ChangeTitle.
+	ChangeTitle string
+	Changes     []Change
+	// Begin is a table under the heading "Where to begin"; its first row is the header. Its first column
+	// has names, and the others numbers.
+	Begin [][]string
+	// NodeText stands above the nodes, which are drawn one under the other, on the same scale.
+	NodeText string
+	Nodes    []Node
 }
 
-// Change is something to change, with lines that can be pasted.
+// Change is something to change, with lines that can be pasted. The Title begins a group of changes that
+// belong together; it is "" for the others of the group.
 type Change struct {
-	Text  string
-	Lines []string
+	Title, Text string
+	Lines       []string
 }
 
 // Node is the shutdown of one node. Its times count from the announcement of the shutdown.

@@ -56,8 +56,9 @@ func page(t *testing.T, nodes ...timeline.Node) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	require.NoError(t, timeline.Page{
-		Title: "A shutdown", Text: []string{"The host is asked for 37.5 s."}, Nodes: nodes,
-		Changes: []timeline.Change{{Text: "the host: wait for longer", Lines: []string{strings.Repeat("a line that is very long and is not broken in the terminal ", 4)}}},
+		Title: "A shutdown", Text: []string{"The host is asked for 37.5 s."}, Nodes: nodes, NodeText: "Here are two of three nodes.",
+		Begin:       [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}, {"workload " + strings.Repeat("a-long-name", 20), "12000", "11000", "13d15h"}},
+		ChangeTitle: "What to change", Changes: []timeline.Change{{Title: "Lengthen the buckets", Text: "the host: wait for longer", Lines: []string{strings.Repeat("a line that is very long and is not broken in the terminal ", 4)}}},
 	}.Write(&b))
 	return b.Bytes()
 }
@@ -83,6 +84,15 @@ func TestPageCanBeReadInABrowser(t *testing.T) {
 		const t = r(".track"); return [".planned .bar", ".actual .bar"].map(q => (r(q).left - t.left) / t.width) })()`, &bars)
 	start := both.Buckets[0].Pods[0].Planned.Start
 	require.InDelta(t, 5/start.Seconds()*bars[0], bars[1], 0.001, "both bars have one scale: the plan starts at %v, the pod at 5 s", start)
+}
+
+func TestTheBarsOfAllNodesHaveOneScale(t *testing.T) {
+	node := func(name string, wanted time.Duration) timeline.Node {
+		return timeline.Node{Name: name, Buckets: []timeline.Bucket{{Pods: []timeline.Pod{{Planned: &timeline.Bar{End: 30 * time.Second, Wanted: wanted}}}}}}
+	}
+	text := string(page(t, node("a", 2*time.Minute), node("b", time.Hour)))
+	require.Equal(t, 2, strings.Count(text, `class="bar" style="width:25.000%"`), "the axis reaches to four times the last end")
+	require.Equal(t, 1, strings.Count(text, "1h ▸"), "what is beyond it is said")
 }
 
 func TestBrowserFindsWhatCannotBeRead(t *testing.T) {

@@ -2,9 +2,8 @@ package timeline
 
 import (
 	"fmt"
-	"math"
-	"time"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -28,21 +27,13 @@ func FromPlan(name string, p plan.Plan) Node {
 func plannedPod(pod plan.PodPlan) Pod {
 	row := Pod{
 		Name: pod.Pod.Namespace + "/" + pod.Pod.Name, Bad: pod.Truncated(),
-		Facts:   fmt.Sprintf("asks for %d s, gets %d s", pod.WantedSeconds, pod.GrantedSeconds),
+		Facts:   fmt.Sprintf("asks for %s, gets %s", duration.Seconds(pod.WantedSeconds), duration.Seconds(pod.GrantedSeconds)),
 		Planned: &Bar{Start: pod.Start, End: pod.End},
 	}
 	if pod.Truncated() {
-		row.Planned.Wanted = saturatingAdd(pod.Start, pod.WantedSeconds)
+		row.Planned.Wanted = duration.Of(pod.Start.Seconds() + float64(pod.WantedSeconds))
 	}
 	return row
 }
 
 func bucketName(priority int32) string { return fmt.Sprintf("Bucket %d", priority) }
-
-// saturatingAdd returns start plus a number of seconds, at most the longest duration.
-func saturatingAdd(start time.Duration, seconds int64) time.Duration {
-	if seconds > int64((math.MaxInt64-start)/time.Second) {
-		return math.MaxInt64
-	}
-	return start + time.Duration(seconds)*time.Second
-}

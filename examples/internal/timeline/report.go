@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -54,9 +55,9 @@ func (p *Pod) report(r shutdown.PodReport, started, last time.Time) {
 	if r.Ended.IsZero() {
 		p.Actual.End, p.Actual.Open = last.Sub(started), true
 	}
-	facts := fmt.Sprintf("got %d s", r.GrantedSeconds)
+	facts := "got " + duration.Seconds(r.GrantedSeconds)
 	if !r.Ended.IsZero() {
-		facts += ", took " + durationText(r.Ended.Sub(r.Started))
+		facts += ", took " + duration.Text(r.Ended.Sub(r.Started))
 	}
 	if p.Facts != "" {
 		facts = p.Facts + "; " + facts

@@ -27,7 +27,7 @@ func TestReportIsDrawnWithThePlan(t *testing.T) {
 	node.Report(happened())
 	web = node.Buckets[0].Pods[0]
 	require.Equal(t, timeline.Bar{Start: 5 * time.Second, End: 14 * time.Second}, *web.Actual)
-	require.Contains(t, web.Facts, "got 20 s, took 9 s")
+	require.Contains(t, web.Facts, "got 20s, took 9s")
 	require.False(t, web.Bad, "it was to be cut short, and has stopped in time")
 	require.Nil(t, node.Buckets[0].Pods[1].Actual, "a planned pod that is not in the report")
 

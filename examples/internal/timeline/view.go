@@ -4,17 +4,17 @@ import (
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 )
 
 // pageView is a Page in the form that the template page.html takes. All positions and
 // widths in it are percentages of the width of the bars, formatted for CSS.
 type pageView struct {
-	Title   string
-	Text    []string
-	Nodes   []nodeView
-	Changes []Change
-	// Planned, Lost, Actual and Killed say which entries the legend has.
-	Planned, Lost, Actual, Killed bool
+	Page
+	Nodes []nodeView
+	// Planned, Lost, Beyond, Actual and Killed say which entries the legend has.
+	Planned, Lost, Beyond, Actual, Killed bool
 }
 
 type nodeView struct {
@@ -52,12 +52,14 @@ type barView struct {
 	Left, Width, Lost string // Lost is "" where nothing is lost
 	Text              string
 	Open, Killed      bool
+	Beyond            string // what is asked for, if it does not fit onto the axis; else ""
 }
 
 func (p Page) view() pageView {
-	v := pageView{Title: p.Title, Text: p.Text, Changes: p.Changes}
+	v := pageView{Page: p}
+	s := p.scale()
 	for _, node := range p.Nodes {
-		n := node.view()
+		n := node.view(s)
 		for _, b := range n.Buckets {
 			for _, pod := range b.Pods {
 				for _, bar := range pod.Bars {
@@ -65,6 +67,7 @@ func (p Page) view() pageView {
 					v.Actual = v.Actual || bar.Kind == "actual" && !bar.Killed
 					v.Killed = v.Killed || bar.Killed
 					v.Lost = v.Lost || bar.Lost != ""
+					v.Beyond = v.Beyond || bar.Beyond != ""
 				}
 			}
 		}
@@ -73,14 +76,13 @@ func (p Page) view() pageView {
 	return v
 }
 
-func (n Node) view() nodeView {
-	s := n.scale()
+func (n Node) view(s scale) nodeView {
 	v := nodeView{Name: n.Name, Text: n.Text, Ticks: s.ticks()}
 	if n.Release > 0 {
-		v.Marks = append(v.Marks, s.mark("release", n.Release, "host let go at "+durationText(n.Release)))
+		v.Marks = append(v.Marks, s.mark("release", n.Release, "host let go at "+duration.Text(n.Release)))
 	}
 	if n.Limit > 0 && n.Limit <= s.length {
-		v.Marks = append(v.Marks, s.mark("limit", n.Limit, "host's limit "+durationText(n.Limit)))
+		v.Marks = append(v.Marks, s.mark("limit", n.Limit, "host's limit "+duration.Text(n.Limit)))
 	}
 	for _, b := range n.Buckets {
 		bucket := bucketView{Name: b.Name}
@@ -106,31 +108,34 @@ func (p Pod) view(s scale) podView {
 // scale is the time that the width of the bars stands for, and the time between two ticks.
 type scale struct{ length, step time.Duration }
 
-// scale returns a scale that reaches to the last end of the node, and beyond it to the time
-// that pods ask for. It reaches at most twice as far as the last end, because a pod that asks
-// for a day would make all other bars invisible.
-func (n Node) scale() scale {
-	last, wanted := max(n.Release, time.Second), time.Duration(0)
-	for _, b := range n.Buckets {
-		for _, p := range b.Pods {
-			for _, bar := range []*Bar{p.Planned, p.Actual} {
-				if bar != nil {
-					last, wanted = max(last, bar.End), max(wanted, bar.Wanted)
+// scale returns the scale of all nodes, so that their bars can be compared. It reaches to the last end, and
+// beyond it to the time that pods ask for, but at most four times as far as the last end, because a pod that
+// asks for a day would make all other bars invisible.
+func (p Page) scale() scale {
+	last, wanted, limit := time.Second, time.Duration(0), time.Duration(0)
+	for _, n := range p.Nodes {
+		last, limit = max(last, n.Release), max(limit, n.Limit)
+		for _, b := range n.Buckets {
+			for _, p := range b.Pods {
+				for _, bar := range []*Bar{p.Planned, p.Actual} {
+					if bar != nil {
+						last, wanted = max(last, bar.End), max(wanted, bar.Wanted)
+					}
 				}
 			}
 		}
 	}
-	twice := last
-	if last < math.MaxInt64/2 {
-		twice = 2 * last
+	longest := last
+	if last < math.MaxInt64/4 {
+		longest = 4 * last
 	}
 	if last == time.Second {
-		twice = 30 * time.Second // all are killed at once, and 30 s is what pods ask for by default
+		longest = 30 * time.Second // all are killed at once, and 30 s is what pods ask for by default
 	}
-	if n.Limit > 0 && n.Limit < twice {
-		last = max(last, n.Limit)
+	if limit < longest {
+		last = max(last, limit)
 	}
-	s := scale{length: max(last, min(wanted, twice))}
+	s := scale{length: max(last, min(wanted, longest))}
 	s.step = s.tickStep()
 	return s
 }
@@ -152,7 +157,7 @@ func (s scale) tickStep() time.Duration {
 func (s scale) ticks() []mark {
 	ticks := make([]mark, 0, maxSteps+1)
 	for at := time.Duration(0); at <= s.length && len(ticks) <= maxSteps; at += s.step {
-		tick := s.mark("tick", at, durationText(at))
+		tick := s.mark("tick", at, duration.Text(at))
 		tick.LabelLeft = at > s.length/10*9
 		ticks = append(ticks, tick)
 	}
@@ -167,35 +172,23 @@ func (s scale) bar(kind string, b Bar) barView {
 	start := min(max(b.Start, 0), s.length)
 	end := min(max(b.End, start), s.length)
 	v := barView{Kind: kind, Left: s.percent(start), Width: s.percent(end - start), Open: b.Open, Killed: b.Killed}
-	v.Text = fmt.Sprintf("%s %s to %s", kind, durationText(b.Start), durationText(b.End))
+	v.Text = fmt.Sprintf("%s %s to %s", kind, duration.Text(b.Start), duration.Text(b.End))
 	if b.Open {
-		v.Text = fmt.Sprintf("%s %s to %s at least, its end is not known", kind, durationText(b.Start), durationText(b.End))
+		v.Text = fmt.Sprintf("%s %s to %s at least, its end is not known", kind, duration.Text(b.Start), duration.Text(b.End))
 	}
 	if b.Killed {
 		v.Text += ", killed"
 	}
 	if b.Wanted > b.End {
 		v.Lost = s.percent(min(b.Wanted, s.length) - end)
-		v.Text += ", asked for until " + durationText(b.Wanted)
+		if b.Wanted > s.length {
+			v.Beyond = duration.Text(b.Wanted - b.Start)
+		}
+		v.Text += ", asked for until " + duration.Text(b.Wanted)
 	}
 	return v
 }
 
 func (s scale) percent(d time.Duration) string {
 	return fmt.Sprintf("%.3f", 100*float64(d)/float64(s.length))
-}
-
-// durationText returns a time since the announcement as people write it.
-func durationText(d time.Duration) string {
-	if d == math.MaxInt64 {
-		return "for ever"
-	}
-	switch {
-	case d < time.Minute && d%time.Second != 0:
-		return fmt.Sprintf("%.1f s", d.Seconds())
-	case d < 2*time.Minute:
-		return fmt.Sprintf("%d s", d/time.Second)
-	default:
-		return d.Round(time.Second).String()
-	}
 }

@@ -1,5 +1,5 @@
 // Containerd 2.3, the long-term release, which unlike 1.6 sends events about containers: the tests of
-// lifecycle/criruntime and examples/nodeagent use it beside those of Debian and of 2.4. make
+// lifecycle/criruntime and examples/kubegrace-node use it beside those of Debian and of 2.4. make
 // containerd builds it; there is no code here.
 module github.com/kubegrace/kubegrace/internal/containerd/2.3
 

@@ -1,0 +1,200 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"cmp"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubelettest"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+const (
+	agentUnit = "kubegrace-node.service"
+
+	// The unit names these files.
+	configFile = "/etc/kubegrace-node/config.yaml"
+	flagsFile  = "/etc/default/kubegrace-node"
+
+	// consoleFile is a drop-in of the unit. A test that fails shows the console.
+	consoleFile = "/etc/systemd/system/kubegrace-node.service.d/console.conf"
+	consoleText = "[Service]\nStandardOutput=journal+console\n"
+
+	// stateLog is the file in which the agent keeps its last shutdown.
+	stateLog = "/var/lib/kubegrace-node/graceful_node_shutdown_log"
+)
+
+// platform is a machine and a containerd for the agent.
+type platform struct {
+	debian        machine.Debian
+	containerd    containerdtest.Build
+	announcesKind bool // logind announces the kind of a shutdown
+}
+
+// eachPlatform runs a test on systemd 252 with the containerd of Debian 12 (1.6), and on
+// systemd 257 with containerd 2.3, both at the same time.
+func eachPlatform(t *testing.T, test func(t *testing.T, on platform)) {
+	t.Parallel()
+	t.Run("systemd 252", func(t *testing.T) {
+		t.Parallel()
+		test(t, platform{debian: machine.Bookworm})
+	})
+	t.Run("systemd 257", func(t *testing.T) {
+		t.Parallel()
+		test(t, newestPlatform(t))
+	})
+}
+
+// newestPlatform returns systemd 257 with containerd 2.3.
+func newestPlatform(t *testing.T) platform {
+	t.Helper()
+	return platform{debian: machine.Trixie, containerd: containerdtest.V23(t), announcesKind: true}
+}
+
+// images returns the images of the manifests. nginx has the stop signal of the real
+// image: it exits with 0 on QUIT and with 15 on TERM.
+func images() []containerdtest.Image {
+	const nginx = "trap 'exit 0' QUIT; trap 'exit 15' TERM; while :; do sleep 1000 & wait; done"
+	return []containerdtest.Image{
+		{Name: "busybox:1.36", Command: []string{"/bin/sh"}},
+		{Name: "nginx:1.14.2", Command: []string{"/bin/sh", "-c", nginx}, StopSignal: "SIGQUIT"},
+	}
+}
+
+// bootAgent starts the pods of testdata at a containerd, as a kubelet does, and boots a machine that
+// runs the agent. files are written to the machine first, by path; configure is called before the boot.
+// The result has the IDs of the pods' containers by name.
+func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
+	t.Helper()
+	return bootAgentWith(t, on, testdataPods(t), files, configure...)
+}
+
+// bootAgentWith is bootAgent with other pods.
+func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
+	t.Helper()
+	server := on.containerd.Start(t, images()...)
+	m := machine.New(t, on.debian)
+	for _, f := range configure {
+		f(m)
+	}
+	installAgent(t, m, server, pods)
+	for path, text := range files {
+		m.WriteFile(t, path, 0o644, []byte(text))
+	}
+	containers := runPods(t, server, pods)
+	m.Boot(t)
+	m.AwaitActive(t, agentUnit)
+	return m, server, containers
+}
+
+// installAgent writes the agent, the unit that README.md installs and its configuration to a machine that
+// is not yet booted, and mounts the socket of the host's containerd. The state folder has what a previous
+// agent knew of the pods, as when the kubelet does not tell any more.
+func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, pods []v1.Pod) {
+	t.Helper()
+	m.WriteFile(t, "/usr/local/bin/kubegrace-node", 0o755, buildAgent(t))
+	m.WriteFile(t, configFile, 0o644, readFile(t, "testdata/kubelet.yaml"))
+	m.WriteFile(t, flagsFile, 0o644, []byte("KUBEGRACE_NODE_FLAGS=-v=2\n"))
+	m.WriteFile(t, consoleFile, 0o644, []byte(consoleText))
+	m.Enable(t, agentUnit, readFile(t, "../kubegrace-node.service"))
+	if server == nil {
+		return
+	}
+	known, err := json.Marshal(v1.PodList{Items: pods})
+	require.NoError(t, err)
+	m.WriteFile(t, "/var/lib/kubegrace-node/"+podinfo.File, 0o600, known)
+	m.Bind(server.Socket(), "/run/containerd/containerd.sock")
+}
+
+// testdataPods returns the pods of testdata/pods.
+func testdataPods(t *testing.T) []v1.Pod {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/pods/*.yaml")
+	require.NoError(t, err)
+	var pods []v1.Pod
+	for _, path := range paths {
+		for text := range strings.SplitSeq(string(readFile(t, path)), "\n---\n") {
+			var pod v1.Pod
+			require.NoError(t, yaml.UnmarshalStrict([]byte(text), &pod))
+			pod.UID, pod.Namespace = types.UID(pod.Name), cmp.Or(pod.Namespace, v1.NamespaceDefault)
+			pods = append(pods, pod)
+		}
+	}
+	return pods
+}
+
+// runPods starts pods, and returns the IDs of their containers by name when all run.
+func runPods(t *testing.T, server *containerdtest.Server, pods []v1.Pod) map[string]string {
+	t.Helper()
+	for i := range pods {
+		kubelettest.Run(t, server.Runtime(), &pods[i])
+	}
+	return runningContainers(t, server)
+}
+
+func buildAgent(t *testing.T) []byte {
+	t.Helper()
+	return buildProgram(t, "github.com/kubegrace/kubegrace/examples/kubegrace-node")
+}
+
+// buildProgram builds a program as make dist does, and so with its cached packages: without cgo, because
+// the machine has another C library than the host.
+func buildProgram(t *testing.T, path string) []byte {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "program")
+	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, path)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	out, err := build.CombinedOutput()
+	require.NoErrorf(t, err, "failed to build %s: %s", path, out)
+	return readFile(t, program)
+}
+
+func readFile(t *testing.T, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	require.NoError(t, err)
+	return content
+}
+
+// lastReport reads the report of the agent's last shutdown.
+func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
+	t.Helper()
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, filepath.Base(stateLog)), m.ReadFile(t, stateLog), 0o600))
+	report, found, err := shutdown.StoredReport(dir)
+	require.NoError(t, err)
+	require.True(t, found)
+	return report
+}
+
+// planOf returns the plan of the agent in a machine, whose status is 2 if a pod would be cut short.
+func planOf(t *testing.T, m *machine.Machine) (planned api.Plan) {
+	t.Helper()
+	require.NoError(t, json.Unmarshal([]byte(m.Run(t, "sh", "-c", "/usr/local/bin/kubegrace-node plan -o json || test $? = 2")), &planned))
+	return planned
+}
+
+// getPage requests a page of the agent in a machine. The machine has no HTTP client, only
+// bash.
+func getPage(t *testing.T, m *machine.Machine, path string) string {
+	t.Helper()
+	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET %s HTTP/1.0\r\n\r\n' "$0" >&3 && cat <&3`
+	_, page, found := strings.Cut(m.Run(t, "bash", "-c", script, path), "\r\n\r\n")
+	require.True(t, found, "the answer has headers and a body")
+	return page
+}

@@ -1,0 +1,257 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubelettest"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
+)
+
+const (
+	// ordealRuns is the environment variable with the number of power offs of each machine. Those that are
+	// done are in the file of the platform, and are not done again. Without it two are.
+	ordealRuns = "KUBEGRACE_ORDEAL"
+	// ordealSeed is the environment variable with the seed of the one power off that is played again.
+	ordealSeed   = "KUBEGRACE_ORDEAL_SEED"
+	ordealFolder = "../../../.cache/ordeal"
+
+	ordealLimit = 48 * time.Second // the sum of ordealConfig, for which logind waits
+	ordealSlack = 2 * time.Second  // of a busy machine
+	ordealTick  = 300 * time.Millisecond
+	// ordealStart is what a pod may lack of its grace period: it runs from the record of the kill, and an agent that
+	// dies before the SIGTERM leaves that to the next one.
+	ordealStart = time.Second
+	// ordealLeast is what the terminator gives every container, as the kubelet does.
+	ordealLeast  = 2 * time.Second
+	ordealConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+shutdownGracePeriodByPodPriority:
+- {priority: 0, shutdownGracePeriodSeconds: 16}
+- {priority: 1000, shutdownGracePeriodSeconds: 16}
+- {priority: 2000000000, shutdownGracePeriodSeconds: 16}
+`
+)
+
+// ordealPods are the pods of each power off, by the order of their ends. A container says in the folder /seen when it has
+// had its first SIGTERM and when it has ended; the one whose work takes longer than its grace says that it lives.
+var ordealPods = []struct {
+	name        string
+	priority    int32
+	grace, work time.Duration
+	code        int32
+}{
+	{"web", 0, 4 * time.Second, time.Second, 3},
+	{"stubborn", 0, 3 * time.Second, time.Hour, 128 + 9},
+	{"database", 1000, 5 * time.Second, 2 * time.Second, 5},
+	{"network", 2000000000, 4 * time.Second, time.Second, 7},
+}
+
+// A machine is powered off again and again, while the agent, containerd, the API server and the bus are killed
+// at random. Each pod has its grace period in its turn; after the boot the API server has each end, none before
+// it was, and no machine goes later than its limit.
+func TestOrdeal(t *testing.T) { eachPlatform(t, testOrdeal) }
+
+func testOrdeal(t *testing.T, on platform) {
+	o := newOrdeal(t, on)
+	done := filepath.Join(ordealFolder, string(on.debian))
+	text, err := os.ReadFile(done)
+	require.True(t, err == nil || errors.Is(err, fs.ErrNotExist), err)
+	seeds := []uint64{1, 2} // a gate must not draw its tests
+	if runs := os.Getenv(ordealRuns); runs != "" {
+		n, err := strconv.ParseUint(runs, 10, 64)
+		require.NoError(t, err)
+		seeds = nil
+		for seed := range n {
+			if !slices.Contains(strings.Fields(string(text)), strconv.FormatUint(seed, 10)) {
+				seeds = append(seeds, seed)
+			}
+		}
+	}
+	if seed := os.Getenv(ordealSeed); seed != "" {
+		n, err := strconv.ParseUint(seed, 10, 64)
+		require.NoError(t, err)
+		seeds = []uint64{n}
+	}
+	for _, seed := range seeds {
+		began := time.Now()
+		o.run(t, seed)
+		t.Logf("seed %d: %v", seed, time.Since(began).Round(time.Second))
+		if t.Failed() {
+			return
+		}
+		if os.Getenv(ordealRuns) != "" {
+			text = fmt.Appendln(text, seed)
+			require.NoError(t, os.MkdirAll(ordealFolder, 0o755))
+			require.NoError(t, os.WriteFile(done, text, 0o600))
+		}
+	}
+}
+
+// ordeal is a machine, and what outlives its power offs.
+type ordeal struct {
+	m      *machine.Machine
+	server *containerdtest.Server
+	api    *Cluster
+	seen   string    // the folder that the containers have as /seen
+	died   time.Time // when containerd was killed last: once in a power off at most
+}
+
+func newOrdeal(t *testing.T, on platform) *ordeal {
+	o := &ordeal{m: machine.New(t, on.debian), server: on.containerd.Start(t, images()...), api: StartCluster(t, nodeName), seen: t.TempDir()}
+	installAgent(t, o.m, nil, nil)
+	o.m.WriteFile(t, configFile, 0o644, []byte(ordealConfig))
+	o.m.WriteFile(t, flagsFile, 0o644, []byte("KUBEGRACE_NODE_FLAGS=\"-v=2 --kubeconfig="+kubeconfigFile+" --node-name="+nodeName+" --listen=\"\n"))
+	o.m.WriteFile(t, kubeconfigFile, 0o644, []byte(o.api.Kubeconfig()))
+	o.m.Bind(filepath.Dir(o.server.Socket()), "/run/containerd") // the folder: each containerd makes its socket anew
+	o.m.ShareNetwork()
+	o.boot(t)
+	return o
+}
+
+func (o *ordeal) boot(t *testing.T) {
+	o.m.Boot(t)
+	o.m.AwaitActive(t, agentUnit)
+}
+
+// run is one power off.
+func (o *ordeal) run(t *testing.T, seed uint64) {
+	rng, began := rand.New(rand.NewPCG(seed, 29)), time.Now()
+	defer func() {
+		if !t.Failed() {
+			return
+		}
+		for _, e := range o.m.Journal(t) {
+			if e.Time.After(began) && e.Unit == agentUnit {
+				t.Log(e.Time.Format(time.StampMilli), e.Message)
+			}
+		}
+		t.Logf("again: %s=%d", ordealSeed, seed)
+	}()
+	pods := o.start(t, seed)
+	require.Eventually(t, func() bool { return len(planOf(t, o.m).Buckets) == 3 && delaysShutdowns(t, o.m) }, time.Minute, ordealTick)
+	asked, before := time.Now(), len(o.api.Requests())
+	o.m.Run(t, "systemctl", "poweroff")
+	faults, askedAgain := o.spoil(t, rng, asked)
+	o.m.AwaitPowerOff(t)
+	off := time.Now()
+	require.NoError(t, o.api.Revive())
+	t.Logf("seed %d: off after %v; %s", seed, off.Sub(asked).Round(time.Millisecond), strings.Join(faults, ", "))
+	ends := o.judgeContainers(t, pods, askedAgain, off)
+	o.boot(t)
+	o.judgeStatuses(t, pods, ends, before)
+	o.remove(t, pods)
+}
+
+// start starts the pods of a power off.
+func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
+	for _, p := range ordealPods {
+		name := fmt.Sprintf("%s-%d-%d", p.name, seed, time.Now().UnixMilli())
+		script := fmt.Sprintf("trap '[ -e /seen/%[1]s.term ] || : > /seen/%[1]s.term; sleep %[2]v; : > /seen/%[1]s.end; exit %[3]d' TERM; while :; do sleep 0.1; done", name, p.work.Seconds(), p.code)
+		if p.work > p.grace {
+			script = fmt.Sprintf("trap '[ -e /seen/%[1]s.term ] || : > /seen/%[1]s.term' TERM; while :; do : > /seen/%[1]s.end; sleep 0.1; done", name)
+		}
+		pod := o.api.CreatePod(&v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v1.NamespaceDefault},
+			Spec: v1.PodSpec{
+				NodeName: nodeName, Priority: &p.priority, TerminationGracePeriodSeconds: ptr.To(int64(p.grace.Seconds())),
+				Volumes: []v1.Volume{{Name: "seen", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: o.seen}}}},
+				Containers: []v1.Container{{
+					Name: "main", Image: "busybox:1.36", Command: []string{"/bin/sh", "-c"}, Args: []string{script},
+					VolumeMounts: []v1.VolumeMount{{Name: "seen", MountPath: "/seen"}},
+				}},
+			},
+		})
+		kubelettest.Run(t, o.server.Runtime(), pod)
+		pod.Status.Phase = v1.PodRunning
+		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
+		o.api.UpdatePodStatus(pod)
+		pods = append(pods, pod)
+	}
+	return pods
+}
+
+// spoil kills at random until the machine has gone, and returns what it has killed, and when the machine was asked
+// last: with the bus logind forgets what it was asked for, and hears nothing until it is started again.
+func (o *ordeal) spoil(t *testing.T, rng *rand.Rand, asked time.Time) (done []string, last time.Time) {
+	unit := func(name string) { // fails while it is started again
+		_, _ = o.m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", name)
+	}
+	faults := []func(){
+		func() { unit(agentUnit) },
+		func() { o.died = time.Now(); o.server.Kill(t) },
+		o.api.Die,
+		func() { require.NoError(t, o.api.Revive()) },
+		func() {
+			unit("dbus.service")
+			_, _ = o.m.TryRun(t.Context(), "systemctl", "restart", "systemd-logind") // refused if the machine goes by then
+			require.Eventually(t, func() bool {
+				list, err := o.m.TryRun(t.Context(), "systemd-inhibit", "--list", "--no-legend")
+				return o.isOff() || err == nil && strings.Contains(list, "kubegrace-node")
+			}, time.Minute, ordealTick)
+			last = time.Now()
+			_, _ = o.m.TryRun(t.Context(), "systemctl", "poweroff") // fails if it is off
+		},
+	}
+	last = asked
+	names := []string{"agent", "containerd", "API server", "API server is back", "bus"}
+	at, containerdDies := time.Duration(0), rng.IntN(2) == 0
+	for range 1 + rng.IntN(5) {
+		at += time.Duration(rng.IntN(3_000)) * time.Millisecond
+		i := rng.IntN(len(faults))
+		if i == 1 && !containerdDies { // one that is down cannot be killed
+			i = 0
+		}
+		containerdDies = containerdDies && i != 1
+		select {
+		case <-o.m.Ended():
+			return done, last
+		case <-time.After(time.Until(asked.Add(at))):
+			faults[i]()
+			done = append(done, fmt.Sprintf("%s at %v", names[i], time.Since(asked).Round(time.Millisecond)))
+		}
+	}
+	return done, last
+}
+
+func (o *ordeal) isOff() bool {
+	select {
+	case <-o.m.Ended():
+		return true
+	default:
+		return false
+	}
+}
+
+// remove removes the pods of a power off, as a kubelet does.
+func (o *ordeal) remove(t *testing.T, pods []*v1.Pod) {
+	for _, pod := range pods {
+		require.NoError(t, o.api.core.Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
+	}
+	sandboxes, err := o.server.Runtime().ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
+	require.NoError(t, err)
+	for _, s := range sandboxes.GetItems() {
+		_, err := o.server.Runtime().StopPodSandbox(t.Context(), &runtimeapi.StopPodSandboxRequest{PodSandboxId: s.GetId()})
+		require.NoError(t, err)
+		_, err = o.server.Runtime().RemovePodSandbox(t.Context(), &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.GetId()})
+		require.NoError(t, err)
+	}
+}

@@ -1,0 +1,153 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// The containers of testdata/pods, in the order of their buckets in testdata/kubelet.yaml.
+var (
+	nginx    = []string{"nginx-deployment-5d59d67564-8wpgv/nginx", "nginx-deployment-5d59d67564-x2c9k/nginx"}
+	stubborn = "stubborn/main"
+	database = "database/main"
+	orders   = "orders/main"
+	proxy    = "orders/proxy"
+	network  = "network/main"
+)
+
+func TestPowerOffDrainsThePodsFirst(t *testing.T) { eachPlatform(t, testPowerOffDrainsThePodsFirst) }
+
+func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
+	m, server, containers := bootAgent(t, on, nil)
+	require.ElementsMatch(t, append(nginx[:2:2], stubborn, database, orders, proxy, network), slices.Collect(maps.Keys(containers)))
+
+	planned := planOf(t, m)
+
+	asked := time.Now()
+	m.Run(t, "systemctl", "poweroff")
+	m.AwaitPowerOff(t)
+	journal := m.Journal(t)
+	logAgent(t, journal)
+	exits := awaitExits(t, server, containers)
+
+	t.Run("buckets in order", func(t *testing.T) { checkBuckets(t, asked, exits) })
+	t.Run("hooks and signals", func(t *testing.T) { checkExitCodes(t, exits) })
+	t.Run("power off after the last container", func(t *testing.T) { checkPowerOff(t, exits, journal) })
+	t.Run("as planned", func(t *testing.T) { checkPlan(t, planned, lastReport(t, m)) })
+	t.Run("report", func(t *testing.T) {
+		report := lastReport(t, m)
+		require.Len(t, report.Pods, podCount)
+		require.Empty(t, report.Errors)
+		if on.announcesKind {
+			require.Equal(t, source.KindPoweroff, report.Kind)
+		} else {
+			require.Equal(t, source.KindUnknown, report.Kind)
+		}
+	})
+}
+
+// checkPlan compares the plan with the report of the shutdown that followed: each pod was
+// told to stop no later than planned, had no less time, and ended no later than planned.
+func checkPlan(t *testing.T, planned api.Plan, report shutdown.Report) {
+	const lag = 0.3 // seconds, of timers and of the container runtime
+	pods := map[string]api.PodPlan{}
+	for _, bucket := range planned.Buckets {
+		for _, pod := range bucket.Pods {
+			pods[pod.Namespace+"/"+pod.Name] = pod
+		}
+	}
+	require.Len(t, pods, len(report.Pods))
+	for _, actual := range report.Pods {
+		name := actual.Namespace + "/" + actual.Name
+		plan, ok := pods[name]
+		require.True(t, ok, name)
+		require.Equal(t, plan.Priority, actual.Priority, name)
+		require.GreaterOrEqual(t, actual.GrantedSeconds, plan.GrantedSeconds-1, name) // the runtime may take longer than 100 ms to list
+		require.LessOrEqual(t, actual.Started.Sub(report.Started).Seconds(), plan.StartSeconds+lag, name)
+		require.LessOrEqual(t, actual.Ended.Sub(report.Started).Seconds(), plan.EndSeconds+lag, name)
+	}
+	require.LessOrEqual(t, report.Ended.Sub(report.Started).Seconds(), planned.ReleaseSeconds+lag)
+}
+
+// checkBuckets checks how long after the end of the bucket before each container ended.
+// Each needs some time to exit, so one that ends too early was told to stop before the
+// bucket before had ended.
+func checkBuckets(t *testing.T, asked time.Time, exits exitsByName) {
+	previousEnd := asked
+	for _, bucket := range []struct {
+		containers  []string
+		least, most time.Duration // from the end of the bucket before
+	}{
+		{nginx, 5 * time.Second, 10 * time.Second},                          // the sleep hooks of both run at the same time
+		{[]string{stubborn}, 4 * time.Second, 8 * time.Second},              // its own grace is shorter than the bucket
+		{[]string{database}, 2 * time.Second, 8 * time.Second},              // its hook takes 2 s
+		{[]string{orders, proxy}, 2 * time.Second, 8 * time.Second},         // the main container takes 2 s, and the sidecar waits for it
+		{[]string{network}, 1 * time.Second, 4*time.Second + 3*time.Second}, // 3 s more for the floor and unused time of earlier buckets
+	} {
+		for _, name := range bucket.containers {
+			took := exits[name].At.Sub(previousEnd)
+			require.GreaterOrEqualf(t, took, bucket.least, "%s", name)
+			require.LessOrEqualf(t, took, bucket.most, "%s", name)
+		}
+		previousEnd = exits.lastExit(bucket.containers...)
+	}
+	require.False(t, exits[proxy].At.Before(exits[orders].At), "the sidecar is stopped after the main container")
+}
+
+func checkExitCodes(t *testing.T, exits exitsByName) {
+	codes := map[string]uint32{}
+	for name, exit := range exits {
+		codes[name] = exit.Code
+	}
+	require.Equal(t, map[string]uint32{
+		nginx[0]: 0, // on QUIT, the stop signal of its image
+		nginx[1]: 0,
+		stubborn: 128 + 9,
+		database: 42, // its hook had ended before TERM
+		orders:   0,
+		proxy:    0,
+		network:  0,
+	}, codes)
+}
+
+// checkPowerOff checks that the machine went down soon after the last container had
+// ended, and that no delay lock was left.
+func checkPowerOff(t *testing.T, exits exitsByName, journal []machine.Entry) {
+	shutdown := shutdownTime(t, journal)
+	require.False(t, shutdown.Before(exits.lastExit()), "the machine goes down after the last container")
+	require.Less(t, shutdown.Sub(exits.lastExit()), 5*time.Second, "the machine goes down soon after")
+	require.False(t, slices.ContainsFunc(journal, func(e machine.Entry) bool {
+		return strings.Contains(e.Message, "Delay lock is active")
+	}), "a delay lock was not released")
+}
+
+// shutdownTime returns the time at which logind began the shutdown.
+func shutdownTime(t *testing.T, journal []machine.Entry) time.Time {
+	t.Helper()
+	i := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
+	require.GreaterOrEqual(t, i, 0, "logind logs the shutdown")
+	return journal[i].Time
+}
+
+// logAgent logs what the agent has written to the journal.
+func logAgent(t *testing.T, journal []machine.Entry) {
+	t.Helper()
+	for _, entry := range journal {
+		if entry.Unit == agentUnit {
+			t.Log(entry.Message)
+		}
+	}
+}

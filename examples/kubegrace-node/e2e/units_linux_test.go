@@ -1,0 +1,101 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
+)
+
+const (
+	// kubelet stands for what would start pods again. systemd starts it again whenever it ends.
+	kubelet     = "kubelet.service"
+	kubeletText = "[Service]\nExecStart=/bin/sleep infinity\nRestart=always\nRestartSec=100ms\n[Install]\nWantedBy=multi-user.target\n"
+	unitFlags   = "KUBEGRACE_NODE_FLAGS=\"-v=2 --stop-unit=kubelet.service\"\n"
+)
+
+// bootWithKubelet boots a machine whose agent stops a unit.
+func bootWithKubelet(t *testing.T, on platform) (m *machine.Machine, exits func() exitsByName, containers map[string]string) {
+	t.Helper()
+	m, server, containers := bootAgent(t, on, map[string]string{flagsFile: unitFlags}, func(m *machine.Machine) { m.Enable(t, kubelet, []byte(kubeletText)) })
+	m.AwaitActive(t, kubelet)
+	return m, func() exitsByName { return awaitExits(t, server, containers) }, containers
+}
+
+func active(t *testing.T, m *machine.Machine) bool {
+	t.Helper()
+	return m.Run(t, "systemctl", "show", "--property=ActiveState", "--value", kubelet) == "active"
+}
+
+func TestAUnitIsStoppedBeforeTheFirstPod(t *testing.T) {
+	eachPlatform(t, testAUnitIsStoppedBeforeTheFirstPod)
+}
+
+func testAUnitIsStoppedBeforeTheFirstPod(t *testing.T, on platform) {
+	m, exits, _ := bootWithKubelet(t, on)
+	asked := time.Now()
+	m.Run(t, "systemctl", "poweroff")
+	require.Eventually(t, func() bool { return !active(t, m) }, 4*time.Second, 50*time.Millisecond, "before the hooks of the first pods are over")
+	m.Run(t, "systemctl", "start", kubelet)
+	require.False(t, active(t, m), "nobody starts it meanwhile")
+	m.AwaitPowerOff(t)
+	journal := m.Journal(t)
+	checkBuckets(t, asked, exits())
+	checkPowerOff(t, exits(), journal)
+	i := slices.IndexFunc(journal, func(e machine.Entry) bool { return strings.HasPrefix(e.Message, "Stopped "+kubelet) })
+	require.GreaterOrEqual(t, i, 0)
+	first := exits().lastExit()
+	for _, exit := range exits() {
+		if exit.At.Before(first) {
+			first = exit.At
+		}
+	}
+	require.True(t, journal[i].Time.Before(first))
+}
+
+// The shutdown is called off when the agent that has stopped the unit is dead: the next one starts the
+// unit, after logind has said so.
+func TestAUnitIsStartedAgainAfterACancelledShutdown(t *testing.T) {
+	t.Parallel()
+	m, _, _ := bootWithKubelet(t, newestPlatform(t))
+	before := m.Invocation(t, kubelet)
+	m.Run(t, "systemctl", "poweroff")
+	require.Eventually(t, func() bool { return !active(t, m) }, 4*time.Second, 50*time.Millisecond)
+	m.Run(t, "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit)
+	m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "CancelScheduledShutdown")
+	m.AwaitInvocation(t, kubelet, before)
+	awaitCancellation(t, m)
+	m.Run(t, "systemctl", "poweroff")
+	m.AwaitPowerOff(t)
+}
+
+// A machine that stays up is drained, stays so while its agent is started again, and comes back.
+func TestDrainOfAMachineThatStaysUp(t *testing.T) {
+	eachPlatform(t, testDrainOfAMachineThatStaysUp)
+}
+
+func testDrainOfAMachineThatStaysUp(t *testing.T, on platform) {
+	m, exits, _ := bootWithKubelet(t, on)
+	asked := time.Now()
+	const script = "/usr/local/bin/kubegrace-node drain & until systemctl show --property=StatusText kubegrace-node | grep -q Stopping; do sleep 0.1; done; kill $!"
+	m.Run(t, "bash", "-c", script) // the drain goes on without its client
+	checkBuckets(t, asked, exits())
+	checkExitCodes(t, exits())
+	require.False(t, active(t, m))
+	require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "drain"), "shop/database", "it is reported again")
+	m.Run(t, "systemctl", "restart", agentUnit)
+	require.False(t, active(t, m))
+	require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "undrain"), "taken back")
+	require.True(t, active(t, m))
+	require.Eventually(t, func() bool { return delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
+	m.Run(t, "systemctl", "disable", "--now", agentUnit)
+	require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "uninstall", "--remove-state"), "No pods run.")
+	m.Run(t, "test", "!", "-e", "/var/lib/kubegrace-node", "-a", "!", "-e", "/etc/systemd/logind.conf.d")
+	require.True(t, active(t, m))
+}

@@ -1,0 +1,193 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
+	"github.com/kubegrace/kubegrace/shutdown/notice"
+)
+
+const (
+	// listInterval is the time between two lists of the pods while nothing happens.
+	listInterval = 10 * time.Second
+	// retryInterval is the pause before what failed is tried again.
+	retryInterval = 2 * time.Second
+	// unitsInterval is how often it is looked whether stopped units are to be started.
+	unitsInterval = 200 * time.Millisecond
+	// busTimeout bounds one question to logind.
+	busTimeout = 5 * time.Second
+)
+
+// pause waits, and returns false if ctx ends.
+func pause(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// repeat calls a function again and again until ctx ends: after an interval, or sooner if it has failed.
+func repeat(ctx context.Context, interval time.Duration, call func() error) {
+	for wait := time.Duration(0); pause(ctx, wait); {
+		if wait = interval; call() != nil {
+			wait = retryInterval
+		}
+	}
+}
+
+func (a *Agent) shuttingDown() bool { return a.manager.ShutdownStatus() != nil }
+
+// keepInfo lists the pods now and then, and keeps what others have told about them. While pods are
+// stopped the manager lists them.
+func (a *Agent) keepInfo(ctx context.Context) {
+	repeat(ctx, listInterval, func() error {
+		if a.shuttingDown() {
+			return nil
+		}
+		pods, err := a.listPods(ctx)
+		if err == nil {
+			a.missing.set(ctx, "state folder", a.opts.Info.Keep(pods))
+		}
+		return err
+	})
+}
+
+// watchAPIServer reads the kubeconfig until it can be used, and then has the pods of the API server
+// told.
+func (a *Agent) watchAPIServer(ctx context.Context) {
+	const name = "API server"
+	if a.opts.APIServer == nil {
+		return
+	}
+	a.missing.set(ctx, name, errors.New("it has not told its pods yet"))
+	for {
+		client, err := a.opts.APIServer.Load()
+		if err == nil {
+			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, func() { a.missing.set(ctx, name, nil) })
+		}
+		a.missing.set(ctx, name, err)
+		if !pause(ctx, retryInterval) {
+			return
+		}
+	}
+}
+
+// askKubelet has the kubelet's pods told while it runs. One that the agent has stopped is not missing.
+func (a *Agent) askKubelet(ctx context.Context) {
+	if a.opts.Kubelet == nil {
+		return
+	}
+	repeat(ctx, listInterval, func() (err error) {
+		var pods []v1.Pod
+		if a.opts.Units.Stopped() == nil {
+			pods, err = a.opts.Kubelet(ctx)
+			a.opts.Info.Tell(podinfo.FromKubelet, pods)
+		}
+		a.missing.set(ctx, "kubelet's pods", err)
+		return err
+	})
+}
+
+// watchKubelet finds a kubelet that drains this machine too.
+func (a *Agent) watchKubelet(ctx context.Context) {
+	if !a.opts.UsesLogind {
+		return
+	}
+	repeat(ctx, listInterval, func() error {
+		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
+		defer cancel()
+		err := a.opts.Units.CheckKubelet(askCtx)
+		if err == nil || errors.Is(err, units.ErrKubeletHolds) {
+			a.missing.set(ctx, "the only drain of this machine", err)
+		}
+		return err
+	})
+}
+
+// watchUnits says if units that are to be stopped cannot be.
+func (a *Agent) watchUnits(ctx context.Context) {
+	repeat(ctx, listInterval, func() error {
+		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
+		defer cancel()
+		err := a.opts.Units.Check(askCtx)
+		a.missing.set(ctx, "units to stop", err)
+		return err
+	})
+}
+
+// watchNotice announces what a cloud says.
+func (a *Agent) watchNotice(ctx context.Context) {
+	if a.opts.Notice == nil {
+		return
+	}
+	provider := *a.opts.Notice
+	provider.OnError = func(err error) { a.opts.Logger.Error(err, "Failed to ask the cloud for notices") }
+	if err := notice.Watch(ctx, provider, a.manager.Trigger); err != nil {
+		a.missing.set(ctx, "notices of the cloud", err)
+	}
+}
+
+// stopsTimeout is how long units wait for the pods that are still being stopped when a shutdown is called off. A
+// kubelet that is started before them spends seconds on each container that vanishes under it.
+const stopsTimeout = 5 * time.Second
+
+// startUnits starts the units that a shutdown has stopped, this agent's or a previous one's, when it
+// is over and the host stays.
+func (a *Agent) startUnits(ctx context.Context) {
+	select {
+	case <-a.manager.Ready():
+	case <-ctx.Done():
+	}
+	var over time.Time // when no shutdown was under way any more; zero: one is
+	repeat(ctx, unitsInterval, func() error {
+		if a.shuttingDown() {
+			over = time.Time{}
+			return nil
+		}
+		if over.IsZero() {
+			over = time.Now()
+		}
+		if len(a.kills.underWay()) > 0 && time.Since(over) < stopsTimeout {
+			return nil
+		}
+		err := a.startUnitsNow(ctx)
+		a.missing.set(ctx, "stopped units", err)
+		return err
+	})
+}
+
+// startUnitsNow starts what a shutdown has stopped, unless the host prepares for one: a kubelet that is
+// started before logind has called it off gets no lock of its own.
+func (a *Agent) startUnitsNow(ctx context.Context) error {
+	if record := a.opts.Units.Stopped(); record == nil || record.Reason == units.Drain {
+		return nil
+	}
+	if a.opts.UsesLogind {
+		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
+		defer cancel()
+		if goesDown, err := a.opts.Units.HostGoesDown(askCtx); goesDown || err != nil {
+			return err
+		}
+	}
+	if err := a.opts.Units.Start(ctx); err != nil {
+		return err
+	}
+	a.opts.View.Say("What was stopped before the pods runs again.")
+	return nil
+}
+
+// giveUpUnits starts the units that a shutdown has stopped before the agent leaves a host that stays.
+func (a *Agent) giveUpUnits(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 2*closeTimeout)
+	defer cancel()
+	return a.startUnitsNow(ctx)
+}

@@ -1,0 +1,66 @@
+package agent_test
+
+import (
+	"context"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
+)
+
+// countingRuntime counts the commands of hooks.
+type countingRuntime struct {
+	agent.Runtime
+	commands atomic.Int64
+}
+
+func (r *countingRuntime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
+	r.commands.Add(1)
+	return r.Runtime.RunInContainer(ctx, id, cmd, timeout)
+}
+
+// An agent ends in the middle of a drain. The one that follows runs a hook again only if it was cut off.
+func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		endsAfter time.Duration
+		commands  int64
+	}{
+		"it has run":  {endsAfter: 2 * time.Second, commands: 1},
+		"it runs yet": {endsAfter: 500 * time.Millisecond, commands: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pod := podOf("web", 0, "{execTakes: 1s, exitAfterTerm: 4s}")
+				pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"flush"}}}}
+				grace := int64(15)
+				pod.Spec.TerminationGracePeriodSeconds = &grace
+				first := newTestbed(t, pod)
+				runtime := &countingRuntime{Runtime: first.opts.Runtime}
+				first.opts.Runtime, first.opts.StateDir = runtime, t.TempDir()
+				first.run()
+				first.host.Announce(source.Event{})
+				first.advance(test.endsAfter)
+				first.signals <- syscall.SIGTERM
+				first.signals <- syscall.SIGTERM
+				require.ErrorContains(t, <-first.result, "ended the waiting")
+
+				second := newTestbed(t)
+				second.opts.Runtime, second.opts.StateDir = runtime, first.opts.StateDir
+				second.host.SetPending(&source.Event{})
+				second.run()
+				second.advance(20 * time.Second)
+				require.Equal(t, test.commands, runtime.commands.Load())
+				second.signals <- syscall.SIGTERM
+				require.NoError(t, <-second.result)
+			})
+		})
+	}
+}

@@ -1,0 +1,43 @@
+package agent_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
+	"github.com/kubegrace/kubegrace/shutdown/notice"
+)
+
+// A cloud's notice drains the node, beside a host that says nothing.
+func TestNoticeOfACloud(t *testing.T) {
+	ends := time.Now().Add(2 * time.Minute).UTC().Format(time.RFC3339)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPut:
+			_, _ = fmt.Fprint(w, "token") // the client sees a failure
+		case strings.HasSuffix(r.URL.Path, "/spot/instance-action"):
+			_, _ = fmt.Fprintf(w, `{"action": "terminate", "time": %q}`, ends)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer service.Close()
+	b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}"))
+	provider := notice.EC2()
+	provider.Endpoint = service.URL
+	b.opts.Notice = &provider
+	a, err := agent.New(b.opts)
+	require.NoError(t, err)
+	go func() { b.result <- a.Run(klog.NewContext(t.Context(), klog.Logger{})) }()
+	require.Eventually(t, func() bool { return strings.Contains(b.output(), "  stopped in time\n") }, 20*time.Second, 10*time.Millisecond)
+	b.signals <- syscall.SIGTERM
+	require.NoError(t, <-b.result)
+}

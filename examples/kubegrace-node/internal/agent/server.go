@@ -1,0 +1,171 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
+	"golang.org/x/time/rate"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+)
+
+// What a client that others control can take. Beyond maxConnections the oldest are closed, so that
+// the next is answered.
+const (
+	requestTimeout   = 5 * time.Second // for the request and, but for /drain, for the answer
+	maxHeaderBytes   = 8 << 10
+	maxConnections   = 48
+	hardConnections  = 64   // of the listener
+	acceptsPerSecond = 5000 // a full queue of the kernel is through in a second
+	metricsPerSecond = 5
+)
+
+// serve serves /metrics and /healthz until ctx ends.
+func (a *Agent) serve(ctx context.Context) {
+	metrics := rate.NewLimiter(metricsPerSecond, metricsPerSecond)
+	page := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2})
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", a.healthz)
+	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+		if !metrics.Allow() {
+			http.Error(w, "too many requests", http.StatusTooManyRequests)
+			return
+		}
+		page.ServeHTTP(w, r)
+	})
+	a.serveUntil(ctx, "port of /healthz", a.opts.Listen, &http.Server{Handler: onlyHosts(mux), WriteTimeout: requestTimeout})
+}
+
+// serveControl serves all requests of package api on the agent's own socket.
+func (a *Agent) serveControl(ctx context.Context) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /healthz", a.healthz)
+	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) {
+		writeJSON(w, http.StatusOK, api.PlanOf(a.manager.Plan()))
+	})
+	mux.HandleFunc("GET /status", a.handleStatus)
+	mux.HandleFunc("GET /report", a.handleReport)
+	mux.HandleFunc("POST /drain", a.handleDrain)
+	mux.HandleFunc("POST /undrain", a.handleUndrain)
+	a.serveUntil(ctx, "socket of the commands", a.opts.Control, &http.Server{Handler: mux})
+}
+
+// serveUntil opens a listener until that succeeds, and serves until ctx ends. Nil serves nothing.
+func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.Listener, error), server *http.Server) {
+	if listen == nil {
+		return
+	}
+	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout, server.MaxHeaderBytes = requestTimeout, requestTimeout, requestTimeout, maxHeaderBytes
+	server.ConnState = (&connections{}).changed
+	server.SetKeepAlivesEnabled(false) // one connection, one answer: it cannot ask for thousands
+	for ctx.Err() == nil {
+		listener, err := listen()
+		if a.missing.set(ctx, name, err); err == nil {
+			limited := pacedListener{netutil.LimitListener(listener, hardConnections), rate.NewLimiter(acceptsPerSecond, maxConnections), ctx}
+			ended := make(chan error, 1)
+			stop := context.AfterFunc(ctx, func() {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+				defer cancel()
+				ended <- errors.Join(server.Shutdown(ctx), server.Close())
+			})
+			if err := server.Serve(limited); stop() {
+				a.missing.set(ctx, name, err)
+			} else if err := <-ended; err != nil {
+				a.opts.Logger.V(1).Info("Failed to wait for requests", "name", name, "err", err)
+			}
+		}
+		pause(ctx, retryInterval)
+	}
+}
+
+// pacedListener accepts connections no faster than its limit.
+type pacedListener struct {
+	net.Listener
+	pace *rate.Limiter
+	ctx  context.Context // of the server
+}
+
+// Accept waits for its turn, and for the next connection.
+func (l pacedListener) Accept() (net.Conn, error) {
+	_ = l.pace.Wait(l.ctx) // an error is the end of ctx, which closes the listener
+	return l.Listener.Accept()
+}
+
+// connections are the open connections of a server, the oldest first.
+type connections struct {
+	mu   sync.Mutex
+	open []net.Conn
+}
+
+// changed closes the oldest connection when there are too many.
+func (c *connections) changed(conn net.Conn, state http.ConnState) {
+	var oldest net.Conn
+	c.mu.Lock()
+	switch state {
+	case http.StateNew:
+		if c.open = append(c.open, conn); len(c.open) > maxConnections {
+			oldest, c.open = c.open[0], slices.Clone(c.open[1:])
+		}
+	case http.StateClosed, http.StateHijacked:
+		c.open = slices.DeleteFunc(c.open, func(other net.Conn) bool { return other == conn })
+	case http.StateActive, http.StateIdle:
+	}
+	c.mu.Unlock()
+	if oldest != nil {
+		_ = oldest.Close() // nobody waits for it
+	}
+}
+
+// onlyHosts refuses requests whose Host is a name: a page in a browser
+// could have bound its own name to this address. No browser leaves the Host out.
+func onlyHosts(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		host := r.Host
+		if name, _, err := net.SplitHostPort(host); err == nil {
+			host = name
+		}
+		_, err := netip.ParseAddr(strings.Trim(host, "[]"))
+		if err != nil && host != "" && host != "localhost" {
+			http.Error(w, "unknown host", http.StatusMisdirectedRequest)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// healthz answers 200 while the host waits as it was asked to, and 503 if it does not: pods would lose time. It
+// answers 200 during a shutdown too, because an agent that drains must not be restarted. The lines
+// say what is missing.
+func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
+	lines := []string{"ok"}
+	if err := a.manager.ShutdownStatus(); err != nil {
+		lines[0] += ": " + err.Error()
+	} else if a.missing.any(lackHold, lackTime, lackAnswers) {
+		lines[0] = "not ok"
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.missing.lines()...), "\n")) // a client that has disconnected needs no answer
+}
+
+func writeError(w http.ResponseWriter, status int, message string) {
+	writeJSON(w, status, api.Error{Meta: api.Meta{APIVersion: api.Version, Kind: "Error"}, Message: message})
+}
+
+// writeJSON writes an answer. Errors are ignored: a client that has disconnected needs no
+// answer.
+func writeJSON(w http.ResponseWriter, status int, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(value)
+}

@@ -1,0 +1,103 @@
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+const longHelp = `kubegrace-node ends the pods of this machine when it shuts down, as a kubelet would:
+in buckets of priority, the lowest first, each pod with its preStop hook and the
+time it was granted. Whoever has started the pods: it finds them at the container
+runtime. It starts none.
+
+kubegrace-node run is the agent, which holds back the shutdown of the machine. plan says
+what a shutdown would do, of this machine or of a whole cluster, and status what would
+happen on this machine, whoever drains it. drain ends the pods of a machine that stays up and undrain
+takes that back, report says what became of the pods, and uninstall removes what the
+agent has written. kubegrace-node demo plays all of it in this terminal.
+
+The status is 0 if nothing has failed, and 1 after invalid input or if pods could
+not be stopped.`
+
+const exampleHelp = `  # In the folder examples, on any machine: nine pods without containers, shut down after 2 s
+  kubegrace-node demo --config kubegrace-node/demo/kubelet.yaml --manifests kubegrace-node/demo/pods
+
+  # The pods of this machine's kubelet, which is stopped first
+  kubegrace-node run --config /etc/kubegrace-node/config.yaml --stop-unit kubelet.service --kubeconfig /etc/kubernetes/kubelet.conf
+
+  # What a shutdown would do to them
+  kubegrace-node plan`
+
+// commands makes the subcommands.
+type commands struct {
+	signals  <-chan os.Signal
+	streams  inspect.Streams
+	out, log io.Writer
+	gate     featuregate.MutableVersionedFeatureGate
+}
+
+// New makes the command kubegrace-node. SIGTERM and SIGINT come from signals.
+func New(signals <-chan os.Signal, streams inspect.Streams) (*cobra.Command, error) {
+	// Setting a feature gate logs with klog, which must not write to stderr before -v is known.
+	klog.SetLogger(klog.Logger{})
+	gate := featuregate.NewFeatureGate()
+	if err := errors.Join(lifecycle.AddFeatureGates(gate), shutdown.AddFeatureGates(gate)); err != nil {
+		return nil, err
+	}
+	c := &cobra.Command{
+		Use: "kubegrace-node", Short: "Ends the pods of this machine in order when it shuts down",
+		Long: longHelp, Example: exampleHelp, Version: version(), SilenceUsage: true, SilenceErrors: true,
+	}
+	c.SetVersionTemplate("{{.Name}} {{.Version}}\n")
+	c.SetIn(streams.In)
+	c.SetOut(streams.Out)
+	c.SetErr(streams.Err)
+	all := commands{signals: signals, streams: streams, out: streams.Out, log: streams.Err, gate: gate}
+	c.AddCommand(all.newRun(), all.newPlan(), all.newStatus(), all.newDrain(), all.newUndrain(), all.newReport(), newUninstall(streams.Out), all.newDemo())
+	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
+	return c, nil
+}
+
+// addGates adds --feature-gates.
+func (c commands) addGates(fs *pflag.FlagSet) {
+	c.gate.AddFlag(fs)
+	fs.Lookup("feature-gates").Usage = "`gates` to switch, as NAME=true,NAME=false; they win over those of --config: " + strings.Join([]string{
+		string(lifecycle.PodLifecycleSleepAction), "PodLifecycleSleepActionAllowZero", string(lifecycle.ContainerStopSignals),
+		string(shutdown.GracefulNodeShutdown), string(shutdown.GracefulNodeShutdownBasedOnPodPriority), string(shutdown.DaemonSetGracefulNodeShutdown),
+	}, ", ")
+}
+
+// version returns the versions of this module and of Go, and the platform.
+func version() string {
+	module := "(unknown)"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		module = info.Main.Version
+	}
+	return fmt.Sprintf("%s (%s, %s/%s)", module, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
+
+// OneLine returns the text of an error on one line. Lines of a joined error are separated
+// by "; ".
+func OneLine(err error) string {
+	var parts []string
+	for part := range strings.SplitSeq(err.Error(), "\n") {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,73 @@
+package command
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"k8s.io/component-base/featuregate"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
+
+	"github.com/kubegrace/kubegrace/examples/internal/config"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nonblocking"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/validation"
+	"github.com/kubegrace/kubegrace/validation/featuregates"
+)
+
+const configUsage = "`file` with a KubeletConfiguration (YAML or JSON), of which shutdownGracePeriod, shutdownGracePeriodCriticalPods, " +
+	"shutdownGracePeriodByPodPriority and featureGates are obeyed; it is the agent's own, not the kubelet's"
+
+// shutdownConfig reads and checks the file of --config, and sets the feature gates that it
+// has. The warnings are lines for people.
+func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (cfg plan.Config, warnings []string, err error) {
+	read, err := config.Load(file)
+	if err != nil {
+		return plan.Config{}, nil, fmt.Errorf("--config: %w", err)
+	}
+	unknown, err := config.SetFeatureGates(gate, read.FeatureGates)
+	if err != nil {
+		return plan.Config{}, nil, fmt.Errorf("%s: %w", file, err)
+	}
+	if len(unknown) > 0 {
+		warnings = append(warnings, fmt.Sprintf("%s: featureGates: not known here, and without effect: %v", file, unknown))
+	}
+	if err := validation.ValidateNodeShutdown(read.Shutdown, featuregates.Options(gate)); err != nil {
+		return plan.Config{}, nil, fmt.Errorf("%s: %w; it has %s", file, err, config.Describe(read.Shutdown))
+	}
+	return read.Shutdown, warnings, nil
+}
+
+// makeStateDir makes the folder of --state-dir if it does not exist. The error says that it cannot be
+// used, for example on a file system that has become read-only.
+func makeStateDir(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	err := os.MkdirAll(dir, 0o700)
+	if err == nil {
+		var lock *os.File
+		if lock, err = os.OpenFile(filepath.Join(dir, lockFile), os.O_CREATE|os.O_RDWR, 0o600); err == nil {
+			err = lock.Close()
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("--state-dir: %w", err)
+	}
+	return nil
+}
+
+// screen is where an agent writes to.
+type screen struct {
+	view   *view.View
+	logger klog.Logger
+	close  func()
+}
+
+// newScreen returns a screen that blocks nobody.
+func (c commands) newScreen(verbosity int) screen {
+	out, log := nonblocking.New(c.out), nonblocking.New(c.log)
+	return screen{view: view.New(out), logger: textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log), textlogger.Verbosity(verbosity))), close: func() { out.Close(); log.Close() }}
+}

@@ -1,0 +1,58 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+)
+
+func (c commands) newDrain() *cobra.Command {
+	t := &tool{commands: c}
+	command := &cobra.Command{
+		Use:   "drain",
+		Short: "Ends the pods of this machine, which stays up, until undrain",
+		Long: `drain has the running agent stop what would start pods again (--stop-unit), and then
+the pods, in order and with their grace periods, as for a shutdown of the machine. It
+waits until they have ended, and shows what became of them. kubegrace-node undrain takes it
+back; so does a reboot. Ctrl-C ends the waiting; the pods are stopped all the same.
+
+To move the pods to other nodes first, use kubectl drain.`,
+		Args: cobra.NoArgs,
+	}
+	t.addSocket(command.Flags())
+	t.addFormat(command.Flags())
+	command.RunE = t.interruptible(func(ctx context.Context) error {
+		var report api.Report
+		if err := t.request(ctx, http.MethodPost, "/drain", &report); err != nil {
+			return err
+		}
+		return errors.Join(t.showReport(report), report.PodErrors())
+	})
+	return command
+}
+
+func (c commands) newUndrain() *cobra.Command {
+	t := &tool{commands: c}
+	command := &cobra.Command{
+		Use:   "undrain",
+		Short: "Takes a drain back: what was stopped is started again",
+		Long: `undrain has the running agent start again what drain has stopped (--stop-unit), which
+then starts the pods. It returns when that has been started. Without a --stop-unit
+whoever has started the pods has to start them again.`,
+		Args: cobra.NoArgs,
+	}
+	t.addSocket(command.Flags())
+	command.RunE = t.interruptible(func(ctx context.Context) error {
+		if err := t.request(ctx, http.MethodPost, "/undrain", &api.Meta{}); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintln(t.out, "The drain is taken back. The agent holds this machine's shutdown again.")
+		return err
+	})
+	return command
+}

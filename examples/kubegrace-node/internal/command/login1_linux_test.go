@@ -1,0 +1,106 @@
+package command_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+)
+
+// node is a machine with a scripted logind, and an agent on it.
+type node struct {
+	*logindtest.Login1
+	t       *testing.T
+	address string // of the bus
+	dir     string // has config.yaml, the state folder "state" and the socket "s"
+	agent   *process
+}
+
+// newNode returns a machine whose logind delays a shutdown for a minute. It has no agent yet.
+func newNode(t *testing.T) *node {
+	t.Helper()
+	broker := logindtest.StartBroker(t)
+	broker.Login1.SetLimit(time.Minute)
+	dir, err := os.MkdirTemp("", "n") // the path of a socket is short
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(kubelet+"shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 5s\n"), 0o600))
+	return &node{Login1: broker.Login1, t: t, address: broker.Address, dir: dir}
+}
+
+// run starts an agent. The arguments follow those of every test, and may replace them.
+func (n *node) run(args ...string) *process {
+	n.t.Helper()
+	p := prepare(n.t, append([]string{
+		"run", "--config=" + n.dir + "/config.yaml", "--state-dir=" + n.dir + "/state", "--socket=" + n.dir + "/s", "--listen=",
+		"--host-root=" + n.dir + "/host", "--container-runtime-endpoint=unix:///nonexistent.sock",
+	}, args...)...)
+	p.command.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+n.address)
+	require.NoError(n.t, p.command.Start())
+	n.agent = p
+	return p
+}
+
+// awaitHeld waits until the agent holds the host.
+func (n *node) awaitHeld() {
+	n.t.Helper()
+	require.Eventually(n.t, func() bool { return len(n.Held()) == 1 }, 20*time.Second, 10*time.Millisecond, n.agent.stderr.String())
+}
+
+// awaitReleased waits until nobody holds the host. Like the real logind, this one learns of the
+// end of a process a moment after the process has ended.
+func (n *node) awaitReleased() {
+	n.t.Helper()
+	require.Eventually(n.t, func() bool { return len(n.Held()) == 0 }, 30*time.Second, 10*time.Millisecond)
+}
+
+// healthz returns what the agent says on its socket, "" if it cannot be asked.
+func (n *node) healthz() string {
+	_, text := n.health()
+	return text
+}
+
+// health is healthz with the status of the answer.
+func (n *node) health() (status int, text string) {
+	ctx, cancel := context.WithTimeout(n.t.Context(), 5*time.Second)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/healthz", nil)
+	require.NoError(n.t, err)
+	response, err := socket.Client(n.dir + "/s").Do(request)
+	if err != nil {
+		return 0, ""
+	}
+	body, err := io.ReadAll(response.Body)
+	require.NoError(n.t, err)
+	require.NoError(n.t, response.Body.Close())
+	return response.StatusCode, string(body)
+}
+
+func (n *node) awaitHealth(texts ...string) {
+	n.t.Helper()
+	require.Eventually(n.t, func() bool {
+		text := n.healthz()
+		for _, want := range texts {
+			if !strings.Contains(text, want) {
+				return false
+			}
+		}
+		return true
+	}, 20*time.Second, 20*time.Millisecond, fmt.Sprint(texts))
+}
+
+// tool runs a command beside the agent.
+func (n *node) tool(args ...string) (out, stderr string, status int) {
+	n.t.Helper()
+	return runTool(n.t, append(args, "--socket="+n.dir+"/s")...)
+}

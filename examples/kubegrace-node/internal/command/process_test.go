@@ -1,0 +1,122 @@
+package command_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// program is the path of kubegrace-node, which TestMain builds.
+var program string
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "kubegrace-node")
+	if err != nil {
+		panic(err)
+	}
+	program = filepath.Join(dir, "kubegrace-node")
+	build := exec.Command("go", "build", "-o", program, "github.com/kubegrace/kubegrace/examples/kubegrace-node")
+	build.Stdout, build.Stderr = os.Stdout, os.Stderr
+	if err := build.Run(); err != nil {
+		panic(fmt.Errorf("failed to build the agent: %w", err))
+	}
+	m.Run()
+	if err := os.RemoveAll(dir); err != nil {
+		panic(err)
+	}
+}
+
+// outputBuffer is a buffer for the output of a process. Tests read it while the process
+// writes.
+type outputBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (o *outputBuffer) Write(p []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(p)
+}
+
+func (o *outputBuffer) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}
+
+// process is a run of kubegrace-node.
+type process struct {
+	t           *testing.T
+	command     *exec.Cmd
+	out, stderr outputBuffer
+}
+
+// prepare returns a process that is not started. It is killed with the test.
+func prepare(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := &process{t: t}
+	p.command = exec.CommandContext(t.Context(), program, args...)
+	p.command.Stdout, p.command.Stderr = &p.out, &p.stderr
+	t.Cleanup(func() {
+		if p.command.Process != nil && p.command.ProcessState == nil {
+			_ = p.command.Wait() // killed with the test's context
+		}
+	})
+	return p
+}
+
+// start starts a process.
+func start(t *testing.T, args ...string) *process {
+	t.Helper()
+	p := prepare(t, args...)
+	require.NoError(t, p.command.Start())
+	return p
+}
+
+func (p *process) signal(sig os.Signal) {
+	p.t.Helper()
+	require.NoError(p.t, p.command.Process.Signal(sig))
+}
+
+// terminate sends SIGTERM, waits for the end of the process and returns its status.
+func (p *process) terminate() int {
+	p.t.Helper()
+	p.signal(syscall.SIGTERM)
+	return p.waitExit()
+}
+
+// waitExit waits for the end of the process and returns its status.
+func (p *process) waitExit() int {
+	p.t.Helper()
+	err := p.command.Wait()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		return exit.ExitCode()
+	}
+	require.NoError(p.t, err)
+	return 0
+}
+
+// folder writes files into a new folder and returns its path.
+func folder(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o700))
+		require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	}
+	return dir
+}
+
+// kubelet is the beginning of a kubelet configuration.
+const kubelet = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"

@@ -1,0 +1,65 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+func (c commands) newReport() *cobra.Command {
+	t, stateDir := &tool{commands: c}, ""
+	command := &cobra.Command{
+		Use:   "report",
+		Short: "Says what became of the pods in the last shutdown, or what becomes of them in this one",
+		Long: `report shows the shutdown that is under way, if the agent that does it can be asked
+on its socket, or else the last one, as it was stored in the state folder: also
+after a reboot, and without an agent. -o html is a page with what was planned and
+what has happened, one beside the other.`,
+		Args: cobra.NoArgs,
+	}
+	t.addSocket(command.Flags())
+	command.Flags().StringVar(&stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, as the agent was given it")
+	t.addFormat(command.Flags(), formatHTML)
+	command.RunE = t.interruptible(func(ctx context.Context) error {
+		report, err := t.report(ctx, stateDir)
+		if err != nil {
+			return err
+		}
+		if t.format != formatHTML {
+			return t.showReport(report)
+		}
+		return view.Page(t.out, report.Shutdown, stateDir)
+	})
+	return command
+}
+
+// report returns the report of the running agent, or else the one that is stored in the
+// state folder.
+func (t *tool) report(ctx context.Context, stateDir string) (api.Report, error) {
+	var report api.Report
+	requestErr := t.request(ctx, http.MethodGet, "/report", &report)
+	if requestErr == nil {
+		return report, nil
+	}
+	stored, found, err := shutdown.StoredReport(stateDir)
+	switch {
+	case err != nil:
+		return report, fmt.Errorf("--state-dir: %w", err)
+	case found:
+		return api.ReportOf(stored), nil
+	case errors.Is(requestErr, errRefused):
+		return report, requestErr
+	}
+	return report, fmt.Errorf("there is no report of a shutdown in %s, and %w", stateDir, requestErr)
+}
+
+func (t *tool) showReport(report api.Report) error {
+	return t.show(report, func(width int) string { return view.Report(report, width) })
+}

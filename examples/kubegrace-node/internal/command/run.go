@@ -1,0 +1,218 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/coreos/go-systemd/v22/daemon"
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/internal/config"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/apiserver"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/notice"
+	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
+)
+
+const longRun = `run holds back the shutdown of this machine until its pods have ended. It finds
+them at the container runtime, by the marks of a kubelet: names, grace periods and
+preStop hooks. Priorities and sidecars are told by the API server (--kubeconfig) or
+by the kubelet (--kubelet-pods), and kept while they are away. Without either the
+priority is that of --priority; pods of kube-system and in the network of the host end
+last.
+
+--stop-unit names what would start the pods again. It is stopped before the first
+pod, and started again if the shutdown is called off.
+
+What is not there, such as the runtime or the API server, is waited for, and said
+in the log, on /healthz and by systemctl status. SIGTERM and SIGINT (Ctrl-C) end
+the agent; the pods run on. While pods are being stopped, a first signal changes
+nothing and a second one ends the waiting.`
+
+// clouds are the values of --notice.
+func clouds() map[string]func() notice.Provider {
+	return map[string]func() notice.Provider{"ec2": notice.EC2, "gce": notice.GCE, "azure": notice.Azure}
+}
+
+func (c commands) newRun() *cobra.Command {
+	f := &flags{}
+	command := &cobra.Command{
+		Use: "run", Short: "Holds back the shutdown of this machine until its pods have ended", Long: longRun,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context(), f) },
+	}
+	command.Flags().SortFlags = false
+	f.addAll(command.Flags())
+	c.addGates(command.Flags())
+	return command
+}
+
+// run makes the agent and runs it.
+func (c commands) run(ctx context.Context, f *flags) error {
+	opts, warnings, err := c.agentOptions(f)
+	if err != nil {
+		return err
+	}
+	screen := c.newScreen(f.verbosity)
+	defer screen.close()
+	klog.SetLogger(screen.logger) // for libraries that log with klog
+	ctx = klog.NewContext(ctx, screen.logger)
+	for _, warning := range warnings {
+		screen.view.Say("Warning: " + warning)
+	}
+	if err := makeStateDir(f.stateDir); err != nil {
+		screen.logger.Error(err, "Goes on without a state folder")
+		f.stateDir = ""
+	}
+	opts.StateDir, opts.Signals, opts.View, opts.Logger, opts.Notify = f.stateDir, c.signals, screen.view, screen.logger, notify
+	if opts.Units, err = units.New(f.stateDir, f.stopUnits); err != nil {
+		screen.logger.Error(err, "Goes on without what a previous agent has stored")
+	}
+	if err := c.connect(ctx, f, &opts); err != nil {
+		return err
+	}
+	opts.Listen, opts.Control = f.listenHTTP(), func() (net.Listener, error) { return socket.Listen(f.socket) }
+	if f.socket == "" {
+		opts.Control = nil
+	}
+	a, err := agent.New(opts)
+	if err != nil {
+		return errors.Join(err, opts.Runtime.Close())
+	}
+	return a.Run(ctx)
+}
+
+// agentOptions returns the options that need nothing but files which have to be right.
+func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string, err error) {
+	if err := f.validate(); err != nil {
+		return opts, nil, err
+	}
+	opts = agent.Options{Gates: c.gate, Limit: f.limit, Policy: f.policy}
+	if opts.Config, warnings, err = shutdownConfig(f.config, c.gate); err != nil {
+		return opts, nil, err
+	}
+	if len(opts.Config.Schedule(true)) == 0 {
+		return opts, nil, fmt.Errorf("%s: has no shutdownGracePeriod, so nothing would be drained", f.config)
+	}
+	if len(f.stopUnits) > 0 {
+		if err := checkKubeletConfig(f.kubeletConfig); err != nil {
+			return opts, nil, err
+		}
+	}
+	if path, isPath := strings.CutPrefix(f.source, unixPrefix); isPath {
+		opts.Source, err = unixsocket.New(unixsocket.Options{Path: path})
+	} else if f.source == sourceLogind {
+		opts.UsesLogind = true
+		opts.Source, err = logind.New(logind.Options{HostRoot: f.hostRoot, Who: "kubegrace-node"})
+	}
+	if err != nil {
+		return opts, nil, fmt.Errorf("--source: %w", err)
+	}
+	if provider := clouds()[f.notice]; provider != nil {
+		cloud := provider()
+		opts.Notice = &cloud
+	}
+	if f.kubeconfig != "" {
+		if opts.NodeName, err = f.node(); err != nil {
+			return opts, nil, err
+		}
+		opts.APIServer = apiserver.New(f.kubeconfig, opts.NodeName, opts.Gates)
+	}
+	return opts, warnings, nil
+}
+
+// checkKubeletConfig refuses a kubelet that drains the machine itself. A file that is not there, or
+// cannot be read, says nothing.
+func checkKubeletConfig(file string) error {
+	kubelet, err := config.Load(file)
+	if err != nil || len(kubelet.Shutdown.Schedule(true)) == 0 {
+		return nil //nolint:nilerr // the agent also looks for a kubelet's lock
+	}
+	return fmt.Errorf("the kubelet has a shutdownGracePeriod of its own (%s has %s): both would act on the same signal, and stop the same pods; "+
+		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, config.Describe(kubelet.Shutdown))
+}
+
+// connect adds the pods to opts. It waits for nobody.
+func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (err error) {
+	rules, err := f.rules()
+	if err != nil {
+		return err
+	}
+	if opts.Info, err = podinfo.New(f.stateDir, rules); err != nil {
+		klog.FromContext(ctx).Error(err, "Goes on without what a previous agent has stored")
+	}
+	runtime, err := criruntime.Dial(ctx, f.endpoint, criruntime.Options{HostIP: hostIP()})
+	if err != nil {
+		return fmt.Errorf("--container-runtime-endpoint: %w", err)
+	}
+	opts.Runtime = completedRuntime{runtime, opts.Info}
+	if f.kubeletPods != "" {
+		opts.Kubelet = f.kubelet
+	}
+	return nil
+}
+
+// completedRuntime is a runtime whose pods have what is known of them beside it.
+type completedRuntime struct {
+	*criruntime.Runtime
+	info *podinfo.Info
+}
+
+// Pods returns the pods of the runtime.
+func (r completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
+	pods, err := r.Runtime.Pods(ctx)
+	for i, pod := range pods {
+		pods[i] = r.info.Complete(pod)
+	}
+	return pods, err
+}
+
+// kubelet asks the kubelet for its pods, with credentials that are read each time: they rotate.
+func (f *flags) kubelet(ctx context.Context) ([]v1.Pod, error) {
+	credentials := &rest.Config{}
+	if f.kubeletCredentials != "" {
+		var err error
+		if credentials, err = apiserver.Config(f.kubeletCredentials); err != nil {
+			return nil, err
+		}
+	}
+	return podinfo.KubeletPods(ctx, f.kubeletPods, credentials)
+}
+
+// listenHTTP returns what opens the listener of --listen, nil if the flag is empty.
+func (f *flags) listenHTTP() func() (net.Listener, error) {
+	if f.listen == "" {
+		return nil
+	}
+	return func() (net.Listener, error) { return net.Listen("tcp", f.listen) }
+}
+
+// hostIP returns the first address of this machine that others can reach, "" if there is none yet.
+func hostIP() string {
+	addresses, _ := net.InterfaceAddrs() // without one, hooks of pods in the host's network need a host
+	for _, address := range addresses {
+		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
+			return network.IP.String()
+		}
+	}
+	return ""
+}
+
+// notify sends a state to systemd, if systemd has started the agent (sd_notify(3)).
+func notify(state string) error {
+	if _, err := daemon.SdNotify(false, state); err != nil {
+		return fmt.Errorf("failed to tell systemd %q: %w", state, err)
+	}
+	return nil
+}

@@ -1,0 +1,228 @@
+package command_test
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+)
+
+// Whatever is not there, the host is held, and what is missing is said.
+func TestTheHostIsHeldWhateverIsMissing(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, taken.Close()) })
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"runtime":               {nil, "missing: container runtime: "},
+		"port":                  {[]string{"--listen=" + taken.Addr().String()}, "missing: port of /healthz: "},
+		"kubeconfig":            {[]string{"--kubeconfig=/nonexistent.conf", "--node-name=node"}, "missing: API server: /nonexistent.conf: "},
+		"unreadable kubeconfig": {[]string{"--kubeconfig=/dev/null", "--node-name=node"}, "missing: API server: "},
+		"API server":            {[]string{"--kubeconfig=DIR/kubeconfig", "--node-name=node"}, "missing: API server: it has not told its pods yet"},
+		"kubelet":               {[]string{"--kubelet-pods=http://127.0.0.1:1/pods"}, "missing: kubelet's pods: "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			n := newNode(t)
+			require.NoError(t, os.WriteFile(n.dir+"/kubeconfig", []byte(awayKubeconfig), 0o600))
+			for i := range test.args {
+				test.args[i] = strings.ReplaceAll(test.args[i], "DIR", n.dir)
+			}
+			p := n.run(test.args...)
+			n.awaitHeld()
+			n.awaitHealth("ok\n", test.want)
+			require.Zero(t, p.terminate())
+			n.awaitReleased()
+		})
+	}
+}
+
+const awayKubeconfig = `apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {}}]
+current-context: c
+`
+
+// A machine that waits for too little is held all the same. /healthz says so, and by which file, from the
+// start on and when the limit is lowered under the agent.
+func TestTheLimitIsTooLow(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	site := filepath.Join(n.dir, "host/etc/systemd/logind.conf.d/zzz-site.conf")
+	require.NoError(t, os.MkdirAll(filepath.Dir(site), 0o755))
+	lower := func() {
+		require.NoError(t, os.WriteFile(site, []byte("[Login]\nInhibitDelayMaxSec=15\n"), 0o600))
+		n.SetLimit(15 * time.Second)
+	}
+	awaitLow := func() {
+		n.awaitHealth("not ok\n", "missing: time for the pods: ", "by 15s at most", "/etc/systemd/logind.conf.d/zzz-site.conf")
+		status, _ := n.health()
+		require.Equal(t, http.StatusServiceUnavailable, status)
+		out, _, code := n.tool("plan")
+		require.Zero(t, code)
+		require.Regexp(t, `is let go after 1[345](\.\d)?s`, out)
+	}
+	lower()
+	p := n.run()
+	awaitLow()
+	require.Len(t, n.Held(), 1)
+	require.NoError(t, os.Remove(site))
+	n.SetLimit(time.Minute)
+	require.Eventually(t, func() bool {
+		status, text := n.health()
+		return status == http.StatusOK && strings.HasPrefix(text, "ok\n") && !strings.Contains(text, "time for the pods")
+	}, 30*time.Second, 20*time.Millisecond)
+	lower()
+	awaitLow()
+	require.Zero(t, p.terminate())
+}
+
+// A state folder that cannot be made, and a socket whose folder cannot, end nothing either.
+func TestTheHostIsHeldWithoutAStateFolder(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	p := n.run("--state-dir=/proc/nonexistent", "--socket=/proc/nonexistent/s")
+	n.awaitHeld()
+	require.Zero(t, p.terminate())
+	require.Contains(t, p.stderr.String(), "Goes on without a state folder")
+	require.Contains(t, p.stderr.String(), `missing="socket of the commands"`)
+}
+
+// A state folder on a file system that has become read-only.
+func TestTheHostIsHeldWithAReadOnlyStateFolder(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	n := newNode(t)
+	dir := filepath.Join(n.dir, "state")
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", syscall.MS_RDONLY, ""))
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
+	p := n.run()
+	n.awaitHeld()
+	require.Zero(t, p.terminate())
+	require.Contains(t, p.stderr.String(), "read-only file system")
+}
+
+// A state folder on a full disk.
+func TestTheHostIsHeldWithAFullStateFolder(t *testing.T) {
+	t.Parallel()
+	need.Root(t)
+	n := newNode(t)
+	full := filepath.Join(n.dir, "state")
+	require.NoError(t, os.Mkdir(full, 0o700))
+	require.NoError(t, syscall.Mount("tmpfs", full, "tmpfs", 0, "size=4k"))
+	t.Cleanup(func() { require.NoError(t, syscall.Unmount(full, syscall.MNT_DETACH)) })
+	file, err := os.Create(filepath.Join(full, "fill"))
+	require.NoError(t, err)
+	for err == nil {
+		_, err = file.Write(make([]byte, 4096))
+	}
+	require.NoError(t, file.Close())
+	p := n.run()
+	n.awaitHeld()
+	require.Zero(t, p.terminate())
+}
+
+// What is there later is used later.
+func TestAPortThatIsFreedIsServed(t *testing.T) {
+	t.Parallel()
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	n := newNode(t)
+	n.run("--listen=" + taken.Addr().String())
+	n.awaitHealth("missing: port of /healthz")
+	require.NoError(t, taken.Close())
+	require.Eventually(t, func() bool { return !strings.Contains(n.healthz(), "port of /healthz") }, 20*time.Second, 20*time.Millisecond)
+}
+
+func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	n.run()
+	n.awaitHealth("ok")
+	second := n.run("--socket=")
+	require.Equal(t, 1, second.waitExit())
+	require.Contains(t, second.stderr.String(), "another agent")
+	require.Contains(t, n.healthz(), "ok")
+}
+
+func TestBadInputEndsWithOneLine(t *testing.T) {
+	t.Parallel()
+	dir := folder(t, map[string]string{
+		"good.yaml":    kubelet + "shutdownGracePeriod: 30s\n",
+		"none.yaml":    kubelet,
+		"both.yaml":    kubelet + "shutdownGracePeriod: 30s\nshutdownGracePeriodByPodPriority: [{priority: 0, shutdownGracePeriodSeconds: 5}]\n",
+		"kubelet.yaml": kubelet + "shutdownGracePeriod: 45s\n",
+	})
+	good := "--config=" + dir + "/good.yaml"
+	for name, test := range map[string]struct {
+		args []string
+		want string
+	}{
+		"no config":                    {[]string{"run"}, "--config: Required value"},
+		"missing config":               {[]string{"run", "--config=/nonexistent.yaml"}, "--config: /nonexistent.yaml: failed to read: no such file or directory"},
+		"nothing to drain":             {[]string{"run", "--config=" + dir + "/none.yaml"}, "has no shutdownGracePeriod, so nothing would be drained"},
+		"both styles":                  {[]string{"run", "--config=" + dir + "/both.yaml"}, "Cannot specify both"},
+		"a kubelet that drains itself": {[]string{"run", good, "--stop-unit=kubelet.service", "--kubelet-config=" + dir + "/kubelet.yaml"}, `the kubelet has a shutdownGracePeriod of its own (` + dir + `/kubelet.yaml has {"shutdownGracePeriod":"45s"`},
+		"half a unit":                  {[]string{"run", good, "--stop-unit=kubelet"}, `--stop-unit: Invalid value: "kubelet"`},
+		"a unit with the runtime":      {[]string{"run", good, "--stop-unit=k3s.service"}, "k3s.service has the container runtime in it"},
+		"another one":                  {[]string{"run", good, "--stop-unit=cri-docker.service"}, "cri-docker.service has the container runtime in it"},
+		"the agent itself":             {[]string{"run", good, "--stop-unit=kubegrace-node.service"}, "kubegrace-node.service is needed to end pods"},
+		"unknown source":               {[]string{"run", good, "--source=acpi"}, `--source: Unsupported value: "acpi"`},
+		"unknown cloud":                {[]string{"run", good, "--notice=ibm"}, `--notice: Unsupported value: "ibm"`},
+		"bad endpoint":                 {[]string{"run", good, "--state-dir=", "--container-runtime-endpoint=tcp://x"}, "--container-runtime-endpoint: "},
+		"bad rule":                     {[]string{"run", good, "--priority=x"}, `--priority: Invalid value: "x"`},
+		"node name without kubeconfig": {[]string{"run", good, "--node-name=node-1"}, "--node-name: Forbidden: is only for --kubeconfig"},
+		"unknown policy":               {[]string{"run", good, "--kubeconfig=x", "--node-name=n", "--pod-policy=reboot=Fail"}, `"Fail"`},
+		"unknown gate":                 {[]string{"run", good, "--feature-gates=Teleport=true"}, "Teleport"},
+		"verbosity":                    {[]string{"run", good, "-v=6"}, "-v: Invalid value: 6: must be from 0 to 5"},
+		"demo of nothing":              {[]string{"demo"}, "--manifests: Required value"},
+		"demo of a missing folder":     {[]string{"demo", "--manifests=/nonexistent"}, "failed to list the pod manifests: open /nonexistent: no such file or directory"},
+		"plan of a missing folder":     {[]string{"plan", "/nonexistent"}, "/nonexistent: no such file or directory"},
+		"plan of the agent as a page":  {[]string{"plan", "-o", "html"}, `--output: Unsupported value: "html"`},
+		"plan without an agent":        {[]string{"plan", "--socket=/nonexistent"}, "no agent answers on /nonexistent"},
+		"drain without an agent":       {[]string{"drain", "--socket=/nonexistent"}, "no agent answers on /nonexistent"},
+		"report of nothing":            {[]string{"report", "--socket=/nonexistent", "--state-dir=" + dir}, "there is no report of a shutdown in " + dir},
+		"unknown command":              {[]string{"stop"}, `"stop"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			out, stderr, status := runTool(t, test.args...)
+			require.Equal(t, 1, status)
+			require.Empty(t, out)
+			require.Equal(t, 1, strings.Count(stderr, "\n"), stderr)
+			require.True(t, strings.HasPrefix(stderr, "kubegrace-node: "), stderr)
+			require.Contains(t, stderr, test.want)
+		})
+	}
+}
+
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"--help"}, {"help"}, {}} {
+		out, stderr, status := runTool(t, args...)
+		require.Zero(t, status, stderr)
+		require.Contains(t, out, "kubegrace-node ends the pods of this machine when it shuts down")
+		for _, command := range []string{"run", "plan", "status", "drain", "undrain", "report", "uninstall", "demo"} {
+			require.Contains(t, out, "\n  "+command+" ")
+		}
+	}
+	out, _, status := runTool(t, "run", "--help")
+	require.Zero(t, status)
+	for _, flag := range []string{"--stop-unit", "--kubeconfig", "--kubelet-pods", "--notice", "--priority", "--pod-policy", "LeaveAsIs", "soft-reboot", "GracefulNodeShutdownBasedOnPodPriority"} {
+		require.Contains(t, out, flag)
+	}
+}

@@ -1,0 +1,111 @@
+package command_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/shutdown/logind"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+)
+
+// runUninstall runs kubegrace-node uninstall with the bus of an address, and returns its output.
+func runUninstall(t *testing.T, address string, args ...string) (output string, err error) {
+	t.Helper()
+	c := exec.CommandContext(t.Context(), program, append([]string{"uninstall", "--state-dir=", "--container-runtime-endpoint=unix:///nonexistent.sock"}, args...)...)
+	c.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+address)
+	text, err := c.CombinedOutput()
+	return string(text), err
+}
+
+// writeDropIn writes a drop-in file of logind into a new host root.
+func writeDropIn(t *testing.T, text string) (hostRoot, file string) {
+	t.Helper()
+	hostRoot = t.TempDir()
+	file = filepath.Join(hostRoot, "etc/systemd/logind.conf.d", logind.DropInName)
+	require.NoError(t, os.MkdirAll(filepath.Dir(file), 0o755))
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return hostRoot, file
+}
+
+const dropInText = "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=60\n"
+
+func TestUninstallRemovesTheDropIn(t *testing.T) {
+	t.Parallel()
+	broker := logindtest.StartBroker(t)
+	hungUp := make(chan struct{}, 1)
+	broker.Systemd1.OnHangUp(func() { hungUp <- struct{}{} })
+	root, file := writeDropIn(t, dropInText)
+	output, err := runUninstall(t, broker.Address, "--host-root="+root)
+	require.NoError(t, err, output)
+	require.NoDirExists(t, filepath.Dir(file), "the agent has made it")
+	<-hungUp // logind reads its files again
+	require.Contains(t, output, "Removed "+file+".\nsystemd-logind goes by its other settings again.\nWhat runs on is not known: the container runtime does not answer.\n")
+	output, err = runUninstall(t, broker.Address, "--host-root="+root)
+	require.NoError(t, err, output)
+	require.Contains(t, output, "systemd-logind has no settings of this agent.\n")
+}
+
+func TestUninstallLeavesTheFilesOfOthers(t *testing.T) {
+	t.Parallel()
+	root, file := writeDropIn(t, "[Login]\nInhibitDelayMaxSec=60\n")
+	output, err := runUninstall(t, "unix:path=/nonexistent", "--host-root="+root)
+	require.Error(t, err)
+	require.Contains(t, output, file+" was not written by kubegrace; it was not changed")
+	require.FileExists(t, file)
+}
+
+// While a machine is being installed, there may be no bus.
+func TestUninstallWithoutLogind(t *testing.T) {
+	t.Parallel()
+	root, file := writeDropIn(t, dropInText)
+	output, err := runUninstall(t, "unix:path=/nonexistent", "--host-root="+root)
+	require.Error(t, err)
+	require.NoFileExists(t, file)
+	require.Contains(t, output, "Removed "+file+".\nkubegrace-node: the drop-in was removed, but systemd-logind was not reloaded: ")
+}
+
+func TestUninstallRemovesStateOnRequest(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	p := n.run()
+	n.awaitHealth("ok")
+	stateDir := filepath.Join(n.dir, "state")
+	remove := []string{"--host-root=" + t.TempDir(), "--state-dir=" + stateDir, "--remove-state"}
+	output, err := runUninstall(t, n.address, remove...)
+	require.Error(t, err)
+	require.Contains(t, output, "kubegrace-node: an agent uses "+stateDir+", stop it first")
+	require.Zero(t, p.terminate())
+	output, err = runUninstall(t, n.address, remove[:2]...)
+	require.NoError(t, err, output)
+	require.Contains(t, output, stateDir+" is kept, with the state of shutdowns; --remove-state removes it.\n")
+	output, err = runUninstall(t, n.address, remove...)
+	require.NoError(t, err, output)
+	require.Contains(t, output, "Removed "+stateDir+", with the state of shutdowns.\n")
+	require.NoDirExists(t, stateDir)
+	output, err = runUninstall(t, n.address, remove...)
+	require.NoError(t, err, output)
+	require.Contains(t, output, stateDir+" has no state of shutdowns.\n")
+}
+
+func TestUninstallKeepsTheFilesOfOthersInTheStateFolder(t *testing.T) {
+	t.Parallel()
+	stateDir := folder(t, map[string]string{".graceful_node_shutdown_lock": "", "graceful_node_shutdown_state": "{}", ".tmp-graceful_node_shutdown_state1": "", "kubegrace-node_pods.json": "{}", ".tmp-kubegrace-node_stopped_units.json7": "", "notes": "mine"})
+	output, err := runUninstall(t, "unix:path=/nonexistent", "--host-root="+t.TempDir(), "--state-dir="+stateDir, "--remove-state")
+	require.NoError(t, err, output)
+	require.Contains(t, output, "The folder is kept")
+	left, err := os.ReadDir(stateDir)
+	require.NoError(t, err)
+	require.Len(t, left, 1)
+	require.Equal(t, "notes", left[0].Name())
+}
+
+func TestUninstallSaysWhatItNeeds(t *testing.T) {
+	t.Parallel()
+	output, err := runUninstall(t, "unix:path=/nonexistent", "--remove-state")
+	require.Error(t, err)
+	require.Equal(t, "kubegrace-node: --state-dir: Required value: with --remove-state\n", output)
+}

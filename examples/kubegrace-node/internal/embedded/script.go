@@ -1,0 +1,51 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+)
+
+// ScriptPrefix is the prefix of the annotation that holds the script of a container. The
+// name of the container follows.
+const ScriptPrefix = "node.kubegrace.dev/script."
+
+// script is how a container reacts to its stop.
+type script struct {
+	ExitAfterTerm metav1.Duration `json:"exitAfterTerm"`
+	IgnoreTerm    bool            `json:"ignoreTerm"`
+	ExecTakes     metav1.Duration `json:"execTakes"`
+}
+
+// scriptOf returns the script of a container, the zero value without an annotation.
+func scriptOf(pod *v1.Pod, container string) (lifecycletest.Script, error) {
+	var s script
+	key := ScriptPrefix + container
+	err := yaml.UnmarshalStrict([]byte(pod.Annotations[key]), &s)
+	if err == nil && min(s.ExitAfterTerm.Duration, s.ExecTakes.Duration) < 0 {
+		err = errors.New("a time must not be negative")
+	}
+	if err != nil {
+		return lifecycletest.Script{}, fmt.Errorf("pod %s/%s: annotation %s: %w", pod.Namespace, pod.Name, key, err)
+	}
+	return lifecycletest.Script{ExitAfterTerm: s.ExitAfterTerm.Duration, IgnoreTerm: s.IgnoreTerm, Exec: s.exec}, nil
+}
+
+// exec plays a command, which fails if its context ends before its time is over.
+func (s script) exec(ctx context.Context, _ []string) ([]byte, error) {
+	timer := time.NewTimer(s.ExecTakes.Duration)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}

@@ -1,0 +1,124 @@
+package inspect_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
+)
+
+const (
+	agentsFile = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
+	siteFile   = "/etc/systemd/logind.conf.d/zzz-site.conf"
+)
+
+// agent starts an agent that asks for 30s by its drop-in, and says this on its socket, which is root's.
+func (m *fakeMachine) agent(status api.Status) {
+	m.t.Helper()
+	m.write(agentsFile, "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=30\n")
+	m.login1.SetLimit(30 * time.Second)
+	if status.Held {
+		m.lock("kubegrace-node", kubegraceWhy, "delay")
+	}
+	status.Meta = api.Meta{APIVersion: api.Version, Kind: "Status"}
+	status.AskedSeconds = 30
+	listener, err := socket.Listen(filepath.Join(m.root, socket.Default))
+	require.NoError(m.t, err)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(status) // the client reports it
+	}))
+	server.Listener = listener
+	server.Start()
+	m.t.Cleanup(server.Close)
+}
+
+// The agent says on its socket what it does. Who may not ask it goes by its lock and its drop-in.
+func TestStatusOfTheAgent(t *testing.T) {
+	program := nobodysProgram(t)
+	for name, test := range map[string]struct {
+		agent      api.Status
+		site       time.Duration // what a file of the site sets, which wins; 0: there is none
+		status     int
+		want       string
+		nobodys    int
+		nobodySees string
+	}{
+		"it holds the shutdown alone": {
+			agent: api.Status{Held: true, PodCount: 3}, status: 0, want: "kubegrace-node (PID 812) holds the host back, for up to 30s. No pod is cut short, of 3.",
+			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the host back, for up to 30s. Which pods lose time is for root to see.",
+		},
+		"a pod asks for more than its bucket has": {
+			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, status: 2, want: "Pods cut short: 1 of 3; 7s are lost.",
+			nobodys: 4, nobodySees: "Which pods lose time is for root to see.",
+		},
+		"a file of the site wins with too little": {
+			agent: api.Status{Held: true, PodCount: 3, CutShort: 2, LostSeconds: 12}, site: 15 * time.Second, status: 2,
+			want:    "kubegrace-node asks for 30s, and the host waits for 15s, by " + siteFile,
+			nobodys: 2, nobodySees: "kubegrace-node (PID 812) asks for 30s, and the host goes down after 15s, by " + siteFile,
+		},
+		"a file of the site wins with enough for the pods": {
+			agent: api.Status{Held: true, PodCount: 3}, site: 25 * time.Second, status: 0, want: "No pod is cut short, of 3.",
+			nobodys: 2, nobodySees: "asks for 30s, and the host goes down after 25s",
+		},
+		"it is drained": {
+			agent: api.Status{Drained: true}, status: 0, want: "this machine is drained: kubegrace-node drain has stopped its pods",
+			nobodys: 4, nobodySees: "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.",
+		},
+		"it holds no lock": {
+			agent: api.Status{PodCount: 3, Missing: []string{"missing: hold on the shutdown: no bus"}}, status: 3,
+			want:    "nothing waits for the pods: kubegrace-node runs, and holds no lock.",
+			nobodys: 4, nobodySees: "kubegrace-node runs, and holds no lock",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.agent(test.agent)
+			if test.site > 0 {
+				m.dropIn(siteFile, test.site)
+				m.login1.SetLimit(test.site)
+			}
+			r := m.look()
+			requireStatus(t, test.status, r)
+			require.Contains(t, r.out, test.want)
+			for _, line := range test.agent.Missing {
+				require.Contains(t, r.out, line)
+			}
+			if test.site > 0 {
+				require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in "+siteFile+", or remove it there.")
+			}
+			if os.Getuid() == 0 { // else this user may ask the agent too
+				r = m.lookAsNobody(program)
+				requireStatus(t, test.nobodys, r)
+				require.Contains(t, r.out, test.nobodySees)
+			}
+		})
+	}
+}
+
+// A file of the site that the agent's own beats changes nothing.
+func TestAFileOfTheSiteThatTheAgentsBeats(t *testing.T) {
+	m := newMachine(t)
+	m.agent(api.Status{Held: true, PodCount: 1})
+	m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", 15*time.Second)
+	r := m.look()
+	requireStatus(t, 0, r)
+	require.Contains(t, r.out, "50-site.conf: 15s, beaten")
+}
+
+// The metrics have the agent's own numbers.
+func TestMetricsOfTheAgent(t *testing.T) {
+	m := newMachine(t)
+	m.agent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})
+	r := m.look("-o", "prometheus")
+	for _, line := range []string{"kubegrace_node_status 2", "kubegrace_node_needed_seconds 30", "kubegrace_node_pods 3", "kubegrace_node_pods_cut_short 1", "kubegrace_node_lost_seconds 7"} {
+		require.Contains(t, r.out, line+"\n")
+	}
+}

@@ -1,0 +1,273 @@
+package inspect_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/examples/internal/golden"
+	"github.com/kubegrace/kubegrace/examples/internal/timeline/timelinetest"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+)
+
+// cutShortArgs returns the arguments of most runs, with a limit that is too short for the pods.
+func cutShortArgs(more ...string) []string {
+	return append([]string{"testdata/pods.yaml", "--agent", "kubegrace", "--config", "testdata/priorities.yaml", "--limit", "35s"}, more...)
+}
+
+func TestGolden(t *testing.T) {
+	for name, args := range map[string][]string{
+		"table.golden":   cutShortArgs(),
+		"plan.json":      cutShortArgs("-o", "json"),
+		"off.golden":     {"testdata/pods.yaml"},
+		"enough.golden":  {"testdata/pods.yaml", "--agent", "kubegrace", "--shutdown-grace-period", "2m", "--shutdown-grace-period-critical-pods", "1m", "--limit", "5m", "--node", "worker-2"},
+		"kubelet.golden": {"testdata/pods.yaml", "--config", "testdata/kubelet.yaml", "--limit", "30s", "--node", "worker-1"},
+		"nolock.golden":  {"testdata/pods.yaml", "--config", "testdata/kubelet.yaml", "--limit", "29s", "--node", "worker-1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, "", args...)
+			if r.err != nil {
+				require.ErrorIs(t, r.err, inspect.ErrCutShort)
+			}
+			golden.Require(t, name, r.out)
+		})
+	}
+}
+
+func TestFormatsForProgramsAreTheDocument(t *testing.T) {
+	var fromJSON, fromYAML nodeplan.Document
+	require.NoError(t, json.Unmarshal([]byte(run(t, "", cutShortArgs("-o", "json")...).out), &fromJSON))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(run(t, "", cutShortArgs("-o", "yaml")...).out), &fromYAML))
+	require.Equal(t, fromJSON, fromYAML)
+	require.Equal(t, nodeplan.APIVersion, fromJSON.APIVersion)
+	require.Len(t, fromJSON.Nodes, 2)
+	require.Equal(t, 2, fromJSON.Summary.NodeCount)
+
+	for _, format := range []string{"json", "yaml"} {
+		var empty nodeplan.Document
+		r := run(t, `{"kind": "List", "items": []}`, "-o", format)
+		require.NoError(t, r.err)
+		require.NoError(t, yaml.UnmarshalStrict([]byte(r.out), &empty))
+		require.Equal(t, []nodeplan.Node{}, empty.Nodes, "a list, not null")
+	}
+}
+
+func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "pods.json")
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+missing)
+	for name, test := range map[string]struct {
+		in   string
+		args []string
+		want string
+	}{
+		"empty input":         {"", []string{"-"}, "standard input: is empty, wanted are pods"},
+		"file is missing":     {"", []string{missing}, missing + ": no such file or directory: wanted is a file, a folder of manifests, or - for the standard input"},
+		"file of no pods":     {"", []string{"testdata/kubelet.yaml"}, `testdata/kubelet.yaml: no pods, but 1 "KubeletConfiguration"`},
+		"a table of kubectl":  {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: is a text, wanted are objects"},
+		"some binary":         {"\x7fELF\x02\x01\x01\x00\x00", nil, "standard input: is no text, wanted is JSON or YAML, also with gzip"},
+		"empty folder":        {"", []string{t.TempDir()}, "is empty"},
+		"format":              {"", []string{"-o", "xml", "-"}, `--output: "xml" is none of table, json, yaml, html`},
+		"limit":               {"", []string{"--limit", "soon", "-"}, `--limit: "soon" is no time as 30s, and not logind`},
+		"hooks":               {"", []string{"--agent", "kubegrace", "--hooks", "dance", "-"}, `--hooks: "dance" is none of publish`},
+		"agent":               {"", []string{"--agent", "me", "-"}, `--agent: "me" is none of kubelet, kubegrace`},
+		"kubelet with hooks":  {"", []string{"--hooks", "none", "-"}, "--hooks and --no-roll-over: a stock kubelet cannot be told so"},
+		"only nodes":          {"kind: Node\n---\nkind: PriorityClass\n", nil, "standard input: no pods, but 2 nodes or priority classes: kubectl get nodes,pods -A -o json has both"},
+		"no logind":           {"", []string{"--limit", "logind", "-"}, ": without a systemd-logind here give a time, as 30s"},
+		"no drop-ins":         {"", []string{"--config-dir", missing, "-"}, "--config-dir: " + missing + ": failed to read: no such file or directory: the command line of the kubelet names it"},
+		"a file of drop-ins":  {"", []string{"--config-dir", "testdata/kubelet.yaml", "-"}, "--config-dir: testdata/kubelet.yaml: is a file, wanted is a folder of drop-ins: a single file goes with --config"},
+		"empty drop-ins":      {"", []string{"--config-dir", t.TempDir(), "-"}, "has no file that ends in .conf, and a kubelet reads no others"},
+		"node":                {"", cutShortArgs("--node", "worker-9"), `--node: "worker-9" has no pods here; there are worker-1, worker-2`},
+		"two configurations":  {"", cutShortArgs("--shutdown-grace-period", "3s"), "--shutdown-grace-period: is only for"},
+		"configuration":       {"", []string{"--config", missing, "-"}, "no such file or directory: on a node it is most often /var/lib/kubelet/config.yaml"},
+		"configuration dir":   {"", []string{"--config", t.TempDir(), "-"}, "is a folder, wanted is a file: a folder of drop-ins goes with --config-dir"},
+		"time":                {"", []string{"--shutdown-grace-period", "30"}, `invalid argument "30" for "--shutdown-grace-period" flag: time: missing unit in duration "30"; kubegrace-node plan --help lists`},
+		"not a configuration": {"", []string{"--config", "testdata/pods.yaml", "-"}, "testdata/pods.yaml: "},
+		"critical above all":  {"", []string{"--shutdown-grace-period", "3s", "--shutdown-grace-period-critical-pods", "4s", "-"}, "--shutdown-grace-period: "},
+		"flag":                {"", []string{"--frmat"}, "unknown flag: --frmat; kubegrace-node plan --help lists all flags and how they are written"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := run(t, test.in, test.args...)
+			require.ErrorContains(t, r.err, test.want)
+			require.NotErrorIs(t, r.err, inspect.ErrCutShort)
+			require.Empty(t, r.out)
+		})
+	}
+}
+
+func TestAPlanWithoutAConfigurationSaysSo(t *testing.T) {
+	const note = "no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults"
+	require.Contains(t, run(t, "kind: Pod\n").log, note)
+	require.NotContains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s").log, note)
+}
+
+func TestWithoutAnArgumentTheAgentIsAsked(t *testing.T) {
+	require.ErrorContains(t, run(t, "").err, "the agent is asked")
+	require.ErrorContains(t, run(t, "", "--limit", "30s", "--all").err, "--limit, --all: the agent of this machine plans by its own settings; for other pods give a FILE")
+}
+
+func TestHelpFits(t *testing.T) {
+	r := run(t, "", "--help")
+	require.NoError(t, r.err)
+	require.Contains(t, r.out, "kubectl get pods")
+	for line := range strings.Lines(r.out) {
+		require.LessOrEqual(t, len(strings.TrimRight(line, "\n")), 80, line)
+	}
+}
+
+func TestShellsCompleteValues(t *testing.T) {
+	for _, test := range []struct{ args, want string }{
+		{"plan --agent ", "kubelet\nkubegrace\n:4\n"},
+		{"plan -o ", "table\njson\nyaml\nhtml\n:4\n"},
+		{"status -o ", "table\njson\nyaml\nprometheus\n:4\n"},
+		{"status --root ", ":16\n"},
+	} {
+		r := run(t, "", append([]string{"__complete"}, strings.Split(test.args, " ")...)...)
+		require.NoError(t, r.err)
+		require.Equal(t, test.want, r.out, test.args)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		require.Contains(t, run(t, "", "completion", shell).out, "kubegrace-node")
+	}
+}
+
+func TestEmptyList(t *testing.T) {
+	r := run(t, `{"kind": "List", "items": []}`, "--shutdown-grace-period", "30s")
+	require.NoError(t, r.err)
+	require.Contains(t, r.out, "There are no pods.")
+}
+
+func TestGuessedPrioritiesAreMarked(t *testing.T) {
+	r := run(t, "kind: Pod\n", "--shutdown-grace-period", "30s")
+	require.NoError(t, r.err)
+	require.Regexp(t, `(?s)default/ +0\? .*\n\? A priority is guessed`, r.out)
+	require.Contains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s", "-o", "json").out, `"prioritySource": "guessed: 0, because nothing says it"`)
+}
+
+func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
+	r := run(t, "", cutShortArgs()...)
+	require.Equal(t, "kubegrace-node plan: left out are pods that have ended: 1\n", r.log)
+}
+
+func TestPodsThatAreGivenTwiceCountOnce(t *testing.T) {
+	r := run(t, "", append(cutShortArgs(), "testdata/pods.yaml")...)
+	require.Contains(t, r.log, "given more than once, and counted once, are pods: 5\n")
+	require.Equal(t, run(t, "", cutShortArgs()...).out, r.out)
+}
+
+// isPasted reports whether a line is to be pasted, and so may be wider than the terminal.
+func isPasted(line string) bool { return strings.HasPrefix(line, "      ") }
+
+// Whatever the names are, tables are no wider than the terminal, and no control
+// character of a name reaches it.
+func TestOutputFitsTheTerminal(t *testing.T) {
+	odd := writeFile(t, "odd.json", fmt.Sprintf(`{"items": [
+		{"metadata": {"name": %q, "namespace": %q}, "spec": {"nodeName": %q, "priority": -2147483648, "terminationGracePeriodSeconds": 9223372036854775807}},
+		{"metadata": {"name": "\u001b[31mred\u0007\u4e16\u754c\n"}, "spec": {"nodeName": "n", "priority": 2147483647, "containers": [{"name": "\u001b[2J", "lifecycle": {"preStop": {"sleep": {"seconds": 9223372036854775807}}}}]}}
+	]}`, strings.Repeat("name-", 50), strings.Repeat("space-", 10), strings.Repeat("node", 60)))
+	escape := regexp.MustCompile(`\x1b\[[0-9;]*m`)
+	for _, columns := range []int{40, 80, 200} {
+		for terminal, environment := range map[string]map[string]string{"color": {"TERM": "xterm"}, "no color": {"TERM": "xterm", "NO_COLOR": "1"}, "dumb": {"TERM": "dumb"}} {
+			t.Run(fmt.Sprintf("%d %s", columns, terminal), func(t *testing.T) {
+				for _, args := range [][]string{cutShortArgs(), {odd}, {odd, "--shutdown-grace-period", "30s", "--limit", "30s"}} {
+					r := runOnTerminal(t, uint16(columns), environment, args...)
+					require.ErrorIs(t, r.err, inspect.ErrCutShort)
+					require.NotEmpty(t, r.out)
+					require.Equal(t, terminal == "color", escape.MatchString(r.out))
+					plain := escape.ReplaceAllString(r.out, "")
+					require.NotRegexp(t, `[\x00-\x09\x0b-\x1f\x7f]`, plain)
+					if terminal == "dumb" {
+						require.NotRegexp(t, `[^\x00-\x7f]`, plain)
+					}
+					for line := range strings.Lines(plain) {
+						if line = strings.TrimSuffix(line, "\n"); !isPasted(line) {
+							require.LessOrEqual(t, len([]rune(line)), columns, "%q", line)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestManyNodesAreSummedUp(t *testing.T) {
+	var list strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&list, `{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n%02d", "terminationGracePeriodSeconds": %d}}`+"\n", i, 10*i)
+	}
+	args := []string{"--shutdown-grace-period", "50s"}
+	r := run(t, list.String(), args...)
+	require.ErrorIs(t, r.err, inspect.ErrCutShort)
+	require.NotContains(t, r.out, "START")
+	require.Contains(t, r.out, "20 nodes with 20 pods: 14 cut short")
+	require.Less(t, strings.Index(r.out, "n19"), strings.Index(r.out, "n18"), "the worst first")
+	require.NotContains(t, r.out, "n17", "only two nodes are named")
+	first20 := strings.Join(strings.SplitAfter(r.out, "\n")[:20], "")
+	require.Contains(t, first20, "shutdownGracePeriod: ", "it begins with what to change")
+	require.Contains(t, first20, "workload default/pod/p ", "and where to begin")
+
+	require.Equal(t, 20, strings.Count(run(t, list.String(), append(args, "--all")...).out, "POD "))
+	require.Equal(t, 1, strings.Count(run(t, list.String(), append(args, "--node", "n07")...).out, "POD "))
+	var document nodeplan.Document
+	require.NoError(t, json.Unmarshal([]byte(run(t, list.String(), append(args, "-o", "json")...).out), &document))
+	require.Len(t, document.Nodes, 20)
+	require.Equal(t, 10, strings.Count(run(t, list.String(), append(args, "-o", "html")...).out, "<h2>n"), "a page shows the ten worst nodes")
+}
+
+func TestFailOn(t *testing.T) {
+	for value, fails := range map[string]bool{"any": true, "never": false, "no-lock": false, "2": true, "3": false, "59%": true, "60%": false} { // 3 of 5 pods are cut short
+		err := run(t, "", cutShortArgs("--fail-on", value)...).err
+		require.Equal(t, fails, err != nil, value)
+	}
+	require.ErrorIs(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s", "--limit", "20s", "--fail-on", "no-lock").err, inspect.ErrCutShort)
+	for _, value := range []string{"", "some", "-1", "101%", "5.5"} {
+		require.ErrorContains(t, run(t, "", cutShortArgs("--fail-on", value)...).err, `is none of any, never, no-lock, a number as 10, or a share as 5%`)
+	}
+}
+
+func TestPools(t *testing.T) {
+	list := `{"kind": "Node", "metadata": {"name": "n1", "labels": {"eks.amazonaws.com/nodegroup": "blue", "site": "here"}}}
+		{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n1"}} {"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n2"}}`
+	r := run(t, list, "--shutdown-grace-period", "20s")
+	require.Regexp(t, `pool blue +1 +1 +10s`, r.out)
+	require.Empty(t, r.log, "a node is not left out")
+	require.Regexp(t, `pool here +1 +1 +30s`, run(t, list, "--pool-label", "site").out)
+}
+
+func TestAPageOfSeveralNodesSaysWhereToBegin(t *testing.T) {
+	page := run(t, "", cutShortArgs("-o", "html")...).out
+	require.Contains(t, page, "<p>2 nodes with 5 pods: 3 cut short, 51s lost.</p>")
+	require.Regexp(t, `(?s)<h2>What to change, .*<h2>Where to begin</h2>.*<td>workload shop/deployment/web</td>.*<h2>worker-1</h2>`, page)
+	require.NotContains(t, run(t, "kind: Pod\n", "-o", "html").out, "Where to begin", "of one node")
+}
+
+func TestFolderOfManifests(t *testing.T) {
+	folder := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "etcd.yaml"), []byte("kind: Pod\nmetadata: {name: etcd}\nspec: {priorityClassName: system-node-critical}\n"), 0o600))
+	args := []string{folder, "--shutdown-grace-period", "40s", "--shutdown-grace-period-critical-pods", "30s"}
+	r := run(t, "", append(args, "--agent", "kubegrace")...)
+	require.NoError(t, r.err)
+	require.Regexp(t, `default/etcd +2000001000 +30s +30s`, r.out)
+	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "as 0 for a kubelet, which kills it first")
+
+	r = run(t, "", args...)
+	require.ErrorIs(t, r.err, inspect.ErrCutShort)
+	require.Regexp(t, `default/etcd +0 +30s +!10s`, r.out)
+	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "the kubelet takes them as 0, and kills them first")
+}
+
+func TestPageCanBeReadInABrowser(t *testing.T) {
+	browser := timelinetest.Start(t)
+	browser.Open([]byte(run(t, "", cutShortArgs("-o", "html")...).out))
+	browser.RequireReadable()
+	var pods int
+	browser.Value(`document.querySelectorAll(".pod .bar").length`, &pods)
+	require.Equal(t, 5, pods)
+}

@@ -1,0 +1,46 @@
+package inspect_test
+
+import (
+	"os"
+	"os/exec"
+	"regexp"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+)
+
+const deploy = "../../deploy/"
+
+func TestAlertRules(t *testing.T) {
+	promtool := need.Program(t, "promtool", "prometheus")
+	for _, args := range [][]string{{"check", "rules", "--lint-fatal", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		command := exec.CommandContext(t.Context(), promtool, args...)
+		command.Dir = deploy
+		out, err := command.CombinedOutput()
+		require.NoErrorf(t, err, "%v: %s", args, out)
+	}
+}
+
+// The rules and the dashboard ask for metrics that status or the agent writes.
+func TestDeployedQueriesNameMetrics(t *testing.T) {
+	status, err := os.ReadFile("testdata/node.prom")
+	require.NoError(t, err)
+	agent, err := os.ReadFile("../../../../metrics/README.md")
+	require.NoError(t, err)
+	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
+		text, err := os.ReadFile(deploy + file)
+		require.NoError(t, err)
+		ofStatus := regexp.MustCompile(`kubegrace_node_\w+`).FindAllString(string(text), -1)
+		ofAgent := regexp.MustCompile(`kubelet_\w+`).FindAllString(string(text), -1)
+		require.NotEmpty(t, ofStatus, file)
+		require.NotEmpty(t, ofAgent, file)
+		for _, name := range ofStatus {
+			require.Contains(t, string(status), "\n"+name+" ", file)
+		}
+		for _, name := range ofAgent {
+			require.Contains(t, string(agent), "\n| `"+name+"` |", file)
+		}
+	}
+}

@@ -1,0 +1,83 @@
+package inspect_test
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/creack/pty"
+	"github.com/spf13/cobra"
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+)
+
+// result is what a run of the command has written and returned.
+type result struct {
+	out, log string
+	err      error
+}
+
+// run runs the command plan without a terminal, or another one if the first argument is its name. An input
+// that is not empty is read as the standard input.
+func run(t *testing.T, in string, args ...string) result {
+	t.Helper()
+	var out, log bytes.Buffer
+	if in != "" {
+		args = append(args, "-")
+	}
+	err := execute(t, inspect.Streams{In: strings.NewReader(in), Out: &out, Err: &log, Getenv: func(string) string { return "" }}, args)
+	return result{out.String(), log.String(), err}
+}
+
+// newCommand returns the program with the commands of this package.
+func newCommand(streams inspect.Streams) *cobra.Command {
+	c := &cobra.Command{Use: "kubegrace-node", SilenceUsage: true, SilenceErrors: true}
+	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
+	c.SetIn(streams.In)
+	c.SetOut(streams.Out)
+	c.SetErr(streams.Err)
+	c.AddCommand(inspect.NewPlan(streams, func(*cobra.Command, string) error { return errors.New("the agent is asked") }), inspect.NewStatus(streams))
+	return c
+}
+
+func execute(t *testing.T, streams inspect.Streams, args []string) error {
+	t.Helper()
+	c := newCommand(streams)
+	if len(args) == 0 || !slices.Contains([]string{"status", "completion", cobra.ShellCompRequestCmd}, args[0]) {
+		args = append([]string{"plan"}, args...)
+	}
+	c.SetArgs(args)
+	return c.ExecuteContext(t.Context())
+}
+
+// runOnTerminal runs the command on a terminal with a number of columns, and returns what it shows.
+func runOnTerminal(t *testing.T, columns uint16, environment map[string]string, args ...string) result {
+	t.Helper()
+	screen, terminal, err := pty.Open()
+	require.NoError(t, err)
+	defer screen.Close() //nolint:errcheck // it is only read
+	require.NoError(t, pty.Setsize(terminal, &pty.Winsize{Rows: 24, Cols: columns}))
+	shown := make(chan string)
+	go func() {
+		text, _ := io.ReadAll(screen) // ends with EIO when the terminal is closed
+		shown <- strings.ReplaceAll(string(text), "\r\n", "\n")
+	}()
+	var log bytes.Buffer
+	runErr := execute(t, inspect.Streams{In: terminal, Out: terminal, Err: &log, Getenv: func(name string) string { return environment[name] }}, args)
+	require.NoError(t, terminal.Close())
+	return result{<-shown, log.String(), runErr}
+}
+
+// writeFile writes a file and returns its path.
+func writeFile(t *testing.T, name, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), name)
+	require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}

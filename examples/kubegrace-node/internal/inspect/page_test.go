@@ -1,0 +1,24 @@
+package inspect_test
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+)
+
+// The page shows what comes before the warnings.
+func TestThePageShowsThePlanThatIsPrinted(t *testing.T) {
+	page, err := os.ReadFile("../../PLAN.md")
+	require.NoError(t, err)
+	const folder = "../../../kubegrace-node/demo/"
+	r := run(t, "", "--agent", "kubegrace", "--config", folder+"kubelet.yaml", "--limit", "16s", folder+"pods")
+	require.ErrorIs(t, r.err, inspect.ErrCutShort)
+	plan, _, found := strings.Cut(r.out, "\nWarnings:\n")
+	require.True(t, found, r.out)
+	require.Contains(t, string(page), regexp.MustCompile(`(?m)^.`).ReplaceAllString(plan, "    $0"))
+}

@@ -1,0 +1,186 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+)
+
+// ExitStatus is returned after all has been written: the program exits with it, and says no more.
+type ExitStatus int
+
+// ErrCutShort is returned after the plan was written if a pod would be cut short.
+const ErrCutShort = ExitStatus(2)
+
+// Error says that it is an exit status.
+func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
+
+// maxFullNodes is the largest number of nodes that are all shown in full without --all.
+const maxFullNodes = 3
+
+const planLong = `plan says what the shutdown of a node would do to its pods: when each is told
+to stop, how long it has, which are cut short and why, and what to change.
+
+Without an argument it asks the agent that runs on this machine. Otherwise the
+pods come from files as kubectl gives them (-o json or -o yaml), from folders of
+manifests, or with - from standard input: of one node or of a whole cluster. The
+times come from the kubelet's configuration, and from how long the host waits.
+--agent says whose rules apply.
+
+The exit status is 2 if a pod would be cut short, and 1 if something is wrong.`
+
+const planExample = `  kubegrace-node plan
+  kubectl get pods -A -o json | kubegrace-node plan - \
+    --shutdown-grace-period 60s --shutdown-grace-period-critical-pods 20s
+  kubegrace-node plan --config /var/lib/kubelet/config.yaml --limit logind \
+    /etc/kubernetes/manifests
+  kubegrace-node plan --config kubelet.yaml -o html pods.json > plan.html`
+
+// Streams are the standard streams of the command, and its environment.
+type Streams struct {
+	In       io.Reader
+	Out, Err io.Writer
+	Getenv   func(string) string
+	// Root is the folder with the files of this machine; "" means /.
+	Root string
+}
+
+// NewPlan makes the command plan. Without an argument it calls askAgent with the value of -o. It panics
+// if a flag is named that does not exist, which every test would show.
+func NewPlan(streams Streams, askAgent func(c *cobra.Command, format string) error) *cobra.Command {
+	var f flags
+	c := &cobra.Command{
+		Use:   "plan [flags] [FILE | FOLDER | -]...",
+		Short: "Says what a shutdown would do to the pods, and does nothing",
+		Long:  planLong, Example: planExample,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return run(c.Context(), streams, &f, args)
+			}
+			var set []string
+			c.Flags().Visit(func(flag *pflag.Flag) {
+				if flag.Name != "output" && flag.Name != "socket" {
+					set = append(set, "--"+flag.Name)
+				}
+			})
+			if len(set) > 0 {
+				return fmt.Errorf("%s: the agent of this machine plans by its own settings; for other pods give a FILE, a FOLDER, or - for standard input", strings.Join(set, ", "))
+			}
+			return askAgent(c, f.output)
+		},
+	}
+	c.Flags().SortFlags = false
+	f.add(c.Flags())
+	complete(c, output.Formats())
+	return c
+}
+
+func run(ctx context.Context, streams Streams, f *flags, args []string) error {
+	if !slices.Contains(output.Formats(), f.output) {
+		return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.Formats(), ", "))
+	}
+	cluster := podlist.New()
+	cluster.SetPoolLabel(f.poolLabel)
+	settings, err := f.settings(ctx, streams.Root, cluster.PriorityOf)
+	if err != nil {
+		return err
+	}
+	if err := readInputs(streams, cluster, args); err != nil {
+		return err
+	}
+	cluster.Merge()
+	if err := checkPods(cluster, args); err != nil {
+		return err
+	}
+	writeLeftOut(streams.Err, cluster)
+	if f.config == "" && f.configDir == "" && f.total == 0 && f.critical == 0 {
+		fmt.Fprintln(streams.Err, "kubegrace-node plan: no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults")
+	}
+	return writePlan(streams, settings, f, cluster.Nodes())
+}
+
+// checkPods returns an error if the input has no pods. An empty list is no error.
+func checkPods(cluster *podlist.Cluster, args []string) error {
+	source := strings.Join(args, ", ")
+	if source == "-" {
+		source = standardInput
+	}
+	switch {
+	case cluster.Pods > 0 || cluster.Ended > 0 || cluster.Unscheduled > 0:
+		return nil
+	case len(cluster.Others) > 0:
+		return fmt.Errorf("%s: no pods, but %s", source, kindCounts(cluster.Others))
+	case cluster.Beside > 0:
+		return fmt.Errorf("%s: no pods, but %d nodes or priority classes: kubectl get nodes,pods -A -o json has both", source, cluster.Beside)
+	case cluster.Objects == 0:
+		return fmt.Errorf("%s: is empty, wanted are pods as kubectl get pods -o json gives them", source)
+	}
+	return nil
+}
+
+// writeLeftOut writes how many objects of the input are left out of the plan.
+func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
+	if cluster.Ended > 0 {
+		fmt.Fprintf(w, "kubegrace-node plan: left out are pods that have ended: %d\n", cluster.Ended)
+	}
+	if cluster.Unscheduled > 0 {
+		fmt.Fprintf(w, "kubegrace-node plan: left out are pods that no node has: %d\n", cluster.Unscheduled)
+	}
+	if cluster.Repeated > 0 {
+		fmt.Fprintf(w, "kubegrace-node plan: given more than once, and counted once, are pods: %d\n", cluster.Repeated)
+	}
+	if cluster.Mirrors > 0 {
+		fmt.Fprintf(w, "kubegrace-node plan: counted as their static pods are mirror pods: %d\n", cluster.Mirrors)
+	}
+	if len(cluster.Others) > 0 {
+		fmt.Fprintf(w, "kubegrace-node plan: left out is what is no pod: %s\n", kindCounts(cluster.Others))
+	}
+}
+
+// kindCounts returns the numbers of objects by kind, for a message.
+func kindCounts(counts map[string]int) string {
+	parts := make([]string, 0, len(counts))
+	for kind, n := range counts {
+		if kind == "" {
+			kind = "without a kind"
+		}
+		parts = append(parts, fmt.Sprintf("%d %q", n, kind))
+	}
+	slices.Sort(parts)
+	return strings.Join(parts, ", ")
+}
+
+// writePlan plans all nodes, and writes those that the flags choose.
+func writePlan(streams Streams, settings nodeplan.Settings, f *flags, nodes []*podlist.Node) error {
+	document := nodeplan.Document{APIVersion: nodeplan.APIVersion, Kind: nodeplan.Kind, Header: settings.Header(), Nodes: []nodeplan.Node{}, Summary: settings.Summarize(nodes)}
+	chosen, err := f.choose(nodes, document.Summary)
+	if err != nil {
+		return err
+	}
+	for _, node := range chosen {
+		document.Nodes = append(document.Nodes, settings.Plan(node))
+	}
+	if err := output.Write(f.output, streams.Out, screenOf(streams), document); err != nil {
+		return err
+	}
+	if f.failOn.isMet(document.Header, document.Summary) {
+		return ErrCutShort
+	}
+	return nil
+}
+
+// OpenStreams returns the standard streams and the environment of this process.
+func OpenStreams() Streams {
+	return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
+}

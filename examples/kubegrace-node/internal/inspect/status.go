@@ -1,0 +1,191 @@
+package inspect
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+const statusLong = `Looks at this machine and says what would happen to its pods at the next
+systemctl poweroff, and why: who holds which locks, logind's limit and the file
+that sets it, the kubelet's configuration, and its pods. It changes nothing.
+
+The exit status is
+  0  an agent holds the host back, and no pod loses time
+  1  a flag or a file is wrong
+  2  an agent holds the host back, and pods lose time all the same
+  3  nothing waits for the pods
+  4  not enough could be seen to tell`
+
+const statusExample = `  kubegrace-node status
+  kubegrace-node status --kubeconfig /etc/kubernetes/admin.conf
+  kubegrace-node status --pods none -o json        (in a container: --root /host)`
+
+// podsNone is the value of --pods with which the pods are left out.
+const podsNone = "none"
+
+// statusFlags are the values of the flags of kubegrace-node status.
+type statusFlags struct {
+	machine machine.Options
+	pods    machine.PodOptions
+	files   []string
+	output  string
+
+	every    time.Duration
+	textfile string
+}
+
+// NewStatus makes the command status.
+func NewStatus(streams Streams) *cobra.Command {
+	var f statusFlags
+	c := &cobra.Command{
+		Use:   "status",
+		Short: "Says what would happen on this machine at its next shutdown, and why",
+		Long:  statusLong, Example: statusExample,
+		Args: cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error { return runStatus(c.Context(), streams, &f) },
+	}
+	c.Flags().SortFlags = false
+	f.add(c.Flags())
+	complete(c, output.MachineFormats())
+	return c
+}
+
+func (f *statusFlags) add(fs *pflag.FlagSet) {
+	fs.StringVar(&f.machine.Root, "root", "", "`folder` with the machine's file system, for a container: its /etc, /run, /usr, /proc, and the socket of the bus")
+	fs.StringVar(&f.machine.Bus, "bus", "", "D-Bus `address` of the system bus")
+	fs.StringVar(&f.machine.Socket, "socket", "", "`path` of the socket of kubegrace-node; without it its default, below --root")
+	fs.StringVar(&f.machine.ConfigFile, "config", "", "`file` with the configuration of the agent that drains, or what /configz of the kubelet answers; without it that of the kubelet's command line")
+	fs.StringVar(&f.machine.ConfigDir, "config-dir", "", "`folder` with drop-ins of the configuration")
+	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods, or in-cluster for the service account of a pod; without it that of the kubelet's command line")
+	fs.StringVar(&f.pods.RuntimeEndpoint, "container-runtime-endpoint", "", "`address` of the container runtime, which is asked last; without it that of the kubelet")
+	fs.StringVar(&f.pods.NodeName, "node", "", "`name` of this node; without it that of the kubelet's command line, or of the host")
+	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; none leaves them out")
+	fs.DurationVar(&f.every, "every", 0, "look again after this `time`, until the program is stopped")
+	fs.StringVar(&f.textfile, "textfile", "", "`file` that gets the metrics too, for the textfile collector of Prometheus' node exporter")
+	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: "+strings.Join(output.MachineFormats(), ", "))
+}
+
+// runStatus looks once, or with --every until ctx ends.
+func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
+	if !slices.Contains(output.MachineFormats(), f.output) {
+		return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.MachineFormats(), ", "))
+	}
+	if f.every < 0 || f.every > 0 && f.every < time.Second {
+		return fmt.Errorf("--every: %v is too short, a second is the least", f.every)
+	}
+	for flag, folder := range map[string]string{"root": f.machine.Root, "textfile": filepath.Dir(f.textfile)} {
+		if info, err := os.Stat(cmp.Or(folder, "/")); err != nil || !info.IsDir() {
+			return fmt.Errorf("--%s: there is no folder %s", flag, folder)
+		}
+	}
+	if f.machine.Root == "/" {
+		f.machine.Root = ""
+	}
+	f.pods.Root = f.machine.Root
+	for {
+		err := f.look(ctx, streams)
+		if f.every == 0 || ctx.Err() != nil {
+			return err
+		}
+		var status ExitStatus
+		if err != nil && !errors.As(err, &status) {
+			fmt.Fprintln(streams.Err, "kubegrace-node status:", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(f.every):
+		}
+	}
+}
+
+// look looks at the machine and writes what it found.
+func (f *statusFlags) look(ctx context.Context, streams Streams) error {
+	hasConfig := f.machine.ConfigFile != "" || f.machine.ConfigDir != ""
+	state := machine.Look(ctx, f.machine)
+	if hasConfig && state.ConfigSource == "" {
+		return configError(state.ConfigError)
+	}
+	report := output.NodeReport{APIVersion: nodeplan.APIVersion, Kind: "NodeReport", State: state, Verdict: state.Judge(hasConfig)}
+	if !slices.Equal(f.files, []string{podsNone}) {
+		if err := f.addPods(ctx, streams, &report); err != nil {
+			return err
+		}
+	}
+	state.Close(&report.Verdict)
+	if f.textfile != "" {
+		if err := prometheus.WriteToTextfile(f.textfile, output.Metrics(report)); err != nil {
+			return fmt.Errorf("--textfile: %w", err)
+		}
+	}
+	if err := output.WriteMachine(f.output, streams.Out, screenOf(streams), report); err != nil {
+		return err
+	}
+	if report.Verdict.Status != machine.Held {
+		return ExitStatus(report.Verdict.Status)
+	}
+	return nil
+}
+
+// addPods adds the pods to a report, and what becomes of them if an agent drains them.
+func (f *statusFlags) addPods(ctx context.Context, streams Streams, r *output.NodeReport) error {
+	if r.Verdict.Drains == "" {
+		return nil
+	}
+	cluster, name := podlist.New(), r.NodeName(f.pods)
+	if len(f.files) > 0 {
+		if err := readInputs(streams, cluster, f.files); err != nil {
+			return fmt.Errorf("--pods: %w", err)
+		}
+		r.PodSources = f.files
+	} else {
+		r.PodSources = r.ReadPods(ctx, cluster, f.pods)
+	}
+	if len(r.PodSources) == 0 {
+		return nil
+	}
+	cluster.Merge()
+	nodes := cluster.Nodes()
+	if len(nodes) > 1 {
+		chosen, err := nodesNamed(nodes, []string{name})
+		if err != nil {
+			return fmt.Errorf("--pods: has the pods of several nodes, and none of %q; --node says which is this one", name)
+		}
+		nodes = chosen
+	}
+	limit, _ := r.HostLimit() // known, because somebody drains
+	if limit == 0 {
+		limit = -1
+	}
+	options := plan.Options{PriorityOf: cluster.PriorityOf, Limit: limit, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}}
+	settings, err := nodeplan.NewSettings(r.Verdict.Drains, r.Config.Shutdown, r.Config.FeatureGates, options)
+	if err != nil {
+		return fmt.Errorf("%s: %w", r.ConfigSource, err)
+	}
+	settings = settings.OnMachine(limit, r.LimitFile(r.Verdict.Drains))
+	document := &nodeplan.Document{APIVersion: nodeplan.APIVersion, Kind: nodeplan.Kind, Header: settings.Header(), Nodes: []nodeplan.Node{}}
+	for _, node := range nodes {
+		document.Nodes = append(document.Nodes, settings.Plan(node))
+	}
+	document.Summary = settings.Summarize(nodes)
+	r.Plan = document
+	r.Verdict.WithPods(document.Summary.PodCount, document.Summary.CutShort, document.Summary.LostSeconds)
+	return nil
+}

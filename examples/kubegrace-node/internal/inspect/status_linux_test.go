@@ -1,0 +1,306 @@
+package inspect_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/examples/internal/golden"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
+	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+)
+
+// requireStatus requires an exit status, of which 0 is no error.
+func requireStatus(t *testing.T, want int, r result) {
+	t.Helper()
+	if want == 0 {
+		require.NoError(t, r.err, r.out)
+		return
+	}
+	require.ErrorIs(t, r.err, inspect.ExitStatus(want), r.out)
+}
+
+func TestNode(t *testing.T) {
+	for _, state := range machineStates() {
+		t.Run(state.name, func(t *testing.T) {
+			m := newMachine(t)
+			m.write("/pods.yaml", nodePods)
+			state.make(m)
+			r := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
+			golden.Require(t, "node-"+state.name+".golden", r.out)
+			requireStatus(t, state.status, r)
+
+			var report output.NodeReport
+			require.NoError(t, json.Unmarshal([]byte(m.look("--pods", filepath.Join(m.root, "pods.yaml"), "-o", "json").out), &report))
+			require.Equal(t, state.status, int(report.Verdict.Status))
+		})
+	}
+}
+
+// What all users may read gives nobody what root gets.
+func TestNodeAsNobody(t *testing.T) {
+	program := nobodysProgram(t)
+	for _, state := range machineStates() {
+		t.Run(state.name, func(t *testing.T) {
+			m := newMachine(t)
+			m.write("/pods.yaml", nodePods)
+			state.make(m)
+			want := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
+			got := m.lookAsNobody(program, "--pods", filepath.Join(m.root, "pods.yaml"))
+			require.Equal(t, want.out, got.out, got.log)
+			requireStatus(t, state.status, got)
+		})
+	}
+}
+
+// podsFrom serves nodePods as JSON, as an API server and a kubelet do.
+func podsFrom(t *testing.T, path string) *httptest.Server {
+	t.Helper()
+	pods, err := yaml.YAMLToJSON([]byte(nodePods))
+	require.NoError(t, err)
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Query().Get("fieldSelector") {
+		case "", "spec.nodeName=worker-1":
+			_, _ = w.Write(pods) // the client notices
+		case "spec.nodeName=worker-0":
+			_, _ = w.Write([]byte(`{"kind": "PodList", "items": []}`)) // as above
+		default:
+			http.Error(w, "no such node", http.StatusForbidden)
+		}
+	})
+	server := httptest.NewServer(mux)
+	t.Cleanup(server.Close)
+	return server
+}
+
+// held makes a machine on which the kubelet holds its lock.
+func held(t *testing.T, more string, flags ...string) *fakeMachine {
+	t.Helper()
+	m := newMachine(t)
+	m.dropIn(kubeletFile, 30*time.Second)
+	m.login1.SetLimit(30 * time.Second)
+	m.kubelet(grace30+more, flags...)
+	m.lock("kubelet", kubeletWhy, "delay")
+	return m
+}
+
+func TestPodsOfTheAPIServer(t *testing.T) {
+	server := podsFrom(t, "/api/v1/pods")
+	m := held(t, "", "--kubeconfig=/etc/kubernetes/kubelet.conf")
+	m.write("/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\nclusters: [{name: c, cluster: {server: \""+server.URL+"\"}}]\n")
+	r := m.look()
+	requireStatus(t, 0, r)
+	require.Contains(t, r.out, "pods       from the API server")
+	require.Contains(t, r.out, "No pod is cut short, of 3.")
+
+	r = m.look("--node", "worker-2")
+	requireStatus(t, 4, r)
+	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "403 Forbidden: no such node")
+
+	r = m.look("--node", "worker-0")
+	requireStatus(t, 4, r)
+	require.Contains(t, strings.Join(strings.Fields(r.out), " "), `the API server: has no pods of a node "worker-0", which --node may have to name`)
+}
+
+func TestPodsOfTheKubelet(t *testing.T) {
+	port := regexp.MustCompile(`\d+$`).FindString(podsFrom(t, "/pods").URL)
+	m := held(t, "readOnlyPort: "+port+"\nstaticPodPath: /etc/kubernetes/manifests\n")
+	m.write("/etc/kubernetes/manifests/etcd.yaml", "kind: Pod\nmetadata: {name: etcd}\nspec: {terminationGracePeriodSeconds: 25}\n")
+	r := m.look()
+	requireStatus(t, 2, r)
+	require.Contains(t, r.out, "pods       from the kubelet and /etc/kubernetes/manifests")
+	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5s are lost.")
+}
+
+func TestConfigzDecidesOverTheFile(t *testing.T) {
+	m := held(t, "")
+	m.write("/pods.yaml", nodePods)
+	m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
+	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "configz.json"))
+	requireStatus(t, 2, r)
+	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12s.")
+}
+
+// A kubelet goes by what it read at its start.
+func TestAConfigurationThatHasChanged(t *testing.T) {
+	m := held(t, "", "--config-dir=/etc/kubelet.conf.d")
+	m.write("/etc/kubelet.conf.d/10.conf", configHeader)
+	m.write("/pods.yaml", nodePods)
+	startedAt := func(at time.Time) {
+		m.write("/proc/stat", fmt.Sprintf("cpu 1 1 1 1\nbtime %d\n", at.Unix()))
+		m.write(fmt.Sprintf("/proc/%d/stat", os.Getpid()), fmt.Sprintf("%d (kube let) S 1%s\n", os.Getpid(), strings.Repeat(" 0", 48)))
+	}
+	startedAt(time.Now().Add(time.Minute))
+	requireStatus(t, 0, m.look("--pods", filepath.Join(m.root, "pods.yaml")))
+
+	startedAt(time.Now().Add(-time.Minute))
+	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
+	requireStatus(t, 4, r)
+	require.Contains(t, r.out, "; /var/lib/kubelet/config.yaml has changed since its start, and it goes by what it read then.")
+
+	hourAgo := time.Now().Add(-time.Hour)
+	require.NoError(t, os.Chtimes(filepath.Join(m.root, "/var/lib/kubelet/config.yaml"), hourAgo, hourAgo))
+	require.Contains(t, m.look().out, "; /etc/kubelet.conf.d has changed since its start")
+}
+
+// Of the pods of a cluster those of this node count.
+func TestPodsOfSeveralNodes(t *testing.T) {
+	m := held(t, "")
+	m.write("/pods.yaml", nodePods+"- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
+	args := []string{"--pods", filepath.Join(m.root, "pods.yaml")}
+	r := m.look(args...)
+	requireStatus(t, 0, r)
+	require.Contains(t, r.out, "No pod is cut short, of 3.")
+	require.ErrorContains(t, m.look(append(args, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
+}
+
+func TestAnAgentWithItsConfiguration(t *testing.T) {
+	m := newMachine(t)
+	m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
+	m.login1.SetLimit(time.Minute)
+	m.lock("kubegrace-node", kubegraceWhy, "delay")
+	m.write("/pods.yaml", nodePods)
+	m.write("/agent.yaml", configHeader+grace30)
+	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "agent.yaml"))
+	requireStatus(t, 0, r)
+	require.Contains(t, r.out, "kubegrace's plan.")
+}
+
+// README.md shows what is printed before the reasons.
+func TestThePageShowsTheNodeThatIsPrinted(t *testing.T) {
+	page, err := os.ReadFile("../../PLAN.md")
+	require.NoError(t, err)
+	m := newMachine(t)
+	m.dropIn("/etc/systemd/logind.conf.d/zz-site.conf", 20*time.Second)
+	m.dropIn(kubeletFile, 30*time.Second)
+	m.login1.SetLimit(20 * time.Second)
+	m.kubelet(grace30)
+	text, _, _ := strings.Cut(m.look("--pods", "none").out, "\nWhy,")
+	require.Contains(t, strings.Join(strings.Fields(string(page)), " "), strings.Join(strings.Fields(text), " "))
+}
+
+func TestErrorsOfNode(t *testing.T) {
+	m := held(t, "")
+	for _, test := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"-o", "html"}, `--output: "html" is none of table, json, yaml, prometheus`},
+		{[]string{"--every", "5ms"}, "--every: 5ms is too short, a second is the least"},
+		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: there is no folder /nonexistent"},
+		{[]string{"--root", "/nonexistent"}, "--root: there is no folder /nonexistent"},
+		{[]string{"--config-dir", "/nonexistent"}, "--config-dir: /nonexistent: failed to read: no such file"},
+		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory: on a node it is most often /var/lib/kubelet/config.yaml"},
+		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
+		{[]string{"--frmat"}, "unknown flag: --frmat"},
+		{[]string{"pods.json"}, `unknown command "pods.json"`},
+	} {
+		r := m.look(test.args...)
+		require.ErrorContains(t, r.err, test.want)
+		require.Empty(t, r.out)
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	m := held(t, "")
+	m.write("/pods.yaml", nodePods)
+	file := filepath.Join(t.TempDir(), "kubegrace-node.prom")
+	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "-o", "prometheus", "--textfile", file)
+	requireStatus(t, 0, r)
+	golden.Require(t, "node.prom", r.out)
+	text, err := os.ReadFile(file)
+	require.NoError(t, err)
+	require.Equal(t, r.out, string(text))
+
+	m.login1.SetLimit(20 * time.Second)
+	r = m.look("-o", "prometheus")
+	requireStatus(t, 2, r)
+	require.Contains(t, r.out, "limit_seconds 20\n")
+	require.Contains(t, r.out, "needed_seconds 30\n", "also without a plan: the dashboard compares the two")
+
+	m.bus.Stop()
+	r = m.look("-o", "prometheus")
+	requireStatus(t, 4, r)
+	require.Contains(t, r.out, "kubegrace_node_status 4\n")
+	require.NotContains(t, r.out, "limit_seconds")
+}
+
+func TestLooksAgainUntilItIsStopped(t *testing.T) {
+	m := held(t, "")
+	ctx, stop := context.WithCancel(t.Context())
+	looks := make(chan struct{}, 2)
+	out := writerFunc(func(text []byte) (int, error) {
+		looks <- struct{}{}
+		return len(text), nil
+	})
+	c := newCommand(inspect.Streams{Out: out, Err: out, Getenv: func(string) string { return "" }})
+	c.SetArgs(m.args("--pods", "none", "--every", "1s", "-o", "json"))
+	ended := make(chan error, 1)
+	go func() { ended <- c.ExecuteContext(ctx) }()
+	<-looks
+	<-looks
+	stop()
+	require.NoError(t, <-ended)
+}
+
+type writerFunc func([]byte) (int, error)
+
+func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
+
+// A kubelet raises logind's limit when it starts, unless a file beats its drop-in.
+func TestLimitOfLogindForAKubelet(t *testing.T) {
+	m := newMachine(t)
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", m.bus.Address)
+	planned := func() string {
+		var out, log bytes.Buffer
+		streams := inspect.Streams{In: strings.NewReader("kind: Pod\n"), Out: &out, Err: &log, Getenv: func(string) string { return "" }, Root: m.root}
+		_ = execute(t, streams, []string{"--shutdown-grace-period", "30s", "--limit", "logind", "-"}) // it may be a status
+		return strings.Join(strings.Fields(out.String()), " ")
+	}
+	require.Contains(t, planned(), "It holds its lock for up to 30s")
+	m.dropIn("/etc/systemd/logind.conf.d/zz-site.conf", 20*time.Second)
+	require.Contains(t, planned(), "It takes no lock: it needs 30s, and the host waits for 20s only, by /etc/systemd/logind.conf.d/zz-site.conf")
+	m.login1.SetLimit(time.Minute)
+	require.Contains(t, planned(), "It holds its lock for up to 30s, and the host waits for up to 1m.")
+
+	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")
+	m.login1.SetLimit(logindtest.Infinite)
+	text := planned()
+	require.Contains(t, text, "It takes no lock: logind's limit is infinity, by /etc/systemd/logind.conf.d/zz-site.conf, which wins against the kubelet's drop-in, and a kubelet takes that for less than the 30s that it needs.")
+	require.Contains(t, text, "InhibitDelayMaxSec=30")
+	require.NoError(t, os.Remove(filepath.Join(m.root, "/etc/systemd/logind.conf.d/zz-site.conf")))
+	require.Contains(t, planned(), "It holds its lock for up to 30s, and the host waits for up to 30s.")
+}
+
+// Limits of logind at which no kubelet can hold a host back.
+func TestLimitsThatHelpNoKubelet(t *testing.T) {
+	m := newMachine(t)
+	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")
+	m.login1.SetLimit(logindtest.Infinite)
+	m.kubelet(grace30)
+	r := m.look()
+	requireStatus(t, 3, r)
+	require.Contains(t, r.out, "takes no lock: logind's limit is infinity, by /etc/systemd/logind.conf.d/zz-site.conf")
+	require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in /etc/systemd/logind.conf.d/zz-site.conf")
+
+	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=0\n")
+	m.login1.SetLimit(0)
+	m.lock("kubelet", kubeletWhy, "delay")
+	r = m.look()
+	requireStatus(t, 3, r)
+	require.Contains(t, r.out, "logind's limit is 0s, by /etc/systemd/logind.conf.d/zz-site.conf, which sorts behind 99-kubelet.conf and so wins against it, and then it ignores all locks")
+}

@@ -1,0 +1,106 @@
+package inspect_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// What cannot be seen is named, and then all is never well.
+func TestWhatCannotBeSeen(t *testing.T) {
+	pods := func(m *fakeMachine) []string {
+		m.write("/pods.yaml", nodePods)
+		return []string{"--pods", filepath.Join(m.root, "pods.yaml")}
+	}
+	for name, test := range map[string]struct {
+		make func(t *testing.T) (m *fakeMachine, args []string)
+		want []string
+	}{
+		"the pods": {func(t *testing.T) (*fakeMachine, []string) {
+			return held(t, ""), nil
+		}, []string{"the pods: the kubelet: has no readOnlyPort; the API server: no kubeconfig is known; the container runtime: no socket of it is known (give --kubeconfig, or with --pods a file"}},
+		"no cluster": {func(t *testing.T) (*fakeMachine, []string) {
+			return held(t, ""), []string{"--kubeconfig", "in-cluster"}
+		}, []string{"the API server: unable to load in-cluster configuration"}},
+		"no runtime": {func(t *testing.T) (*fakeMachine, []string) {
+			return held(t, "containerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n"), nil
+		}, []string{"the container runtime: "}},
+		"the processes": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "proc/1")))
+			return m, pods(m)
+		}, []string{"the processes: the processes of others are hidden from this user (run it as root"}},
+		"a file of logind": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			require.NoError(t, os.MkdirAll(filepath.Join(m.root, "run/systemd/logind.conf.d/zz.conf"), 0o700))
+			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "usr")))
+			m.write("/usr/lib/systemd/logind.conf.d", "a file in the place of a folder")
+			return m, pods(m)
+		}, []string{"/usr/lib/systemd/logind.conf.d: not a directory"}},
+		"the kubelet itself": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			require.NoError(t, os.Remove(filepath.Join(m.root, fmt.Sprintf("proc/%d/cmdline", os.Getpid()))))
+			return m, pods(m)
+		}, []string{"the kubelet: its lock is held, and no process is known as one (give --config"}},
+		"the configuration": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			require.NoError(t, os.Remove(filepath.Join(m.root, "var/lib/kubelet/config.yaml")))
+			return m, pods(m)
+		}, []string{"whether that covers its configuration could not be seen", "config.yaml: failed to read: no such file"}},
+		"no bus": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			m.bus.Stop()
+			return m, pods(m)
+		}, []string{"cannot be told: systemd-logind could not be asked", "failed to reach the system bus"}},
+		"no logind": {func(t *testing.T) (*fakeMachine, []string) {
+			m := newMachineWithoutLogind(t)
+			m.kubelet(grace30)
+			return m, pods(m)
+		}, []string{"cannot be told", "systemd-logind does not run (systemctl status systemd-logind)"}},
+		"a kubelet in k3s": {func(t *testing.T) (*fakeMachine, []string) {
+			m := held(t, "")
+			m.write(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), "/usr/local/bin/k3s\x00server\x00--config\x00/etc/rancher/k3s/config.yaml\x00")
+			return m, pods(m)
+		}, []string{"the configuration of the kubelet in k3s (PID 812): its command line does not have it", "proxy/configz"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m, args := test.make(t)
+			r := m.look(args...)
+			requireStatus(t, 4, r)
+			text := strings.Join(strings.Fields(r.out), " ")
+			require.Contains(t, text, "Not seen:")
+			require.NotContains(t, text, "left over", "a kubelet or its lock is there")
+			for _, want := range test.want {
+				require.Contains(t, text, want)
+			}
+		})
+	}
+}
+
+func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("needs root, to be nobody")
+	}
+	m, program := held(t, ""), nobodysProgram(t)
+	m.write("/pods.yaml", nodePods)
+	pods := []string{"--pods", filepath.Join(m.root, "pods.yaml")}
+	requireStatus(t, 0, m.lookAsNobody(program, pods...))
+	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o600))
+	require.NoError(t, os.Chmod(filepath.Join(m.root, kubeletFile), 0o600))
+	r := m.lookAsNobody(program, pods...)
+	requireStatus(t, 4, r)
+	text := strings.Join(strings.Fields(r.out), " ")
+	require.Contains(t, text, "config.yaml: failed to read: permission denied (run it as root)")
+	require.Contains(t, text, " - /etc/systemd/logind.conf.d/99-kubelet.conf: failed to read: permission denied (run it as root)")
+	require.NotContains(t, text, "has not read them since they changed")
+
+	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o644)) //nolint:gosec // it is to be read
+	require.NoError(t, os.Chmod(pods[1], 0o600))
+	r = m.lookAsNobody(program, pods...)
+	requireStatus(t, 1, r)
+	require.Contains(t, r.log, "pods.yaml: permission denied: run it as a user who may read that")
+}

@@ -1,0 +1,105 @@
+package kubeletconfig_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+const header = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+
+func twoFields(total, critical time.Duration) (c plan.Config) {
+	c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration = total, critical
+	return c
+}
+
+func TestParse(t *testing.T) {
+	for name, test := range map[string]struct {
+		text string
+		want kubeletconfig.Config
+	}{
+		"nothing set": {header, kubeletconfig.Config{}},
+		"a file": {
+			header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nstaticPodPath: /etc/kubernetes/manifests\ncontainerRuntimeEndpoint: unix:///run/c.sock\nreadOnlyPort: 10255\nmaxPods: many\nfeatureGates: {A: true}\n",
+			kubeletconfig.Config{Shutdown: twoFields(30*time.Second, 10*time.Second), StaticPodPath: "/etc/kubernetes/manifests", RuntimeEndpoint: "unix:///run/c.sock", ReadOnlyPort: 10255, FeatureGates: map[string]bool{"A": true}},
+		},
+		"configz": {
+			`{"kubeletconfig":{"enableServer":true,"shutdownGracePeriod":"1m0s","shutdownGracePeriodCriticalPods":"20s","ofANewerKubelet":1}}`,
+			kubeletconfig.Config{Shutdown: twoFields(time.Minute, 20*time.Second)},
+		},
+		"configz by priority": {
+			`{"kubeletconfig":{"shutdownGracePeriod":"0s","shutdownGracePeriodCriticalPods":"0s","shutdownGracePeriodByPodPriority":[{"priority":7,"shutdownGracePeriodSeconds":9}]}}`,
+			kubeletconfig.Config{Shutdown: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{{Priority: 7, ShutdownGracePeriodSeconds: 9}}}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, err := kubeletconfig.Parse("input", []byte(test.text))
+			require.NoError(t, err)
+			require.Equal(t, test.want, got)
+		})
+	}
+}
+
+func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
+	for name, test := range map[string]struct{ text, want string }{
+		"no duration":    {header + "shutdownGracePeriod: soon\n", `shutdownGracePeriod: Invalid value: "soon": time: invalid duration`},
+		"number":         {header + "shutdownGracePeriod: 30\n", "shutdownGracePeriod: Invalid value: 30: must be a string"},
+		"mistyped field": {header + "shutdownGracePeriodCriticalPod: 10s\n", `unknown field "shutdownGracePeriodCriticalPod"`},
+		"mistyped case":  {header + "ShutdownGracePeriod: 10s\n", `unknown field "ShutdownGracePeriod"`},
+		"gate":           {header + "featureGates: {A: sometimes}\n", `featureGates.A: Invalid value: "sometimes": must be true or false`},
+		"a pod":          {"apiVersion: v1\nkind: Pod\n", `is apiVersion "v1", kind "Pod"; wanted is`},
+		"a config map":   {"apiVersion: v1\nkind: ConfigMap\n", "configmap kubelet-config -o jsonpath='{.data.kubelet}'"},
+		"a list":         {"- a\n", "wanted is a KubeletConfiguration"},
+		"empty":          {"", "has 0 documents"},
+		"two":            {header + "---\n" + header, "has 2 documents"},
+		"no YAML":        {"a: [", "not valid YAML"},
+		"null":           {`{"kubeletconfig": null}`, "kubeletconfig: is no mapping"},
+		"configz":        {`{"kubeletconfig": 5}`, "kubeletconfig: is no mapping"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := kubeletconfig.Parse("input", []byte(test.text))
+			require.ErrorContains(t, err, "input: ")
+			require.ErrorContains(t, err, test.want)
+		})
+	}
+	_, err := kubeletconfig.Load("/nonexistent/kubelet.yaml", "")
+	require.ErrorContains(t, err, "/nonexistent/kubelet.yaml")
+	_, err = kubeletconfig.Load("", "/nonexistent/kubelet.conf.d")
+	require.ErrorContains(t, err, "/nonexistent/kubelet.conf.d")
+}
+
+// The last file wins, a map is merged, and a list is replaced.
+func TestDropIns(t *testing.T) {
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(folder, name)
+		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o700))
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	file := write("config.yaml", header+"shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nfeatureGates: {A: true, B: true}\n")
+	dropIns := filepath.Join(folder, "d")
+	write("d/20-b.conf", header+"shutdownGracePeriod: 50s\n")
+	write("d/10-a.conf", header+"shutdownGracePeriod: 40s\nfeatureGates: {B: false}\n")
+	write("d/15/more.conf", header+"shutdownGracePeriodCriticalPods: 15s\n")
+	write("d/90-off.yaml", header+"shutdownGracePeriod: 1s\n")
+	want := kubeletconfig.Config{Shutdown: twoFields(50*time.Second, 15*time.Second), FeatureGates: map[string]bool{"A": true, "B": false}}
+	got, err := kubeletconfig.Load(file, dropIns)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+
+	want.FeatureGates = map[string]bool{"B": false}
+	got, err = kubeletconfig.Load("", dropIns)
+	require.NoError(t, err)
+	require.Equal(t, want, got)
+
+	bad := write("d/30-bad.conf", header+"shutdownGracePeriod: soon\n")
+	_, err = kubeletconfig.Load(file, dropIns)
+	require.ErrorContains(t, err, bad+": ")
+}

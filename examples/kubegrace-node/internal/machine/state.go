@@ -1,0 +1,253 @@
+package machine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// patience is how long the bus has to answer.
+const patience = 10 * time.Second
+
+// Options says where the machine is. The zero value is the machine on which the program runs.
+type Options struct {
+	// Root is the folder with the machine's file system, as a container sees it; "" means /.
+	Root string
+	// Bus is the D-Bus address of the machine's system bus. "" means the one below Root, or, without
+	// a Root, DBUS_SYSTEM_BUS_ADDRESS if it is set.
+	Bus string
+	// Socket is the path of the socket of kubegrace-node; "" means its default, below Root.
+	Socket string
+	// ConfigFile and ConfigDir are used in place of the files that the kubelet's command line names,
+	// and are not below Root. ConfigFile may have the answer of /configz.
+	ConfigFile, ConfigDir string
+}
+
+// Logind is what systemd-logind says.
+type Logind struct {
+	// LimitSeconds is how long it waits for locks at most; infinity is 292 years.
+	LimitSeconds float64 `json:"limitSeconds"`
+	// Preparing says that a shutdown is pending.
+	Preparing bool   `json:"preparing"`
+	Locks     []Lock `json:"locks"`
+
+	limit time.Duration
+}
+
+// Unseen is something that could not be seen.
+type Unseen struct {
+	// What names it, Why says why it could not be seen, and WayOut what helps.
+	What   string `json:"what"`
+	Why    string `json:"why"`
+	WayOut string `json:"wayOut,omitempty"`
+}
+
+// State is what could be seen of a machine.
+type State struct {
+	// Logind is nil if systemd-logind could not be asked.
+	Logind *Logind `json:"logind,omitempty"`
+	// Mask is the file that masks systemd-logind.service; "": none does.
+	Mask string `json:"mask,omitempty"`
+	// LimitFiles are the files that set logind's limit, in the order in which it reads them: the last
+	// one wins.
+	LimitFiles []LimitFile `json:"limitFiles,omitempty"`
+	// Agent is what kubegrace-node says of itself; nil: none answers.
+	Agent *api.Status `json:"agent,omitempty"`
+	// Kubelets are the kubelets that run.
+	Kubelets []Kubelet `json:"kubelets,omitempty"`
+	// ConfigSource names where the kubelet's configuration was read; "": it was not.
+	ConfigSource string `json:"configSource,omitempty"`
+	// ConfigError is why it was not; nil: nobody names it.
+	ConfigError error `json:"-"`
+	// Config is the kubelet's configuration.
+	Config kubeletconfig.Config `json:"-"`
+	// NotSeen names what could not be seen.
+	NotSeen []Unseen `json:"notSeen,omitempty"`
+
+	changed     string // the file of the configuration that has changed since the kubelet was started; "": none
+	notRunning  bool   // logind does not run
+	unreadFiles bool   // there are files of logind that could not be read
+}
+
+// Look looks at a machine.
+func Look(ctx context.Context, o Options) *State {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	root := cmp.Or(o.Root, "/")
+	s := &State{Mask: mask(root)}
+	s.lookAtLogind(ctx, root, o.Bus)
+	var unread []LimitFile
+	s.LimitFiles, unread = limitFiles(root)
+	s.unreadFiles = len(unread) > 0
+	for _, file := range unread {
+		s.miss(file.Path, file.err, "")
+	}
+	s.lookAtAgent(ctx, cmp.Or(o.Socket, filepath.Join(root, socket.Default)))
+	var err error
+	if s.Kubelets, err = kubelets(root); err != nil {
+		s.miss("the processes", err, "run it as root, in a container with the host's PID namespace (hostPID)")
+	}
+	s.lookAtConfig(root, o)
+	return s
+}
+
+// miss records that something could not be seen.
+func (s *State) miss(what string, err error, wayOut string) {
+	if wayOut == "" && errors.Is(err, fs.ErrPermission) {
+		wayOut = "run it as root"
+	}
+	var pathError *fs.PathError
+	if errors.As(err, &pathError) {
+		err = pathError.Err
+	}
+	why := err.Error()
+	if _, rest, namesFile := strings.Cut(why, what+": "); namesFile {
+		why = rest
+	}
+	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
+}
+
+// Miss records that something else of the machine, such as its pods, could not be seen.
+func (s *State) Miss(what string, err error, wayOut string) { s.miss(what, err, wayOut) }
+
+// mask returns the file that masks logind's unit: a link to /dev/null, or an empty file.
+func mask(root string) string {
+	for _, folder := range []string{"/etc/systemd/system", "/run/systemd/system"} {
+		unit := folder + "/systemd-logind.service"
+		info, err := os.Stat(filepath.Join(root, unit))
+		if err == nil && (!info.Mode().IsRegular() || info.Size() == 0) {
+			return unit
+		}
+	}
+	return ""
+}
+
+// lookAtLogind asks logind for its limit and locks.
+func (s *State) lookAtLogind(ctx context.Context, root, address string) {
+	if address == "" && root != "/" {
+		address = "unix:path=" + filepath.Join(root, "run/dbus/system_bus_socket")
+	}
+	logind := &Logind{}
+	err := func() error {
+		b, err := connect(ctx, address)
+		if err != nil {
+			return err
+		}
+		defer b.conn.Close() //nolint:errcheck // the replies have been read
+		if logind.limit, err = b.limit(ctx); err != nil {
+			return err
+		}
+		logind.LimitSeconds = logind.limit.Seconds()
+		if logind.Preparing, err = property[bool](ctx, b, "PreparingForShutdown"); err != nil {
+			return err
+		}
+		logind.Locks, err = b.locks(ctx)
+		return err
+	}()
+	switch {
+	case err == nil:
+		s.Logind = logind
+	case s.Mask != "":
+	default:
+		s.notRunning = errors.Is(err, errNotRunning)
+		s.miss("who holds which locks, and logind's limit", err, map[bool]string{
+			true:  "systemctl status systemd-logind",
+			false: "in a container: mount the host's /run/dbus, and give --root",
+		}[s.notRunning])
+	}
+}
+
+// lookAtConfig reads the kubelet's configuration.
+func (s *State) lookAtConfig(root string, o Options) {
+	file, folder, gates := o.ConfigFile, o.ConfigDir, ""
+	if file == "" && folder == "" {
+		if len(s.Kubelets) == 0 {
+			if s.lock(Lock.isKubelets) != nil && !s.hasMissed("the processes") {
+				s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
+			}
+			return
+		}
+		kubelet := s.Kubelets[0]
+		if kubelet.Program != "kubelet" && kubelet.Program != "hyperkube" {
+			s.miss("the configuration of "+kubelet.text(), errors.New("its command line does not have it"), "save what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints, and give it with --config")
+			return
+		}
+		gates = kubelet.gates
+		if kubelet.ConfigFile == "" && kubelet.ConfigDir == "" {
+			s.ConfigSource = "the kubelet's defaults: it has neither --config nor --config-dir"
+			return
+		}
+		for _, path := range []*string{&kubelet.ConfigFile, &kubelet.ConfigDir} {
+			if *path != "" && !filepath.IsAbs(*path) {
+				s.miss("the kubelet's configuration", fmt.Errorf("%s is relative to the kubelet's folder", *path), "give the file with --config")
+				return
+			}
+		}
+		join := func(path string) string {
+			if path == "" {
+				return ""
+			}
+			return filepath.Join(root, path)
+		}
+		file, folder = join(kubelet.ConfigFile), join(kubelet.ConfigDir)
+		s.changed = strings.TrimPrefix(changedSince(root, kubelet.PID, slices.DeleteFunc([]string{file, folder}, func(path string) bool { return path == "" })...), strings.TrimSuffix(root, "/"))
+	}
+	config, err := kubeletconfig.Load(file, folder)
+	if err != nil {
+		s.ConfigError = err
+		s.miss("the kubelet's configuration", err, "")
+		return
+	}
+	if gates != "" && config.FeatureGates == nil {
+		config.FeatureGates = map[string]bool{}
+	}
+	maps.Copy(config.FeatureGates, gatesOf(gates)) // flags win; gatesOf("") is empty
+	s.Config = config
+	s.ConfigSource = strings.Join(slices.DeleteFunc([]string{file, folder}, func(path string) bool { return path == "" }), " and ")
+	if root != "/" {
+		s.ConfigSource = strings.ReplaceAll(s.ConfigSource, strings.TrimSuffix(root, "/")+"/", "/")
+	}
+}
+
+// schedule returns the kubelet's buckets; nil: the graceful node shutdown is off.
+func (s *State) schedule() plan.Schedule {
+	on := func(gate string) bool { value, set := s.Config.FeatureGates[gate]; return !set || value }
+	if !on("GracefulNodeShutdown") {
+		return nil
+	}
+	return s.Config.Shutdown.Schedule(on("GracefulNodeShutdownBasedOnPodPriority"))
+}
+
+// HostLimit returns logind's limit now; false if it is not known.
+func (s *State) HostLimit() (time.Duration, bool) {
+	if s.Logind == nil {
+		return 0, false
+	}
+	return s.Logind.limit, true
+}
+
+// LimitFile returns the file of logind that wins against the drop-in of an agent; "": none does.
+func (s *State) LimitFile(agent nodeplan.Agent) string {
+	file := beyondKubelet(s.LimitFiles)
+	if agent == nodeplan.Kubegrace {
+		file = beyond(s.LimitFiles, KubegraceDropIn)
+	}
+	if file == nil {
+		return ""
+	}
+	return file.Path
+}

@@ -1,0 +1,329 @@
+package machine
+
+import (
+	"fmt"
+	"math"
+	"path"
+	"strings"
+	"time"
+
+	durations "github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+)
+
+// Status is the exit status for a verdict.
+type Status int
+
+const (
+	// Held is the status if an agent holds the host back, and no pod loses time.
+	Held Status = 0
+	// Lossy is the status if an agent holds the host back, and pods lose time all the same.
+	Lossy Status = 2
+	// Unheld is the status if nothing waits for the pods.
+	Unheld Status = 3
+	// Unknown is the status if not enough could be seen.
+	Unknown Status = 4
+)
+
+// Verdict says what would happen at the next systemctl poweroff.
+type Verdict struct {
+	Status Status `json:"status"`
+	// Text is one sentence. Why has the reasons and what else there is to know, and Do what to do.
+	Text string   `json:"text"`
+	Why  []string `json:"why,omitempty"`
+	Do   []Step   `json:"do,omitempty"`
+	// Drains says who drains the pods; "": nobody, or it is not known how.
+	Drains nodeplan.Agent `json:"drains,omitempty"`
+}
+
+// Step is something to do.
+type Step struct {
+	// Text says what, and Command is a line for a root shell; one of them may be "".
+	Text    string `json:"text,omitempty"`
+	Command string `json:"command,omitempty"`
+}
+
+// do adds a step.
+func (v *Verdict) do(text, command string) { v.Do = append(v.Do, Step{text, command}) }
+
+const reload = "systemctl kill --signal=HUP systemd-logind"
+
+// Judge judges all but the pods. agentsConfig says that State.Config is meant for the agent that
+// holds the lock, whoever it is, and not read from the kubelet.
+func (s *State) Judge(agentsConfig bool) Verdict {
+	var v Verdict
+	switch kubelet, agent := s.lock(Lock.isKubelets), s.lock(Lock.isKubegraces); {
+	case s.Logind == nil && s.Mask != "":
+		v.Status = Unheld
+		v.Text = "nothing waits for the pods: systemd-logind is masked by " + s.Mask + ", so that nobody can hold the host back, and no agent is told."
+		v.do("Unmask it, and restart the kubelet.", "systemctl unmask systemd-logind && systemctl start systemd-logind && systemctl restart kubelet")
+	case s.Logind == nil:
+		v.Status, v.Text = Unknown, "cannot be told: systemd-logind could not be asked."
+	case s.Logind.limit == 0 && (kubelet != nil || agent != nil):
+		v.Status = Unheld
+		v.Text = "nothing waits for the pods: logind's limit is 0s" + s.bySetting() + ", and then it ignores all locks that delay a shutdown."
+		s.addRaise(&v, s.needed())
+	case kubelet != nil && agent != nil:
+		v.Status = Lossy
+		v.Text = fmt.Sprintf("two agents stop the pods at the same time, the kubelet (PID %d) and %s (PID %d): the time of a pod is that of the hastier one.", kubelet.PID, agent.Who, agent.PID)
+		v.do("Set shutdownGracePeriod of the kubelet to 0s and restart it, or remove "+agent.Who+".", "")
+	case kubelet != nil:
+		s.judgeKubelet(&v)
+	case agent != nil:
+		s.judgeAgent(&v, agent, agentsConfig)
+	case s.judgeIdleAgent(&v):
+	default:
+		s.judgeNobody(&v)
+	}
+	s.addRemarks(&v)
+	return v
+}
+
+// needed returns how long the kubelet asks the host to wait.
+func (s *State) needed() time.Duration { return s.schedule().Total() }
+
+// NeededSeconds returns how long the kubelet asks the host to wait; false if its configuration could
+// not be seen.
+func (s *State) NeededSeconds() (float64, bool) { return s.needed().Seconds(), s.ConfigSource != "" }
+
+// judgeKubelet judges a machine on which the kubelet holds its lock.
+func (s *State) judgeKubelet(v *Verdict) {
+	needed := s.needed()
+	switch {
+	case s.ConfigSource == "":
+		v.Status = Unknown
+		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to the %s of logind; whether that covers its configuration could not be seen.", duration(s.Logind.limit))
+	case s.changed != "":
+		v.Status = Unknown
+		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to the %s of logind; %s has changed since its start, and it goes by what it read then.", duration(s.Logind.limit), s.changed)
+		v.do("Restart the kubelet; or give what this prints with --config.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
+	case len(s.schedule()) == 0:
+		v.Status = Unknown
+		v.Text = "the kubelet holds the host back, by another configuration than it has now: " + s.ConfigSource + " has no shutdownGracePeriod."
+		v.do("Give what this prints with --config: that is what the kubelet goes by.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
+	case s.Logind.limit < needed:
+		v.Status = Lossy
+		v.Text = fmt.Sprintf("the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", duration(needed), duration(s.Logind.limit), s.bySetting())
+		v.Why = append(v.Why, "The limit was lowered since the kubelet has taken its lock. After its next start it takes no lock at all.")
+		s.addRaise(v, needed)
+	default:
+		v.Status, v.Drains = Held, nodeplan.Kubelet
+		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to %s.", duration(needed))
+	}
+}
+
+// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. Without the agent's own word the
+// drop-in says for how long it has asked.
+func (s *State) judgeAgent(v *Verdict, agent *Lock, agentsConfig bool) {
+	v.Status = Held
+	v.Text = fmt.Sprintf("%s (PID %d) holds the host back, for up to %s.", agent.Who, agent.PID, duration(s.Logind.limit))
+	own := s.agentsFile()
+	switch {
+	case agentsConfig:
+		v.Drains = nodeplan.Kubegrace
+		return
+	case s.Agent != nil:
+		s.judgeByAgent(v)
+		return
+	case own != nil && s.Logind.limit < own.limit:
+		v.Status = Lossy
+		v.Text = fmt.Sprintf("%s (PID %d) asks for %s, and the host goes down after %s%s.", agent.Who, agent.PID, duration(own.limit), duration(s.Logind.limit), s.byFile())
+		s.addLimitForAgent(v, own.limit)
+	case s.hasMissed("kubegrace-node"):
+		v.Status = Unknown
+		v.Text += " Which pods lose time is for root to see."
+	default:
+		v.Status = Unknown
+		v.Why = append(v.Why, "How "+agent.Who+" is configured cannot be seen from outside: --config gives its configuration.")
+	}
+	if len(s.schedule()) > 0 {
+		v.Why = append(v.Why, fmt.Sprintf("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, duration(s.needed()), agent.Who))
+	}
+}
+
+// judgeByAgent judges by what the agent says of its pods.
+func (s *State) judgeByAgent(v *Verdict) {
+	v.Why = append(v.Why, s.Agent.Missing...)
+	v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
+	if asked := time.Duration(s.Agent.AskedSeconds * float64(time.Second)); s.Logind.limit < asked {
+		v.Why = append(v.Why, fmt.Sprintf("kubegrace-node asks for %s, and the host waits for %s%s.", duration(asked), duration(s.Logind.limit), s.byFile()))
+		s.addLimitForAgent(v, asked)
+	}
+}
+
+// addLimitForAgent says how the limit of an agent with kubegrace is raised. It reads the limit anew by itself.
+func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
+	if file := beyond(s.LimitFiles, KubegraceDropIn); file != nil {
+		v.do(fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), file.Path), reload)
+	}
+}
+
+// byFile names the file that sets logind's limit now.
+func (s *State) byFile() string {
+	if file := winner(s.LimitFiles); file != nil && file.limit == s.Logind.limit {
+		return ", by " + file.Path
+	}
+	return ""
+}
+
+// judgeIdleAgent judges a machine whose agent with kubegrace holds no lock. It returns false if there is no such agent.
+func (s *State) judgeIdleAgent(v *Verdict) bool {
+	switch {
+	case s.Agent != nil && s.Agent.Drained:
+		v.Status = Held
+		v.Text = "this machine is drained: kubegrace-node drain has stopped its pods, and kubegrace-node undrain takes that back."
+		v.Why = append(v.Why, s.Agent.Missing...)
+	case s.Agent != nil:
+		v.Status = Unheld
+		v.Text = "nothing waits for the pods: kubegrace-node runs, and holds no lock."
+		v.Why = append(v.Why, s.Agent.Missing...)
+		v.do("Read the log of the agent, which says why.", "journalctl --unit kubegrace-node")
+	case s.hasMissed("kubegrace-node"):
+		v.Status = Unknown
+		v.Text = "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods. Root can see which."
+	default:
+		return false
+	}
+	return true
+}
+
+// judgeNobody judges a machine on which no agent holds a lock.
+func (s *State) judgeNobody(v *Verdict) {
+	v.Status = Unheld
+	var cause string
+	switch needed := s.needed(); {
+	case len(s.Kubelets) == 0 && s.hasMissed("the processes"):
+		cause = "no agent holds a lock."
+	case len(s.Kubelets) == 0:
+		cause = "no kubelet runs here, and no other agent holds a lock."
+	case s.Logind.Preparing:
+		cause = "a shutdown is pending, during which logind grants no lock, and " + s.Kubelets[0].text() + " has none."
+		v.do("If the shutdown is called off: restart the kubelet, which tries once, at its start.", "systemctl restart kubelet")
+	case s.ConfigSource == "":
+		cause = s.Kubelets[0].text() + " holds no lock; why could not be seen."
+	case len(s.schedule()) == 0:
+		cause = s.Kubelets[0].text() + " has no graceful node shutdown: it is off in " + s.ConfigSource + "."
+		v.do("Set shutdownGracePeriod and shutdownGracePeriodCriticalPods, and restart the kubelet.", "")
+	case s.Logind.limit < needed:
+		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), duration(needed), duration(s.Logind.limit), s.bySetting())
+		s.addRaise(v, needed)
+	case s.Logind.limit == Unlimited && beyondKubelet(s.LimitFiles) != nil:
+		cause = s.Kubelets[0].text() + " takes no lock: logind's limit is infinity" + s.bySetting() + ", and a kubelet takes that for less than nothing."
+		s.addRaise(v, needed)
+	default:
+		cause = fmt.Sprintf("%s holds no lock, although logind's %s cover the %s of its configuration.", s.Kubelets[0].text(), duration(s.Logind.limit), duration(needed))
+		v.Why = append(v.Why, "A kubelet tries to take its lock once, at its start, and fails if a shutdown is pending then or logind's limit is too low.")
+		v.do("Restart the kubelet.", "systemctl restart kubelet")
+	}
+	v.Text = "nothing waits for the pods: " + cause
+	v.Why = append(v.Why, "Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
+}
+
+// bySetting names the file that sets logind's limit.
+func (s *State) bySetting() string {
+	file := winner(s.LimitFiles)
+	switch {
+	case file == nil && s.Logind.limit == DefaultLimit:
+		return ", its default"
+	case file == nil || file.limit != s.Logind.limit:
+		return ""
+	case beyondKubelet(s.LimitFiles) != nil:
+		return ", by " + file.Path + ", which sorts behind 99-kubelet.conf and so wins against it"
+	default:
+		return ", by " + file.Path
+	}
+}
+
+// addRaise says how the limit is raised.
+func (s *State) addRaise(v *Verdict, needed time.Duration) {
+	file := beyondKubelet(s.LimitFiles)
+	switch {
+	case file == nil:
+		v.do("Restart the kubelet: no file sorts behind its drop-in, so that it can raise the limit itself.", "systemctl restart kubelet")
+	case s.isLeftOver(*file):
+		v.do("Remove what is left over.", "rm "+file.Path+" && "+reload+" && systemctl restart kubelet")
+	case !strings.HasPrefix(file.Path, "/etc/"):
+		v.do(fmt.Sprintf("Mask the file, or write one of its name with InhibitDelayMaxSec=%.0f or more.", needed.Seconds()),
+			"ln -s /dev/null /etc/systemd/logind.conf.d/"+path.Base(file.Path)+" && "+reload+" && systemctl restart kubelet")
+	default:
+		v.do(fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", needed.Seconds(), file.Path), reload+" && systemctl restart kubelet")
+	}
+}
+
+// isLeftOver reports whether an agent has written the file that is gone.
+func (s *State) isLeftOver(file LimitFile) bool {
+	switch file.Writer {
+	case "kubegrace":
+		return s.Logind != nil && s.lock(Lock.isKubegraces) == nil && s.Agent == nil && !s.hasMissed("kubegrace-node")
+	case "kubelet":
+		return len(s.Kubelets) == 0 && s.lock(Lock.isKubelets) == nil && !s.hasMissed("the processes")
+	}
+	return false
+}
+
+func (s *State) hasMissed(what string) bool {
+	for _, unseen := range s.NotSeen {
+		if unseen.What == what {
+			return true
+		}
+	}
+	return false
+}
+
+// addRemarks adds what there is to know beside the verdict.
+func (s *State) addRemarks(v *Verdict) {
+	if s.Mask != "" && s.Logind != nil {
+		v.Why = append(v.Why, "systemd-logind runs, and is masked by "+s.Mask+": after its end nobody can hold a lock.")
+	}
+	for _, file := range s.LimitFiles {
+		if s.isLeftOver(file) {
+			v.Why = append(v.Why, fmt.Sprintf("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"}[file.Writer], duration(file.limit)))
+		}
+	}
+	if s.Logind == nil {
+		return
+	}
+	configured, source := DefaultLimit, "logind's default"
+	if file := winner(s.LimitFiles); file != nil {
+		configured, source = file.limit, file.Path
+	}
+	if configured != s.Logind.limit && !s.unreadFiles {
+		v.Why = append(v.Why, fmt.Sprintf("logind goes by %s, and its files say %s (%s): it has not read them since they changed, and will at its next start.", duration(s.Logind.limit), duration(configured), source))
+	}
+	if block := s.lock(Lock.isBlock); block != nil {
+		v.Why = append(v.Why, fmt.Sprintf("%s (PID %d) refuses shutdowns for now (%s, %s): systemctl poweroff is denied, before systemd 257 not to root.", block.Who, block.PID, block.Mode, block.Why))
+	}
+	if s.Logind.Preparing && v.Status != Unheld {
+		v.Why = append(v.Why, "A shutdown is pending now.")
+	}
+}
+
+// WithPods adds what becomes of the pods to a verdict. cut is how many of them are cut short.
+func (v *Verdict) WithPods(pods, cut int, lostSeconds int64) {
+	switch {
+	case v.Status != Held:
+	case pods == 0:
+		v.Text += " It has no pods."
+	case cut == 0:
+		v.Text += fmt.Sprintf(" No pod is cut short, of %d.", pods)
+	default:
+		v.Status = Lossy
+		v.Text += fmt.Sprintf(" Pods cut short: %d of %d; %s are lost.", cut, pods, duration(time.Duration(lostSeconds)*time.Second))
+	}
+}
+
+// Close takes back that all is well if something could not be seen.
+func (s *State) Close(v *Verdict) {
+	if v.Status == Held && len(s.NotSeen) > 0 {
+		v.Status = Unknown
+		v.Text += " Whether that is all could not be seen."
+	}
+}
+
+// duration returns a time in words.
+func duration(d time.Duration) string {
+	if d == Unlimited {
+		return "infinity"
+	}
+	return durations.Text(d)
+}

@@ -1,0 +1,204 @@
+package nodeplan_test
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/source"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// scriptedNode is a node whose containers follow scripts, and the settings of its shutdown.
+type scriptedNode struct {
+	config  plan.Config
+	limit   time.Duration
+	pods    []podlist.Pod
+	scripts map[string]lifecycletest.Script // by the name of the pod
+	// reporter is the agent's reporter, flusher and readiness marker; nil: it has none.
+	reporter *shutdowntest.Reporter
+}
+
+// addBuckets chooses a random configuration with up to four buckets, and a random limit.
+func (n *scriptedNode) addBuckets(r *rand.Rand) {
+	for i := range 1 + r.IntN(4) {
+		n.config.ShutdownGracePeriodByPodPriority = append(n.config.ShutdownGracePeriodByPodPriority,
+			plan.PodPriorityGracePeriod{Priority: int32(i * 1000), ShutdownGracePeriodSeconds: int64(r.IntN(25))})
+	}
+	if r.IntN(2) == 0 {
+		n.limit = time.Duration(1+r.IntN(60)) * time.Second
+	}
+}
+
+// addPod adds a pod to the node.
+func (n *scriptedNode) addPod(pod podlist.Pod, script lifecycletest.Script) {
+	pod.Namespace, pod.HasPriority = "default", true
+	pod.Name = fmt.Sprintf("pod-%d", len(n.pods))
+	n.pods = append(n.pods, pod)
+	n.scripts[pod.Name] = script
+}
+
+// plan returns the planned pods by name.
+func (n *scriptedNode) plan(t *testing.T) map[string]nodeplan.Pod {
+	t.Helper()
+	options := plan.Options{Limit: n.limit}
+	if n.reporter != nil {
+		options.Steps = plan.Steps{Publish: true, Readiness: true, Statuses: true}
+	}
+	settings, err := nodeplan.NewSettings(nodeplan.Kubegrace, n.config, nil, options)
+	require.NoError(t, err)
+	pods := map[string]nodeplan.Pod{}
+	for _, bucket := range settings.Plan(&podlist.Node{Pods: n.pods}).Buckets {
+		for _, pod := range bucket.Pods {
+			pods[pod.Name] = pod
+		}
+	}
+	return pods
+}
+
+// drain runs an agent that shuts the node down, and returns the agent's report.
+func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
+	t.Helper()
+	runtime := lifecycletest.NewRuntime()
+	pods := make([]*v1.Pod, len(n.pods))
+	for i := range n.pods {
+		pods[i] = n.pods[i].Object()
+		pods[i].UID = types.UID(pods[i].Name)
+		if len(pods[i].Spec.Containers) == 0 {
+			pods[i].Spec.Containers = []v1.Container{{Name: "app"}}
+		}
+		runtime.Start(pods[i], pods[i].Spec.Containers[0].Name, pods[i].Name, n.scripts[pods[i].Name])
+	}
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: runtime, Exits: runtime})
+	require.NoError(t, err)
+	options := shutdown.Options{
+		Config: n.config, Plan: plan.Options{Limit: n.limit},
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return pods }, nil),
+		Killer:   podkiller.New(terminator, podkiller.Options{}),
+	}
+	if n.reporter != nil {
+		options.Reporter = n.reporter
+	}
+	manager, err := shutdown.NewManager(options)
+	require.NoError(t, err)
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{})) // discards thousands of lines
+	ended := make(chan error, 1)
+	go func() { ended <- manager.Run(ctx) }()
+	synctest.Wait() // until Run waits for events
+	require.NoError(t, manager.Trigger(source.Event{}))
+	<-time.After(10 * time.Minute) // longer than any shutdown of a node
+	report, ok := manager.LastReport()
+	require.True(t, ok)
+	stop()
+	require.NoError(t, <-ended)
+	require.Len(t, report.Pods, len(n.pods))
+	return report
+}
+
+// outlives reports whether a pod has ended after the release, or is not known to have ended.
+func outlives(pod shutdown.PodReport, report shutdown.Report) bool {
+	return pod.Ended.IsZero() || pod.Ended.After(report.Ended)
+}
+
+// timerLag is the lag in seconds that a drain forgives its timers when it rounds a grace period
+// to whole seconds.
+const timerLag = 0.1
+
+// randomNodes is how many random nodes are drained in a test.
+const randomNodes = 150
+
+// Containers that ignore their stop signal take all the time that they get. If in each bucket
+// one of them asks for all of the bucket's time, the agent does exactly what was planned. Under a limit that is
+// shorter than the schedule, buckets have fractions of a second that no pod can use: these make the next
+// ones earlier, and may make up a second for a pod.
+func TestAgentDoesWhatWasPlanned(t *testing.T) {
+	for seed := range uint64(randomNodes) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 1))
+			n := scriptedNode{scripts: map[string]lifecycletest.Script{}}
+			n.addBuckets(r)
+			stubborn := lifecycletest.Script{IgnoreTerm: true}
+			for i := range n.config.ShutdownGracePeriodByPodPriority {
+				if r.IntN(4) == 0 {
+					continue // an empty bucket, whose time rolls over
+				}
+				n.addPod(podlist.Pod{Priority: int32(i * 1000), Grace: 1000}, stubborn)
+				for range r.IntN(4) {
+					n.addPod(podlist.Pod{Priority: int32(i*1000 + r.IntN(1000)), Grace: int64(r.IntN(40))}, stubborn)
+				}
+			}
+			planned, report := n.plan(t), n.drain(t)
+			for _, pod := range report.Pods {
+				p := planned[pod.Name]
+				message := fmt.Sprintf("seed %d, %s of %+v within %v", seed, pod.Name, n.config.ShutdownGracePeriodByPodPriority, n.limit)
+				started := pod.Started.Sub(report.Started).Seconds()
+				if n.limit > 0 && n.limit < n.config.Schedule(true).Total() {
+					require.GreaterOrEqual(t, pod.GrantedSeconds, p.GrantedSeconds, message)
+					require.LessOrEqual(t, started, p.LatestStartSeconds, message)
+					continue
+				}
+				require.Equal(t, p.GrantedSeconds, pod.GrantedSeconds, message)
+				require.Equal(t, p.LatestStartSeconds, started, message)
+				if p.LatestEndSeconds == report.Ended.Sub(report.Started).Seconds() {
+					continue // it ends at the moment of the release
+				}
+				require.Equal(t, p.Outlives, outlives(pod, report), message)
+				if !p.Outlives {
+					require.Equal(t, p.LatestEndSeconds, pod.Ended.Sub(report.Started).Seconds(), message)
+				}
+			}
+		})
+	}
+}
+
+// Whatever pods, hooks and the API server do, no pod starts later than planned, or gets
+// less, or ends later.
+func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
+	for seed := range uint64(randomNodes) {
+		synctest.Test(t, func(t *testing.T) {
+			r := rand.New(rand.NewPCG(seed, 2))
+			n := scriptedNode{scripts: map[string]lifecycletest.Script{}}
+			n.addBuckets(r)
+			if r.IntN(3) > 0 {
+				takes := func() time.Duration { return time.Duration(r.IntN(1500)) * time.Millisecond }
+				n.reporter = &shutdowntest.Reporter{PublishTakes: takes(), MarkTakes: takes(), FlushTakes: takes()}
+			}
+			for range r.IntN(12) {
+				pod := podlist.Pod{Priority: int32(r.IntN(5000) - 500), Grace: int64(r.IntN(40))}
+				if r.IntN(2) == 0 {
+					pod.Containers = []v1.Container{{Name: "app", Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: int64(r.IntN(30))}}}}}
+				}
+				n.addPod(pod, lifecycletest.Script{IgnoreTerm: r.IntN(3) == 0, ExitAfterTerm: time.Duration(r.IntN(20_000)) * time.Millisecond})
+			}
+			planned, report := n.plan(t), n.drain(t)
+			for _, pod := range report.Pods {
+				p := planned[pod.Name]
+				message := fmt.Sprintf("seed %d, %s of %+v within %v: %+v", seed, pod.Name, n.config.ShutdownGracePeriodByPodPriority, n.limit, p)
+				require.GreaterOrEqual(t, pod.GrantedSeconds, p.GrantedSeconds, message)
+				require.LessOrEqual(t, pod.GrantedSeconds, max(p.OwnSeconds, 0), message)
+				require.LessOrEqual(t, pod.Started.Sub(report.Started).Seconds(), p.LatestStartSeconds, message)
+				if outlives(pod, report) {
+					require.True(t, p.Outlives || p.LatestEndSeconds == report.Ended.Sub(report.Started).Seconds(), message) // it may end at the same moment
+					continue
+				}
+				require.LessOrEqual(t, pod.Ended.Sub(report.Started).Seconds(), p.LatestEndSeconds+timerLag, message)
+			}
+		})
+	}
+}

@@ -1,0 +1,270 @@
+package nodeplan_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// summaryOf returns the summary for a single node.
+func summaryOf(t *testing.T, agent nodeplan.Agent, config plan.Config, limit time.Duration, pods []podlist.Pod) nodeplan.Summary {
+	t.Helper()
+	settings, err := nodeplan.NewSettings(agent, config, nil, plan.Options{Limit: limit, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}})
+	require.NoError(t, err)
+	return settings.Summarize([]*podlist.Node{{Name: "node", Pods: pods}})
+}
+
+// applied returns the configuration and the limit after a proposal.
+func applied(t *testing.T, p nodeplan.Proposal, config plan.Config, limit time.Duration) (plan.Config, time.Duration) {
+	t.Helper()
+	for _, change := range p.Changes {
+		text := strings.Join(change.Lines, "\n")
+		switch {
+		case strings.HasPrefix(text, "shutdownGracePeriod"):
+			config = plan.Config{}
+			require.NoError(t, yaml.UnmarshalStrict([]byte(text), &config), text)
+		case strings.Contains(text, "InhibitDelayMaxSec"):
+			seconds, err := strconv.Atoi(regexp.MustCompile(`InhibitDelayMaxSec=(\d+)`).FindStringSubmatch(text)[1])
+			require.NoError(t, err)
+			limit = time.Duration(seconds) * time.Second
+		}
+	}
+	return config, limit
+}
+
+// A proposal does what it says, and it is better.
+func TestProposalsDoWhatTheySay(t *testing.T) {
+	for seed := range uint64(1500) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		agent := nodeplan.Agent(nodeplan.Agents()[r.IntN(2)])
+		n := scriptedNode{}
+		n.addBuckets(r)
+		var pods []podlist.Pod
+		for i := range r.IntN(12) {
+			pods = append(pods, podlist.Pod{Namespace: "default", Name: fmt.Sprintf("pod-%d", i), Priority: int32(r.IntN(5000) - 500), HasPriority: true, Grace: int64(r.IntN(60))})
+		}
+		if r.IntN(2) == 0 {
+			n.config = plan.Config{}
+			if r.IntN(2) == 0 {
+				n.config = twoFields(int64(1+r.IntN(30)), 0)
+			}
+		}
+		before := summaryOf(t, agent, n.config, n.limit, pods)
+		message := fmt.Sprintf("seed %d: %s, %+v within %v, %+v", seed, agent, n.config, n.limit, before.Proposals)
+		if before.CutShort == 0 {
+			require.Empty(t, before.Proposals, message)
+			continue
+		}
+		enough := false
+		for _, proposal := range before.Proposals {
+			config, limit := applied(t, proposal, n.config, n.limit)
+			after := summaryOf(t, agent, config, limit, pods)
+			require.Equal(t, []int64{int64(after.CutShort), after.LostSeconds}, []int64{int64(proposal.CutShort), proposal.LostSeconds}, message)
+			require.LessOrEqual(t, after.CutShort, before.CutShort, message)
+			require.LessOrEqual(t, after.LostSeconds, before.LostSeconds, message)
+			require.NotEqual(t, []int64{int64(before.CutShort), before.LostSeconds}, []int64{int64(after.CutShort), after.LostSeconds}, message)
+			enough = enough || after.CutShort == 0
+		}
+		require.True(t, enough, message)
+	}
+}
+
+// No buckets of the same limit with all that the critical pods ask for lose fewer seconds than those that are
+// proposed, which is none if the limit is too short for these.
+func TestBucketsForALimitAreTheBest(t *testing.T) {
+	for seed := range uint64(200) {
+		r := rand.New(rand.NewPCG(seed, 5))
+		limit, needed := int64(4+r.IntN(12)), int64(0)
+		var pods []podlist.Pod
+		for i := range 1 + r.IntN(8) {
+			pods = append(pods, podlist.Pod{Namespace: "default", Name: fmt.Sprintf("pod-%d", i), Priority: []int32{0, plan.SystemCriticalPriority}[r.IntN(2)], HasPriority: true, Grace: int64(2 + r.IntN(15))})
+			if pods[i].Priority > 0 {
+				needed = max(needed, pods[i].Grace)
+			}
+		}
+		best := int64(-1)
+		for critical := max(needed, 2); critical <= limit && (critical <= limit-2 || critical == needed); critical++ {
+			lost := summaryOf(t, nodeplan.Kubelet, twoFields(limit, critical), 0, pods).LostSeconds
+			if best < 0 || lost < best {
+				best = lost
+			}
+		}
+		message := fmt.Sprintf("seed %d: %d s, %+v", seed, limit, pods)
+		found := int64(-1)
+		for _, proposal := range summaryOf(t, nodeplan.Kubelet, twoFields(60, 20), time.Duration(limit)*time.Second, pods).Proposals {
+			if proposal.Title == "Fit the buckets to logind's limit" {
+				found = proposal.LostSeconds
+			}
+		}
+		require.Equal(t, best, found, message)
+	}
+}
+
+// several returns pods of the Deployment web.
+func several(n int, grace int64) (pods []podlist.Pod) {
+	for range n {
+		pods = append(pods, web(grace))
+	}
+	return pods
+}
+
+// A proposed configuration gives critical pods all that they ask for, and follows no outlier.
+func TestProposedConfigurations(t *testing.T) {
+	critical := func(grace int64) podlist.Pod {
+		return podlist.Pod{Namespace: "kube-system", Name: "cni", Priority: plan.SystemCriticalPriority, HasPriority: true, Grace: grace, OwnerKind: "DaemonSet", OwnerName: "cni"}
+	}
+	odd := podlist.Pod{Namespace: "batch", Name: "x", Grace: 3600}
+	const lengthen, fit, raise = "Lengthen the buckets", "Fit the buckets to logind's limit", "Raise logind's limit to 30s"
+	for name, test := range map[string]struct {
+		pods     []podlist.Pod
+		limit    time.Duration
+		want     map[string][2]time.Duration // the title: all, and the part for critical pods
+		outliers []nodeplan.Outlier
+	}{
+		"critical pods at a limit":            {append(several(50, 60), critical(30)), time.Minute, map[string][2]time.Duration{lengthen: {90 * time.Second, 30 * time.Second}, fit: {time.Minute, 30 * time.Second}}, nil},
+		"a limit too short for critical pods": {append(several(50, 60), critical(30)), 20 * time.Second, map[string][2]time.Duration{lengthen: {90 * time.Second, 30 * time.Second}, raise: {}}, nil},
+		"all of a few":                        {append(several(98, 40), web(500)), 0, map[string][2]time.Duration{lengthen: {510 * time.Second, 10 * time.Second}}, nil},
+		"99 in 100":                           {append(several(99, 40), web(500)), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, []nodeplan.Outlier{{Name: "shop/deployment/web", PodCount: 1, AsksSeconds: 500}}},
+		"two in 100 are not":                  {append(several(98, 40), several(2, 500)...), 0, map[string][2]time.Duration{lengthen: {510 * time.Second, 10 * time.Second}}, nil},
+		"an hour":                             {append(several(2, 40), odd), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, []nodeplan.Outlier{{Name: "batch/pod/x", PodCount: 1, AsksSeconds: 3600}}},
+		"a critical hour":                     {append(several(2, 40), critical(3600)), 0, map[string][2]time.Duration{}, []nodeplan.Outlier{{Name: "kube-system/daemonset/cni", PodCount: 1, AsksSeconds: 3600, Critical: true}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			summary := summaryOf(t, nodeplan.Kubelet, twoFields(30, 10), test.limit, test.pods)
+			got := map[string][2]time.Duration{}
+			for _, proposal := range summary.Proposals {
+				config, _ := applied(t, proposal, plan.Config{}, 0)
+				got[proposal.Title] = [2]time.Duration{config.ShutdownGracePeriod.Duration, config.ShutdownGracePeriodCriticalPods.Duration}
+			}
+			require.Equal(t, test.want, got)
+			require.Equal(t, test.outliers, summary.Outliers)
+		})
+	}
+}
+
+func TestPrioritySources(t *testing.T) {
+	const class = "system-node-critical"
+	for name, test := range map[string]struct {
+		pod             podlist.Pod
+		kubelet, others string
+	}{
+		"spec":            {podlist.Pod{HasPriority: true, Static: true}, "spec", "spec"},
+		"mirror pod":      {podlist.Pod{HasPriority: true, Priority: 5, Static: true, Mirror: true, Class: class}, "guessed: the API server's, of the mirror pod", "spec"},
+		"class":           {podlist.Pod{Class: class}, "priority class " + class, "priority class " + class},
+		"class of static": {podlist.Pod{Class: class, Static: true}, "manifest without priority: 0", "priority class " + class},
+		"given class":     {podlist.Pod{Class: "given"}, "priority class given", "priority class given"},
+		"unknown class":   {podlist.Pod{Class: "x"}, "guessed: 0, because the priority class x is not known", "guessed: 0, because the priority class x is not known"},
+		"static":          {podlist.Pod{Static: true}, "manifest without priority: 0", "manifest without priority: 0"},
+		"nothing":         {podlist.Pod{}, "guessed: 0, because nothing says it", "guessed: 0, because nothing says it"},
+	} {
+		for agent, want := range map[nodeplan.Agent]string{nodeplan.Kubelet: test.kubelet, nodeplan.Kubegrace: test.others} {
+			settings, err := nodeplan.NewSettings(agent, twoFields(30, 0), nil, plan.Options{PriorityOf: func(class string) (int32, bool) { return 7, class == "given" }})
+			require.NoError(t, err)
+			for _, bucket := range settings.Plan(&podlist.Node{Pods: []podlist.Pod{test.pod}}).Buckets {
+				for _, pod := range bucket.Pods {
+					require.Equal(t, want, pod.PrioritySource, "%s, %s", name, agent)
+				}
+			}
+		}
+	}
+}
+
+// web returns a pod of the Deployment web.
+func web(grace int64) podlist.Pod {
+	return podlist.Pod{Namespace: "shop", Name: "web-7f6d-abcde", Grace: grace, OwnerKind: "Deployment", OwnerName: "web"}
+}
+
+func TestProposals(t *testing.T) {
+	hook := []v1.Container{{Name: "app", Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 20}}}}}
+	withHook := web(5)
+	withHook.Containers = hook
+	odd := podlist.Pod{Namespace: "shop", Name: "web", Grace: 5, Containers: hook, OwnerKind: "Deployment", OwnerName: "web; reboot"}
+	for name, test := range map[string]struct {
+		pods  []podlist.Pod
+		limit time.Duration
+		want  []string
+	}{
+		"enough":               {[]podlist.Pod{web(30)}, 0, nil},
+		"more than the bucket": {[]podlist.Pod{web(60)}, 0, []string{"Lengthen the buckets", "shutdownGracePeriod: 1m0s", "shutdownGracePeriodCriticalPods: 0s"}},
+		"no lock": {[]podlist.Pod{web(25)}, 20 * time.Second, []string{
+			"Raise logind's limit to 30s", "[Login]", "InhibitDelayMaxSec=30",
+			"Fit the buckets to logind's limit", "shutdownGracePeriod: 20s", "shutdownGracePeriodCriticalPods: 0s",
+		}},
+		"a hook longer than the pod":       {[]podlist.Pod{withHook}, 0, []string{"Lengthen the grace period for the preStop hook of shop/deployment/web", `kubectl -n shop patch deployment web -p '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":22}}}}'`}},
+		"a name that a shell would run":    {[]podlist.Pod{odd}, 0, []string{"Lengthen the grace period for the preStop hook of shop/deployment/web; reboot", "terminationGracePeriodSeconds: 22"}},
+		"a hook longer than all the limit": {[]podlist.Pod{withHook}, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lines []string
+			config := twoFields(30, 0)
+			if strings.HasSuffix(name, "limit") {
+				config = twoFields(10, 0)
+			}
+			for _, proposal := range summaryOf(t, nodeplan.Kubelet, config, test.limit, test.pods).Proposals {
+				lines = append(lines, proposal.Title)
+				for _, change := range proposal.Changes {
+					lines = append(lines, change.Lines...)
+				}
+			}
+			require.Equal(t, test.want, lines)
+		})
+	}
+}
+
+// The file that keeps the limit low is named, and no further one is proposed.
+func TestTheFileThatWinsIsNamed(t *testing.T) {
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
+	require.NoError(t, err)
+	settings = settings.OnMachine(20*time.Second, "/etc/systemd/logind.conf.d/zz-site.conf")
+	require.Equal(t, "/etc/systemd/logind.conf.d/zz-site.conf", settings.Header().LimitedBy)
+	change := settings.Summarize([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(10)}}}).Proposals[0].Changes[0]
+	require.Equal(t, nodeplan.Change{
+		Where: "/etc/systemd/logind.conf.d/zz-site.conf", Why: "it wins against the agent's 99-kubelet.conf",
+		Lines: []string{"[Login]", "InhibitDelayMaxSec=30"},
+	}, change)
+}
+
+// A limit that the agent raises itself needs no change, and is no reason for shorter buckets.
+func TestALimitThatTheAgentRaises(t *testing.T) {
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
+	require.NoError(t, err)
+	proposals := settings.OnMachine(30*time.Second, "").Summarize([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(40)}}}).Proposals
+	require.Len(t, proposals, 1)
+	require.Equal(t, "Lengthen the buckets", proposals[0].Title)
+	require.Zero(t, proposals[0].CutShort)
+	require.Len(t, proposals[0].Changes, 1)
+}
+
+func TestLossesByGroup(t *testing.T) {
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
+	require.NoError(t, err)
+	other := web(50)
+	other.Name, other.OwnerKind, other.OwnerName, other.Namespace = "job", "", "", "batch"
+	summary := settings.Summarize([]*podlist.Node{
+		{Name: "n1", Pool: "blue", Pods: []podlist.Pod{web(60), web(60), web(5)}},
+		{Name: "n2", Pool: "green", Pods: []podlist.Pod{other, web(10)}},
+	})
+	require.Equal(t, []nodeplan.Loss{
+		{By: "workload", Name: "shop/deployment/web", PodCount: 4, CutShort: 2, LostSeconds: 80},
+		{By: "workload", Name: "batch/pod/job", PodCount: 1, CutShort: 1, LostSeconds: 30},
+		{By: "namespace", Name: "shop", PodCount: 4, CutShort: 2, LostSeconds: 80},
+		{By: "namespace", Name: "batch", PodCount: 1, CutShort: 1, LostSeconds: 30},
+		{By: "pool", Name: "blue", PodCount: 3, CutShort: 2, LostSeconds: 80},
+		{By: "pool", Name: "green", PodCount: 2, CutShort: 1, LostSeconds: 30},
+		{By: "priority", Name: "0", PodCount: 5, CutShort: 3, LostSeconds: 110},
+		{By: "node", Name: "n1", PodCount: 3, CutShort: 2, LostSeconds: 80},
+		{By: "node", Name: "n2", PodCount: 2, CutShort: 1, LostSeconds: 30},
+	}, summary.Losses)
+}

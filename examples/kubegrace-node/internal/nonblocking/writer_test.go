@@ -1,0 +1,71 @@
+package nonblocking_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nonblocking"
+)
+
+// reader receives the output. Its Write blocks until reading is closed.
+type reader struct {
+	reading chan struct{}
+	err     error // what Write returns
+	text    strings.Builder
+}
+
+func (r *reader) Write(text []byte) (int, error) {
+	<-r.reading
+	if r.err != nil {
+		return 0, r.err
+	}
+	return r.text.Write(text)
+}
+
+func TestWritesAreInOrder(t *testing.T) {
+	r := &reader{reading: make(chan struct{})}
+	close(r.reading)
+	w := nonblocking.New(r)
+	for _, text := range []string{"one\n", "two\n", "three\n"} {
+		n, err := w.Write([]byte(text))
+		require.NoError(t, err)
+		require.Equal(t, len(text), n)
+	}
+	w.Close()
+	require.Equal(t, "one\ntwo\nthree\n", r.text.String())
+}
+
+func TestWriteDoesNotWaitForAReaderThatHasStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &reader{reading: make(chan struct{})}
+		w := nonblocking.New(r)
+		line := strings.Repeat("x", 1023) + "\n"
+		began := time.Now()
+		for range 3 * 4096 {
+			_, err := w.Write([]byte(line))
+			require.NoError(t, err)
+		}
+		require.Zero(t, time.Since(began))
+		w.Close()
+		require.Equal(t, 2*time.Second, time.Since(began), "Close waits for the reader")
+		close(r.reading)
+		synctest.Wait()
+		require.Zero(t, r.text.Len()%len(line), "no line is lost in part")
+		require.LessOrEqual(t, r.text.Len(), len(line)*(4096+1))
+		require.NotZero(t, r.text.Len())
+	})
+}
+
+func TestWriteErrorsAreIgnored(t *testing.T) {
+	r := &reader{reading: make(chan struct{}), err: errors.New("closed")}
+	close(r.reading)
+	w := nonblocking.New(r)
+	_, err := w.Write([]byte("lost"))
+	require.NoError(t, err)
+	w.Close()
+}

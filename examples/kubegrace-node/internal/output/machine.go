@@ -1,0 +1,134 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+)
+
+// NodeReport is what was found on one machine, for programs.
+type NodeReport struct {
+	APIVersion string          `json:"apiVersion"`
+	Kind       string          `json:"kind"` // NodeReport
+	Verdict    machine.Verdict `json:"verdict"`
+	*machine.State
+	// PodSources names who was asked for the pods.
+	PodSources []string `json:"podSources,omitempty"`
+	// Plan is what becomes of the pods, if an agent drains them.
+	Plan *nodeplan.Document `json:"plan,omitempty"`
+}
+
+// MachineFormats returns the formats of [WriteMachine].
+func MachineFormats() []string { return []string{Table, JSON, YAML, Prometheus} }
+
+// WriteMachine writes a report in one of the formats of [MachineFormats].
+func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) error {
+	switch format {
+	case Table:
+		t := newTerminal(screen)
+		t.machine(r)
+		return t.writeTo(out)
+	case Prometheus:
+		return writeMetrics(out, r)
+	default:
+		return writeData(format, out, r)
+	}
+}
+
+// machine shows a report.
+func (t *terminal) machine(r NodeReport) {
+	color := map[machine.Status]text.Color{machine.Held: text.FgGreen, machine.Unknown: text.FgYellow}[r.Verdict.Status]
+	if color == 0 {
+		color = text.FgRed
+	}
+	t.paragraph(t.colored(color, "At the next systemctl poweroff: "+clean(r.Verdict.Text)))
+	seen := facts(r)
+	if len(seen) > 0 {
+		t.text.WriteByte('\n')
+	}
+	for _, fact := range seen {
+		t.wrapped(fmt.Sprintf("%-11s", fact.name), strings.Repeat(" ", 11), clean(fact.text))
+	}
+	t.list("Why, and what else:", r.Verdict.Why)
+	if len(r.Verdict.Do) > 0 {
+		t.text.WriteString("\nWhat to do:\n")
+	}
+	for _, step := range r.Verdict.Do {
+		t.item(clean(step.Text))
+		t.pasted(clean(step.Command))
+	}
+	unseen := make([]string, 0, len(r.NotSeen))
+	for _, one := range r.NotSeen {
+		line := one.What + ": " + one.Why
+		if one.WayOut != "" {
+			line += " (" + one.WayOut + ")"
+		}
+		unseen = append(unseen, line)
+	}
+	t.list("Not seen:", unseen)
+	if r.Plan != nil {
+		t.text.WriteByte('\n')
+		t.plan(*r.Plan)
+	}
+}
+
+// fact is a line of the report.
+type fact struct{ name, text string }
+
+// facts returns what was seen, line by line.
+func facts(r NodeReport) (all []fact) {
+	add := func(name, format string, args ...any) { all = append(all, fact{name, fmt.Sprintf(format, args...)}) }
+	if r.Logind != nil {
+		add("logind", "waits for up to %s", limitText(r.Logind.LimitSeconds))
+		if len(r.Logind.Locks) == 0 {
+			add("locks", "none for shutdowns")
+		}
+		for i, lock := range r.Logind.Locks {
+			add([]string{"locks", ""}[min(i, 1)], "%s (PID %d, user %d): %s, %s: %s", lock.Who, lock.PID, lock.UID, lock.Mode, lock.What, lock.Why)
+		}
+	}
+	for i, file := range slices.Backward(r.LimitFiles) {
+		note := "beaten"
+		if i == len(r.LimitFiles)-1 {
+			note = "wins"
+		}
+		add([]string{"files", ""}[min(len(r.LimitFiles)-1-i, 1)], "%s: %s, %s", file.Path, limitText(file.Seconds), note)
+	}
+	if r.Agent != nil {
+		does := "does not hold the shutdown"
+		switch {
+		case r.Agent.Drained:
+			does = "has drained this machine"
+		case r.Agent.ShuttingDown:
+			does = "is stopping the pods"
+		case r.Agent.Held:
+			does = "holds the shutdown"
+		}
+		add("agent", "kubegrace-node %s, asks for %s, and has %d pods", does, duration.Seconds(r.Agent.AskedSeconds), r.Agent.PodCount)
+	}
+	for i, kubelet := range r.Kubelets {
+		add([]string{"kubelet", ""}[min(i, 1)], "%s (PID %d)", kubelet.Program, kubelet.PID)
+	}
+	if r.ConfigSource != "" {
+		add("config", "%s: %s", r.ConfigSource, configText(r.Config.Shutdown))
+	}
+	if len(r.PodSources) > 0 {
+		add("pods", "from %s", strings.Join(r.PodSources, " and "))
+	}
+	return all
+}
+
+// limitText returns a limit of logind in words.
+func limitText(seconds float64) string {
+	if seconds >= machine.Unlimited.Seconds() {
+		return "infinity"
+	}
+	return duration.Seconds(seconds)
+}

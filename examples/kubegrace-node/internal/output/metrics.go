@@ -1,0 +1,59 @@
+package output
+
+import (
+	"io"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
+)
+
+// Metrics returns a report as metrics of Prometheus. What is not known has no value.
+func Metrics(r NodeReport) prometheus.Gatherer {
+	registry := prometheus.NewRegistry()
+	add := func(name, help string, value float64) {
+		gauge := prometheus.NewGauge(prometheus.GaugeOpts{Namespace: "kubegrace", Subsystem: "node", Name: name, Help: help})
+		gauge.Set(value)
+		registry.MustRegister(gauge)
+	}
+	flag := func(is bool) float64 { return map[bool]float64{true: 1}[is] }
+	add("status", "What the next shutdown would do: 0 no pod loses time, 2 pods lose time, 3 nothing waits for the pods, 4 not enough could be seen.", float64(r.Verdict.Status))
+	add("unseen", "How many things could not be seen.", float64(len(r.NotSeen)))
+	if r.Logind != nil {
+		add("limit_seconds", "How long systemd-logind waits at most.", min(r.Logind.LimitSeconds, machine.Unlimited.Seconds()))
+		add("preparing", "1 while a shutdown is pending.", flag(r.Logind.Preparing))
+		add("locks", "How many locks for shutdowns are held.", float64(len(r.Logind.Locks)))
+	}
+	if r.Agent != nil && r.Plan == nil {
+		add("needed_seconds", "How long the agent asks the host to wait.", r.Agent.AskedSeconds)
+		add("pods", "How many pods the machine has.", float64(r.Agent.PodCount))
+		add("pods_cut_short", "How many pods get less than they ask for.", float64(r.Agent.CutShort))
+		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(r.Agent.LostSeconds))
+	} else if needed, known := r.NeededSeconds(); known {
+		if r.Plan != nil {
+			needed = r.Plan.NeededSeconds
+		}
+		add("needed_seconds", "How long the agent asks the host to wait.", needed)
+	}
+	if r.Plan != nil {
+		add("pods", "How many pods the machine has.", float64(r.Plan.Summary.PodCount))
+		add("pods_cut_short", "How many pods get less than they ask for.", float64(r.Plan.Summary.CutShort))
+		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(r.Plan.Summary.LostSeconds))
+	}
+	return registry
+}
+
+// writeMetrics writes a report in the text format of Prometheus.
+func writeMetrics(out io.Writer, r NodeReport) error {
+	families, err := Metrics(r).Gather()
+	if err != nil {
+		return err
+	}
+	for _, family := range families {
+		if _, err := expfmt.MetricFamilyToText(out, family); err != nil {
+			return err
+		}
+	}
+	return nil
+}

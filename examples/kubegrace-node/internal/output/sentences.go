@@ -1,0 +1,167 @@
+package output
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// hostLines say whose plan it is, how long the host is asked to wait, and how long it waits.
+func hostLines(h nodeplan.Header) []string {
+	needs, by := duration.Seconds(h.NeededSeconds), ""
+	if h.LimitedBy != "" {
+		by = ", by " + h.LimitedBy + ", which wins against the kubelet's drop-in"
+	}
+	const unheld = "systemd ends all containers at once, without preStop hooks and in no order."
+	line := "A stock kubelet's plan."
+	if h.Agent == nodeplan.Kubegrace {
+		line = "kubegrace's plan."
+	}
+	switch {
+	case h.Off:
+		return []string{line, "The graceful node shutdown is off: shutdownGracePeriod is not set.", unheld}
+	case h.NoLock && h.LimitSeconds == nil:
+		return []string{line, "It takes no lock: logind's limit is infinity" + by + ", and a kubelet takes that for less than the " + needs + " that it needs.", unheld}
+	case h.NoLock:
+		return []string{line, "It takes no lock: it needs " + needs + ", and the host waits for " + duration.Seconds(*h.LimitSeconds) + " only" + by + ".", unheld}
+	case h.LimitSeconds == nil && h.Agent == nodeplan.Kubelet:
+		return []string{line, "It asks the host for " + needs + "; how long that waits is not known (--limit).", "With less than " + needs + " it would take no lock at all."}
+	case h.LimitSeconds == nil:
+		return []string{line, "The host is asked for " + needs + "; how long it waits is not known (--limit)."}
+	case h.Agent == nodeplan.Kubelet:
+		return []string{line, "It holds its lock for up to " + needs + ", and the host waits for up to " + duration.Seconds(*h.LimitSeconds) + "."}
+	case *h.LimitSeconds < h.NeededSeconds:
+		return []string{line, "The host is asked for " + needs + ", but waits for " + duration.Seconds(*h.LimitSeconds) + " only."}
+	default:
+		return []string{line, "The host is asked for " + needs + ", and waits for up to " + duration.Seconds(*h.LimitSeconds) + "."}
+	}
+}
+
+// sumLine returns the sums of all nodes.
+func sumLine(s nodeplan.Summary) string {
+	if s.NodeCount == 0 {
+		return "There are no pods."
+	}
+	return fmt.Sprintf("%s with %s: %s.", countText(s.NodeCount, "node"), countText(s.PodCount, "pod"), lossText(s.CutShort, s.LostSeconds))
+}
+
+// lossText says how many pods are cut short, and what they lose.
+func lossText(cut int, lost int64) string {
+	switch {
+	case cut == 0:
+		return "none is cut short"
+	case lost == 0:
+		return fmt.Sprintf("%d cut short", cut)
+	default:
+		return fmt.Sprintf("%d cut short, %s lost", cut, duration.Seconds(lost))
+	}
+}
+
+// changeTitle is the heading of the proposals.
+func changeTitle(s nodeplan.Summary) string {
+	return "What to change" + map[bool]string{true: ", one or the other"}[len(s.Proposals) > 1]
+}
+
+// proposalText says what a proposal does.
+func proposalText(p nodeplan.Proposal) string {
+	return p.Title + ": " + lossText(p.CutShort, p.LostSeconds) + " then."
+}
+
+// placeText says where the lines of a change belong.
+func placeText(c nodeplan.Change) string {
+	if c.Why == "" {
+		return "In " + c.Where + ":"
+	}
+	return "In " + c.Where + " (" + c.Why + "):"
+}
+
+// shownOutliers is how many outliers are named.
+const shownOutliers = 3
+
+// outlierLines name the pods that no proposed configuration covers.
+func outlierLines(s nodeplan.Summary) (lines []string) {
+	for _, o := range s.Outliers[:min(len(s.Outliers), shownOutliers)] {
+		asks := duration.Seconds(o.AsksSeconds)
+		switch {
+		case o.Critical:
+			lines = append(lines, fmt.Sprintf("Critical pods ask for up to %s: %s; no buckets of that length are proposed.", asks, o.Name))
+		case o.PodCount == 1:
+			lines = append(lines, fmt.Sprintf("One pod asks for %s: %s; it is cut short.", asks, o.Name))
+		default:
+			lines = append(lines, fmt.Sprintf("%d pods ask for up to %s: %s; they are cut short.", o.PodCount, asks, o.Name))
+		}
+	}
+	if more := len(s.Outliers) - shownOutliers; more > 0 {
+		lines = append(lines, fmt.Sprintf("Pods of %s ask for too much too.", countText(more, "other workload")))
+	}
+	return lines
+}
+
+// bucketLine returns the line above the pods of a bucket.
+func bucketLine(b nodeplan.Bucket) string {
+	line := fmt.Sprintf("Bucket %d, %s", b.Priority, duration.Seconds(b.Seconds))
+	if b.Seconds < b.ConfiguredSeconds {
+		line += " of its " + duration.Seconds(b.ConfiguredSeconds)
+	}
+	switch {
+	case len(b.Pods) == 0:
+		return line + ": no pods, it is skipped."
+	case b.Seconds == 0:
+		return line + ", killed at once: " + countText(len(b.Pods), "pod") + "."
+	default:
+		return line + ", over after " + duration.Seconds(b.EndSeconds) + " at the latest: " + countText(len(b.Pods), "pod") + "."
+	}
+}
+
+// priorityText returns the priority of a pod, with a mark if it is guessed.
+func priorityText(pod *nodeplan.Pod) string {
+	return fmt.Sprintf("%d%s", pod.Priority, map[bool]string{true: "?"}[pod.PriorityIsGuessed()])
+}
+
+// hookTexts say which preStop hooks of a pod do not fit.
+func hookTexts(pod *nodeplan.Pod) (texts []string) {
+	for _, hook := range pod.Hooks {
+		if hook.CutShort {
+			texts = append(texts, fmt.Sprintf("preStop %s, does not fit into %s.", hook.Text(), duration.Seconds(pod.GrantedSeconds)))
+		}
+	}
+	return texts
+}
+
+// lossRows returns the table of what loses most, with its header; at most perKind rows of each kind.
+func lossRows(s nodeplan.Summary, perKind int) [][]string {
+	rows, shown := [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}}, map[string]int{}
+	for _, loss := range s.Losses {
+		if shown[loss.By]++; shown[loss.By] <= perKind {
+			rows = append(rows, []string{loss.By + " " + loss.Name, strconv.Itoa(loss.PodCount), strconv.Itoa(loss.CutShort), duration.Seconds(loss.LostSeconds)})
+		}
+	}
+	return rows
+}
+
+// countText returns a number of things, in the plural unless it is 1.
+func countText(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// configText returns the shutdown fields of a configuration, for a sentence.
+func configText(c plan.Config) string {
+	if len(c.ShutdownGracePeriodByPodPriority) > 0 {
+		parts := make([]string, len(c.ShutdownGracePeriodByPodPriority))
+		for i, bucket := range c.ShutdownGracePeriodByPodPriority {
+			parts[i] = fmt.Sprintf("%s from priority %d", duration.Seconds(bucket.ShutdownGracePeriodSeconds), bucket.Priority)
+		}
+		return strings.Join(parts, ", ")
+	}
+	if c.ShutdownGracePeriod.Duration == 0 {
+		return "no graceful node shutdown"
+	}
+	return fmt.Sprintf("%s, of them %s for critical pods", duration.Text(c.ShutdownGracePeriod.Duration), duration.Text(c.ShutdownGracePeriodCriticalPods.Duration))
+}

@@ -1,0 +1,86 @@
+package output
+
+import (
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/table"
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+)
+
+const (
+	// fullTableWidth is the width of the narrowest screen for which a table has all columns.
+	fullTableWidth = 70
+	// columnGap is the number of spaces between two columns.
+	columnGap = 2
+)
+
+// podTable returns a table of pods.
+func (t *terminal) podTable(pods []nodeplan.Pod) string {
+	rows := make([][]string, 1, 1+len(pods))
+	rows[0] = []string{"POD", "PRIORITY", "ASKS", "GETS", "START", "END"}
+	for i := range pods {
+		pod := &pods[i]
+		gets := duration.Seconds(pod.GrantedSeconds)
+		if pod.CutShort {
+			gets = t.colored(text.FgRed, "!"+gets)
+		}
+		rows = append(rows, []string{pod.FullName(), priorityText(pod), duration.Seconds(pod.OwnSeconds), gets, duration.Seconds(pod.LatestStartSeconds), duration.Seconds(pod.LatestEndSeconds)})
+	}
+	if t.screen.Width < fullTableWidth {
+		for i, row := range rows {
+			rows[i] = []string{row[0], row[2], row[3], row[5]}
+		}
+	}
+	return t.table(rows)
+}
+
+// table formats a table, whose first row is the header. The first column has names, which are
+// shortened to the width that the other columns leave; the other columns are right-aligned.
+func (t *terminal) table(rows [][]string) string {
+	style := table.StyleDefault
+	style.Options = table.OptionsNoBordersAndSeparators
+	style.Box.PaddingLeft, style.Box.PaddingRight = "", strings.Repeat(" ", columnGap)
+	w := table.NewWriter()
+	w.SetStyle(style)
+	w.SuppressTrailingSpaces()
+	nameWidth := t.screen.Width
+	var configs []table.ColumnConfig
+	for column := 1; column < len(rows[0]); column++ {
+		width := 0
+		for _, row := range rows {
+			width = max(width, text.StringWidthWithoutEscSequences(row[column]))
+		}
+		nameWidth -= width + columnGap
+		configs = append(configs, table.ColumnConfig{Number: column + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+	}
+	w.SetColumnConfigs(configs)
+	for i, row := range rows {
+		cells := table.Row{t.screen.shortened(clean(row[0]), nameWidth)}
+		for _, cell := range row[1:] {
+			cells = append(cells, cell)
+		}
+		if i == 0 {
+			w.AppendHeader(cells)
+		} else {
+			w.AppendRow(cells)
+		}
+	}
+	return w.Render() + "\n"
+}
+
+// shortened cuts a name in its middle to a width, because the pods of one owner have names that
+// only differ at their end.
+func (s Screen) shortened(name string, width int) string {
+	if len(name) <= width {
+		return name
+	}
+	ellipsis := "…"
+	if s.ASCII {
+		ellipsis = "~"
+	}
+	tail := (width - 1) / 2
+	return name[:width-1-tail] + ellipsis + name[len(name)-tail:]
+}

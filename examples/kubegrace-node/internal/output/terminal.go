@@ -1,0 +1,173 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/jedib0t/go-pretty/v6/text"
+
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+)
+
+// terminal collects what is shown on a screen.
+type terminal struct {
+	screen Screen
+	text   strings.Builder
+}
+
+func newTerminal(screen Screen) *terminal {
+	screen.Width = max(screen.Width, 40)
+	return &terminal{screen: screen}
+}
+
+func (t *terminal) writeTo(out io.Writer) error {
+	_, err := io.WriteString(out, t.text.String())
+	return err
+}
+
+// plan shows a plan: what to change, where to begin, and the nodes.
+func (t *terminal) plan(d nodeplan.Document) {
+	for _, line := range hostLines(d.Header) {
+		t.paragraph(line)
+	}
+	if d.Summary.NodeCount != 1 {
+		t.paragraph(t.colored(lossColor(d.Summary.CutShort), sumLine(d.Summary)))
+	}
+	t.changes(d.Summary, len(d.Nodes) < d.Summary.NodeCount)
+	if d.Summary.NodeCount > 1 && len(d.Summary.Losses) > 0 {
+		t.text.WriteString("\nWhere to begin:\n" + t.table(lossRows(d.Summary, shownLosses)))
+	}
+	if len(d.Nodes) < d.Summary.NodeCount {
+		t.text.WriteByte('\n')
+		t.paragraph("--node NAME shows a node in full, --all shows all; -o html has the lines of all that can be changed.")
+	}
+	guessed := false
+	for _, n := range d.Nodes {
+		t.node(n)
+		guessed = guessed || n.HasGuessedPriorities()
+	}
+	if len(d.Nodes) > 0 {
+		t.text.WriteByte('\n')
+		t.paragraph("START and END are at the latest, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
+	}
+	if guessed && t.screen.Width >= fullTableWidth {
+		t.paragraph("? A priority is guessed; -o json has the reasons.")
+	}
+}
+
+// shownLosses is how many rows of each kind the table of losses has.
+const shownLosses = 2
+
+// changes shows what to change. With brief only the best proposal has its lines.
+func (t *terminal) changes(s nodeplan.Summary, brief bool) {
+	outliers := outlierLines(s)
+	if len(s.Proposals)+len(outliers) > 0 {
+		fmt.Fprintf(&t.text, "\n%s:\n", changeTitle(s))
+	}
+	for i, proposal := range s.Proposals {
+		t.item(clean(proposalText(proposal)))
+		if brief && i > 0 {
+			continue
+		}
+		for _, change := range proposal.Changes {
+			t.wrapped("    ", "    ", clean(placeText(change)))
+			for _, line := range change.Lines {
+				t.pasted(line)
+			}
+		}
+	}
+	for _, line := range outliers {
+		t.item(clean(line))
+	}
+}
+
+// node shows a node.
+func (t *terminal) node(n nodeplan.Node) {
+	sentence := fmt.Sprintf("Node %s: %s, %s", clean(n.Name), countText(n.PodCount, "pod"), t.colored(lossColor(n.CutShort), lossText(n.CutShort, n.LostSeconds)))
+	if n.ReleaseSeconds > 0 {
+		sentence += "; the host is let go after " + duration.Seconds(n.ReleaseSeconds) + " at the latest"
+	}
+	t.text.WriteByte('\n')
+	t.paragraph(sentence + ".")
+	var hooks []string
+	warnings := n.Warnings
+	for _, bucket := range n.Buckets {
+		t.text.WriteByte('\n')
+		t.paragraph(bucketLine(bucket))
+		if len(bucket.Pods) > 0 {
+			t.text.WriteString(t.podTable(bucket.Pods))
+		}
+		for i := range bucket.Pods {
+			pod := &bucket.Pods[i]
+			for _, hook := range hookTexts(pod) {
+				hooks = append(hooks, pod.FullName()+": "+hook)
+			}
+			for _, warning := range pod.Warnings {
+				warnings = append(warnings, pod.FullName()+": "+warning)
+			}
+		}
+	}
+	t.list("Hooks that are cut short:", hooks)
+	t.list("Warnings:", warnings)
+}
+
+func lossColor(cut int) text.Color {
+	if cut > 0 {
+		return text.FgRed
+	}
+	return text.FgGreen
+}
+
+func (t *terminal) list(title string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	fmt.Fprintf(&t.text, "\n%s\n", title)
+	for _, item := range items {
+		t.item(clean(item))
+	}
+}
+
+// pasted shows a line that is not wrapped, so that it can be pasted; "" is none.
+func (t *terminal) pasted(line string) {
+	if line != "" {
+		fmt.Fprintf(&t.text, "      %s\n", t.colored(text.Bold, line))
+	}
+}
+
+// paragraph shows a text, wrapped to the width of the screen.
+func (t *terminal) paragraph(s string) { t.wrapped("", "", s) }
+
+// item shows an item of a list, wrapped to the width of the screen.
+func (t *terminal) item(s string) { t.wrapped("  - ", "    ", s) }
+
+// wrapped shows a text, wrapped to the width of the screen. first is the indentation of its
+// first line, and other that of its other lines.
+func (t *terminal) wrapped(first, other, s string) {
+	indent := first
+	for line := range strings.SplitSeq(text.WrapSoft(s, t.screen.Width-len(first)), "\n") {
+		fmt.Fprintln(&t.text, strings.TrimRight(indent+strings.TrimLeft(line, " "), " "))
+		indent = other
+	}
+}
+
+func (t *terminal) colored(color text.Color, s string) string {
+	if !t.screen.Color {
+		return s
+	}
+	return text.Colors{color}.EscapeSeq() + s + text.EscapeReset
+}
+
+// clean replaces all characters of a text but printable ASCII by question marks. The text may
+// contain names from a file, and these may contain control characters and characters of unknown
+// width, though Kubernetes allows neither.
+func clean(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
+}

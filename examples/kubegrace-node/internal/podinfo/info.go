@@ -1,0 +1,178 @@
+package podinfo
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
+)
+
+// File is the name of the file in the state folder.
+const File = statefile.Prefix + "pods.json"
+
+// PrioritySource is the annotation that says who has told the priority of a completed pod: one of the
+// values below.
+const PrioritySource = "node.kubegrace.dev/priority-source"
+
+// The values of [PrioritySource].
+const (
+	FromAPIServer = "API server"
+	FromKubelet   = "kubelet"
+	FromRule      = "rule"
+	Guessed       = "guess"
+)
+
+// Info is what is known of pods beside the runtime. Make one with [New].
+type Info struct {
+	rules    []Rule
+	stateDir string // "": nothing is kept
+
+	mu      sync.Mutex            // guards what follows; never held while anything waits
+	told    map[types.UID]*v1.Pod // by the UID that the runtime has; never changed
+	changed bool                  // since the last Keep
+}
+
+// New returns an Info with what the file of the state folder has. "" keeps no file. The error
+// says that the file cannot be used; the Info can.
+func New(stateDir string, rules []Rule) (*Info, error) {
+	i := &Info{rules: rules, stateDir: stateDir, told: map[types.UID]*v1.Pod{}}
+	list, err := statefile.Load[v1.PodList](stateDir, File)
+	if err != nil {
+		return i, fmt.Errorf("priorities and sidecars of a previous agent are lost: %w", err)
+	}
+	for _, pod := range list.Items {
+		i.Tell(pod.Annotations[PrioritySource], []v1.Pod{pod})
+	}
+	i.changed = false
+	return i, nil
+}
+
+// Tell records pods as somebody knows them who knows their specs: source is [FromAPIServer] or [FromKubelet].
+func (i *Info) Tell(source string, pods []v1.Pod) {
+	reduced := make([]*v1.Pod, len(pods))
+	for n := range pods {
+		reduced[n] = reduce(&pods[n])
+		reduced[n].Annotations[PrioritySource] = source
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, pod := range reduced {
+		if !equality.Semantic.DeepEqual(i.told[pod.UID], pod) {
+			i.told[pod.UID], i.changed = pod, true
+		}
+	}
+}
+
+// Complete returns a pod of the runtime with what is known beside. Phase and addresses are those of the
+// runtime.
+func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
+	i.mu.Lock()
+	known := i.told[pod.UID]
+	i.mu.Unlock()
+	if known == nil {
+		priority, source := priorityOf(pod, i.rules)
+		pod.Spec.Priority = &priority
+		metav1.SetMetaDataAnnotation(&pod.ObjectMeta, PrioritySource, source)
+		return pod
+	}
+	complete := known.DeepCopy()
+	complete.Name, complete.Namespace = pod.Name, pod.Namespace
+	complete.Labels, complete.CreationTimestamp = pod.Labels, pod.CreationTimestamp
+	complete.Annotations = map[string]string{}
+	maps.Copy(complete.Annotations, known.Annotations)
+	maps.Copy(complete.Annotations, pod.Annotations)
+	complete.Spec.HostNetwork, complete.Spec.HostPID = pod.Spec.HostNetwork, pod.Spec.HostPID
+	if pod.Spec.TerminationGracePeriodSeconds != nil {
+		complete.Spec.TerminationGracePeriodSeconds = pod.Spec.TerminationGracePeriodSeconds
+	}
+	if pod.DeletionGracePeriodSeconds != nil {
+		complete.DeletionGracePeriodSeconds = pod.DeletionGracePeriodSeconds
+	}
+	complete.Status.Phase = pod.Status.Phase
+	complete.Status.HostIP = cmp.Or(pod.Status.HostIP, complete.Status.HostIP)
+	if pod.Status.PodIP != "" {
+		complete.Status.PodIP, complete.Status.PodIPs = pod.Status.PodIP, pod.Status.PodIPs
+	}
+	return complete
+}
+
+// Keep forgets the pods that are not in a complete list of the runtime, and writes the others to
+// the file if something has changed. The file has no environment and no volumes of pods.
+func (i *Info) Keep(running []*v1.Pod) error {
+	i.mu.Lock()
+	for uid := range i.told {
+		if !slices.ContainsFunc(running, func(pod *v1.Pod) bool { return pod.UID == uid }) {
+			delete(i.told, uid)
+			i.changed = true
+		}
+	}
+	var list v1.PodList
+	for _, uid := range slices.Sorted(maps.Keys(i.told)) {
+		list.Items = append(list.Items, *i.told[uid])
+	}
+	write := i.changed
+	i.changed = false
+	i.mu.Unlock()
+	if !write {
+		return nil
+	}
+	if err := statefile.Store(i.stateDir, File, list); err != nil {
+		i.mu.Lock()
+		i.changed = true
+		i.mu.Unlock()
+		return fmt.Errorf("failed to keep the pods' priorities: %w", err)
+	}
+	return nil
+}
+
+// reduce returns what a termination needs of a pod: no environment, no volumes, no managed fields.
+// A mirror pod becomes the static pod that it shows, which the runtime has under the hash of its manifest.
+func reduce(pod *v1.Pod) *v1.Pod {
+	reduced := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: pod.Name, Namespace: pod.Namespace, UID: pod.UID, OwnerReferences: pod.OwnerReferences, Generation: pod.Generation,
+			DeletionTimestamp: pod.DeletionTimestamp, DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds, Annotations: map[string]string{},
+		},
+		Spec: v1.PodSpec{
+			Priority: pod.Spec.Priority, PriorityClassName: pod.Spec.PriorityClassName, RestartPolicy: pod.Spec.RestartPolicy, NodeName: pod.Spec.NodeName,
+			OS: pod.Spec.OS, TerminationGracePeriodSeconds: pod.Spec.TerminationGracePeriodSeconds, ReadinessGates: pod.Spec.ReadinessGates,
+			InitContainers: reduceContainers(pod.Spec.InitContainers), Containers: reduceContainers(pod.Spec.Containers),
+		},
+		Status: pod.Status,
+	}
+	for _, c := range pod.Spec.EphemeralContainers {
+		reduced.Spec.EphemeralContainers = append(reduced.Spec.EphemeralContainers,
+			v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: c.Name, Image: c.Image}})
+	}
+	for name, value := range pod.Annotations {
+		if strings.HasPrefix(name, "kubernetes.io/config.") {
+			reduced.Annotations[name] = value
+		}
+	}
+	if hash, mirrors := reduced.Annotations[v1.MirrorPodAnnotationKey]; mirrors {
+		reduced.UID = types.UID(hash)
+		delete(reduced.Annotations, v1.MirrorPodAnnotationKey)
+		reduced.OwnerReferences, reduced.DeletionTimestamp, reduced.DeletionGracePeriodSeconds = nil, nil, nil
+	}
+	return reduced.DeepCopy()
+}
+
+func reduceContainers(containers []v1.Container) []v1.Container {
+	reduced := make([]v1.Container, 0, len(containers))
+	for _, c := range containers {
+		reduced = append(reduced, v1.Container{
+			Name: c.Name, Image: c.Image, Ports: c.Ports, Lifecycle: c.Lifecycle, RestartPolicy: c.RestartPolicy,
+			TerminationMessagePath: c.TerminationMessagePath, TerminationMessagePolicy: c.TerminationMessagePolicy,
+		})
+	}
+	return reduced
+}

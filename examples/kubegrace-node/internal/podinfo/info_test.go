@@ -1,0 +1,165 @@
+package podinfo_test
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
+)
+
+// found returns a pod as a runtime has it.
+func found(namespace, name string) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid", Annotations: map[string]string{"kubernetes.io/config.source": "api"}},
+		Spec: v1.PodSpec{
+			TerminationGracePeriodSeconds: ptr.To(int64(45)),
+			Containers:                    []v1.Container{{Name: "main"}, {Name: "proxy"}},
+		},
+		Status: v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.2"},
+	}
+}
+
+// told returns it as an API server has it.
+func told() v1.Pod {
+	return v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid", Annotations: map[string]string{"secret": "x"}},
+		Spec: v1.PodSpec{
+			Priority: ptr.To(int32(1000)), RestartPolicy: v1.RestartPolicyAlways,
+			Containers:     []v1.Container{{Name: "main", Env: []v1.EnvVar{{Name: "PASSWORD", Value: "secret"}}}},
+			InitContainers: []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}},
+			Volumes:        []v1.Volume{{Name: "secret"}},
+		},
+		Status: v1.PodStatus{Phase: v1.PodPending, PodIP: "10.0.0.1", Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}},
+	}
+}
+
+func newInfo(t *testing.T, dir string, rules ...podinfo.Rule) *podinfo.Info {
+	t.Helper()
+	info, err := podinfo.New(dir, rules)
+	require.NoError(t, err)
+	return info
+}
+
+func TestRules(t *testing.T) {
+	rule, err := podinfo.ParseRule("ingress/nginx-*=1000")
+	require.NoError(t, err)
+	all, err := podinfo.ParseRule("batch=-5")
+	require.NoError(t, err)
+	require.Equal(t, podinfo.Rule{Namespace: "batch", Name: "*", Priority: -5}, all)
+	info := newInfo(t, "", rule, all)
+	onHost := found("monitoring", "exporter")
+	onHost.Spec.HostNetwork = true
+	for want, pod := range map[int32]*v1.Pod{
+		1000: found("ingress", "nginx-1"), -5: found("batch", "job"), 0: found("ingress", "other"), 2000001000: found("kube-system", "dns"),
+	} {
+		require.Equal(t, want, *info.Complete(pod).Spec.Priority)
+	}
+	require.EqualValues(t, 2000001000, *info.Complete(onHost).Spec.Priority)
+	require.Equal(t, podinfo.Guessed, info.Complete(onHost).Annotations[podinfo.PrioritySource])
+	require.Equal(t, podinfo.FromRule, info.Complete(found("batch", "job")).Annotations[podinfo.PrioritySource])
+	for _, text := range []string{"", "a", "a=", "=5", "a/[=5", "a=2147483648"} {
+		_, err := podinfo.ParseRule(text)
+		require.Error(t, err, text)
+	}
+}
+
+// What was told outlives the one who told it, and this agent, but no secret does.
+func TestWhatWasToldIsKept(t *testing.T) {
+	dir := t.TempDir()
+	info := newInfo(t, dir)
+	info.Tell(podinfo.FromKubelet, []v1.Pod{told(), {ObjectMeta: metav1.ObjectMeta{UID: "gone"}}})
+	require.NoError(t, info.Keep([]*v1.Pod{found("shop", "web")}))
+	text, err := os.ReadFile(filepath.Join(dir, podinfo.File))
+	require.NoError(t, err)
+	require.NotContains(t, string(text), "secret")
+	require.NotContains(t, string(text), "gone")
+
+	pod := newInfo(t, dir).Complete(found("shop", "web"))
+	require.EqualValues(t, 1000, *pod.Spec.Priority)
+	require.Equal(t, podinfo.FromKubelet, pod.Annotations[podinfo.PrioritySource])
+	require.EqualValues(t, 45, *pod.Spec.TerminationGracePeriodSeconds, "the runtime's, which is the last that the kubelet knew")
+	require.Len(t, pod.Spec.Containers, 1)
+	require.Equal(t, "proxy", pod.Spec.InitContainers[0].Name)
+	require.Equal(t, "api", pod.Annotations["kubernetes.io/config.source"])
+	require.Len(t, pod.Status.Conditions, 1)
+	require.Equal(t, v1.PodRunning, pod.Status.Phase)
+	require.Equal(t, "10.0.0.2", pod.Status.PodIP)
+}
+
+func TestABrokenFileIsSaidAndCountsAsEmpty(t *testing.T) {
+	dir := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(dir, podinfo.File), []byte("{"), 0o600))
+	info, err := podinfo.New(dir, nil)
+	require.ErrorContains(t, err, "are lost")
+	require.Zero(t, *info.Complete(found("shop", "web")).Spec.Priority)
+}
+
+// A mirror pod has another UID than the static pod that runs.
+func TestAMirrorPodTellsOfItsStaticPod(t *testing.T) {
+	mirror := told()
+	mirror.UID, mirror.DeletionTimestamp = "another", ptr.To(metav1.Now())
+	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "uid", "kubernetes.io/config.hash": "uid"}
+	info := newInfo(t, "")
+	info.Tell(podinfo.FromAPIServer, []v1.Pod{mirror})
+	pod := info.Complete(found("shop", "web"))
+	require.EqualValues(t, 1000, *pod.Spec.Priority)
+	require.EqualValues(t, "uid", pod.UID)
+	require.NotContains(t, pod.Annotations, v1.MirrorPodAnnotationKey)
+	require.Nil(t, pod.DeletionTimestamp, "the static pod stays when its mirror is deleted")
+}
+
+func TestKubelet(t *testing.T) {
+	answer, status := v1.PodList{Items: []v1.Pod{told()}}, http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(status)
+		_ = json.NewEncoder(w).Encode(answer) // the client sees a failure
+	}))
+	defer server.Close()
+	pods, err := podinfo.KubeletPods(t.Context(), server.URL+"/pods", &rest.Config{})
+	require.NoError(t, err)
+	require.Equal(t, "web", pods[0].Name)
+	status = http.StatusForbidden
+	_, err = podinfo.KubeletPods(t.Context(), server.URL, &rest.Config{})
+	require.ErrorContains(t, err, "403")
+}
+
+// Pods of the node are told, those that come later too, and a delete forgets nobody who runs on.
+func TestWatchAPIServer(t *testing.T) {
+	pod := told()
+	pod.Spec.NodeName = "node"
+	client := fake.NewClientset(&pod)
+	info, synced := newInfo(t, ""), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { assert.NoError(t, podinfo.WatchAPIServer(ctx, client, "node", info, func() { close(synced) })) })
+	defer watching.Wait()
+	defer cancel()
+	<-synced
+	require.EqualValues(t, 1000, *info.Complete(found("shop", "web")).Spec.Priority)
+	later := told()
+	later.Name, later.UID, later.Spec.Priority = "later", "later", ptr.To(int32(7))
+	_, err := client.CoreV1().Pods("shop").Create(t.Context(), &later, metav1.CreateOptions{})
+	require.NoError(t, err)
+	require.NoError(t, client.CoreV1().Pods("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	require.Eventually(t, func() bool {
+		pod := found("shop", "later")
+		pod.UID = "later"
+		return *info.Complete(pod).Spec.Priority == 7
+	}, 10*time.Second, 10*time.Millisecond)
+	require.EqualValues(t, 1000, *info.Complete(found("shop", "web")).Spec.Priority)
+}

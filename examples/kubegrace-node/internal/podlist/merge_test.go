@@ -1,0 +1,71 @@
+package podlist_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+)
+
+// mirrorOf returns the mirror pod of etcd on a node, as the API server has it.
+func mirrorOf(node string) string {
+	return `{"kind": "Pod", "metadata": {"name": "etcd-` + node + `", "namespace": "kube-system", "annotations": {"kubernetes.io/config.mirror": "1", "kubernetes.io/config.source": "file"}}, "spec": {"nodeName": "` + node + `", "priority": 2000001000, "priorityClassName": "system-node-critical"}, "status": {"phase": "Running"}}`
+}
+
+// ofKubelet is etcd in the list of the kubelet of n1, and manifest is its manifest.
+const (
+	ofKubelet = `{"kind": "Pod", "metadata": {"name": "etcd-n1", "namespace": "kube-system", "annotations": {"kubernetes.io/config.source": "file"}}, "spec": {"nodeName": "n1", "priorityClassName": "system-node-critical"}, "status": {"phase": "Running"}}`
+	manifest  = "kind: Pod\nmetadata: {name: etcd, namespace: kube-system}\nspec: {priorityClassName: system-node-critical}\n"
+)
+
+func TestPodsCountOnce(t *testing.T) {
+	manifests := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(manifests, "etcd.yaml"), []byte(manifest), 0o600))
+	for name, test := range map[string]struct {
+		texts             []string
+		withManifests     bool
+		want              map[string][]string
+		repeated, mirrors int
+		hasPriority       bool // of etcd: its mirror counts
+	}{
+		"the same file twice":     {[]string{podA + podB, podA + podB}, false, map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}, 2, 0, false},
+		"the same name elsewhere": {[]string{podA + strings.Replace(podA, "n1", "n2", 1)}, false, map[string][]string{"n1": {"shop/a"}, "n2": {"shop/a"}}, 0, 0, false},
+		"pods without a name":     {[]string{`{"kind": "Pod"} {"kind": "Pod"}`}, false, map[string][]string{podlist.ThisNode: {"default/", "default/"}}, 0, 0, false},
+		"mirror, kubelet":         {[]string{mirrorOf("n1") + ofKubelet}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, 1, false},
+		"kubelet, mirror":         {[]string{ofKubelet + mirrorOf("n1")}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, 1, false},
+		"mirror alone":            {[]string{mirrorOf("n1")}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, 0, true},
+		"mirror, manifest":        {[]string{mirrorOf("n1")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, 1, false},
+		"all three":               {[]string{mirrorOf("n1"), ofKubelet}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, 2, false},
+		"another pod, manifest":   {[]string{podA}, true, map[string][]string{"n1": {"shop/a", "kube-system/etcd"}}, 0, 0, false},
+		"two nodes, manifest":     {[]string{mirrorOf("n1") + mirrorOf("n2")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}, "n2": {"kube-system/etcd-n2"}}, 0, 1, true},
+		"no mirror, manifest":     {[]string{podA + podB}, true, map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}, podlist.ThisNode: {"kube-system/etcd"}}, 0, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cluster := podlist.New()
+			for _, text := range test.texts {
+				require.NoError(t, cluster.Read("input", strings.NewReader(text)))
+			}
+			if test.withManifests {
+				require.NoError(t, cluster.ReadFolder(manifests, openFile))
+			}
+			cluster.Merge()
+			require.Equal(t, test.want, podNames(cluster))
+			require.Equal(t, []int{test.repeated, test.mirrors}, []int{cluster.Repeated, cluster.Mirrors})
+			count := 0
+			for _, node := range cluster.Nodes() {
+				count += len(node.Pods)
+				for _, pod := range node.Pods {
+					if strings.HasPrefix(pod.Name, "etcd-") {
+						require.Equal(t, test.hasPriority, pod.HasPriority)
+						require.Equal(t, test.hasPriority, pod.Mirror)
+					}
+				}
+			}
+			require.Equal(t, count, cluster.Pods)
+		})
+	}
+}

@@ -1,0 +1,62 @@
+package socket_test
+
+import (
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
+)
+
+// serve serves HTTP on a new socket.
+func serve(t *testing.T) (path string, listener net.Listener) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "folder", "s")
+	listener, err := socket.Listen(path)
+	require.NoError(t, err)
+	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("hello")) })}
+	go func() { _ = server.Serve(listener) }()
+	t.Cleanup(func() { _ = server.Close() }) // a test may have closed its listener
+	return path, listener
+}
+
+func TestOwnerMayConnect(t *testing.T) {
+	path, _ := serve(t)
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://agent/", nil)
+	require.NoError(t, err)
+	response, err := socket.Client(path).Do(request)
+	require.NoError(t, err)
+	require.Equal(t, http.StatusOK, response.StatusCode)
+	require.NoError(t, response.Body.Close())
+}
+
+func TestModesOfTheSocketAndItsFolder(t *testing.T) {
+	path, _ := serve(t)
+	for at, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+		info, err := os.Stat(at)
+		require.NoError(t, err)
+		require.Equal(t, want, info.Mode().Perm())
+	}
+}
+
+func TestListenReplacesOnlyASocketThatNobodyServes(t *testing.T) {
+	path, listener := serve(t)
+	_, err := socket.Listen(path)
+	require.EqualError(t, err, path+": another agent listens there")
+
+	listener.(interface{ SetUnlinkOnClose(bool) }).SetUnlinkOnClose(false)
+	require.NoError(t, listener.Close())
+	_, err = os.Lstat(path)
+	require.NoError(t, err, "the socket stays, as after an agent that was killed")
+	again, err := socket.Listen(path)
+	require.NoError(t, err)
+	require.NoError(t, again.Close())
+
+	require.NoError(t, os.WriteFile(path, nil, 0o600))
+	_, err = socket.Listen(path)
+	require.EqualError(t, err, path+": is there already, and is no socket")
+}

@@ -1,0 +1,60 @@
+// Package statefile keeps values as JSON in files of the state folder. A folder "" keeps nothing. Errors
+// name the file.
+package statefile
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/kubegrace/kubegrace/examples/internal/document"
+	"github.com/kubegrace/kubegrace/internal/atomicfile"
+)
+
+// Prefix begins the names of all files of this program.
+const Prefix = "kubegrace-node_"
+
+// Load reads a value: the zero value if there is no file.
+func Load[T any](dir, name string) (value T, err error) {
+	if dir == "" {
+		return value, nil
+	}
+	file := filepath.Join(dir, name)
+	text, err := document.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return value, nil
+	}
+	if err != nil {
+		return value, err
+	}
+	if err := json.Unmarshal(text, &value); err != nil {
+		return *new(T), fmt.Errorf("%s: %w", file, err)
+	}
+	return value, nil
+}
+
+// Store writes a value, and returns when it is on the disk.
+func Store(dir, name string, value any) error {
+	if dir == "" {
+		return nil
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(dir, name), text)
+}
+
+// Remove removes a file, which need not exist.
+func Remove(dir, name string) error {
+	if dir == "" {
+		return nil
+	}
+	if err := os.Remove(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

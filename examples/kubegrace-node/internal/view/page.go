@@ -1,0 +1,40 @@
+package view
+
+import (
+	"io"
+	"time"
+
+	"github.com/kubegrace/kubegrace/examples/internal/timeline"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+const (
+	// planFile has the plan of the last shutdown.
+	planFile = statefile.Prefix + "plan.json"
+	// maxPlanDelay is the longest time from the announcement of a shutdown to its plan.
+	maxPlanDelay = 10 * time.Second
+)
+
+type keptPlan struct {
+	Made time.Time     `json:"made"` // when the shutdown was planned
+	Node timeline.Node `json:"node"`
+}
+
+// KeepPlan writes the plan of a shutdown that begins now to the state folder, for [Page].
+func KeepPlan(dir string, p plan.Plan) error {
+	return statefile.Store(dir, planFile, keptPlan{Made: time.Now(), Node: timeline.FromPlan("", p)})
+}
+
+// Page writes a report as an HTML page, with a timeline of what was planned, if that is in the state folder,
+// and what has happened. A shutdown that is under way is drawn up to the last event of its report.
+func Page(out io.Writer, r shutdown.Report, dir string) error {
+	node := timeline.Node{}
+	kept, err := statefile.Load[keptPlan](dir, planFile)
+	if delay := kept.Made.Sub(r.Started); err == nil && delay > -time.Second && delay < maxPlanDelay {
+		node = kept.Node
+	}
+	node.Report(r)
+	return timeline.Page{Title: "Shutdown of this node", Text: []string{timeline.Summary(r)}, Nodes: []timeline.Node{node}}.Write(out)
+}

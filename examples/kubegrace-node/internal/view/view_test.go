@@ -1,0 +1,142 @@
+package view
+
+import (
+	"bytes"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// began is when all shutdowns of these tests begin.
+var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+// snapshotAt returns a snapshot of a shutdown that began some time ago.
+func snapshotAt(ago time.Duration, pods ...Pod) Snapshot {
+	return Snapshot{Now: began.Add(ago), Began: began, Allowed: 18 * time.Second, Pods: pods}
+}
+
+// endingPod returns a pod that was told to stop within 10 s.
+func endingPod(name string, containers ...Container) Pod {
+	return Pod{Name: name, State: Ending, Granted: 10, Deadline: began.Add(10 * time.Second), Containers: containers}
+}
+
+// gonePod returns a pod whose stop has taken 3 s.
+func gonePod(name string, containers ...Container) Pod {
+	return Pod{Name: name, State: Gone, Granted: 10, Took: 3 * time.Second, Containers: containers}
+}
+
+// containerIn returns a container whose stop is in a phase.
+func containerIn(name string, phase lifecycle.Phase) Container {
+	return Container{ContainerResult: lifecycle.ContainerResult{Name: name, Phase: phase}, Signal: "SIGTERM", HookText: "sleep of 2 s"}
+}
+
+// endedContainer returns a container that has taken 2 s to end after its stop signal.
+func endedContainer(outcome lifecycle.Outcome) Container {
+	c := containerIn("app", lifecycle.PhaseEnded)
+	c.Outcome, c.Stopping = outcome, 2*time.Second
+	return c
+}
+
+// endedContainerWithHook returns a container that has ended in time.
+func endedContainerWithHook(hook lifecycle.HookResult) Container {
+	c := endedContainer(lifecycle.OutcomeGraceful)
+	c.Hook = hook
+	return c
+}
+
+func TestChangeLinesOncePerChange(t *testing.T) {
+	var out bytes.Buffer
+	v := New(&out)
+	idle := Snapshot{Now: began, Pods: []Pod{{Name: "shop/web", State: Running}}}
+	v.Show(idle)
+	v.Show(idle)
+	v.Show(snapshotAt(0, Pod{Name: "shop/web", State: Running}))
+	v.Show(snapshotAt(time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseHook))))
+	v.Show(snapshotAt(2*time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseHook))))
+	v.Show(snapshotAt(3*time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseStopping))))
+	v.Show(snapshotAt(4*time.Second, gonePod("shop/web", endedContainer(lifecycle.OutcomeGraceful))))
+	require.Equal(t, `shop/web                 runs
+Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18.0 s.
+   1.0 s  shop/web                 runs its preStop hook: sleep of 2 s (9.0 s left)
+   3.0 s  shop/web                 got SIGTERM, is ending (7.0 s left)
+   4.0 s  shop/web                 gone after 3.0 s: stopped in time
+`, out.String())
+}
+
+func TestChangeLinesNameTheContainersOfAPodWithASidecar(t *testing.T) {
+	var out bytes.Buffer
+	v := New(&out)
+	v.Show(snapshotAt(time.Second, endingPod("shop/cart", containerIn("proxy", lifecycle.PhaseWaiting), containerIn("app", lifecycle.PhaseStopping))))
+	v.Show(snapshotAt(2*time.Second, endingPod("shop/cart", containerIn("proxy", lifecycle.PhaseStopping), endedContainer(lifecycle.OutcomeGraceful))))
+	require.Equal(t, `Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18.0 s.
+   1.0 s  shop/cart proxy          waits, a sidecar stops last (9.0 s left)
+   1.0 s  shop/cart app            got SIGTERM, is ending (9.0 s left)
+   2.0 s  shop/cart proxy          got SIGTERM, is ending (8.0 s left)
+   2.0 s  shop/cart app            stopped in time
+`, out.String())
+}
+
+func TestEveryOutcome(t *testing.T) {
+	for name, test := range map[string]struct {
+		pod           Pod
+		row, sentence string
+	}{
+		"in time":                       {gonePod("a", endedContainer(lifecycle.OutcomeGraceful)), "stopped in time", ""},
+		"killed":                        {gonePod("a", endedContainer(lifecycle.OutcomeGraceExceeded)), "killed, its time was up", "a: container app did not end on SIGTERM and was killed 2.0 s later, when the 10 s of its pod were over."},
+		"forced":                        {gonePod("a", failedContainer(lifecycle.OutcomeForced)), "killed, its stop had failed", "a: container app was killed, because its stop failed: broken"},
+		"stuck":                         {gonePod("a", failedContainer(lifecycle.OutcomeRuntimeStuck)), "may still run: the container runtime failed", "a: container app may still run, the container runtime could not stop it: broken"},
+		"ended before":                  {gonePod("a", endedContainer(lifecycle.OutcomeNotFound)), "had ended before", ""},
+		"left":                          {gonePod("a", endedContainer(lifecycle.OutcomeLeftRunning)), "left running", "a: container app was left running, because the agent stopped."},
+		"hook":                          {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 2 * time.Second})), "stopped in time, after a preStop hook of 2.0 s", ""},
+		"hook failed":                   {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: errors.New("broken")})), "stopped in time, its preStop hook failed", "a: container app had a preStop hook (sleep of 2 s) that failed: broken"},
+		"hook cut":                      {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseGraceSpent, Took: time.Second})), "stopped in time, its preStop hook was cut off", "a: container app had a preStop hook (sleep of 2 s) that was cut off after 1.0 s."},
+		"hook ended with its container": {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited})), "stopped in time", ""},
+		"hook abandoned":                {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second})), "its preStop hook was cut off", "was cut off after 1.0 s."},
+		"hook left out":                 {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookSkipped})), "its preStop hook had no time, or has run before", ""},
+		"worst counts":                  {gonePod("a", endedContainer(lifecycle.OutcomeGraceful), endedContainer(lifecycle.OutcomeGraceExceeded)), "killed, its time was up", "was killed"},
+		"problem":                       {podWithProblem(gonePod("a", endedContainer(lifecycle.OutcomeGraceful))), "stopped in time, but with an error", ""},
+		"problem once":                  {podWithProblem(gonePod("a", failedContainer(lifecycle.OutcomeRuntimeStuck))), "may still run: the container runtime failed\n", "could not stop it: broken\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			New(&out).Finish(snapshotAt(5*time.Second, test.pod), api.Report{})
+			require.Contains(t, out.String(), test.row)
+			require.Contains(t, out.String(), test.sentence)
+		})
+	}
+}
+
+// podWithProblem returns a pod whose sandbox could not be removed.
+func podWithProblem(p Pod) Pod {
+	p.Problem = "the sandbox is stuck"
+	return p
+}
+
+// failedContainer returns a container whose stop has failed.
+func failedContainer(outcome lifecycle.Outcome) Container {
+	c := endedContainer(outcome)
+	c.Err = errors.New("broken")
+	return c
+}
+
+func TestStopTextNamesTheSidecarIfItStoppedInTime(t *testing.T) {
+	sidecar := endedContainer(lifecycle.OutcomeGraceful)
+	sidecar.Sidecar = true
+	require.Equal(t, "stopped in time, the sidecar last", gonePod("a", sidecar, endedContainer(lifecycle.OutcomeGraceful)).stopText())
+	require.Equal(t, "killed, its time was up", gonePod("a", sidecar, endedContainer(lifecycle.OutcomeGraceExceeded)).stopText())
+}
+
+func TestClosedTerminalIsNoFailure(*testing.T) {
+	v := New(closedWriter{})
+	v.Say("lost")
+	v.Show(snapshotAt(0))
+}
+
+type closedWriter struct{}
+
+func (closedWriter) Write([]byte) (int, error) { return 0, errors.New("closed") }

@@ -1,0 +1,52 @@
+// Command kubegrace-node ends the pods of this machine when it shuts down, in order, with their hooks
+// and grace periods, whoever has started them: it finds them at the container runtime. It starts none.
+//
+// To try it on any machine, without containers and without a shutdown:
+//
+//	cd examples
+//	go run ./kubegrace-node demo --config kubegrace-node/demo/kubelet.yaml --manifests kubegrace-node/demo/pods
+//
+// kubegrace-node run is the agent, and kubegrace-node.service a unit for it; README.md says how it is
+// installed. kubegrace-node plan is a dry run, drain and undrain control a running agent, report prints
+// what a shutdown did to the pods, and uninstall removes what the agent has written on the host.
+//
+// The program keeps running when its terminal is closed or nothing reads its output any more.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/command"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+)
+
+func main() {
+	err := run()
+	var status inspect.ExitStatus
+	switch {
+	case errors.As(err, &status):
+		os.Exit(int(status))
+	case err != nil:
+		fmt.Fprintln(os.Stderr, "kubegrace-node: "+command.OneLine(err))
+		os.Exit(1)
+	}
+}
+
+func run() error {
+	// The agent must finish a shutdown even if the reader of its output ends, as in
+	// kubegrace-node | tee, or its terminal or ssh session is closed.
+	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
+	signals := make(chan os.Signal, 8) // buffered, so that several signals can wait for the agent
+	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+	defer signal.Stop(signals)
+	c, err := command.New(signals, inspect.OpenStreams())
+	if err != nil {
+		return err
+	}
+	return c.ExecuteContext(context.Background())
+}

@@ -1,4 +1,0 @@
-// Package command is the command line of nodeagent. A command is executed once. Every error is one line
-// for people ([OneLine]) that names the flag or the file. Of run only what no waiting can mend is one: flags,
-// --config, and a kubelet that drains the machine itself.
-package command
