@@ -35,7 +35,7 @@ func allowedImports() map[string][]string {
 		"lifecycle":                   {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/call", module + "/internal/nilcheck", module + "/internal/podkey", module + "/internal/features", module + "/lifecycle/internal/hookhttp", module + "/internal/times"},
 		"lifecycle/internal/hookhttp": {api, machine, klog},
 		"lifecycle/stopsignal":        {api},
-		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod", module + "/internal/podkey"},
+		"lifecycle/lifecycletest":     {api, machine, module + "/lifecycle", module + "/graceperiod", module + "/internal/podkey", module + "/internal/times"},
 		"shutdown":                    {api, machine, klog, gates, module + "/graceperiod", module + "/metrics", module + "/internal/features", module + "/internal/nilcheck", module + "/internal/podcondition", module + "/internal/podkey", module + "/internal/staticpod", module + "/internal/times", module + "/shutdown/plan", module + "/shutdown/source", module + "/internal/call", parts + "/host", parts + "/node", parts + "/statelog"},
 		"shutdown/plan":               {api, machine, module + "/graceperiod", module + "/internal/times"},
 		// The manager's parts do not import the manager. node imports nothing that blocks or logs.
