@@ -59,7 +59,7 @@ func (n *crashedNode) finishLastAgent(a *crashAgent) error {
 // awaitFlushes waits until the API server has all final statuses that must be sent.
 func (n *crashedNode) awaitFlushes() error {
 	var missing []string
-	for range 2400 { // two minutes: on a busy machine the API server fails for many seconds
+	for range 12_000 { // ten minutes: a busy API server fails call after call, and calls are repeated every 30 s
 		pods, err := n.podsOfTheServer()
 		if err != nil {
 			return err
