@@ -97,7 +97,9 @@ E2E_MISSING = $(strip $(shell test "$$(id -u)" = 0 || echo root; for program in 
 # A missing program is a failure, because a run that skips every test would look like a success.
 e2e: export KUBEGRACE_NEED_ALL := 1
 e2e: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
-e2e: ## power off whole machines under the agent, and ask it about them, with systemd 252 and 257 (root, Debian 12)
+e2e: export KUBEGRACE_DIST := $(CURDIR)/.cache/dist
+e2e: ARCHS := amd64
+e2e: dist ## power off whole machines under the agent, and ask it about them, with systemd 252 and 257 (root, Debian 12)
 	@test -z "$(E2E_MISSING)" || { echo "make e2e needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
 	@$(MAKE) --no-print-directory apiserver
 	@$(MAKE) --no-print-directory containerd

@@ -1,0 +1,56 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
+	"github.com/kubegrace/kubegrace/internal/need"
+)
+
+// The Debian package is installed, enabled, used and removed as INSTALL.md says, on a machine that has nothing of the
+// agent. A reboot drains the pods, and the report is there after it. What is removed leaves nothing but the two
+// configuration files, and these go with a purge.
+func TestThePackageOnAFreshMachine(t *testing.T) {
+	eachPlatform(t, func(t *testing.T, on platform) {
+		packages, err := filepath.Glob(filepath.Join(need.Variable(t, "KUBEGRACE_DIST", "make dist"), "*_amd64.deb"))
+		require.NoError(t, err)
+		require.Len(t, packages, 1)
+		server := on.containerd.Start(t, images()...)
+		m := machine.New(t, on.debian)
+		m.WriteFile(t, "/root/kubegrace-node.deb", 0o644, readFile(t, packages[0]))
+		m.WriteFile(t, consoleFile, 0o644, []byte(consoleText))
+		m.Bind(server.Socket(), "/run/containerd/containerd.sock")
+		m.Enable(t, "booted.service", []byte("[Unit]\nAfter=dbus.service systemd-logind.service\n[Service]\nType=exec\nExecStart=sleep infinity\n"))
+		containers := runPods(t, server, testdataPods(t))
+		m.Boot(t)
+		m.AwaitActive(t, "booted.service")
+
+		m.Run(t, "apt-get", "install", "--yes", "/root/kubegrace-node.deb")
+		require.Equal(t, "inactive", strings.TrimSpace(m.Run(t, "sh", "-c", "systemctl is-active kubegrace-node || true")), "the package starts nothing")
+		m.Run(t, "systemctl", "enable", "--now", "kubegrace-node")
+		m.AwaitActive(t, agentUnit)
+		require.True(t, delaysShutdowns(t, m))
+		require.Contains(t, m.Run(t, "sh", "-c", "/usr/bin/kubegrace-node plan || test $? = 2"), "default/nginx")
+
+		m.Run(t, "systemctl", "reboot")
+		m.AwaitReboot(t)
+		awaitExits(t, server, containers)
+		m.Boot(t)
+		m.AwaitActive(t, agentUnit)
+		require.Contains(t, m.Run(t, "/usr/bin/kubegrace-node", "report"), "stopped in time")
+
+		m.Run(t, "apt-get", "remove", "--yes", "kubegrace-node")
+		left := func() string {
+			return m.Run(t, "sh", "-c", "find / -xdev -path /proc -prune -o -name '*kubegrace*' -print | grep -v -e ^/root/ -e console.conf -e service.d -e /var/log/ -e /var/cache/ -e /var/lib/dpkg/ || true")
+		}
+		require.Equal(t, "/etc/default/kubegrace-node\n/etc/kubegrace-node", left())
+		m.Run(t, "apt-get", "purge", "--yes", "kubegrace-node")
+		require.Empty(t, left())
+	})
+}
