@@ -1,7 +1,7 @@
-// Package inspect is the command line of kubegrace-node: it parses the flags, reads the input,
-// and writes the plan.
+// Package inspect has the commands plan and status of kubegrace-node, which look and change nothing: it
+// parses their flags, reads the input, and writes what it found.
 //
-//	err := command.New(command.OpenStreams()).ExecuteContext(ctx)
+//	root.AddCommand(inspect.NewPlan(streams, askAgent), inspect.NewStatus(streams))
 //
 // # Concurrency properties
 //
@@ -14,6 +14,6 @@
 //
 // # Testing
 //
-// [New] takes the streams and the environment, so the tests need no process. Their golden files
+// [Streams] are the streams and the environment, so the tests need no process. Their golden files
 // are in testdata.
 package inspect
