@@ -57,10 +57,10 @@ func (s *containerStop) notifyLocked(what string, notify func()) {
 		notify()
 		return nil
 	}, func(err error) {
-		close(notified)
 		if err != nil {
 			s.addError(err)
 		}
+		close(notified) // who waits for it reads the result
 	})
 }
 
