@@ -83,7 +83,7 @@ func TestFinalStatusesSurviveKilledAgents(t *testing.T) {
 	slices.Sort(late)
 	t.Logf("%d nodes %v, %d signals; the oldest one missing on disk when its agent was killed was %v old; this machine was up to %v late", nodes.Load(), ways, signals.Load(), slices.Max(append(late, 0)), lag)
 	require.NoError(t, errors.Join(wrong...))
-	tooLate := slices.IndexFunc(late, func(age time.Duration) bool { return age > time.Second+lag }) // 100 ms without other work on this machine
+	tooLate := slices.IndexFunc(late, func(age time.Duration) bool { return age > 100*time.Millisecond+2*lag }) // the agent's timer and its write can both be late
 	require.Equal(t, -1, tooLate, "ages of signals that were not on disk: %v", late)
 }
 

@@ -24,14 +24,14 @@ in buckets of priority, the lowest first, each pod with its preStop hook and the
 time it was granted. Whoever has started the pods: it finds them at the container
 runtime. It starts none.
 
-kubegrace-node run is the agent, which holds back the shutdown of the machine. plan says
-what a shutdown would do, of this machine or of a whole cluster, and status what would
-happen on this machine, whoever drains it. drain ends the pods of a machine that stays up and undrain
-takes that back, report says what became of the pods, and uninstall removes what the
-agent has written. kubegrace-node demo plays all of it in this terminal.
+run is the agent, which holds back the shutdown of the machine. plan says what a
+shutdown would do, of this machine or of a whole cluster, and status what would
+happen on this machine, whoever drains it. drain ends the pods of a machine that
+stays up, and undrain takes that back. report says what became of the pods, and
+uninstall removes what the agent has written. demo plays all of it in this terminal.
 
-The status is 0 if nothing has failed, and 1 after invalid input or if pods could
-not be stopped.`
+The exit status is 0 if nothing has failed, and 1 after invalid input or if pods
+could not be stopped. plan and status have more: see their --help.`
 
 const exampleHelp = `  # In the folder examples, on any machine: nine pods without containers, shut down after 2 s
   kubegrace-node demo --config kubegrace-node/demo/kubelet.yaml --manifests kubegrace-node/demo/pods
