@@ -214,7 +214,7 @@ func testAgent(h host) {
 	h.limit(5*time.Second, map[string]string{ownDropIn: ""}) // logind's default, which the agent raises
 	h.start("kubegrace-node", "Pods need time")
 	says(h.look(), "kubegrace-node (PID 812) holds the host back", "It has no pods.", "missing: container runtime: ", "exit status 0")
-	says(h.lookAsNobody(), "Which pods lose time is for root to see.", "exit status 4")
+	says(h.lookAsNobody(), "Which pods lose time only the agent can say.", "exit status 4")
 
 	h.Run(h.t, "/usr/local/bin/kubegrace-node", "drain") // takes 8 s, because no runtime says that there are no pods
 	says(h.look(), "this machine is drained", "exit status 0")

@@ -53,11 +53,11 @@ func TestStatusOfTheAgent(t *testing.T) {
 	}{
 		"it holds the shutdown alone": {
 			agent: api.Status{Held: true, PodCount: 3}, status: 0, want: "kubegrace-node (PID 812) holds the host back, for up to 30s. No pod is cut short, of 3.",
-			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the host back, for up to 30s. Which pods lose time is for root to see.",
+			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the host back, for up to 30s. Which pods lose time only the agent can say.",
 		},
 		"a pod asks for more than its bucket has": {
 			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, status: 2, want: "Pods cut short: 1 of 3; 7s are lost.",
-			nobodys: 4, nobodySees: "Which pods lose time is for root to see.",
+			nobodys: 4, nobodySees: "Which pods lose time only the agent can say.",
 		},
 		"a file of the site wins with too little": {
 			agent: api.Status{Held: true, PodCount: 3, CutShort: 2, LostSeconds: 12}, site: 15 * time.Second, status: 2,
@@ -121,4 +121,19 @@ func TestMetricsOfTheAgent(t *testing.T) {
 	for _, line := range []string{"kubegrace_node_status 2", "kubegrace_node_needed_seconds 30", "kubegrace_node_pods 3", "kubegrace_node_pods_cut_short 1", "kubegrace_node_lost_seconds 7"} {
 		require.Contains(t, r.out, line+"\n")
 	}
+}
+
+// An agent whose answer cannot be read is named as not seen, also where neither a lock nor a drop-in tells of it.
+func TestAnAgentThatAnswersNonsense(t *testing.T) {
+	m := newMachine(t)
+	listener, err := socket.Listen(filepath.Join(m.root, socket.Default))
+	require.NoError(t, err)
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	server.Listener = listener
+	server.Start()
+	t.Cleanup(server.Close)
+	r := m.look()
+	requireStatus(t, 4, r)
+	require.Contains(t, r.out, "kubegrace-node: ")
+	require.Contains(t, r.out, "418")
 }

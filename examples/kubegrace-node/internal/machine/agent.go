@@ -16,24 +16,17 @@ import (
 // maxStatus bounds the answer of an agent.
 const maxStatus = 1 << 20
 
-// lookAtAgent asks kubegrace-node on its socket, which is root's alone. Without the socket there is no agent.
+// lookAtAgent asks kubegrace-node on its socket, which is root's alone. Without the socket there is no agent: systemd
+// removes its folder when the agent ends.
 func (s *State) lookAtAgent(ctx context.Context, path string) {
 	status, err := askAgent(ctx, path)
 	switch {
 	case err == nil:
 		s.Agent = status
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED): // no agent runs, or it has no socket
-	case s.hasTraceOfAgent():
+	default:
 		s.miss("kubegrace-node", err, "")
 	}
-}
-
-// hasTraceOfAgent reports whether an agent with kubegrace holds a lock, or has written a drop-in.
-func (s *State) hasTraceOfAgent() bool {
-	if s.lock(Lock.isKubegraces) != nil {
-		return true
-	}
-	return s.agentsFile() != nil
 }
 
 // agentsFile returns the drop-in that an agent with kubegrace has written; nil: there is none.

@@ -131,7 +131,7 @@ func (s *State) judgeAgent(v *Verdict, agent *Lock, agentsConfig bool) {
 		s.addLimitForAgent(v, own.limit)
 	case s.hasMissed("kubegrace-node"):
 		v.Status = Unknown
-		v.Text += " Which pods lose time is for root to see."
+		v.Text += " Which pods lose time only the agent can say."
 	default:
 		v.Status = Unknown
 		v.Why = append(v.Why, "How "+agent.Who+" is configured cannot be seen from outside: --config gives its configuration.")
@@ -180,7 +180,7 @@ func (s *State) judgeIdleAgent(v *Verdict) bool {
 		v.do("Read the log of the agent, which says why.", "journalctl --unit kubegrace-node")
 	case s.hasMissed("kubegrace-node"):
 		v.Status = Unknown
-		v.Text = "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods. Root can see which."
+		v.Text = "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods. Only the agent can say which."
 	default:
 		return false
 	}
