@@ -2,11 +2,13 @@ package lifecycle
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 )
 
 // lists makes the Running calls for a pod, one at a time. A list that is requested during a call must not
@@ -22,25 +24,32 @@ type lists struct {
 	failures     int       // number of failures since the last success
 }
 
-// listFailed notes the failure of a list. isNews says to log it: it is the first one, or differs from the
-// one before. It locks the mutex.
-func (p *podState) listFailed(err error) (isNews bool) {
+// logList logs the result of a list if it is news: a failure, unless it is the one of the list before, or
+// the first success after failures. The closing of the terminator is no failure, and a runtime that cannot
+// list need not be able to. logList locks the mutex.
+func (p *podState) logList(list *listCall, err error) {
+	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, context.Canceled) || errors.Is(err, CauseTerminatorClosed) {
+		return
+	}
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.lists.failures++
-	isNews = p.lists.failed == nil || p.lists.failed.Error() != err.Error()
-	p.lists.failed = err
-	return isNews
-}
+	if isClosed(list.done) {
+		p.mu.Unlock()
+		return
+	}
+	previous, failures := p.lists.failed, p.lists.failures
+	p.lists.failed, p.lists.failures = err, failures+1
+	if err == nil {
+		p.lists.failures = 0
+	}
+	p.mu.Unlock()
 
-// listSucceeded notes the success of a list, and returns the number of failures since the success before.
-// It locks the mutex.
-func (p *podState) listSucceeded() (failures int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	failures = p.lists.failures
-	p.lists.failed, p.lists.failures = nil, 0
-	return failures
+	logger := klog.FromContext(list.ctx).WithValues("pod", klog.KObj(list.pod))
+	switch {
+	case err == nil && previous != nil:
+		logger.Info("Listed the pod's containers after earlier failures", "failures", failures)
+	case err != nil && (previous == nil || err.Error() != previous.Error()):
+		logger.Error(err, "Failed to list the pod's containers, will retry")
+	}
 }
 
 // listCall is one Running call of the runtime, queued, in progress or returned.
@@ -111,16 +120,17 @@ func (p *podState) startList() {
 	})
 }
 
-// finishList sets the result of a list, applies it to the pod, and makes the next call. If the list has
-// timed out before, its late result is ignored. It locks the mutex.
+// finishList logs and sets the result of a list, applies it to the pod, and makes the next call. If the
+// list has timed out before, its late result is ignored. It locks the mutex.
 func (p *podState) finishList(list *listCall, running []Container, err error) {
+	if invalid := checkContainers(running); err == nil && invalid != nil {
+		err = fmt.Errorf("the runtime's list: %w", invalid)
+	}
+	p.logList(list, err) // without the mutex, because a logger may block
 	p.mu.Lock()
 	defer p.unlock()
 	if isClosed(list.done) {
 		return
-	}
-	if invalid := checkContainers(running); err == nil && invalid != nil {
-		err = fmt.Errorf("the runtime's list: %w", invalid)
 	}
 	list.running, list.err = running, err
 	p.lists.inProgress = nil

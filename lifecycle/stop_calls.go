@@ -52,8 +52,8 @@ var errNoTimeLeft = errors.New("killed at once, because the deadline had passed 
 // stopUntilEnded repeats the call until the containers have ended or are given up. It returns their
 // outcome, and the newest failure as an error, even if a later call succeeded.
 func (c *stopCalls) stopUntilEnded() (Outcome, error) {
-	ctx, cancel := context.WithCancel(c.ctx)
-	defer cancel()
+	ctx, cancel := context.WithCancelCause(c.ctx)
+	defer func() { cancel(context.Cause(c.ctx)) }() // Close may not have cancelled ctx yet, and its cause must be in it
 	c.replies, c.callCtx = make(chan stopReply), ctx
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
 	c.setFirstCall()

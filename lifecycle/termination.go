@@ -127,21 +127,11 @@ func (t *Termination) run() {
 			t.waitForChange()
 			continue
 		}
-		err := list.wait(t.ctx)
-		switch {
-		case t.ctx.Err() != nil: // the terminator was closed; finishIfDone ends the termination
-		case err != nil:
-			if t.pod.listFailed(err) {
-				logger.Error(err, "Failed to list the pod's containers, will retry")
-			}
+		if failure = list.wait(t.ctx); failure != nil {
 			sleepContext(t.ctx, pause.next())
-		default:
-			if failures := t.pod.listSucceeded(); failures > 0 {
-				logger.Info("Listed the pod's containers after earlier failures", "failures", failures)
-			}
+		} else {
 			pause = 0
 		}
-		failure = err
 	}
 	if logger.V(1).Enabled() {
 		logger.V(1).Info("Pod terminated", "outcome", t.Result().Outcome(), "took", time.Since(t.startedAt))

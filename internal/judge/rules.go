@@ -624,8 +624,9 @@ func (p *podHistory) failuresAreReported() {
 	}
 	isLogged := slices.ContainsFunc(p.logs, func(s LogEntry) bool { return s.IsError })
 	for _, l := range p.Record.lists {
-		isUnsupported := errors.Is(l.Err, errors.ErrUnsupported) // which KillContainer need not log
-		if l.Pod == p.key && l.Err != nil && !isUnsupported && len(p.logs) > 0 && !isLogged && !p.closedAt().Before(l.Returned) {
+		isCancelled := errors.Is(l.Err, context.Canceled) || errors.Is(l.Err, lifecycle.CauseTerminatorClosed)
+		isFailure := l.Err != nil && !isCancelled && !errors.Is(l.Err, errors.ErrUnsupported)
+		if l.Pod == p.key && isFailure && len(p.logs) > 0 && !isLogged {
 			p.violation("failuresAreReported", l.Returned.At, "a list failed, and nothing was logged")
 		}
 	}
