@@ -54,6 +54,25 @@ func TestHangingRecorderDoesNotDelayTheStopAfterAFailedHook(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { observer = make(hangingObserver); o.Events = observer })
 }
 
+// OnHook waits behind a recorder that hangs. Before it is called, a request with another pod object begins
+// to stop the container again. OnHook gets the object with which the hook ran.
+func TestLateOnHookGetsThePodOfItsHook(t *testing.T) {
+	observer, got := make(hangingObserver), make(chan *v1.Pod, 1)
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", sleepHandler(1), lifecycletest.Script{FailStops: 1})
+		_, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{OneAttempt: true})
+		require.ErrorIs(b, err, lifecycletest.ErrScripted)
+		_, err = b.KillPod(b.Context(), b.pod.DeepCopy(), lifecycle.Request{OneAttempt: true})
+		require.NoError(b, err)
+		close(observer)
+		require.Same(b, b.pod, <-got)
+	}, func(o *lifecycle.TerminatorOptions) {
+		observer = make(hangingObserver)
+		o.Events = observer
+		o.OnHook = func(pod *v1.Pod, _ lifecycle.Container, _ lifecycle.HookResult) { got <- pod }
+	})
+}
+
 // A watcher or recorder that hangs uses up no grace period: hook 1 s, exit 20 s, and up to 2 s of waiting
 // for events at the end.
 func TestHangingWatcherOrRecorderUsesUpNoGrace(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/klog/v2"
 )
 
 // KillContainer stops one container of a pod that keeps running, and waits until the container has
@@ -48,9 +47,6 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	p.unlock()
 	err := list.wait(ctx)
 	options.trustSuccess = errors.Is(err, errors.ErrUnsupported) // the runtime cannot list
-	if err != nil && !options.trustSuccess {
-		klog.FromContext(ctx).Error(err, "Failed to list the pod's containers, will stop the container without a list", "pod", klog.KObj(pod), "containerName", c.Name)
-	}
 	if err == nil {
 		listed, found := list.find(c)
 		if !found { // it has ended

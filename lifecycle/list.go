@@ -48,7 +48,7 @@ func (p *podState) logList(list *listCall, err error) {
 	case err == nil && previous != nil:
 		logger.Info("Listed the pod's containers after earlier failures", "failures", failures)
 	case err != nil && (previous == nil || err.Error() != previous.Error()):
-		logger.Error(err, "Failed to list the pod's containers, will retry")
+		logger.Error(err, "Failed to list the pod's containers")
 	}
 }
 

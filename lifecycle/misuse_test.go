@@ -162,7 +162,7 @@ func TestMisuse(t *testing.T) {
 				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil), containerSpec("b", nil)), lifecycle.Request{})
 				require.ErrorContains(m, err, `container "b": ID: must be unique, "1" is that of container "a"`)
 				require.Equal(m, lifecycle.OutcomeRuntimeStuck, result.Outcome())
-				m.requireLogged(`Failed to list the pod's containers, will retry: the runtime's list: container "b": ID: must be unique, "1" is that of container "a"`)
+				m.requireLogged(`Failed to list the pod's containers: the runtime's list: container "b": ID: must be unique, "1" is that of container "a"`)
 			},
 		},
 		"one ID for two containers of a request": {
@@ -213,7 +213,7 @@ func TestMisuse(t *testing.T) {
 					<-m.Terminate(m.context(), misusedPod(), lifecycle.Request{}).Done()
 				}
 				m.requireLogged("Recovered from a panic: the runtime's list panicked: boom")
-				m.requireLogged("Failed to list the pod's containers, will retry")
+				m.requireLogged("Failed to list the pod's containers")
 				m.requireLogged("Listed the pod's containers after earlier failures")
 			},
 		},

@@ -42,8 +42,9 @@ func (s *containerStop) runHook() {
 	}
 	ctx, cancel := context.WithCancelCause(&graceContext{Context: s.ctx, stop: s})
 	defer cancel(nil)
-	s.pod.spawn(ctx, "the hook", s.apiPod, s.spec.Name, func() error {
-		_, err := hooks.Run(ctx, s.container.ID, s.apiPod, s.spec, handler)
+	apiPod, spec := s.apiPod, s.spec // begin may change them before Run is called
+	s.pod.spawn(ctx, "the hook", apiPod, spec.Name, func() error {
+		_, err := hooks.Run(ctx, s.container.ID, apiPod, spec, handler)
 		return err
 	}, s.hookReturned)
 	var exited <-chan struct{}
@@ -158,9 +159,9 @@ func (s *containerStop) endHook(outcome HookOutcome) {
 	s.result.Hook.Outcome, s.result.Hook.Took = outcome, time.Since(s.hook.startedAt)
 	opts.Metrics.HookEnded(string(s.hook.kind), string(outcome), s.result.Hook.Took)
 	if opts.OnHook != nil {
-		c, result := s.container, s.result.Hook
+		apiPod, c, result := s.apiPod, s.container, s.result.Hook // begin may change them before OnHook is called
 		c.PreStopDone = true
-		s.notifyLocked("OnHook", func() { opts.OnHook(s.apiPod, c, result) })
+		s.notifyLocked("OnHook", func() { opts.OnHook(apiPod, c, result) })
 	}
 }
 

@@ -106,7 +106,8 @@ func (u *containerUnit) claim(s *containerStop, waited time.Duration) *stopCalls
 		return nil
 	}
 	u.claimed, u.previous = true, nil
+	apiPod := s.apiPod // begin may change it before StopPod is called
 	return &stopCalls{containerStop: s, runs: u.members, call: func(ctx context.Context, seconds int64) error {
-		return s.pod.terminator.opts.Pods.StopPod(ctx, s.apiPod, seconds)
+		return s.pod.terminator.opts.Pods.StopPod(ctx, apiPod, seconds)
 	}}
 }
