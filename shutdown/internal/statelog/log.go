@@ -57,8 +57,8 @@ type Log struct {
 	// Only tasks of writes use these:
 	newest   newestEntries
 	file     *os.File // the log, open for appending; nil: it must be replaced first
-	isStale  bool     // the log lacks an entry of newest, because a write failed: it must be replaced
-	mustSync bool     // the log has final statuses that newest lacks: its replacement must be synced
+	isStale  bool     // the log must be replaced: it is not of this boot, or a write failed
+	mustSync bool     // the log has final statuses that may be pending: its replacement must be synced first
 }
 
 // New returns a log. It reads the boot ID, but does not touch the folder before [Log.Lock] or [Log.Read].
@@ -144,10 +144,11 @@ func (l *Log) add(entries []any, isNew bool) *call.Future[struct{}] {
 	future, complete := newFuture()
 	added := &batch{entities: entries, written: future}
 	l.writes.add(task{batch: added, refuse: complete, run: func() {
+		if l.file == nil || isNew || !l.newest.sameBoot {
+			l.markStale()
+		}
 		if isNew || !l.newest.sameBoot {
-			l.mustSync = l.mustSync || l.newest.hasPending()
 			l.newest = newestEntries{sameBoot: true}
-			l.isStale = true
 		}
 		text, err := l.newest.update(added.entities)
 		complete(errors.Join(err, l.write(text)))
@@ -158,7 +159,7 @@ func (l *Log) add(entries []any, isNew bool) *call.Future[struct{}] {
 // write appends lines, which are in newest already, to the log. If the log lacks others too, or is not open, it
 // writes a new one with all of newest instead.
 func (l *Log) write(text []byte) error {
-	if l.file == nil || l.isStale {
+	if l.isStale {
 		return l.replace()
 	}
 	err := l.before("write", l.path(LogFile))
@@ -166,10 +167,17 @@ func (l *Log) write(text []byte) error {
 		_, err = l.file.Write(text)
 	}
 	if err != nil {
-		l.isStale = true
+		l.markStale()
 		return l.storeError(err)
 	}
 	return nil
+}
+
+// markStale makes the next write replace the log. If the log has a final status that may be pending, the new
+// one is synced before it takes the log's place: a power cut must not lose the status. What is only now
+// written has no such claim, and a sync may take long.
+func (l *Log) markStale() {
+	l.isStale, l.mustSync = true, l.mustSync || l.newest.hasPending()
 }
 
 // storeError returns the error of a write. It names the log, not the temporary file, whose name is different in
@@ -188,7 +196,6 @@ func (l *Log) storeError(err error) error {
 
 // replace replaces the log by one with all of newest. Other processes see either the old or the new one.
 func (l *Log) replace() error {
-	l.isStale = true
 	path := l.path(LogFile)
 	file, err := os.CreateTemp(l.opts.Dir, tempPrefix+"*")
 	if err == nil {
@@ -206,8 +213,7 @@ func (l *Log) replace() error {
 	return nil
 }
 
-// fill writes the newest entries to file and renames it to path. It syncs the file only if a final status may
-// be pending: a power cut must not lose that, and a sync may take long.
+// fill writes the newest entries to file and renames it to path.
 func (l *Log) fill(file *os.File, path string) error {
 	text, err := l.newest.text(l.id)
 	if err == nil {
@@ -219,7 +225,7 @@ func (l *Log) fill(file *os.File, path string) error {
 	if err == nil {
 		err = file.Chmod(mode)
 	}
-	if err == nil && (l.mustSync || l.newest.hasPending()) {
+	if err == nil && l.mustSync {
 		if err = l.before("sync", file.Name()); err == nil {
 			err = file.Sync()
 		}
