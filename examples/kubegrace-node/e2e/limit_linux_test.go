@@ -109,15 +109,6 @@ func health(t *testing.T, m *machine.Machine) (status, page string) {
 	return status, page
 }
 
-// A site's file lowers the limit before the agent starts: each pod has its part of what is left.
-func TestLimitThatIsLoweredBefore(t *testing.T) { eachPlatform(t, testLimitThatIsLoweredBefore) }
-
-func testLimitThatIsLoweredBefore(t *testing.T, on platform) {
-	m, server, containers := bootAgentWith(t, on, limitPods(), map[string]string{configFile: limitConfig, siteFile: siteText})
-	requireLow(t, m)
-	powerOffInTime(t, m, server, containers)
-}
-
 // The limit is lowered under the agent, which holds the machine: it is seen within ten seconds, and each pod
 // has its part of what is left. A drop-in that somebody has removed is written again.
 func TestLimitThatIsLoweredUnderTheAgent(t *testing.T) {

@@ -13,30 +13,6 @@ import (
 // podCount is the number of pods in testdata.
 const podCount = 6
 
-// The agent is killed when the first bucket has ended. systemd keeps a copy of its delay
-// lock, so logind goes on waiting. The restarted agent adopts the lock and drains the
-// other buckets.
-func TestRestartedAgentContinuesTheDrain(t *testing.T) {
-	eachPlatform(t, testRestartedAgentContinuesTheDrain)
-}
-
-func testRestartedAgentContinuesTheDrain(t *testing.T, on platform) {
-	m, server, containers := bootAgent(t, on, nil)
-
-	asked := time.Now()
-	m.Run(t, "systemctl", "poweroff")
-	awaitExits(t, server, selectContainers(containers, nginx...))
-	m.Run(t, "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit)
-	m.AwaitPowerOff(t)
-
-	exits := awaitExits(t, server, containers)
-	checkBuckets(t, asked, exits)
-	checkExitCodes(t, exits)
-	checkPowerOff(t, exits, m.Journal(t))
-	require.Less(t, exits.lastExit().Sub(asked), 38*time.Second, "the schedule of the first agent still holds")
-	require.Empty(t, runningContainers(t, server))
-}
-
 // selectContainers returns the containers that are named.
 func selectContainers(containers map[string]string, names ...string) map[string]string {
 	selected := map[string]string{}
