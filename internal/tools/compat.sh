@@ -7,7 +7,7 @@
 # The arguments are minors such as v0.35, whole versions such as v0.38.0-alpha.0, floor, newest, oldest, or alpha,
 # which is the newest pre-release after the newest minor; without arguments all are tested. OLDEST_GO is what the floor is built with, TEST_GO the
 # oldest that the tests need. TESTFLAGS has more flags for go test. The copy consists of the files that git
-# tracks or would add.
+# tracks or would add. It is always in the same folder, because the cache of the go command goes by paths.
 set -euo pipefail
 
 oldest=32           # the first minor with which internal/fork/v1.32 builds and passes; KubeEdge uses it
@@ -19,8 +19,13 @@ lastOfTestGo=35     # the last minor that builds with TEST_GO
 
 ours=github.com/kubegrace/kubegrace
 root=$(cd "$(dirname "$0")/../.." && pwd)
-work=$(mktemp -d)
-trap 'chmod -R u+w "$work"; rm -rf "$work"' EXIT
+work=$root/.cache/compat
+mkdir -p "$root/.cache"
+exec 9> "$root/.cache/compat.lock"
+flock 9
+rm -rf "$work"
+mkdir "$work"
+trap 'rm -rf "$work"' EXIT
 export GOWORK=off
 
 say() { echo "$*" >&2; }
