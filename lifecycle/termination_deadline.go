@@ -24,8 +24,9 @@ func (t *Termination) Deadline() time.Time {
 // false after the termination has ended or the terminator was closed.
 func (t *Termination) Shorten(seconds int64) bool {
 	t = t.orNone()
+	seconds = max(seconds, graceperiod.MinimumPodSeconds)
 	t.pod.mu.Lock()
-	shortened := t.inProgress() && t.ctx.Err() == nil && t.shorten(max(seconds, graceperiod.MinimumPodSeconds))
+	shortened := t.inProgress() && t.ctx.Err() == nil && t.shorten(seconds)
 	t.pod.mu.Unlock()
 	if shortened {
 		klog.FromContext(t.ctx).V(1).Info("Shortened the pod's grace period", "pod", klog.KObj(t.apiPod), "gracePeriod", seconds)

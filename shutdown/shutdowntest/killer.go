@@ -119,16 +119,16 @@ func (k *Killer) Kill(name string) (Kill, bool) {
 	return Kill{}, false
 }
 
-// Release ends all hanging pods.
+// Release ends all hanging pods. Others end in their own time.
 func (k *Killer) Release() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, t := range k.terminating {
+	for name, t := range k.terminating {
 		if isHanging := t.timer == nil; isHanging {
 			close(t.ended)
+			delete(k.terminating, name)
 		}
 	}
-	clear(k.terminating)
 }
 
 // startCall records a call. It starts the termination of the pod or, if that is in progress already, may shorten

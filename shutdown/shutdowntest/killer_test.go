@@ -1,0 +1,35 @@
+//go:build go1.25
+
+package shutdowntest_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	"k8s.io/utils/ptr"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+)
+
+// Release comes while a pod ends that does not hang. A later call with a shorter grace period still joins the
+// first one, and both return at its end.
+func TestReleaseLeavesAPodThatDoesNotHang(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 30 * time.Second}}
+		began, pod := time.Now(), shutdowntest.Pod("web", 0, 30)
+		first := make(chan error)
+		go func() {
+			_, err := killer.KillPod(t.Context(), pod, shutdown.KillRequest{})
+			first <- err
+		}()
+		synctest.Wait()
+		killer.Release()
+		_, err := killer.KillPod(t.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To[int64](10)})
+		require.NoError(t, err)
+		require.NoError(t, <-first)
+		require.Equal(t, 10*time.Second, time.Since(began))
+	})
+}
