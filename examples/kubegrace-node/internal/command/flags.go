@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net"
+	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -140,11 +142,29 @@ func (f *flags) validate() error {
 			errs = append(errs, field.Forbidden(flag(name), "is only for --kubeconfig"))
 		}
 	}
-	if f.kubeletCredentials != "" && f.kubeletPods == "" {
-		errs = append(errs, field.Forbidden(flag("--kubelet-credentials"), "is only for --kubelet-pods"))
-	}
+	errs = append(errs, f.validateKubelet()...)
 	_, err := f.rules()
 	return errors.Join(errs.ToAggregate(), err)
+}
+
+// validateKubelet returns the errors of the flags of the kubelet's list. Over http nothing but the socket of a
+// process of this machine tells whose list it is, and whoever answers would read the credentials.
+func (f *flags) validateKubelet() field.ErrorList {
+	flag, forbidden := field.NewPath("--kubelet-pods"), field.ErrorList{field.Forbidden(field.NewPath("--kubelet-credentials"), "is only for --kubelet-pods with https")}
+	address, err := url.Parse(f.kubeletPods)
+	switch {
+	case f.kubeletPods == "" && f.kubeletCredentials != "":
+		return forbidden
+	case f.kubeletPods == "" || err == nil && address.Scheme == "https":
+		return nil
+	case err != nil || address.Scheme != "http":
+		return field.ErrorList{field.Invalid(flag, f.kubeletPods, "must be a URL of http or https")}
+	case address.Hostname() != "localhost" && !net.ParseIP(address.Hostname()).IsLoopback():
+		return field.ErrorList{field.Invalid(flag, f.kubeletPods, "must be https, or an address of this machine itself, such as 127.0.0.1: over http nothing proves that another machine's list is the kubelet's")}
+	case f.kubeletCredentials != "":
+		return forbidden
+	}
+	return nil
 }
 
 // rules returns the rules of --priority.

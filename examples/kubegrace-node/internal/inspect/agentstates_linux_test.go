@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nobodytest"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 )
 
@@ -42,7 +43,7 @@ func (m *fakeMachine) agent(status api.Status) {
 
 // The agent says on its socket what it does. Who may not ask it goes by its lock and its drop-in.
 func TestStatusOfTheAgent(t *testing.T) {
-	program := nobodysProgram(t)
+	program := nobodytest.Program(t)
 	for name, test := range map[string]struct {
 		agent      api.Status
 		site       time.Duration // what a file of the site sets, which wins; 0: there is none

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strconv"
@@ -19,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nobodytest"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
@@ -118,27 +117,12 @@ func (m *fakeMachine) stable(text string) string {
 // nodeArgs is an environment variable with the arguments of [TestLookAsNobody]'s process.
 const nodeArgs = "KUBEGRACE_NODE_ARGS"
 
-// nobodysProgram copies this program to where nobody may run it.
-func nobodysProgram(t *testing.T) string {
-	t.Helper()
-	folder, err := os.MkdirTemp("", "program")
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
-	require.NoError(t, os.Chmod(folder, 0o755)) //nolint:gosec // it is to be read
-	program := filepath.Join(folder, "test")
-	copyFile(t, "/proc/self/exe", program)
-	return program
-}
-
 // lookAsNobody is look in a process of the user nobody. Without root it is a process of this user.
 func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
 	m.t.Helper()
-	c := exec.CommandContext(m.t.Context(), program, "-test.run=^TestProcessOfNobody$")
+	c := nobodytest.Command(m.t, program, "TestProcessOfNobody")
 	c.Env = append(os.Environ(), nodeArgs+"="+strings.Join(m.args(more...), "\n"), "COLUMNS="+wide)
 	c.Dir = m.root
-	if os.Getuid() == 0 {
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	}
 	var out, log bytes.Buffer
 	c.Stdout, c.Stderr = &out, &log
 	err := c.Run()
@@ -164,16 +148,4 @@ func TestProcessOfNobody(t *testing.T) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:forbidigo // as main does
 	}
-}
-
-func copyFile(t *testing.T, from, to string) {
-	t.Helper()
-	source, err := os.Open(from)
-	require.NoError(t, err)
-	defer source.Close()                                           //nolint:errcheck // it is only read
-	target, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // others run it
-	require.NoError(t, err)
-	_, err = io.Copy(target, source)
-	require.NoError(t, err)
-	require.NoError(t, target.Close())
 }

@@ -19,6 +19,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nobodytest"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
@@ -52,7 +53,7 @@ func TestNode(t *testing.T) {
 
 // What all users may read gives nobody what root gets.
 func TestNodeAsNobody(t *testing.T) {
-	program := nobodysProgram(t)
+	program := nobodytest.Program(t)
 	for _, state := range machineStates() {
 		t.Run(state.name, func(t *testing.T) {
 			m := newMachine(t)

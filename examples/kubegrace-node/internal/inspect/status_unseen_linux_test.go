@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nobodytest"
 )
 
 // What cannot be seen is named, and then all is never well.
@@ -85,7 +87,7 @@ func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to be nobody")
 	}
-	m, program := held(t, ""), nobodysProgram(t)
+	m, program := held(t, ""), nobodytest.Program(t)
 	m.write("/pods.yaml", nodePods)
 	pods := []string{"--pods", filepath.Join(m.root, "pods.yaml")}
 	requireStatus(t, 0, m.lookAsNobody(program, pods...))

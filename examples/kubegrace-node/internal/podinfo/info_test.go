@@ -3,6 +3,7 @@ package podinfo_test
 import (
 	"context"
 	"encoding/json"
+	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -125,16 +126,18 @@ func TestAMirrorPodTellsOfItsStaticPod(t *testing.T) {
 
 func TestKubelet(t *testing.T) {
 	answer, status := v1.PodList{Items: []v1.Pod{told()}}, http.StatusOK
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(answer) // the client sees a failure
 	}))
 	defer server.Close()
-	pods, err := podinfo.KubeletPods(t.Context(), server.URL+"/pods", &rest.Config{})
+	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	credentials := &rest.Config{TLSClientConfig: rest.TLSClientConfig{CAData: authority}}
+	pods, err := podinfo.KubeletPods(t.Context(), server.URL+"/pods", credentials)
 	require.NoError(t, err)
 	require.Equal(t, "web", pods[0].Name)
 	status = http.StatusForbidden
-	_, err = podinfo.KubeletPods(t.Context(), server.URL, &rest.Config{})
+	_, err = podinfo.KubeletPods(t.Context(), server.URL, credentials)
 	require.ErrorContains(t, err, "403")
 }
 

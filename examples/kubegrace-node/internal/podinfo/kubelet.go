@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"net/http/httptrace"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -21,7 +23,8 @@ const (
 )
 
 // KubeletPods asks a kubelet for its pods, at https://127.0.0.1:10250/pods with credentials, or at
-// that of its read-only port, http://127.0.0.1:10255/pods, with none.
+// that of its read-only port, http://127.0.0.1:10255/pods, with none. Over http an answer is an error unless a
+// process of root has given it on this machine. The text of that error has the user and the port.
 func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pods []v1.Pod, err error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	defer cancel()
@@ -29,15 +32,23 @@ func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pod
 	if err != nil {
 		return nil, fmt.Errorf("failed to use the credentials for the kubelet: %w", err)
 	}
+	var conn net.Conn // the one over which the answer comes
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { conn = got.Conn }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
 	}
-	response, err := (&http.Client{Transport: transport}).Do(request)
+	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	response, err := client.Do(request)
 	if err != nil {
 		return nil, fmt.Errorf("failed to ask the kubelet for its pods: %w", err)
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
+	if response.TLS == nil {
+		if err := checkRootAnswers(conn); err != nil {
+			return nil, err
+		}
+	}
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the kubelet at %s has answered %s", url, response.Status)
 	}
