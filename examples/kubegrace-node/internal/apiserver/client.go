@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync/atomic"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/component-base/featuregate"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,18 +26,33 @@ var (
 	errNotLoaded = errors.New("its kubeconfig could not be used yet")
 )
 
+// objectNode and objectPod are the labels of [Client.Failures].
+const objectNode, objectPod = "node", "pod"
+
 // Client reports one node and its pods. Make one with [New].
 type Client struct {
 	file, node string
 	gates      featuregate.FeatureGate
+	failures   *prometheus.CounterVec
 
 	reporter atomic.Pointer[apistatus.Reporter] // nil before Load
 }
 
 // New returns a Client of the kubeconfig file, which need not exist yet.
 func New(file, node string, gates featuregate.FeatureGate) *Client {
-	return &Client{file: file, node: node, gates: gates}
+	c := &Client{file: file, node: node, gates: gates, failures: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "kubegrace_node_api_updates_failed_total",
+		Help: "Updates of the node's conditions and of pods' statuses that the API server has not accepted. Each is tried again.",
+	}, []string{"object"})}
+	for _, object := range []string{objectNode, objectPod} {
+		c.failures.WithLabelValues(object) // 0 from the start on, so that the first failure is an increase
+	}
+	return c
 }
+
+// Failures returns the counter of the updates that have failed, by the kind of object. An update that a newer one
+// has cut off does not count.
+func (c *Client) Failures() prometheus.Collector { return c.failures }
 
 // Load reads the kubeconfig, from which on reports are sent, and returns a client for all other
 // requests.
@@ -73,28 +89,32 @@ func Config(file string) (*rest.Config, error) {
 
 // PublishNode publishes the state of the node.
 func (c *Client) PublishNode(ctx context.Context, state shutdown.NodeState) error {
-	return c.with(func(r *apistatus.Reporter) error { return r.PublishNode(ctx, state) })
+	return c.update(ctx, objectNode, func(r *apistatus.Reporter) error { return r.PublishNode(ctx, state) })
 }
 
 // FlushPod sends the final status of a pod.
 func (c *Client) FlushPod(ctx context.Context, pod *v1.Pod) error {
-	return c.with(func(r *apistatus.Reporter) error { return r.FlushPod(ctx, pod) })
+	return c.update(ctx, objectPod, func(r *apistatus.Reporter) error { return r.FlushPod(ctx, pod) })
 }
 
 // MarkNotReady takes a pod out of its services.
 func (c *Client) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
-	return c.with(func(r *apistatus.Reporter) error { return r.MarkNotReady(ctx, pod) })
+	return c.update(ctx, objectPod, func(r *apistatus.Reporter) error { return r.MarkNotReady(ctx, pod) })
 }
 
 // RestoreReadiness undoes MarkNotReady.
 func (c *Client) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
-	return c.with(func(r *apistatus.Reporter) error { return r.RestoreReadiness(ctx, pod) })
+	return c.update(ctx, objectPod, func(r *apistatus.Reporter) error { return r.RestoreReadiness(ctx, pod) })
 }
 
-func (c *Client) with(call func(*apistatus.Reporter) error) error {
-	reporter := c.reporter.Load()
-	if reporter == nil {
-		return fmt.Errorf("%s: %w", c.file, errNotLoaded)
+// update makes an update, and counts it if it fails.
+func (c *Client) update(ctx context.Context, object string, call func(*apistatus.Reporter) error) error {
+	err := fmt.Errorf("%s: %w", c.file, errNotLoaded)
+	if reporter := c.reporter.Load(); reporter != nil {
+		err = call(reporter)
 	}
-	return call(reporter)
+	if err != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		c.failures.WithLabelValues(object).Inc()
+	}
+	return err
 }

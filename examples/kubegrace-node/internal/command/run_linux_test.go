@@ -1,10 +1,12 @@
 package command_test
 
 import (
+	"io"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -146,6 +148,31 @@ func TestAPortThatIsFreedIsServed(t *testing.T) {
 	n.awaitHealth("missing: port of /healthz")
 	require.NoError(t, taken.Close())
 	require.Eventually(t, func() bool { return !strings.Contains(n.healthz(), "port of /healthz") }, 20*time.Second, 20*time.Millisecond)
+}
+
+// The metrics tell that the API server accepts nothing.
+func TestFailedUpdatesAreInTheMetrics(t *testing.T) {
+	t.Parallel()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	require.NoError(t, err)
+	require.NoError(t, free.Close())
+	n := newNode(t)
+	n.run("--listen="+free.Addr().String(), "--kubeconfig=/nonexistent.conf", "--node-name=node")
+	var metrics string
+	require.Eventually(t, func() bool {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+free.Addr().String()+"/metrics", nil)
+		require.NoError(t, err)
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			return false
+		}
+		text, err := io.ReadAll(response.Body)
+		require.NoError(t, err)
+		require.NoError(t, response.Body.Close())
+		metrics = string(text)
+		return regexp.MustCompile(`\nkubegrace_node_api_updates_failed_total\{object="node"\} [1-9]`).MatchString(metrics)
+	}, 20*time.Second, time.Second/4, &metrics)
+	require.Contains(t, metrics, "\n"+`kubegrace_node_api_updates_failed_total{object="pod"} 0`+"\n")
 }
 
 func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {

@@ -1,0 +1,69 @@
+package apiserver_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/featuregate"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/apiserver"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// Each update that the API server does not accept is counted, also while there is no kubeconfig. One that was
+// accepted is not, and neither is one that is not wanted any more.
+func TestFailedUpdatesAreCounted(t *testing.T) {
+	gates := featuregate.NewFeatureGate()
+	require.NoError(t, shutdown.AddFeatureGates(gates))
+	status, answer := http.StatusForbidden, `{"kind":"Status","apiVersion":"v1","status":"Failure","code":403,"reason":"Forbidden","message":"no such rights"}`
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(status)
+		_, _ = w.Write([]byte(answer)) // the client sees a failure
+	}))
+	defer server.Close()
+	file := filepath.Join(t.TempDir(), "kubeconfig")
+	client := apiserver.New(file, "node", gates)
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid"}, Status: v1.PodStatus{Phase: v1.PodFailed}}
+	counted := func(node, pod string) {
+		t.Helper()
+		require.NoError(t, testutil.CollectAndCompare(client.Failures(), strings.NewReader(`
+# HELP kubegrace_node_api_updates_failed_total Updates of the node's conditions and of pods' statuses that the API server has not accepted. Each is tried again.
+# TYPE kubegrace_node_api_updates_failed_total counter
+kubegrace_node_api_updates_failed_total{object="node"} `+node+`
+kubegrace_node_api_updates_failed_total{object="pod"} `+pod+"\n")))
+	}
+	counted("0", "0")
+	require.ErrorContains(t, client.FlushPod(t.Context(), pod), "could not be used yet")
+	counted("0", "1")
+
+	require.NoError(t, os.WriteFile(file, []byte(`apiVersion: v1
+kind: Config
+clusters: [{name: c, cluster: {server: "`+server.URL+`"}}]
+contexts: [{name: c, context: {cluster: c, user: u}}]
+users: [{name: u, user: {}}]
+current-context: c
+`), 0o600))
+	_, err := client.Load()
+	require.NoError(t, err)
+	require.ErrorContains(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}), "no such rights")
+	counted("1", "1")
+	require.ErrorContains(t, client.FlushPod(t.Context(), pod), "no such rights")
+	counted("1", "2")
+	cutOff, cancel := context.WithCancel(t.Context())
+	cancel()
+	require.Error(t, client.FlushPod(cutOff, pod))
+	counted("1", "2")
+	status, answer = http.StatusOK, `{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"shop","name":"web","uid":"uid"}}`
+	require.NoError(t, client.FlushPod(t.Context(), pod))
+	counted("1", "2")
+}
