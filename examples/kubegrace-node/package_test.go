@@ -1,6 +1,9 @@
 package main_test
 
 import (
+	"crypto/sha256"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,12 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// The Debian package has the program and what it is installed with. The RPM package is made from the same
-// list; its contents are not looked at, because that needs rpm.
-func TestPackages(t *testing.T) {
+// The Debian package has the program and what it is installed with.
+func TestDebianPackage(t *testing.T) {
 	dist := need.Variable(t, "KUBEGRACE_DIST", "make dist")
 	dpkg := need.Program(t, "dpkg-deb", "dpkg")
-	require.Len(t, files(t, dist, "*.x86_64.rpm"), 1)
 	packages := files(t, dist, "*_amd64.deb")
 	require.Len(t, packages, 1)
 	root := t.TempDir()
@@ -43,6 +44,51 @@ func TestPackages(t *testing.T) {
 	}
 	require.Contains(t, run(t, filepath.Join(root, "usr/bin/kubegrace-node"), "plan", "--help"), "kubegrace-node plan")
 	run(t, filepath.Join(root, "DEBIAN/prerm"), "upgrade", "2.0.0") // the agent goes on
+}
+
+// Once installed, the RPM package is the Debian package: the same files, scripts and configuration files.
+func TestRPMPackage(t *testing.T) {
+	dist := need.Variable(t, "KUBEGRACE_DIST", "make dist")
+	dpkg, rpm := need.Program(t, "dpkg-deb", "dpkg"), need.Program(t, "rpm", "rpm")
+	need.Root(t)
+	packages, packagesOfDebian := files(t, dist, "*.x86_64.rpm"), files(t, dist, "*_amd64.deb")
+	require.Len(t, packages, 1)
+	require.Len(t, packagesOfDebian, 1)
+	root, rootOfDebian := t.TempDir(), t.TempDir()
+	run(t, rpm, "--install", "--root", root, "--dbpath", "/rpmdb", "--nodeps", "--noscripts", packages[0])
+	run(t, dpkg, "--extract", packagesOfDebian[0], rootOfDebian)
+	require.NoError(t, os.RemoveAll(filepath.Join(root, "rpmdb")))
+	completion := filepath.Join(rootOfDebian, "usr/share/zsh") // Fedora has another folder for what is not zsh's own
+	require.NoError(t, os.Rename(completion+"/vendor-completions", completion+"/site-functions"))
+	require.Equal(t, tree(t, rootOfDebian), tree(t, root))
+
+	query := func(format string) string {
+		return run(t, rpm, "--query", "--package", "--queryformat", format, packages[0])
+	}
+	for tag, source := range map[string]string{"POSTIN": "reload.sh", "PREUN": "remove.sh", "POSTUN": "reload.sh"} {
+		require.Equal(t, read(t, "deploy/package/"+source), query("%{"+tag+"}"), tag)
+	}
+	require.Equal(t, "systemd\n", run(t, rpm, "--query", "--package", "--requires", packages[0]))
+	flags := query(`[%{FILEFLAGS:fflags} %{FILENAMES}\n]`)
+	require.Contains(t, flags, "cn /etc/default/kubegrace-node\n", "a configuration file that an upgrade leaves alone")
+	require.Contains(t, flags, "cn /etc/kubegrace-node/config.yaml\n")
+}
+
+// tree returns the files and folders below a folder: their modes, and what is in the files.
+func tree(t *testing.T, root string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	require.NoError(t, fs.WalkDir(os.DirFS(root), ".", func(path string, entry fs.DirEntry, err error) error {
+		require.NoError(t, err)
+		info, err := entry.Info()
+		require.NoError(t, err)
+		if found[path] = info.Mode().String(); !entry.IsDir() {
+			found[path] += fmt.Sprintf(" %x", sha256.Sum256([]byte(read(t, filepath.Join(root, path)))))
+		}
+		return nil
+	}))
+	delete(found, ".")
+	return found
 }
 
 func files(t *testing.T, folder, pattern string) []string {
