@@ -235,9 +235,9 @@ func (s *sim) play() []string {
 	s.callers.Wait()
 	for _, pod := range s.pods {
 		s.terminator.Forget(pod)
-		if _, found := s.terminator.Termination(pod); found {
-			broken = append(broken, "a forgotten pod is remembered")
-		}
+	}
+	if _, found := s.terminator.Termination(s.pods[0]); found || s.terminator.Pods() > 0 {
+		broken = append(broken, "a forgotten pod is remembered")
 	}
 	return broken
 }

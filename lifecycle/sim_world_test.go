@@ -183,6 +183,7 @@ func (w *simWorld) begin(pod *v1.Pod, name string) *simRun {
 		if rng.IntN(4) == 0 {
 			exits = simTime(rng, 40*time.Second)
 		}
+		run.PreStopDone = rng.IntN(12) == 0 && w.hasTimes // else the judge takes a run for a later one with its ID
 	})
 	w.mu.Lock()
 	w.ids++
@@ -197,7 +198,7 @@ func (w *simWorld) begin(pod *v1.Pod, name string) *simRun {
 			id = fmt.Sprintf("%s-%s-%d", pod.Name, name, w.ids)
 		}
 	}
-	run.Container = lifecycle.Container{Name: name, ID: id}
+	run.Name, run.ID = name, id
 	if w.hasTimes {
 		run.Began = run.began
 	}
@@ -401,6 +402,7 @@ func (w *simWorld) Run(ctx context.Context, id string, _ *v1.Pod, _ *v1.Containe
 	}
 	switch f {
 	case simRefuses:
+		w.sleep(ctx.Done(), hang)
 		return "", errSimHook
 	case simLies, simLoses, simHangs:
 		w.sleep(ctx.Done(), hang)

@@ -17,6 +17,8 @@ const (
 	minimum = time.Duration(graceperiod.MinimumContainerSeconds) * time.Second
 	// maxPause is the longest pause before a failed call is repeated.
 	maxPause = time.Second
+	// abandonAfter is how long a cancelled hook may take to return.
+	abandonAfter = time.Second
 	// cancelSlack is how long a cancelled call may take to end, because of slow event recorders and of hooks that
 	// ignore their context.
 	cancelSlack = 2 * time.Second
@@ -36,6 +38,8 @@ func Terminations(r *Record) []string {
 			(*podHistory).everyRunIsStoppedByItsDeadline,
 			(*podHistory).hookRunsOncePerRun,
 			(*podHistory).hooksEndByTheDeadline,
+			(*podHistory).hooksAreReportedAsTheyEnded,
+			(*podHistory).nothingIsGivenUpEarly,
 			(*podHistory).sidecarsStopLast,
 			(*podHistory).noRunningContainerIsReportedEnded,
 			(*podHistory).noKilledContainerIsStillListed,

@@ -280,6 +280,58 @@ func (p *podHistory) hooksEndByTheDeadline() {
 	}
 }
 
+// hooksAreReportedAsTheyEnded: the result of a hook is what the hook did. One that was cancelled, or has returned at its
+// deadline, has not failed. One that has returned is not abandoned, unless it took a second after its cancellation.
+func (p *podHistory) hooksAreReportedAsTheyEnded() {
+	for _, t := range p.terminations {
+		for _, c := range t.Result.Containers {
+			hooks := slices.DeleteFunc(slices.Clone(p.hooks), func(h *Hook) bool { return h.ID != c.ID })
+			if len(hooks) != 1 || !t.startedAt().Before(hooks[0].Called) || t.Done.Before(hooks[0].Called) {
+				continue // with several hooks, another run had this ID
+			}
+			h := hooks[0]
+			hasReturned, wasCancelled := h.Returned.Before(t.Done), h.Cancelled.Before(h.Returned)
+			isTrue := true
+			switch c.Hook.Outcome { //nolint:exhaustive // a skipped hook has not run in this termination
+			case lifecycle.HookCompleted:
+				isTrue = hasReturned && h.Err == nil
+			case lifecycle.HookFailed:
+				isTrue = hasReturned && h.Err != nil && !wasCancelled && h.Returned.At.Before(t.lastDeadline())
+			case lifecycle.HookCut:
+				isTrue = hasReturned && (h.Err != nil || h.IsSleep)
+			case lifecycle.HookAbandoned:
+				isTrue = !h.Cancelled.IsZero() && !h.Returned.By(h.Cancelled.At.Add(abandonAfter-1))
+			}
+			if !isTrue {
+				p.violation("hooksAreReportedAsTheyEnded", t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
+			}
+		}
+	}
+}
+
+// nothingIsGivenUpEarly: a container is stuck only GiveUpAfter past its deadline, and left running only by Close. The
+// exceptions are callers who try again by themselves, and a runtime that cannot list.
+func (p *podHistory) nothingIsGivenUpEarly() {
+	canList := !slices.ContainsFunc(p.Record.lists, func(l *List) bool { return errors.Is(l.Err, errors.ErrUnsupported) })
+	for _, t := range p.terminations {
+		for _, c := range t.Result.Containers {
+			if c.Outcome == lifecycle.OutcomeLeftRunning && !p.closedAt().Before(t.Done) {
+				p.violation("nothingIsGivenUpEarly", t.Done.At, "%s(%s) is %s, though nobody has called Close", c.Name, c.ID, c.Outcome)
+			}
+			if c.Outcome != lifecycle.OutcomeRuntimeStuck || p.isOneAttempt() || !canList || !p.forgottenAt(t.startedAt()).IsZero() {
+				continue
+			}
+			until := t.lastDeadline()
+			if c.ID != "" {
+				until = p.earliestDeadline(lifecycle.Container{ID: c.ID, Began: c.Began}, t.Done)
+			}
+			if givenUp := until.Add(p.options.GiveUpAfter); !until.IsZero() && t.Done.At.Before(givenUp) {
+				p.violation("nothingIsGivenUpEarly", t.Done.At, "%s(%s) is %s before %v", c.Name, c.ID, c.Outcome, p.since(givenUp))
+			}
+		}
+	}
+}
+
 // sidecarsStopLast: before its deadline, a sidecar is not stopped while a container that needs it may run: one that is
 // listed, may have been started since the list, or was named by the caller and not stopped. KillContainer ignores
 // the order.
