@@ -32,10 +32,6 @@ func (p *podState) logList(list *listCall, err error) {
 		return
 	}
 	p.mu.Lock()
-	if isClosed(list.done) {
-		p.mu.Unlock()
-		return
-	}
 	previous, failures := p.lists.failed, p.lists.failures
 	p.lists.failed, p.lists.failures = err, failures+1
 	if err == nil {
@@ -84,7 +80,8 @@ func (p *podState) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 }
 
 // startList makes the queued call, if there is one. If the runtime ignores the end of its context, the
-// call counts as failed anyway, so that the next one can be made. The caller holds the mutex.
+// call counts as failed anyway, so that the next one can be made, and a later result is ignored. The caller
+// holds the mutex.
 func (p *podState) startList() {
 	list := p.lists.queued
 	p.lists.queued = nil
@@ -114,14 +111,14 @@ func (p *podState) startList() {
 		}
 		return err
 	}, func(err error) {
-		slow.Stop()
-		p.finishList(list, running, err)
+		if slow.Stop() {
+			p.finishList(list, running, err)
+		}
 		cancel(nil)
 	})
 }
 
-// finishList logs and sets the result of a list, applies it to the pod, and makes the next call. If the
-// list has timed out before, its late result is ignored. It locks the mutex.
+// finishList logs and sets the result of a list, applies it to the pod, and makes the next call. It locks the mutex.
 func (p *podState) finishList(list *listCall, running []Container, err error) {
 	if invalid := checkContainers(running); err == nil && invalid != nil {
 		err = fmt.Errorf("the runtime's list: %w", invalid)
@@ -129,9 +126,6 @@ func (p *podState) finishList(list *listCall, running []Container, err error) {
 	p.logList(list, err) // without the mutex, because a logger may block
 	p.mu.Lock()
 	defer p.unlock()
-	if isClosed(list.done) {
-		return
-	}
 	list.running, list.err = running, err
 	p.lists.inProgress = nil
 	if err == nil {
