@@ -7,7 +7,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -39,60 +38,6 @@ func TestForgetFreesPodsAndGoroutines(t *testing.T) {
 	require.LessOrEqual(t, runtime.NumGoroutine(), before+10, "other tests may have started some")
 }
 
-// Forget stops nothing: the termination continues with the listed containers, and then nothing is kept.
-func TestForgottenTerminationContinues(t *testing.T) {
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		synctest.Wait()
-		b.Forget(b.pod)
-		_, found := b.Termination(b.pod)
-		require.False(b, found)
-		require.Equal(b, 1, b.Pods())
-		result, err := termination.Wait(b.Context())
-		require.NoError(b, err)
-		require.Len(b, result.Containers, 2)
-		b.requireStop("proxy", 7, 3*time.Second)
-		synctest.Wait()
-		require.Zero(b, b.Pods())
-	})
-}
-
-// A stop in progress when its pod is forgotten becomes part of the next termination.
-func TestTerminationAfterForgetRunsNoHookTwice(t *testing.T) {
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addMain("app", scriptedExec(), withHookTaking(time.Second, lifecycletest.Script{ExitAfterTerm: 3 * time.Second}))
-		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.sleepUntil(2 * time.Second)
-		b.Forget(b.pod)
-		second := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		require.NotSame(b, first, second)
-		for _, termination := range []*lifecycle.Termination{first, second} {
-			result, err := termination.Wait(b.Context())
-			require.NoError(b, err)
-			require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
-		}
-		require.Len(b, b.rt.Execs(), 1)
-		require.Len(b, b.rt.Stops(), 1)
-	})
-}
-
-// Forget during a start keeps nothing of the pod once the start has returned, and the next termination
-// finds the container in the runtime's list.
-func TestContainerStartedDuringForgetIsStoppedByTheNextTermination(t *testing.T) {
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addStopped("app")
-		started := startCall(func() error {
-			return b.startContainer("app", "1", lifecycletest.Script{StartTakes: 2 * time.Second})
-		})
-		b.Forget(b.pod)
-		require.NoError(b, started())
-		require.Zero(b, b.Pods())
-		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
-	})
-}
-
 // A pod without a UID is identified by namespace and name, so a copy joins the same termination, and a pod
 // with another name does not.
 func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
@@ -107,15 +52,5 @@ func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
 		b.Forget(b.pod)
 		_, found := b.Termination(b.pod)
 		require.False(b, found)
-	})
-}
-
-// Asking for an unknown pod must not create an entry for it, which would never be freed.
-func TestTerminationLookupKeepsNothing(t *testing.T) {
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		_, found := b.Termination(b.pod)
-		require.False(b, found)
-		b.Forget(b.pod)
-		require.Zero(b, b.Pods())
 	})
 }

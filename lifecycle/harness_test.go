@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
@@ -139,16 +140,6 @@ func (b *testBed) requireEvents(want ...string) {
 	require.Equal(b, want, got)
 }
 
-// requireAnyEvents checks the reasons of all events so far, in any order.
-func (b *testBed) requireAnyEvents(want ...string) {
-	b.Helper()
-	var got []string
-	for _, e := range b.events.All() {
-		got = append(got, e.Reason)
-	}
-	require.ElementsMatch(b, want, got)
-}
-
 // quietContext returns a context without a logger, for expected failures.
 func (b *testBed) quietContext() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
 
@@ -241,3 +232,10 @@ type runtimeWithStop struct {
 func (r runtimeWithStop) StopContainer(ctx context.Context, id string, seconds int64) error {
 	return r.stop(ctx, id, seconds)
 }
+
+// hangingObserver is an ExitWatcher and an EventRecorder whose calls hang until the channel is closed.
+type hangingObserver chan struct{}
+
+func (h hangingObserver) Exited(string) <-chan struct{} { <-h; return nil }
+
+func (h hangingObserver) Event(apiruntime.Object, string, string, string) { <-h }

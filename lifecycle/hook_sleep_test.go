@@ -145,22 +145,41 @@ func TestSleepHookWithTheFeatureOff(t *testing.T) {
 	})
 }
 
-// A sleep that ended because its container exited is Cut, even if the runner returns no error.
+// A sleep that ends because its container exits is Cut, whatever a custom runner returns.
 func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", sleepHandler(20), lifecycletest.Script{ExitAfter: 3 * time.Second})
-		hook := b.killPod().Containers[0].Hook
-		require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited, Took: 3 * time.Second}, hook)
-	}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return nil }))
+	for _, err := range []error{nil, context.Canceled} {
+		inBubble(t, graceSeconds(30), func(b *testBed) {
+			b.addMain("app", sleepHandler(20), lifecycletest.Script{ExitAfter: 3 * time.Second})
+			hook := b.killPod().Containers[0].Hook
+			require.Equal(b, lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited, Took: 3 * time.Second}, hook)
+			b.requireEvents("Killing")
+		}, withHooks(func(ctx context.Context) error { <-ctx.Done(); return err }))
+	}
 }
 
-// A request's own runner has the sleep feature off, the terminator has it on. The runner decides.
-func TestRunnerOfARequestUsesItsOwnGates(t *testing.T) {
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", sleepHandler(20), lifecycletest.Script{})
-		own := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: gateWithout{off: lifecycle.PodLifecycleSleepAction}})
-		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Hooks: own})
-		require.NoError(b, err)
-		require.Equal(b, lifecycle.HookSkipped, result.Containers[0].Hook.Outcome)
-	})
+// The sleep feature may be off in the terminator, in its runner, or in the runner of a request. In each case no sleep
+// takes any time, as in a kubelet without the feature.
+func TestSleepFeatureOff(t *testing.T) {
+	off := gateWithout{off: lifecycle.PodLifecycleSleepAction}
+	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: off})
+	for name, test := range map[string]struct {
+		options func(*lifecycle.TerminatorOptions)
+		request lifecycle.Request
+		want    lifecycle.HookOutcome
+	}{
+		"in the terminator":          {options: func(o *lifecycle.TerminatorOptions) { o.Gates = off }, want: lifecycle.HookSkipped},
+		"in its runner":              {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = runner }, want: lifecycle.HookCompleted},
+		"in the runner of a request": {options: func(*lifecycle.TerminatorOptions) {}, request: lifecycle.Request{Hooks: runner}, want: lifecycle.HookSkipped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, graceSeconds(60), func(b *testBed) {
+				b.addMain("app", sleepHandler(40), lifecycletest.Script{})
+				result, err := b.KillPod(b.Context(), b.pod, test.request)
+				require.NoError(b, err)
+				require.Equal(b, test.want, result.Containers[0].Hook.Outcome)
+				require.Zero(b, b.elapsed())
+				b.requireEvents("Killing")
+			}, test.options)
+		})
+	}
 }

@@ -3,12 +3,10 @@
 package lifecycle_test
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -37,48 +35,6 @@ func TestSidecarRestartsEachTimeItExits(t *testing.T) {
 		proxies := termination.Result().Containers[1:]
 		require.Equal(b, lifecycle.HookCompleted, proxies[0].Hook.Outcome, "the hook of the first run")
 		require.Equal(b, lifecycle.HookSkipped, proxies[1].Hook.Outcome, "the run that was listed next")
-	})
-}
-
-// A sidecar that KillContainer stops, for example after a failed liveness probe, is stopped at once,
-// restarted, and stopped again in its turn.
-func TestSidecarKilledDuringATerminationIsRestarted(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		<-time.After(2 * time.Second)
-		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "proxy", ID: "proxy"},
-			lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(5))})
-		require.NoError(b, err)
-		b.requireStop("proxy", 5, 2*time.Second)
-		again, left := termination.ShouldRestart("proxy")
-		require.True(b, again)
-		require.Equal(b, 57*time.Second, left)
-		require.NoError(b, b.startContainer("proxy", "proxy-2", lifecycletest.Script{ExitAfterTerm: time.Second}))
-		<-termination.Done()
-		b.requireStop("proxy-2", 40, 20*time.Second)
-		require.Len(b, b.rt.Execs(), 1)
-		require.Equal(b, lifecycle.OutcomeGraceful, termination.Result().Outcome())
-		require.Len(b, termination.Result().Containers, 3)
-	})
-}
-
-// The app has ended at 4 s and nothing needs the sidecar any more. A start of it is refused, even though
-// KillContainer stopped it.
-func TestSidecarIsNotRestartedOnceMainContainersHaveEnded(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		_, err := b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "proxy", ID: "proxy"},
-			lifecycle.ContainerRequest{GracePeriodSeconds: ptr.To(int64(5))})
-		require.NoError(b, err)
-		again, _ := termination.ShouldRestart("proxy")
-		require.False(b, again)
-		require.ErrorIs(b, b.startContainer("proxy", "proxy-2", lifecycletest.Script{}), lifecycle.ErrTerminating)
-		<-termination.Done()
-		require.Equal(b, 5*time.Second, b.elapsed())
 	})
 }
 
@@ -114,45 +70,4 @@ func TestShouldRestart(t *testing.T) {
 			})
 		})
 	}
-}
-
-// When a sidecar's turn comes, the context of its start ends. A container that was started anyway is
-// stopped with the remaining grace period.
-func TestRestartThatReturnsTooLateIsStopped(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: 5 * time.Second})
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 10 * time.Second})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.sleepUntil(6 * time.Second)
-		err := b.Start(b.Context(), b.pod, "proxy", func(ctx context.Context) error {
-			<-ctx.Done()
-			require.Equal(b, lifecycle.ErrTerminating, context.Cause(ctx))
-			b.sleepUntil(13 * time.Second)
-			b.rt.Start(b.pod, "proxy", "proxy-2", lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
-			return nil
-		})
-		require.ErrorIs(b, err, lifecycle.ErrTerminating)
-		<-termination.Done()
-		b.requireStop("proxy-2", 47, 13*time.Second)
-		require.Equal(b, 15*time.Second, b.elapsed())
-	})
-}
-
-// A failed restart may be retried. While one is in progress, another is refused.
-func TestFailedRestartMayBeRetried(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfter: time.Second})
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		b.sleepUntil(2 * time.Second)
-		failing := lifecycletest.Script{StartErr: lifecycletest.ErrScripted}
-		require.ErrorIs(b, b.startContainer("proxy", "proxy-2", failing), lifecycletest.ErrScripted)
-		first := startCall(func() error {
-			return b.startContainer("proxy", "proxy-3", lifecycletest.Script{StartTakes: 2 * time.Second})
-		})
-		require.ErrorIs(b, b.startContainer("proxy", "proxy-4", lifecycletest.Script{}), lifecycle.ErrTerminating)
-		require.NoError(b, first())
-		<-termination.Done()
-		require.Len(b, b.rt.Exits(), 3)
-	})
 }

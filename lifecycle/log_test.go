@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
@@ -63,19 +62,6 @@ func TestMissingCommandRunnerIsLogged(t *testing.T) {
 		synctest.Wait()
 		require.Equal(b, result.Containers[0].Hook.Err, <-log.errors)
 	}, func(o *lifecycle.TerminatorOptions) { o.Hooks = nil })
-}
-
-// The runtime cannot list for 10 s. The many failures are one line in the log.
-func TestFailingListIsLoggedOnce(t *testing.T) {
-	log := errorLog{make(chan error, 10)}
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{})
-		b.rt.Away(0, 10*time.Second)
-		_, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
-		require.NoError(b, err)
-		require.Len(b, log.errors, 1)
-		require.ErrorIs(b, <-log.errors, lifecycletest.ErrAway)
-	})
 }
 
 // loggerFunc is a logger that calls a function for each message.

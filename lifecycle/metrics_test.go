@@ -18,8 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// Four terminations, each with another end. The expected counters are the sum; the comments say what each
-// adds.
+// Terminations with different ends. The expected counters are the sum; the comments say what each adds.
 func TestMetricsOfTerminations(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
@@ -28,10 +27,15 @@ func TestMetricsOfTerminations(t *testing.T) {
 		o.Metrics = handle
 		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Metrics: handle, Commands: o.Runtime.(*lifecycletest.Runtime)})
 	}
-	inBubble(t, graceSeconds(10), func(b *testBed) { // killed after its grace period; the sleep is cut
+	inBubble(t, graceSeconds(10), func(b *testBed) { // two killed after their grace period, in one pod; the sleep is cut
 		b.addMain("app", sleepHandler(60), lifecycletest.Script{IgnoreTerm: true})
 		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.killPod()
+		b.killPod() // nothing is left to count
+	}, counted)
+	inBubble(t, graceSeconds(10), func(b *testBed) { // the runtime's fault: not counted as killed after the grace period
+		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
+		require.Equal(b, lifecycle.OutcomeForced, b.killPod().Outcome())
 	}, counted)
 	inBubble(t, graceSeconds(10), func(b *testBed) { // the container exits during its sleep
 		b.addMain("app", sleepHandler(5), lifecycletest.Script{ExitAfter: time.Second})
@@ -74,40 +78,5 @@ kubelet_sleep_action_terminated_early_total 1
 	require.Equal(t, 2, hooks) // sleep Cut twice, exec Abandoned
 	pods, err := testutil.GatherAndCount(registry, "kubelet_pod_termination_duration_seconds")
 	require.NoError(t, err)
-	require.Equal(t, 2, pods) // GraceExceeded, Graceful twice
-}
-
-// The first StopContainer hangs, and the second kills. That is the runtime's fault, not the container's, so
-// it does not count as a container that exceeded its grace period.
-func TestForcedContainerIsNotCountedAsKilledAfterItsGrace(t *testing.T) {
-	registry := prometheus.NewPedanticRegistry()
-	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
-	require.NoError(t, err)
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
-		require.Equal(b, lifecycle.OutcomeForced, b.killPod().Outcome())
-	}, func(o *lifecycle.TerminatorOptions) { o.Metrics = handle })
-	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP kubelet_containers_killed_after_grace_total Containers that were killed because their grace period had ended.
-# TYPE kubelet_containers_killed_after_grace_total counter
-kubelet_containers_killed_after_grace_total 0
-`), "kubelet_containers_killed_after_grace_total"))
-}
-
-// A pod with several killed containers is counted once per termination.
-func TestPodThatExceedsItsGraceIsCountedOnce(t *testing.T) {
-	registry := prometheus.NewPedanticRegistry()
-	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
-	require.NoError(t, err)
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.killPod()
-		b.killPod()
-	}, func(o *lifecycle.TerminatorOptions) { o.Metrics = handle })
-	require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(`
-# HELP kubelet_pod_termination_grace_period_exceeded_total Pods with a container that was killed because the termination grace period had ended.
-# TYPE kubelet_pod_termination_grace_period_exceeded_total counter
-kubelet_pod_termination_grace_period_exceeded_total 1
-`), "kubelet_pod_termination_grace_period_exceeded_total"))
+	require.Equal(t, 3, pods) // GraceExceeded, Forced, Graceful twice
 }

@@ -439,12 +439,18 @@ func TestMisuseOfZeroValues(t *testing.T) {
 	require.EqualError(t, lifecycle.AddFeatureGates(nil), "the feature gate is nil")
 }
 
-// Each option holds a nil pointer in an interface. One error names them all, before the first call could
-// panic.
+// The error of NewTerminator names all invalid options, also those that hold a nil pointer in an interface, before the
+// first call could panic.
 func TestMisuseOfOptions(t *testing.T) {
+	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycle.RuntimeFunc(nil)})
+	require.ErrorContains(t, err, "Runtime: must be set")
+	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{StopTimeoutSlack: -time.Second, GiveUpAfter: -time.Second})
+	require.ErrorContains(t, err, "Runtime: must be set")
+	require.ErrorContains(t, err, "StopTimeoutSlack: must not be negative, is -1s")
+	require.ErrorContains(t, err, "GiveUpAfter: must not be negative, is -1s")
 	var runtime *lifecycletest.Runtime
 	var gates *nilGates
-	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: runtime, Pods: (*lifecycletest.Unit)(nil), Commands: runtime, Exits: runtime, Events: (*lifecycletest.Events)(nil),
 		Hooks: hookFunc(nil), Gates: gates,
 	})
@@ -460,3 +466,57 @@ Gates is a nil *lifecycle_test.nilGates: leave it out or set a value`)
 
 // nilGates is a feature gate of which the test has only a nil pointer.
 type nilGates struct{ featuregate.FeatureGate }
+
+// Invalid arguments are errors that say what is wrong. They run no hook and stop nothing.
+func TestMisuseOfArguments(t *testing.T) {
+	const (
+		isNil     = "the pod is nil"
+		isMissing = "the pod's spec has no such container"
+		noID      = `container "app": ID: must be set`
+		hasPrefix = `container "app": ID: must not have the prefix "containerd://", is "containerd://x"`
+	)
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addPostStart(scriptedExec(), lifecycletest.Script{})
+		killPod := func(pod *v1.Pod, containers ...lifecycle.Container) error {
+			_, err := b.KillPod(b.quietContext(), pod, lifecycle.Request{Containers: containers})
+			return err
+		}
+		kill := func(pod *v1.Pod, c lifecycle.Container) error {
+			_, err := b.KillContainer(b.Context(), pod, c, lifecycle.ContainerRequest{})
+			return err
+		}
+		start := func(pod *v1.Pod, name string, do func(context.Context) error) error {
+			return b.Start(b.Context(), pod, name, do)
+		}
+		postStart := func(pod *v1.Pod, c lifecycle.Container) error { return b.PostStart(b.Context(), pod, c) }
+		app, nameless, prefixed := containerNamed("app"), lifecycle.Container{Name: "app"}, lifecycle.Container{Name: "app", ID: "containerd://x"}
+		nothing := func(context.Context) error { return nil }
+		for i, test := range []struct {
+			err  error
+			want string
+		}{
+			{killPod(nil), isNil},
+			{killPod(b.pod, nameless), `failed to terminate pod "pod_ns(uid)": Containers: ` + noID},
+			{killPod(b.pod, prefixed), hasPrefix},
+			{kill(nil, app), isNil},
+			{kill(b.pod, nameless), noID},
+			{kill(b.pod, prefixed), hasPrefix},
+			{start(nil, "app", nothing), isNil},
+			{start(b.pod, "app", nil), "the start function is nil"},
+			{start(b.pod, "other", nothing), isMissing},
+			{postStart(nil, app), isNil},
+			{postStart(b.pod, nameless), noID},
+			{postStart(b.pod, prefixed), hasPrefix},
+			{postStart(b.pod, containerNamed("other")), isMissing},
+		} {
+			require.ErrorContains(b, test.err, test.want, "case %d", i)
+		}
+		_, found := b.Termination(nil)
+		require.False(b, found)
+		b.Forget(nil)
+		b.rt.Start(b.pod, "app", "containerd://x", lifecycletest.Script{})
+		require.ErrorContains(b, killPod(b.pod), "the runtime's list: "+hasPrefix)
+		require.Empty(b, b.rt.Execs())
+		require.Empty(b, b.rt.Stops())
+	}, giveUpAfterOneSecond)
+}

@@ -11,37 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
-
-// Main containers end at 3 and 5 s. Then the last sidecar stops, and after it the first one.
-func TestSidecarsStopLastInReverseOrder(t *testing.T) {
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.addSidecar("logs", nil, lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
-		b.addMain("batch", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		result := b.killPod()
-		b.requireStop("app", 30, 0)
-		b.requireStop("batch", 30, 0)
-		b.requireStop("logs", 25, 5*time.Second)
-		b.requireStop("proxy", 24, 6*time.Second)
-		require.Equal(b, 6*time.Second, result.Containers[2].Waited)
-		require.Equal(b, 7*time.Second, b.elapsed())
-	})
-}
-
-// A sidecar waits for a main container that does not end, but not longer than until the deadline. It then
-// has the 2 s that each container has at least.
-func TestSidecarWaitsUntilTheDeadline(t *testing.T) {
-	inBubble(t, graceSeconds(5), func(b *testBed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.killPod()
-		b.requireStop("proxy", 2, 5*time.Second)
-	})
-}
 
 // orderingCase is a case of the kubelet's tests.
 type orderingCase struct {
@@ -104,36 +75,22 @@ func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
 	})
 }
 
-// The second of three sidecars has exited. The first waits for the third only.
-func TestReverseOrderSkipsExitedSidecars(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addSidecar("first", nil, lifecycletest.Script{})
-		b.addSidecar("second", nil, lifecycletest.Script{})
-		b.addSidecar("third", nil, lifecycletest.Script{ExitAfterTerm: 4 * time.Second})
-		b.rt.Exit("second")
-		b.killPod()
-		b.requireStop("first", 56, 4*time.Second)
-	})
-}
-
-// Init and ephemeral containers have no order: they stop at once, and the sidecar does not wait for them.
-// The events name the field of the spec that has each container.
-func TestInitAndEphemeralContainersStopAtOnce(t *testing.T) {
+// The object of a Killing event is the field of the spec that has the container.
+func TestKillingEventNamesTheFieldOfTheContainer(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
 		b.pod.Spec.InitContainers = append(b.pod.Spec.InitContainers, containerSpec("init", nil))
-		b.rt.Start(b.pod, "init", "init", lifecycletest.Script{IgnoreTerm: true})
+		b.rt.Start(b.pod, "init", "init", lifecycletest.Script{})
 		b.pod.Spec.EphemeralContainers = []v1.EphemeralContainer{
 			{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "shell"}}, {EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}},
 		}
-		b.rt.Start(b.pod, "debug", "debug", lifecycletest.Script{IgnoreTerm: true})
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
+		b.rt.Start(b.pod, "debug", "debug", lifecycletest.Script{})
+		b.rt.Start(b.pod, "stray", "stray", lifecycletest.Script{})
+		b.addMain("app", nil, lifecycletest.Script{})
 		b.killPod()
-		b.requireStop("init", 60, 0)
-		b.requireStop("debug", 60, 0)
-		b.requireStop("proxy", 57, 3*time.Second)
 		fields := map[string]string{}
 		for _, event := range b.events.All() {
+			require.Equal(b, v1.EventTypeNormal, event.Type)
 			fields[event.Message] = event.Object.(*v1.ObjectReference).FieldPath
 		}
 		require.Equal(b, map[string]string{
@@ -141,32 +98,7 @@ func TestInitAndEphemeralContainersStopAtOnce(t *testing.T) {
 			"Stopping container init":  "spec.initContainers{init}",
 			"Stopping container proxy": "spec.initContainers{proxy}",
 			"Stopping container debug": "spec.ephemeralContainers{debug}",
+			"Stopping container stray": "spec.containers{stray}",
 		}, fields)
 	})
-}
-
-// Hooks of sidecars run at the start of the termination, as in the kubelet, or in their turn.
-func TestHooksAtTurn(t *testing.T) {
-	scene := func(b *testBed) {
-		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{Exec: commandTaking(2 * time.Second)})
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 5 * time.Second})
-		b.killPod()
-	}
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		scene(b)
-		require.Zero(b, b.rt.Execs()[0].At.Sub(b.start))
-		b.requireStop("proxy", 25, 5*time.Second)
-	})
-	atTurn := func(o *lifecycle.TerminatorOptions) { o.HooksAtTurn = true }
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		scene(b)
-		require.Equal(b, 5*time.Second, b.rt.Execs()[0].At.Sub(b.start))
-		require.Equal(b, 25*time.Second, b.rt.Execs()[0].Timeout)
-		b.requireStop("proxy", 23, 7*time.Second)
-	}, atTurn)
-	inBubble(t, graceSeconds(4), func(b *testBed) { // its turn comes at the deadline
-		scene(b)
-		require.Empty(b, b.rt.Execs())
-		b.requireStop("proxy", 2, 4*time.Second)
-	}, atTurn)
 }

@@ -3,11 +3,15 @@
 package lifecycle_test
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -23,12 +27,26 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// TestScripts plays testdata/scripts/*.txt; the judge checks each. A script has one pod:
+// TestScripts plays testdata/scripts/*.txt; the judge checks each. D is a duration, N a number (below 0: for ever). First
+// come the pod, its containers and the runtime:
 //
-//	pod grace=SECONDS
-//	main|sidecar NAME [hook=DURATION] [exits=DURATION] [starts=DURATION] [stubborn] [fails=N] [hangs=N] [early]
-//	lists every=DURATION
-//	DURATION terminate | shorten SECONDS | kill NAME | exit NAME | start NAME
+//	pod grace=N [unit] [hooks-at-turn] [slack=D] [gives-up=D] [recorder-hangs] [watcher-hangs]
+//	main|sidecar|init|ephemeral|stray NAME OPTIONS
+//	    hook=D sleep=N post=D                  a preStop command, a preStop sleep, a postStart command
+//	    hook-fails deaf=D hook-done            it fails; it returns D after its end; an earlier agent has run it
+//	    exits=D stubborn dies=D                after the stop signal; never; by itself
+//	    fails=N hangs=N early late=D           the first N calls of StopContainer; when it returns
+//	    absent starts=D polite                 does not run; a start call takes D; the call ends with its context
+//	lists [every=D] [fail] [hang] [stale]      every: the runtime polls; stale: it lists what has ended
+//	away D D                                   from and to: each call of the runtime fails
+//
+// Containers that are not absent run from the start, and their IDs are their names. Then come the calls, each after the
+// time at which it is made:
+//
+//	D terminate [grace=N] [once] [only=NAMES] | wait D | shorten N | forget | close
+//	D kill NAME [grace=N] [once] [patience=D] | start NAME [as=ID] [fails] | poststart NAME [patience=D]
+//	D phases | may-restart NAME                print what the termination says
+//	D run NAME [as=ID] | exit ID | lists ...   change the world
 //
 // go test -run TestScripts -rewrite writes the expected output into the files.
 func TestScripts(t *testing.T) {
@@ -50,144 +68,291 @@ type script struct {
 	runtime *lifecycletest.Runtime
 	pod     *v1.Pod
 	scripts map[string]lifecycletest.Script
-	hooks   map[string]time.Duration
-	delayed map[string]bool // containers that a start call starts
+	hooks   map[string]scriptLine // the line of each container, for its hooks
+	sleeps  lifecycle.HandlerRunner
 	options lifecycle.TerminatorOptions
+	hangs   hangingObserver // of a recorder and a watcher that hang
+
+	mu    sync.Mutex // guards notes
+	notes []judge.Line
 }
 
 // playScript plays a script, and returns what happened, one fact per line.
 func playScript(t *testing.T, text string) string {
 	t.Helper()
 	s := &script{
-		began: time.Now(), record: judge.NewRecord(), runtime: lifecycletest.NewRuntime(), scripts: map[string]lifecycletest.Script{}, hooks: map[string]time.Duration{}, delayed: map[string]bool{},
-		pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "pod"}},
+		began: time.Now(), record: judge.NewRecord(), runtime: lifecycletest.NewRuntime(), scripts: map[string]lifecycletest.Script{}, hooks: map[string]scriptLine{},
+		pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "pod"}}, sleeps: lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{}), hangs: make(hangingObserver),
 	}
 	s.options = lifecycle.TerminatorOptions{Runtime: s.runtime, Exits: s.runtime, Hooks: s, GiveUpAfter: 10 * time.Second}
-	var calls [][]string
+	var calls []scriptLine
 	for line := range strings.Lines(text) {
-		fields := strings.Fields(line)
-		if _, err := time.ParseDuration(fields[0]); err == nil {
-			calls = append(calls, fields)
+		line := scriptLine{T: t, fields: strings.Fields(line)}
+		if _, err := time.ParseDuration(line.fields[0]); err == nil {
+			calls = append(calls, line)
 		} else {
-			s.prepare(t, fields)
+			s.prepare(line)
 		}
 	}
 	var err error
 	s.Terminator, err = s.record.NewTerminator(s.options)
 	require.NoError(t, err)
-	for _, c := range s.pod.Spec.Containers {
-		s.begin(c.Name)
-	}
-	for _, c := range s.pod.Spec.InitContainers {
-		s.begin(c.Name)
-	}
 	for _, call := range calls {
-		at, _ := time.ParseDuration(call[0])
-		time.AfterFunc(at, func() { s.call(t, call[1:]) })
+		at, _ := time.ParseDuration(call.fields[0])
+		<-time.After(at - time.Since(s.began))
+		go s.call(scriptLine{T: t, fields: call.fields[1:]})
+		synctest.Wait()
 	}
 	<-time.After(time.Hour)
-	require.Empty(t, judge.Terminations(s.record))
+	broken := judge.Terminations(s.record)
+	story := s.story()
+	require.Empty(t, broken, story)
 	s.runtime.Release()
+	close(s.hangs)
 	require.NoError(t, s.Close(t.Context()))
-	return s.story()
+	if _, found := s.Termination(s.pod); !found && !strings.Contains(text, "close") { // Close leaves containers that may run
+		require.Zero(t, s.Pods(), "a pod without a termination is kept")
+	}
+	return story
+}
+
+// scriptLine is a line of a script. A field is a word or KEY=VALUE.
+type scriptLine struct {
+	*testing.T
+
+	fields []string
+}
+
+// value returns the value of a key, "" for a word. found is false if the line has neither.
+func (l scriptLine) value(key string) (text string, found bool) {
+	for _, f := range l.fields {
+		if name, text, _ := strings.Cut(f, "="); name == key {
+			return text, true
+		}
+	}
+	return "", false
+}
+
+func (l scriptLine) has(word string) bool {
+	_, found := l.value(word)
+	return found
+}
+
+// span returns the duration of a key; 0: the line lacks it.
+func (l scriptLine) span(key string) (d time.Duration) {
+	if text, found := l.value(key); found {
+		var err error
+		d, err = time.ParseDuration(text)
+		require.NoError(l, err, "%v", l.fields)
+	}
+	return d
+}
+
+// number returns the number of a key; nil: the line lacks it.
+func (l scriptLine) number(key string) *int64 {
+	text, found := l.value(key)
+	if !found {
+		return nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	require.NoError(l, err, "%v", l.fields)
+	return &n
 }
 
 // prepare applies a line about the pod, a container or the runtime.
-func (s *script) prepare(t *testing.T, fields []string) {
-	t.Helper()
-	value := func(key string) (text string, found bool) {
-		for _, f := range fields {
-			if after, ok := strings.CutPrefix(f, key); ok {
-				return strings.TrimPrefix(after, "="), true
-			}
-		}
-		return "", false
-	}
-	span := func(key string) time.Duration {
-		text, found := value(key)
-		if !found {
-			return 0
-		}
-		d, err := time.ParseDuration(text)
-		require.NoError(t, err)
-		return d
-	}
-	number := func(key string) (n int) {
-		if text, found := value(key); found {
-			_, err := fmt.Sscan(text, &n)
-			require.NoError(t, err)
-		}
-		return n
-	}
-	switch fields[0] {
+func (s *script) prepare(l scriptLine) {
+	switch l.fields[0] {
 	case "pod":
-		s.pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(number("grace")))
+		s.pod.Spec.TerminationGracePeriodSeconds = l.number("grace")
+		s.options.HooksAtTurn, s.options.StopTimeoutSlack = l.has("hooks-at-turn"), l.span("slack")
+		if l.has("unit") {
+			s.options.Runtime, s.options.Pods = nil, lifecycletest.Unit{Runtime: s.runtime}
+		}
+		if l.has("gives-up") {
+			s.options.GiveUpAfter = l.span("gives-up")
+		}
+		if l.has("recorder-hangs") {
+			s.options.Events = s.hangs
+		}
+		if l.has("watcher-hangs") {
+			s.options.Exits = s.hangs
+		}
 	case "lists":
-		s.runtime.SetLists(lifecycletest.Lists{Poll: span("every")})
-		s.options.StopTimeoutSlack = span("every") + 2*time.Second
-	case "main", "sidecar":
-		c := v1.Container{Name: fields[1]}
-		if s.hooks[c.Name] = span("hook"); s.hooks[c.Name] > 0 {
-			c.Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"hook"}}}}
+		s.setLists(l)
+		if l.has("every") {
+			s.options.StopTimeoutSlack = l.span("every") + 2*time.Second
 		}
-		_, isStubborn := value("stubborn")
-		_, isEarly := value("early")
-		_, s.delayed[c.Name] = value("starts")
-		s.scripts[c.Name] = lifecycletest.Script{
-			ExitAfterTerm: span("exits"), IgnoreTerm: isStubborn, FailStops: number("fails"), HangStops: number("hangs"), StopReturnsEarly: isEarly, StartTakes: span("starts"), StartIgnoresContext: true,
-		}
-		if fields[0] == "main" {
-			s.pod.Spec.Containers = append(s.pod.Spec.Containers, c)
-			return
-		}
-		c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
-		s.pod.Spec.InitContainers = append(s.pod.Spec.InitContainers, c)
+	case "away":
+		from, _ := time.ParseDuration(l.fields[1])
+		to, err := time.ParseDuration(l.fields[2])
+		require.NoError(l, err)
+		s.runtime.Away(from, to)
 	default:
-		require.Fail(t, "unknown line", "%v", fields)
+		s.addContainer(l)
 	}
 }
 
-// begin starts a container, unless a start call does.
-func (s *script) begin(name string) {
-	if !s.delayed[name] {
-		s.runtime.Start(s.pod, name, name, s.scripts[name])
+func (s *script) setLists(l scriptLine) {
+	lists := lifecycletest.Lists{Poll: l.span("every"), Hang: l.has("hang"), HasEnded: l.has("stale")}
+	if l.has("fail") {
+		lists.Err = errors.New("the script fails this list")
+	}
+	s.runtime.SetLists(lists)
+}
+
+// addContainer adds a container to the pod, and starts it unless it is absent or a call starts it.
+func (s *script) addContainer(l scriptLine) {
+	c := v1.Container{Name: l.fields[1], Lifecycle: &v1.Lifecycle{}}
+	exec := &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"hook"}}}
+	if l.has("hook") {
+		c.Lifecycle.PreStop = exec
+	}
+	if sleep := l.number("sleep"); sleep != nil {
+		c.Lifecycle.PreStop = sleepHandler(*sleep)
+	}
+	if l.has("post") {
+		c.Lifecycle.PostStart = exec.DeepCopy()
+	}
+	times := func(key string) int { return int(*cmp.Or(l.number(key), new(int64))) }
+	s.hooks[c.Name] = l
+	s.scripts[c.Name] = lifecycletest.Script{
+		ExitAfterTerm: l.span("exits"), ExitAfter: l.span("dies"), IgnoreTerm: l.has("stubborn"), FailStops: times("fails"), HangStops: times("hangs"),
+		StopReturnsEarly: l.has("early"), StopReturnsLate: l.span("late"), StartTakes: l.span("starts"), StartIgnoresContext: !l.has("polite"),
+	}
+	switch spec := &s.pod.Spec; l.fields[0] {
+	case "main":
+		spec.Containers = append(spec.Containers, c)
+	case "sidecar":
+		c.RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
+		spec.InitContainers = append(spec.InitContainers, c)
+	case "init":
+		spec.InitContainers = append(spec.InitContainers, c)
+	case "ephemeral":
+		spec.EphemeralContainers = append(spec.EphemeralContainers, v1.EphemeralContainer{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: c.Name}})
+	case "stray": // not in the spec
+	default:
+		require.Fail(l, "unknown line", "%v", l.fields)
+	}
+	if !l.has("absent") && !l.has("starts") {
+		s.runtime.Start(s.pod, c.Name, c.Name, s.scripts[c.Name])
 	}
 }
 
-// Run runs a hook, which ends with its context.
-func (s *script) Run(ctx context.Context, _ string, _ *v1.Pod, c *v1.Container, _ *v1.LifecycleHandler) (string, error) {
-	timer := time.NewTimer(s.hooks[c.Name])
+// Run runs a hook. It ends with its context, or later if it is deaf.
+func (s *script) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (string, error) {
+	if handler.Sleep != nil {
+		return s.sleeps.Run(ctx, id, pod, c, handler)
+	}
+	l := s.hooks[c.Name]
+	takes := l.span("hook")
+	if handler == c.Lifecycle.PostStart {
+		takes = l.span("post")
+	}
+	timer := time.NewTimer(takes)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
-		return "", nil
 	case <-ctx.Done():
+		<-time.After(l.span("deaf"))
 		return "", context.Cause(ctx)
 	}
+	if l.has("hook-fails") {
+		return "", errors.New("exit status 1")
+	}
+	return "", nil
+}
+
+// note adds a line to the story.
+func (s *script) note(format string, args ...any) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.notes = append(s.notes, judge.Line{Moment: judge.Moment{At: time.Now()}, Text: fmt.Sprintf(format, args...)})
+}
+
+// noteReturn adds a line about a call that has returned.
+func (s *script) noteReturn(call string, err error) {
+	if err == nil {
+		s.note("%s returns", call)
+		return
+	}
+	s.note("%s returns: %s", call, strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
 // call makes one call of the script.
-func (s *script) call(t *testing.T, fields []string) {
-	ctx := context.WithoutCancel(t.Context())
-	switch fields[0] {
+func (s *script) call(l scriptLine) {
+	ctx := s.record.Context(context.WithoutCancel(l.Context()))
+	if l.has("patience") {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, l.span("patience"))
+		defer cancel()
+	}
+	name, id := "", ""
+	if len(l.fields) > 1 {
+		name, id = l.fields[1], l.fields[1]
+	}
+	if text, found := l.value("as"); found {
+		id = text
+	}
+	termination, _ := s.Termination(s.pod)
+	switch l.fields[0] {
 	case "terminate":
-		s.Terminate(s.record.Context(ctx), s.pod, lifecycle.Request{})
+		req := lifecycle.Request{GracePeriodSeconds: l.number("grace"), OneAttempt: l.has("once")}
+		if names, found := l.value("only"); found {
+			req.Containers = []lifecycle.Container{}
+			for _, name := range strings.FieldsFunc(names, func(r rune) bool { return r == ',' }) {
+				req.Containers = append(req.Containers, lifecycle.Container{Name: name, ID: name, PreStopDone: s.hooks[name].has("hook-done")})
+			}
+		}
+		s.Terminate(ctx, s.pod, req)
+	case "wait":
+		patience, err := time.ParseDuration(name)
+		require.NoError(l, err)
+		ctx, cancel := context.WithTimeout(ctx, patience)
+		defer cancel()
+		_, err = termination.Wait(ctx)
+		s.noteReturn("Wait", err)
 	case "shorten":
-		var seconds int64
-		_, _ = fmt.Sscan(fields[1], &seconds)
-		if termination, found := s.Termination(s.pod); found {
-			s.Shorten(termination, seconds)
+		seconds, err := strconv.ParseInt(name, 10, 64)
+		require.NoError(l, err)
+		if !s.Shorten(termination, seconds) {
+			s.note("Shorten has no effect")
 		}
 	case "kill":
-		_, _ = s.KillContainer(s.record.Context(ctx), s.pod, lifecycle.Container{Name: fields[1], ID: fields[1]}, lifecycle.ContainerRequest{})
+		_, _ = s.KillContainer(ctx, s.pod, containerNamed(name), lifecycle.ContainerRequest{GracePeriodSeconds: l.number("grace"), OneAttempt: l.has("once")})
 	case "exit":
-		s.runtime.Exit(fields[1])
+		s.runtime.Exit(id)
+	case "run":
+		s.note("%s is running", id)
+		s.runtime.Start(s.pod, name, id, s.scripts[name])
 	case "start":
-		_ = s.Start(ctx, s.pod, fields[1], func(ctx context.Context) error {
-			return s.runtime.StartContainer(ctx, s.pod, fields[1], fields[1]+"-2", s.scripts[fields[1]])
+		_ = s.Start(ctx, s.pod, name, func(ctx context.Context) error {
+			if l.has("fails") {
+				return errors.New("no such image")
+			}
+			if id == name {
+				id = name + "-2"
+			}
+			return s.runtime.StartContainer(ctx, s.pod, name, id, s.scripts[name])
 		})
+	case "poststart":
+		s.noteReturn("PostStart("+name+")", s.PostStart(ctx, s.pod, containerNamed(name)))
+	case "may-restart":
+		may, left := termination.ShouldRestart(name)
+		s.note("ShouldRestart(%s): %t, %v left", name, may, left)
+	case "phases":
+		var phases []string
+		for _, c := range termination.Result().Containers {
+			phases = append(phases, fmt.Sprintf("%s %s", c.Name, c.Phase))
+		}
+		s.note("phases: %s", strings.Join(phases, ", "))
+	case "forget":
+		s.Forget(s.pod)
+	case "close":
+		require.NoError(l, s.Close(ctx))
+	case "lists":
+		s.setLists(l)
 	default:
-		t.Errorf("unknown call %v", fields)
+		l.Errorf("unknown call %v", l.fields)
 	}
 }
 
@@ -203,12 +368,14 @@ var scriptOrder = []*regexp.Regexp{
 
 // story returns what happened. Facts at the same time have a fixed order.
 func (s *script) story() string {
-	lines := s.record.Lines()
+	s.mu.Lock()
+	lines := slices.Concat(s.record.Lines(), s.notes)
+	s.mu.Unlock()
 	for _, exit := range s.runtime.Exits() {
 		lines = append(lines, judge.Line{Moment: judge.Moment{At: exit.At}, Text: fmt.Sprintf("%s has ended by %s", exit.ID, exit.By)})
 	}
 	lines = slices.DeleteFunc(lines, func(l judge.Line) bool {
-		return strings.Contains(l.Text, "Running") || strings.Contains(l.Text, "deadline is")
+		return strings.Contains(l.Text, ": Running") || strings.Contains(l.Text, "deadline is")
 	})
 	for i, l := range lines { // a call that returns at once is one line
 		if call, after, isReturn := strings.Cut(l.Text, " of "); isReturn {
@@ -227,9 +394,14 @@ func (s *script) story() string {
 		})
 	}
 	lines = slices.DeleteFunc(slices.Clone(lines), isImplied)
-	lines = slices.DeleteFunc(lines, func(l judge.Line) bool { return l.Text == "" || l.At.Sub(s.began) >= time.Hour })
+	lines = slices.DeleteFunc(lines, func(l judge.Line) bool { return l.Text == "" })
 	place := func(text string) int {
 		return slices.IndexFunc(append(slices.Clone(scriptOrder), regexp.MustCompile("")), func(r *regexp.Regexp) bool { return r.MatchString(text) })
+	}
+	if s.options.Pods != nil { // any member may make the calls and log for all
+		for i, l := range lines {
+			lines[i].Text = regexp.MustCompile(` containerName=\w+ containerID=\w+`).ReplaceAllString(l.Text, "")
+		}
 	}
 	var story []string
 	slices.SortStableFunc(lines, func(a, b judge.Line) int {

@@ -5,36 +5,17 @@ package lifecycle_test
 import (
 	"cmp"
 	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
-
-// A StopContainer that fails temporarily is repeated with the remaining grace period, and the failure
-// is reported once.
-func TestFailedStopIsRepeatedWithTheRemainingGrace(t *testing.T) {
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", sleepHandler(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second, FailStops: 5})
-		result := b.killPod()
-		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
-		require.ErrorContains(b, result.Containers[0].Err, `failed to stop container "app" (id="app"): StopContainer with timeout 28 failed: the script fails this stop (the last of 5 failures)`)
-		require.Equal(b, []stopCall{
-			{29, 1000}, {29, 1100}, {29, 1300}, {29, 1700}, {28, 2500}, {27, 3500},
-		}, b.stopCalls("app"))
-		require.Equal(b, 6500*time.Millisecond, b.elapsed())
-		b.requireEvents("Killing", "FailedKillPod")
-		event := b.events.All()[1]
-		require.Equal(b, "error killing pod: StopContainer with timeout 29 failed: the script fails this stop", event.Message)
-		require.Same(b, b.pod, event.Object)
-	})
-}
 
 // A StopContainer that fails although the container has ended is logged, and its error is in the
 // result.
@@ -58,157 +39,6 @@ func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	})
 }
 
-// An unavailable runtime cannot list either: the hook runs once it is available again.
-func TestUnavailableRuntimeIsCalledAgain(t *testing.T) {
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", sleepHandler(1), lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
-		b.rt.Away(0, 3*time.Second)
-		require.Equal(b, lifecycle.OutcomeGraceful, b.killPod().Outcome())
-		require.Equal(b, []stopCall{{26, 4500}}, b.stopCalls("app"))
-		b.requireEvents("Killing")
-	})
-}
-
-// StopContainer fails 13 times. The calls go on past the deadline at 2 s: the minimum timeout of 2 s
-// shrinks to 0, and the call with 0 that succeeds makes the outcome Forced.
-func TestStopThatFailsUntilAfterTheDeadlineIsForced(t *testing.T) {
-	inBubble(t, graceSeconds(2), func(b *testBed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, FailStops: 13})
-		result := b.killPod()
-		require.Equal(b, lifecycle.OutcomeForced, result.Outcome())
-		require.Equal(b, []stopCall{
-			{2, 0},
-			{2, 100},
-			{2, 300},
-			{2, 700},
-			{2, 1500},
-			{1, 2500},
-			{0, 3500},
-			{0, 4500},
-			{0, 5500},
-			{0, 6500},
-			{0, 7500},
-			{0, 8500},
-			{0, 9500},
-			{0, 10500},
-		}, b.stopCalls("app"))
-		require.Equal(b, stopCall{2, 2000}, b.stopCalls("proxy")[0], "sidecars stop waiting at the deadline")
-		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
-	})
-}
-
-// The runtime is away from 4 to 6 s, so the call in progress fails. Calls go on with pauses of 0.1, 0.2,
-// 0.4, 0.8 and 1 s; the timeout is the rest of the grace period each time.
-func TestRuntimeThatBecomesUnavailableDuringAStop(t *testing.T) {
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.rt.Away(4*time.Second, 6*time.Second)
-		require.Equal(b, lifecycle.OutcomeGraceExceeded, b.killPod().Outcome())
-		require.Equal(b, []stopCall{{10, 0}, {6, 4100}, {6, 4300}, {6, 4700}, {5, 5500}, {4, 6500}}, b.stopCalls("app"))
-		require.Equal(b, 10500*time.Millisecond, b.elapsed())
-	})
-}
-
-// StopContainer always fails. The containers are given up GiveUpAfter past the deadline, and only the first
-// to fail records an event.
-func TestFailingRuntimeIsGivenUp(t *testing.T) {
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{FailStops: -1})
-		b.addMain("web", nil, lifecycletest.Script{FailStops: -1})
-		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
-		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		require.ErrorContains(b, err, `failed to stop container "app" (id="app")`)
-		require.Equal(b, 10*time.Second+lifecycle.DefaultGiveUpAfter, b.elapsed())
-		b.requireAnyEvents("Killing", "Killing", "FailedKillPod")
-	})
-}
-
-// The first call hangs. The second, with the shortened timeout, fails and is repeated, and that call stops
-// the container.
-func TestShortenWhileTheFirstCallFails(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true, HangStops: 1, FailStops: 1})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		<-time.After(10 * time.Second)
-		require.True(b, b.Shorten(termination, 5))
-		<-termination.Done()
-		require.Equal(b, []stopCall{{60, 0}, {5, 10000}, {5, 10100}}, b.stopCalls("app"))
-		require.Equal(b, 15100*time.Millisecond, b.elapsed())
-	})
-}
-
-// StopContainer never returns. Each call is waited for twice as long as the one before (5, 10, 20, 40 s),
-// until GiveUpAfter past the deadline at 10 s.
-func TestHangingRuntimeIsGivenUp(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
-		result, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{GracePeriodSeconds: ptr.To(int64(10))})
-		require.ErrorContains(b, err, "has not returned")
-		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Containers[0].Outcome)
-		require.Equal(b, []stopCall{{10, 0}, {0, 15000}, {0, 25000}, {0, 45000}, {0, 85000}}, b.stopCalls("app"))
-		require.Equal(b, []stopCall{{2, 10000}}, b.stopCalls("proxy"))
-		require.Equal(b, 130*time.Second, b.elapsed())
-	})
-}
-
-// StopContainer hangs. 2 s (StopTimeoutSlack) after its timeout of 10 s, a call with timeout 0 kills the
-// container.
-func TestHangingStopIsForced(t *testing.T) {
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
-		result := b.killPod()
-		require.Equal(b, lifecycle.OutcomeForced, result.Outcome())
-		require.ErrorContains(b, result.Containers[0].Err, "has not returned after 12s")
-		require.NotContains(b, result.Containers[0].Err.Error(), "the last of", "there is only one failure")
-		require.Equal(b, 12*time.Second, b.elapsed())
-		require.EqualValues(b, 0, b.rt.Stops()[1].TimeoutSeconds)
-	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 2 * time.Second })
-}
-
-// The second call has timeout 0, even before the minimum timeout has passed.
-func TestHangingStopIsForcedRightAfterTheDeadline(t *testing.T) {
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
-		require.Equal(b, lifecycle.OutcomeForced, b.killPod().Outcome())
-		require.Equal(b, []stopCall{{10, 0}, {0, 10500}}, b.stopCalls("app"))
-	}, func(o *lifecycle.TerminatorOptions) { o.StopTimeoutSlack = 500 * time.Millisecond })
-}
-
-// The first StopContainer of app hangs, and a second one kills app at 7 s. The context of the first ends
-// then, although the termination goes on for web.
-func TestHangingCallEndsWithItsContainer(t *testing.T) {
-	inBubble(t, graceSeconds(2), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
-		b.addMain("web", nil, lifecycletest.Script{HangStops: -1})
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorContains(b, err, "web")
-		require.Equal(b, 2*time.Second+lifecycle.DefaultGiveUpAfter, b.elapsed())
-		for _, stop := range b.rt.Stops() {
-			if stop.ID == "app" {
-				require.Equal(b, 7*time.Second, stop.Returned.Sub(b.start))
-			}
-		}
-	})
-}
-
-// Shorten at 1 s makes a second call with timeout 3, until 4 s. The third follows 5 s (StopTimeoutSlack)
-// after that, not after the first call's 600 s.
-func TestStopTimeoutSlackCountsFromTheSecondCall(t *testing.T) {
-	inBubble(t, graceSeconds(600), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		<-time.After(time.Second)
-		b.Shorten(termination, 3)
-		<-termination.Done()
-		require.Equal(b, lifecycle.OutcomeRuntimeStuck, termination.Result().Outcome())
-		require.Equal(b, []stopCall{{600, 0}, {3, 1000}, {0, 9000}}, b.stopCalls("app")[:3])
-		require.Equal(b, 4*time.Second+lifecycle.DefaultGiveUpAfter, b.elapsed())
-	})
-}
-
 // StopContainer of two containers ignores its context. Close waits until its own context ends, and its
 // error names them, sorted.
 func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
@@ -227,43 +57,53 @@ func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	})
 }
 
-// A Wait that times out within the grace period records nothing. One that times out at least 2 s past the
-// deadline records the kubelet's event.
-func TestWaitRecordsExceededGracePeriod(t *testing.T) {
-	inBubble(t, graceSeconds(5), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{HangStops: -1})
-		for _, wait := range []time.Duration{time.Second, 6 * time.Second} { // within the grace period, and after the minimum
-			ctx, cancel := context.WithTimeout(b.Context(), wait)
-			_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
-			require.ErrorIs(b, err, context.DeadlineExceeded)
-			cancel()
-		}
-		b.requireEvents("Killing", "ExceededGracePeriod")
-		event := b.events.All()[1]
-		require.Equal(b, "Container runtime did not kill the pod within specified grace period.", event.Message)
-		require.Same(b, b.pod, event.Object)
-		<-b.Terminate(b.Context(), b.pod, lifecycle.Request{}).Done()
-	})
+// stopResult is what a StopContainer call returns, and after how long.
+type stopResult struct {
+	after time.Duration
+	err   error
 }
 
-// Wait may be called again: once with a context that ends at 1 s, then twice without one, which return the
-// final result.
-func TestWaitForATermination(t *testing.T) {
-	inBubble(t, graceSeconds(5), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		result, err := termination.Wait(ctx)
-		var running *lifecycle.StillRunningError
-		require.ErrorAs(b, err, &running)
-		require.Equal(b, []string{"ns/pod/app"}, running.Containers)
-		require.Empty(b, result.Outcome())
-		for range 2 {
-			result, err = termination.Wait(b.Context())
-			require.NoError(b, err)
-			require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome())
-			require.Equal(b, 5*time.Second, b.elapsed())
-		}
-	})
+// stopReplies is a runtime with a fixed result for each call.
+type stopReplies struct {
+	calls atomic.Int32
+	all   []stopResult
+}
+
+func (s *stopReplies) StopContainer(context.Context, string, int64) error {
+	a := s.all[min(int(s.calls.Add(1)), len(s.all))-1]
+	<-time.After(a.after)
+	return a.err
+}
+
+// After 1 s, a second call with a shorter timeout overlaps the first. Only the later call is repeated
+// if it fails, and only a call that has not failed kills.
+func TestOverlappingStops(t *testing.T) {
+	const ms = time.Millisecond
+	for name, test := range map[string]struct {
+		seconds int64 // of the second call
+		answers []stopResult
+		ended   time.Duration
+		want    lifecycle.Outcome
+	}{
+		"the first fails, the second succeeds later": {
+			10, []stopResult{{3000 * ms, lifecycletest.ErrScripted}, {5000 * ms, nil}}, 6000 * ms, lifecycle.OutcomeGraceful,
+		},
+		"the first succeeds after the second has killed": {
+			5, []stopResult{{7000 * ms, nil}, {7000 * ms, nil}}, 7000 * ms, lifecycle.OutcomeGraceExceeded,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			given := &stopReplies{all: test.answers}
+			inBubble(t, graceSeconds(60), func(b *testBed) {
+				b.addStopped("app")
+				termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{containerNamed("app")}})
+				<-time.After(time.Second)
+				require.True(b, b.Shorten(termination, test.seconds))
+				<-termination.Done()
+				require.Equal(b, test.ended, b.elapsed())
+				require.Equal(b, test.want, termination.Result().Outcome())
+				require.EqualValues(b, 2, given.calls.Load())
+			}, func(o *lifecycle.TerminatorOptions) { o.Runtime = lifecycle.RuntimeFunc(given.StopContainer) })
+		})
+	}
 }
