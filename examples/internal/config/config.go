@@ -24,8 +24,6 @@ type Config struct {
 	FeatureGates map[string]bool
 	// StaticPodPath is the folder or the file of the static pods; "": there is none.
 	StaticPodPath string
-	// RuntimeEndpoint is the address of the container runtime; "": a kubelet's flag has it.
-	RuntimeEndpoint string
 	// ReadOnlyPort is the port at which the kubelet lists its pods without authentication; 0: none.
 	ReadOnlyPort int32
 }
@@ -78,7 +76,7 @@ func CheckKind(doc document.Document) error {
 // Decode decodes the fields that a Config has, and ignores all others. A misspelled shutdown field is an
 // error, because ignoring it would switch the graceful node shutdown off silently.
 func Decode(doc document.Document) (Config, error) {
-	used := []string{"featureGates", "staticPodPath", "containerRuntimeEndpoint", "readOnlyPort"}
+	used := []string{"featureGates", "staticPodPath", "readOnlyPort"}
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(doc.JSON, &fields); err != nil {
 		return Config{}, fmt.Errorf("%s: wanted is a KubeletConfiguration, a mapping of fields: %w", doc.Source, err)
@@ -96,7 +94,7 @@ func Decode(doc document.Document) (Config, error) {
 	}
 	c := Config{
 		Shutdown:     plan.Config{ShutdownGracePeriod: kubelet.ShutdownGracePeriod, ShutdownGracePeriodCriticalPods: kubelet.ShutdownGracePeriodCriticalPods},
-		FeatureGates: kubelet.FeatureGates, StaticPodPath: kubelet.StaticPodPath, RuntimeEndpoint: kubelet.ContainerRuntimeEndpoint, ReadOnlyPort: kubelet.ReadOnlyPort,
+		FeatureGates: kubelet.FeatureGates, StaticPodPath: kubelet.StaticPodPath, ReadOnlyPort: kubelet.ReadOnlyPort,
 	}
 	for _, bucket := range kubelet.ShutdownGracePeriodByPodPriority {
 		c.Shutdown.ShutdownGracePeriodByPodPriority = append(c.Shutdown.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod(bucket))

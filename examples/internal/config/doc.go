@@ -7,7 +7,7 @@
 //
 // Seven fields of KubeletConfiguration are read: shutdownGracePeriod,
 // shutdownGracePeriodCriticalPods, shutdownGracePeriodByPodPriority, featureGates,
-// staticPodPath, containerRuntimeEndpoint and readOnlyPort. All others are ignored.
+// staticPodPath and readOnlyPort. All others are ignored.
 //
 // # Concurrency properties
 //

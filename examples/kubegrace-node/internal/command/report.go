@@ -54,7 +54,7 @@ func (t *tool) report(ctx context.Context, stateDir string) (api.Report, error) 
 		return report, fmt.Errorf("--state-dir: %w", err)
 	case found:
 		return api.ReportOf(stored), nil
-	case errors.Is(requestErr, errRefused):
+	case errors.Is(requestErr, api.ErrRefused):
 		return report, requestErr
 	}
 	return report, fmt.Errorf("there is no report of a shutdown in %s, and %w", stateDir, requestErr)

@@ -3,11 +3,8 @@ package command
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"slices"
 	"strings"
@@ -67,35 +64,9 @@ func (t *tool) interruptible(run func(context.Context) error) func(*cobra.Comman
 	}
 }
 
-// errRefused is wrapped by the error of a request that the agent has answered.
-var errRefused = errors.New("the agent has refused")
-
 // request sends a request to the agent on its socket, and decodes the answer.
-func (t *tool) request(ctx context.Context, method, path string, answer any) (err error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, nil)
-	if err != nil {
-		return err
-	}
-	response, err := socket.Client(t.socket).Do(req)
-	if err != nil {
-		var urlError *url.Error // its text has a URL that means nothing to the user
-		if errors.As(err, &urlError) {
-			err = urlError.Err
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // there was a connection
-			return fmt.Errorf("the agent on %s has ended, or closed the connection, before it answered: %w", t.socket, err)
-		}
-		return fmt.Errorf("no agent answers on %s (see its --socket): %w", t.socket, err)
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if response.StatusCode != http.StatusOK {
-		var failure api.Error
-		if err := json.NewDecoder(response.Body).Decode(&failure); err != nil {
-			return fmt.Errorf("%w: %s", errRefused, response.Status)
-		}
-		return fmt.Errorf("%w: %s", errRefused, failure.Message)
-	}
-	return json.NewDecoder(response.Body).Decode(answer)
+func (t *tool) request(ctx context.Context, method, resource string, answer any) error {
+	return api.Request(ctx, t.socket, method, resource, answer)
 }
 
 // show prints a value as JSON or as a table, as -o says. The table fits the terminal that

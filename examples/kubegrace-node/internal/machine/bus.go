@@ -96,16 +96,3 @@ func (b bus) locks(ctx context.Context) ([]Lock, error) {
 	slices.SortFunc(locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.PID, b.PID)) }) // logind has no order
 	return locks, nil
 }
-
-// Limit asks the systemd-logind of a bus how long locks may delay a shutdown (InhibitDelayMaxSec).
-// address is as [Options.Bus].
-func Limit(ctx context.Context, address string) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	b, err := connect(ctx, address)
-	if err != nil {
-		return 0, err
-	}
-	defer b.conn.Close() //nolint:errcheck // the reply has been read
-	return b.limit(ctx)
-}

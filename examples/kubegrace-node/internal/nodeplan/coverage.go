@@ -56,11 +56,11 @@ func (c coverage) isReasonable() bool { return slices.Max(c.critical) <= longest
 // outliers returns the workloads with pods that ask for more than a proposed configuration gives them, and
 // the critical ones for which none is proposed; those that ask for most come first.
 func (c coverage) outliers(asks map[ask]int) (all []Outlier) {
-	found := map[group]Outlier{}
+	found := map[string]Outlier{}
 	for a, count := range asks {
 		if a.seconds > c.seconds[a.bucket] || a.critical && a.seconds > longestBucket {
 			o := found[a.workload]
-			found[a.workload] = Outlier{a.workload.text(), o.PodCount + count, max(o.AsksSeconds, a.seconds), o.Critical || a.critical}
+			found[a.workload] = Outlier{a.workload, o.PodCount + count, max(o.AsksSeconds, a.seconds), o.Critical || a.critical}
 		}
 	}
 	all = slices.SortedFunc(maps.Values(found), func(a, b Outlier) int {

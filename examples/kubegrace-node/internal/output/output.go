@@ -20,11 +20,10 @@ type Screen struct {
 
 // The formats of [Write] and [WriteMachine].
 const (
-	Table      = "table"
-	JSON       = "json"
-	YAML       = "yaml"
-	HTML       = "html"
-	Prometheus = "prometheus"
+	Table = "table"
+	JSON  = "json"
+	YAML  = "yaml"
+	HTML  = "html"
 )
 
 // Formats returns the formats of [Write].

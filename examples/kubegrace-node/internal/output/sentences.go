@@ -12,10 +12,7 @@ import (
 
 // hostLines say whose plan it is, how long the host is asked to wait, and how long it waits.
 func hostLines(h nodeplan.Header) []string {
-	needs, by := duration.Seconds(h.NeededSeconds), ""
-	if h.LimitedBy != "" {
-		by = ", by " + h.LimitedBy + ", which wins against the kubelet's drop-in"
-	}
+	needs := duration.Seconds(h.NeededSeconds)
 	const unheld = "systemd ends all containers at once, without preStop hooks and in no order."
 	line := "A stock kubelet's plan."
 	if h.Agent == nodeplan.Kubegrace {
@@ -24,14 +21,12 @@ func hostLines(h nodeplan.Header) []string {
 	switch {
 	case h.Off:
 		return []string{line, "The graceful node shutdown is off: shutdownGracePeriod is not set.", unheld}
-	case h.NoLock && h.LimitSeconds == nil:
-		return []string{line, "It takes no lock: logind's limit is infinity" + by + ", and a kubelet takes that for less than the " + needs + " that it needs.", unheld}
 	case h.NoLock:
-		return []string{line, "It takes no lock: it needs " + needs + ", and the host waits for " + duration.Seconds(*h.LimitSeconds) + " only" + by + ".", unheld}
+		return []string{line, "It takes no lock: it needs " + needs + ", and the host waits for " + duration.Seconds(*h.LimitSeconds) + " only.", unheld}
 	case h.LimitSeconds == nil && h.Agent == nodeplan.Kubelet:
 		return []string{line, "It asks the host for " + needs + "; how long that waits is not known (--limit).", "With less than " + needs + " it would take no lock at all."}
 	case h.LimitSeconds == nil:
-		return []string{line, "The host is asked for " + needs + "; how long it waits is not known (--limit)."}
+		return []string{line, "The host is asked for " + needs + "; how long it waits is not known."}
 	case h.Agent == nodeplan.Kubelet:
 		return []string{line, "It holds its lock for up to " + needs + ", and the host waits for up to " + duration.Seconds(*h.LimitSeconds) + "."}
 	case *h.LimitSeconds < h.NeededSeconds:

@@ -58,7 +58,7 @@ func (t *terminal) plan(d nodeplan.Document) {
 }
 
 // shownLosses is how many rows of each kind the table of losses has.
-const shownLosses = 2
+const shownLosses = 4
 
 // changes shows what to change. With brief only the best proposal has its lines.
 func (t *terminal) changes(s nodeplan.Summary, brief bool) {

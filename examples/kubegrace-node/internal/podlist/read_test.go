@@ -1,11 +1,7 @@
 package podlist_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/binary"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -55,10 +51,6 @@ func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 		"JSON lists of each kind":          `{"kind": "NodeList", "items": [{"metadata": {"name": "n"}}]} {"kind": "PriorityClassList", "items": [{"value": 5}]}` + podA + podB,
 		"an object a line":                 podA + "\n" + podB + "\n",
 		"one line for all":                 podA + podB,
-		"JSON with lines of dashes":        "---\n" + podA + "\n---\n" + podB + "\n---\n",
-		"lists with lines of dashes":       `{"items": [` + podA + `]}` + "\r\n---\r\n" + `{"kind": "List", "items": [` + podB + `]}`,
-		"gzip":                             gzipped(podA + podB),
-		"YAML with gzip":                   gzipped(yamlA + "---\n" + yamlB),
 		"lists one after the other":        `{"items": [` + podA + `]}` + "\n" + `{"kind": "List", "items": [` + podB + `]}`,
 		"a list in a list":                 `{"items": [{"kind": "List", "items": [` + podA + `]}, ` + podB + `]}`,
 		"YAML list":                        "apiVersion: v1\nitems:\n" + item(yamlA, "") + item(yamlB, "") + "kind: List\nmetadata:\n  resourceVersion: \"\"\n",
@@ -73,17 +65,6 @@ func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, both, podNames(read(t, text))) })
 	}
-}
-
-// gzipped returns a text that is compressed.
-func gzipped(text string) string {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, err := io.WriteString(w, text)
-	if err := errors.Join(err, w.Close()); err != nil {
-		panic(err)
-	}
-	return b.String()
 }
 
 // PowerShell redirects the output of kubectl in UTF-8 with a byte order mark, or in UTF-16.
@@ -122,12 +103,10 @@ func TestErrorsNameThePlace(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"a table":           {"NAMESPACE NAME READY\nshop web 1/1\n", "input: is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json"},
 		"a number":          {"5", "input: must be a mapping of fields, not 5"},
-		"binary":            {"\x7fELF\x00", "input: is no text, wanted is JSON or YAML, also with gzip"},
-		"damaged gzip":      {gzipped(podA)[:40], "begins as gzip does, but is damaged: unexpected EOF"},
-		"no gzip":           {"\x1f\x8b...........", "begins as gzip does, but is damaged"},
-		"no JSON":           {"{\"items\": [\n{\"kind\": \"Pod\",}]}", "input: not valid JSON, line 2: invalid character '}'"},
+		"binary":            {"\x7fELF\x00", "input: is no text, wanted is JSON or YAML"},
+		"no JSON":           {"{\"items\": [\n{\"kind\": \"Pod\",}]}", "input: not valid JSON: jsontext: invalid character '}'"},
 		"cut off":           {`{"items": [` + podA, "input: not valid JSON: ends too early, as if it was cut off: "},
-		"second cut off":    {podA + `{"items": [`, "input (document 2): not valid JSON: ends too early"},
+		"second cut off":    {podA + `{"items": [`, "input: not valid JSON: ends too early"},
 		"grace is a word":   {`{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, `input: items[1]: spec.terminationGracePeriodSeconds: Invalid value: "soon": must be a whole number of 64 bits`},
 		"without a kind":    {`{"items": [{"spec": {"priority": true}}]}`, `input: items[0]: spec.priority: Invalid value: true: must be a whole number of 32 bits`},
 		"of a class":        {`{"kind": "PriorityClass", "value": "high"}`, `input: value: Invalid value: "high": must be a whole number of 32 bits`},
@@ -148,8 +127,6 @@ func TestErrorsNameThePlace(t *testing.T) {
 	}
 }
 
-func openFile(name string) (io.ReadCloser, error) { return os.Open(name) }
-
 func TestEmptyInput(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "# nothing\n", "---\n---\n"} {
 		cluster := read(t, text)
@@ -165,16 +142,16 @@ func TestFolderHasStaticPods(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	cluster := podlist.New()
-	require.NoError(t, cluster.ReadFolder(folder, openFile))
+	require.NoError(t, cluster.ReadFolder(folder))
 	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/first", "default/second"}}, podNames(cluster))
 	require.True(t, cluster.Nodes()[0].Pods[0].Static)
 
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "3.yml"), []byte("kind: ["), 0o600))
-	require.ErrorContains(t, podlist.New().ReadFolder(folder, openFile), "3.yml")
+	require.ErrorContains(t, podlist.New().ReadFolder(folder), "3.yml")
 
 	require.NoError(t, os.Remove(filepath.Join(folder, "3.yml")))
 	require.NoError(t, os.Symlink(os.DevNull, filepath.Join(folder, "4.yaml")))
-	require.ErrorContains(t, podlist.New().ReadFolder(folder, openFile), "4.yaml: is not a regular file")
+	require.ErrorContains(t, podlist.New().ReadFolder(folder), "4.yaml: is not a regular file")
 }
 
 func FuzzRead(f *testing.F) {
