@@ -48,9 +48,9 @@ func TestErrorsNameSourceFieldAndValue(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"no YAML":            {"a: [", "f: not valid YAML: "},
 		"second is no YAML":  {"kind: Pod\n---\na: [", "f (document 2): not valid YAML: "},
-		"no JSON":            {"{\n\"kind\": }", "f: not valid JSON, line 2: "},
-		"second is no JSON":  {"{}\n{}\n{]", "f (document 3): not valid JSON, line 3: "},
-		"JSON cut off":       {"{\n\"kind\":\n", "f: not valid JSON: ends too early, as if it was cut off: unexpected EOF"},
+		"no JSON":            {"{\n\"kind\": }", "f: not valid JSON: "},
+		"second is no JSON":  {"{}\n{}\n{]", "f (document 3): not valid JSON: "},
+		"JSON cut off":       {"{\n\"kind\":\n", "f: not valid JSON: ends too early, as if it was cut off: jsontext: unexpected EOF"},
 		"key given twice":    {"kind: Pod\nkind: Pod\n", `key "kind" already set in map`},
 		"JSON given twice":   {`{"kind": "Pod", "kind": "Pod"}`, `f: not valid JSON: jsontext: duplicate object member name "kind"`},
 		"unknown field":      {"spec: {containers: [{imag: nginx}]}", `f: unknown field "spec.containers[0].imag"`},

@@ -17,12 +17,5 @@ func (c commands) newPlan() *cobra.Command {
 		return planned, err
 	})
 	t.addSocket(command.Flags())
-	run := command.RunE
-	command.RunE = func(command *cobra.Command, args []string) error {
-		return t.interruptible(func(ctx context.Context) error {
-			command.SetContext(ctx)
-			return run(command, args)
-		})(command, args)
-	}
 	return command
 }

@@ -169,7 +169,7 @@ func writePlan(streams Streams, f *flags, d nodeplan.Document, err error) error 
 		err = f.choose(&d)
 	}
 	if err == nil {
-		err = output.Write(f.output, streams.Out, screenOf(streams), d)
+		err = output.Write(f.output, streams.Out, output.ScreenOf(streams.Out, streams.Getenv), d)
 	}
 	if err == nil && d.Summary.CutShort > 0 {
 		return ErrCutShort

@@ -134,7 +134,7 @@ func (f *statusFlags) look(ctx context.Context, streams Streams) error {
 			return fmt.Errorf("--textfile: %w", err)
 		}
 	}
-	if err := output.WriteMachine(f.output, streams.Out, screenOf(streams), report); err != nil {
+	if err := output.WriteMachine(f.output, streams.Out, output.ScreenOf(streams.Out, streams.Getenv), report); err != nil {
 		return err
 	}
 	if report.Verdict.Status != machine.Held {

@@ -27,7 +27,7 @@ func pageOf(d nodeplan.Document) timeline.Page {
 		page.Begin = rows
 	}
 	if len(d.Nodes) < d.Summary.NodeCount {
-		page.NodeText = fmt.Sprintf("Here are %d of the %s.", len(d.Nodes), countText(d.Summary.NodeCount, "node"))
+		page.NodeText = fmt.Sprintf("Here are %d of the %s.", len(d.Nodes), CountText(d.Summary.NodeCount, "node"))
 	}
 	limit := time.Duration(0)
 	if d.LimitSeconds != nil {
@@ -42,7 +42,7 @@ func pageOf(d nodeplan.Document) timeline.Page {
 // TimelineNode returns the rows and bars of a planned node. A limit of 0 is not known.
 func TimelineNode(n nodeplan.Node, limit time.Duration) timeline.Node {
 	node := timeline.Node{
-		Name: n.Name, Text: append([]string{countText(n.PodCount, "pod") + ", " + lossText(n.CutShort, n.LostSeconds) + "."}, n.Warnings...),
+		Name: n.Name, Text: append([]string{CountText(n.PodCount, "pod") + ", " + lossText(n.CutShort, n.LostSeconds) + "."}, n.Warnings...),
 		Release: duration.Of(n.ReleaseSeconds), Limit: limit,
 	}
 	for _, bucket := range n.Buckets {

@@ -31,7 +31,7 @@ func MachineFormats() []string { return []string{Table, JSON, YAML} }
 // WriteMachine writes a report in one of the formats of [MachineFormats].
 func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) error {
 	if format != Table {
-		return writeData(format, out, r)
+		return WriteData(format, out, r)
 	}
 	t := newTerminal(screen)
 	t.machine(r)

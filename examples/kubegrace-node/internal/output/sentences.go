@@ -41,7 +41,7 @@ func sumLine(s nodeplan.Summary) string {
 	if s.NodeCount == 0 {
 		return "There are no pods."
 	}
-	return fmt.Sprintf("%s with %s: %s.", countText(s.NodeCount, "node"), countText(s.PodCount, "pod"), lossText(s.CutShort, s.LostSeconds))
+	return fmt.Sprintf("%s with %s: %s.", CountText(s.NodeCount, "node"), CountText(s.PodCount, "pod"), lossText(s.CutShort, s.LostSeconds))
 }
 
 // lossText says how many pods are cut short, and what they lose.
@@ -91,7 +91,7 @@ func outlierLines(s nodeplan.Summary) (lines []string) {
 		}
 	}
 	if more := len(s.Outliers) - shownOutliers; more > 0 {
-		lines = append(lines, fmt.Sprintf("Pods of %s ask for too much too.", countText(more, "other workload")))
+		lines = append(lines, fmt.Sprintf("Pods of %s ask for too much too.", CountText(more, "other workload")))
 	}
 	return lines
 }
@@ -106,9 +106,9 @@ func bucketLine(b nodeplan.Bucket) string {
 	case len(b.Pods) == 0:
 		return line + ": no pods, it is skipped."
 	case b.Seconds == 0:
-		return line + ", killed at once: " + countText(len(b.Pods), "pod") + "."
+		return line + ", killed at once: " + CountText(len(b.Pods), "pod") + "."
 	default:
-		return line + ", over after " + duration.Seconds(b.EndSeconds) + " at the latest: " + countText(len(b.Pods), "pod") + "."
+		return line + ", over after " + duration.Seconds(b.EndSeconds) + " at the latest: " + CountText(len(b.Pods), "pod") + "."
 	}
 }
 
@@ -138,8 +138,8 @@ func lossRows(s nodeplan.Summary, perKind int) [][]string {
 	return rows
 }
 
-// countText returns a number of things, in the plural unless it is 1.
-func countText(n int, thing string) string {
+// CountText returns a number of things, in the plural unless it is 1.
+func CountText(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}

@@ -85,7 +85,7 @@ func (t *terminal) changes(s nodeplan.Summary, brief bool) {
 
 // node shows a node.
 func (t *terminal) node(n nodeplan.Node) {
-	sentence := fmt.Sprintf("Node %s: %s, %s", clean(n.Name), countText(n.PodCount, "pod"), t.colored(lossColor(n.CutShort), lossText(n.CutShort, n.LostSeconds)))
+	sentence := fmt.Sprintf("Node %s: %s, %s", clean(n.Name), CountText(n.PodCount, "pod"), t.colored(lossColor(n.CutShort), lossText(n.CutShort, n.LostSeconds)))
 	if n.ReleaseSeconds > 0 {
 		sentence += "; the host is let go after " + duration.Seconds(n.ReleaseSeconds) + " at the latest"
 	}
