@@ -50,22 +50,6 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// What all users may read gives nobody what root gets.
-func TestNodeAsNobody(t *testing.T) {
-	program := nobodytest.Program(t)
-	for _, state := range machineStates() {
-		t.Run(state.name, func(t *testing.T) {
-			m := newMachine(t)
-			m.write("/pods.yaml", nodePods)
-			state.make(m)
-			want := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
-			got := m.lookAsNobody(program, "--pods", filepath.Join(m.root, "pods.yaml"))
-			require.Equal(t, want.out, got.out, got.log)
-			requireStatus(t, state.status, got)
-		})
-	}
-}
-
 // podsFrom serves nodePods as JSON, as an API server and a kubelet do.
 func podsFrom(t *testing.T, path string) *httptest.Server {
 	t.Helper()

@@ -3,8 +3,6 @@ package nodeplan
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -97,10 +95,9 @@ func (s Settings) longerBuckets(c coverage) plan.Schedule {
 	return schedule
 }
 
-// bucketsFor returns the schedule for a limit with which the pods of all nodes lose the fewest seconds:
-// critical pods have what they ask for, and the other buckets 2 s at least, unless they had less; after that
-// each second goes to the bucket in which most pods gain by it. It is nil if the limit is too short for the
-// critical pods.
+// bucketsFor returns the schedule for a limit: critical pods have what they ask for, and each other bucket what is left of
+// what its pods ask for, the highest first, but 2 s for each lower one that had them. It is nil if the limit is too short
+// for the critical pods.
 func (s Settings) bucketsFor(limit time.Duration, c coverage) plan.Schedule {
 	schedule := slices.Clone(s.schedule)
 	beside := s.needed() - s.schedule.Total() // of kubegrace
@@ -108,45 +105,23 @@ func (s Settings) bucketsFor(limit time.Duration, c coverage) plan.Schedule {
 		beside = 0
 	}
 	left := int64((limit - beside) / time.Second)
-	sorted := make([][]int64, len(schedule))
 	for i := range schedule {
 		schedule[i].Seconds = c.critical[i]
 		left -= c.critical[i]
-		sorted[i] = slices.Sorted(maps.Keys(c.graces[i]))
 	}
 	if left < 0 {
 		return nil
 	}
 	give := func(i int, seconds int64) {
-		seconds = max(min(seconds, left), 0)
+		seconds = max(min(seconds-schedule[i].Seconds, left), 0)
 		schedule[i].Seconds += seconds
 		left -= seconds
 	}
-	for i, of := range slices.Backward(sorted) {
-		least := s.schedule[i].Seconds // of an empty bucket, whose pods may come later
-		if len(of) > 0 {
-			least = of[len(of)-1]
-		}
-		give(i, min(least, 2)-schedule[i].Seconds)
+	for i := range slices.Backward(schedule) {
+		give(i, min(cmp.Or(c.asked[i], s.schedule[i].Seconds), 2)) // the pods of an empty bucket may come later
 	}
-	for left > 0 {
-		best, most, step := -1, 0, int64(0)
-		for i := range schedule {
-			gain, next := 0, int64(math.MaxInt64)
-			for _, grace := range sorted[i] {
-				if grace > schedule[i].Seconds {
-					gain += c.graces[i][grace]
-					next = min(next, grace)
-				}
-			}
-			if gain > 0 && gain >= most {
-				best, most, step = i, gain, next-schedule[i].Seconds
-			}
-		}
-		if best < 0 {
-			break
-		}
-		give(best, step)
+	for i := range slices.Backward(schedule) {
+		give(i, c.asked[i])
 	}
 	return schedule
 }
