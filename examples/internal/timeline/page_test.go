@@ -18,8 +18,8 @@ import (
 
 // planned returns a planned node in which pods are cut short.
 func planned(name string) timeline.Node {
-	row := func(name string, start, end, wanted time.Duration) timeline.Pod {
-		return timeline.Pod{Name: name, Bad: wanted > 0, Facts: "asks for much", Planned: &timeline.Bar{Start: start * time.Second, End: end * time.Second, Wanted: wanted}}
+	row := func(name string, start, end int, wanted time.Duration) timeline.Pod {
+		return timeline.Pod{Name: name, Bad: wanted > 0, Facts: "asks for much", Planned: &timeline.Bar{Start: time.Duration(start) * time.Second, End: time.Duration(end) * time.Second, Wanted: wanted}}
 	}
 	return timeline.Node{Name: name, Release: 34 * time.Second, Buckets: []timeline.Bucket{
 		{Name: "Bucket 0", Pods: []timeline.Pod{

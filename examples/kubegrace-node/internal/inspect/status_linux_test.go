@@ -18,7 +18,6 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nobodytest"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )

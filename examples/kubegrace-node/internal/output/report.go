@@ -29,7 +29,8 @@ func WriteReport(format string, out io.Writer, screen Screen, r api.Report) erro
 
 // report shows a row for each pod, and then what went wrong.
 func (t *terminal) report(r api.Report) {
-	rows := [][]string{{"POD", "PRIORITY", "GRANTED", "TOOK", "OUTCOME"}}
+	rows := make([][]string, 1, 1+len(r.Shutdown.Pods))
+	rows[0] = []string{"POD", "PRIORITY", "GRANTED", "TOOK", "OUTCOME"}
 	problems := slices.Clone(r.Shutdown.Errors)
 	for _, p := range r.Shutdown.Pods {
 		name, took := p.Namespace+"/"+p.Name, "-"
