@@ -41,10 +41,11 @@ func run() error {
 	// The agent must finish a shutdown even if the reader of its output ends, as in
 	// kubegrace-node | tee, or its terminal or ssh session is closed.
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
-	signals := make(chan os.Signal, 8) // buffered, so that several signals can wait for the agent
-	signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
-	defer signal.Stop(signals)
-	c, err := command.New(signals, inspect.OpenStreams())
+	c, err := command.New(func() <-chan os.Signal {
+		signals := make(chan os.Signal, 8) // buffered, so that several signals can wait for the agent
+		signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
+		return signals
+	}, inspect.OpenStreams())
 	if err != nil {
 		return err
 	}

@@ -1,101 +1,79 @@
 package document
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
 	"reflect"
-	"slices"
+	"strconv"
+	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation/field"
-	kjson "sigs.k8s.io/json"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Decode decodes a document into a T. Field names are case-sensitive, as in Kubernetes. An
 // unknown field, a field that is given twice and a value of the wrong type are errors.
 func Decode[T any](doc Document) (*T, error) {
 	object := new(T)
-	strict, err := kjson.UnmarshalStrict(doc.JSON, object)
-	if err != nil {
-		return nil, Explain[T](doc, err)
-	}
-	for i, err := range strict {
-		strict[i] = fmt.Errorf("%s: %w", doc.Source, err)
-	}
-	if len(strict) > 0 {
-		return nil, errors.Join(strict...)
+	if err := jsonv2.Unmarshal(doc.JSON, object, jsonv2.RejectUnknownMembers(true)); err != nil {
+		return nil, fmt.Errorf("%s: %w", doc.Source, Explain(doc.JSON, err))
 	}
 	return object, nil
 }
 
-// Explain adds the document, the field and the value to the error of a document that cannot be decoded
-// into a T. The decoder's own error lacks them where the type of the field has a decoder of its own (a
-// duration, a quantity).
-func Explain[T any](doc Document, err error) error {
-	var root any
-	if kjson.UnmarshalCaseSensitivePreserveInts(doc.JSON, &root) != nil {
-		return fmt.Errorf("%s: %w", doc.Source, err)
+// Explain adds the field and the value to the error of a text that cannot be decoded. The text may be cut off.
+func Explain(text []byte, err error) error {
+	var wrong *jsonv2.SemanticError
+	if !errors.As(err, &wrong) {
+		return fmt.Errorf("not valid JSON: %w", err)
 	}
-	found := locate(nil, root, func(value any) error {
-		text, err := json.Marshal(value)
-		if err != nil {
-			return err
-		}
-		return kjson.UnmarshalCaseSensitivePreserveInts(text, new(T))
-	})
-	if found == nil {
-		found = err
+	at := path(wrong.JSONPointer)
+	if errors.Is(wrong.Err, jsonv2.ErrUnknownName) {
+		return fmt.Errorf("unknown field %q", at)
 	}
-	return fmt.Errorf("%s: %w", doc.Source, found)
-}
-
-// locate returns an error about the first value within value that cannot be decoded. decode decodes a
-// document that has at this path the value that it is given, and nothing else.
-func locate(at *field.Path, value any, decode func(value any) error) error {
-	fields, isMapping := value.(map[string]any)
-	items, isList := value.([]any)
-	alone := value
-	switch {
-	case isMapping:
-		alone = map[string]any{}
-	case isList:
-		alone = []any{}
-	}
-	if err := decode(alone); err != nil {
-		return invalid(at, value, err)
-	}
-	for _, key := range slices.Sorted(maps.Keys(fields)) {
-		if err := locate(at.Child(key), fields[key], func(value any) error { return decode(map[string]any{key: value}) }); err != nil {
-			return err
-		}
-	}
-	for i, item := range items {
-		if err := locate(at.Index(i), item, func(value any) error { return decode([]any{value}) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// invalid says what is wrong with a value, of which it shows the beginning.
-func invalid(at *field.Path, value any, err error) error {
-	text, isString := value.(string)
-	if encoded, err := json.Marshal(value); err == nil && !isString {
-		text = string(encoded)
-	}
-	if short := fmt.Sprintf("%.200s", text); short != text {
-		value = short + "…"
-	}
-	reason := err.Error()
+	reason := "must be " + typeName(wrong.GoType)
 	var mistyped *json.UnmarshalTypeError
-	if errors.As(err, &mistyped) {
+	switch {
+	case errors.As(wrong.Err, &mistyped):
 		reason = "must be " + typeName(mistyped.Type)
+	case wrong.Err != nil && !errors.Is(wrong.Err, strconv.ErrSyntax) && !errors.Is(wrong.Err, strconv.ErrRange):
+		reason = wrong.Err.Error()
 	}
-	if at == nil {
-		return fmt.Errorf("%s, not %v", reason, value)
+	value := valueAt(text, wrong.ByteOffset)
+	if at == "" {
+		return fmt.Errorf("%s, not %s", reason, value)
 	}
-	return field.Invalid(at, value, reason)
+	return fmt.Errorf("%s: Invalid value: %s: %s", at, value, reason)
+}
+
+// valueAt returns the beginning of the value that follows an offset.
+func valueAt(text []byte, offset int64) string {
+	text = bytes.TrimLeft(text[min(int(offset), len(text)):], " \t\r\n:,")
+	if value, err := jsontext.NewDecoder(bytes.NewReader(text)).ReadValue(); err == nil {
+		text = value
+	}
+	if len(text) > maxValue {
+		return string(bytes.ToValidUTF8(text[:maxValue], nil)) + "…"
+	}
+	return string(text)
+}
+
+// maxValue is how many bytes of a value an error shows.
+const maxValue = 200
+
+// path returns the path of a field, such as spec.containers[0].name.
+func path(pointer jsontext.Pointer) string {
+	var text strings.Builder
+	for token := range pointer.Tokens() {
+		if _, err := strconv.Atoi(token); err == nil {
+			text.WriteString("[" + token + "]")
+			continue
+		}
+		text.WriteString("." + token)
+	}
+	return strings.TrimPrefix(text.String(), ".")
 }
 
 // typeName names a type in the words of YAML.
@@ -103,6 +81,8 @@ func typeName(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Int, reflect.Int32, reflect.Int64:
 		return fmt.Sprintf("a whole number of %d bits", t.Bits())
+	case reflect.Pointer:
+		return typeName(t.Elem())
 	case reflect.String:
 		return "a string"
 	case reflect.Bool:

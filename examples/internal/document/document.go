@@ -3,12 +3,12 @@ package document
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 
+	"github.com/go-json-experiment/json/jsontext"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
 )
@@ -107,21 +107,17 @@ func appendYAML(objects [][]byte, text []byte) ([][]byte, error) {
 
 // appendJSON appends the JSON values that follow each other in a text.
 func appendJSON(objects [][]byte, text []byte) ([][]byte, error) {
-	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder := jsontext.NewDecoder(bytes.NewReader(text))
 	for {
-		var object json.RawMessage
-		err := decoder.Decode(&object)
-		var syntax *json.SyntaxError
+		object, err := decoder.ReadValue()
 		switch {
-		case errors.Is(err, io.EOF):
-			return objects, nil
 		case errors.Is(err, io.ErrUnexpectedEOF):
 			return objects, fmt.Errorf("not valid JSON: ends too early, as if it was cut off: %w", err)
-		case errors.As(err, &syntax):
-			return objects, fmt.Errorf("not valid JSON, line %d: %w", 1+bytes.Count(text[:min(int(syntax.Offset), len(text))], []byte("\n")), err)
+		case errors.Is(err, io.EOF):
+			return objects, nil
 		case err != nil:
 			return objects, fmt.Errorf("not valid JSON: %w", err)
 		}
-		objects = append(objects, object)
+		objects = append(objects, bytes.Clone(object))
 	}
 }

@@ -2,8 +2,8 @@
 // planned, what has happened, or both, with one bar above the other:
 //
 //	page := timeline.Page{Title: "Shutdown of worker-1"}
-//	node := timeline.FromPlan("worker-1", p) // a plan.Plan
-//	node.Report(report)                      // a shutdown.Report beside it, or alone
+//	node := timeline.Node{Name: "worker-1", Buckets: buckets} // what was planned
+//	node.Report(report)                                       // a shutdown.Report beside it, or alone
 //	page.Nodes = append(page.Nodes, node)
 //	err := page.Write(w)
 //

@@ -48,8 +48,10 @@ type Node struct {
 
 // Bucket has the pods of one priority bucket.
 type Bucket struct {
-	Name string
-	Pods []Pod
+	// Priority is the lowest of the bucket.
+	Priority int32
+	Name     string
+	Pods     []Pod
 }
 
 // Pod is one row of the page.

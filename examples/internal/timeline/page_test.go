@@ -10,31 +10,28 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/examples/internal/timeline"
 	"github.com/kubegrace/kubegrace/examples/internal/timeline/timelinetest"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-func pod(namespace, name string, priority int32, grace int64) *v1.Pod {
-	return &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
-		Spec:       v1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace},
+// planned returns a planned node in which pods are cut short.
+func planned(name string) timeline.Node {
+	row := func(name string, start, end int, wanted time.Duration) timeline.Pod {
+		return timeline.Pod{Name: name, Bad: wanted > 0, Facts: "asks for much", Planned: &timeline.Bar{Start: time.Duration(start) * time.Second, End: time.Duration(end) * time.Second, Wanted: wanted}}
 	}
+	return timeline.Node{Name: name, Release: 34 * time.Second, Buckets: []timeline.Bucket{
+		{Name: "Bucket 0", Pods: []timeline.Pod{
+			row("shop/web-7c9d6b5f4-x2x7k", 6, 23, 66*time.Second),
+			row(strings.Repeat("a-very-long-namespace-", 3)[:63]+"/"+strings.Repeat("and-a-name-of-the-longest-that-there-may-be-", 6)[:253], 6, 11, 0),
+			row("data/forever-0", 6, 23, math.MaxInt64),
+		}},
+		{Name: "Bucket 2000000000", Priority: critical, Pods: []timeline.Pod{row("kube-system/network-abcde", 23, 33, 0)}},
+	}}
 }
 
-// planned returns a plan in which pods are cut short.
-func planned() plan.Plan {
-	return plan.New(plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: plan.SystemCriticalPriority, Seconds: 10}}, []*v1.Pod{
-		pod("shop", "web-7c9d6b5f4-x2x7k", 0, 60),
-		pod(strings.Repeat("a-very-long-namespace-", 3)[:63], strings.Repeat("and-a-name-of-the-longest-that-there-may-be-", 6)[:253], 0, 5),
-		pod("data", "forever-0", 0, math.MaxInt64),
-		pod("kube-system", "network-abcde", 2_000_001_000, 10),
-	}, plan.Options{Limit: 34 * time.Second, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}})
-}
+const critical = 2_000_000_000
 
 // happened returns a report about two of the planned pods, one of which is not known to have
 // ended, and about a pod that was not planned.
@@ -46,7 +43,7 @@ func happened() shutdown.Report {
 		Pods: []shutdown.PodReport{
 			{Namespace: "shop", Name: "web-7c9d6b5f4-x2x7k", GrantedSeconds: 20, Started: at(5), Ended: at(14), Outcome: "Graceful"},
 			{Namespace: "shop", Name: "late-0", GrantedSeconds: 11, Started: at(9), Ended: at(20.5), Outcome: "GraceExceeded", Unflushed: true},
-			{Namespace: "kube-system", Name: "network-abcde", Bucket: plan.SystemCriticalPriority, GrantedSeconds: 10, Started: at(21), Error: "context deadline exceeded"},
+			{Namespace: "kube-system", Name: "network-abcde", Bucket: critical, GrantedSeconds: 10, Started: at(21), Error: "context deadline exceeded"},
 		},
 	}
 }
@@ -64,12 +61,12 @@ func page(t *testing.T, nodes ...timeline.Node) []byte {
 }
 
 func TestPageCanBeReadInABrowser(t *testing.T) {
-	both := timeline.FromPlan("worker-2", planned())
+	both := planned("worker-2")
 	both.Limit = 34 * time.Second
 	both.Report(happened())
 	reported := timeline.Node{Name: "worker-3"}
 	reported.Report(happened())
-	text := page(t, timeline.FromPlan("worker-1", planned()), both, reported)
+	text := page(t, planned("worker-1"), both, reported)
 
 	browser := timelinetest.Start(t)
 	browser.Open(text)

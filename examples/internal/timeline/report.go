@@ -36,15 +36,14 @@ func (n *Node) Report(r shutdown.Report) {
 
 // add adds a row for a pod that was not planned.
 func (n *Node) add(pod shutdown.PodReport) *Pod {
-	name := bucketName(pod.Bucket)
 	row := Pod{Name: pod.Namespace + "/" + pod.Name}
 	for i := range n.Buckets {
-		if b := &n.Buckets[i]; b.Name == name {
+		if b := &n.Buckets[i]; b.Priority == pod.Bucket {
 			b.Pods = append(b.Pods, row)
 			return &b.Pods[len(b.Pods)-1]
 		}
 	}
-	n.Buckets = append(n.Buckets, Bucket{Name: name, Pods: []Pod{row}})
+	n.Buckets = append(n.Buckets, Bucket{Priority: pod.Bucket, Name: fmt.Sprintf("Bucket %d", pod.Bucket), Pods: []Pod{row}})
 	return &n.Buckets[len(n.Buckets)-1].Pods[0]
 }
 

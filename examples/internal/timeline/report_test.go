@@ -9,20 +9,18 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/timeline"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // A report adds to the drawn plan what has happened. Of planned's pods, web stopped in time although it was to be
 // cut short, the second is not in the report, and network still ran when the host was released (an open bar).
 // late-0 was not planned: it gets a row in its bucket.
 func TestReportIsDrawnWithThePlan(t *testing.T) {
-	node := timeline.FromPlan("worker-1", planned())
+	node := planned("worker-1")
 	require.Len(t, node.Buckets, 2)
 	web := node.Buckets[0].Pods[0]
 	require.Equal(t, "shop/web-7c9d6b5f4-x2x7k", web.Name)
 	require.True(t, web.Bad)
 	require.Nil(t, web.Actual)
-	require.Equal(t, web.Planned.Start+time.Minute, web.Planned.Wanted)
 
 	node.Report(happened())
 	web = node.Buckets[0].Pods[0]
@@ -86,7 +84,7 @@ func TestReportAlone(t *testing.T) {
 func TestPageOfNothingAndOfAllTime(t *testing.T) {
 	require.NotEmpty(t, page(t))
 	require.NotEmpty(t, page(t, timeline.Node{Name: "empty"}))
-	require.NotEmpty(t, page(t, timeline.FromPlan("none", plan.Plan{})))
+	require.NotEmpty(t, page(t, timeline.Node{}))
 	backwards := timeline.Node{Buckets: []timeline.Bucket{{Pods: []timeline.Pod{{Planned: &timeline.Bar{Start: 1<<63 - 1, End: -1, Wanted: 1<<63 - 1}}}}}}
 	require.NotEmpty(t, page(t, backwards))
 }

@@ -17,8 +17,8 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubelettest"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -183,10 +183,11 @@ func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
 }
 
 // planOf returns the plan of the agent in a machine, whose status is 2 if a pod would be cut short.
-func planOf(t *testing.T, m *machine.Machine) (planned api.Plan) {
+func planOf(t *testing.T, m *machine.Machine) nodeplan.Node {
 	t.Helper()
+	var planned nodeplan.Document
 	require.NoError(t, json.Unmarshal([]byte(m.Run(t, "sh", "-c", "/usr/local/bin/kubegrace-node plan -o json || test $? = 2")), &planned))
-	return planned
+	return planned.Nodes[0]
 }
 
 // getPage requests a page of the agent in a machine. The machine has no HTTP client, only

@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
@@ -61,9 +61,9 @@ func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
 
 // checkPlan compares the plan with the report of the shutdown that followed: each pod was
 // told to stop no later than planned, had no less time, and ended no later than planned.
-func checkPlan(t *testing.T, planned api.Plan, report shutdown.Report) {
+func checkPlan(t *testing.T, planned nodeplan.Node, report shutdown.Report) {
 	const lag = 0.3 // seconds, of timers and of the container runtime
-	pods := map[string]api.PodPlan{}
+	pods := map[string]nodeplan.Pod{}
 	for _, bucket := range planned.Buckets {
 		for _, pod := range bucket.Pods {
 			pods[pod.Namespace+"/"+pod.Name] = pod
@@ -76,8 +76,8 @@ func checkPlan(t *testing.T, planned api.Plan, report shutdown.Report) {
 		require.True(t, ok, name)
 		require.Equal(t, plan.Priority, actual.Priority, name)
 		require.GreaterOrEqual(t, actual.GrantedSeconds, plan.GrantedSeconds-1, name) // the runtime may take longer than 100 ms to list
-		require.LessOrEqual(t, actual.Started.Sub(report.Started).Seconds(), plan.StartSeconds+lag, name)
-		require.LessOrEqual(t, actual.Ended.Sub(report.Started).Seconds(), plan.EndSeconds+lag, name)
+		require.LessOrEqual(t, actual.Started.Sub(report.Started).Seconds(), plan.LatestStartSeconds+lag, name)
+		require.LessOrEqual(t, actual.Ended.Sub(report.Started).Seconds(), plan.LatestEndSeconds+lag, name)
 	}
 	require.LessOrEqual(t, report.Ended.Sub(report.Started).Seconds(), planned.ReleaseSeconds+lag)
 }

@@ -122,8 +122,8 @@ func TestTheHostIsHeldAndItsPodsDrainedInOrder(t *testing.T) {
 		require.Contains(t, b.output(), "This machine's shutdown is held back for up to ")
 		b.host.Announce(source.Event{Kind: source.KindReboot})
 		b.advance(10 * time.Second)
-		require.Contains(t, b.output(), "ns/web                   gone after 2.0 s: stopped in time")
-		require.Contains(t, b.output(), "ns/db                    gone after 1.0 s: stopped in time")
+		require.Contains(t, b.output(), "ns/web                   gone after 2s: stopped in time")
+		require.Contains(t, b.output(), "ns/db                    gone after 1s: stopped in time")
 		require.Contains(t, b.states(), "STATUS=The pods have been stopped")
 		require.Zero(t, b.host.Held())
 		b.signals <- syscall.SIGTERM
@@ -218,7 +218,7 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		require.NotContains(t, b.status(), "missing")
 		b.host.Announce(source.Event{})
 		b.advance(10 * time.Second)
-		require.Contains(t, b.output(), "ns/web         0      0+      5 s  3.0 s  stopped in time")
+		require.Contains(t, b.output(), "ns/web         0       5s    3s  stopped in time")
 		b.signals <- syscall.SIGTERM
 		require.NoError(t, <-b.result)
 	})

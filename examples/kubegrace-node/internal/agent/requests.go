@@ -8,28 +8,30 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
+
+// document returns a plan for people and programs.
+func (a *Agent) document(p plan.Plan) nodeplan.Document {
+	limit := a.manager.Inhibitor().Granted
+	if a.opts.Limit > 0 && (limit == 0 || a.opts.Limit < limit) {
+		limit = a.opts.Limit
+	}
+	return nodeplan.OfAgent(a.opts.Config, limit, p)
+}
 
 // handleStatus answers with what the agent does.
 func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) {
-	planned, record := a.manager.Plan(), a.opts.Units.Stopped()
-	answer := api.Status{
+	planned, record := a.document(a.manager.Plan()), a.opts.Units.Stopped()
+	writeJSON(w, http.StatusOK, api.Status{
 		Meta: api.Meta{APIVersion: api.Version, Kind: "Status"},
 		Held: a.manager.Inhibitor().Held, Drained: record != nil && record.Reason == units.Drain, ShuttingDown: a.shuttingDown(),
-		AskedSeconds: planned.Wanted.Total().Seconds(), Missing: a.missing.lines(),
-	}
-	for _, bucket := range planned.Buckets {
-		answer.PodCount += len(bucket.Pods)
-		for _, pod := range bucket.Pods {
-			if pod.Truncated() {
-				answer.CutShort++
-				answer.LostSeconds += pod.WantedSeconds - pod.GrantedSeconds
-			}
-		}
-	}
-	writeJSON(w, http.StatusOK, answer)
+		AskedSeconds: planned.NeededSeconds, Missing: a.missing.lines(),
+		PodCount: planned.Summary.PodCount, CutShort: planned.Summary.CutShort, LostSeconds: planned.Summary.LostSeconds,
+	})
 }
 
 // handleReport answers with the report of the shutdown that is under way, as far as it is on record, or of the last one.

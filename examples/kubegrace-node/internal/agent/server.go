@@ -52,7 +52,7 @@ func (a *Agent) serveControl(ctx context.Context) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, api.PlanOf(a.manager.Plan()))
+		writeJSON(w, http.StatusOK, a.document(a.manager.Plan()))
 	})
 	mux.HandleFunc("GET /status", a.handleStatus)
 	mux.HandleFunc("GET /report", a.handleReport)

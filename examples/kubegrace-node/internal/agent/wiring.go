@@ -115,7 +115,7 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 
 // storePlan stores the plan of a shutdown, which kubegrace-node report shows with its report.
 func (a *Agent) storePlan(_ context.Context, p plan.Plan) {
-	if err := view.KeepPlan(a.opts.StateDir, p); err != nil {
+	if err := view.KeepPlan(a.opts.StateDir, a.document(p).Nodes[0]); err != nil {
 		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
 	}
 }

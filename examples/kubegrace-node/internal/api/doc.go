@@ -2,7 +2,7 @@
 // with -o json:
 //
 //	GET  /status   a [Status]: whether the agent holds the shutdown, and what the pods would lose
-//	GET  /plan     a [Plan]: what a shutdown would do if it began now
+//	GET  /plan     a nodeplan.Document: what a shutdown would do if it began now
 //	GET  /report   a [Report] of the current shutdown, or of the last one
 //	POST /drain    ends all pods, as for a shutdown, and returns the Report
 //	POST /undrain  takes a drain back, and returns a [Meta]

@@ -36,44 +36,6 @@ type Status struct {
 	LostSeconds int64 `json:"lostSeconds"`
 }
 
-// Plan says what a shutdown would do if each pod took all of its time.
-type Plan struct {
-	Meta
-	// AskedSeconds is how long the host is asked to wait. ReleaseSeconds is when the
-	// agent lets it go at the latest. Both count from the announcement.
-	AskedSeconds   float64  `json:"askedSeconds"`
-	ReleaseSeconds float64  `json:"releaseSeconds"`
-	Buckets        []Bucket `json:"buckets"`
-	Warnings       []string `json:"warnings,omitempty"`
-}
-
-// Bucket is a group of pods that are stopped at the same time. Buckets are in the order
-// in which they are stopped.
-type Bucket struct {
-	Priority          int32     `json:"priority"`          // the lowest priority of its pods
-	ConfiguredSeconds int64     `json:"configuredSeconds"` // its time in the configuration
-	Seconds           int64     `json:"seconds"`           // what is left of it under the host's limit
-	StartSeconds      float64   `json:"startSeconds"`      // at the latest, from the announcement on, as EndSeconds
-	EndSeconds        float64   `json:"endSeconds"`
-	Pods              []PodPlan `json:"pods"`
-}
-
-// PodPlan is the plan for one pod.
-type PodPlan struct {
-	Namespace string `json:"namespace"`
-	Name      string `json:"name"`
-	Priority  int32  `json:"priority"`
-	// PrioritySource says who has told the priority: "API server", "kubelet", "rule" or "guess".
-	PrioritySource string `json:"prioritySource,omitempty"`
-	WantedSeconds  int64  `json:"wantedSeconds"` // its terminationGracePeriodSeconds
-	GrantedSeconds int64  `json:"grantedSeconds"`
-	CutShort       bool   `json:"cutShort,omitempty"`
-	// StartSeconds is when the pod is told to stop at the latest. EndSeconds is when it
-	// has ended if it takes all of its time. Both count from the announcement.
-	StartSeconds float64 `json:"startSeconds"`
-	EndSeconds   float64 `json:"endSeconds"`
-}
-
 // Report is the result of one shutdown.
 type Report struct {
 	Meta

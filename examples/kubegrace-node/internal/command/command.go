@@ -44,14 +44,14 @@ const exampleHelp = `  # In the folder examples, on any machine: nine pods witho
 
 // commands makes the subcommands.
 type commands struct {
-	signals  <-chan os.Signal
+	signals  func() <-chan os.Signal
 	streams  inspect.Streams
 	out, log io.Writer
 	gate     featuregate.MutableVersionedFeatureGate
 }
 
-// New makes the command kubegrace-node. SIGTERM and SIGINT come from signals.
-func New(signals <-chan os.Signal, streams inspect.Streams) (*cobra.Command, error) {
+// New makes the command kubegrace-node. run and demo call signals for SIGTERM and SIGINT, which end all other commands.
+func New(signals func() <-chan os.Signal, streams inspect.Streams) (*cobra.Command, error) {
 	// Setting a feature gate logs with klog, which must not write to stderr before -v is known.
 	klog.SetLogger(klog.Logger{})
 	gate := featuregate.NewFeatureGate()
@@ -67,7 +67,7 @@ func New(signals <-chan os.Signal, streams inspect.Streams) (*cobra.Command, err
 	c.SetOut(streams.Out)
 	c.SetErr(streams.Err)
 	all := commands{signals: signals, streams: streams, out: streams.Out, log: streams.Err, gate: gate}
-	c.AddCommand(all.newRun(), all.newPlan(), all.newStatus(), all.newDrain(), all.newUndrain(), all.newReport(), newUninstall(streams.Out), all.newDemo())
+	c.AddCommand(all.newRun(), all.newPlan(), inspect.NewStatus(streams), all.newDrain(), all.newUndrain(), all.newReport(), newUninstall(streams.Out), all.newDemo())
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	return c, nil
 }

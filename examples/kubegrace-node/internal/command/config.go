@@ -9,7 +9,7 @@ import (
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
-	"github.com/kubegrace/kubegrace/examples/internal/config"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nonblocking"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
@@ -23,11 +23,11 @@ const configUsage = "`file` with a KubeletConfiguration (YAML or JSON), of which
 // shutdownConfig reads and checks the file of --config, and sets the feature gates that it
 // has. The warnings are lines for people.
 func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (cfg plan.Config, warnings []string, err error) {
-	read, err := config.Load(file)
+	read, err := kubeletconfig.Load(file, "")
 	if err != nil {
 		return plan.Config{}, nil, fmt.Errorf("--config: %w", err)
 	}
-	unknown, err := config.SetFeatureGates(gate, read.FeatureGates)
+	unknown, err := kubeletconfig.SetFeatureGates(gate, read.FeatureGates)
 	if err != nil {
 		return plan.Config{}, nil, fmt.Errorf("%s: %w", file, err)
 	}
@@ -35,7 +35,7 @@ func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (
 		warnings = append(warnings, fmt.Sprintf("%s: featureGates: not known here, and without effect: %v", file, unknown))
 	}
 	if err := validation.ValidateNodeShutdown(read.Shutdown, featuregates.Options(gate)); err != nil {
-		return plan.Config{}, nil, fmt.Errorf("%s: %w; it has %s", file, err, config.Describe(read.Shutdown))
+		return plan.Config{}, nil, fmt.Errorf("%s: %w; it has %s", file, err, kubeletconfig.Describe(read.Shutdown))
 	}
 	return read.Shutdown, warnings, nil
 }

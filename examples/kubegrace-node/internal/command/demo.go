@@ -59,7 +59,7 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 		screen.view.Say("Warning: " + warning)
 	}
 	opts.Limit, opts.StateDir, opts.DrainAfter = d.limit, d.stateDir, d.after
-	opts.Signals, opts.View, opts.Logger = c.signals, screen.view, screen.logger
+	opts.Signals, opts.View, opts.Logger = c.signals(), screen.view, screen.logger
 	a, err := agent.New(opts)
 	if err != nil {
 		return err

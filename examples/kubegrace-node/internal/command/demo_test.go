@@ -31,9 +31,9 @@ func TestDemo(t *testing.T) {
 	}), "bucket after bucket: %v", ended)
 
 	for _, want := range []string{
-		"shop/web                 runs its preStop hook: sleep of 2 s",
+		"shop/web                 runs its preStop hook: sleep of 2s",
 		"shop/cart proxy          waits, a sidecar stops last",
-		"batch/stubborn: container main did not end on SIGTERM and was killed 3.", // later, by tenths of a second on a busy machine
+		"batch/stubborn: container main did not end on SIGTERM and was killed 3", // seconds later, by tenths of a second on a busy machine
 		"killed, its time was up",
 	} {
 		require.Contains(t, out, want)
@@ -43,7 +43,7 @@ func TestDemo(t *testing.T) {
 // stopOrder returns the pods in the order in which they have stopped.
 func stopOrder(out string) []string {
 	var pods []string
-	for _, match := range regexp.MustCompile(`(?m) s  (\S+) +gone after`).FindAllStringSubmatch(out, -1) {
+	for _, match := range regexp.MustCompile(`(?m)s  (\S+) +gone after`).FindAllStringSubmatch(out, -1) {
 		pods = append(pods, match[1])
 	}
 	return pods

@@ -1,7 +1,6 @@
 package command
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -9,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 )
 
 func (c commands) newDrain() *cobra.Command {
@@ -25,14 +25,17 @@ To move the pods to other nodes first, use kubectl drain.`,
 		Args: cobra.NoArgs,
 	}
 	t.addSocket(command.Flags())
-	t.addFormat(command.Flags())
-	command.RunE = t.interruptible(func(ctx context.Context) error {
+	t.addFormat(command.Flags(), output.Table, output.JSON, output.YAML)
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		if err := t.checkFormat(); err != nil {
+			return err
+		}
 		var report api.Report
-		if err := t.request(ctx, http.MethodPost, "/drain", &report); err != nil {
+		if err := t.request(command.Context(), http.MethodPost, "/drain", &report); err != nil {
 			return err
 		}
 		return errors.Join(t.showReport(report), report.PodErrors())
-	})
+	}
 	return command
 }
 
@@ -47,12 +50,12 @@ whoever has started the pods has to start them again.`,
 		Args: cobra.NoArgs,
 	}
 	t.addSocket(command.Flags())
-	command.RunE = t.interruptible(func(ctx context.Context) error {
-		if err := t.request(ctx, http.MethodPost, "/undrain", &api.Meta{}); err != nil {
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		if err := t.request(command.Context(), http.MethodPost, "/undrain", &api.Meta{}); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(t.out, "The drain is taken back. The agent holds this machine's shutdown again.")
 		return err
-	})
+	}
 	return command
 }

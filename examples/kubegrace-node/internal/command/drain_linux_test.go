@@ -13,6 +13,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubelettest"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 )
 
@@ -59,7 +60,7 @@ func TestDrainAndUndrain(t *testing.T) {
 
 	out, stderr, status := n.tool("plan", "-o", "json")
 	require.EqualValues(t, 2, status, "dns gets less than it asks for: "+stderr)
-	planned := decode[api.Plan](t, out)
+	planned := decode[nodeplan.Document](t, out).Nodes[0]
 	require.Len(t, planned.Buckets, 2)
 	require.Equal(t, "web", planned.Buckets[0].Pods[0].Name)
 	require.EqualValues(t, 7, planned.Buckets[0].Pods[0].GrantedSeconds)

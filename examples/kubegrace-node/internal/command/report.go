@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -26,17 +27,21 @@ what has happened, one beside the other.`,
 	}
 	t.addSocket(command.Flags())
 	command.Flags().StringVar(&stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, as the agent was given it")
-	t.addFormat(command.Flags(), formatHTML)
-	command.RunE = t.interruptible(func(ctx context.Context) error {
-		report, err := t.report(ctx, stateDir)
-		if err != nil {
+	t.addFormat(command.Flags(), output.Table, output.JSON, output.YAML, output.HTML)
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		if err := t.checkFormat(); err != nil {
 			return err
 		}
-		if t.format != formatHTML {
+		report, err := t.report(command.Context(), stateDir)
+		switch {
+		case err != nil:
+			return err
+		case t.format == output.HTML:
+			return view.Page(t.out, report.Shutdown, stateDir)
+		default:
 			return t.showReport(report)
 		}
-		return view.Page(t.out, report.Shutdown, stateDir)
-	})
+	}
 	return command
 }
 
@@ -54,12 +59,8 @@ func (t *tool) report(ctx context.Context, stateDir string) (api.Report, error) 
 		return report, fmt.Errorf("--state-dir: %w", err)
 	case found:
 		return api.ReportOf(stored), nil
-	case errors.Is(requestErr, errRefused):
+	case errors.Is(requestErr, api.ErrRefused):
 		return report, requestErr
 	}
 	return report, fmt.Errorf("there is no report of a shutdown in %s, and %w", stateDir, requestErr)
-}
-
-func (t *tool) showReport(report api.Report) error {
-	return t.show(report, func(width int) string { return view.Report(report, width) })
 }

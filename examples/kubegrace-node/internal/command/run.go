@@ -13,9 +13,9 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/examples/internal/config"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/apiserver"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
@@ -75,7 +75,7 @@ func (c commands) run(ctx context.Context, f *flags) error {
 		screen.logger.Error(err, "Goes on without a state folder")
 		f.stateDir = ""
 	}
-	opts.StateDir, opts.Signals, opts.View, opts.Logger, opts.Notify = f.stateDir, c.signals, screen.view, screen.logger, notify
+	opts.StateDir, opts.Signals, opts.View, opts.Logger, opts.Notify = f.stateDir, c.signals(), screen.view, screen.logger, notify
 	if opts.Units, err = units.New(f.stateDir, f.stopUnits); err != nil {
 		screen.logger.Error(err, "Goes on without what a previous agent has stored")
 	}
@@ -135,12 +135,12 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 // checkKubeletConfig refuses a kubelet that drains the machine itself. A file that is not there, or
 // cannot be read, says nothing.
 func checkKubeletConfig(file string) error {
-	kubelet, err := config.Load(file)
+	kubelet, err := kubeletconfig.Load(file, "")
 	if err != nil || len(kubelet.Shutdown.Schedule(true)) == 0 {
 		return nil //nolint:nilerr // the agent also looks for a kubelet's lock
 	}
 	return fmt.Errorf("the kubelet has a shutdownGracePeriod of its own (%s has %s): both would act on the same signal, and stop the same pods; "+
-		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, config.Describe(kubelet.Shutdown))
+		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, kubeletconfig.Describe(kubelet.Shutdown))
 }
 
 // connect adds the pods to opts. It waits for nobody.

@@ -2,32 +2,15 @@ package command
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
-	"net/http"
-	"net/url"
-	"os"
 	"slices"
 	"strings"
-	"syscall"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
-	"golang.org/x/sys/unix"
-	"golang.org/x/term"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
-)
-
-// The values of -o.
-const (
-	formatTable = "table"
-	formatJSON  = "json"
-	formatHTML  = "html"
 )
 
 // tool is a command that does not run an agent: plan, report, drain or undrain.
@@ -37,79 +20,29 @@ type tool struct {
 	formats        []string // the allowed values of -o
 }
 
-// addFormat adds -o. Every tool has the formats table and json; more are further ones.
-func (t *tool) addFormat(fs *pflag.FlagSet, more ...string) {
-	t.formats = append([]string{formatTable, formatJSON}, more...)
-	fs.StringVarP(&t.format, "output", "o", formatTable, "`form` of what is shown: "+strings.Join(t.formats, ", "))
+// addFormat adds -o.
+func (t *tool) addFormat(fs *pflag.FlagSet, formats ...string) {
+	t.formats = formats
+	fs.StringVarP(&t.format, "output", "o", output.Table, "`form` of what is shown: "+strings.Join(formats, ", "))
 }
 
 func (t *tool) addSocket(fs *pflag.FlagSet) {
 	fs.StringVar(&t.socket, "socket", socket.Default, "`path` of the socket of the agent")
 }
 
-// interruptible returns a function for RunE that ends when run has ended or a signal
-// arrives. It does not wait for run after a signal: the program is about to end.
-func (t *tool) interruptible(run func(context.Context) error) func(*cobra.Command, []string) error {
-	return func(c *cobra.Command, _ []string) error {
-		if t.format != "" && !slices.Contains(t.formats, t.format) {
-			return field.NotSupported(field.NewPath("--output"), t.format, t.formats)
-		}
-		ctx, cancel := context.WithCancelCause(c.Context())
-		defer cancel(nil)
-		result := make(chan error, 1)
-		go func() { result <- run(ctx) }()
-		select {
-		case err := <-result:
-			return err
-		case sig := <-t.signals:
-			return fmt.Errorf("%s: interrupted", unix.SignalName(sig.(syscall.Signal)))
-		}
+// checkFormat returns an error if -o has another value.
+func (t *tool) checkFormat() error {
+	if !slices.Contains(t.formats, t.format) {
+		return field.NotSupported(field.NewPath("--output"), t.format, t.formats)
 	}
+	return nil
 }
-
-// errRefused is wrapped by the error of a request that the agent has answered.
-var errRefused = errors.New("the agent has refused")
 
 // request sends a request to the agent on its socket, and decodes the answer.
-func (t *tool) request(ctx context.Context, method, path string, answer any) (err error) {
-	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+path, nil)
-	if err != nil {
-		return err
-	}
-	response, err := socket.Client(t.socket).Do(req)
-	if err != nil {
-		var urlError *url.Error // its text has a URL that means nothing to the user
-		if errors.As(err, &urlError) {
-			err = urlError.Err
-		}
-		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // there was a connection
-			return fmt.Errorf("the agent on %s has ended, or closed the connection, before it answered: %w", t.socket, err)
-		}
-		return fmt.Errorf("no agent answers on %s (see its --socket): %w", t.socket, err)
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if response.StatusCode != http.StatusOK {
-		var failure api.Error
-		if err := json.NewDecoder(response.Body).Decode(&failure); err != nil {
-			return fmt.Errorf("%w: %s", errRefused, response.Status)
-		}
-		return fmt.Errorf("%w: %s", errRefused, failure.Message)
-	}
-	return json.NewDecoder(response.Body).Decode(answer)
+func (t *tool) request(ctx context.Context, method, resource string, answer any) error {
+	return api.Request(ctx, t.socket, method, resource, answer)
 }
 
-// show prints a value as JSON or as a table, as -o says. The table fits the terminal that
-// it is printed on.
-func (t *tool) show(value any, table func(width int) string) error {
-	if t.format == formatJSON {
-		encoder := json.NewEncoder(t.out)
-		encoder.SetIndent("", "  ")
-		return encoder.Encode(value)
-	}
-	width := 0
-	if file, ok := t.out.(*os.File); ok {
-		width, _, _ = term.GetSize(int(file.Fd())) // 0 unless it is a terminal
-	}
-	_, err := io.WriteString(t.out, table(width))
-	return err
+func (t *tool) showReport(report api.Report) error {
+	return output.WriteReport(t.format, t.out, output.ScreenOf(t.out, t.streams.Getenv), report)
 }

@@ -118,9 +118,9 @@ func TestAFileOfTheSiteThatTheAgentsBeats(t *testing.T) {
 func TestMetricsOfTheAgent(t *testing.T) {
 	m := newMachine(t)
 	m.agent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})
-	r := m.look("-o", "prometheus")
+	_, text := m.metrics()
 	for _, line := range []string{"kubegrace_node_status 2", "kubegrace_node_needed_seconds 30", "kubegrace_node_pods 3", "kubegrace_node_pods_cut_short 1", "kubegrace_node_lost_seconds 7"} {
-		require.Contains(t, r.out, line+"\n")
+		require.Contains(t, text, line+"\n")
 	}
 }
 

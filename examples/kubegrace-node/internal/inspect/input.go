@@ -32,9 +32,8 @@ func readInput(cluster *podlist.Cluster, arg string, in io.Reader) (err error) {
 	if err != nil {
 		return withWayOut(err)
 	}
-	open := func(file string) (io.ReadCloser, error) { return os.Open(file) }
 	if info.IsDir() {
-		return withWayOut(cluster.ReadFolder(arg, open))
+		return withWayOut(cluster.ReadFolder(arg))
 	}
 	r, err := os.Open(arg)
 	if err != nil {

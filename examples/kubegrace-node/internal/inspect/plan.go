@@ -42,7 +42,7 @@ The exit status is 2 if a pod would be cut short, and 1 if something is wrong.`
 const planExample = `  kubegrace-node plan
   kubectl get pods -A -o json | kubegrace-node plan - \
     --shutdown-grace-period 60s --shutdown-grace-period-critical-pods 20s
-  kubegrace-node plan --config /var/lib/kubelet/config.yaml --limit logind \
+  kubegrace-node plan --config /var/lib/kubelet/config.yaml --limit 30s \
     /etc/kubernetes/manifests
   kubegrace-node plan --config kubelet.yaml -o html pods.json > plan.html`
 
@@ -55,9 +55,8 @@ type Streams struct {
 	Root string
 }
 
-// NewPlan makes the command plan. Without an argument it calls askAgent with the value of -o. It panics
-// if a flag is named that does not exist, which every test would show.
-func NewPlan(streams Streams, askAgent func(c *cobra.Command, format string) error) *cobra.Command {
+// NewPlan makes the command plan. Without an argument askAgent returns the plan of the agent of this machine.
+func NewPlan(streams Streams, askAgent func(context.Context) (nodeplan.Document, error)) *cobra.Command {
 	var f flags
 	c := &cobra.Command{
 		Use:   "plan [flags] [FILE | FOLDER | -]...",
@@ -65,8 +64,12 @@ func NewPlan(streams Streams, askAgent func(c *cobra.Command, format string) err
 		Long:  planLong, Example: planExample,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
+			if !slices.Contains(output.Formats(), f.output) {
+				return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.Formats(), ", "))
+			}
 			if len(args) > 0 {
-				return run(c.Context(), streams, &f, args)
+				document, err := planFiles(streams, &f, args)
+				return writePlan(streams, &f, document, err)
 			}
 			var set []string
 			c.Flags().Visit(func(flag *pflag.Flag) {
@@ -77,37 +80,42 @@ func NewPlan(streams Streams, askAgent func(c *cobra.Command, format string) err
 			if len(set) > 0 {
 				return fmt.Errorf("%s: the agent of this machine plans by its own settings; for other pods give a FILE, a FOLDER, or - for standard input", strings.Join(set, ", "))
 			}
-			return askAgent(c, f.output)
+			document, err := askAgent(c.Context())
+			return writePlan(streams, &f, document, err)
 		},
 	}
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
-	complete(c, output.Formats())
+	explainFlags(c)
 	return c
 }
 
-func run(ctx context.Context, streams Streams, f *flags, args []string) error {
-	if !slices.Contains(output.Formats(), f.output) {
-		return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.Formats(), ", "))
-	}
+// explainFlags lets an error of a flag say where all are listed.
+func explainFlags(c *cobra.Command) {
+	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return fmt.Errorf("%w; %s --help lists all flags and how they are written", err, c.CommandPath())
+	})
+}
+
+// planFiles plans the pods of files, folders or the standard input.
+func planFiles(streams Streams, f *flags, args []string) (document nodeplan.Document, err error) {
 	cluster := podlist.New()
-	cluster.SetPoolLabel(f.poolLabel)
-	settings, err := f.settings(ctx, streams.Root, cluster.PriorityOf)
+	settings, err := f.settings(cluster.PriorityOf)
 	if err != nil {
-		return err
+		return document, err
 	}
 	if err := readInputs(streams, cluster, args); err != nil {
-		return err
+		return document, err
 	}
 	cluster.Merge()
 	if err := checkPods(cluster, args); err != nil {
-		return err
+		return document, err
 	}
 	writeLeftOut(streams.Err, cluster)
 	if f.config == "" && f.configDir == "" && f.total == 0 && f.critical == 0 {
 		fmt.Fprintln(streams.Err, "kubegrace-node plan: no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults")
 	}
-	return writePlan(streams, settings, f, cluster.Nodes())
+	return settings.Document(cluster.Nodes()), nil
 }
 
 // checkPods returns an error if the input has no pods. An empty list is no error.
@@ -121,8 +129,6 @@ func checkPods(cluster *podlist.Cluster, args []string) error {
 		return nil
 	case len(cluster.Others) > 0:
 		return fmt.Errorf("%s: no pods, but %s", source, kindCounts(cluster.Others))
-	case cluster.Beside > 0:
-		return fmt.Errorf("%s: no pods, but %d nodes or priority classes: kubectl get nodes,pods -A -o json has both", source, cluster.Beside)
 	case cluster.Objects == 0:
 		return fmt.Errorf("%s: is empty, wanted are pods as kubectl get pods -o json gives them", source)
 	}
@@ -131,17 +137,13 @@ func checkPods(cluster *podlist.Cluster, args []string) error {
 
 // writeLeftOut writes how many objects of the input are left out of the plan.
 func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
-	if cluster.Ended > 0 {
-		fmt.Fprintf(w, "kubegrace-node plan: left out are pods that have ended: %d\n", cluster.Ended)
-	}
-	if cluster.Unscheduled > 0 {
-		fmt.Fprintf(w, "kubegrace-node plan: left out are pods that no node has: %d\n", cluster.Unscheduled)
-	}
-	if cluster.Repeated > 0 {
-		fmt.Fprintf(w, "kubegrace-node plan: given more than once, and counted once, are pods: %d\n", cluster.Repeated)
-	}
-	if cluster.Mirrors > 0 {
-		fmt.Fprintf(w, "kubegrace-node plan: counted as their static pods are mirror pods: %d\n", cluster.Mirrors)
+	for _, left := range []struct {
+		text  string
+		count int
+	}{{"left out are pods that have ended", cluster.Ended}, {"left out are pods that no node has", cluster.Unscheduled}, {"given more than once, and counted once, are pods", cluster.Repeated}} {
+		if left.count > 0 {
+			fmt.Fprintf(w, "kubegrace-node plan: %s: %d\n", left.text, left.count)
+		}
 	}
 	if len(cluster.Others) > 0 {
 		fmt.Fprintf(w, "kubegrace-node plan: left out is what is no pod: %s\n", kindCounts(cluster.Others))
@@ -161,23 +163,18 @@ func kindCounts(counts map[string]int) string {
 	return strings.Join(parts, ", ")
 }
 
-// writePlan plans all nodes, and writes those that the flags choose.
-func writePlan(streams Streams, settings nodeplan.Settings, f *flags, nodes []*podlist.Node) error {
-	document := nodeplan.Document{APIVersion: nodeplan.APIVersion, Kind: nodeplan.Kind, Header: settings.Header(), Nodes: []nodeplan.Node{}, Summary: settings.Summarize(nodes)}
-	chosen, err := f.choose(nodes, document.Summary)
-	if err != nil {
-		return err
+// writePlan writes a plan, unless it failed.
+func writePlan(streams Streams, f *flags, d nodeplan.Document, err error) error {
+	if err == nil {
+		err = f.choose(&d)
 	}
-	for _, node := range chosen {
-		document.Nodes = append(document.Nodes, settings.Plan(node))
+	if err == nil {
+		err = output.Write(f.output, streams.Out, output.ScreenOf(streams.Out, streams.Getenv), d)
 	}
-	if err := output.Write(f.output, streams.Out, screenOf(streams), document); err != nil {
-		return err
-	}
-	if f.failOn.isMet(document.Header, document.Summary) {
+	if err == nil && d.Summary.CutShort > 0 {
 		return ErrCutShort
 	}
-	return nil
+	return err
 }
 
 // OpenStreams returns the standard streams and the environment of this process.

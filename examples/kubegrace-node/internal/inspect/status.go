@@ -63,7 +63,7 @@ func NewStatus(streams Streams) *cobra.Command {
 	}
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
-	complete(c, output.MachineFormats())
+	explainFlags(c)
 	return c
 }
 
@@ -74,7 +74,6 @@ func (f *statusFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.machine.ConfigFile, "config", "", "`file` with the configuration of the agent that drains, or what /configz of the kubelet answers; without it that of the kubelet's command line")
 	fs.StringVar(&f.machine.ConfigDir, "config-dir", "", "`folder` with drop-ins of the configuration")
 	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods, or in-cluster for the service account of a pod; without it that of the kubelet's command line")
-	fs.StringVar(&f.pods.RuntimeEndpoint, "container-runtime-endpoint", "", "`address` of the container runtime, which is asked last; without it that of the kubelet")
 	fs.StringVar(&f.pods.NodeName, "node", "", "`name` of this node; without it that of the kubelet's command line, or of the host")
 	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; none leaves them out")
 	fs.DurationVar(&f.every, "every", 0, "look again after this `time`, until the program is stopped")
@@ -135,7 +134,7 @@ func (f *statusFlags) look(ctx context.Context, streams Streams) error {
 			return fmt.Errorf("--textfile: %w", err)
 		}
 	}
-	if err := output.WriteMachine(f.output, streams.Out, screenOf(streams), report); err != nil {
+	if err := output.WriteMachine(f.output, streams.Out, output.ScreenOf(streams.Out, streams.Getenv), report); err != nil {
 		return err
 	}
 	if report.Verdict.Status != machine.Held {
@@ -164,28 +163,22 @@ func (f *statusFlags) addPods(ctx context.Context, streams Streams, r *output.No
 	cluster.Merge()
 	nodes := cluster.Nodes()
 	if len(nodes) > 1 {
-		chosen, err := nodesNamed(nodes, []string{name})
-		if err != nil {
-			return fmt.Errorf("--pods: has the pods of several nodes, and none of %q; --node says which is this one", name)
-		}
-		nodes = chosen
+		nodes = slices.DeleteFunc(nodes, func(n *podlist.Node) bool { return n.Name != name })
+	}
+	if len(nodes) == 0 && cluster.Pods > 0 {
+		return fmt.Errorf("--pods: has the pods of several nodes, and none of %q; --node says which is this one", name)
 	}
 	limit, _ := r.HostLimit() // known, because somebody drains
 	if limit == 0 {
 		limit = -1
 	}
-	options := plan.Options{PriorityOf: cluster.PriorityOf, Limit: limit, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}}
+	options := plan.Options{PriorityOf: cluster.PriorityOf, Limit: limit, Steps: agentSteps()}
 	settings, err := nodeplan.NewSettings(r.Verdict.Drains, r.Config.Shutdown, r.Config.FeatureGates, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.ConfigSource, err)
 	}
-	settings = settings.OnMachine(limit, r.LimitFile(r.Verdict.Drains))
-	document := &nodeplan.Document{APIVersion: nodeplan.APIVersion, Kind: nodeplan.Kind, Header: settings.Header(), Nodes: []nodeplan.Node{}}
-	for _, node := range nodes {
-		document.Nodes = append(document.Nodes, settings.Plan(node))
-	}
-	document.Summary = settings.Summarize(nodes)
-	r.Plan = document
+	document := settings.OnMachine(limit, r.LimitFile(r.Verdict.Drains)).Document(nodes)
+	r.Plan = &document
 	r.Verdict.WithPods(document.Summary.PodCount, document.Summary.CutShort, document.Summary.LostSeconds)
 	return nil
 }

@@ -24,13 +24,10 @@ func TestWhatCannotBeSeen(t *testing.T) {
 	}{
 		"the pods": {func(t *testing.T) (*fakeMachine, []string) {
 			return held(t, ""), nil
-		}, []string{"the pods: the kubelet: has no readOnlyPort; the API server: no kubeconfig is known; the container runtime: no socket of it is known (give --kubeconfig, or with --pods a file"}},
+		}, []string{"the pods: the kubelet: has no readOnlyPort; the API server: no kubeconfig is known (give --kubeconfig, or with --pods a file"}},
 		"no cluster": {func(t *testing.T) (*fakeMachine, []string) {
 			return held(t, ""), []string{"--kubeconfig", "in-cluster"}
 		}, []string{"the API server: unable to load in-cluster configuration"}},
-		"no runtime": {func(t *testing.T) (*fakeMachine, []string) {
-			return held(t, "containerRuntimeEndpoint: unix:///run/containerd/containerd.sock\n"), nil
-		}, []string{"the container runtime: "}},
 		"the processes": {func(t *testing.T) (*fakeMachine, []string) {
 			m := held(t, "")
 			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "proc/1")))

@@ -5,44 +5,45 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubegrace/kubegrace/examples/internal/config"
 	"github.com/kubegrace/kubegrace/examples/internal/document"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Config is what decides on a node's shutdown, or says where its pods are.
-type Config = config.Config
-
-// Parse reads one KubeletConfiguration, or the answer of /configz, as YAML or JSON. Errors begin
-// with source.
-func Parse(source string, text []byte) (Config, error) {
-	doc, err := configuration(source, text)
-	if err != nil {
-		return Config{}, err
-	}
-	return config.Decode(doc)
+// Config is what decides on a node's shutdown, or says where its pods are. The zero value is the kubelet's default: no
+// graceful shutdown.
+type Config struct {
+	// Shutdown has the three shutdown fields of the file.
+	Shutdown plan.Config `json:",inline"`
+	// FeatureGates are all gates that the file sets, including gates of other components.
+	FeatureGates map[string]bool `json:"featureGates"`
+	// StaticPodPath is the folder or the file of the static pods; "": there is none.
+	StaticPodPath string `json:"staticPodPath"`
+	// ReadOnlyPort is the port at which the kubelet lists its pods without authentication; 0: none.
+	ReadOnlyPort int32 `json:"readOnlyPort"`
 }
 
 // Load reads the file, unless it is "", and merges the drop-ins of the folder into it, unless that is
 // "", as a kubelet does: all files that end in .conf, in the order of their paths, the last one wins.
+// The file may have the answer of /configz.
 func Load(file, folder string) (Config, error) {
 	merged := document.Document{Source: file, JSON: []byte("{}")}
 	if file != "" {
-		text, err := document.ReadFile(file)
-		if err != nil {
-			return Config{}, err
-		}
-		if merged, err = configuration(file, text); err != nil {
+		var err error
+		if merged, err = read(file); err != nil {
 			return Config{}, err
 		}
 	}
 	if folder == "" {
-		return config.Decode(merged)
+		return decode(merged)
 	}
 	info, err := os.Stat(folder)
 	switch {
@@ -57,7 +58,13 @@ func Load(file, folder string) (Config, error) {
 			return err
 		}
 		found = true
-		merged.JSON, err = merge(merged.JSON, path)
+		dropIn, err := read(path)
+		if err == nil {
+			_, err = decode(dropIn) // names the file of a bad value
+		}
+		if err == nil {
+			merged.JSON, err = jsonpatch.MergePatch(merged.JSON, dropIn.JSON)
+		}
 		return err
 	})
 	if err != nil {
@@ -67,45 +74,70 @@ func Load(file, folder string) (Config, error) {
 		return Config{}, fmt.Errorf("--config-dir: %s: has no file that ends in .conf, and a kubelet reads no others", folder)
 	}
 	merged.Source = strings.TrimPrefix(file+" and "+folder, " and ")
-	return config.Decode(merged)
+	return decode(merged)
 }
 
-// merge merges a drop-in into a configuration.
-func merge(into []byte, path string) ([]byte, error) {
-	text, err := document.ReadFile(path)
+// read returns the KubeletConfiguration of a file, or of an answer of /configz.
+func read(file string) (document.Document, error) {
+	docs, err := document.Read(file)
 	if err != nil {
-		return nil, err
+		return document.Document{}, err
 	}
-	dropIn, err := configuration(path, text)
-	if err != nil {
-		return nil, err
+	if len(docs) != 1 {
+		return document.Document{}, fmt.Errorf("%s: has %d documents, wanted is one KubeletConfiguration", file, len(docs))
 	}
-	if _, err := config.Decode(dropIn); err != nil { // names the file of a bad value
-		return nil, err
-	}
-	merged, err := jsonpatch.MergePatch(into, dropIn.JSON)
-	if err != nil {
-		return nil, fmt.Errorf("%s: failed to merge: %w", path, err)
-	}
-	return merged, nil
-}
-
-// configuration returns the KubeletConfiguration of a text, or of an answer of /configz.
-func configuration(source string, text []byte) (document.Document, error) {
-	doc, err := config.Only(source, text)
-	if err != nil {
-		return doc, err
-	}
+	doc := docs[0]
 	var answer map[string]json.RawMessage
-	if json.Unmarshal(doc.JSON, &answer) == nil && len(answer) == 1 && answer["kubeletconfig"] != nil {
-		doc.JSON = answer["kubeletconfig"]
-		if doc.JSON[0] != '{' {
-			return doc, fmt.Errorf("%s: kubeletconfig: is no mapping of fields, as a kubelet answers", source)
+	if err := json.Unmarshal(doc.JSON, &answer); err != nil {
+		return doc, fmt.Errorf("%s: wanted is a KubeletConfiguration, a mapping of fields: %w", file, err)
+	}
+	if config := answer["kubeletconfig"]; len(answer) == 1 && config != nil {
+		if doc.JSON = config; config[0] != '{' {
+			return doc, fmt.Errorf("%s: kubeletconfig: is no mapping of fields, as a kubelet answers", file)
 		}
 		return doc, nil
 	}
-	if err := config.CheckKind(doc); err != nil {
-		return doc, fmt.Errorf("%w, or what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints", err)
+	var object metav1.TypeMeta
+	if err := json.Unmarshal(doc.JSON, &object); err != nil {
+		return doc, fmt.Errorf("%s: wanted is a KubeletConfiguration: %w", file, err)
 	}
-	return doc, nil
+	const version, kind = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
+	switch {
+	case object.APIVersion == version && object.Kind == kind:
+		return doc, nil
+	case object.Kind == "ConfigMap":
+		return doc, fmt.Errorf("%s: is a ConfigMap; wanted is the KubeletConfiguration in it, as kubectl get -n kube-system configmap kubelet-config -o jsonpath='{.data.kubelet}' prints it", file)
+	default:
+		return doc, fmt.Errorf("%s: is apiVersion %q, kind %q; wanted is %q, kind %q, as in /var/lib/kubelet/config.yaml, or what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints", file, object.APIVersion, object.Kind, version, kind)
+	}
+}
+
+// decode decodes the fields that a Config has, and ignores all others. A misspelled shutdown field is an
+// error, because ignoring it would switch the graceful node shutdown off silently.
+func decode(doc document.Document) (Config, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(doc.JSON, &fields); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", doc.Source, err)
+	}
+	maps.DeleteFunc(fields, func(name string, _ json.RawMessage) bool {
+		return !slices.Contains([]string{"featureGates", "staticPodPath", "readOnlyPort"}, name) && !strings.HasPrefix(strings.ToLower(name), "shutdowngraceperiod")
+	})
+	text, err := json.Marshal(fields)
+	if err != nil {
+		return Config{}, fmt.Errorf("%s: %w", doc.Source, err)
+	}
+	config, err := document.Decode[Config](document.Document{Source: doc.Source, JSON: text})
+	if err != nil {
+		return Config{}, err
+	}
+	return *config, nil
+}
+
+// Describe returns the shutdown fields that are set, as JSON for an error message.
+func Describe(c plan.Config) string {
+	text, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Sprintf("%+v", c)
+	}
+	return string(text)
 }

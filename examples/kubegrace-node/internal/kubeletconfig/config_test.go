@@ -19,15 +19,23 @@ func twoFields(total, critical time.Duration) (c plan.Config) {
 	return c
 }
 
-func TestParse(t *testing.T) {
+// writeFile writes a configuration file and returns its path.
+func writeFile(t *testing.T, text string) string {
+	t.Helper()
+	file := filepath.Join(t.TempDir(), "kubelet.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(text), 0o600))
+	return file
+}
+
+func TestLoad(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
 		want kubeletconfig.Config
 	}{
 		"nothing set": {header, kubeletconfig.Config{}},
 		"a file": {
-			header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nstaticPodPath: /etc/kubernetes/manifests\ncontainerRuntimeEndpoint: unix:///run/c.sock\nreadOnlyPort: 10255\nmaxPods: many\nfeatureGates: {A: true}\n",
-			kubeletconfig.Config{Shutdown: twoFields(30*time.Second, 10*time.Second), StaticPodPath: "/etc/kubernetes/manifests", RuntimeEndpoint: "unix:///run/c.sock", ReadOnlyPort: 10255, FeatureGates: map[string]bool{"A": true}},
+			header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nstaticPodPath: /etc/kubernetes/manifests\nreadOnlyPort: 10255\nmaxPods: many\nfeatureGates: {A: true}\n",
+			kubeletconfig.Config{Shutdown: twoFields(30*time.Second, 10*time.Second), StaticPodPath: "/etc/kubernetes/manifests", ReadOnlyPort: 10255, FeatureGates: map[string]bool{"A": true}},
 		},
 		"configz": {
 			`{"kubeletconfig":{"enableServer":true,"shutdownGracePeriod":"1m0s","shutdownGracePeriodCriticalPods":"20s","ofANewerKubelet":1}}`,
@@ -39,7 +47,7 @@ func TestParse(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got, err := kubeletconfig.Parse("input", []byte(test.text))
+			got, err := kubeletconfig.Load(writeFile(t, test.text), "")
 			require.NoError(t, err)
 			require.Equal(t, test.want, got)
 		})
@@ -48,23 +56,23 @@ func TestParse(t *testing.T) {
 
 func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"no duration":    {header + "shutdownGracePeriod: soon\n", `shutdownGracePeriod: Invalid value: "soon": time: invalid duration`},
-		"number":         {header + "shutdownGracePeriod: 30\n", "shutdownGracePeriod: Invalid value: 30: must be a string"},
-		"mistyped field": {header + "shutdownGracePeriodCriticalPod: 10s\n", `unknown field "shutdownGracePeriodCriticalPod"`},
-		"mistyped case":  {header + "ShutdownGracePeriod: 10s\n", `unknown field "ShutdownGracePeriod"`},
-		"gate":           {header + "featureGates: {A: sometimes}\n", `featureGates.A: Invalid value: "sometimes": must be true or false`},
-		"a pod":          {"apiVersion: v1\nkind: Pod\n", `is apiVersion "v1", kind "Pod"; wanted is`},
-		"a config map":   {"apiVersion: v1\nkind: ConfigMap\n", "configmap kubelet-config -o jsonpath='{.data.kubelet}'"},
-		"a list":         {"- a\n", "wanted is a KubeletConfiguration"},
-		"empty":          {"", "has 0 documents"},
-		"two":            {header + "---\n" + header, "has 2 documents"},
-		"no YAML":        {"a: [", "not valid YAML"},
-		"null":           {`{"kubeletconfig": null}`, "kubeletconfig: is no mapping"},
-		"configz":        {`{"kubeletconfig": 5}`, "kubeletconfig: is no mapping"},
+		"no duration":      {header + "shutdownGracePeriod: soon\n", `shutdownGracePeriod: Invalid value: "soon": time: invalid duration`},
+		"mistyped field":   {header + "shutdownGracePeriodCriticalPod: 10s\n", `unknown field "shutdownGracePeriodCriticalPod"`},
+		"mistyped in list": {header + "shutdownGracePeriodByPodPriority: [{priority: 0, seconds: 5}]\n", `unknown field "shutdownGracePeriodByPodPriority[0].seconds"`},
+		"other version":    {"apiVersion: v2\nkind: KubeletConfiguration\n", `is apiVersion "v2", kind "KubeletConfiguration"; wanted is "kubelet.config.k8s.io/v1beta1", kind "KubeletConfiguration"`},
+		"gate":             {header + "featureGates: {A: sometimes}\n", `featureGates.A: Invalid value: "sometimes": must be true or false`},
+		"a pod":            {"apiVersion: v1\nkind: Pod\n", `is apiVersion "v1", kind "Pod"; wanted is`},
+		"a config map":     {"apiVersion: v1\nkind: ConfigMap\n", "configmap kubelet-config -o jsonpath='{.data.kubelet}'"},
+		"a list":           {"- a\n", "wanted is a KubeletConfiguration"},
+		"empty":            {"", "has 0 documents"},
+		"two":              {header + "---\n" + header, "has 2 documents"},
+		"null":             {`{"kubeletconfig": null}`, "kubeletconfig: is no mapping"},
+		"configz":          {`{"kubeletconfig": 5}`, "kubeletconfig: is no mapping"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := kubeletconfig.Parse("input", []byte(test.text))
-			require.ErrorContains(t, err, "input: ")
+			file := writeFile(t, test.text)
+			_, err := kubeletconfig.Load(file, "")
+			require.ErrorContains(t, err, file+": ")
 			require.ErrorContains(t, err, test.want)
 		})
 	}

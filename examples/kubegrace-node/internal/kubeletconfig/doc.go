@@ -3,10 +3,11 @@
 // /configz answers:
 //
 //	config, err := kubeletconfig.Load("/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubelet.conf.d")
+//	unknown, err := kubeletconfig.SetFeatureGates(gate, config.FeatureGates)
 //
 // # Concurrency properties
 //
-// The package has functions only, and no state.
+// The package has functions only, and no state. SetFeatureGates changes its gate and nothing else.
 //
 // # Failure modes
 //
@@ -16,5 +17,5 @@
 //
 // # Testing
 //
-// [Parse] takes a text.
+// Load reads real files; a test writes them to t.TempDir.
 package kubeletconfig

@@ -2,27 +2,22 @@ package machine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net/http"
 	"syscall"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 )
-
-// maxStatus bounds the answer of an agent.
-const maxStatus = 1 << 20
 
 // lookAtAgent asks kubegrace-node on its socket, which is root's alone. Without the socket there is no agent: systemd
 // removes its folder when the agent ends.
 func (s *State) lookAtAgent(ctx context.Context, path string) {
-	status, err := askAgent(ctx, path)
+	var status api.Status
+	err := api.Request(ctx, path, http.MethodGet, "/status", &status)
 	switch {
 	case err == nil:
-		s.Agent = status
+		s.Agent = &status
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ECONNREFUSED): // no agent runs, or it has no socket
 	default:
 		s.miss("kubegrace-node", err, "")
@@ -37,24 +32,4 @@ func (s *State) agentsFile() *LimitFile {
 		}
 	}
 	return nil
-}
-
-func askAgent(ctx context.Context, path string) (status *api.Status, err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/status", nil)
-	if err != nil {
-		return nil, err
-	}
-	response, err := socket.Client(path).Do(request)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("%s: answers %s", path, response.Status)
-	}
-	status = &api.Status{}
-	if err := json.NewDecoder(http.MaxBytesReader(nil, response.Body, maxStatus)).Decode(status); err != nil {
-		return nil, fmt.Errorf("%s: %w", path, err)
-	}
-	return status, nil
 }

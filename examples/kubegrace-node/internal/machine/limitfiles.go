@@ -141,24 +141,3 @@ func beyond(files []LimitFile, dropIn string) *LimitFile {
 
 // beyondKubelet returns the file that wins against the drop-in which a kubelet writes; nil: none.
 func beyondKubelet(files []LimitFile) *LimitFile { return beyond(files, path.Base(KubeletDropIn)) }
-
-// KubeletLimit returns the limit that a kubelet of this machine has after it has asked for needed,
-// and the file that keeps it so; "": the kubelet can raise it. current is logind's limit now. A kubelet
-// takes infinity for less than nothing: its number of microseconds overflows.
-func KubeletLimit(root string, current, needed time.Duration) (limit time.Duration, by string) {
-	files, _ := limitFiles(root)
-	if info, err := os.Stat(filepath.Join(root, KubeletDropIn)); err == nil && !info.Mode().IsRegular() {
-		return current, KubeletDropIn
-	}
-	file := beyondKubelet(files)
-	switch {
-	case file == nil && current == Unlimited:
-		return needed, ""
-	case file == nil:
-		return max(current, needed), ""
-	case current >= needed:
-		return current, file.Path
-	default:
-		return file.limit, file.Path
-	}
-}

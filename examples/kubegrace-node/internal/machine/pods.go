@@ -1,30 +1,23 @@
 package machine
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
-	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/kubegrace/kubegrace/examples/internal/document"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
-	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// podPatience is how long each source of pods has to answer.
+// podPatience is how long the sources of pods have to answer.
 const podPatience = 10 * time.Second
 
 // InCluster as a kubeconfig stands for the service account of the pod in which the program runs.
@@ -39,8 +32,6 @@ type PodOptions struct {
 	Kubeconfig string
 	// NodeName is the name of the node; "" means that of the kubelet's command line, or the host's.
 	NodeName string
-	// RuntimeEndpoint is the address of the container runtime; "" means the kubelet's.
-	RuntimeEndpoint string
 }
 
 // NodeName returns the name of the node.
@@ -59,30 +50,21 @@ func (s *State) NodeName(o PodOptions) string {
 	return strings.ToLower(name)
 }
 
-// ReadPods reads the pods of the machine into a cluster: from the kubelet, else from the API server,
-// else from the container runtime, and the manifests of the static pods beside them. It returns
-// whom it has asked with success. What fails is in NotSeen.
+// ReadPods reads the pods of the machine into a cluster: from the kubelet's read-only port, else from the API server, and the
+// manifests of the static pods beside them. It returns whom it has asked with success. What fails is in NotSeen.
 func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string) {
-	node := s.NodeName(o)
-	var failed []error
-	for _, source := range []struct {
-		name string
-		read func(context.Context, *podlist.Cluster, PodOptions, string) error
-	}{{"the kubelet", s.podsOfKubelet}, {"the API server", s.podsOfServer}, {"the container runtime", s.podsOfRuntime}} {
-		ctx, cancel := context.WithTimeout(ctx, podPatience)
-		err := source.read(ctx, cluster, o, node)
-		cancel()
-		if err == nil {
-			sources = append(sources, source.name)
-			break
-		}
-		failed = append(failed, fmt.Errorf("%s: %w", source.name, err))
-	}
-	if len(sources) == 0 {
-		s.miss("the pods", errors.New(strings.ReplaceAll(errors.Join(failed...).Error(), "\n", "; ")), "give --kubeconfig, or with --pods a file with what kubectl get pods -A -o json --field-selector spec.nodeName=NODE prints")
+	ctx, cancel := context.WithTimeout(ctx, podPatience)
+	defer cancel()
+	kubeletErr := s.podsOfKubelet(ctx, cluster)
+	if kubeletErr == nil {
+		sources = []string{"the kubelet"}
+	} else if err := s.podsOfServer(ctx, cluster, o); err == nil {
+		sources = []string{"the API server"}
+	} else {
+		s.miss("the pods", fmt.Errorf("the kubelet: %w; the API server: %w", kubeletErr, err), "give --kubeconfig, or with --pods a file with what kubectl get pods -A -o json --field-selector spec.nodeName=NODE prints")
 	}
 	if path := s.Config.StaticPodPath; path != "" {
-		if err := s.readManifests(cluster, filepath.Join(cmp.Or(o.Root, "/"), path)); err != nil {
+		if err := cluster.ReadFolder(filepath.Join(cmp.Or(o.Root, "/"), path)); err != nil {
 			s.miss("the manifests of the static pods", err, "")
 		} else {
 			sources = append(sources, path)
@@ -91,28 +73,16 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOpt
 	return sources
 }
 
-func (s *State) readManifests(cluster *podlist.Cluster, path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	open := func(file string) (io.ReadCloser, error) { return os.Open(file) }
-	if !info.IsDir() {
-		return errors.New(path + ": is a file and no folder")
-	}
-	return cluster.ReadFolder(path, open)
-}
-
 // podsOfKubelet asks the kubelet's port without authentication, if it has one.
-func (s *State) podsOfKubelet(ctx context.Context, cluster *podlist.Cluster, _ PodOptions, _ string) error {
+func (s *State) podsOfKubelet(ctx context.Context, cluster *podlist.Cluster) error {
 	if s.Config.ReadOnlyPort == 0 {
 		return errors.New("has no readOnlyPort")
 	}
-	return get(ctx, http.DefaultClient, fmt.Sprintf("http://127.0.0.1:%d/pods", s.Config.ReadOnlyPort), cluster)
+	return get(ctx, &rest.Config{Host: fmt.Sprintf("http://127.0.0.1:%d", s.Config.ReadOnlyPort)}, "/pods", "", cluster)
 }
 
 // podsOfServer asks the API server.
-func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o PodOptions, node string) error {
+func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o PodOptions) error {
 	file, root := o.Kubeconfig, ""
 	if file == "" && len(s.Kubelets) > 0 && s.Kubelets[0].Kubeconfig != "" {
 		file, root = filepath.Join(o.Root, s.Kubelets[0].Kubeconfig), o.Root
@@ -128,17 +98,8 @@ func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o Po
 	if err != nil {
 		return err
 	}
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	server, _, err := rest.DefaultServerUrlFor(config)
-	if err != nil {
-		return fmt.Errorf("%s: %w", file, err)
-	}
-	server = server.JoinPath("/api/v1/pods")
-	server.RawQuery = url.Values{"fieldSelector": {"spec.nodeName=" + node}}.Encode()
-	if err := get(ctx, client, server.String(), cluster); err != nil {
+	node := s.NodeName(o)
+	if err := get(ctx, config, "/api/v1/pods", "spec.nodeName="+node, cluster); err != nil {
 		return err
 	}
 	if cluster.Pods == 0 && cluster.Ended == 0 {
@@ -147,93 +108,44 @@ func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o Po
 	return nil
 }
 
-// loadKubeconfig reads a kubeconfig. The files that it names are below root.
+// loadKubeconfig reads a kubeconfig. The absolute paths in it are below root.
 func loadKubeconfig(file, root string) (*rest.Config, error) {
-	text, err := document.ReadFile(file)
+	loaded, err := clientcmd.LoadFromFile(file)
 	if err != nil {
 		return nil, err
 	}
-	loaded, err := clientcmd.Load(text)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
+	var paths []*string
 	for _, user := range loaded.AuthInfos {
-		user.LocationOfOrigin = file
-		below(root, &user.ClientCertificate, &user.ClientKey, &user.TokenFile)
+		paths = append(paths, &user.ClientCertificate, &user.ClientKey, &user.TokenFile)
 	}
 	for _, cluster := range loaded.Clusters {
-		cluster.LocationOfOrigin = file
-		below(root, &cluster.CertificateAuthority)
+		paths = append(paths, &cluster.CertificateAuthority)
 	}
-	if err := clientcmd.ResolveLocalPaths(loaded); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	config, err := clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	return config, nil
-}
-
-// below puts absolute paths below a folder.
-func below(root string, paths ...*string) {
 	for _, path := range paths {
 		if filepath.IsAbs(*path) {
 			*path = filepath.Join(root, *path)
 		}
 	}
+	err = clientcmd.ResolveLocalPaths(loaded)
+	if err == nil {
+		var config *rest.Config
+		if config, err = clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig(); err == nil {
+			return config, nil
+		}
+	}
+	return nil, fmt.Errorf("%s: %w", file, err)
 }
 
-// get reads a list of pods from a URL.
-func get(ctx context.Context, client *http.Client, from string, cluster *podlist.Cluster) (err error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, from, nil)
+// get reads a list of pods.
+func get(ctx context.Context, config *rest.Config, path, fieldSelector string, cluster *podlist.Cluster) (err error) {
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Accept", "application/json")
-	response, err := client.Do(request)
+	list, err := client.CoreV1().RESTClient().Get().AbsPath(path).Param("fieldSelector", fieldSelector).SetHeader("Accept", "application/json").Stream(ctx)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if response.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(response.Body, 200)) // the status says enough without it
-		return fmt.Errorf("%s: %s: %s", from, response.Status, bytes.TrimSpace(text))
-	}
-	return cluster.Read(from, response.Body)
-}
-
-// podsOfRuntime asks the container runtime, which does not know priorities and sidecars.
-func (s *State) podsOfRuntime(ctx context.Context, cluster *podlist.Cluster, o PodOptions, node string) (err error) {
-	endpoint := cmp.Or(o.RuntimeEndpoint, s.Config.RuntimeEndpoint)
-	if len(s.Kubelets) > 0 {
-		endpoint = cmp.Or(endpoint, s.Kubelets[0].RuntimeEndpoint)
-	}
-	path, isSocket := strings.CutPrefix(endpoint, "unix://")
-	if !isSocket {
-		return errors.New("no socket of it is known")
-	}
-	if o.RuntimeEndpoint == "" {
-		path = filepath.Join(cmp.Or(o.Root, "/"), path)
-	}
-	runtime, err := criruntime.Dial(ctx, "unix://"+path, criruntime.Options{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, runtime.Close()) }()
-	pods, err := runtime.Pods(ctx)
-	if err != nil {
-		return err
-	}
-	list := v1.PodList{}
-	for _, pod := range pods {
-		pod.Spec.NodeName = node
-		list.Items = append(list.Items, *pod)
-	}
-	text, err := json.Marshal(list)
-	if err != nil {
-		return err
-	}
-	s.miss("the priorities of the pods", errors.New("a container runtime does not know them, nor which containers are sidecars"), "give --kubeconfig, or --pods")
-	return cluster.Read("the container runtime", bytes.NewReader(text))
+	defer func() { err = errors.Join(err, list.Close()) }()
+	return cluster.Read(config.Host+path, list)
 }

@@ -21,13 +21,12 @@ type Kubelet struct {
 	PID int `json:"pid"`
 	// Program is the name of the program, such as kubelet or k3s.
 	Program string `json:"program"`
-	// ConfigFile, ConfigDir, Kubeconfig, HostName and RuntimeEndpoint are values of its flags; ""
+	// ConfigFile, ConfigDir, Kubeconfig and HostName are values of its flags; ""
 	// where it has none.
-	ConfigFile      string `json:"configFile,omitempty"`
-	ConfigDir       string `json:"configDir,omitempty"`
-	Kubeconfig      string `json:"kubeconfig,omitempty"`
-	HostName        string `json:"hostName,omitempty"`
-	RuntimeEndpoint string `json:"runtimeEndpoint,omitempty"`
+	ConfigFile string `json:"configFile,omitempty"`
+	ConfigDir  string `json:"configDir,omitempty"`
+	Kubeconfig string `json:"kubeconfig,omitempty"`
+	HostName   string `json:"hostName,omitempty"`
 
 	gates string // of its flags, as A=true,B=false
 }
@@ -80,7 +79,7 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 	}
 	flags := map[string]*string{
 		"config": &k.ConfigFile, "config-dir": &k.ConfigDir, "kubeconfig": &k.Kubeconfig, "hostname-override": &k.HostName,
-		"container-runtime-endpoint": &k.RuntimeEndpoint, "feature-gates": &k.gates,
+		"feature-gates": &k.gates,
 	}
 	if k.Program != "kubelet" && k.Program != "hyperkube" {
 		flags = nil // its --config is another file

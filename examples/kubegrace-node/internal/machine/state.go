@@ -15,6 +15,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/login1"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
@@ -42,8 +43,8 @@ type Logind struct {
 	// LimitSeconds is how long it waits for locks at most; infinity is 292 years.
 	LimitSeconds float64 `json:"limitSeconds"`
 	// Preparing says that a shutdown is pending.
-	Preparing bool   `json:"preparing"`
-	Locks     []Lock `json:"locks"`
+	Preparing bool          `json:"preparing"`
+	Locks     []login1.Lock `json:"locks"`
 
 	limit time.Duration
 }
@@ -121,9 +122,6 @@ func (s *State) miss(what string, err error, wayOut string) {
 	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
 }
 
-// Miss records that something else of the machine, such as its pods, could not be seen.
-func (s *State) Miss(what string, err error, wayOut string) { s.miss(what, err, wayOut) }
-
 // mask returns the file that masks logind's unit: a link to /dev/null, or an empty file.
 func mask(root string) string {
 	for _, folder := range []string{"/etc/systemd/system", "/run/systemd/system"} {
@@ -143,19 +141,19 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	}
 	logind := &Logind{}
 	err := func() error {
-		b, err := connect(ctx, address)
+		b, err := login1.Connect(ctx, address)
 		if err != nil {
 			return err
 		}
-		defer b.conn.Close() //nolint:errcheck // the replies have been read
-		if logind.limit, err = b.limit(ctx); err != nil {
+		defer b.Conn.Close() //nolint:errcheck // the replies have been read
+		if logind.limit, err = b.Limit(ctx); err != nil {
 			return err
 		}
 		logind.LimitSeconds = logind.limit.Seconds()
-		if logind.Preparing, err = property[bool](ctx, b, "PreparingForShutdown"); err != nil {
+		if logind.Preparing, err = b.Preparing(ctx); err != nil {
 			return err
 		}
-		logind.Locks, err = b.locks(ctx)
+		logind.Locks, err = b.Locks(ctx)
 		return err
 	}()
 	switch {
@@ -163,7 +161,7 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 		s.Logind = logind
 	case s.Mask != "":
 	default:
-		s.notRunning = errors.Is(err, errNotRunning)
+		s.notRunning = errors.Is(err, login1.ErrNotRunning)
 		s.miss("who holds which locks, and logind's limit", err, map[bool]string{
 			true:  "systemctl status systemd-logind",
 			false: "in a container: mount the host's /run/dbus, and give --root",
@@ -176,7 +174,7 @@ func (s *State) lookAtConfig(root string, o Options) {
 	file, folder, gates := o.ConfigFile, o.ConfigDir, ""
 	if file == "" && folder == "" {
 		if len(s.Kubelets) == 0 {
-			if s.lock(Lock.isKubelets) != nil && !s.hasMissed("the processes") {
+			if s.lock(login1.Lock.IsKubelets) != nil && !s.hasMissed("the processes") {
 				s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
 			}
 			return
@@ -221,6 +219,18 @@ func (s *State) lookAtConfig(root string, o Options) {
 	if root != "/" {
 		s.ConfigSource = strings.ReplaceAll(s.ConfigSource, strings.TrimSuffix(root, "/")+"/", "/")
 	}
+}
+
+// lock returns the first lock of a kind; nil: nobody holds one.
+func (s *State) lock(kind func(login1.Lock) bool) *login1.Lock {
+	if s.Logind == nil {
+		return nil
+	}
+	i := slices.IndexFunc(s.Logind.Locks, kind)
+	if i < 0 {
+		return nil
+	}
+	return &s.Logind.Locks[i]
 }
 
 // schedule returns the kubelet's buckets; nil: the graceful node shutdown is off.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	durations "github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/login1"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
@@ -52,7 +53,7 @@ const reload = "systemctl kill --signal=HUP systemd-logind"
 // holds the lock, whoever it is, and not read from the kubelet.
 func (s *State) Judge(agentsConfig bool) Verdict {
 	var v Verdict
-	switch kubelet, agent := s.lock(Lock.isKubelets), s.lock(Lock.isKubegraces); {
+	switch kubelet, agent := s.lock(login1.Lock.IsKubelets), s.lock(login1.Lock.IsKubegraces); {
 	case s.Logind == nil && s.Mask != "":
 		v.Status = Unheld
 		v.Text = "nothing waits for the pods: systemd-logind is masked by " + s.Mask + ", so that nobody can hold the host back, and no agent is told."
@@ -114,7 +115,7 @@ func (s *State) judgeKubelet(v *Verdict) {
 
 // judgeAgent judges a machine on which only an agent with kubegrace holds a lock. Without the agent's own word the
 // drop-in says for how long it has asked.
-func (s *State) judgeAgent(v *Verdict, agent *Lock, agentsConfig bool) {
+func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 	v.Status = Held
 	v.Text = fmt.Sprintf("%s (PID %d) holds the host back, for up to %s.", agent.Who, agent.PID, duration(s.Logind.limit))
 	own := s.agentsFile()
@@ -254,9 +255,9 @@ func (s *State) addRaise(v *Verdict, needed time.Duration) {
 func (s *State) isLeftOver(file LimitFile) bool {
 	switch file.Writer {
 	case "kubegrace":
-		return s.Logind != nil && s.lock(Lock.isKubegraces) == nil && s.Agent == nil && !s.hasMissed("kubegrace-node")
+		return s.Logind != nil && s.lock(login1.Lock.IsKubegraces) == nil && s.Agent == nil && !s.hasMissed("kubegrace-node")
 	case "kubelet":
-		return len(s.Kubelets) == 0 && s.lock(Lock.isKubelets) == nil && !s.hasMissed("the processes")
+		return len(s.Kubelets) == 0 && s.lock(login1.Lock.IsKubelets) == nil && !s.hasMissed("the processes")
 	}
 	return false
 }
@@ -290,7 +291,7 @@ func (s *State) addRemarks(v *Verdict) {
 	if configured != s.Logind.limit && !s.unreadFiles {
 		v.Why = append(v.Why, fmt.Sprintf("logind goes by %s, and its files say %s (%s): it has not read them since they changed, and will at its next start.", duration(s.Logind.limit), duration(configured), source))
 	}
-	if block := s.lock(Lock.isBlock); block != nil {
+	if block := s.lock(login1.Lock.IsBlock); block != nil {
 		v.Why = append(v.Why, fmt.Sprintf("%s (PID %d) refuses shutdowns for now (%s, %s): systemctl poweroff is denied, before systemd 257 not to root.", block.Who, block.PID, block.Mode, block.Why))
 	}
 	if s.Logind.Preparing && v.Status != Unheld {

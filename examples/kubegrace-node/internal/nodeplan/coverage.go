@@ -11,40 +11,34 @@ const longestBucket = 10 * 60
 
 // coverage says what a proposed configuration gives the pods of each bucket.
 type coverage struct {
-	// critical is what all critical pods ask for. seconds covers the other pods too, but for outliers.
-	critical, seconds []int64
-	// graces has how many pods ask for how many seconds, up to those of the coverage.
-	graces []map[int64]int
+	// critical is what all critical pods ask for. asked is what the other pods ask for, but for outliers. seconds is the
+	// longest of both and of what the bucket has.
+	critical, asked, seconds []int64
 }
 
 // coverage determines what a proposed configuration gives: every critical pod gets what it asks for,
 // and of the others 99 in 100, or all if they are fewer than 100, up to longestBucket.
 func (s Settings) coverage(asks map[ask]int) coverage {
 	n := len(s.schedule)
-	c := coverage{make([]int64, n), make([]int64, n), make([]map[int64]int, n)}
-	counts := make([]int, n)
-	for i := range n {
-		c.graces[i] = map[int64]int{}
-	}
+	c := coverage{make([]int64, n), make([]int64, n), make([]int64, n)}
+	graces := make([][]int64, n) // one for each pod that is not critical
 	for a, count := range asks {
 		if a.critical {
 			c.critical[a.bucket] = max(c.critical[a.bucket], a.seconds)
-			continue
+		} else {
+			graces[a.bucket] = append(graces[a.bucket], slices.Repeat([]int64{a.seconds}, count)...)
 		}
-		c.graces[a.bucket][a.seconds] += count
-		counts[a.bucket] += count
 	}
-	for i, graces := range c.graces {
-		spare := counts[i] / 100
-		for _, grace := range slices.Backward(slices.Sorted(maps.Keys(graces))) {
-			if grace <= longestBucket && graces[grace] > spare {
-				c.seconds[i] = grace
-				break
-			}
-			spare -= graces[grace]
-			delete(graces, grace)
+	for i, of := range graces {
+		slices.Sort(of)
+		of = of[:len(of)-len(of)/100]
+		if beyond := slices.IndexFunc(of, func(grace int64) bool { return grace > longestBucket }); beyond >= 0 {
+			of = of[:beyond]
 		}
-		c.seconds[i] = max(c.seconds[i], c.critical[i], s.schedule[i].Seconds)
+		if len(of) > 0 {
+			c.asked[i] = of[len(of)-1]
+		}
+		c.seconds[i] = max(c.asked[i], c.critical[i], s.schedule[i].Seconds)
 	}
 	return c
 }
@@ -56,11 +50,11 @@ func (c coverage) isReasonable() bool { return slices.Max(c.critical) <= longest
 // outliers returns the workloads with pods that ask for more than a proposed configuration gives them, and
 // the critical ones for which none is proposed; those that ask for most come first.
 func (c coverage) outliers(asks map[ask]int) (all []Outlier) {
-	found := map[group]Outlier{}
+	found := map[string]Outlier{}
 	for a, count := range asks {
 		if a.seconds > c.seconds[a.bucket] || a.critical && a.seconds > longestBucket {
 			o := found[a.workload]
-			found[a.workload] = Outlier{a.workload.text(), o.PodCount + count, max(o.AsksSeconds, a.seconds), o.Critical || a.critical}
+			found[a.workload] = Outlier{a.workload, o.PodCount + count, max(o.AsksSeconds, a.seconds), o.Critical || a.critical}
 		}
 	}
 	all = slices.SortedFunc(maps.Values(found), func(a, b Outlier) int {

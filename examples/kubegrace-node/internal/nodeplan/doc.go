@@ -2,10 +2,7 @@
 // change so that no pod is cut short:
 //
 //	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, config, gates, options)
-//	for _, node := range cluster.Nodes() {
-//		planned := settings.Plan(node)
-//	}
-//	summary := settings.Summarize(cluster.Nodes())
+//	document := settings.Document(cluster.Nodes())
 //
 // The arithmetic of [Kubegrace] is that of package shutdown/plan, by which such an agent drains, and
 // that of [Kubelet] is killPods of the kubelet's nodeshutdown manager.
@@ -18,7 +15,7 @@
 //
 // # The document
 //
-// [Document] is what kubegrace-node plan prints with -o json and -o yaml. Within one [APIVersion],
+// [Document] is what kubegrace-node plan prints with -o json and -o yaml, and an agent answers with on its socket. Within one [APIVersion],
 // fields may be added; no field is removed or changes its meaning. Times are seconds since
 // the announcement of the shutdown.
 //
@@ -28,7 +25,7 @@
 //
 // # Failure modes
 //
-// NewSettings returns an error for a configuration that a kubelet refuses. Plan works for all
+// NewSettings returns an error for a configuration that a kubelet refuses. A plan works for all
 // pods.
 //
 // # Testing

@@ -1,9 +1,6 @@
 package nodeplan
 
-import (
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
-)
+import "github.com/kubegrace/kubegrace/shutdown/plan"
 
 const (
 	// APIVersion is the version of [Document].
@@ -81,7 +78,7 @@ type Pod struct {
 	// Priority is the priority by which the pod is in its bucket.
 	Priority int32 `json:"priority"`
 	// PrioritySource says where the priority comes from: "spec", "priority class NAME", "manifest
-	// without priority: 0", or "guessed: " and the reason.
+	// without priority: 0", or "guessed: " and the reason; for an agent "API server", "kubelet", "rule" or "guess".
 	PrioritySource string `json:"prioritySource"`
 	// OwnSeconds is the terminationGracePeriodSeconds of the pod. GrantedSeconds is the grace
 	// period that it gets in the shutdown.
@@ -97,14 +94,12 @@ type Pod struct {
 	Outlives bool `json:"outlives,omitempty"`
 	// CutShort says that the pod gets less than it asks for, or that a hook does not fit.
 	CutShort bool `json:"cutShort,omitempty"`
-	// Why is a sentence with the reason why the pod gets less than it asks for.
-	Why string `json:"why,omitempty"`
 	// Hooks are the preStop hooks of its containers.
 	Hooks []Hook `json:"hooks,omitempty"`
 	// Warnings begin with the path of a field of the pod.
 	Warnings []string `json:"warnings,omitempty"`
 
-	source *podlist.Pod
+	workload string
 }
 
 // Hook is a preStop hook.
@@ -124,8 +119,7 @@ type Summary struct {
 	PodCount    int   `json:"podCount"`
 	CutShort    int   `json:"cutShort"`
 	LostSeconds int64 `json:"lostSeconds"`
-	// Losses are the groups of pods that lose most, kind by kind (see [Groupings]), the worst of each
-	// kind first, at most [MaxWorst] of it.
+	// Losses are the workloads and then the nodes that lose most, the worst first, at most [MaxWorst] of each.
 	Losses []Loss `json:"losses,omitempty"`
 	// Proposals are changes with which the plan is better, one or the other, the best first.
 	Proposals []Proposal `json:"proposals,omitempty"`
@@ -145,7 +139,7 @@ type Outlier struct {
 
 // Loss is what a group of pods loses.
 type Loss struct {
-	// By is the kind of group: workload, namespace, pool, priority or node.
+	// By is [ByWorkload] or [ByNode].
 	By          string `json:"by"`
 	Name        string `json:"name"`
 	PodCount    int    `json:"podCount"`

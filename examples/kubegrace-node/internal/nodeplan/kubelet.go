@@ -2,8 +2,6 @@ package nodeplan
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -43,16 +41,6 @@ func (s Settings) prioritySource(pod *podlist.Pod) string {
 	default:
 		return "guessed: 0, because nothing says it"
 	}
-}
-
-// PriorityIsGuessed reports whether PrioritySource is a guess.
-func (p *Pod) PriorityIsGuessed() bool { return strings.HasPrefix(p.PrioritySource, "guessed") }
-
-// HasGuessedPriorities reports whether the priority of a pod is guessed.
-func (n *Node) HasGuessedPriorities() bool {
-	return slices.ContainsFunc(n.Buckets, func(b Bucket) bool {
-		return slices.ContainsFunc(b.Pods, func(p Pod) bool { return p.PriorityIsGuessed() })
-	})
 }
 
 // kubeletPlan plans what a kubelet with a lock does (killPods of its nodeshutdown manager): one

@@ -2,6 +2,7 @@ package nodeplan
 
 import (
 	"fmt"
+	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -11,11 +12,24 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
 )
+
+// OfAgent returns the plan of an agent that runs, which a limit of 0 says is not limited.
+func OfAgent(config plan.Config, limit time.Duration, p plan.Plan) Document {
+	s := Settings{agent: Kubegrace, config: config, options: plan.Options{Limit: limit}}
+	n := s.node("(this node)", p, func(pod *v1.Pod) (string, string) {
+		return pod.Annotations[podinfo.PrioritySource], pod.Namespace + "/pod/" + pod.Name
+	})
+	n.warn(p.Warnings)
+	h := s.Header()
+	h.NeededSeconds = p.Wanted.Total().Seconds()
+	return documentOf(h, []Node{n})
+}
 
 // Plan plans the shutdown of a node.
 func (s Settings) Plan(node *podlist.Node) Node {
@@ -26,32 +40,17 @@ func (s Settings) Plan(node *podlist.Node) Node {
 		sources[pods[i]] = &node.Pods[i]
 	}
 	p := s.plan(pods)
-	n := Node{Name: node.Name, PodCount: len(pods), ReleaseSeconds: p.Release.Seconds(), Buckets: make([]Bucket, 0, len(p.Buckets))}
-	for _, planned := range p.Buckets {
-		b := Bucket{
-			Priority: planned.Priority, ConfiguredSeconds: planned.WantedSeconds, Seconds: planned.Seconds,
-			StartSeconds: planned.Start.Seconds(), EndSeconds: planned.End.Seconds(), Pods: make([]Pod, 0, len(planned.Pods)),
-		}
-		for _, pod := range planned.Pods {
-			b.Pods = append(b.Pods, s.planPod(pod, sources[pod.Pod], planned.Seconds, p.Release))
-		}
-		n.addLosses(b.Pods)
-		n.Buckets = append(n.Buckets, b)
-	}
+	n := s.node(node.Name, p, func(pod *v1.Pod) (string, string) { return s.prioritySource(sources[pod]), workloadOf(sources[pod]) })
 	switch {
 	case s.off:
 		n.Warnings = []string{"the graceful node shutdown is off: the pods are killed with the host, which is not asked to wait"}
-		return n
 	case s.noLock():
 		n.Warnings = []string{"the kubelet takes no lock: the pods are killed with the host, without preStop hooks and in no order"}
-		return n
 	case s.agent == Kubelet:
-		n.Warnings = append(p.Warnings, staticWarnings(node)...)
+		n.warn(append(p.Warnings, staticWarnings(node)...))
 	default:
-		n.Warnings = validation.WarnNodeShutdown(s.config, pods, s.options)
+		n.warn(validation.WarnNodeShutdown(s.config, pods, s.options))
 	}
-	n.Warnings = slices.DeleteFunc(n.Warnings, func(warning string) bool { return strings.HasPrefix(warning, "bucket ") }) // the buckets and pods say the same
-	n.Warnings = append(n.Warnings, n.outlivesWarning()...)
 	return n
 }
 
@@ -67,47 +66,33 @@ func (s Settings) plan(pods []*v1.Pod) plan.Plan {
 	}
 }
 
-// outlivesWarning returns a warning if pods may still run when the host is released.
-func (n *Node) outlivesWarning() []string {
-	var last *Pod
-	count := 0
-	for _, bucket := range n.Buckets {
-		for i := range bucket.Pods {
-			pod := &bucket.Pods[i]
-			if !pod.Outlives {
-				continue
-			}
-			count++
-			if last == nil || pod.LatestEndSeconds > last.LatestEndSeconds {
-				last = pod
-			}
+// node converts the plan of a node. about returns where the priority of a pod comes from, and its workload.
+func (s Settings) node(name string, p plan.Plan, about func(*v1.Pod) (prioritySource, workload string)) Node {
+	n := Node{Name: name, ReleaseSeconds: p.Release.Seconds(), Buckets: make([]Bucket, 0, len(p.Buckets))}
+	for _, planned := range p.Buckets {
+		b := Bucket{
+			Priority: planned.Priority, ConfiguredSeconds: planned.WantedSeconds, Seconds: planned.Seconds,
+			StartSeconds: planned.Start.Seconds(), EndSeconds: planned.End.Seconds(), Pods: make([]Pod, 0, len(planned.Pods)),
 		}
+		for _, pod := range planned.Pods {
+			row := s.pod(pod, p.Release)
+			row.PrioritySource, row.workload = about(pod.Pod)
+			b.Pods = append(b.Pods, row)
+			n.PodCount++
+			if row.CutShort {
+				n.CutShort++
+			}
+			n.LostSeconds = saturatingAdd(n.LostSeconds, row.lostSeconds())
+		}
+		n.Buckets = append(n.Buckets, b)
 	}
-	if count == 0 {
-		return nil
-	}
-	return []string{fmt.Sprintf("pods that may still run when the host is let go after %s: %d, among them %s until %s",
-		duration.Seconds(n.ReleaseSeconds), count, last.FullName(), duration.Seconds(last.LatestEndSeconds))}
+	return n
 }
 
-// addLosses adds the losses of a bucket's pods to those of the node.
-func (n *Node) addLosses(pods []Pod) {
-	for i := range pods {
-		if pods[i].CutShort {
-			n.CutShort++
-		}
-		n.LostSeconds = saturatingAdd(n.LostSeconds, pods[i].lostSeconds())
-	}
-}
-
-// lostSeconds returns what the pod asks for and does not get.
-func (p *Pod) lostSeconds() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0) }
-
-// planPod returns the planned end of a pod, which was made from source. bucketSeconds is the
-// time of its bucket, and release is when the host is released.
-func (s Settings) planPod(planned plan.PodPlan, source *podlist.Pod, bucketSeconds int64, release time.Duration) Pod {
+// pod returns the planned end of a pod. release is when the host is released.
+func (s Settings) pod(planned plan.PodPlan, release time.Duration) Pod {
 	p := Pod{
-		source: source, Namespace: source.Namespace, Name: source.Name, Priority: planned.Priority, PrioritySource: s.prioritySource(source),
+		Namespace: planned.Pod.Namespace, Name: planned.Pod.Name, Priority: planned.Priority,
 		OwnSeconds: planned.WantedSeconds, GrantedSeconds: planned.GrantedSeconds,
 		LatestStartSeconds: planned.Start.Seconds(),
 		LatestEndSeconds:   planned.End.Seconds(),
@@ -115,19 +100,10 @@ func (s Settings) planPod(planned plan.PodPlan, source *podlist.Pod, bucketSecon
 		CutShort:           planned.Truncated(),
 		Warnings:           validation.WarnPodTermination(&planned.Pod.Spec, field.NewPath("spec")),
 	}
-	switch {
-	case s.off || s.noLock():
+	if s.off || s.noLock() {
 		p.LatestEndSeconds, p.Outlives = 0, false
-		if planned.Truncated() {
-			p.Why = "The graceful node shutdown is off."
-		}
-		if planned.Truncated() && !s.off {
-			p.Why = "The kubelet takes no lock."
-		}
-	case planned.Truncated():
-		p.Why = fmt.Sprintf("It asks for %s, and its bucket has %s.", duration.Seconds(planned.WantedSeconds), duration.Seconds(bucketSeconds))
 	}
-	for _, hook := range source.Hooks() {
+	for _, hook := range podlist.HooksOf(planned.Pod) {
 		h := Hook{Container: hook.Container, Type: hook.Type}
 		if hook.Seconds >= 0 {
 			h.Seconds = &hook.Seconds
@@ -138,6 +114,55 @@ func (s Settings) planPod(planned plan.PodPlan, source *podlist.Pod, bucketSecon
 	}
 	return p
 }
+
+// pods returns the pods of all buckets.
+func (n *Node) pods() iter.Seq[*Pod] {
+	return func(yield func(*Pod) bool) {
+		for i := range n.Buckets {
+			for k := range n.Buckets[i].Pods {
+				if !yield(&n.Buckets[i].Pods[k]) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// warn adds the warnings of a plan, and one about pods that may still run when the host is released.
+func (n *Node) warn(warnings []string) {
+	n.Warnings = slices.DeleteFunc(slices.Clone(warnings), func(warning string) bool { return strings.HasPrefix(warning, "bucket ") }) // the buckets and pods say the same
+	var last *Pod
+	count := 0
+	for pod := range n.pods() {
+		if !pod.Outlives {
+			continue
+		}
+		count++
+		if last == nil || pod.LatestEndSeconds > last.LatestEndSeconds {
+			last = pod
+		}
+	}
+	if count > 0 {
+		n.Warnings = append(n.Warnings, fmt.Sprintf("pods that may still run when the host is let go after %s: %d, among them %s until %s",
+			duration.Seconds(n.ReleaseSeconds), count, last.FullName(), duration.Seconds(last.LatestEndSeconds)))
+	}
+}
+
+// HasGuessedPriorities reports whether the priority of a pod is guessed.
+func (n *Node) HasGuessedPriorities() bool {
+	for pod := range n.pods() {
+		if pod.PriorityIsGuessed() {
+			return true
+		}
+	}
+	return false
+}
+
+// PriorityIsGuessed reports whether PrioritySource is a guess.
+func (p *Pod) PriorityIsGuessed() bool { return strings.HasPrefix(p.PrioritySource, podinfo.Guessed) }
+
+// lostSeconds returns what the pod asks for and does not get.
+func (p *Pod) lostSeconds() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0) }
 
 // saturatingAdd returns a + b, at most math.MaxInt64. Both are 0 or more.
 func saturatingAdd(a, b int64) int64 {

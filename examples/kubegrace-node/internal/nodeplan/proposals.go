@@ -3,13 +3,9 @@ package nodeplan
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
@@ -22,12 +18,9 @@ type score struct {
 	lost int64
 }
 
-// score plans all nodes. change, unless it is nil, returns the pods of a node as they would be.
-func (s Settings) score(nodes []*podlist.Node, change func([]podlist.Pod) []podlist.Pod) (sum score) {
+// score plans all nodes.
+func (s Settings) score(nodes []*podlist.Node) (sum score) {
 	for _, node := range nodes {
-		if change != nil {
-			node = &podlist.Node{Name: node.Name, Pods: change(node.Pods)}
-		}
 		n := s.Plan(node)
 		sum.cut += n.CutShort
 		sum.lost = saturatingAdd(sum.lost, n.LostSeconds)
@@ -42,8 +35,7 @@ func (c score) isBetterThan(other score) bool {
 
 // proposals returns what would be better than the plan, the best first, each with what it would do. None of
 // them shortens a grace period: that hides a loss and saves nothing.
-func (s Settings) proposals(z *summarizer, c coverage, nodes []*podlist.Node) (all []Proposal) {
-	before := score{z.summary.CutShort, z.summary.LostSeconds}
+func (s Settings) proposals(before score, c coverage, nodes []*podlist.Node) (all []Proposal) {
 	offer := func(title string, after score, changes ...Change) {
 		if after.isBetterThan(before) {
 			all = append(all, Proposal{Title: title, CutShort: after.cut, LostSeconds: after.lost, Changes: changes})
@@ -52,11 +44,11 @@ func (s Settings) proposals(z *summarizer, c coverage, nodes []*podlist.Node) (a
 	limit := s.options.Limit
 	if short := s.noLock() || limit != 0 && max(limit, 0) < s.needed(); short {
 		raised := s.limitedTo(s.needed())
-		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised.score(nodes, nil), s.limitChange(raised.needed()))
+		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised.score(nodes), s.limitChange(raised.needed()))
 	}
 	if limit > 0 && !s.raisable && c.isReasonable() {
 		if fitting, ok := s.withSchedule(s.bucketsFor(limit, c)); ok {
-			offer("Fit the buckets to logind's limit", fitting.score(nodes, nil), fitting.configChange())
+			offer("Fit the buckets to logind's limit", fitting.score(nodes), fitting.configChange())
 		}
 	}
 	if longer, ok := s.withSchedule(s.longerBuckets(c)); ok && c.isReasonable() {
@@ -67,9 +59,8 @@ func (s Settings) proposals(z *summarizer, c coverage, nodes []*podlist.Node) (a
 			}
 			longer = longer.limitedTo(longer.needed())
 		}
-		offer("Lengthen the buckets", longer.score(nodes, nil), changes...)
+		offer("Lengthen the buckets", longer.score(nodes), changes...)
 	}
-	all = append(all, s.hookProposals(z, nodes, before)...)
 	slices.SortStableFunc(all, func(a, b Proposal) int {
 		return cmp.Or(cmp.Compare(a.CutShort, b.CutShort), cmp.Compare(a.LostSeconds, b.LostSeconds))
 	})
@@ -104,10 +95,9 @@ func (s Settings) longerBuckets(c coverage) plan.Schedule {
 	return schedule
 }
 
-// bucketsFor returns the schedule for a limit with which the pods of all nodes lose the fewest seconds:
-// critical pods have what they ask for, and the other buckets 2 s at least, unless they had less; after that
-// each second goes to the bucket in which most pods gain by it. It is nil if the limit is too short for the
-// critical pods.
+// bucketsFor returns the schedule for a limit: critical pods have what they ask for, and each other bucket what is left of
+// what its pods ask for, the highest first, but 2 s for each lower one that had them. It is nil if the limit is too short
+// for the critical pods.
 func (s Settings) bucketsFor(limit time.Duration, c coverage) plan.Schedule {
 	schedule := slices.Clone(s.schedule)
 	beside := s.needed() - s.schedule.Total() // of kubegrace
@@ -115,45 +105,23 @@ func (s Settings) bucketsFor(limit time.Duration, c coverage) plan.Schedule {
 		beside = 0
 	}
 	left := int64((limit - beside) / time.Second)
-	sorted := make([][]int64, len(schedule))
 	for i := range schedule {
 		schedule[i].Seconds = c.critical[i]
 		left -= c.critical[i]
-		sorted[i] = slices.Sorted(maps.Keys(c.graces[i]))
 	}
 	if left < 0 {
 		return nil
 	}
 	give := func(i int, seconds int64) {
-		seconds = max(min(seconds, left), 0)
+		seconds = max(min(seconds-schedule[i].Seconds, left), 0)
 		schedule[i].Seconds += seconds
 		left -= seconds
 	}
-	for i, of := range slices.Backward(sorted) {
-		least := s.schedule[i].Seconds // of an empty bucket, whose pods may come later
-		if len(of) > 0 {
-			least = of[len(of)-1]
-		}
-		give(i, min(least, 2)-schedule[i].Seconds)
+	for i := range slices.Backward(schedule) {
+		give(i, min(cmp.Or(c.asked[i], s.schedule[i].Seconds), 2)) // the pods of an empty bucket may come later
 	}
-	for left > 0 {
-		best, most, step := -1, 0, int64(0)
-		for i := range schedule {
-			gain, next := 0, int64(math.MaxInt64)
-			for _, grace := range sorted[i] {
-				if grace > schedule[i].Seconds {
-					gain += c.graces[i][grace]
-					next = min(next, grace)
-				}
-			}
-			if gain > 0 && gain >= most {
-				best, most, step = i, gain, next-schedule[i].Seconds
-			}
-		}
-		if best < 0 {
-			break
-		}
-		give(best, step)
+	for i := range slices.Backward(schedule) {
+		give(i, c.asked[i])
 	}
 	return schedule
 }
@@ -189,41 +157,4 @@ func (s Settings) limitChange(needed time.Duration) Change {
 		return Change{Where: s.limitBy, Why: "it wins against the agent's " + own, Lines: lines}
 	}
 	return Change{Where: "the last file of systemd-analyze cat-config systemd/logind.conf", Lines: lines}
-}
-
-// hookProposals propose a grace period for the workloads whose preStop hook is longer than theirs: it
-// is cut short whenever a pod is deleted, too.
-func (s Settings) hookProposals(z *summarizer, nodes []*podlist.Node, before score) (all []Proposal) {
-	keys := slices.SortedFunc(maps.Keys(z.hooks), func(a, b group) int { return strings.Compare(a.text(), b.text()) })
-	for _, key := range keys[:min(len(keys), 3)] {
-		enough := saturatingAdd(z.hooks[key], 2)
-		after := s.score(nodes, func(pods []podlist.Pod) []podlist.Pod {
-			pods = slices.Clone(pods)
-			for i := range pods {
-				if pods[i].Namespace == key.namespace && (pods[i].OwnerName == key.name || pods[i].OwnerName == "" && pods[i].Name == key.name) {
-					pods[i].Grace = max(pods[i].Grace, enough)
-				}
-			}
-			return pods
-		})
-		if after.isBetterThan(before) {
-			all = append(all, Proposal{
-				Title: "Lengthen the grace period for the preStop hook of " + key.text(), CutShort: after.cut, LostSeconds: after.lost,
-				Changes: []Change{graceChange(key, enough)},
-			})
-		}
-	}
-	return all
-}
-
-// graceChange is a grace period for a workload: as a command that patches its pod template if it has
-// one, else as a line for its manifest.
-func graceChange(workload group, seconds int64) Change {
-	isValid := len(validation.IsDNS1123Subdomain(workload.name)) == 0 && len(validation.IsDNS1123Label(workload.namespace)) == 0
-	if isValid && slices.Contains([]string{"deployment", "statefulset", "daemonset", "replicaset"}, workload.kind) {
-		return Change{Where: "a shell", Lines: []string{fmt.Sprintf(
-			`kubectl -n %s patch %s %s -p '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":%d}}}}'`,
-			workload.namespace, workload.kind, workload.name, seconds)}}
-	}
-	return Change{Where: "the manifest of " + workload.text(), Lines: []string{fmt.Sprintf("terminationGracePeriodSeconds: %d", seconds)}}
 }

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
@@ -23,7 +22,7 @@ func summaryOf(t *testing.T, agent nodeplan.Agent, config plan.Config, limit tim
 	t.Helper()
 	settings, err := nodeplan.NewSettings(agent, config, nil, plan.Options{Limit: limit, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}})
 	require.NoError(t, err)
-	return settings.Summarize([]*podlist.Node{{Name: "node", Pods: pods}})
+	return settings.Document([]*podlist.Node{{Name: "node", Pods: pods}}).Summary
 }
 
 // applied returns the configuration and the limit after a proposal.
@@ -187,10 +186,6 @@ func web(grace int64) podlist.Pod {
 }
 
 func TestProposals(t *testing.T) {
-	hook := []v1.Container{{Name: "app", Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 20}}}}}
-	withHook := web(5)
-	withHook.Containers = hook
-	odd := podlist.Pod{Namespace: "shop", Name: "web", Grace: 5, Containers: hook, OwnerKind: "Deployment", OwnerName: "web; reboot"}
 	for name, test := range map[string]struct {
 		pods  []podlist.Pod
 		limit time.Duration
@@ -202,17 +197,10 @@ func TestProposals(t *testing.T) {
 			"Raise logind's limit to 30s", "[Login]", "InhibitDelayMaxSec=30",
 			"Fit the buckets to logind's limit", "shutdownGracePeriod: 20s", "shutdownGracePeriodCriticalPods: 0s",
 		}},
-		"a hook longer than the pod":       {[]podlist.Pod{withHook}, 0, []string{"Lengthen the grace period for the preStop hook of shop/deployment/web", `kubectl -n shop patch deployment web -p '{"spec":{"template":{"spec":{"terminationGracePeriodSeconds":22}}}}'`}},
-		"a name that a shell would run":    {[]podlist.Pod{odd}, 0, []string{"Lengthen the grace period for the preStop hook of shop/deployment/web; reboot", "terminationGracePeriodSeconds: 22"}},
-		"a hook longer than all the limit": {[]podlist.Pod{withHook}, 0, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var lines []string
-			config := twoFields(30, 0)
-			if strings.HasSuffix(name, "limit") {
-				config = twoFields(10, 0)
-			}
-			for _, proposal := range summaryOf(t, nodeplan.Kubelet, config, test.limit, test.pods).Proposals {
+			for _, proposal := range summaryOf(t, nodeplan.Kubelet, twoFields(30, 0), test.limit, test.pods).Proposals {
 				lines = append(lines, proposal.Title)
 				for _, change := range proposal.Changes {
 					lines = append(lines, change.Lines...)
@@ -229,7 +217,7 @@ func TestTheFileThatWinsIsNamed(t *testing.T) {
 	require.NoError(t, err)
 	settings = settings.OnMachine(20*time.Second, "/etc/systemd/logind.conf.d/zz-site.conf")
 	require.Equal(t, "/etc/systemd/logind.conf.d/zz-site.conf", settings.Header().LimitedBy)
-	change := settings.Summarize([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(10)}}}).Proposals[0].Changes[0]
+	change := settings.Document([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(10)}}}).Summary.Proposals[0].Changes[0]
 	require.Equal(t, nodeplan.Change{
 		Where: "/etc/systemd/logind.conf.d/zz-site.conf", Why: "it wins against the agent's 99-kubelet.conf",
 		Lines: []string{"[Login]", "InhibitDelayMaxSec=30"},
@@ -240,7 +228,7 @@ func TestTheFileThatWinsIsNamed(t *testing.T) {
 func TestALimitThatTheAgentRaises(t *testing.T) {
 	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
 	require.NoError(t, err)
-	proposals := settings.OnMachine(30*time.Second, "").Summarize([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(40)}}}).Proposals
+	proposals := settings.OnMachine(30*time.Second, "").Document([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(40)}}}).Summary.Proposals
 	require.Len(t, proposals, 1)
 	require.Equal(t, "Lengthen the buckets", proposals[0].Title)
 	require.Zero(t, proposals[0].CutShort)
@@ -252,18 +240,13 @@ func TestLossesByGroup(t *testing.T) {
 	require.NoError(t, err)
 	other := web(50)
 	other.Name, other.OwnerKind, other.OwnerName, other.Namespace = "job", "", "", "batch"
-	summary := settings.Summarize([]*podlist.Node{
-		{Name: "n1", Pool: "blue", Pods: []podlist.Pod{web(60), web(60), web(5)}},
-		{Name: "n2", Pool: "green", Pods: []podlist.Pod{other, web(10)}},
-	})
+	summary := settings.Document([]*podlist.Node{
+		{Name: "n1", Pods: []podlist.Pod{web(60), web(60), web(5)}},
+		{Name: "n2", Pods: []podlist.Pod{other, web(10)}},
+	}).Summary
 	require.Equal(t, []nodeplan.Loss{
 		{By: "workload", Name: "shop/deployment/web", PodCount: 4, CutShort: 2, LostSeconds: 80},
 		{By: "workload", Name: "batch/pod/job", PodCount: 1, CutShort: 1, LostSeconds: 30},
-		{By: "namespace", Name: "shop", PodCount: 4, CutShort: 2, LostSeconds: 80},
-		{By: "namespace", Name: "batch", PodCount: 1, CutShort: 1, LostSeconds: 30},
-		{By: "pool", Name: "blue", PodCount: 3, CutShort: 2, LostSeconds: 80},
-		{By: "pool", Name: "green", PodCount: 2, CutShort: 1, LostSeconds: 30},
-		{By: "priority", Name: "0", PodCount: 5, CutShort: 3, LostSeconds: 110},
 		{By: "node", Name: "n1", PodCount: 3, CutShort: 2, LostSeconds: 80},
 		{By: "node", Name: "n2", PodCount: 2, CutShort: 1, LostSeconds: 30},
 	}, summary.Losses)

@@ -33,7 +33,6 @@ type Settings struct {
 	off      bool
 	limitBy  string // the file that keeps the limit as it is; "": not known
 	raisable bool   // the agent can raise the limit
-	infinite bool   // the limit is infinity, which a kubelet takes for less than nothing
 }
 
 // NewSettings makes the settings from a kubelet's configuration and the feature gates of its
@@ -83,7 +82,7 @@ func (s Settings) needed() time.Duration {
 // noLock reports whether the agent is a kubelet that takes no lock, because it cannot have all the
 // delay that it needs (its nodeshutdown manager fails to start then, and stays away).
 func (s Settings) noLock() bool {
-	return s.agent == Kubelet && (s.infinite || s.options.Limit != 0 && max(s.options.Limit, 0) < s.needed())
+	return s.agent == Kubelet && s.options.Limit != 0 && max(s.options.Limit, 0) < s.needed()
 }
 
 // OnMachine returns the settings for a machine whose logind has a limit, as of NewSettings. by is the
@@ -94,20 +93,12 @@ func (s Settings) OnMachine(limit time.Duration, by string) Settings {
 	return s
 }
 
-// OnMachineWithoutLimit returns the settings for a machine whose logind has the limit infinity, by a file
-// that wins against the agent's. A kubelet takes no lock there: its number of microseconds overflows.
-func (s Settings) OnMachineWithoutLimit(by string) Settings {
-	s = s.OnMachine(math.MaxInt64, by)
-	s.infinite = s.agent == Kubelet && !s.off
-	return s
-}
-
 // limitedTo returns the settings with another limit.
 func (s Settings) limitedTo(limit time.Duration) Settings {
 	if limit == math.MaxInt64 {
 		limit = 0
 	}
-	s.options.Limit, s.infinite = limit, false
+	s.options.Limit = limit
 	return s
 }
 

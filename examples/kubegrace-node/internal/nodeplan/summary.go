@@ -2,8 +2,8 @@ package nodeplan
 
 import (
 	"cmp"
+	"maps"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
@@ -15,124 +15,88 @@ const MaxWorst = 10
 
 // The kinds of groups by which losses are summed up.
 const (
-	ByWorkload  = "workload"
-	ByNamespace = "namespace"
-	ByPool      = "pool"
-	ByPriority  = "priority"
-	ByNode      = "node"
+	ByWorkload = "workload"
+	ByNode     = "node"
 )
 
-// Groupings returns the kinds of groups, those first with which one begins.
-func Groupings() []string { return []string{ByWorkload, ByNamespace, ByPool, ByPriority, ByNode} }
-
-// group identifies a group of pods; kind and namespace are "" where a name says enough.
-type group struct{ by, namespace, kind, name string }
-
-// text returns the name of the group.
-func (g group) text() string {
-	return strings.Join(slices.DeleteFunc([]string{g.namespace, g.kind, g.name}, func(part string) bool { return part == "" }), "/")
+// Document plans nodes, and sums them up.
+func (s Settings) Document(nodes []*podlist.Node) Document {
+	planned := make([]Node, 0, len(nodes))
+	for _, node := range nodes {
+		planned = append(planned, s.Plan(node))
+	}
+	d := documentOf(s.Header(), planned)
+	if d.Summary.CutShort > 0 {
+		asks := asksOf(planned)
+		c := s.coverage(asks)
+		d.Summary.Outliers = c.outliers(asks)
+		d.Summary.Proposals = s.proposals(score{d.Summary.CutShort, d.Summary.LostSeconds}, c, nodes)
+	}
+	return d
 }
 
-// groupsOf returns the groups of a pod, the first of which is its workload.
-func groupsOf(pod *Pod, node *podlist.Node) []group {
-	source := pod.source
-	workload := group{ByWorkload, pod.Namespace, strings.ToLower(source.OwnerKind), source.OwnerName}
+// documentOf sums up nodes, without proposals.
+func documentOf(h Header, nodes []Node) Document {
+	sum := Summary{NodeCount: len(nodes)}
+	type group struct{ by, name string }
+	losses := map[group]Loss{}
+	for i := range nodes {
+		n := &nodes[i]
+		sum.PodCount += n.PodCount
+		sum.CutShort += n.CutShort
+		sum.LostSeconds = saturatingAdd(sum.LostSeconds, n.LostSeconds)
+		for pod := range n.pods() {
+			for _, key := range []group{{ByWorkload, pod.workload}, {ByNode, n.Name}} {
+				loss := losses[key]
+				loss.By, loss.Name = key.by, key.name
+				loss.PodCount++
+				if pod.CutShort {
+					loss.CutShort++
+				}
+				loss.LostSeconds = saturatingAdd(loss.LostSeconds, pod.lostSeconds())
+				losses[key] = loss
+			}
+		}
+	}
+	for _, by := range []string{ByWorkload, ByNode} {
+		worst := slices.SortedFunc(maps.Values(losses), func(a, b Loss) int {
+			return cmp.Or(cmp.Compare(b.LostSeconds, a.LostSeconds), cmp.Compare(b.CutShort, a.CutShort), cmp.Compare(a.Name, b.Name))
+		})
+		worst = slices.DeleteFunc(worst, func(loss Loss) bool { return loss.By != by || loss.CutShort == 0 })
+		sum.Losses = append(sum.Losses, worst[:min(len(worst), MaxWorst)]...)
+	}
+	return Document{APIVersion: APIVersion, Kind: Kind, Header: h, Nodes: nodes, Summary: sum}
+}
+
+// workloadOf names what a pod is made from.
+func workloadOf(pod *podlist.Pod) string {
 	switch {
-	case source.OwnerName == "":
-		workload.kind, workload.name = "pod", pod.Name
-	case source.OwnerKind == "Node":
-		workload.kind, workload.name = "static pod", strings.TrimSuffix(pod.Name, "-"+source.OwnerName)
+	case pod.OwnerName == "":
+		return pod.Namespace + "/pod/" + pod.Name
+	case pod.OwnerKind == "Node":
+		return pod.Namespace + "/static pod/" + strings.TrimSuffix(pod.Name, "-"+pod.OwnerName)
+	default:
+		return pod.Namespace + "/" + strings.ToLower(pod.OwnerKind) + "/" + pod.OwnerName
 	}
-	groups := []group{workload, {by: ByNamespace, name: pod.Namespace}, {by: ByPriority, name: strconv.Itoa(int(pod.Priority))}, {by: ByNode, name: node.Name}}
-	if node.Pool != "" {
-		groups = append(groups, group{by: ByPool, name: node.Pool})
-	}
-	return groups
-}
-
-// summarizer sums up planned nodes.
-type summarizer struct {
-	summary Summary
-	groups  map[group]*Loss
-	asks    map[ask]int     // how many pods ask for it
-	hooks   map[group]int64 // for each workload whose preStop hook is longer than its grace period, the hook
 }
 
 // ask is what pods of a workload ask for.
 type ask struct {
-	workload group
+	workload string
 	bucket   int // the index of their bucket
 	critical bool
 	seconds  int64
 }
 
-// Summarize plans all nodes and sums them up.
-func (s Settings) Summarize(nodes []*podlist.Node) Summary {
-	z := &summarizer{groups: map[group]*Loss{}, asks: map[ask]int{}, hooks: map[group]int64{}}
-	for _, node := range nodes {
-		z.add(s.Plan(node), node)
-	}
-	z.summary.Losses = z.losses()
-	if z.summary.CutShort > 0 {
-		coverage := s.coverage(z.asks)
-		z.summary.Outliers = coverage.outliers(z.asks)
-		z.summary.Proposals = s.proposals(z, coverage, nodes)
-	}
-	return z.summary
-}
-
-// add adds a planned node, which was made from source.
-func (z *summarizer) add(n Node, source *podlist.Node) {
-	z.summary.NodeCount++
-	z.summary.PodCount += n.PodCount
-	z.summary.CutShort += n.CutShort
-	z.summary.LostSeconds = saturatingAdd(z.summary.LostSeconds, n.LostSeconds)
-	for i := range n.Buckets {
-		for k := range n.Buckets[i].Pods {
-			pod := &n.Buckets[i].Pods[k]
-			workload := z.addPod(pod, source)
-			z.asks[ask{workload, i, pod.Priority >= plan.SystemCriticalPriority, pod.OwnSeconds}]++
-		}
-	}
-}
-
-// addPod adds a pod to its groups, and returns its workload.
-func (z *summarizer) addPod(pod *Pod, node *podlist.Node) group {
-	groups := groupsOf(pod, node)
-	for _, key := range groups {
-		loss := z.groups[key]
-		if loss == nil {
-			loss = &Loss{By: key.by}
-			z.groups[key] = loss
-		}
-		loss.PodCount++
-		if pod.CutShort {
-			loss.CutShort++
-		}
-		loss.LostSeconds = saturatingAdd(loss.LostSeconds, pod.lostSeconds())
-	}
-	for _, hook := range pod.Hooks {
-		if hook.Seconds != nil && *hook.Seconds > pod.OwnSeconds {
-			z.hooks[groups[0]] = max(z.hooks[groups[0]], *hook.Seconds)
-		}
-	}
-	return groups[0]
-}
-
-// losses returns the groups that lose most, the worst of each kind first.
-func (z *summarizer) losses() (all []Loss) {
-	for _, by := range Groupings() {
-		var losses []Loss
-		for key, loss := range z.groups {
-			if key.by == by && loss.CutShort > 0 {
-				loss.Name = key.text()
-				losses = append(losses, *loss)
+// asksOf returns how many pods ask for what.
+func asksOf(nodes []Node) map[ask]int {
+	asks := map[ask]int{}
+	for _, n := range nodes {
+		for i := range n.Buckets {
+			for _, pod := range n.Buckets[i].Pods {
+				asks[ask{pod.workload, i, pod.Priority >= plan.SystemCriticalPriority, pod.OwnSeconds}]++
 			}
 		}
-		slices.SortFunc(losses, func(a, b Loss) int {
-			return cmp.Or(cmp.Compare(b.LostSeconds, a.LostSeconds), cmp.Compare(b.CutShort, a.CutShort), cmp.Compare(a.Name, b.Name))
-		})
-		all = append(all, losses[:min(len(losses), MaxWorst)]...)
 	}
-	return all
+	return asks
 }

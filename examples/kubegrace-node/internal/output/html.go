@@ -3,6 +3,7 @@ package output
 import (
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/internal/timeline"
@@ -26,26 +27,35 @@ func pageOf(d nodeplan.Document) timeline.Page {
 		page.Begin = rows
 	}
 	if len(d.Nodes) < d.Summary.NodeCount {
-		page.NodeText = fmt.Sprintf("Here are %d of the %s.", len(d.Nodes), countText(d.Summary.NodeCount, "node"))
+		page.NodeText = fmt.Sprintf("Here are %d of the %s.", len(d.Nodes), CountText(d.Summary.NodeCount, "node"))
+	}
+	limit := time.Duration(0)
+	if d.LimitSeconds != nil {
+		limit = duration.Of(*d.LimitSeconds)
 	}
 	for _, n := range d.Nodes {
-		node := timeline.Node{Name: n.Name, Text: append([]string{countText(n.PodCount, "pod") + ", " + lossText(n.CutShort, n.LostSeconds) + "."}, n.Warnings...), Release: duration.Of(n.ReleaseSeconds)}
-		if d.LimitSeconds != nil {
-			node.Limit = duration.Of(*d.LimitSeconds)
-		}
-		for _, bucket := range n.Buckets {
-			if len(bucket.Pods) == 0 {
-				continue
-			}
-			b := timeline.Bucket{Name: bucketLine(bucket)}
-			for i := range bucket.Pods {
-				b.Pods = append(b.Pods, timelinePod(&bucket.Pods[i]))
-			}
-			node.Buckets = append(node.Buckets, b)
-		}
-		page.Nodes = append(page.Nodes, node)
+		page.Nodes = append(page.Nodes, TimelineNode(n, limit))
 	}
 	return page
+}
+
+// TimelineNode returns the rows and bars of a planned node. A limit of 0 is not known.
+func TimelineNode(n nodeplan.Node, limit time.Duration) timeline.Node {
+	node := timeline.Node{
+		Name: n.Name, Text: append([]string{CountText(n.PodCount, "pod") + ", " + lossText(n.CutShort, n.LostSeconds) + "."}, n.Warnings...),
+		Release: duration.Of(n.ReleaseSeconds), Limit: limit,
+	}
+	for _, bucket := range n.Buckets {
+		if len(bucket.Pods) == 0 {
+			continue
+		}
+		b := timeline.Bucket{Priority: bucket.Priority, Name: bucketLine(bucket)}
+		for i := range bucket.Pods {
+			b.Pods = append(b.Pods, timelinePod(&bucket.Pods[i]))
+		}
+		node.Buckets = append(node.Buckets, b)
+	}
+	return node
 }
 
 func timelinePod(pod *nodeplan.Pod) timeline.Pod {

@@ -26,20 +26,16 @@ type NodeReport struct {
 }
 
 // MachineFormats returns the formats of [WriteMachine].
-func MachineFormats() []string { return []string{Table, JSON, YAML, Prometheus} }
+func MachineFormats() []string { return []string{Table, JSON, YAML} }
 
 // WriteMachine writes a report in one of the formats of [MachineFormats].
 func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) error {
-	switch format {
-	case Table:
-		t := newTerminal(screen)
-		t.machine(r)
-		return t.writeTo(out)
-	case Prometheus:
-		return writeMetrics(out, r)
-	default:
-		return writeData(format, out, r)
+	if format != Table {
+		return WriteData(format, out, r)
 	}
+	t := newTerminal(screen)
+	t.machine(r)
+	return t.writeTo(out)
 }
 
 // machine shows a report.

@@ -1,10 +1,7 @@
 package output
 
 import (
-	"io"
-
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
 )
@@ -42,18 +39,4 @@ func Metrics(r NodeReport) prometheus.Gatherer {
 		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(r.Plan.Summary.LostSeconds))
 	}
 	return registry
-}
-
-// writeMetrics writes a report in the text format of Prometheus.
-func writeMetrics(out io.Writer, r NodeReport) error {
-	families, err := Metrics(r).Gather()
-	if err != nil {
-		return err
-	}
-	for _, family := range families {
-		if _, err := expfmt.MetricFamilyToText(out, family); err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -20,11 +20,10 @@ type Screen struct {
 
 // The formats of [Write] and [WriteMachine].
 const (
-	Table      = "table"
-	JSON       = "json"
-	YAML       = "yaml"
-	HTML       = "html"
-	Prometheus = "prometheus"
+	Table = "table"
+	JSON  = "json"
+	YAML  = "yaml"
+	HTML  = "html"
 )
 
 // Formats returns the formats of [Write].
@@ -44,12 +43,12 @@ func Write(format string, out io.Writer, screen Screen, d nodeplan.Document) err
 	case HTML:
 		return pageOf(d).Write(out)
 	default:
-		return writeData(format, out, d)
+		return WriteData(format, out, d)
 	}
 }
 
-// writeData writes a value as JSON or YAML.
-func writeData(format string, out io.Writer, value any) error {
+// WriteData writes a value as JSON or YAML.
+func WriteData(format string, out io.Writer, value any) error {
 	if format == JSON {
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")

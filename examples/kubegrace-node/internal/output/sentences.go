@@ -12,10 +12,7 @@ import (
 
 // hostLines say whose plan it is, how long the host is asked to wait, and how long it waits.
 func hostLines(h nodeplan.Header) []string {
-	needs, by := duration.Seconds(h.NeededSeconds), ""
-	if h.LimitedBy != "" {
-		by = ", by " + h.LimitedBy + ", which wins against the kubelet's drop-in"
-	}
+	needs := duration.Seconds(h.NeededSeconds)
 	const unheld = "systemd ends all containers at once, without preStop hooks and in no order."
 	line := "A stock kubelet's plan."
 	if h.Agent == nodeplan.Kubegrace {
@@ -24,14 +21,12 @@ func hostLines(h nodeplan.Header) []string {
 	switch {
 	case h.Off:
 		return []string{line, "The graceful node shutdown is off: shutdownGracePeriod is not set.", unheld}
-	case h.NoLock && h.LimitSeconds == nil:
-		return []string{line, "It takes no lock: logind's limit is infinity" + by + ", and a kubelet takes that for less than the " + needs + " that it needs.", unheld}
 	case h.NoLock:
-		return []string{line, "It takes no lock: it needs " + needs + ", and the host waits for " + duration.Seconds(*h.LimitSeconds) + " only" + by + ".", unheld}
+		return []string{line, "It takes no lock: it needs " + needs + ", and the host waits for " + duration.Seconds(*h.LimitSeconds) + " only.", unheld}
 	case h.LimitSeconds == nil && h.Agent == nodeplan.Kubelet:
 		return []string{line, "It asks the host for " + needs + "; how long that waits is not known (--limit).", "With less than " + needs + " it would take no lock at all."}
 	case h.LimitSeconds == nil:
-		return []string{line, "The host is asked for " + needs + "; how long it waits is not known (--limit)."}
+		return []string{line, "The host is asked for " + needs + "; how long it waits is not known."}
 	case h.Agent == nodeplan.Kubelet:
 		return []string{line, "It holds its lock for up to " + needs + ", and the host waits for up to " + duration.Seconds(*h.LimitSeconds) + "."}
 	case *h.LimitSeconds < h.NeededSeconds:
@@ -46,7 +41,7 @@ func sumLine(s nodeplan.Summary) string {
 	if s.NodeCount == 0 {
 		return "There are no pods."
 	}
-	return fmt.Sprintf("%s with %s: %s.", countText(s.NodeCount, "node"), countText(s.PodCount, "pod"), lossText(s.CutShort, s.LostSeconds))
+	return fmt.Sprintf("%s with %s: %s.", CountText(s.NodeCount, "node"), CountText(s.PodCount, "pod"), lossText(s.CutShort, s.LostSeconds))
 }
 
 // lossText says how many pods are cut short, and what they lose.
@@ -96,7 +91,7 @@ func outlierLines(s nodeplan.Summary) (lines []string) {
 		}
 	}
 	if more := len(s.Outliers) - shownOutliers; more > 0 {
-		lines = append(lines, fmt.Sprintf("Pods of %s ask for too much too.", countText(more, "other workload")))
+		lines = append(lines, fmt.Sprintf("Pods of %s ask for too much too.", CountText(more, "other workload")))
 	}
 	return lines
 }
@@ -111,9 +106,9 @@ func bucketLine(b nodeplan.Bucket) string {
 	case len(b.Pods) == 0:
 		return line + ": no pods, it is skipped."
 	case b.Seconds == 0:
-		return line + ", killed at once: " + countText(len(b.Pods), "pod") + "."
+		return line + ", killed at once: " + CountText(len(b.Pods), "pod") + "."
 	default:
-		return line + ", over after " + duration.Seconds(b.EndSeconds) + " at the latest: " + countText(len(b.Pods), "pod") + "."
+		return line + ", over after " + duration.Seconds(b.EndSeconds) + " at the latest: " + CountText(len(b.Pods), "pod") + "."
 	}
 }
 
@@ -143,8 +138,8 @@ func lossRows(s nodeplan.Summary, perKind int) [][]string {
 	return rows
 }
 
-// countText returns a number of things, in the plural unless it is 1.
-func countText(n int, thing string) string {
+// CountText returns a number of things, in the plural unless it is 1.
+func CountText(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}

@@ -13,6 +13,8 @@ import (
 const (
 	// fullTableWidth is the width of the narrowest screen for which a table has all columns.
 	fullTableWidth = 70
+	// minName is the least width of a name.
+	minName = 15
 	// columnGap is the number of spaces between two columns.
 	columnGap = 2
 )
@@ -38,7 +40,7 @@ func (t *terminal) podTable(pods []nodeplan.Pod) string {
 }
 
 // table formats a table, whose first row is the header. The first column has names, which are
-// shortened to the width that the other columns leave; the other columns are right-aligned.
+// shortened to the width that the other columns leave; the other columns are right-aligned, but for an outcome.
 func (t *terminal) table(rows [][]string) string {
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
@@ -54,11 +56,15 @@ func (t *terminal) table(rows [][]string) string {
 			width = max(width, text.StringWidthWithoutEscSequences(row[column]))
 		}
 		nameWidth -= width + columnGap
-		configs = append(configs, table.ColumnConfig{Number: column + 1, Align: text.AlignRight, AlignHeader: text.AlignRight})
+		align := text.AlignRight
+		if rows[0][column] == "OUTCOME" {
+			align = text.AlignLeft
+		}
+		configs = append(configs, table.ColumnConfig{Number: column + 1, Align: align, AlignHeader: align})
 	}
 	w.SetColumnConfigs(configs)
 	for i, row := range rows {
-		cells := table.Row{t.screen.shortened(clean(row[0]), nameWidth)}
+		cells := table.Row{t.screen.shortened(clean(row[0]), max(nameWidth, minName))}
 		for _, cell := range row[1:] {
 			cells = append(cells, cell)
 		}

@@ -58,7 +58,7 @@ func (t *terminal) plan(d nodeplan.Document) {
 }
 
 // shownLosses is how many rows of each kind the table of losses has.
-const shownLosses = 2
+const shownLosses = 4
 
 // changes shows what to change. With brief only the best proposal has its lines.
 func (t *terminal) changes(s nodeplan.Summary, brief bool) {
@@ -85,7 +85,7 @@ func (t *terminal) changes(s nodeplan.Summary, brief bool) {
 
 // node shows a node.
 func (t *terminal) node(n nodeplan.Node) {
-	sentence := fmt.Sprintf("Node %s: %s, %s", clean(n.Name), countText(n.PodCount, "pod"), t.colored(lossColor(n.CutShort), lossText(n.CutShort, n.LostSeconds)))
+	sentence := fmt.Sprintf("Node %s: %s, %s", clean(n.Name), CountText(n.PodCount, "pod"), t.colored(lossColor(n.CutShort), lossText(n.CutShort, n.LostSeconds)))
 	if n.ReleaseSeconds > 0 {
 		sentence += "; the host is let go after " + duration.Seconds(n.ReleaseSeconds) + " at the latest"
 	}

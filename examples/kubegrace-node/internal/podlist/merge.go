@@ -1,7 +1,5 @@
 package podlist
 
-import "strings"
-
 // podName is the name of a pod within one node.
 type podName struct{ namespace, name string }
 
@@ -9,11 +7,10 @@ type podName struct{ namespace, name string }
 // its manifest, by the kubelet's list and by its mirror pod. Of these the manifest or the kubelet's
 // list counts, because the kubelet goes by it. Call it after the last Read.
 func (c *Cluster) Merge() {
+	c.placeManifests()
 	for _, node := range c.nodes {
-		node.Pool = c.pools[node.Name]
 		c.mergeNode(node)
 	}
-	c.placeManifests()
 }
 
 // mergeNode counts the pods of a node once. Pods without a name are never the same.
@@ -22,70 +19,39 @@ func (c *Cluster) mergeNode(node *Node) {
 	kept := node.Pods[:0]
 	for _, pod := range node.Pods {
 		at, isKnown := known[podName{pod.Namespace, pod.Name}]
-		if !isKnown || pod.Name == "" {
+		switch {
+		case !isKnown || pod.Name == "":
 			known[podName{pod.Namespace, pod.Name}] = len(kept)
 			kept = append(kept, pod)
 			continue
-		}
-		c.Pods--
-		if kept[at].Mirror == pod.Mirror {
-			c.Repeated++
-			continue
-		}
-		c.Mirrors++
-		if kept[at].Mirror {
+		case kept[at].Mirror && !pod.Mirror:
 			kept[at] = pod
 		}
+		c.Pods--
+		c.Repeated++
 	}
 	clear(node.Pods[len(kept):])
 	node.Pods = kept
 }
 
-// placeManifests moves the static pods that no node names to the node whose pods they are: the one
-// that has a pod of their name with the node's name behind it, as a kubelet names them. If there is
-// only one node, all of them are its pods.
+// placeManifests moves the static pods that name no node to the only node that has other pods. A kubelet names them
+// after it. With several nodes it is not known which one has them.
 func (c *Cluster) placeManifests() {
 	here := c.nodes[ThisNode]
-	if here == nil || len(c.nodes) == 1 {
+	if here == nil || len(c.nodes) != 2 {
 		return
 	}
-	type place struct {
-		node *Node
-		at   int
-	}
-	places := map[podName][]place{} // by the name in the manifest
-	var only *Node
+	delete(c.nodes, ThisNode)
 	for _, node := range c.nodes {
-		if node == here {
-			continue
+		known := map[podName]bool{}
+		for _, pod := range node.Pods {
+			known[podName{pod.Namespace, pod.Name}] = pod.Static
 		}
-		only = node
-		for i := range node.Pods {
-			if name, ok := strings.CutSuffix(node.Pods[i].Name, "-"+node.Name); ok && node.Pods[i].Static {
-				key := podName{node.Pods[i].Namespace, name}
-				places[key] = append(places[key], place{node, i})
+		for _, pod := range here.Pods {
+			if name := pod.Name + "-" + node.Name; known[podName{pod.Namespace, name}] {
+				pod.Name = name
 			}
+			node.Pods = append(node.Pods, pod)
 		}
-	}
-	kept := here.Pods[:0]
-	for _, pod := range here.Pods {
-		found := places[podName{pod.Namespace, pod.Name}]
-		switch {
-		case !pod.Static || len(found) == 0 && len(c.nodes) > 2:
-			kept = append(kept, pod)
-			continue
-		case len(found) == 0:
-			only.Pods = append(only.Pods, pod)
-			continue
-		}
-		c.Pods--
-		c.Mirrors++
-		if mirror := &found[0].node.Pods[found[0].at]; len(found) == 1 && mirror.Mirror {
-			pod.Name = mirror.Name
-			*mirror = pod
-		}
-	}
-	if here.Pods = kept; len(kept) == 0 {
-		delete(c.nodes, ThisNode)
 	}
 }

@@ -26,23 +26,22 @@ func TestPodsCountOnce(t *testing.T) {
 	manifests := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(manifests, "etcd.yaml"), []byte(manifest), 0o600))
 	for name, test := range map[string]struct {
-		texts             []string
-		withManifests     bool
-		want              map[string][]string
-		repeated, mirrors int
-		hasPriority       bool // of etcd: its mirror counts
+		texts         []string
+		withManifests bool
+		want          map[string][]string
+		repeated      int
+		hasPriority   bool // of etcd: its mirror counts
 	}{
-		"the same file twice":     {[]string{podA + podB, podA + podB}, false, map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}, 2, 0, false},
-		"the same name elsewhere": {[]string{podA + strings.Replace(podA, "n1", "n2", 1)}, false, map[string][]string{"n1": {"shop/a"}, "n2": {"shop/a"}}, 0, 0, false},
-		"pods without a name":     {[]string{`{"kind": "Pod"} {"kind": "Pod"}`}, false, map[string][]string{podlist.ThisNode: {"default/", "default/"}}, 0, 0, false},
-		"mirror, kubelet":         {[]string{mirrorOf("n1") + ofKubelet}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, 1, false},
-		"kubelet, mirror":         {[]string{ofKubelet + mirrorOf("n1")}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, 1, false},
-		"mirror alone":            {[]string{mirrorOf("n1")}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, 0, true},
-		"mirror, manifest":        {[]string{mirrorOf("n1")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, 1, false},
-		"all three":               {[]string{mirrorOf("n1"), ofKubelet}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, 2, false},
-		"another pod, manifest":   {[]string{podA}, true, map[string][]string{"n1": {"shop/a", "kube-system/etcd"}}, 0, 0, false},
-		"two nodes, manifest":     {[]string{mirrorOf("n1") + mirrorOf("n2")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}, "n2": {"kube-system/etcd-n2"}}, 0, 1, true},
-		"no mirror, manifest":     {[]string{podA + podB}, true, map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}, podlist.ThisNode: {"kube-system/etcd"}}, 0, 0, false},
+		"the same file twice":     {[]string{podA + podB, podA + podB}, false, map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}, 2, false},
+		"the same name elsewhere": {[]string{podA + strings.Replace(podA, "n1", "n2", 1)}, false, map[string][]string{"n1": {"shop/a"}, "n2": {"shop/a"}}, 0, false},
+		"pods without a name":     {[]string{`{"kind": "Pod"} {"kind": "Pod"}`}, false, map[string][]string{podlist.ThisNode: {"default/", "default/"}}, 0, false},
+		"mirror, kubelet":         {[]string{mirrorOf("n1") + ofKubelet}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 1, false},
+		"kubelet, mirror":         {[]string{ofKubelet + mirrorOf("n1")}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 1, false},
+		"mirror alone":            {[]string{mirrorOf("n1")}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, true},
+		"mirror, manifest":        {[]string{mirrorOf("n1")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 1, false},
+		"all three":               {[]string{mirrorOf("n1"), ofKubelet}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 2, false},
+		"another pod, manifest":   {[]string{podA}, true, map[string][]string{"n1": {"shop/a", "kube-system/etcd"}}, 0, false},
+		"two nodes, manifest":     {[]string{mirrorOf("n1") + mirrorOf("n2")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}, "n2": {"kube-system/etcd-n2"}, podlist.ThisNode: {"kube-system/etcd"}}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := podlist.New()
@@ -50,11 +49,11 @@ func TestPodsCountOnce(t *testing.T) {
 				require.NoError(t, cluster.Read("input", strings.NewReader(text)))
 			}
 			if test.withManifests {
-				require.NoError(t, cluster.ReadFolder(manifests, openFile))
+				require.NoError(t, cluster.ReadFolder(manifests))
 			}
 			cluster.Merge()
 			require.Equal(t, test.want, podNames(cluster))
-			require.Equal(t, []int{test.repeated, test.mirrors}, []int{cluster.Repeated, cluster.Mirrors})
+			require.Equal(t, test.repeated, cluster.Repeated)
 			count := 0
 			for _, node := range cluster.Nodes() {
 				count += len(node.Pods)

@@ -2,6 +2,7 @@ package podlist
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -46,30 +47,30 @@ type Hook struct {
 }
 
 // podOf returns the fields of a pod, with the API server's defaults.
-func podOf(pod *v1.Pod, static bool) Pod {
-	source := cmp.Or(pod.Annotations[configSource], "api")
-	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
+func podOf(o *object) Pod {
+	meta, spec := &o.Metadata, &o.Spec
+	_, mirror := meta.Annotations[v1.MirrorPodAnnotationKey]
 	p := Pod{
-		Namespace: cmp.Or(pod.Namespace, metav1.NamespaceDefault), Name: pod.Name,
-		Class: pod.Spec.PriorityClassName, Priority: ptr.Deref(pod.Spec.Priority, 0), HasPriority: pod.Spec.Priority != nil,
-		Static: static || mirror || source != "api", Mirror: mirror,
-		Grace: ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds),
+		Namespace: cmp.Or(meta.Namespace, metav1.NamespaceDefault), Name: meta.Name,
+		Class: spec.Class, Priority: ptr.Deref(spec.Priority, 0), HasPriority: spec.Priority != nil,
+		Static: mirror || cmp.Or(meta.Annotations[configSource], "api") != "api", Mirror: mirror,
+		Grace: ptr.Deref(spec.Grace, v1.DefaultTerminationGracePeriodSeconds),
 	}
-	for _, c := range pod.Spec.Containers {
+	for _, c := range spec.Containers {
 		p.Containers = append(p.Containers, shutdownOf(c))
 	}
-	for _, c := range pod.Spec.InitContainers {
+	for _, c := range spec.InitContainers {
 		if ptr.Deref(c.RestartPolicy, "") != v1.ContainerRestartPolicyAlways {
-			c = v1.Container{Name: c.Name} // it has ended when a shutdown begins
+			c = container{Name: c.Name} // it has ended when a shutdown begins
 		}
 		p.InitContainers = append(p.InitContainers, shutdownOf(c))
 	}
-	for i, owner := range pod.OwnerReferences {
+	for i, owner := range meta.Owners {
 		if i == 0 || ptr.Deref(owner.Controller, false) {
 			p.OwnerKind, p.OwnerName = owner.Kind, owner.Name
 		}
 	}
-	hash := pod.Labels["pod-template-hash"]
+	hash := meta.Labels["pod-template-hash"]
 	if name, ok := strings.CutSuffix(p.OwnerName, "-"+hash); ok && p.OwnerKind == "ReplicaSet" && hash != "" {
 		p.OwnerKind, p.OwnerName = "Deployment", name
 	}
@@ -77,7 +78,7 @@ func podOf(pod *v1.Pod, static bool) Pod {
 }
 
 // shutdownOf returns what decides on the shutdown of a container.
-func shutdownOf(c v1.Container) v1.Container {
+func shutdownOf(c container) v1.Container {
 	short := v1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy}
 	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
 		short.Lifecycle = &v1.Lifecycle{PreStop: c.Lifecycle.PreStop}
@@ -104,23 +105,21 @@ func (p *Pod) Object() *v1.Pod {
 	return pod
 }
 
-// Hooks returns the preStop hooks of all containers and sidecars.
-func (p *Pod) Hooks() (hooks []Hook) {
-	for _, containers := range [][]v1.Container{p.Containers, p.InitContainers} {
-		for _, c := range containers {
-			if c.Lifecycle == nil {
-				continue
-			}
-			switch hook := c.Lifecycle.PreStop; {
-			case hook.Exec != nil:
-				hooks = append(hooks, Hook{c.Name, "exec", sleepSeconds(hook.Exec.Command)})
-			case hook.HTTPGet != nil:
-				hooks = append(hooks, Hook{c.Name, "httpGet", -1})
-			case hook.TCPSocket != nil:
-				hooks = append(hooks, Hook{c.Name, "tcpSocket", -1})
-			case hook.Sleep != nil:
-				hooks = append(hooks, Hook{c.Name, "sleep", hook.Sleep.Seconds})
-			}
+// HooksOf returns the preStop hooks of all containers and sidecars.
+func HooksOf(pod *v1.Pod) (hooks []Hook) {
+	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		if c.Lifecycle == nil || c.Lifecycle.PreStop == nil {
+			continue
+		}
+		switch hook := c.Lifecycle.PreStop; {
+		case hook.Exec != nil:
+			hooks = append(hooks, Hook{c.Name, "exec", sleepSeconds(hook.Exec.Command)})
+		case hook.HTTPGet != nil:
+			hooks = append(hooks, Hook{c.Name, "httpGet", -1})
+		case hook.TCPSocket != nil:
+			hooks = append(hooks, Hook{c.Name, "tcpSocket", -1})
+		case hook.Sleep != nil:
+			hooks = append(hooks, Hook{c.Name, "sleep", hook.Sleep.Seconds})
 		}
 	}
 	return hooks

@@ -157,6 +157,6 @@ func TestHowLongAHookSleeps(t *testing.T) {
 		`null`:                                        -1,
 	} {
 		pod := onlyPod(t, `{"kind": "Pod", "spec": {"containers": [{"name": "c", "lifecycle": {"preStop": {"exec": {"command": `+command+`}}}}]}}`)
-		require.Equal(t, []podlist.Hook{{Container: "c", Type: "exec", Seconds: want}}, pod.Hooks(), command)
+		require.Equal(t, []podlist.Hook{{Container: "c", Type: "exec", Seconds: want}}, podlist.HooksOf(pod.Object()), command)
 	}
 }

@@ -1,11 +1,7 @@
 package podlist_test
 
 import (
-	"bytes"
-	"compress/gzip"
 	"encoding/binary"
-	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -50,40 +46,20 @@ func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 		return indent + "- " + strings.TrimSuffix(strings.ReplaceAll(text, "\n", "\n"+indent+"  "), indent+"  ")
 	}
 	for name, text := range map[string]string{
-		"JSON list":                        `{"apiVersion": "v1", "items": [` + podA + "," + podB + `], "kind": "List"}`,
-		"JSON list of the API server":      `{"kind": "PodList", "items": [` + bare.Replace(podA) + "," + bare.Replace(podB) + `]}`,
-		"JSON lists of each kind":          `{"kind": "NodeList", "items": [{"metadata": {"name": "n"}}]} {"kind": "PriorityClassList", "items": [{"value": 5}]}` + podA + podB,
-		"an object a line":                 podA + "\n" + podB + "\n",
-		"one line for all":                 podA + podB,
-		"JSON with lines of dashes":        "---\n" + podA + "\n---\n" + podB + "\n---\n",
-		"lists with lines of dashes":       `{"items": [` + podA + `]}` + "\r\n---\r\n" + `{"kind": "List", "items": [` + podB + `]}`,
-		"gzip":                             gzipped(podA + podB),
-		"YAML with gzip":                   gzipped(yamlA + "---\n" + yamlB),
-		"lists one after the other":        `{"items": [` + podA + `]}` + "\n" + `{"kind": "List", "items": [` + podB + `]}`,
-		"a list in a list":                 `{"items": [{"kind": "List", "items": [` + podA + `]}, ` + podB + `]}`,
-		"YAML list":                        "apiVersion: v1\nitems:\n" + item(yamlA, "") + item(yamlB, "") + "kind: List\nmetadata:\n  resourceVersion: \"\"\n",
-		"YAML list that is indented":       "kind: List\nitems:\n\n  # two pods\n" + item(yamlA, "    ") + "\n" + item(yamlB, "    "),
-		"YAML list with Windows lines":     strings.ReplaceAll("items:\n"+item(yamlA, "")+item(yamlB, "")+"kind: List\n", "\n", "\r\n"),
-		"YAML documents":                   "# pods\n---\n" + yamlA + "---\n" + yamlB + "...\n",
-		"YAML lists one after the other":   "items:\n" + item(yamlA, "") + "kind: List\n---\nitems:\n" + item(yamlB, "  ") + "kind: List\n",
-		"YAML list in flow form":           "kind: List\nitems: [" + podA + ", " + podB + "]\n",
-		"YAML with anchors and merges":     "x: &m {name: a, namespace: shop}\nkind: List\nitems: [{kind: Pod, metadata: {<<: *m}, spec: &s {nodeName: n1}}, {kind: Pod, metadata: {name: b}, spec: {<<: *s, nodeName: n2}}]\n",
-		"YAML items in flow form":          "kind: List\nitems:\n- " + podA + "\n- " + podB + "\n",
-		"YAML list with a dash on its own": "kind: List\nitems:\n-\n  " + strings.ReplaceAll(yamlA, "\n", "\n  ") + "\n" + item(yamlB, ""),
+		"JSON list":                    `{"apiVersion": "v1", "items": [` + podA + "," + podB + `], "kind": "List"}`,
+		"JSON list of the API server":  `{"kind": "PodList", "items": [` + bare.Replace(podA) + "," + bare.Replace(podB) + `]}`,
+		"JSON lists of each kind":      `{"kind": "NodeList", "items": [{"metadata": {"name": "n"}}]} {"kind": "PriorityClassList", "items": [{"value": 5}]}` + podA + podB,
+		"an object a line":             podA + "\n" + podB + "\n",
+		"lists one after the other":    `{"items": [` + podA + `]}` + "\n" + `{"kind": "List", "items": [` + podB + `]}`,
+		"a list in a list":             `{"items": [{"kind": "List", "items": [` + podA + `]}, ` + podB + `]}`,
+		"YAML list":                    "apiVersion: v1\nitems:\n" + item(yamlA, "") + item(yamlB, "") + "kind: List\nmetadata:\n  resourceVersion: \"\"\n",
+		"YAML list with Windows lines": strings.ReplaceAll("items:\n"+item(yamlA, "")+item(yamlB, "")+"kind: List\n", "\n", "\r\n"),
+		"YAML documents":               "# pods\n---\n" + yamlA + "---\n" + yamlB + "...\n",
+		"YAML list in flow form":       "kind: List\nitems: [" + podA + ", " + podB + "]\n",
+		"YAML with anchors and merges": "x: &m {name: a, namespace: shop}\nkind: List\nitems: [{kind: Pod, metadata: {<<: *m}, spec: &s {nodeName: n1}}, {kind: Pod, metadata: {name: b}, spec: {<<: *s, nodeName: n2}}]\n",
 	} {
 		t.Run(name, func(t *testing.T) { require.Equal(t, both, podNames(read(t, text))) })
 	}
-}
-
-// gzipped returns a text that is compressed.
-func gzipped(text string) string {
-	var b bytes.Buffer
-	w := gzip.NewWriter(&b)
-	_, err := io.WriteString(w, text)
-	if err := errors.Join(err, w.Close()); err != nil {
-		panic(err)
-	}
-	return b.String()
 }
 
 // PowerShell redirects the output of kubectl in UTF-8 with a byte order mark, or in UTF-16.
@@ -120,26 +96,18 @@ func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 
 func TestErrorsNameThePlace(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"a table":           {"NAMESPACE NAME READY\nshop web 1/1\n", "input: is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json"},
-		"a number":          {"5", "input: must be a mapping of fields, not 5"},
-		"binary":            {"\x7fELF\x00", "input: is no text, wanted is JSON or YAML, also with gzip"},
-		"damaged gzip":      {gzipped(podA)[:40], "begins as gzip does, but is damaged: unexpected EOF"},
-		"no gzip":           {"\x1f\x8b...........", "begins as gzip does, but is damaged"},
-		"no JSON":           {"{\"items\": [\n{\"kind\": \"Pod\",}]}", "input: not valid JSON, line 2: invalid character '}'"},
-		"cut off":           {`{"items": [` + podA, "input: not valid JSON: ends too early, as if it was cut off: "},
-		"second cut off":    {podA + `{"items": [`, "input (document 2): not valid JSON: ends too early"},
-		"grace is a word":   {`{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, `input: items[1]: spec.terminationGracePeriodSeconds: Invalid value: "soon": must be a whole number of 64 bits`},
-		"without a kind":    {`{"items": [{"spec": {"priority": true}}]}`, `input: items[0]: spec.priority: Invalid value: true: must be a whole number of 32 bits`},
-		"of a class":        {`{"kind": "PriorityClass", "value": "high"}`, `input: value: Invalid value: "high": must be a whole number of 32 bits`},
-		"grace is broken":   {`{"kind": "Pod", "spec": {"terminationGracePeriodSeconds": 1.5}}`, "Invalid value: 1.5: must be a whole number"},
-		"priority too high": {`{"kind": "Pod", "spec": {"priority": 3000000000}}`, "Invalid value: 3000000000: must be a whole number of 32 bits"},
-		"name is a number":  {`{"kind": "Pod", "metadata": {"name": 5}}`, "metadata.name: Invalid value: 5: must be a string"},
-		"no list":           {`{"kind": "Pod", "spec": {"containers": {}}}`, "spec.containers: Invalid value: {}: must be a list"},
-		"items is no list":  {`{"kind": "List", "items": 5}`, "input: items: Invalid value: 5: must be a list"},
-		"no mapping":        {`{"kind": "Pod", "spec": ["a"]}`, `spec: Invalid value: ["a"]: must be a mapping of fields`},
-		"in YAML":           {"kind: Pod\n---\nitems:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n", `input (document 2): items[1]: spec.priority: Invalid value: "high": must be a whole number`},
-		"no YAML":           {"items:\n- kind: Pod\n- kind: [\nkind: List\n", "input: not valid YAML"},
-		"alias in itself":   {"items: [&a {kind: List, items: [*a]}]\n", "input: not valid YAML"},
+		"a table":          {"NAMESPACE NAME READY\nshop web 1/1\n", "input: is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json"},
+		"a number":         {"5", "input: must be a mapping of fields, not 5"},
+		"binary":           {"\x7fELF\x00", "input: is no text, wanted is JSON or YAML"},
+		"no JSON":          {"{\"items\": [\n{\"kind\": \"Pod\",}]}", "input: not valid JSON: jsontext: invalid character '}'"},
+		"cut off":          {`{"items": [` + podA, "input: not valid JSON: ends too early, as if it was cut off: "},
+		"second cut off":   {podA + `{"items": [`, "input: not valid JSON: ends too early"},
+		"grace is a word":  {`{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, `input: items[1]: spec.terminationGracePeriodSeconds: Invalid value: "soon": must be a whole number of 64 bits`},
+		"of a class":       {`{"kind": "PriorityClass", "value": "high"}`, `input: value: Invalid value: "high": must be a whole number of 32 bits`},
+		"items is no list": {`{"kind": "List", "items": 5}`, "input: items: Invalid value: 5: must be a list"},
+		"in YAML":          {"kind: Pod\n---\nitems:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n", `input (document 2): items[1]: spec.priority: Invalid value: "high": must be a whole number`},
+		"no YAML":          {"items:\n- kind: Pod\n- kind: [\nkind: List\n", "input: not valid YAML"},
+		"alias in itself":  {"items: [&a {kind: List, items: [*a]}]\n", "input: not valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := podlist.New().Read("input", strings.NewReader(test.text))
@@ -147,8 +115,6 @@ func TestErrorsNameThePlace(t *testing.T) {
 		})
 	}
 }
-
-func openFile(name string) (io.ReadCloser, error) { return os.Open(name) }
 
 func TestEmptyInput(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "# nothing\n", "---\n---\n"} {
@@ -165,16 +131,16 @@ func TestFolderHasStaticPods(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
 	}
 	cluster := podlist.New()
-	require.NoError(t, cluster.ReadFolder(folder, openFile))
+	require.NoError(t, cluster.ReadFolder(folder))
 	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/first", "default/second"}}, podNames(cluster))
 	require.True(t, cluster.Nodes()[0].Pods[0].Static)
 
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "3.yml"), []byte("kind: ["), 0o600))
-	require.ErrorContains(t, podlist.New().ReadFolder(folder, openFile), "3.yml")
+	require.ErrorContains(t, podlist.New().ReadFolder(folder), "3.yml")
 
 	require.NoError(t, os.Remove(filepath.Join(folder, "3.yml")))
 	require.NoError(t, os.Symlink(os.DevNull, filepath.Join(folder, "4.yaml")))
-	require.ErrorContains(t, podlist.New().ReadFolder(folder, openFile), "4.yaml: is not a regular file")
+	require.ErrorContains(t, podlist.New().ReadFolder(folder), "4.yaml: is not a regular file")
 }
 
 func FuzzRead(f *testing.F) {

@@ -201,9 +201,9 @@ func TestLogindIsAsked(t *testing.T) {
 	require.NoError(t, err)
 	require.True(t, goesDown)
 	require.NoError(t, k.CheckKubelet(t.Context()))
-	object := bus.Connect().Object(login1, login1Path)
+	object := bus.Connect().Object("org.freedesktop.login1", dbus.ObjectPath("/org/freedesktop/login1"))
 	host.SetPreparing(false)
-	require.NoError(t, object.Call(login1+".Manager.Inhibit", 0, "shutdown", "kubelet", "pods", "delay").Err)
+	require.NoError(t, object.Call("org.freedesktop.login1.Manager.Inhibit", 0, "shutdown", "kubelet", "pods", "delay").Err)
 	require.ErrorIs(t, k.CheckKubelet(t.Context()), ErrKubeletHolds)
 }
 

@@ -4,8 +4,9 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
-	"time"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -18,7 +19,7 @@ func writeChanges(out *bytes.Buffer, before, now Snapshot) {
 	if before.Began.IsZero() && !now.Began.IsZero() {
 		buckets := slices.CompactFunc(slices.Clone(now.Pods), func(a, b Pod) bool { return a.Bucket == b.Bucket })
 		fmt.Fprintf(out, "Shutting down %s in %s, the lowest priority first; it may take up to %s.\n",
-			plural(len(now.Pods), "pod"), plural(len(buckets), "bucket"), durationText(now.Allowed))
+			output.CountText(len(now.Pods), "pod"), output.CountText(len(buckets), "bucket"), duration.Text(now.Allowed))
 	}
 	for _, p := range now.Pods {
 		old := podsBefore[p.Name]
@@ -43,7 +44,7 @@ func writeContainer(out *bytes.Buffer, now Snapshot, p Pod, c Container, before 
 		name += " " + c.Name
 	}
 	if c.Phase != lifecycle.PhaseEnded {
-		doing += fmt.Sprintf(" (%s left)", durationText(p.Deadline.Sub(now.Now)))
+		doing += fmt.Sprintf(" (%s left)", duration.Text(p.Deadline.Sub(now.Now)))
 	}
 	writeLine(out, now, name, doing)
 }
@@ -53,7 +54,7 @@ func writeContainer(out *bytes.Buffer, now Snapshot, p Pod, c Container, before 
 func writeLine(out *bytes.Buffer, now Snapshot, name, doing string) {
 	elapsed := ""
 	if !now.Began.IsZero() {
-		elapsed = fmt.Sprintf("%6.1f s  ", max(now.Now.Sub(now.Began), 0).Round(100*time.Millisecond).Seconds())
+		elapsed = fmt.Sprintf("%6s  ", duration.Text(max(now.Now.Sub(now.Began), 0)))
 	}
 	fmt.Fprintf(out, "%s%-24s %s\n", elapsed, name, doing)
 }

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
 )
@@ -44,7 +45,7 @@ func hookText(hook *v1.LifecycleHandler) string {
 		path, _, _ := strings.Cut(hook.HTTPGet.Path, "?")
 		return "request to " + hook.HTTPGet.Port.String() + path
 	case hook.Sleep != nil:
-		return fmt.Sprintf("sleep of %d s", hook.Sleep.Seconds)
+		return "sleep of " + duration.Seconds(hook.Sleep.Seconds)
 	}
 	return "unknown"
 }
@@ -55,7 +56,7 @@ func (c Container) problem(granted int64) string {
 	case lifecycle.OutcomeGraceful, lifecycle.OutcomeNotFound:
 		return c.hookProblem()
 	case lifecycle.OutcomeGraceExceeded:
-		return fmt.Sprintf("did not end on %s and was killed %s later, when the %d s of its pod were over.", c.Signal, durationText(c.Stopping), granted)
+		return fmt.Sprintf("did not end on %s and was killed %s later, when the %s of its pod were over.", c.Signal, duration.Text(c.Stopping), duration.Seconds(granted))
 	case lifecycle.OutcomeForced:
 		return fmt.Sprintf("was killed, because its stop failed: %v", c.Err)
 	case lifecycle.OutcomeRuntimeStuck:
@@ -73,7 +74,7 @@ func (c Container) hookProblem() string {
 	case c.Hook.Outcome == lifecycle.HookFailed:
 		return fmt.Sprintf("had a preStop hook (%s) that failed: %v", c.HookText, withoutURL(c.Hook.Err))
 	case c.hookWasCutOff():
-		return fmt.Sprintf("had a preStop hook (%s) that was cut off after %s.", c.HookText, durationText(c.Hook.Took))
+		return fmt.Sprintf("had a preStop hook (%s) that was cut off after %s.", c.HookText, duration.Text(c.Hook.Took))
 	}
 	return ""
 }

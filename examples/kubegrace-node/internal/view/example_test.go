@@ -21,6 +21,6 @@ func ExampleView() {
 	// Output:
 	// 1 of 1 pods run.
 	// shop/web                 runs
-	// Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 60.0 s.
-	//    1.0 s  shop/web                 got SIGTERM, is ending (29.0 s left)
+	// Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 1m.
+	//     1s  shop/web                 got SIGTERM, is ending (29s left)
 }

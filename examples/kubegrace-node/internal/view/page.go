@@ -5,9 +5,10 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/internal/timeline"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 const (
@@ -19,12 +20,12 @@ const (
 
 type keptPlan struct {
 	Made time.Time     `json:"made"` // when the shutdown was planned
-	Node timeline.Node `json:"node"`
+	Node nodeplan.Node `json:"node"`
 }
 
 // KeepPlan writes the plan of a shutdown that begins now to the state folder, for [Page].
-func KeepPlan(dir string, p plan.Plan) error {
-	return statefile.Store(dir, planFile, keptPlan{Made: time.Now(), Node: timeline.FromPlan("", p)})
+func KeepPlan(dir string, planned nodeplan.Node) error {
+	return statefile.Store(dir, planFile, keptPlan{Made: time.Now(), Node: planned})
 }
 
 // Page writes a report as an HTML page, with a timeline of what was planned, if that is in the state folder,
@@ -33,7 +34,8 @@ func Page(out io.Writer, r shutdown.Report, dir string) error {
 	node := timeline.Node{}
 	kept, err := statefile.Load[keptPlan](dir, planFile)
 	if delay := kept.Made.Sub(r.Started); err == nil && delay > -time.Second && delay < maxPlanDelay {
-		node = kept.Node
+		kept.Node.Name = ""
+		node = output.TimelineNode(kept.Node, 0)
 	}
 	node.Report(r)
 	return timeline.Page{Title: "Shutdown of this node", Text: []string{timeline.Summary(r)}, Nodes: []timeline.Node{node}}.Write(out)

@@ -2,10 +2,10 @@ package view
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
-	"time"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -18,9 +18,9 @@ func (p Pod) doing(draining bool) string {
 	switch p.State {
 	case Gone:
 		if mayStillRun(p.outcome()) {
-			return fmt.Sprintf("not stopped after %s: %s", durationText(p.Took), p.stopText())
+			return fmt.Sprintf("not stopped after %s: %s", duration.Text(p.Took), p.stopText())
 		}
-		return fmt.Sprintf("gone after %s: %s", durationText(p.Took), p.stopText())
+		return fmt.Sprintf("gone after %s: %s", duration.Text(p.Took), p.stopText())
 	case Ending: // each of its containers has a line of its own
 	case Running:
 		if draining {
@@ -41,40 +41,21 @@ func (c Container) doing() string {
 	case lifecycle.PhaseStopping:
 		return "got " + c.Signal + ", is ending"
 	case lifecycle.PhaseEnded:
-		return outcomeText(c.Outcome)
+		return output.OutcomeText(c.Outcome)
 	}
 	return "is about to stop"
 }
 
-// outcomeText says how the stop of a container or of a pod ended.
-func outcomeText(o lifecycle.Outcome) string {
-	switch o {
-	case lifecycle.OutcomeGraceful:
-		return "stopped in time"
-	case lifecycle.OutcomeGraceExceeded:
-		return "killed, its time was up"
-	case lifecycle.OutcomeForced:
-		return "killed, its stop had failed"
-	case lifecycle.OutcomeRuntimeStuck:
-		return "may still run: the container runtime failed"
-	case lifecycle.OutcomeNotFound:
-		return "had ended before"
-	case lifecycle.OutcomeLeftRunning:
-		return "left running"
-	}
-	return "not known"
-}
-
 // stopText says how the stop of a whole pod ended.
 func (p Pod) stopText() string {
-	parts := []string{outcomeText(p.outcome())}
+	parts := []string{output.OutcomeText(p.outcome())}
 	if p.Problem != "" && !mayStillRun(p.outcome()) {
 		parts = append(parts, "but with an error")
 	}
 	for _, c := range p.Containers {
 		switch {
 		case c.Hook.Outcome == lifecycle.HookCompleted:
-			parts = append(parts, "after a preStop hook of "+durationText(c.Hook.Took))
+			parts = append(parts, "after a preStop hook of "+duration.Text(c.Hook.Took))
 		case c.Hook.Outcome == lifecycle.HookFailed:
 			parts = append(parts, "its preStop hook failed")
 		case c.Hook.Outcome == lifecycle.HookSkipped:
@@ -99,26 +80,4 @@ func mayStillRun(o lifecycle.Outcome) bool {
 func (c Container) hookWasCutOff() bool {
 	return c.Hook.Outcome == lifecycle.HookAbandoned ||
 		c.Hook.Outcome == lifecycle.HookCut && c.Hook.Cause != lifecycle.CauseContainerExited
-}
-
-// bucketName returns the name of a bucket, for example "1000+" for priorities from 1000 on.
-func bucketName(lowestPriority int32) string { return fmt.Sprintf("%d+", lowestPriority) }
-
-// plural returns a number of things in words, as in "1 pod" and "2 pods".
-func plural(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-func secondsText(n int64) string { return strconv.FormatInt(n, 10) + " s" }
-
-// durationText returns a duration in tenths of a second, or in whole seconds if it is
-// longer than a minute.
-func durationText(d time.Duration) string {
-	if d <= time.Minute {
-		return fmt.Sprintf("%.1f s", max(d, 0).Seconds())
-	}
-	return d.Round(time.Second).String()
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 )
 
 // View shows snapshots with one line for each change. Make one with [New].
@@ -40,7 +41,8 @@ func (v *View) Finish(s Snapshot, report api.Report) {
 		writeChanges(out, v.shown, s)
 		v.shown = s
 		v.shown.Began = time.Time{}
-		fmt.Fprintf(out, "\n%s", Report(report, 0))
+		out.WriteByte('\n')
+		_ = output.WriteReport(output.Table, out, output.Unbounded(), report) // a buffer takes all
 		for _, p := range s.Pods {
 			for _, c := range p.Containers {
 				if problem := c.problem(p.Granted); problem != "" {

@@ -1,4 +1,4 @@
-package config
+package kubeletconfig
 
 import (
 	"fmt"
@@ -8,19 +8,11 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// Gate is a feature gate that knows which features were set explicitly, as
-// featuregate.NewFeatureGate returns it.
-type Gate interface {
-	GetAll() map[featuregate.Feature]featuregate.FeatureSpec
-	SetFromMap(values map[string]bool) error
-	ExplicitlySet(name featuregate.Feature) bool
-}
-
 // SetFeatureGates sets the feature gates of a configuration file. It is called after the
 // command line was parsed, and leaves features that were set there as they are. A kubelet's
 // file may set features that gate does not know. They are skipped, and returned in
 // alphabetical order.
-func SetFeatureGates(gate Gate, values map[string]bool) (unknown []string, err error) {
+func SetFeatureGates(gate featuregate.MutableVersionedFeatureGate, values map[string]bool) (unknown []string, err error) {
 	known := gate.GetAll()
 	values = maps.Clone(values)
 	for _, name := range slices.Sorted(maps.Keys(values)) {

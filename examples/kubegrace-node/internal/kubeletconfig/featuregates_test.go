@@ -1,4 +1,4 @@
-package config_test
+package kubeletconfig_test
 
 import (
 	"testing"
@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/component-base/featuregate"
 
-	"github.com/kubegrace/kubegrace/examples/internal/config"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -17,7 +17,7 @@ func TestSetFeatureGates(t *testing.T) {
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("GracefulNodeShutdown=true")) // the command line
 
-	unknown, err := config.SetFeatureGates(gate, map[string]bool{
+	unknown, err := kubeletconfig.SetFeatureGates(gate, map[string]bool{
 		"GracefulNodeShutdown":    false,
 		"PodLifecycleSleepAction": false,
 		"ZNotOurs":                true,
@@ -28,10 +28,4 @@ func TestSetFeatureGates(t *testing.T) {
 	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdown), "the command line wins")
 	require.False(t, gate.Enabled(lifecycle.PodLifecycleSleepAction), "the file counts")
 	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority), "the default stays")
-}
-
-func TestSetFeatureGatesOfNoFile(t *testing.T) {
-	unknown, err := config.SetFeatureGates(featuregate.NewFeatureGate(), nil)
-	require.NoError(t, err)
-	require.Empty(t, unknown)
 }

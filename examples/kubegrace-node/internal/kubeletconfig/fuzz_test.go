@@ -1,4 +1,4 @@
-package config_test
+package kubeletconfig_test
 
 import (
 	"os"
@@ -7,7 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/examples/internal/config"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 )
 
 // A file with any content either gives an error that names the file, or a configuration,
@@ -23,7 +23,7 @@ func FuzzLoad(f *testing.F) {
 	file := filepath.Join(f.TempDir(), "kubelet.yaml") // one file is enough: a fuzzing process runs its inputs one after the other
 	f.Fuzz(func(t *testing.T, text []byte) {
 		require.NoError(t, os.WriteFile(file, text, 0o600))
-		c, err := config.Load(file)
+		c, err := kubeletconfig.Load(file, "")
 		if err != nil {
 			require.ErrorContains(t, err, file)
 			require.Zero(t, c)
@@ -32,6 +32,6 @@ func FuzzLoad(f *testing.F) {
 		for _, byPriority := range []bool{false, true} {
 			c.Shutdown.Schedule(byPriority)
 		}
-		require.NotEmpty(t, config.Describe(c.Shutdown))
+		require.NotEmpty(t, kubeletconfig.Describe(c.Shutdown))
 	})
 }

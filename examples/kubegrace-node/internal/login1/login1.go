@@ -1,0 +1,120 @@
+// Package login1 asks systemd-logind for its limit and its locks, and changes nothing. A Bus may be used concurrently.
+// Errors say that the bus, or logind on it, does not answer. The tests of packages machine and units run it on a bus.
+package login1
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+const (
+	name    = "org.freedesktop.login1"
+	manager = name + ".Manager"
+)
+
+// ErrNotRunning is returned while nobody owns logind's bus name.
+var ErrNotRunning = errors.New("systemd-logind does not run")
+
+// Lock is an inhibitor for shutdowns, as logind lists it.
+type Lock struct {
+	What string `json:"what"`
+	Who  string `json:"who"`
+	Why  string `json:"why"`
+	Mode string `json:"mode"`
+	UID  uint32 `json:"uid"`
+	PID  uint32 `json:"pid"`
+}
+
+// Bus is a connection to the system bus. Its calls start no service. The caller closes Conn.
+type Bus struct{ Conn *dbus.Conn }
+
+// Connect connects to the bus at an address; "" means the system bus. The caller closes it.
+func Connect(ctx context.Context, address string) (Bus, error) {
+	connect := dbus.ConnectSystemBus
+	if address != "" {
+		connect = func(opts ...dbus.ConnOption) (*dbus.Conn, error) { return dbus.Connect(address, opts...) }
+	}
+	conn, err := connect(dbus.WithContext(ctx))
+	if err != nil {
+		return Bus{}, fmt.Errorf("failed to reach the system bus: %w", err)
+	}
+	return Bus{conn}, nil
+}
+
+// call calls a method of logind and stores its reply.
+func (b Bus) call(ctx context.Context, method string, reply any, args ...any) error {
+	err := b.Conn.Object(name, "/org/freedesktop/login1").CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(reply)
+	var refused dbus.Error
+	if errors.As(err, &refused) && (refused.Name == "org.freedesktop.DBus.Error.NameHasNoOwner" || refused.Name == "org.freedesktop.DBus.Error.ServiceUnknown") {
+		return ErrNotRunning
+	}
+	if err != nil {
+		return fmt.Errorf("failed to ask systemd-logind: %w", err)
+	}
+	return nil
+}
+
+// read reads a property of logind's manager.
+func read[T any](ctx context.Context, b Bus, property string) (value T, err error) {
+	var variant dbus.Variant
+	if err := b.call(ctx, "org.freedesktop.DBus.Properties.Get", &variant, manager, property); err != nil {
+		return value, err
+	}
+	value, ok := variant.Value().(T)
+	if !ok {
+		return value, fmt.Errorf("systemd-logind answers with %s for %s", variant, property)
+	}
+	return value, nil
+}
+
+// Limit reads how long locks may delay a shutdown; math.MaxInt64 means for ever.
+func (b Bus) Limit(ctx context.Context) (time.Duration, error) {
+	microseconds, err := read[uint64](ctx, b, "InhibitDelayMaxUSec")
+	if microseconds > uint64(math.MaxInt64/time.Microsecond) {
+		return math.MaxInt64, err
+	}
+	return time.Duration(microseconds) * time.Microsecond, err
+}
+
+// Preparing reports whether a shutdown is pending.
+func (b Bus) Preparing(ctx context.Context) (bool, error) {
+	return read[bool](ctx, b, "PreparingForShutdown")
+}
+
+// Locks lists the locks that are about shutdowns.
+func (b Bus) Locks(ctx context.Context) ([]Lock, error) {
+	var all []Lock
+	if err := b.call(ctx, manager+".ListInhibitors", &all); err != nil {
+		return nil, err
+	}
+	locks := []Lock{}
+	for _, lock := range all {
+		if slices.Contains(strings.Split(lock.What, ":"), "shutdown") {
+			locks = append(locks, lock)
+		}
+	}
+	slices.SortFunc(locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.PID, b.PID)) }) // logind has no order
+	return locks, nil
+}
+
+// kubegraceWhy is the default reason of kubegrace's locks (package logind).
+const kubegraceWhy = "Pods need time to end before the node shuts down"
+
+// IsKubelets reports whether a lock is that of a stock kubelet.
+func (l Lock) IsKubelets() bool { return l.Mode == "delay" && l.Who == "kubelet" }
+
+// IsKubegraces reports whether a lock is that of an agent with kubegrace.
+func (l Lock) IsKubegraces() bool {
+	return l.Mode == "delay" && !l.IsKubelets() && (l.Why == kubegraceWhy || l.Who == "kubegrace" || l.Who == "kubegrace-node")
+}
+
+// IsBlock reports whether a lock refuses a shutdown in place of delaying it.
+func (l Lock) IsBlock() bool { return l.Mode != "delay" }

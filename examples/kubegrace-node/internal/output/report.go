@@ -1,0 +1,109 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// Unbounded is a screen on which no line is wrapped, such as a journal.
+func Unbounded() Screen { return Screen{Width: math.MaxInt16} }
+
+// WriteReport writes what a shutdown has done, as a table, JSON or YAML.
+func WriteReport(format string, out io.Writer, screen Screen, r api.Report) error {
+	if format != Table {
+		return WriteData(format, out, r)
+	}
+	t := newTerminal(screen)
+	t.report(r)
+	return t.writeTo(out)
+}
+
+// report shows a row for each pod, and then what went wrong.
+func (t *terminal) report(r api.Report) {
+	rows := make([][]string, 1, 1+len(r.Shutdown.Pods))
+	rows[0] = []string{"POD", "PRIORITY", "GRANTED", "TOOK", "OUTCOME"}
+	problems := slices.Clone(r.Shutdown.Errors)
+	for _, p := range r.Shutdown.Pods {
+		name, took := p.Namespace+"/"+p.Name, "-"
+		if !p.Ended.IsZero() {
+			took = duration.Text(p.Ended.Sub(p.Started))
+		}
+		rows = append(rows, []string{name, strconv.Itoa(int(p.Priority)), duration.Seconds(p.GrantedSeconds), took, reportOutcome(p)})
+		if p.Error != "" {
+			problems = append(problems, name+": "+p.Error)
+		}
+		if p.Unflushed {
+			problems = append(problems, name+": the API server has not acknowledged its final status")
+		}
+	}
+	if len(rows) == 1 {
+		t.paragraph("No pod was stopped.")
+	} else {
+		t.text.WriteString(t.table(rows))
+	}
+	t.text.WriteByte('\n')
+	t.paragraph(shutdownSentence(r))
+	t.list("What went wrong:", problems)
+}
+
+// reportOutcome says how the stop of a pod has ended according to a report.
+func reportOutcome(p shutdown.PodReport) string {
+	switch {
+	case p.Error != "":
+		return "not stopped"
+	case p.Ended.IsZero():
+		return "not known to have ended"
+	}
+	return OutcomeText(lifecycle.Outcome(p.Outcome))
+}
+
+// OutcomeText says how the stop of a container or of a pod ended, to readers who do not know the names of outcomes.
+func OutcomeText(o lifecycle.Outcome) string {
+	switch o {
+	case lifecycle.OutcomeGraceful:
+		return "stopped in time"
+	case lifecycle.OutcomeGraceExceeded:
+		return "killed, its time was up"
+	case lifecycle.OutcomeForced:
+		return "killed, its stop had failed"
+	case lifecycle.OutcomeRuntimeStuck:
+		return "may still run"
+	case lifecycle.OutcomeNotFound:
+		return "had ended before"
+	case lifecycle.OutcomeLeftRunning:
+		return "left running"
+	}
+	return "not known"
+}
+
+// shutdownSentence says which shutdown a report is about, when it began and how long it
+// took.
+func shutdownSentence(r api.Report) string {
+	sentence := "A shutdown"
+	if r.Shutdown.Kind != "" {
+		sentence += " (" + string(r.Shutdown.Kind) + ")"
+	}
+	if r.Shutdown.Origin != "" {
+		sentence += ", announced by " + r.Shutdown.Origin
+	}
+	sentence += ", began at " + r.Shutdown.Started.Format(time.RFC3339)
+	took := duration.Text(r.Shutdown.Ended.Sub(r.Shutdown.Started))
+	switch {
+	case r.UnderWay:
+		return sentence + " and is under way."
+	case r.Shutdown.Ended.IsZero():
+		return sentence + "; its end is not on record."
+	case r.Shutdown.Cancelled:
+		return fmt.Sprintf("%s and was called off after %s.", sentence, took)
+	}
+	return fmt.Sprintf("%s and took %s.", sentence, took)
+}
