@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 )
 
@@ -74,11 +75,17 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOpt
 }
 
 // podsOfKubelet asks the kubelet's port without authentication, if it has one.
-func (s *State) podsOfKubelet(ctx context.Context, cluster *podlist.Cluster) error {
+func (s *State) podsOfKubelet(ctx context.Context, cluster *podlist.Cluster) (err error) {
 	if s.Config.ReadOnlyPort == 0 {
 		return errors.New("has no readOnlyPort")
 	}
-	return get(ctx, &rest.Config{Host: fmt.Sprintf("http://127.0.0.1:%d", s.Config.ReadOnlyPort)}, "/pods", "", cluster)
+	url := fmt.Sprintf("http://127.0.0.1:%d/pods", s.Config.ReadOnlyPort)
+	list, err := podinfo.OpenKubeletPods(ctx, url, &rest.Config{})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, list.Close()) }()
+	return cluster.Read(url, list)
 }
 
 // podsOfServer asks the API server.

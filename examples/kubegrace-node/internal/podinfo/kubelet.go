@@ -22,12 +22,27 @@ const (
 	maxPodListBytes = 32 << 20
 )
 
-// KubeletPods asks a kubelet for its pods, at https://127.0.0.1:10250/pods with credentials, or at
-// that of its read-only port, http://127.0.0.1:10255/pods, with none. Over http an answer is an error unless a
-// process of root has given it on this machine. The text of that error has the user and the port.
+// KubeletPods returns the pods that [OpenKubeletPods] opens.
 func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pods []v1.Pod, err error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	defer cancel()
+	answer, err := OpenKubeletPods(ctx, url, credentials)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, answer.Close()) }()
+	var list v1.PodList
+	if err := json.NewDecoder(answer).Decode(&list); err != nil {
+		return nil, fmt.Errorf("failed to read the pods of the kubelet: %w", err)
+	}
+	return list.Items, nil
+}
+
+// OpenKubeletPods asks a kubelet for its list of pods, at https://127.0.0.1:10250/pods with credentials, or at
+// that of its read-only port, http://127.0.0.1:10255/pods, with none. Over http an answer is an error unless a
+// process of root, or of the user of this program, has given it on this machine. The text of that error has
+// the other user and the port. The list ends after 32 MB.
+func OpenKubeletPods(ctx context.Context, url string, credentials *rest.Config) (list io.ReadCloser, err error) {
 	transport, err := rest.TransportFor(credentials)
 	if err != nil {
 		return nil, fmt.Errorf("failed to use the credentials for the kubelet: %w", err)
@@ -43,18 +58,17 @@ func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pod
 	if err != nil {
 		return nil, fmt.Errorf("failed to ask the kubelet for its pods: %w", err)
 	}
-	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.TLS == nil {
-		if err := checkRootAnswers(conn); err != nil {
-			return nil, err
-		}
+		err = checkRootAnswers(conn)
 	}
-	if response.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("the kubelet at %s has answered %s", url, response.Status)
+	if err == nil && response.StatusCode != http.StatusOK {
+		err = fmt.Errorf("the kubelet at %s has answered %s", url, response.Status)
 	}
-	var list v1.PodList
-	if err := json.NewDecoder(io.LimitReader(response.Body, maxPodListBytes)).Decode(&list); err != nil {
-		return nil, fmt.Errorf("failed to read the pods of the kubelet: %w", err)
+	if err != nil {
+		return nil, errors.Join(err, response.Body.Close())
 	}
-	return list.Items, nil
+	return struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(response.Body, maxPodListBytes), response.Body}, nil
 }

@@ -106,7 +106,7 @@ const serverOfNobody = "KUBEGRACE_SERVER_OF_NOBODY"
 // TestServerOfNobody is a process of nobody that serves a list of pods and prints its address.
 func TestServerOfNobody(t *testing.T) {
 	if os.Getenv(serverOfNobody) == "" {
-		t.Skip("runs in a process of its own")
+		return // it is not that process
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
