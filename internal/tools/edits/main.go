@@ -61,9 +61,10 @@ func run(root string, seed, n int, results, progress io.Writer) error {
 			edits, err = collect(p, filepath.Join(p.Dir, p.GoFiles[i]), edits)
 		}
 	}
-	result, count, order := "", map[string]int{}, rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(edits))
+	count, order := map[string]int{}, rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(edits))
 	for i := 0; err == nil && i < min(n+count[uncompilable], len(order)); i++ {
 		fmt.Fprintf(progress, "%d: %s\n", i-count[uncompilable]+1, edits[order[i]].what)
+		var result string
 		result, err = judge(packages, edits[order[i]], filepath.Join(root, ".cache/edits"))
 		count[result]++
 		fmt.Fprintf(results, "%s: %s\n", result, edits[order[i]].what)
@@ -114,13 +115,11 @@ func collect(in goPackage, file string, edits []edit) ([]edit, error) {
 	files := token.NewFileSet()
 	src, errRead := os.ReadFile(file)
 	tree, errParse := parser.ParseFile(files, file, src, parser.SkipObjectResolution)
-	text := func(n ast.Node) string {
-		return string(src[files.Position(n.Pos()).Offset:files.Position(n.End()).Offset])
-	}
+	offset := func(p token.Pos) int { return files.Position(p).Offset }
+	text := func(n ast.Node) string { return string(src[offset(n.Pos()):offset(n.End())]) }
 	replace := func(n ast.Node, by string) {
-		from, to := files.Position(n.Pos()), files.Position(n.End())
-		what := strings.Join(strings.Fields(fmt.Sprintf("%s:%d: %s -> %s", file, from.Line, text(n), by)), " ")
-		edits = append(edits, edit{in, file, what, slices.Concat(src[:from.Offset], []byte(by), src[to.Offset:])})
+		what := strings.Join(strings.Fields(fmt.Sprintf("%s:%d: %s -> %s", file, files.Position(n.Pos()).Line, text(n), by)), " ")
+		edits = append(edits, edit{in, file, what, slices.Concat(src[:offset(n.Pos())], []byte(by), src[offset(n.End()):])})
 	}
 	swap := map[token.Token]string{token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.LAND: "||", token.LOR: "&&", token.EQL: "!=", token.NEQ: "=="}
 	ast.Inspect(tree, func(n ast.Node) bool {
