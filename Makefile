@@ -175,8 +175,9 @@ fuzz: ## run each fuzz target for FUZZTIME (10s)
 	    echo "== $$package $$target"; go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; done; done); done
 
 # Some edits make a test allocate without end, so that no process may have more than 32 GB of addresses.
-edits: ## break the library with EDITS (200) random edits, and list those that no test notices; SEED=20261128 draws the same again
-	@set -e; for module in $(LIBRARY); do (cd $$module && $(GOTESTSUM) --hide-summary skipped -- -short ./...); done
+edits: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
+edits: apiserver ## break the library with EDITS (200) random edits, and list those that no test notices; SEED=20261128 draws the same again
+	@set -e; for module in $(LIBRARY); do (cd $$module && $(GOTESTSUM) --hide-summary skipped -- -timeout 30m ./...); done
 	@cd internal/tools && ulimit -v 33554432 && go run ./edits --root $(CURDIR) --n $(EDITS) $(if $(SEED),--seed $(SEED))
 
 vulncheck: ## look for known vulnerabilities that our code can reach, in all modules and in the containerds of the tests

@@ -1,7 +1,8 @@
-// Command edits breaks the library on purpose, one edit at a time, and prints which tests notice. First it
-// runs the tests of the edited package, then those of each package that imports it, until one fails. An edit
-// that survives shows a missing test or superfluous code, unless no caller can observe it. The go command
-// reads edits as overlays: the files stay as they are. The tests have to pass without an edit.
+// Command edits breaks the library on purpose, one edit at a time, and prints which tests notice. It runs the
+// short tests of the edited package, those of each package that imports it, and then the long ones of the
+// edited package, until one fails. An edit that survives shows a missing test or superfluous code, unless no
+// caller can observe it. The go command reads edits as overlays: the files stay as they are. The tests have
+// to pass without an edit.
 package main
 
 import (
@@ -94,9 +95,9 @@ func judge(packages []goPackage, e edit, folder string) (string, error) {
 	if err != nil || !passes(e.in, "build") {
 		return uncompilable, err
 	}
-	for _, p := range append([]goPackage{e.in}, packages...) {
+	for i, p := range slices.Concat([]goPackage{e.in}, packages, []goPackage{e.in}) {
 		isTester := p.Dir == e.in.Dir || slices.Contains(slices.Concat(p.Imports, p.TestImports, p.XTestImports), e.in.ImportPath)
-		if isTester && !passes(p, "test", "-short", "-failfast", "-vet=off", "-timeout=4m") {
+		if isTester && !passes(p, "test", fmt.Sprintf("-short=%t", i <= len(packages)), "-failfast", "-vet=off", "-timeout=10m") {
 			return "killed by " + p.ImportPath, nil
 		}
 	}
