@@ -295,3 +295,13 @@ func TestOmittedObjectsComeFromEarlierLines(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(strings.Split(string(text), "\n")[2]), &whole))
 	require.Len(t, whole, 1)
 }
+
+// The caller may change its slices before an entry is written.
+func TestEntriesHaveTheirOwnSlices(t *testing.T) {
+	s, p := wholeShutdown(t), wholePod(t)
+	copied := copies([]any{s, p})
+	clear(s.Announced)
+	clear(s.Errors)
+	clear(p.Joined)
+	require.Equal(t, []any{wholeShutdown(t), wholePod(t)}, copied)
+}
