@@ -107,3 +107,23 @@ func TestKillContainerOfAUnitIsUnsupported(t *testing.T) {
 		require.Empty(b, b.rt.Stops())
 	}, asUnit)
 }
+
+// A container that is killed without Began and listed with it is one run: its hook runs once, and the result
+// has Began.
+func TestARunKilledWithoutBeganIsTheListedRun(t *testing.T) {
+	inBubble(t, graceSeconds(60), func(b *testBed) {
+		app := b.addMain("app", sleepHandler(5), lifecycletest.Script{ExitAfterTerm: time.Second})
+		b.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
+		time.AfterFunc(2*time.Second, func() { b.rt.SetLists(lifecycletest.Lists{}) })
+		killed := startCall(func() error {
+			_, err := b.KillContainer(b.quietContext(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{})
+			return err
+		})
+		b.sleepUntil(3 * time.Second)
+		result := b.killPod()
+		require.NoError(b, killed())
+		require.Len(b, result.Containers, 1)
+		require.Equal(b, app.Began, result.Containers[0].Began)
+		require.Len(b, b.rt.Stops(), 1)
+	})
+}

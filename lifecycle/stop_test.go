@@ -39,12 +39,16 @@ func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	})
 }
 
-// StopContainer of two containers ignores its context. Close waits until its own context ends, and its
-// error names them, sorted.
+// StopContainer of two containers ignores its context, and so does the hook of one. Close waits until its own
+// context ends, and its error names each container once, sorted.
 func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
+		released := make(chan struct{})
 		b.addMain("zoo", nil, lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
-		b.addMain("app", nil, lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
+		b.addMain("app", scriptedExec(), lifecycletest.Script{HangStops: -1, HangIgnoresContext: true, Exec: func(context.Context, []string) ([]byte, error) {
+			<-released
+			return nil, nil
+		}})
 		b.addMain("web", nil, lifecycletest.Script{})
 		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
 		require.ErrorContains(b, err, "has not returned")
@@ -53,6 +57,7 @@ func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 		var stuck *lifecycle.StillRunningError
 		require.ErrorAs(b, b.Close(ctx), &stuck)
 		require.Equal(b, []string{"ns/pod/app", "ns/pod/zoo"}, stuck.Containers)
+		close(released)
 		b.rt.Release()
 	})
 }

@@ -3,6 +3,7 @@
 package shutdown_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -102,6 +103,28 @@ func TestAMissingOrUnusableStoredReport(t *testing.T) {
 	_, found, err = shutdown.StoredReport(dir)
 	require.ErrorContains(t, err, file)
 	require.False(t, found)
+}
+
+// One bit in every seventh byte of a log is flipped in turn. The stored report is there, or an error says what of the log
+// cannot be used.
+func TestADamagedStoredReportIsAnError(t *testing.T) {
+	var log []byte
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Minute)
+		var err error
+		log, err = os.ReadFile(filepath.Join(n.opts.StateDir, logFile))
+		require.NoError(t, err)
+	})
+	dir := t.TempDir()
+	for i := 0; i < len(log); i += 7 {
+		damaged := bytes.Clone(log)
+		damaged[i] ^= 1 << (i % 8)
+		require.NoError(t, os.WriteFile(filepath.Join(dir, logFile), damaged, 0o600))
+		_, found, err := shutdown.StoredReport(dir)
+		require.True(t, found || err != nil, "%q", damaged)
+	}
 }
 
 // The metrics show the lock, the delay, the buckets and the pods.

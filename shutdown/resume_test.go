@@ -122,6 +122,23 @@ func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 	})
 }
 
+// The API server accepts the node state after 1 s, and cannot be reached once the drain is resumed. That is no
+// failure, because the state was published before the first kill.
+func TestAResumedDrainKnowsThatTheNodeStateIsPublished(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Second}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(5 * time.Second)
+		n.crash()
+		n.opts.Reporter = &shutdowntest.Reporter{PublishErr: func(int) error { return errors.New("no API server") }}
+		n.runOnBoot(one)
+		n.advance(time.Minute)
+		require.NotContains(t, strings.Join(n.lastReport().Errors, "\n"), "failed to publish the node state")
+	})
+}
+
 // A host may announce a shutdown whose deadline is as late as a time.Duration allows, 292 years. The next
 // agent, 22 s later, resumes it: etcd has 8 s left.
 func TestAShutdownWithoutALimitIsResumed(t *testing.T) {

@@ -49,7 +49,7 @@ func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 		at := r.delaysAt()
 		r.run()
 		r.advance(15 * time.Second)
-		r.script.set(func(s *script) { s.limit = 10 * time.Second })
+		r.script.set(func(s *script) { s.limit, s.limitFile = 10*time.Second, "/etc/zzz.conf" })
 		r.advance(5*time.Second - time.Nanosecond)
 		require.Equal(t, requestedDelay, r.host.Status().Granted)
 		r.advance(time.Nanosecond)
@@ -153,7 +153,7 @@ func TestChangesOfTheLimitAreLogged(t *testing.T) {
 			setBy                  string
 			err                    bool
 		}{
-			{26 * time.Second, requestedDelay, 26 * time.Second, "InhibitDelayMaxSec in /etc/zzz.conf", false},
+			{26 * time.Second, requestedDelay, 26 * time.Second, "InhibitDelayMaxSec", false},
 			{10 * time.Second, 26 * time.Second, 10 * time.Second, "", true},
 			{0, 10 * time.Second, requestedDelay, "", false},
 		} {

@@ -39,6 +39,7 @@ type script struct {
 	leftLock        bool          // the previous agent left a lock
 	returnsNil      string        // the method that returns neither a value nor an error
 	limit           time.Duration // 0: any delay is granted
+	limitFile       string        // the file that has the limit; "": not known
 	capWithoutError bool          // a capped delay is no error
 	calls           []string
 	counts          map[string]int
@@ -195,7 +196,7 @@ func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Durat
 	if s.capWithoutError {
 		return s.limit, nil
 	}
-	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit, Setting: "InhibitDelayMaxSec", SetBy: "/etc/zzz.conf"}, errRefused)
+	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit, Setting: "InhibitDelayMaxSec", SetBy: s.limitFile}, errRefused)
 }
 
 // Inhibit fails during a shutdown, as logind does. It counts whether one was pending when the call began.

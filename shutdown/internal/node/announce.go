@@ -230,7 +230,6 @@ func (n *Node) policy(a Announcement) Policy {
 // it, which may shorten them; nil: the log alone decided.
 func (n *Node) resume(a *Announcement) {
 	s := n.shutdown
-	before := s.HostEnd
 	if a != nil {
 		s.announce(*a)
 	}
@@ -239,9 +238,7 @@ func (n *Node) resume(a *Announcement) {
 	n.markDirty(s)
 	n.emit(Effect{Do: RecordEvent, Text: textDetected})
 	n.startDrain(s)
-	if end := s.HostEnd; a != nil && !end.Equal(before) {
-		n.drain.shortenTable(n)
-	}
+	n.drain.shortenTable(n) // also if the log is damaged so that its timetable ends after HostEnd
 }
 
 // startDrain begins the drain of a new or resumed shutdown. Pods of earlier ones that are still terminating

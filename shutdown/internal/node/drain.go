@@ -117,7 +117,7 @@ func (d *drain) stop(n *Node) {
 // current one. No time moves later. Pods in their grace periods are killed again with what is left of it.
 func (d *drain) shortenTable(n *Node) {
 	s := d.shutdown
-	if s == nil || s.local || !s.HostEnd.Before(s.end()) {
+	if s == nil || s.local || s.HostEnd.IsZero() || !s.HostEnd.Before(s.end()) {
 		return
 	}
 	if !s.Planned {

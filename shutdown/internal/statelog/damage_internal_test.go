@@ -1,0 +1,133 @@
+package statelog
+
+import (
+	"bytes"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kubegrace/kubegrace/internal/need"
+	"github.com/kubegrace/kubegrace/internal/times"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// agent runs a Node with a log for a host that waits 30 s. The pod batch ends at once, and the others never
+// end.
+type agent struct {
+	n       *node.Node
+	now     time.Time
+	entries newestEntries
+	log     []byte
+	ends    map[string]time.Time // the latest end of a grace period of each pod
+}
+
+// newAgent starts an agent with a log. event is the shutdown that the host has announced; nil: none.
+func newAgent(now time.Time, log Contents, event *source.Event) *agent {
+	a := &agent{n: node.New(node.Config{Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}}), now: now, ends: map[string]time.Time{}}
+	for _, in := range []node.Input{node.Opening{}, node.Read{Entries: log.Entries, SameBoot: log.SameBoot}, node.Limit(30 * time.Second), node.Pending{Known: true, Event: event}} {
+		a.step(in)
+	}
+	return a
+}
+
+// step passes an input to the Node, and carries out its effects.
+func (a *agent) step(in node.Input) {
+	for _, e := range a.n.Step(a.now, in) {
+		switch e.Do {
+		case node.NewLog:
+			a.entries = newestEntries{}
+			a.store(e)
+			a.log, _ = a.entries.text("one")
+		case node.Store:
+			a.log = append(a.log, a.store(e)...)
+		case node.Kill:
+			a.ends[e.Pod.Name] = times.Later(a.ends[e.Pod.Name], e.Until.UTC())
+			if e.Pod.Name == "batch" {
+				a.step(node.Killed{Call: e.Call, Key: e.Pod.Key, Outcome: "Graceful"})
+			}
+		case node.List:
+			a.step(node.Listed{Call: e.Call, Pods: []node.Pod{pod("web", 0), pod("batch", 0), pod("etcd", 10)}})
+		default:
+		}
+	}
+}
+
+// store returns the lines of a Store effect.
+func (a *agent) store(e node.Effect) []byte {
+	var changed []any
+	if e.Shutdown != nil {
+		changed = append(changed, *e.Shutdown)
+	}
+	for _, p := range e.Pods {
+		changed = append(changed, *p)
+	}
+	lines, _ := a.entries.update(changed) // no error: the reader finds what is missing
+	return lines
+}
+
+// runUntil passes the time.
+func (a *agent) runUntil(end time.Time) *agent {
+	for wake := a.n.Wake(); !wake.IsZero() && wake.Before(end); wake = a.n.Wake() {
+		a.now = times.Later(wake, a.now.Add(1))
+		a.step(node.Tick{})
+	}
+	a.now = end
+	return a
+}
+
+// pod returns a pod that asks for a minute.
+func pod(name string, priority int32) node.Pod {
+	grace := int64(60)
+	return node.Pod{Key: types.UID(name), Namespace: "shop", Name: name, Priority: priority, Object: &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: name, UID: types.UID(name)},
+		Spec:       v1.PodSpec{TerminationGracePeriodSeconds: &grace, Containers: []v1.Container{{Name: "main"}}},
+	}}
+}
+
+// An agent is killed 5 s after the host's announcement. Then each bit of its log is flipped, one at a time, and
+// the log is cut at each byte. The next agent names what it cannot use. If it knows the shutdown, no grace
+// period ends later than the first agent planned, but for the lag of a timer. Otherwise it drains like an agent that has no log.
+func TestADamagedLogGrantsNoTime(t *testing.T) {
+	began := at(3000).Add(123456789)
+	first := newAgent(began, Contents{}, nil)
+	first.step(node.Event{Host: true})
+	log := first.runUntil(began.Add(5 * time.Second)).log
+	resume := func(c Contents) map[string]time.Time {
+		return newAgent(began.Add(6*time.Second), c, &source.Event{}).runUntil(began.Add(time.Minute)).ends
+	}
+	planned := map[string]time.Time{"web": began.Add(20 * time.Second), "batch": began.Add(20 * time.Second), "etcd": began.Add(30 * time.Second)}
+	check := func(text []byte) (c Contents) {
+		c, _ = parse(text, "one", began.Add(6*time.Second))
+		latest := planned
+		if !c.SameBoot || !slices.ContainsFunc(c.Entries, func(entry any) bool { _, is := entry.(node.Shutdown); return is }) {
+			latest = resume(Contents{})
+		}
+		for name, end := range resume(c) {
+			require.False(t, end.After(latest[name].Add(times.Lag)), "%s until %v, not %v, with the log %q", name, end, latest[name], text)
+		}
+		require.Equal(t, len(c.Errs) > 0, c.Unusable)
+		return c
+	}
+	require.Len(t, check(log).Entries, 4)
+	require.Equal(t, map[string]time.Time{"web": planned["web"], "etcd": planned["etcd"]}, resume(check(log)))
+	for size := range log {
+		check(log[:size])
+	}
+	some := need.Less(t, "seven of eight bits of a state log")
+	for i := range log {
+		for bit := range 8 {
+			if !some || bit == i%8 {
+				damaged := bytes.Clone(log)
+				damaged[i] ^= 1 << bit
+				check(damaged)
+			}
+		}
+	}
+}
