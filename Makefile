@@ -43,7 +43,7 @@ pictures: ## draw the pictures of the examples anew, from real runs (about a min
 	@rm -rf .cache/pictures && mkdir -p .cache/pictures
 	@cd examples && go build -o ../.cache/pictures/ ./kubegrace-node ./zerodowntime
 	@cd examples && ../.cache/pictures/zerodowntime --picture zerodowntime/pictures/lost-requests.svg
-	@cd examples && ../.cache/pictures/kubegrace-node demo --config kubegrace-node/demo/kubelet.yaml --manifests kubegrace-node/demo/pods --shutdown-after 1s --state-dir ../.cache/pictures/state
+	@cd examples && ../.cache/pictures/kubegrace-node demo --config kubegrace-node/demo/kubelet.yaml --manifests kubegrace-node/demo/pods --shutdown-after 1s --state-dir $(CURDIR)/.cache/pictures/state
 	@.cache/pictures/kubegrace-node report --state-dir .cache/pictures/state -o html > .cache/pictures/drain.html
 	@cd examples && ../.cache/pictures/kubegrace-node plan --agent kubegrace --config kubegrace-node/demo/kubelet.yaml --limit 16s -o html kubegrace-node/demo/pods > ../.cache/pictures/plan.html || test $$? = 2
 	@$(SCREENSHOT) --window-size=900,1090 --screenshot=examples/kubegrace-node/pictures/drain.png file://$(CURDIR)/.cache/pictures/drain.html
