@@ -27,62 +27,6 @@ func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) erro
 	return v(ctx, pods)
 }
 
-// Volumes and OnRelease hang and ignore their contexts. The drain goes on at its deadlines: the lock is
-// released at 36.25 s, before the end of the requested 36.5 s.
-func TestHooksThatIgnoreTheirContextsDelayNothing(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
-		over := make(chan struct{})
-		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { <-over; return nil })
-		n.opts.OnRelease = func(context.Context) { <-over }
-		n.run()
-		began := time.Now()
-		n.announce()
-		n.advance(time.Minute)
-		require.Equal(t, 36250*time.Millisecond, n.releasedAfter(began), "half of the margin is for OnRelease")
-		close(over)
-	})
-}
-
-// Hold delays the first kill. The manager requests 10 s for that, so that the pods keep their time; what Hold
-// leaves of them goes to web. If the host grants less, Hold loses its time first.
-func TestHoldDelaysTheFirstKill(t *testing.T) {
-	for _, test := range []struct {
-		name            string
-		limit           time.Duration
-		holds           time.Duration
-		killed, release time.Duration // from the announcement to the kill of web, and to the release of the lock
-		web             int64         // the seconds of web
-	}{
-		{"ends", 0, 4 * time.Second, 4 * time.Second, 40 * time.Second, 26},
-		{"hangs", 0, time.Hour, 10 * time.Second, 40 * time.Second, 20},
-		{"little room", 33 * time.Second, time.Hour, 500 * time.Millisecond, 30500 * time.Millisecond, 20},
-		{"no room", 30 * time.Second, time.Hour, 0, 29900 * time.Millisecond, 20},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
-				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				n.host.Limit = test.limit
-				n.opts.Hold = func(ctx context.Context) error {
-					select {
-					case <-time.After(test.holds):
-						return nil
-					case <-ctx.Done():
-						return context.Cause(ctx)
-					}
-				}
-				n.run()
-				require.Equal(t, 42500*time.Millisecond, n.host.RequestedDelays()[0])
-				began := time.Now()
-				n.announce()
-				n.advance(2 * time.Minute)
-				require.Equal(t, test.killed, n.killedAfter("web", began))
-				require.Equal(t, map[string]int64{"web": test.web, "etcd": 10}, n.grantedSeconds())
-				require.Equal(t, test.release, n.releasedAfter(began))
-			})
-		})
-	}
-}
-
 // Publishing hangs, and Hold has left all of its 10 s. The first kill still waits only 2 s, the time of
 // publishing.
 func TestPublishingDoesNotGetTheTimeOfTheHold(t *testing.T) {

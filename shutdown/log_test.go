@@ -11,7 +11,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -203,24 +202,5 @@ func TestADeadlineThatHasPassedIsLogged(t *testing.T) {
 		n.advance(time.Minute)
 		require.Len(t, n.log.all(func(l logLine) bool { return l.isError && strings.Contains(l.text, `"ups"`) }), 1)
 		require.Len(t, n.killer.Kills(), 2)
-	})
-}
-
-// The channel of Ready, requested before Run, is closed by Run and not before.
-func TestReadyIsClosedByRun(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		m, err := shutdown.NewManager(n.opts)
-		require.NoError(t, err)
-		ready := m.Ready()
-		n.advance(time.Second)
-		select {
-		case <-ready:
-			require.Fail(t, "nothing is held")
-		default:
-		}
-		n.start(m)
-		synctest.Wait()
-		<-ready
-		require.Equal(t, 1, n.host.Held())
 	})
 }

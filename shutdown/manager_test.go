@@ -3,7 +3,6 @@
 package shutdown_test
 
 import (
-	"context"
 	"os"
 	"path/filepath"
 	"testing"
@@ -118,79 +117,37 @@ func TestAManagerRunsOnce(t *testing.T) {
 	})
 }
 
-// If Run ends during a drain, the kills end and the lock is released at once.
-func TestTheEndOfRunStopsTheKills(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
-		n.run()
-		n.announce()
-		began := time.Now()
-		n.stop()
-		requireEnded(t, <-n.ended)
-		n.stop = nil
-		require.Equal(t, began, time.Now())
-		require.Len(t, n.killer.Kills(), 1)
-		require.Zero(t, n.host.Held())
-		require.NotEmpty(t, n.lastReport().Pods[0].Error)
-	})
-}
-
-// Without a source Ready is closed by Run too, and Trigger works from then on.
-func TestReadyWithoutASourceIsClosedByRun(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		n.opts.Source = nil
-		m, err := shutdown.NewManager(n.opts)
-		require.NoError(t, err)
-		n.advance(time.Second)
-		select {
-		case <-m.Ready():
-			require.Fail(t, "Run has not begun")
-		default:
-		}
-		n.start(m)
-		<-m.Ready()
-		require.NoError(t, m.Trigger(source.Event{Kind: source.KindReboot}))
-	})
-}
-
-// Plan returns what a shutdown would do now, with the delay that the host granted last.
-func TestPlanUsesTheDelayGrantedLast(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
-		n.opts.Plan.NoRollOver = true
-		n.run()
-		require.Equal(t, map[string]int64{"web": 20, "etcd": 10}, granted(n.m.Plan()))
-		n.host.Lose()
-		n.host.Script(func(h *shutdowntest.Host) { h.Limit = 15 * time.Second })
-		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 10, "etcd": 5}, granted(n.m.Plan()))
-		n.announce()
-		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 10, "etcd": 5}, n.grantedSeconds(), "as planned")
-	})
-}
-
-// With a context that has ended, Run returns nil and holds no lock.
-func TestRunWithAnEndedContext(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		m, err := shutdown.NewManager(n.opts)
-		require.NoError(t, err)
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		require.NoError(t, m.Run(ctx))
-		require.Zero(t, n.host.Held())
-	})
-}
-
-// Ready is closed if Run ends before the host has answered.
-func TestReadyIsClosedIfRunEndsEarly(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		n.host.PendingTakes = time.Minute
-		m, err := shutdown.NewManager(n.opts)
-		require.NoError(t, err)
-		n.start(m)
-		synctest.Wait()
-		n.end()
-		<-m.Ready()
-		require.False(t, m.Inhibitor().Held)
-	})
+// Ready is closed by Run: once a lock is held, or at once without a source or when the context of Run ends.
+func TestReadyIsClosedByRun(t *testing.T) {
+	for name, test := range map[string]struct {
+		set   func(n *node)
+		ended bool // the context of Run
+		locks int
+	}{
+		"the lock is held":          {set: func(*node) {}, locks: 1},
+		"no source":                 {set: func(n *node) { n.opts.Source = nil }},
+		"the host has not answered": {set: func(n *node) { n.host.PendingTakes = time.Minute }, ended: true},
+		"the context has ended":     {set: func(*node) {}, ended: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, n *node) {
+				test.set(n)
+				m, err := shutdown.NewManager(n.opts)
+				require.NoError(t, err)
+				ready := m.Ready()
+				n.advance(time.Second)
+				select {
+				case <-ready:
+					require.Fail(t, "Run has not begun")
+				default:
+				}
+				n.start(m)
+				if test.ended {
+					n.end()
+				}
+				<-ready
+				require.Equal(t, test.locks, n.host.Held())
+			})
+		})
+	}
 }

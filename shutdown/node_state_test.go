@@ -8,47 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
-
-// A new agent reverts the published node state even without a log, but only when no shutdown is pending.
-func TestAnAgentRevertsTheNodeStateAtItsStart(t *testing.T) {
-	for name, test := range map[string]struct {
-		script func(*node)
-		want   []bool // what was published: whether the node shuts down
-	}{
-		"nothing is pending":    {func(*node) {}, []bool{false}},
-		"no host":               {func(n *node) { n.opts.Source = nil }, []bool{false}},
-		"the host cannot tell":  {func(n *node) { n.host.PendingErr = errors.ErrUnsupported }, []bool{false}},
-		"the host is not there": {func(n *node) { n.host.ConnectErr = errors.New("no bus") }, []bool{false}},
-		"a shutdown is pending": {func(n *node) { n.host.SetPending(&source.Event{}) }, []bool{true}},
-		"it was cancelled, and the session was lost": {func(n *node) {
-			n.host.SetPending(&source.Event{})
-			time.AfterFunc(time.Second, n.host.Cancel)
-			time.AfterFunc(2*time.Second, n.host.Lose)
-		}, []bool{true, false}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, nil, func(t *testing.T, n *node) {
-				reporter := &shutdowntest.Reporter{}
-				n.opts.Reporter = reporter
-				test.script(n)
-				n.run()
-				n.advance(time.Minute)
-				var shuttingDown []bool
-				for _, published := range reporter.Published() {
-					shuttingDown = append(shuttingDown, published.State.ShuttingDown)
-				}
-				require.Equal(t, test.want, shuttingDown)
-			})
-		})
-	}
-}
 
 // With a negative PublishTimeout no drain waits for PublishNode, but the call still has time to return.
 func TestPublishingHasTimeEvenIfNoDrainWaitsForIt(t *testing.T) {

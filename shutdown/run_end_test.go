@@ -5,7 +5,6 @@ package shutdown_test
 import (
 	"context"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -49,32 +48,4 @@ func TestASessionThatIsLostAtTheEndOfRunIsNoError(t *testing.T) {
 			n.end()
 		})
 	}
-}
-
-// Run ends while the pods of a cancelled shutdown are still ending. The report has the end of the shutdown.
-func TestTheEndOfRunAfterACancellation(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
-		n.run()
-		n.announce()
-		n.advance(time.Second)
-		n.host.Cancel()
-		n.advance(time.Second)
-		n.end()
-		require.True(t, n.lastReport().Cancelled)
-		require.NotZero(t, n.lastReport().Ended)
-	})
-}
-
-// A lock that the host grants after the context of Run has ended is closed.
-func TestALockGrantedAfterTheEndOfRunIsClosed(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		n.host.InhibitTakes = 3 * time.Second
-		m, err := shutdown.NewManager(n.opts)
-		require.NoError(t, err)
-		n.start(m)
-		synctest.Wait()
-		n.end()
-		require.Contains(t, n.host.Calls(), "release")
-	})
 }

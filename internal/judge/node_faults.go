@@ -48,6 +48,47 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 	return violations
 }
 
+// givenUpKillsAreNotRepeated checks that a drain does not repeat a kill whose error says that a repetition is useless.
+// Another drain and a shutdown that is cancelled try once more. So does the bucket of a pod that a previous agent has
+// signalled, because this agent may have continued that kill before the bucket began.
+func givenUpKillsAreNotRepeated(r *NodeRecord) (violations []string) {
+	earlier := map[string]bool{}  // pods that a previous agent has signalled
+	calls := map[string]int{}     // kills in progress, by pod
+	killedBy := map[string]int{}  // the shutdown of the newest kill, by pod
+	givenUpBy := map[string]int{} // the shutdown whose kill was given up, by pod
+	for _, f := range r.Facts {
+		switch f.What {
+		case NodeLogged:
+			earlier[f.Pod] = true
+		case NodeBegan:
+			for pod := range killedBy {
+				earlier[pod] = true
+			}
+			clear(calls)
+			clear(givenUpBy)
+		case NodeCancelled, NodeRetaken:
+			clear(givenUpBy)
+		case NodePodRuns:
+			delete(earlier, f.Pod)
+			delete(calls, f.Pod)
+			delete(killedBy, f.Pod)
+			delete(givenUpBy, f.Pod)
+		case NodeKill:
+			if by, isGivenUp := givenUpBy[f.Pod]; isGivenUp && by == f.Shutdown && !earlier[f.Pod] {
+				violations = append(violations, nodeViolation(f, "its kill was given up"))
+			}
+			calls[f.Pod]++
+			killedBy[f.Pod] = f.Shutdown
+		case NodeKilled:
+			if calls[f.Pod]--; f.NoRetry && calls[f.Pod] == 0 {
+				givenUpBy[f.Pod] = killedBy[f.Pod]
+			}
+		default:
+		}
+	}
+	return violations
+}
+
 // callsAreBounded checks that calls do not pile up while they hang: at most three for each pod are in progress, and a
 // few others.
 func callsAreBounded(r *NodeRecord) (violations []string) {

@@ -154,23 +154,6 @@ func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 	})
 }
 
-// During an outage of two minutes the lock is kept, although it may be lost. Within a second of its end a new
-// one is held.
-func TestTheLockIsTakenAgainAfterALongOutage(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.run()
-		r.script.set(always("connect", fault{err: errRefused}))
-		r.script.set((*script).lose)
-		r.advance(2*time.Minute + 300*time.Millisecond)
-		require.ErrorIs(t, r.host.Status().Err, errRefused)
-		r.requireLock(host.StateHeld, 1)
-		r.script.set(func(s *script) { s.faults = nil })
-		r.advance(time.Second)
-		require.NoError(t, r.host.Status().Err)
-		r.requireLock(host.StateHeld, 1)
-	})
-}
-
 // A shutdown is cancelled while the session is lost, so that no event says so. The next session reads that
 // none is pending, and a new lock is taken.
 func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {

@@ -48,6 +48,7 @@ type world struct {
 	limit           time.Duration
 	hostCanAnswer   bool // the host can say what is pending
 	apiServes       bool // the API server works
+	apiHangs        bool // its calls do not even return at their deadlines
 	failOneIn       int  // one call in failOneIn fails; 0: none
 	dieOneIn        int  // the agent dies after one effect in dieOneIn; 0: never
 	isQuiet         bool // there are no more faults
@@ -564,7 +565,7 @@ func (w *world) update(e node.Effect) {
 	p, what := w.podOf(e.Pod.Key), e.What
 	if !w.apiServes {
 		returns := w.begin(e, func(err error) { w.step(node.Told{Call: e.Call, Key: p.Key, Err: err}, "") })
-		w.after(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+		w.failLate(e, returns)
 		return
 	}
 	arrive := func() {
@@ -573,8 +574,10 @@ func (w *world) update(e node.Effect) {
 			w.add(judge.NodeFact{What: judge.NodeTold, Pod: p.Name})
 		case node.NotReady:
 			p.isReady = false
+			w.add(judge.NodeFact{What: judge.NodeMarked, Pod: p.Name})
 		case node.Ready:
 			p.isReady = true
+			w.add(judge.NodeFact{What: judge.NodeUnmarked, Pod: p.Name})
 		}
 	}
 	w.call(e, []int{30, 30, 1800}[w.draw(3)], func(err error) {
@@ -589,6 +592,15 @@ func (w *world) update(e node.Effect) {
 	})
 }
 
+// failLate makes a call to an API server that does not work fail at its deadline, or hang until quiesce.
+func (w *world) failLate(e node.Effect, returns func(error)) {
+	if w.apiHangs {
+		w.hung = append(w.hung, func() { returns(errFault) })
+		return
+	}
+	w.after(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+}
+
 // publish sends the node's state to the API server. If that does not work, the call returns at its deadline.
 func (w *world) publish(e node.Effect) {
 	f := judge.NodeFact{What: judge.NodePublish, Call: e.Call}
@@ -601,8 +613,7 @@ func (w *world) publish(e node.Effect) {
 		w.step(node.Published{Call: e.Call, Err: err}, "")
 	}
 	if !w.apiServes {
-		returns := w.begin(e, answer)
-		w.after(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+		w.failLate(e, w.begin(e, answer))
 		return
 	}
 	w.call(e, []int{30, 1500}[w.draw(2)], answer)
