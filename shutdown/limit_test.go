@@ -94,7 +94,7 @@ func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 				m, err := shutdown.NewManager(n.opts)
 				require.NoError(t, err)
 				log := newLogLines()
-				ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.New(log)))
+				ctx, stop := context.WithCancel(klog.NewContext(t.Context(), log.Logger))
 				ended := make(chan error, 1)
 				go func() { ended <- m.Run(ctx) }()
 				<-m.Ready()

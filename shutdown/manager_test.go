@@ -3,13 +3,12 @@
 package shutdown_test
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 func noPods() []*v1.Pod { return nil }
@@ -148,6 +148,53 @@ func TestReadyIsClosedByRun(t *testing.T) {
 				<-ready
 				require.Equal(t, test.locks, n.host.Held())
 			})
+		})
+	}
+}
+
+// AddFeatureGates adds the gates with the kubelet's defaults, and may be called twice.
+func TestAddFeatureGatesKeepsExistingGates(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, shutdown.AddFeatureGates(gate))
+	require.NoError(t, shutdown.AddFeatureGates(gate), "they are there already")
+	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdown))
+	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority))
+	require.False(t, gate.Enabled(shutdown.DaemonSetGracefulNodeShutdown), "it is alpha")
+}
+
+// If Run ends during a drain, its error names the pods that have not ended, also those that were not killed
+// yet. OnReport gets a report without an end, and the lock is released.
+func TestTheEndOfRunInterruptsADrain(t *testing.T) {
+	inBubble(t, append(twoPods(), shutdowntest.Pod("batch", -5, 60)), func(t *testing.T, n *node) {
+		var reports []shutdown.Report
+		n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reports = append(reports, r) }
+		n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Hangs: true}}
+		n.run()
+		n.announce()
+		n.advance(time.Second)
+		n.stop()
+		n.stop = nil
+		err := <-n.ended
+		require.ErrorIs(t, err, shutdown.ErrInterrupted)
+		require.ErrorContains(t, err, "pod default/web: ")
+		require.ErrorContains(t, err, "pod default/etcd: not killed")
+		require.NotContains(t, err.Error(), "batch", "it has ended")
+		require.Len(t, n.killer.Kills(), 2)
+		require.Len(t, reports, 1)
+		require.Zero(t, reports[0].Ended)
+		require.Len(t, reports[0].Pods, 2)
+		require.Equal(t, reports[0].Origin, n.lastReport().Origin)
+		require.Zero(t, n.host.Held())
+	})
+}
+
+// Run returns nil if the session is lost while Run ends, which happens when the machine stops the bus.
+func TestASessionThatIsLostAtTheEndOfRunIsNoError(t *testing.T) {
+	for range 200 { // which of the two comes first depends on chance
+		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(_ *testing.T, n *node) {
+			n.run()
+			n.host.Lose()
+			n.end()
 		})
 	}
 }

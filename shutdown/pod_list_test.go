@@ -175,3 +175,15 @@ func TestAListThatIsEmptyAtFirstIsReadAgain(t *testing.T) {
 		require.Len(t, n.killer.Kills(), 2)
 	})
 }
+
+// The manager does not change the pods of ListPods.
+func TestTheManagerDoesNotChangePods(t *testing.T) {
+	pod := shutdowntest.Pod("web", 0, 5)
+	before := pod.DeepCopy()
+	inBubble(t, []*v1.Pod{pod, nil}, func(t *testing.T, n *node) {
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, before, pod)
+	})
+}
