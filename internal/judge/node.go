@@ -37,8 +37,8 @@ const (
 	NodeKilled       NodeWhat = "a kill was answered"                    // Pod, Call, Failed, NoRetry
 	NodeStarts       NodeWhat = "a static pod is to start"               // Pod: it is refused this time
 	NodeTold         NodeWhat = "the API server has the final status"    // Pod
-	NodeMarked       NodeWhat = "the API server has the pod not ready"   // Pod
-	NodeUnmarked     NodeWhat = "the API server has the pod ready again" // Pod
+	NodeMarked       NodeWhat = "the API server sees a pod as not ready" // Pod
+	NodeUnmarked     NodeWhat = "the API server sees a pod as ready"     // Pod
 	NodePublish      NodeWhat = "the node's state is to be published"    // Call, Shutdown: 0: it does not shut down
 	NodePublished    NodeWhat = "the answer about the node's state"      // Call, Failed
 	NodeSuspended    NodeWhat = "the lock is released at a time"         // Until
