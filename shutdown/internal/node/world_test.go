@@ -485,7 +485,9 @@ func (w *world) carryOut(e node.Effect) {
 			f.Pods = append(f.Pods, p.Name)
 		}
 		w.add(f)
-	case node.OnPlan, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountPod, node.CountBucket:
+	case node.CountPod:
+		w.add(judge.NodeFact{What: judge.NodeCounted, Pod: e.Pod.Name, Failed: e.Pod.Ended.IsZero()})
+	case node.OnPlan, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountBucket:
 	}
 }
 
