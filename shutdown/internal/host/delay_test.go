@@ -104,6 +104,24 @@ func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	})
 }
 
+// HostCapped is called for each new cap: for one of 5 s once, for one of 6 s, and again for the latter after
+// the host had granted everything in between.
+func TestEachNewCapIsReported(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.script.limit = 5 * time.Second
+		r.run()
+		for _, limit := range []time.Duration{5 * time.Second, 6 * time.Second, 0, 6 * time.Second} {
+			r.script.set(func(s *script) { s.limit = limit })
+			r.advance(time.Minute)
+		}
+		heard := r.allReceived()[1:]
+		require.Len(t, heard, 4)
+		require.Equal(t, []string{"0s capped", "0s tried"}, heard[:2])
+		require.Regexp(t, `^1m\d+s capped$`, heard[2])
+		require.Regexp(t, `^3m\d+s capped$`, heard[3])
+	})
+}
+
 // Each change is logged once, with the limit before and after. One that costs pods time is logged as an
 // error.
 func TestChangesOfTheLimitAreLogged(t *testing.T) {
