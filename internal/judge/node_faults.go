@@ -49,10 +49,10 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 }
 
 // givenUpKillsAreNotRepeated checks that a drain does not repeat a kill whose error says that a repetition is useless.
-// Another drain and a shutdown that is cancelled try once more. So does the bucket of a pod that a previous agent has
-// signalled, because this agent may have continued that kill before the bucket began.
+// Another drain and a shutdown that is cancelled try once more. So does the bucket of a pod that an earlier agent or
+// drain has signalled, because that kill may have been continued before the bucket began.
 func givenUpKillsAreNotRepeated(r *NodeRecord) (violations []string) {
-	earlier := map[string]bool{}  // pods that a previous agent has signalled
+	earlier := map[string]bool{}  // pods that an earlier agent or drain has signalled
 	calls := map[string]int{}     // kills in progress, by pod
 	killedBy := map[string]int{}  // the shutdown of the newest kill, by pod
 	givenUpBy := map[string]int{} // the shutdown whose kill was given up, by pod
@@ -76,6 +76,9 @@ func givenUpKillsAreNotRepeated(r *NodeRecord) (violations []string) {
 		case NodeKill:
 			if by, isGivenUp := givenUpBy[f.Pod]; isGivenUp && by == f.Shutdown && !earlier[f.Pod] {
 				violations = append(violations, nodeViolation(f, "its kill was given up"))
+			}
+			if by, isKilled := killedBy[f.Pod]; isKilled && by != f.Shutdown {
+				earlier[f.Pod] = true
 			}
 			calls[f.Pod]++
 			killedBy[f.Pod] = f.Shutdown
