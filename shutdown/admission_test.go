@@ -12,36 +12,12 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
-	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
-
-// Admit and ShutdownStatus refuse pods with the kubelet's texts from the announcement on, also after the
-// drain.
-func TestAPodIsRefusedDuringAShutdown(t *testing.T) {
-	pod := shutdowntest.Pod("web", 0, 5)
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		reg := prometheus.NewPedanticRegistry()
-		m, err := metrics.NewShutdown(reg, metrics.Options{})
-		require.NoError(t, err)
-		n.opts.Metrics = m
-		n.run()
-		require.Equal(t, shutdown.Admission{Admit: true}, n.m.Admit(pod))
-		require.NoError(t, n.m.ShutdownStatus())
-		n.announce()
-		refused := shutdown.Admission{Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}
-		require.Equal(t, refused, n.m.Admit(pod))
-		require.EqualError(t, n.m.ShutdownStatus(), "node is shutting down")
-		n.advance(time.Hour)
-		require.Equal(t, refused, n.m.Admit(pod))
-		require.Equal(t, 2.0, metricValue(t, reg, "kubelet_graceful_shutdown_pods_refused_total"))
-	})
-}
 
 // Pods are refused as soon as Trigger returns, and admitted as soon as its cancellation returns.
 func TestAdmitReflectsTriggerWhenItReturns(t *testing.T) {

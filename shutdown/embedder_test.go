@@ -4,14 +4,13 @@ package shutdown_test
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"runtime"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -21,6 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // misbehaviours has, for each call to embedder code, a function that changes the options of a node so that the
@@ -284,5 +284,37 @@ func TestAReportersErrorMayPanic(t *testing.T) {
 		report := n.lastReport()
 		require.True(t, report.Pods[0].Unflushed)
 		require.False(t, report.Pods[1].Unflushed)
+	})
+}
+
+// ongoingKillError is the error of a kill that is still under way.
+type ongoingKillError struct{ after time.Duration }
+
+func (ongoingKillError) Error() string { return "timeout waiting to kill pod" }
+
+// Await returns when the kill is over, after g.after.
+func (g ongoingKillError) Await(context.Context) (shutdown.KillResult, error) {
+	<-time.After(g.after)
+	return shutdown.KillResult{Outcome: "Forced"}, nil
+}
+
+// If the killer's error has an Await method, the manager calls Await and does not call the killer again.
+func TestAKillWhoseErrorHasAwaitIsNotRepeated(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
+		asked := 0
+		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+			if pod.Name == "web" {
+				asked++
+				return shutdown.KillResult{}, fmt.Errorf("overdue: %w", ongoingKillError{8 * time.Second})
+			}
+			return n.killer.KillPod(ctx, pod, req)
+		})
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, 1, asked)
+		require.Equal(t, 8*time.Second, n.killedAfter("etcd", began))
+		require.Equal(t, "Forced", n.lastReport().Pods[0].Outcome)
 	})
 }

@@ -9,14 +9,13 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // volumes is a VolumeWaiter of one function.
@@ -25,62 +24,6 @@ type volumes func(ctx context.Context, pods []*v1.Pod) error
 // WaitForAllPodsUnmount calls the function.
 func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) error {
 	return v(ctx, pods)
-}
-
-// Volumes and OnRelease hang and ignore their contexts. The drain goes on at its deadlines: the lock is
-// released at 36.25 s, before the end of the requested 36.5 s.
-func TestHooksThatIgnoreTheirContextsDelayNothing(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
-		over := make(chan struct{})
-		n.opts.Volumes = volumes(func(context.Context, []*v1.Pod) error { <-over; return nil })
-		n.opts.OnRelease = func(context.Context) { <-over }
-		n.run()
-		began := time.Now()
-		n.announce()
-		n.advance(time.Minute)
-		require.Equal(t, 36250*time.Millisecond, n.releasedAfter(began), "half of the margin is for OnRelease")
-		close(over)
-	})
-}
-
-// Hold delays the first kill. The manager requests 10 s for that, so that the pods keep their time; what Hold
-// leaves of them goes to web. If the host grants less, Hold loses its time first.
-func TestHoldDelaysTheFirstKill(t *testing.T) {
-	for _, test := range []struct {
-		name            string
-		limit           time.Duration
-		holds           time.Duration
-		killed, release time.Duration // from the announcement to the kill of web, and to the release of the lock
-		web             int64         // the seconds of web
-	}{
-		{"ends", 0, 4 * time.Second, 4 * time.Second, 40 * time.Second, 26},
-		{"hangs", 0, time.Hour, 10 * time.Second, 40 * time.Second, 20},
-		{"little room", 33 * time.Second, time.Hour, 500 * time.Millisecond, 30500 * time.Millisecond, 20},
-		{"no room", 30 * time.Second, time.Hour, 0, 29900 * time.Millisecond, 20},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)), func(t *testing.T, n *node) {
-				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-				n.host.Limit = test.limit
-				n.opts.Hold = func(ctx context.Context) error {
-					select {
-					case <-time.After(test.holds):
-						return nil
-					case <-ctx.Done():
-						return context.Cause(ctx)
-					}
-				}
-				n.run()
-				require.Equal(t, 42500*time.Millisecond, n.host.RequestedDelays()[0])
-				began := time.Now()
-				n.announce()
-				n.advance(2 * time.Minute)
-				require.Equal(t, test.killed, n.killedAfter("web", began))
-				require.Equal(t, map[string]int64{"web": test.web, "etcd": 10}, n.grantedSeconds())
-				require.Equal(t, test.release, n.releasedAfter(began))
-			})
-		})
-	}
 }
 
 // Publishing hangs, and Hold has left all of its 10 s. The first kill still waits only 2 s, the time of
@@ -197,4 +140,86 @@ func TestOnPlanAtTheBeginningAndOnReportAtTheEnd(t *testing.T) {
 			})
 		})
 	}
+}
+
+// Prepare runs before the pods are listed. The manager requests 2 s for it. A Prepare that hangs costs 2 s of
+// a host's 13 s, and the buckets share the rest.
+func TestPrepareRunsBeforeThePodsAreListed(t *testing.T) {
+	for name, test := range map[string]struct {
+		limit, takes, listed time.Duration
+		granted              map[string]int64
+		errs                 []string
+	}{
+		"ends":           {time.Minute, 1500 * time.Millisecond, 1500 * time.Millisecond, map[string]int64{"web": 20, "etcd": 10}, nil},
+		"takes no time":  {time.Minute, 0, 0, map[string]int64{"web": 22, "etcd": 10}, nil},
+		"takes too long": {time.Minute, time.Hour, 2 * time.Second, map[string]int64{"web": 20, "etcd": 10}, []string{"Prepare did not return in time"}},
+		"a short limit":  {13 * time.Second, time.Hour, 2 * time.Second, map[string]int64{"web": 7, "etcd": 4}, []string{"Prepare did not return in time"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, n *node) {
+				useGreedyPods(n)
+				n.opts.Prepare = func(ctx context.Context) error { return waitOrCancelled(ctx, test.takes) }
+				var listed []time.Time
+				n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod {
+					listed = append(listed, time.Now())
+					return n.currentPods()
+				}, nil)
+				n.run()
+				require.Equal(t, []time.Duration{34500 * time.Millisecond}, n.host.RequestedDelays())
+				began := time.Now()
+				n.host.Announce(source.Event{Deadline: began.Add(test.limit)})
+				n.advance(2 * time.Minute)
+				require.Equal(t, test.listed, listed[0].Sub(began))
+				require.Equal(t, test.listed, n.killedAfter("web", began))
+				require.Equal(t, test.granted, n.grantedSeconds())
+				require.Equal(t, test.errs, n.lastReport().Errors)
+				require.LessOrEqual(t, n.releasedAfter(began), test.limit)
+			})
+		})
+	}
+}
+
+// A cancellation ends Prepare without an error, and no pod is killed.
+func TestACancellationEndsPrepare(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
+		n.opts.Prepare = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
+		n.run()
+		n.announce()
+		n.host.Cancel()
+		n.advance(time.Minute)
+		require.Empty(t, n.killer.Kills())
+		require.True(t, n.lastReport().Cancelled)
+		require.Empty(t, n.lastReport().Errors)
+	})
+}
+
+// With a negative PublishTimeout no drain waits for PublishNode, but the call still has time to return.
+func TestPublishingHasTimeEvenIfNoDrainWaitsForIt(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.Plan.PublishTimeout = -1
+		server := &flakyPublisher{takes: time.Second}
+		n.opts.Reporter = server
+		n.run()
+		n.advance(2 * time.Second)
+		require.Equal(t, 1, server.done)
+	})
+}
+
+// flakyPublisher is a reporter whose first calls fail, and whose later calls take some time.
+type flakyPublisher struct {
+	takes       time.Duration
+	fails, done int
+}
+
+// PublishNode fails p.fails times. Later calls take p.takes, and are counted when they succeed.
+func (p *flakyPublisher) PublishNode(ctx context.Context, _ shutdown.NodeState) error {
+	if p.fails > 0 {
+		p.fails--
+		return errors.New("boom")
+	}
+	err := waitOrCancelled(ctx, p.takes)
+	if err == nil {
+		p.done++
+	}
+	return err
 }

@@ -12,7 +12,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/metrics"
@@ -20,32 +19,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
-
-// The host grants 15 s of the 32.5 s that are requested. An event and Inhibitor.Err say so and name the file.
-// The buckets of 20 s and 10 s get 10 s and 5 s, and the lock is released 100 ms before the limit.
-func TestALimitBelowTheScheduleIsShared(t *testing.T) {
-	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
-	inBubble(t, pods, func(t *testing.T, n *node) {
-		n.host.Limit, n.host.SetBy = 15*time.Second, "/etc/systemd/logind.conf.d/zz.conf"
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.run()
-		inhibitor := n.m.Inhibitor()
-		require.True(t, inhibitor.Held)
-		require.Equal(t, 32500*time.Millisecond, inhibitor.Requested)
-		require.Equal(t, 15*time.Second, inhibitor.Granted)
-		var capped *source.DelayCappedError
-		require.ErrorAs(t, inhibitor.Err, &capped)
-		require.Equal(t, n.host.SetBy, capped.SetBy)
-		require.Equal(t, []string{"Warning Shutdown " + capped.Error()}, n.events.all())
-
-		began := time.Now()
-		n.announce()
-		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 10, "etcd": 5}, n.grantedSeconds())
-		require.Equal(t, 10*time.Second, n.killedAfter("etcd", began))
-		require.Equal(t, 14900*time.Millisecond, n.releasedAfter(began))
-	})
-}
 
 // siteFile is a drop-in with which an administrator lowers the limit.
 const siteFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
@@ -121,7 +94,7 @@ func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 				m, err := shutdown.NewManager(n.opts)
 				require.NoError(t, err)
 				log := newLogLines()
-				ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.New(log)))
+				ctx, stop := context.WithCancel(klog.NewContext(t.Context(), log.Logger))
 				ended := make(chan error, 1)
 				go func() { ended <- m.Run(ctx) }()
 				<-m.Ready()

@@ -8,10 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -19,51 +17,23 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// logLines records what is logged at the default verbosity. It implements klog.LogSink.
-type logLines struct {
-	mu    *sync.Mutex
-	lines *[]logLine
-	with  []any
+// logLines has what is logged at the default verbosity.
+type logLines struct{ klog.Logger }
+
+func newLogLines() logLines {
+	return logLines{ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))}
 }
 
-// logLine is a line with its key-value pairs.
-type logLine struct {
-	isError bool
-	text    string
-	values  []any
-}
-
-func newLogLines() logLines { return logLines{mu: &sync.Mutex{}, lines: &[]logLine{}} }
-
-// add records a line with the values of WithValues.
-func (l logLines) add(isError bool, text string, values []any) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	*l.lines = append(*l.lines, logLine{isError, text, slices.Concat(l.with, values)})
-}
-
-func (logLines) Init(klog.RuntimeInfo)                  {}
-func (logLines) Enabled(level int) bool                 { return level == 0 }
-func (l logLines) Info(_ int, text string, kv ...any)   { l.add(false, text, kv) }
-func (l logLines) Error(e error, text string, v ...any) { l.add(true, text, append(v, "err", e)) }
-func (l logLines) WithName(string) klog.LogSink         { return l }
-
-func (l logLines) WithValues(values ...any) klog.LogSink {
-	l.with = slices.Concat(l.with, values)
-	return l
-}
-
-// all returns the lines that match.
-func (l logLines) all(match func(logLine) bool) (found []logLine) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, line := range *l.lines {
-		if match(line) {
+// all returns the lines that match; nil matches all.
+func (l logLines) all(match func(ktesting.LogEntry) bool) (found []ktesting.LogEntry) {
+	for _, line := range l.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+		if match == nil || match(line) {
 			found = append(found, line)
 		}
 	}
@@ -71,20 +41,27 @@ func (l logLines) all(match func(logLine) bool) (found []logLine) {
 }
 
 // about returns the lines with a value.
-func (l logLines) about(value string) []logLine {
-	return l.all(func(line logLine) bool {
-		return slices.ContainsFunc(line.values, func(v any) bool { return fmt.Sprint(v) == value })
+func (l logLines) about(value string) []ktesting.LogEntry {
+	return l.all(func(line ktesting.LogEntry) bool {
+		return slices.ContainsFunc(append(valuesOf(line), line.Err), func(v any) bool { return fmt.Sprint(v) == value })
 	})
 }
 
+// valuesOf returns the keys and values of a line.
+func valuesOf(line ktesting.LogEntry) []any {
+	return slices.Concat(line.WithKVList, line.ParameterKVList)
+}
+
 // errors returns the lines that are errors.
-func (l logLines) errors() []logLine { return l.all(func(line logLine) bool { return line.isError }) }
+func (l logLines) errors() []ktesting.LogEntry {
+	return l.all(func(line ktesting.LogEntry) bool { return line.Type == ktesting.LogError })
+}
 
 // valuesWith returns the values of the first line that has a key, by key; nil if there is no such line.
 func (l logLines) valuesWith(key string) map[string]any {
-	for _, line := range l.all(func(logLine) bool { return true }) {
+	for _, line := range l.all(nil) {
 		values := map[string]any{}
-		for pair := range slices.Chunk(line.values, 2) {
+		for pair := range slices.Chunk(valuesOf(line), 2) {
 			values[fmt.Sprint(pair[0])] = pair[1]
 		}
 		if _, has := values[key]; has {
@@ -98,15 +75,14 @@ func (l logLines) valuesWith(key string) map[string]any {
 func TestADrainLogsItsBeginningAndItsEnd(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
-		isAny := func(logLine) bool { return true }
-		require.Empty(t, n.log.all(isAny))
+		require.Empty(t, n.log.all(nil))
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
 		n.host.Announce(source.Event{Kind: source.KindReboot, Origin: "logind"})
 		n.advance(time.Second)
-		require.Len(t, n.log.all(isAny), 1)
+		require.Len(t, n.log.all(nil), 1)
 		require.Len(t, n.log.about("logind"), 1)
 		n.advance(time.Minute)
-		require.Len(t, n.log.all(isAny), 2)
+		require.Len(t, n.log.all(nil), 2)
 		require.Empty(t, n.log.errors())
 	})
 }
@@ -201,26 +177,9 @@ func TestADeadlineThatHasPassedIsLogged(t *testing.T) {
 		n.run()
 		require.NoError(t, n.m.Trigger(source.Event{Origin: "ups", Deadline: time.Now().Add(-time.Second)}))
 		n.advance(time.Minute)
-		require.Len(t, n.log.all(func(l logLine) bool { return l.isError && strings.Contains(l.text, `"ups"`) }), 1)
+		require.Len(t, n.log.all(func(l ktesting.LogEntry) bool {
+			return l.Type == ktesting.LogError && strings.Contains(l.Message, `"ups"`)
+		}), 1)
 		require.Len(t, n.killer.Kills(), 2)
-	})
-}
-
-// The channel of Ready, requested before Run, is closed by Run and not before.
-func TestReadyIsClosedByRun(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		m, err := shutdown.NewManager(n.opts)
-		require.NoError(t, err)
-		ready := m.Ready()
-		n.advance(time.Second)
-		select {
-		case <-ready:
-			require.Fail(t, "nothing is held")
-		default:
-		}
-		n.start(m)
-		synctest.Wait()
-		<-ready
-		require.Equal(t, 1, n.host.Held())
 	})
 }

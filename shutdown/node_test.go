@@ -107,7 +107,7 @@ func (n *node) newManager() {
 // start runs a manager, and does not wait until it is ready.
 func (n *node) start(m *shutdown.Manager) {
 	ctx, stop := context.WithCancel(n.t.Context())
-	ctx = klog.NewContext(ctx, klog.New(n.log))
+	ctx = klog.NewContext(ctx, n.log.Logger)
 	m.RecordSteps(&n.steps)
 	n.m, n.stop, n.ended = m, stop, make(chan error, 1)
 	go func() { n.ended <- m.Run(ctx) }()

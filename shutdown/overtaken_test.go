@@ -87,25 +87,6 @@ func TestOneReportForANoticeAndAnEarlierDeadlineOfTheHost(t *testing.T) {
 	})
 }
 
-// All pods have ended and the lock is released, 10 s before the known deadline. An announcement of another
-// origin, without a deadline, begins another drain, because a pod runs again. It ends before the known
-// deadline.
-func TestAnAnnouncementAfterTheReleaseKeepsTheDeadline(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Takes: time.Hour}}
-		n.run()
-		began := time.Now()
-		require.NoError(t, n.m.Trigger(source.Event{Origin: "cloud", Deadline: began.Add(time.Minute)}))
-		n.advance(50 * time.Second)
-		require.Zero(t, n.host.Held())
-		n.setPods(shutdowntest.Pod("late", topPriority, 60))
-		require.NoError(t, n.m.Trigger(source.Event{Origin: "UPS"}))
-		n.advance(time.Hour)
-		require.LessOrEqual(t, n.grantedSeconds()["late"], int64(10))
-		require.LessOrEqual(t, n.releasedAfter(began), time.Minute)
-	})
-}
-
 // The host's own event follows a notice without a deadline by up to 3 s. A critical pod that needs 25 s
 // gets them if the host grants them.
 func TestALaterEventDoesNotShortenTimeThatTheHostGrants(t *testing.T) {

@@ -86,54 +86,6 @@ func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 	})
 }
 
-// Pending statuses survive another shutdown on another boot, also that of a pod that ended after the
-// release.
-func TestPendingStatusesSurviveAnotherShutdown(t *testing.T) {
-	inBubbleWithState(t, list(shutdowntest.Pod("late", 0, 5)), func(t *testing.T, n *node, one *boot) {
-		c := &cluster{unreachable: true}
-		n.opts.Reporter = c
-		n.killer.Pods = map[string]shutdowntest.Behaviour{"late": {Hangs: true, IgnoresContext: true}}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(time.Minute)
-		require.NotZero(t, n.lastReport().Ended)
-		n.killer.Release()
-		n.advance(time.Second)
-		n.crash()
-
-		n.host.SetPending(nil)
-		n.setPods(shutdowntest.Pod("api", 0, 5))
-		next := &boot{id: "two", began: time.Now()}
-		n.runOnBoot(next)
-		n.announce()
-		n.advance(time.Minute)
-		n.host.Cancel()
-		n.advance(time.Second)
-		n.crash()
-
-		c.setUnreachable(false)
-		n.runOnBoot(next)
-		n.advance(2 * time.Second)
-		require.Equal(t, []string{"api", "late"}, c.flushedPods())
-	})
-}
-
-// An agent without a reporter has no pending statuses.
-func TestWithoutAReporterNoStatusIsPending(t *testing.T) {
-	web := shutdowntest.Pod("web", 0, 5)
-	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
-		n.opts.Reporter = &cluster{unreachable: true}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(time.Minute)
-		n.crash()
-		n.host.SetPending(nil)
-		n.opts.Reporter = nil
-		n.runOnBoot(&boot{id: "two", began: time.Now()})
-		require.True(t, n.m.Admit(web).Admit)
-	})
-}
-
 // A pod of a cancelled shutdown is refused until its final status, which is sent once, is acknowledged.
 func TestAPodWithAPendingStatusIsRefused(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 60)

@@ -4,7 +4,6 @@ package shutdown_test
 
 import (
 	"context"
-	"fmt"
 	"math"
 	"testing"
 	"time"
@@ -94,97 +93,28 @@ func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 	}
 }
 
-// The drain grants each pod at least the seconds of the plan, whatever the host grants.
-func TestADrainGrantsTheSecondsOfThePlan(t *testing.T) {
-	for steps, enable := range map[string]func(n *node){"kills only": func(*node) {}, "all steps": enableAllSteps} {
-		for _, limit := range []time.Duration{0, 1, time.Second, 5 * time.Second, 10 * time.Second, 29 * time.Second, 30 * time.Second, 34 * time.Second, 52500 * time.Millisecond} {
-			t.Run(fmt.Sprintf("%s, limit %v", steps, limit), func(t *testing.T) {
-				inBubble(t, nil, func(t *testing.T, n *node) {
-					useGreedyPods(n)
-					enable(n)
-					n.host.Limit = limit
-					n.run()
-					p := n.m.Plan()
-					n.announce()
-					n.advance(5 * time.Minute)
-					for name, seconds := range granted(p) {
-						require.GreaterOrEqual(t, n.grantedSeconds()[name], seconds, name)
-					}
-				})
-			})
-		}
-	}
-}
-
-// Manager.Plan applies the host's limit and Plan.Limit.
+// Manager.Plan applies the host's limit and Plan.Limit. Without a schedule each pod has its own grace period, or 30 s if
+// it has none.
 func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(n *node)
 		want map[string]int64
 	}{
-		"the host's limit is shorter": {func(n *node) { n.host.Limit, n.opts.Plan.Limit = 12*time.Second, 20*time.Second }, map[string]int64{"web": 8, "etcd": 4}},
-		"Plan.Limit is shorter":       {func(n *node) { n.opts.Plan.Limit = 20 * time.Second }, map[string]int64{"web": 13, "etcd": 6}},
-		"a host without a limit":      {func(n *node) { n.host.Limit = math.MaxInt64 }, map[string]int64{"web": 20, "etcd": 10}},
-		"no schedule":                 {func(n *node) { n.opts.Config = plan.Config{} }, map[string]int64{"web": 600, "etcd": 600}},
+		"the host's limit is shorter": {func(n *node) { n.host.Limit, n.opts.Plan.Limit = 12*time.Second, 20*time.Second }, map[string]int64{"web": 8, "plain": 8, "etcd": 4}},
+		"Plan.Limit is shorter":       {func(n *node) { n.opts.Plan.Limit = 20 * time.Second }, map[string]int64{"web": 13, "plain": 13, "etcd": 6}},
+		"a host without a limit":      {func(n *node) { n.host.Limit = math.MaxInt64 }, map[string]int64{"web": 20, "plain": 20, "etcd": 10}},
+		"no schedule":                 {func(n *node) { n.opts.Config = plan.Config{} }, map[string]int64{"web": 600, "plain": 30, "etcd": 600}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, n *node) {
 				useGreedyPods(n)
+				n.setPods(append(n.currentPods(), shutdowntest.Pod("plain", 0, -1))...)
 				c.set(n)
 				n.run()
 				require.Equal(t, c.want, granted(n.m.Plan()))
 			})
 		})
 	}
-}
-
-// An agent ends after 10 s of a drain, in the second bucket, and the next one starts 2 s later. The first
-// bucket has left 15 s. A new pod gets the 18 s until the end of the buckets at 30 s, or without roll-over
-// the 10 s of its bucket. etcd was killed at 5 s, and gets what is left of that: 18 s, or 3 s of 10 s.
-func TestAResumedDrainKeepsUnusedTime(t *testing.T) {
-	for name, c := range map[string]struct {
-		noRollOver bool
-		want       map[string]int64
-	}{
-		"with roll-over":    {noRollOver: false, want: map[string]int64{"etcd": 18, "new": 18}},
-		"without roll-over": {noRollOver: true, want: map[string]int64{"etcd": 3, "new": 10}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
-				useGreedyPods(n)
-				n.killer.Pods = map[string]shutdowntest.Behaviour{"web": {Takes: 5 * time.Second}}
-				n.opts.Plan.NoRollOver = c.noRollOver
-				n.runOnBoot(one)
-				n.announce()
-				n.advance(10 * time.Second)
-				n.end()
-
-				n.replaceKiller()
-				n.setPods(shutdowntest.Pod("etcd", topPriority, 600), shutdowntest.Pod("new", topPriority, 600))
-				n.advance(2 * time.Second)
-				n.runOnBoot(one)
-				n.advance(5 * time.Minute)
-				require.Equal(t, c.want, n.grantedSeconds())
-			})
-		})
-	}
-}
-
-// Also without roll-over, a resumed bucket ends as planned: after 15 s of 20 s, web gets 5 s.
-func TestAResumedDrainWithoutRollOverEndsOnTime(t *testing.T) {
-	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
-		useGreedyPods(n)
-		n.opts.Plan.NoRollOver = true
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(15 * time.Second)
-		n.end()
-
-		n.replaceKiller()
-		n.runOnBoot(one)
-		n.advance(5 * time.Minute)
-		require.Equal(t, map[string]int64{"web": 5, "etcd": 10}, n.grantedSeconds())
-	})
 }
 
 // Hold hangs when a second announcement comes after 1 s. If that leaves the 42.5 s that all steps need,
@@ -216,49 +146,4 @@ func TestOnlyAnEventWithLessTimeBeginsAnotherDrain(t *testing.T) {
 			})
 		})
 	}
-}
-
-// An event without a deadline takes no time from the current drain.
-func TestAnEventWithoutADeadlineShortensNothing(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.opts.Source = nil
-		n.killer.Default = shutdowntest.Behaviour{Takes: 10 * time.Second}
-		n.run()
-		began := time.Now()
-		require.NoError(t, n.m.Trigger(source.Event{Origin: "first"}))
-		n.advance(2 * time.Second)
-		require.NoError(t, n.m.Trigger(source.Event{Origin: "second"}))
-		n.advance(time.Minute)
-		require.Len(t, n.killer.Kills(), 2)
-		require.Equal(t, "first", n.lastReport().Origin)
-		require.False(t, n.lastReport().Cancelled)
-		require.Equal(t, 20*time.Second, n.lastReport().Ended.Sub(began))
-	})
-}
-
-// In a drain that is resumed twice, after 15 s and 16 s, the buckets still end as planned, including the time
-// of the other steps. web, killed before, gets the rest of its grace period.
-func TestAResumedDrainKeepsTheEndsOfItsBuckets(t *testing.T) {
-	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
-		useGreedyPods(n)
-		enableAllSteps(n)
-		n.opts.Hold = nil
-		n.runOnBoot(one)
-		began := time.Now()
-		n.announce()
-		n.advance(15 * time.Second)
-		var pods []*v1.Pod // that the next agent finds
-		for range 2 {      // the third agent resumes from what the second one has stored
-			n.end()
-			n.setPods(append(n.currentPods(), pods...)...)
-			pods = list(shutdowntest.Pod("new", 0, 7))
-			n.replaceKiller()
-			n.runOnBoot(one)
-			n.advance(time.Second)
-		}
-		n.advance(5 * time.Minute)
-		require.Equal(t, map[string]int64{"web": 7, "new": 7, "etcd": 14}, n.grantedSeconds(), "the first bucket's pods have until 25 s")
-		require.Equal(t, 23*time.Second, n.killedAfter("etcd", began))
-		require.Equal(t, 37*time.Second, n.lastReport().Ended.Sub(began))
-	})
 }

@@ -59,65 +59,31 @@ func newPodUnderTheName(pod *v1.Pod) *v1.Pod {
 	return other
 }
 
-// A pod of the first bucket is listed only when that is over, after 5 s. It is killed with the next bucket,
-// and gets all of its time, 25 s.
-func TestALatePodJoinsTheNextBucket(t *testing.T) {
-	web, etcd := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)
-	inBubble(t, []*v1.Pod{web, etcd}, func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
-		n.run()
-		began := time.Now()
-		n.announce()
-		n.setPods(web, etcd, shutdowntest.Pod("late", 0, 60))
-		n.advance(time.Minute)
-		require.Equal(t, 5*time.Second, n.killedAfter("late", began))
-		require.Equal(t, int64(25), n.grantedSeconds()["late"])
-		require.Len(t, n.killer.Kills(), 3, "nobody is killed twice")
-		kill := n.lastReport().Pods[2]
-		require.Equal(t, "late", kill.Name)
-		require.Equal(t, topPriority, kill.Bucket)
-		require.Zero(t, kill.Priority)
-	})
-}
-
-// A pod that is listed during the last bucket is killed before the lock is released.
-func TestAPodThatComesInTheLastBucketIsKilled(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
-		n.run()
-		began := time.Now()
-		n.announce()
-		n.advance(7 * time.Second)
-		n.setPods(append(twoPods(), shutdowntest.Pod("late", 0, 30))...)
-		n.advance(time.Minute)
-		require.Equal(t, 10*time.Second, n.killedAfter("late", began))
-		require.Equal(t, 15*time.Second, n.releasedAfter(began))
-		require.Equal(t, []string{"web", "etcd", "late"}, names(n.lastReport()))
-	})
-}
-
-// A static pod restarts under the same UID after a cancelled shutdown. The next shutdown kills it with its
-// whole grace period.
-func TestARestartedStaticPodHasItsWholeGracePeriod(t *testing.T) {
-	static := staticPod()
-	inBubble(t, list(static), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-		n.run()
-		for range 3 {
-			began := time.Now()
-			n.announce()
-			n.advance(8 * time.Second)
-			report := n.lastReport()
-			require.Len(t, report.Pods, 1)
-			require.EqualValues(t, 5, report.Pods[0].GrantedSeconds)
-			require.Equal(t, 4*time.Second, report.Pods[0].Ended.Sub(began))
-			n.host.Cancel()
-			synctest.Wait()
-			require.True(t, n.m.Admit(static).Admit)
-			n.advance(time.Minute)
-		}
-		require.Len(t, n.killer.Kills(), 3)
-	})
+// A pod that has ended in a cancelled shutdown, and is listed in the next one, runs again. It is killed again, with
+// its whole grace period of 5 s. A static pod keeps its UID.
+func TestAPodThatRunsAgainHasItsWholeGracePeriod(t *testing.T) {
+	for _, pod := range list(shutdowntest.Pod("web", 0, 5), staticPod()) {
+		t.Run(pod.Name, func(t *testing.T) {
+			inBubble(t, list(pod), func(t *testing.T, n *node) {
+				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+				n.run()
+				for round := range 3 {
+					began := time.Now()
+					n.announce()
+					n.advance(8 * time.Second)
+					report := n.lastReport()
+					require.Len(t, report.Pods, 1)
+					require.EqualValues(t, 5, report.Pods[0].GrantedSeconds)
+					require.Equal(t, 4*time.Second, report.Pods[0].Ended.Sub(began))
+					n.host.Cancel()
+					synctest.Wait()
+					require.True(t, n.m.Admit(pod).Admit)
+					n.advance(time.Minute)
+					require.Len(t, n.killer.Kills(), round+1)
+				}
+			})
+		})
+	}
 }
 
 var errNotSynced = errors.New("the informer is not synced")
@@ -207,5 +173,17 @@ func TestAListThatIsEmptyAtFirstIsReadAgain(t *testing.T) {
 		n.advance(time.Minute)
 		require.Equal(t, time.Second, n.killedAfter("web", began))
 		require.Len(t, n.killer.Kills(), 2)
+	})
+}
+
+// The manager does not change the pods of ListPods.
+func TestTheManagerDoesNotChangePods(t *testing.T) {
+	pod := shutdowntest.Pod("web", 0, 5)
+	before := pod.DeepCopy()
+	inBubble(t, []*v1.Pod{pod, nil}, func(t *testing.T, n *node) {
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, before, pod)
 	})
 }

@@ -5,14 +5,13 @@ package shutdown_test
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
@@ -22,6 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // reportOfNextBoot ends the agent and returns the report that the agent of the next boot reads.
@@ -127,7 +127,7 @@ func TestADamagedStoredReportIsAnError(t *testing.T) {
 	}
 }
 
-// The metrics show the lock, the delay, the buckets and the pods.
+// The metrics show the lock, the delay, the buckets, the pods, and how many pods were refused.
 func TestMetricsFollowTheShutdown(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("slow", topPriority, 60)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
@@ -144,6 +144,8 @@ func TestMetricsFollowTheShutdown(t *testing.T) {
 		n.announce()
 		require.Equal(t, float64(began.Unix()), metricValue(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
 		require.Zero(t, metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
+		require.False(t, n.m.Admit(nil).Admit)
+		require.Equal(t, 1.0, metricValue(t, reg, "kubelet_graceful_shutdown_pods_refused_total"))
 		n.advance(time.Minute)
 		require.Equal(t, float64(began.Unix()+30), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
 		require.Zero(t, metricValue(t, reg, held))
@@ -215,4 +217,41 @@ func histogram(t *testing.T, reg prometheus.Gatherer, name string) (count uint64
 		}
 	}
 	return 0, 0
+}
+
+// On the next boot an agent returns the stored report, exports the times of the shutdown, reverts the node
+// state, and admits pods.
+func TestTheAgentOfTheNextBootShowsTheStoredReport(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = reporter
+		n.runOnBoot(one)
+		began := time.Now()
+		n.advance(time.Second)
+		n.announce()
+		n.advance(time.Minute)
+		before := n.lastReport()
+		n.end()
+
+		n.host.SetPending(nil)
+		reg := prometheus.NewPedanticRegistry()
+		m, err := metrics.NewShutdown(reg, metrics.Options{})
+		require.NoError(t, err)
+		n.opts.Metrics = m
+		n.runOnBoot(&boot{id: "two", began: time.Now()})
+		require.True(t, n.m.Admit(nil).Admit)
+		require.Equal(t, float64(began.Unix()+1), metricValue(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
+		require.Equal(t, float64(began.Unix()+1), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
+		published := reporter.Published()
+		require.False(t, published[len(published)-1].State.ShuttingDown)
+		require.JSONEq(t, asJSON(t, before), asJSON(t, n.lastReport()))
+	})
+}
+
+// asJSON encodes a value, so that it equals one that was stored and has no monotonic times.
+func asJSON(t *testing.T, value any) string {
+	t.Helper()
+	data, err := json.Marshal(value)
+	require.NoError(t, err)
+	return string(data)
 }

@@ -12,15 +12,16 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubegrace/kubegrace/internal/podcondition"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // An agent is killed 22 s after the announcement, in the second bucket. The next one starts at 25 s. It
@@ -62,43 +63,6 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 			})
 		})
 	}
-}
-
-// An agent is stopped after 5 s of a drain. The report has no end. The next agent, 2 s later, continues: web
-// gets the 13 s that its bucket of 20 s still has, and etcd its 10 s.
-func TestAStoppedAgentLeavesTheDrainToTheNextOne(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(5 * time.Second)
-		n.end()
-		require.Zero(t, n.lastReport().Ended)
-		n.advance(2 * time.Second)
-		n.runOnBoot(one)
-		require.Equal(t, map[string]int64{"web": 13}, n.grantedSeconds(), "the rest of the first bucket's time")
-		n.advance(time.Minute)
-		require.Equal(t, map[string]int64{"web": 13, "etcd": 10}, n.grantedSeconds())
-	})
-}
-
-// A resumed drain of pods that hang ends when the host's time is over, counted from the event. Its report
-// has the earlier failures.
-func TestAResumedDrainEndsWithTheHostsTime(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
-		n.opts.Reporter = &shutdowntest.Reporter{PublishErr: func(int) error { return errors.New("no API server") }}
-		n.runOnBoot(one)
-		began := time.Now()
-		n.announce()
-		n.advance(25 * time.Second)
-		n.crash()
-		n.opts.Reporter = nil
-		n.runOnBoot(one)
-		n.advance(time.Minute)
-		require.Equal(t, 38*time.Second, n.lastReport().Ended.Sub(began), "38.5 s were requested; the margin is 500 ms")
-		require.Contains(t, n.lastReport().Errors[0], "no API server")
-	})
 }
 
 // A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each bucket
@@ -171,131 +135,18 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 	})
 }
 
-// The next agent resumes the shutdown only if the host says that it is pending, or cannot say. In any case
-// it kills the pod that was signalled, with the rest of its grace period, and no other pod without a
-// shutdown. A new shutdown also kills pods that ended in the first one and are listed again.
-//
-// A host that does not answer is waited for: for 12 s, until the drain would stop waiting at 34 s, or, if
-// that is over, for the 5 s after which a host counts as unreachable.
-func TestTheHostDecidesWhetherTheShutdownIsResumed(t *testing.T) {
-	noBus := errors.New("no bus")
-	pending := func(kind source.Kind) func(n *node) {
-		return func(n *node) { n.host.SetPending(&source.Event{Kind: kind}) }
-	}
-	nothingPending := func(n *node) { n.host.SetPending(nil) }
-	noAnswer := func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = noBus }) }
-	cannotTell := func(n *node) { n.host.Script(func(h *shutdowntest.Host) { h.PendingErr = errors.ErrUnsupported }) }
-	noSource := func(n *node) { n.opts.Source = nil }
-	const (
-		never = -1 // pods are not admitted: the shutdown is resumed
-		left  = 9  // the seconds that etcd has left
-	)
-	for name, test := range map[string]struct {
-		change func(n *node)
-		after  time.Duration // from the end of the killed agent to the start of the next one
-		admits time.Duration // from that start to the admission of pods
-		grants map[string]int64
-	}{
-		"nothing is pending":                {nothingPending, 0, 0, map[string]int64{"etcd": left}},
-		"no answer":                         {noAnswer, 0, 12 * time.Second, map[string]int64{"etcd": 0}},
-		"the host cannot tell":              {cannotTell, 0, never, map[string]int64{"etcd": left}},
-		"no host":                           {noSource, 0, never, map[string]int64{"etcd": left}},
-		"it is pending":                     {pending(source.KindReboot), 0, never, map[string]int64{"etcd": left}},
-		"another one is pending":            {pending(source.KindSoftReboot), 0, never, map[string]int64{"etcd": left, "web": 20}}, // web is listed again
-		"a day later, no answer":            {noAnswer, 24 * time.Hour, 5 * time.Second, map[string]int64{"etcd": 0}},
-		"a day later, the host cannot tell": {cannotTell, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
-		"a day later, no host":              {noSource, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
-		"a day later, nothing is pending":   {nothingPending, 24 * time.Hour, 0, map[string]int64{"etcd": 0}},
-		"a day later, it is still pending":  {pending(source.KindReboot), 24 * time.Hour, never, map[string]int64{}},
-		"a day later, another is pending":   {pending(source.KindSoftReboot), 24 * time.Hour, never, map[string]int64{"etcd": 0, "web": 20}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
-				reporter := &shutdowntest.Reporter{}
-				n.opts.Reporter = flusher{reporter}
-				test.change(n)
-				n.advance(test.after)
-				m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
-				require.NoError(t, err)
-				require.Equal(t, test.after > 0, m.Admit(nil).Admit, "before Run")
-				n.start(m)
-				synctest.Wait()
-				if test.admits > 0 {
-					n.advance(test.admits - time.Second)
-					require.False(t, m.Admit(nil).Admit)
-					n.advance(time.Second)
-				}
-				isResumed := test.admits == never
-				require.Equal(t, !isResumed, m.Admit(nil).Admit)
-				n.advance(10 * time.Second)
-				require.Equal(t, test.grants, n.grantedSeconds())
-				for _, published := range reporter.Published() {
-					require.Equal(t, isResumed, published.State.ShuttingDown, "nothing is reverted between two shutdowns")
-				}
-				require.NotZero(t, n.lastReport().Ended)
-			})
-		})
-	}
-}
-
-// The next agent resumes a shutdown of Trigger, drained or not, until Trigger has withdrawn the
-// announcements of all origins.
-func TestAShutdownOfTriggerIsResumedUntilItIsWithdrawn(t *testing.T) {
-	for name, takes := range map[string]time.Duration{"drained": 0, "not drained": time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-				n.killer.Default = shutdowntest.Behaviour{Takes: takes}
-				n.runOnBoot(one)
-				require.NoError(t, n.m.Trigger(source.Event{Origin: "notice"}))
-				require.NoError(t, n.m.Trigger(source.Event{Origin: "UPS"}))
-				n.advance(time.Second)
-				n.crash()
-
-				n.runOnBoot(one)
-				require.NoError(t, n.m.Trigger(source.Event{Origin: "notice", Cancelled: true}))
-				require.Error(t, n.m.ShutdownStatus())
-				require.NoError(t, n.m.Trigger(source.Event{Origin: "UPS", Cancelled: true}))
-				require.NoError(t, n.m.ShutdownStatus())
-				n.advance(time.Second)
-				require.Equal(t, 1, n.host.Held())
-			})
-		})
-	}
-}
-
-// A shutdown is cancelled while web is ending, and the agent dies. The next agent, 5 s after the kill, kills
-// web again with the 15 s that it has left, and refuses it. A later shutdown gives it no more time.
-func TestThePodOfACancelledShutdownIsKilledAfterARestart(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		web := n.pods[0]
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(2 * time.Second)
-		n.host.Cancel()
-		synctest.Wait()
-		n.crash()
-
-		n.advance(3 * time.Second)
-		m, err := shutdown.NewManagerOn(n.opts, one.sinceBoot)
+// Before Run, pods are refused while the shutdown in the log may go on: until 34 s after its announcement, when its
+// drain would stop waiting. Only the pod that was signalled is refused after that.
+func TestPodsAreRefusedBeforeRunWhileAShutdownMayGoOn(t *testing.T) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
+		m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
 		require.NoError(t, err)
-		requireAdmitsAllBut := func() {
-			require.True(t, m.Admit(nil).Admit)
-			require.True(t, m.Admit(n.pods[1]).Admit)
-			require.False(t, m.Admit(web).Admit)
-		}
-		requireAdmitsAllBut()
-		n.start(m)
-		n.advance(5 * time.Second)
-		requireAdmitsAllBut()
-		require.Equal(t, map[string]int64{"web": 15}, n.grantedSeconds())
-		require.True(t, n.lastReport().Cancelled)
-		n.announce()
-		n.advance(time.Minute)
-		kill, _ := n.killer.Kill("web")
-		require.Equal(t, 15*time.Second, kill.Ended.Sub(kill.Started))
-		require.Equal(t, map[string]int64{"web": 15, "etcd": 20}, n.grantedSeconds())
-		require.True(t, n.lastReport().Pods[0].Joined)
+		require.False(t, m.Admit(nil).Admit)
+		n.advance(12*time.Second - time.Millisecond)
+		require.False(t, m.Admit(nil).Admit)
+		n.advance(time.Millisecond)
+		require.True(t, m.Admit(nil).Admit)
+		require.False(t, m.Admit(n.pods[1]).Admit)
 	})
 }
 
@@ -419,5 +270,33 @@ func TestAShutdownJoinsTheOneInTheLog(t *testing.T) {
 		for i, pod := range report.Pods {
 			require.True(t, pod.Started.Equal(stored.Pods[i].Started), pod.Name)
 		}
+	})
+}
+
+// An agent dies between a readiness mark and the kill. If the shutdown is cancelled, the next agent
+// restores the readiness, also if only the list has the mark and the log does not.
+func TestTheNextAgentRestoresReadiness(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		reporter := &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}
+		n.opts.Reporter = reporter
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(500 * time.Millisecond)
+		n.crash()
+		podcondition.Set(&n.pods[1].Status, v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: v1.PodReasonTerminationByKubelet}, metav1.Now())
+		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
+			<-time.After(100 * time.Millisecond) // so that the API server has accepted the node's state before
+			return n.currentPods(), nil
+		}
+		n.runOnBoot(one)
+		n.advance(300 * time.Millisecond)
+		n.host.Cancel()
+		n.advance(2 * time.Second)
+		require.Empty(t, n.killer.Kills())
+		ready := map[string]bool{}
+		for _, mark := range reporter.Marked() {
+			ready[mark.Pod] = mark.Ready
+		}
+		require.Equal(t, map[string]bool{"web": true, "etcd": true}, ready)
 	})
 }

@@ -146,59 +146,6 @@ func TestStatusesAreSentTenAtATime(t *testing.T) {
 	}
 }
 
-// web uses all of its grace period and ends 300 ms later. Its final status is still sent with its bucket,
-// before cni is killed, which may be the network. web has 23 s: its bucket's 20 s, and the 2 s for publishing
-// and 1 s for marks, which are not used. With these 300 ms and 200 ms for the status, cni is killed at 23.5
-// s.
-func TestAPodThatUsesAllOfItsGracePeriodIsFlushedWithItsBucket(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("cni", topPriority, 60)), func(t *testing.T, n *node) {
-		began := time.Now()
-		var killed []time.Duration
-		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, _ *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-			killed = append(killed, time.Since(began))
-			<-time.After(time.Duration(*req.GracePeriodSeconds)*time.Second + 300*time.Millisecond)
-			return shutdown.KillResult{}, nil
-		})
-		reporter := &shutdowntest.Reporter{FlushTakes: 200 * time.Millisecond}
-		n.opts.Reporter = reporter
-		n.run()
-		n.announce()
-		n.advance(time.Minute)
-		flushed := reporter.Flushed()
-		require.Len(t, flushed, 2)
-		require.Equal(t, "web", flushed[0].Pod)
-		require.Equal(t, 23500*time.Millisecond, flushed[0].At.Sub(began))
-		require.Equal(t, []time.Duration{0, 23500 * time.Millisecond}, killed)
-		require.Equal(t, "cni", flushed[1].Pod)
-		require.Empty(t, n.lastReport().Errors)
-	})
-}
-
-// A pod whose killer failed or hangs may still run, and gets no final status.
-func TestAPodThatMayStillRunIsNotFlushed(t *testing.T) {
-	for name, how := range map[string]shutdowntest.Behaviour{
-		"fails": {Takes: time.Second, Err: errors.New("stuck")},
-		"hangs": {Hangs: true, IgnoresContext: true},
-	} {
-		for _, policy := range []shutdown.PodPolicy{shutdown.PolicySetTerminal, shutdown.PolicyDelete} {
-			t.Run(name+" "+string(policy), func(t *testing.T) {
-				inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("api", 0, 5)), func(t *testing.T, n *node) {
-					n.killer.Pods = map[string]shutdowntest.Behaviour{"web": how}
-					reporter := &shutdowntest.Reporter{}
-					n.opts.Reporter = reporter
-					n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return policy }
-					n.run()
-					n.announce()
-					n.advance(time.Hour)
-					require.Len(t, reporter.Flushed(), 1)
-					require.Equal(t, "api", reporter.Flushed()[0].Pod)
-					require.True(t, n.lastReport().Pods[0].Unflushed)
-				})
-			})
-		}
-	}
-}
-
 // The server refuses the status of one pod of 300. The others are accepted in 600 ms, ten each 20 ms. The
 // refused one costs each of the two waits for statuses 2.5 s, after which a server that accepts nothing is
 // not waited for.

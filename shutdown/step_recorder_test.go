@@ -198,6 +198,8 @@ func (w *StepRecorder) effect(e node.Effect) {
 		for _, p := range e.Pods {
 			w.add(judge.NodeFact{What: judge.NodeStored, Pod: string(p.Key), Until: p.Deadline})
 		}
+	case node.CountPod:
+		w.add(judge.NodeFact{What: judge.NodeCounted, Pod: string(e.Pod.Key), Failed: e.Pod.Ended.IsZero()})
 	case node.Suspend:
 		w.add(judge.NodeFact{What: judge.NodeSuspended, Until: e.Until})
 	case node.Release:

@@ -105,25 +105,6 @@ func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 	})
 }
 
-// A shutdown begins 1 s after TerminateAll. It waits for web, which TerminateAll is killing, and kills etcd.
-// TerminateAll returns when it is over.
-func TestAShutdownDuringTerminateAllKillsTheOtherPods(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.run()
-		began := time.Now()
-		done := n.terminateAll()
-		n.advance(time.Second)
-		n.announce()
-		n.advance(time.Minute)
-		require.NoError(t, <-done)
-		kill, _ := n.killer.Kill("web")
-		require.Equal(t, began, kill.Started, "not signalled again")
-		require.Len(t, n.killer.Kills(), 2, "etcd is killed by the shutdown only")
-		require.Equal(t, 31*time.Second, n.releasedAfter(began))
-	})
-}
-
 // The drain of TerminateAll continues after the end of Run, including final statuses, alone or after it has
 // joined a shutdown.
 func TestTerminateAllContinuesAfterRun(t *testing.T) {

@@ -4,7 +4,6 @@ package shutdown_test
 
 import (
 	"path/filepath"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -94,22 +93,6 @@ func TestALockIsAdoptedWhileAnotherAgentHasTheFolder(t *testing.T) {
 	})
 }
 
-// If the first agent ends during a shutdown while the second waits for the folder, the second resumes the
-// shutdown with the same end.
-func TestTheWaitingAgentResumesTheShutdown(t *testing.T) {
-	withSecondAgent(t, func(other *node) { other.opts.Source = nil }, func(t *testing.T, n, other *node) {
-		n.announce()
-		n.advance(5 * time.Second)
-		n.end()
-		n.advance(time.Second)
-		require.False(t, other.m.Admit(nil).Admit)
-		require.Equal(t, map[string]int64{"web": 15, "etcd": 25}, other.grantedSeconds(), "the rest of the first bucket, and what it leaves")
-		n.advance(time.Minute)
-		require.Len(t, other.lastReport().Pods, 2, "each pod once")
-		require.Empty(t, other.lastReport().Errors)
-	})
-}
-
 // An announcement begins a drain at once although the agent waits for the folder. After its withdrawal pods
 // that were not signalled are admitted. The next shutdown is in the log as soon as the agent has the
 // folder.
@@ -145,22 +128,4 @@ func TestADrainDoesNotWaitForTheFolder(t *testing.T) {
 			})
 		})
 	}
-}
-
-// The host's time runs while another agent has the folder. The lock is released on time, each bucket gets
-// its share, and the report says why nothing is stored.
-func TestTheLockIsReleasedOnTimeWithoutTheFolder(t *testing.T) {
-	withSecondAgent(t, func(other *node) {
-		other.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-	}, func(t *testing.T, n, other *node) {
-		require.Equal(t, 1, other.host.Held())
-		began := time.Now()
-		other.host.Announce(source.Event{Deadline: began.Add(5 * time.Second)})
-		n.advance(5 * time.Second)
-		require.Zero(t, other.host.Held())
-		n.advance(time.Minute)
-		require.LessOrEqual(t, other.releasedAfter(began), 5*time.Second)
-		require.Equal(t, map[string]int64{"web": 3, "etcd": 2}, other.grantedSeconds())
-		require.Contains(t, strings.Join(other.lastReport().Errors, "\n"), "another agent uses it")
-	})
 }

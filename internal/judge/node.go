@@ -35,8 +35,11 @@ const (
 	NodeListed       NodeWhat = "a list was answered"                    // Pods, Failed
 	NodeKill         NodeWhat = "a pod is killed"                        // Pod, Call, Seconds, Until: its deadline, Shutdown: that drains, 0: none does, Own: it is TerminateAll's, Bucket: of the pod in the log
 	NodeKilled       NodeWhat = "a kill was answered"                    // Pod, Call, Failed, NoRetry
+	NodeCounted      NodeWhat = "a pod is counted in the metrics"        // Pod, Failed: it is not known to have ended
 	NodeStarts       NodeWhat = "a static pod is to start"               // Pod: it is refused this time
 	NodeTold         NodeWhat = "the API server has the final status"    // Pod
+	NodeMarked       NodeWhat = "the API server sees a pod as not ready" // Pod
+	NodeUnmarked     NodeWhat = "the API server sees a pod as ready"     // Pod
 	NodePublish      NodeWhat = "the node's state is to be published"    // Call, Shutdown: 0: it does not shut down
 	NodePublished    NodeWhat = "the answer about the node's state"      // Call, Failed
 	NodeSuspended    NodeWhat = "the lock is released at a time"         // Until
@@ -158,10 +161,12 @@ func NodeRules() map[string]func(*NodeRecord) []string {
 		"every end is published":                                    everyEndIsPublished,
 		"only ended pods are published":                             onlyEndedPodsArePublished,
 		"each shutdown is reported once, with all killed pods":      eachShutdownIsReportedOnce,
+		"each end is counted once":                                  eachEndIsCountedOnce,
 		"a shutdown refuses pods":                                   shutdownRefusesPods,
 		"killed pods stay refused":                                  killedPodsStayRefused,
 		"surviving pods are ready":                                  survivorsAreReady,
 		"a failed kill is repeated":                                 failedKillsAreRepeated,
+		"a kill that was given up is not repeated":                  givenUpKillsAreNotRepeated,
 		"the number of calls is bounded":                            callsAreBounded,
 		"no busy loop":                                              noBusyLoop,
 		"no panic":                                                  noPanic,

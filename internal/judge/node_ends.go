@@ -127,6 +127,27 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 	return violations
 }
 
+// eachEndIsCountedOnce checks that an agent counts the end of a pod once in the metrics, even if several kills of it
+// return.
+func eachEndIsCountedOnce(r *NodeRecord) (violations []string) {
+	isCounted := map[string]bool{}
+	for _, f := range r.Facts {
+		switch f.What {
+		case NodeBegan:
+			clear(isCounted)
+		case NodePodRuns:
+			delete(isCounted, f.Pod)
+		case NodeCounted:
+			if !f.Failed && isCounted[f.Pod] {
+				violations = append(violations, nodeViolation(f, "it was counted before"))
+			}
+			isCounted[f.Pod] = isCounted[f.Pod] || !f.Failed
+		default:
+		}
+	}
+	return violations
+}
+
 // shutdownRefusesPods checks that pods are refused during a shutdown and TerminateAll, and only then.
 func shutdownRefusesPods(r *NodeRecord) (violations []string) {
 	isEnding := false

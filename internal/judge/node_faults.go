@@ -48,6 +48,50 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 	return violations
 }
 
+// givenUpKillsAreNotRepeated checks that a drain does not repeat a kill whose error says that a repetition is useless.
+// Another drain and a shutdown that is cancelled try once more. So does the bucket of a pod that an earlier agent or
+// drain has signalled, because that kill may have been continued before the bucket began.
+func givenUpKillsAreNotRepeated(r *NodeRecord) (violations []string) {
+	earlier := map[string]bool{}  // pods that an earlier agent or drain has signalled
+	calls := map[string]int{}     // kills in progress, by pod
+	killedBy := map[string]int{}  // the shutdown of the newest kill, by pod
+	givenUpBy := map[string]int{} // the shutdown whose kill was given up, by pod
+	for _, f := range r.Facts {
+		switch f.What {
+		case NodeLogged:
+			earlier[f.Pod] = true
+		case NodeBegan:
+			for pod := range killedBy {
+				earlier[pod] = true
+			}
+			clear(calls)
+			clear(givenUpBy)
+		case NodeCancelled, NodeRetaken:
+			clear(givenUpBy)
+		case NodePodRuns:
+			delete(earlier, f.Pod)
+			delete(calls, f.Pod)
+			delete(killedBy, f.Pod)
+			delete(givenUpBy, f.Pod)
+		case NodeKill:
+			if by, isGivenUp := givenUpBy[f.Pod]; isGivenUp && by == f.Shutdown && !earlier[f.Pod] {
+				violations = append(violations, nodeViolation(f, "its kill was given up"))
+			}
+			if by, isKilled := killedBy[f.Pod]; isKilled && by != f.Shutdown {
+				earlier[f.Pod] = true
+			}
+			calls[f.Pod]++
+			killedBy[f.Pod] = f.Shutdown
+		case NodeKilled:
+			if calls[f.Pod]--; f.NoRetry && calls[f.Pod] == 0 {
+				givenUpBy[f.Pod] = killedBy[f.Pod]
+			}
+		default:
+		}
+	}
+	return violations
+}
+
 // callsAreBounded checks that calls do not pile up while they hang: at most three for each pod are in progress, and a
 // few others.
 func callsAreBounded(r *NodeRecord) (violations []string) {

@@ -74,7 +74,8 @@ func nodeBucket(windows []NodeWindow, priority int32) int {
 }
 
 // graceFillsTheWindow checks that a drain does not shorten grace periods without need: a pod gets its own, or all the
-// time that its bucket has left if that is less.
+// time that its bucket has left if that is less. Without roll-over it gets no more than the time of its bucket, or of a
+// higher one if it came late. The end of the drain gives such a pod that of a lower bucket if these have none.
 func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 	killed, pods := map[string]bool{}, map[string]NodeFact{}
 	var windows []NodeWindow
@@ -95,7 +96,13 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 			if pod := pods[f.Pod]; !killed[f.Pod] && f.Shutdown != 0 && len(windows) > 0 {
 				bucket := nodeBucket(windows, pod.Priority)
 				w := windows[bucket]
-				left := w.KillsEnd.Sub(f.At)
+				left, most := w.KillsEnd.Sub(f.At), time.Duration(0)
+				for _, later := range windows[bucket:] {
+					most = max(most, later.Pods)
+				}
+				if r.NoRollOver && most > 0 && f.Seconds > int64((most+nodeLag)/time.Second) {
+					violations = append(violations, nodeViolation(f, "its bucket has only %v", most))
+				}
 				if pod.Seconds < 0 || r.NoRollOver {
 					for _, later := range windows[bucket:] { // the pod may have come late
 						left = min(left, later.Pods)

@@ -86,25 +86,6 @@ func seconds(all []time.Duration) (s []int) {
 	return s
 }
 
-// A limit of 26 s is below the requested 30 s, but enough for the pods, who need 25 s. The status shows it
-// without an error.
-func TestASufficientLimitIsNoError(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.run()
-		r.script.set(func(s *script) { s.limit = 26 * time.Second })
-		r.advance(10 * time.Second)
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: 26 * time.Second}, r.host.Status())
-		require.Equal(t, []string{"0s pending false true", "0s tried"}, r.allReceived())
-		r.script.set(func(s *script) { s.limit = 10 * time.Second })
-		r.advance(10 * time.Second)
-		require.Error(t, r.host.Status().Err)
-		r.script.set(func(s *script) { s.limit = 26 * time.Second })
-		r.advance(time.Second)
-		require.NoError(t, r.host.Status().Err)
-		require.Equal(t, 26*time.Second, r.host.Status().Granted)
-	})
-}
-
 // A source may grant 10 s of 30 s without an error that says why. It counts as a cap all the same: in the
 // status, in the log, and for the listener.
 func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {

@@ -14,81 +14,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// ReleaseAt releases the lock at its time, here after 10 s, whatever has become of the Hold or the context.
-// It does not if the lock was released before, the shutdown has ended, or a later call has replaced the time.
-func TestReleaseAtReleasesTheLock(t *testing.T) {
-	const at = 10 * time.Second
-	for name, test := range map[string]struct {
-		then     func(t *testing.T, r *rig, hold *host.Hold)
-		released time.Duration // 0: never
-	}{
-		"nobody releases it":     {func(*testing.T, *rig, *host.Hold) {}, at},
-		"it was released before": {func(t *testing.T, _ *rig, hold *host.Hold) { require.NoError(t, hold.Release()(t.Context())) }, time.Nanosecond},
-		"the shutdown is over":   {func(_ *testing.T, _ *rig, hold *host.Hold) { hold.End() }, 0},
-		"another one has begun":  {func(_ *testing.T, r *rig, hold *host.Hold) { hold.End(); r.host.Suspend() }, 0},
-		"another Hold has it":    {func(_ *testing.T, r *rig, _ *host.Hold) { r.host.Suspend() }, at},
-		"the time is later":      {func(t *testing.T, _ *rig, hold *host.Hold) { hold.ReleaseAt(t.Context(), time.Now().Add(2*at)) }, 2 * at},
-		"the time is earlier":    {func(t *testing.T, _ *rig, hold *host.Hold) { hold.ReleaseAt(t.Context(), time.Now().Add(at/2)) }, at / 2},
-		"the time has passed":    {func(t *testing.T, _ *rig, hold *host.Hold) { hold.ReleaseAt(t.Context(), time.Now().Add(-at)) }, time.Nanosecond},
-		"the next Hold is later": {func(t *testing.T, r *rig, _ *host.Hold) {
-			r.host.Suspend().ReleaseAt(t.Context(), time.Now().Add(2*at))
-		}, 2 * at},
-		"the previous Hold is later": {func(t *testing.T, r *rig, hold *host.Hold) {
-			r.host.Suspend()
-			hold.ReleaseAt(t.Context(), time.Now().Add(2*at))
-		}, at},
-		"the context has ended": {func(t *testing.T, _ *rig, hold *host.Hold) {
-			ctx, cancel := context.WithCancel(t.Context())
-			hold.ReleaseAt(ctx, time.Now().Add(at))
-			cancel()
-		}, at},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.run()
-				hold := r.host.Suspend()
-				hold.ReleaseAt(t.Context(), time.Now().Add(at))
-				test.then(t, r, hold)
-				if test.released > 0 {
-					r.advance(test.released - 1)
-					if test.released > 1 {
-						require.Equal(t, 1, r.script.heldNow())
-					}
-					r.advance(1)
-					r.requireLock(host.StateReleased, 0)
-				}
-				r.advance(time.Hour)
-				require.Equal(t, test.released == 0, r.script.heldNow() == 1)
-			})
-		})
-	}
-}
-
-// Waits tells whether the host waits for the shutdown of a Hold: while its lock is held, and after that for
-// the Hold that released it, because the host waited until then.
-func TestWaitsWhileAndAfterTheLockIsHeld(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.run()
-		first := r.host.Suspend()
-		require.True(t, first.Waits())
-		second := r.host.Suspend()
-		require.False(t, first.Waits(), "the second has the lock")
-		require.NoError(t, second.Release()(t.Context()))
-		require.NoError(t, second.Release()(t.Context()))
-		require.True(t, second.Waits(), "the lock was held until then")
-		third := r.host.Suspend()
-		require.False(t, third.Waits(), "it has released nothing")
-		r.script.set(always("inhibit", fault{err: errRefused}))
-		third.Retake()
-		synctest.Wait()
-		require.NoError(t, third.Release()(t.Context()))
-		require.False(t, third.Waits(), "it was refused")
-		third.End()
-		require.True(t, second.Waits())
-		r.advance(time.Second)
-	})
-}
-
 // After End, the cancellation of a shutdown, a new lock is taken at once, and only then the old one is
 // closed: the host is never without a lock.
 func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
@@ -204,20 +129,6 @@ func TestTheLockIsAdoptedFromTheSession(t *testing.T) {
 	})
 }
 
-// A lock that the host grants only after the release is closed at once: it must not delay the host any more.
-func TestALockAdoptedAfterTheReleaseIsClosed(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.pending, r.script.keptLock = &source.Event{}, true
-		always("inhibit", fault{delay: 3 * time.Second})(r.script)
-		r.run()
-		require.NoError(t, r.hold.Release()(t.Context()))
-		r.advance(3 * time.Second)
-		r.requireLock(host.StateReleased, 0)
-		require.Equal(t, 1, r.script.number("release"))
-		require.False(t, r.hold.Waits())
-	})
-}
-
 // AwaitAdoption waits for the attempt to get a lock in a shutdown: until it ends, whether it succeeds or not,
 // but at most until the given time, here 5 s. It returns at once if no attempt is in progress, or its context
 // has ended.
@@ -265,32 +176,6 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 				require.Equal(t, test.waits, time.Since(began))
 				r.advance(time.Minute)
 			})
-		})
-	}
-}
-
-// A lock that was requested before a shutdown and arrives during it is held and counts as this agent's.
-// After the release it is closed at once.
-func TestALateLockIsKeptUntilTheRelease(t *testing.T) {
-	for _, released := range []bool{false, true} {
-		inBubble(t, func(t *testing.T, r *rig) {
-			always("inhibit", fault{delay: 3 * time.Second})(r.script)
-			r.run()
-			r.script.announce()
-			synctest.Wait()
-			if released {
-				require.NoError(t, r.hold.Release()(t.Context()))
-			} else {
-				r.hold.AwaitAdoption(t.Context(), time.Now().Add(time.Minute))
-				require.Equal(t, 3*time.Second, time.Since(r.began))
-			}
-			r.advance(time.Minute)
-			if released {
-				r.requireLock(host.StateReleased, 0)
-			} else {
-				r.requireLock(host.StateHeld, 1)
-				require.True(t, r.hold.Waits())
-			}
 		})
 	}
 }

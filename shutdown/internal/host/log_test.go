@@ -1,17 +1,17 @@
 package host_test
 
 import (
-	"maps"
 	"slices"
-	"sync"
 
 	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/ktesting"
 )
 
-// log records what is logged at the default verbosity.
-type log struct {
-	mu  sync.Mutex
-	all []line
+// log has what is logged at the default verbosity.
+type log struct{ klog.Logger }
+
+func newLog() log {
+	return log{ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))}
 }
 
 // line is a log line without its text.
@@ -20,41 +20,13 @@ type line struct {
 	values map[string]any
 }
 
-func (l *log) lines() []line {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return slices.Clone(l.all)
-}
-
-// sink logs to a log.
-type sink struct {
-	log    *log
-	values map[string]any
-}
-
-func (s *sink) Init(klog.RuntimeInfo)                  {}
-func (s *sink) Enabled(level int) bool                 { return level == 0 }
-func (s *sink) Info(_ int, _ string, values ...any)    { s.add(false, values) }
-func (s *sink) Error(_ error, _ string, values ...any) { s.add(true, values) }
-func (s *sink) WithName(string) klog.LogSink           { return s }
-
-func (s *sink) WithValues(values ...any) klog.LogSink {
-	return &sink{log: s.log, values: s.with(values)}
-}
-
-// with returns the values of the sink and these ones, by key.
-func (s *sink) with(values []any) map[string]any {
-	all := map[string]any{}
-	maps.Copy(all, s.values)
-	for pair := range slices.Chunk(values, 2) {
-		all[pair[0].(string)] = pair[1]
+func (l log) lines() (lines []line) {
+	for _, entry := range l.GetSink().(ktesting.Underlier).GetBuffer().Data() {
+		values := map[string]any{}
+		for pair := range slices.Chunk(slices.Concat(entry.WithKVList, entry.ParameterKVList), 2) {
+			values[pair[0].(string)] = pair[1]
+		}
+		lines = append(lines, line{entry.Type == ktesting.LogError, values})
 	}
-	return all
-}
-
-// add adds a line to the log.
-func (s *sink) add(err bool, values []any) {
-	s.log.mu.Lock()
-	defer s.log.mu.Unlock()
-	s.log.all = append(s.log.all, line{err, s.with(values)})
+	return lines
 }

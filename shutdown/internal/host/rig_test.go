@@ -26,7 +26,7 @@ type rig struct {
 	script *script
 	host   *host.Host
 	calls  *call.Group
-	log    *log
+	log    log
 	began  time.Time          // when Run began
 	stop   context.CancelFunc // ends Run; nil: it has not begun
 	ended  chan error         // the result of Run
@@ -50,7 +50,7 @@ func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{t: t, script: newScript(), calls: &call.Group{}, log: &log{}}
+	r := &rig{t: t, script: newScript(), calls: &call.Group{}, log: newLog()}
 	r.host = host.New(r.options(r.script))
 	t.Cleanup(func() { // of a test that has failed
 		if r.stop != nil && !r.over {
@@ -78,7 +78,7 @@ func (r *rig) useAdopter(left bool) {
 
 // loggingContext returns a context whose logger records.
 func (r *rig) loggingContext() context.Context {
-	return klog.NewContext(r.t.Context(), klog.New(&sink{log: r.log}))
+	return klog.NewContext(r.t.Context(), r.log.Logger)
 }
 
 // run starts Run and waits until it blocks.

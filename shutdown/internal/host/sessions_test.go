@@ -3,17 +3,12 @@
 package host_test
 
 import (
-	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
@@ -151,23 +146,6 @@ func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 		require.Error(t, r.host.Status().Err)
 		require.NoError(t, r.hold.Release()(t.Context()))
 		require.NoError(t, r.host.Status().Err, "the lock cannot be lost any more")
-	})
-}
-
-// During an outage of two minutes the lock is kept, although it may be lost. Within a second of its end a new
-// one is held.
-func TestTheLockIsTakenAgainAfterALongOutage(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.run()
-		r.script.set(always("connect", fault{err: errRefused}))
-		r.script.set((*script).lose)
-		r.advance(2*time.Minute + 300*time.Millisecond)
-		require.ErrorIs(t, r.host.Status().Err, errRefused)
-		r.requireLock(host.StateHeld, 1)
-		r.script.set(func(s *script) { s.faults = nil })
-		r.advance(time.Second)
-		require.NoError(t, r.host.Status().Err)
-		r.requireLock(host.StateHeld, 1)
 	})
 }
 
@@ -369,38 +347,5 @@ func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 		r.stop()
 		require.NoError(t, <-r.ended)
 		r.ended <- nil
-	})
-}
-
-// The metrics show the requested and the granted delay, and whether the lock is held, before and after its
-// release.
-func TestMetricsShowTheLockAndTheDelay(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		registry := prometheus.NewRegistry()
-		collectors, err := metrics.NewShutdown(registry, metrics.Options{})
-		require.NoError(t, err)
-		r := newRig(t)
-		r.script.limit = 27 * time.Second
-		options := r.options(r.script)
-		options.Metrics = collectors
-		r.host = host.New(options)
-		r.run()
-		hold := r.host.Suspend()
-		held := func(want int) {
-			t.Helper()
-			require.NoError(t, testutil.GatherAndCompare(registry, strings.NewReader(fmt.Sprintf(`
-# HELP kubelet_graceful_shutdown_delay_seconds Delay of the host's shutdown in seconds, as requested and as granted
-# TYPE kubelet_graceful_shutdown_delay_seconds gauge
-kubelet_graceful_shutdown_delay_seconds{kind="granted"} 27
-kubelet_graceful_shutdown_delay_seconds{kind="requested"} 30
-# HELP kubelet_graceful_shutdown_inhibitor_held Whether the inhibitor lock is held (1) or not (0)
-# TYPE kubelet_graceful_shutdown_inhibitor_held gauge
-kubelet_graceful_shutdown_inhibitor_held %d
-`, want)), "kubelet_graceful_shutdown_delay_seconds", "kubelet_graceful_shutdown_inhibitor_held"))
-		}
-		held(1)
-		require.NoError(t, hold.Release()(t.Context()))
-		held(0)
-		r.end()
 	})
 }

@@ -13,11 +13,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// An agent that lives through many shutdowns does not fill the memory. After 500 cancelled ones, each with
+// An agent that lives through many shutdowns does not fill the memory. After 200 cancelled ones, each with
 // another pod that never ends, one kill for each pod is in flight (and at most two other calls), each
 // shutdown has had one report, and no pod remembers more than two shutdowns.
 func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
-	const cycles = 500
+	const cycles = 200
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
 	c.Options.Steps = plan.Steps{Publish: true, Statuses: true}
 	w := newWorld(1, c)

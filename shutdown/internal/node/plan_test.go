@@ -11,7 +11,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -192,33 +191,5 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 			}
 		}
 		require.Equal(t, got, p.kills, about)
-	}
-}
-
-// A critical pod, etcd, is killed no earlier than by a kubelet: never while web, in the lower bucket of 20 s,
-// is running and that bucket has time. It then gets at least its own 10 s. That holds for each grace period
-// of web, with ends after it, and for limits from the sum of the schedule up.
-func TestACriticalPodIsKilledAfterTheLowerOnes(t *testing.T) {
-	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: plan.SystemCriticalPriority, Seconds: 10}}
-	for _, opts := range []plan.Options{
-		{},
-		{NoRollOver: true},
-		{Steps: plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}},
-		{Steps: plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}, NoRollOver: true},
-	} {
-		everything := plan.NewBudget(schedule, opts).Total()
-		for limit := schedule.Total(); limit <= everything+time.Second; limit += 900 * time.Millisecond {
-			for grace := int64(0); grace <= 25; grace++ {
-				for late := time.Duration(0); late <= 9*time.Second; late += 1500 * time.Millisecond {
-					ends := map[string]time.Duration{"web": time.Duration(min(grace, 20))*time.Second + late}
-					pods := []*v1.Pod{planPod("web", 0, grace), planPod("etcd", plan.SystemCriticalPriority, 10)}
-					p := runDrain(drainOptions{config: node.Config{Schedule: schedule, Options: opts}, pods: pods, endsAfter: ends, limit: limit})
-					about := fmt.Sprintf("%+v: limit %v, grace %d s, %v late", opts, limit, grace, late)
-					require.Equal(t, []string{"web", "etcd"}, p.order, about)
-					require.GreaterOrEqual(t, p.kills["etcd"].at-p.kills["web"].at+times.Lag, min(ends["web"], 20*time.Second), about)
-					require.GreaterOrEqual(t, p.kills["etcd"].seconds, int64(10), about)
-				}
-			}
-		}
 	}
 }

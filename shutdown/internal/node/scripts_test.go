@@ -25,13 +25,13 @@ type script struct {
 // end no promise of judge.Node is broken. go test -rewrite records the output again. Commands:
 //
 //	agent [schedule=none]      a new agent starts on a new node
-//	pod NAME [priority=N] [grace=N] [takes=D] [stuck]
+//	pod NAME [priority=N] [grace=N] [takes=D] [stuck] [deleted]
 //	limit D                    the host says how long it waits
 //	host [after=D] [cancels]   the host announces a shutdown with a deadline, or cancels it
 //	trigger [origin=O] [after=D] [cancels]
 //	pending                    the host answers whether a shutdown is pending
 //	terminateall
-//	apiserver dead|alive
+//	apiserver dead|hangs|alive
 //	killer hangs|works
 //	die                        the agent dies, and another one starts
 //	run D                      time passes
@@ -93,7 +93,8 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) {
 		var priority, grace int64
 		_, _ = fmt.Sscan(arg("priority", "0"), &priority)
 		_, _ = fmt.Sscan(arg("grace", "30"), &grace)
-		s.addPod(first, int32(priority), grace, span(arg("takes", "1s"))).isStuck = d.HasArg("stuck") //nolint:gosec // a priority
+		p := s.addPod(first, int32(priority), grace, span(arg("takes", "1s"))) //nolint:gosec // a priority
+		p.isStuck, p.Deleted = d.HasArg("stuck"), d.HasArg("deleted")
 	case "limit":
 		s.step(node.Limit(span(first)), "the host waits for "+first)
 	case "host":
@@ -110,7 +111,7 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) {
 		s.add(judge.NodeFact{What: judge.NodeTerminateAll})
 		s.step(node.TerminateAll{}, "TerminateAll")
 	case "apiserver":
-		s.apiServes = first == "alive"
+		s.apiServes, s.apiHangs = first == "alive", first == "hangs"
 	case "killer":
 		s.killerHangs = first == "hangs"
 	case "die":
@@ -145,7 +146,7 @@ func (s *script) print() string {
 			if f.Planned {
 				fmt.Fprintln(&b, f)
 			}
-		case judge.NodeKill, judge.NodeTold, judge.NodePublish, judge.NodeReleased, judge.NodeHeldAgain, judge.NodeRetaken,
+		case judge.NodeKill, judge.NodeTold, judge.NodeMarked, judge.NodeUnmarked, judge.NodePublish, judge.NodeReleased, judge.NodeHeldAgain, judge.NodeRetaken,
 			judge.NodeReported, judge.NodeCancelled, judge.NodePodEnded, judge.NodeBegan, judge.NodePanicked:
 			fmt.Fprintln(&b, f)
 		default:

@@ -58,37 +58,21 @@ func (w *walker) input(in node.Input, what string) {
 	for _, e := range effects {
 		switch e.Do {
 		case node.Kill:
-			f := judge.NodeFact{What: judge.NodeKill, Pod: e.Pod.Name, Call: e.Call, Seconds: e.Seconds, Until: e.Until, Bucket: e.Pod.Bucket}
-			if s := w.draining(); s != nil {
-				f.Shutdown, f.Own = s.Number, s.Origin == "TerminateAll"
-			}
-			w.add(f)
-			w.podOf(e.Pod.Key).killedInGeneration = w.generation
-			w.inFlight = append(w.inFlight, e)
-		case node.List, node.Sync, node.OnRelease, node.Tell, node.Publish:
-			switch e.Do {
-			case node.List:
-				w.add(judge.NodeFact{What: judge.NodeListing, Call: e.Call})
-			case node.Sync:
-				w.add(judge.NodeFact{What: judge.NodeSync, Call: e.Call})
-			case node.Publish:
-				f := judge.NodeFact{What: judge.NodePublish, Call: e.Call}
-				if e.Shutdown != nil {
-					f.Shutdown = e.Shutdown.Number
-				}
-				w.add(f)
-			default:
-			}
-			w.inFlight = append(w.inFlight, e)
+			w.addKill(e)
+		case node.List:
+			w.add(judge.NodeFact{What: judge.NodeListing, Call: e.Call})
+		case node.Sync:
+			w.add(judge.NodeFact{What: judge.NodeSync, Call: e.Call})
+		case node.Publish:
+			w.addPublish(e)
+		case node.OnRelease, node.Tell:
 		default:
 			w.carryOut(e)
+			continue
 		}
+		w.inFlight = append(w.inFlight, e)
 	}
-	f := judge.NodeFact{What: judge.NodeState, State: w.agent.State().String(), Refuses: w.agent.Refuses(), Calls: len(w.inFlight)}
-	if of := w.agent.Shutdown(); of != nil {
-		f.Shutdown = of.Number
-	}
-	w.add(f)
+	w.addState(len(w.inFlight))
 }
 
 // choices returns an upper bound of the number of inputs that may come now: each call in flight succeeds or
@@ -179,12 +163,7 @@ func (w *walker) answer(i int, err error) {
 	case node.Tell:
 		p := w.podOf(e.Pod.Key)
 		if err == nil {
-			if e.What == node.FinalStatus {
-				w.add(judge.NodeFact{What: judge.NodeTold, Pod: p.Name})
-			}
-			if e.What != node.FinalStatus {
-				p.isReady = e.What == node.Ready
-			}
+			w.deliver(p, e.What)
 		}
 		w.input(node.Told{Call: e.Call, Key: p.Key, Err: err}, "")
 	case node.Publish:

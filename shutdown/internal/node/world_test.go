@@ -48,6 +48,7 @@ type world struct {
 	limit           time.Duration
 	hostCanAnswer   bool // the host can say what is pending
 	apiServes       bool // the API server works
+	apiHangs        bool // its calls do not even return at their deadlines
 	failOneIn       int  // one call in failOneIn fails; 0: none
 	dieOneIn        int  // the agent dies after one effect in dieOneIn; 0: never
 	isQuiet         bool // there are no more faults
@@ -319,12 +320,17 @@ func (w *world) step(in node.Input, what string) {
 		}
 		w.carryOut(e)
 	}
-	s := judge.NodeFact{What: judge.NodeState, State: w.agent.State().String(), Refuses: w.agent.Refuses(), Calls: len(w.calls)}
-	if of := w.agent.Shutdown(); of != nil {
-		s.Shutdown = of.Number
-	}
-	w.add(s)
+	w.addState(len(w.calls))
 	w.tickAt(w.agent.Wake())
+}
+
+// addState records the state after a step. calls is the number of calls in flight.
+func (w *world) addState(calls int) {
+	f := judge.NodeFact{What: judge.NodeState, State: w.agent.State().String(), Refuses: w.agent.Refuses(), Calls: calls}
+	if of := w.agent.Shutdown(); of != nil {
+		f.Shutdown = of.Number
+	}
+	w.add(f)
 }
 
 // stepRecovering calls Step and records a panic.
@@ -479,7 +485,9 @@ func (w *world) carryOut(e node.Effect) {
 			f.Pods = append(f.Pods, p.Name)
 		}
 		w.add(f)
-	case node.OnPlan, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountPod, node.CountBucket:
+	case node.CountPod:
+		w.add(judge.NodeFact{What: judge.NodeCounted, Pod: e.Pod.Name, Failed: e.Pod.Ended.IsZero()})
+	case node.OnPlan, node.Log, node.LogError, node.Begins, node.RecordEvent, node.CountBucket:
 	}
 }
 
@@ -502,15 +510,20 @@ func (w *world) list(e node.Effect) {
 	})
 }
 
-// kill begins to end a pod. The call returns when the pod has ended; with a fault it fails or is late.
-func (w *world) kill(e node.Effect) {
-	p := w.podOf(e.Pod.Key)
-	p.killedInGeneration = w.generation
-	f := judge.NodeFact{What: judge.NodeKill, Pod: p.Name, Call: e.Call, Seconds: e.Seconds, Until: e.Until, Bucket: e.Pod.Bucket}
+// addKill records a kill.
+func (w *world) addKill(e node.Effect) {
+	w.podOf(e.Pod.Key).killedInGeneration = w.generation
+	f := judge.NodeFact{What: judge.NodeKill, Pod: e.Pod.Name, Call: e.Call, Seconds: e.Seconds, Until: e.Until, Bucket: e.Pod.Bucket}
 	if s := w.draining(); s != nil {
 		f.Shutdown, f.Own = s.Number, s.Origin == "TerminateAll"
 	}
 	w.add(f)
+}
+
+// kill begins to end a pod. The call returns when the pod has ended; with a fault it fails or is late.
+func (w *world) kill(e node.Effect) {
+	p := w.podOf(e.Pod.Key)
+	w.addKill(e)
 	in := node.Killed{Call: e.Call, Key: e.Pod.Key, Outcome: "Graceful"}
 	returns := w.begin(e, func(err error) {
 		if in.Err = err; err != nil {
@@ -564,22 +577,12 @@ func (w *world) update(e node.Effect) {
 	p, what := w.podOf(e.Pod.Key), e.What
 	if !w.apiServes {
 		returns := w.begin(e, func(err error) { w.step(node.Told{Call: e.Call, Key: p.Key, Err: err}, "") })
-		w.after(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+		w.failLate(e, returns)
 		return
-	}
-	arrive := func() {
-		switch what {
-		case node.FinalStatus:
-			w.add(judge.NodeFact{What: judge.NodeTold, Pod: p.Name})
-		case node.NotReady:
-			p.isReady = false
-		case node.Ready:
-			p.isReady = true
-		}
 	}
 	w.call(e, []int{30, 30, 1800}[w.draw(3)], func(err error) {
 		if err == nil || !w.isQuiet && w.chance(8) {
-			arrive()
+			w.deliver(p, what)
 		}
 		in := node.Told{Call: e.Call, Key: p.Key, Err: err}
 		if err != nil && w.chance(4) {
@@ -589,20 +592,47 @@ func (w *world) update(e node.Effect) {
 	})
 }
 
-// publish sends the node's state to the API server. If that does not work, the call returns at its deadline.
-func (w *world) publish(e node.Effect) {
+// deliver makes the API server accept a message about a pod.
+func (w *world) deliver(p *worldPod, what node.Message) {
+	switch what {
+	case node.FinalStatus:
+		w.add(judge.NodeFact{What: judge.NodeTold, Pod: p.Name})
+	case node.NotReady:
+		p.isReady = false
+		w.add(judge.NodeFact{What: judge.NodeMarked, Pod: p.Name})
+	case node.Ready:
+		p.isReady = true
+		w.add(judge.NodeFact{What: judge.NodeUnmarked, Pod: p.Name})
+	}
+}
+
+// failLate makes a call to an API server that does not work fail at its deadline, or hang until quiesce.
+func (w *world) failLate(e node.Effect, returns func(error)) {
+	if w.apiHangs {
+		w.hung = append(w.hung, func() { returns(errFault) })
+		return
+	}
+	w.after(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+}
+
+// addPublish records that the node's state is to be published.
+func (w *world) addPublish(e node.Effect) {
 	f := judge.NodeFact{What: judge.NodePublish, Call: e.Call}
 	if e.Shutdown != nil {
 		f.Shutdown = e.Shutdown.Number
 	}
 	w.add(f)
+}
+
+// publish sends the node's state to the API server. If that does not work, the call returns at its deadline.
+func (w *world) publish(e node.Effect) {
+	w.addPublish(e)
 	answer := func(err error) {
 		w.add(judge.NodeFact{What: judge.NodePublished, Call: e.Call, Failed: err != nil})
 		w.step(node.Published{Call: e.Call, Err: err}, "")
 	}
 	if !w.apiServes {
-		returns := w.begin(e, answer)
-		w.after(max(e.Until.Sub(w.now), 0), func() { returns(errFault) })
+		w.failLate(e, w.begin(e, answer))
 		return
 	}
 	w.call(e, []int{30, 1500}[w.draw(2)], answer)
