@@ -56,8 +56,8 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 		return fmt.Errorf("policy %q is not known", s.Policy)
 	case s.Cancelled && (s.Ended.IsZero() || len(s.Announced) > 0):
 		return errors.New("cancelled is true, but it has not ended or is announced")
-	case s.Timetable != nil && !s.Cancelled && len(s.Announced) == 0:
-		return errors.New("it has a timetable, but is neither announced nor cancelled")
+	case s.Timetable != nil && s.Ended.IsZero() && len(s.Announced) == 0:
+		return errors.New("it has a timetable, but is neither announced nor over")
 	case s.Done < 0 || s.Done > 0 && s.Timetable == nil:
 		return fmt.Errorf("done is %d, with a timetable: %v", s.Done, s.Timetable != nil)
 	}

@@ -164,7 +164,7 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 		"deadline of an announcement 1969-12-31T23":      func(s *node.Shutdown) { s.Announced[0].Deadline = at(-1) },
 		"at of an announcement 1970-01-01T01:00:01Z":     func(s *node.Shutdown) { s.Announced[0].At = at(3601) },
 		"cancelled is true, but it has not ended or is":  func(s *node.Shutdown) { s.Cancelled = true },
-		"it has a timetable, but is neither announced":   func(s *node.Shutdown) { s.Announced = nil },
+		"it has a timetable, but is neither announced":   func(s *node.Shutdown) { s.Announced, s.Ended = nil, time.Time{} },
 		"done is -1, with a timetable: true":             func(s *node.Shutdown) { s.Done = -1 },
 		"done is 3 of 2 buckets":                         func(s *node.Shutdown) { s.Done = 3 },
 		"done is 1, with a timetable: false":             func(s *node.Shutdown) { s.Timetable = nil },
