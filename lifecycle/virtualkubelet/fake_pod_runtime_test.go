@@ -56,6 +56,7 @@ func onFakePodRuntime(p *fakePodRuntime) func(*virtualkubelet.Options) {
 			p.runtime = o.Runtime.(watchedRuntime)
 		}
 		o.Runtime, o.Pods, o.PollInterval = nil, p, p.poll
+		o.Terminator.StopTimeoutSlack = 10*second + time.Millisecond // no list returns at the very end of its time
 	}
 }
 

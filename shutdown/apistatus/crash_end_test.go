@@ -126,9 +126,9 @@ func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 			n.addViolation("pod %s is in the report twice", pod.Name)
 		}
 	}
-	for name := range n.stored.signalled() {
-		if times[name] == 0 && n.stored.shutdown != nil && report.Started.Equal(n.stored.shutdown.Wall) {
-			n.addViolation("pod %s was stored and is not in the report", name)
+	for _, pod := range n.stored.ofShutdown() {
+		if times[pod.Name] == 0 && report.Started.Equal(n.stored.shutdown.Wall) {
+			n.addViolation("pod %s was stored and is not in the report", pod.Name)
 		}
 	}
 	for _, s := range fresh {

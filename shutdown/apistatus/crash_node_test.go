@@ -86,6 +86,16 @@ func (s storedShutdown) signalled() map[string]bool {
 	return names
 }
 
+// ofShutdown returns the pods of the shutdown in the log. The log may also have pods of an earlier one, which was
+// over when an agent heard of the next.
+func (s storedShutdown) ofShutdown() []*node.Pod {
+	var pods []*node.Pod
+	for i := range s.pods {
+		pods = append(pods, &s.pods[i])
+	}
+	return node.PodsOf(s.shutdown, pods)
+}
+
 // isSameAs reports whether two logs are about the same shutdown.
 func (s storedShutdown) isSameAs(other storedShutdown) bool {
 	return s.shutdown != nil && other.shutdown != nil && s.shutdown.Wall.Equal(other.shutdown.Wall)
