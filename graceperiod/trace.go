@@ -19,7 +19,8 @@ const (
 	ruleSpec ruleName = "Spec"
 	// ruleContainerMinimum uses [MinimumContainerSeconds] if no field is set.
 	ruleContainerMinimum ruleName = "ContainerMinimum"
-	// ruleCurrent starts with the grace period that the pod already has; 0 is undecided.
+	// ruleCurrent starts with the grace period that the pod already has. It does not apply
+	// to 0, which means that the pod has none yet.
 	ruleCurrent ruleName = "Current"
 	// ruleOverride uses the override of the caller.
 	ruleOverride ruleName = "Override"
@@ -79,8 +80,8 @@ type trace struct {
 }
 
 // field adds a step for a rule that read value from field. It returns applied, so that the
-// caller can add the step and branch in one expression. This method, constant and
-// probeField are small enough to be inlined: a nil trace costs one comparison.
+// caller can add the step and branch in one expression. The methods field, constant and
+// probeField are small enough to be inlined, so that a nil trace costs only a comparison.
 func (t *trace) field(rule ruleName, field string, value *int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, value, applied)

@@ -53,7 +53,9 @@ func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start
 	return nil
 }
 
-// start is Start without the container's and the pod's name in the error. do is the agent's start function.
+// start calls do, the agent's function that starts the container, unless the pod's termination forbids it. While
+// do runs, the call is in p.starts, so that a termination can cancel it. start is [Terminator.Start] but for the
+// names in the error.
 func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do func(context.Context) error) (err error) {
 	switch err := tr.check(pod); {
 	case err != nil:

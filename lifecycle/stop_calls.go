@@ -274,8 +274,10 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	return nil
 }
 
-// outcomeOfEnded returns the outcome of containers that have ended, and the newest failure. If no call has
-// reported the outcome, it is graceful before the end of the newest call's timeout.
+// outcomeOfEnded returns the outcome of containers that have ended, and the newest failure; for a forced kill
+// without a failure, errNoTimeLeft. If no call has reported the outcome, it follows from the calls: not found
+// if there was none, forced if one had timeout 0, else graceful before the end of the newest call's timeout,
+// and grace exceeded after it.
 func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	outcome := c.reported
 	switch {

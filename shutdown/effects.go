@@ -147,7 +147,8 @@ type callError struct {
 // Error returns the text.
 func (e *callError) Error() string { return e.text }
 
-// callStep calls a function that a step of the drain waits for. Its input is [node.Answered].
+// callStep calls a function that a step of the drain waits for. When it returns, the core gets [node.Answered]
+// with its error.
 func (s *shell) callStep(e node.Effect, name string, f func(context.Context) error) {
 	s.start(e, name, f, func(err error) node.Input { return node.Answered{Call: e.Call, Err: err} })
 }
@@ -456,8 +457,9 @@ func sleep(ctx context.Context, d time.Duration) {
 	}
 }
 
-// changeLock carries out an effect on the inhibitor lock: Suspend, Retake, HoldAgain or Release. Without a
-// host there is no lock, and it does nothing.
+// changeLock carries out an effect on the inhibitor lock: Suspend (keep it until a time), Release, Retake (take
+// it again during the shutdown) or HoldAgain (the shutdown is over: take it for the next one). Without a host
+// there is no lock, and it does nothing.
 func (s *shell) changeLock(e node.Effect) {
 	h := s.host.Load()
 	if h == nil {

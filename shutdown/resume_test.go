@@ -273,8 +273,8 @@ func TestAShutdownJoinsTheOneInTheLog(t *testing.T) {
 	})
 }
 
-// An agent dies between a readiness mark and the kill. If the shutdown is cancelled, the next agent
-// restores the readiness, also if only the list has the mark and the log does not.
+// An agent dies between a readiness mark (NotReady) and the kill. If the shutdown is cancelled, the next
+// agent restores the readiness of both pods: the mark of web is in the log, that of etcd only in the list.
 func TestTheNextAgentRestoresReadiness(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}

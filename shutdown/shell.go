@@ -34,8 +34,8 @@ const (
 	hangTime = 10 * time.Second
 )
 
-// shell connects the core (package node), which decides, to the world. It passes what happens to the core,
-// one input at a time under a mutex, and performs the effects that the core returns. Effects that may take
+// shell connects the core (package node), which decides, to the world. Whatever happens is an input to the core,
+// one at a time under a mutex, and shell performs the effects that the core returns. Effects that may take
 // time run in their own goroutines, and their results are further inputs. Nothing blocks while the mutex is
 // held.
 type shell struct {

@@ -253,7 +253,8 @@ func (p *podHistory) isTrustedEnded(id string, by Moment) bool {
 	return p.isNamed(id) && slices.ContainsFunc(p.stops, func(s *Stop) bool { return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(by) })
 }
 
-// hooksEndByTheDeadline: a hook starts before its container's deadline, and its context ends by then.
+// hooksEndByTheDeadline: a hook starts before its container's deadline, and has returned or its context has ended by
+// then, and also by Close.
 func (p *podHistory) hooksEndByTheDeadline() {
 	for _, h := range p.hooks {
 		isOver := func(by time.Time) bool { return h.Cancelled.By(by) || h.Returned.By(by) }
@@ -262,12 +263,12 @@ func (p *podHistory) hooksEndByTheDeadline() {
 		}
 		for _, c := range p.known {
 			if c.ID != h.ID || slices.ContainsFunc(p.known, func(other lifecycle.Container) bool { return other.ID == c.ID && !isSameRun(c, other) }) {
-				continue
+				continue // another container, or the ID had several runs and the hook may be of any
 			}
 			for _, t := range p.terminations {
 				since := p.includedAt(t, c)
 				if since.IsZero() || t.Done.By(h.Called.At) || p.forgottenAt(t.startedAt()).Before(h.Called) {
-					continue
+					continue // the hook is not of this termination, which lacks the run, had ended or was forgotten
 				}
 				until := t.lastDeadline()
 				if before := t.deadlineBefore(h.Called.At); since.At.Before(h.Called.At) && !before.IsZero() && !h.Called.At.Before(before) {
@@ -332,9 +333,9 @@ func (p *podHistory) nothingIsGivenUpEarly() {
 	}
 }
 
-// sidecarsStopLast: before its deadline, a sidecar is not stopped while a container that needs it may run: one that is
-// listed, may have been started since the list, or was named by the caller and not stopped. KillContainer ignores
-// the order.
+// sidecarsStopLast: before its deadline, a sidecar is not stopped while a container that needs it may run. A container
+// may run if it is listed, may have been started since the list, or was named by the caller and not stopped.
+// KillContainer ignores the order.
 func (p *podHistory) sidecarsStopLast() {
 	for _, s := range p.stops {
 		if s.ID == "" {
@@ -343,6 +344,8 @@ func (p *podHistory) sidecarsStopLast() {
 		for _, c := range p.candidates(s) {
 			isSignalled := slices.ContainsFunc(p.stops, func(earlier *Stop) bool { return earlier.ID == s.ID && earlier.Called.Before(s.Called) })
 			isKilled := slices.ContainsFunc(p.kills, func(u *Request) bool { return u.Called.Before(s.Called) && u.Containers[0].ID == c.ID })
+			// Not judged: a stop by KillContainer, a repeated stop, one at or after the deadline, and one of an ID that may
+			// mean several runs.
 			if until := p.earliestDeadline(c, s.Called); isKilled || isSignalled || !s.Called.At.Before(until) || len(p.candidates(s)) > 1 {
 				continue
 			}

@@ -28,8 +28,8 @@ func Program(t testing.TB, name, debianPackage string) string {
 	return path
 }
 
-// Variable returns the value of an environment variable. If it is empty, Variable skips the test and names
-// by, the command of this repository that sets the variable.
+// Variable returns the value of an environment variable. If it is empty, or under go test -short, Variable skips
+// the test. The skip message has by, the command of this repository that sets the variable.
 func Variable(t testing.TB, name, by string) string {
 	t.Helper()
 	Long(t, "what needs "+by)

@@ -9,8 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/docprogram"
 )
 
-// The module imports only public packages of kubegrace, because the importer chooses kubegrace's version, and
-// little besides CRI and gRPC.
+// The module imports little besides CRI and gRPC. Of kubegrace it imports only public packages, because the
+// importer chooses kubegrace's version.
 func TestImports(t *testing.T) {
 	const (
 		kubegrace = "github.com/kubegrace/kubegrace"
@@ -24,7 +24,7 @@ func TestImports(t *testing.T) {
 		api, "google.golang.org/grpc", "k8s.io/api", "k8s.io/apimachinery", "k8s.io/klog/v2", kubegrace+"/graceperiod", kubegrace+"/lifecycle"))
 	require.Empty(t, graph.Denied(here, "k8s.io/kubernetes", "k8s.io/client-go", "github.com/godbus/dbus/v5", kubegrace+"/shutdown"))
 	added := len(graph.Inherited(kubegrace, here)) - len(graph.Inherited(kubegrace, kubegrace+"/lifecycle"))
-	require.LessOrEqual(t, added, 110, "besides lifecycle's own: gRPC and CRI")
+	require.LessOrEqual(t, added, 110, "packages of other modules that lifecycle does not have: gRPC and CRI")
 }
 
 // The program in the package documentation must compile, because users copy it.

@@ -182,7 +182,8 @@ func TestInitContainersAndSidecarsRestart(t *testing.T) {
 	})
 }
 
-// A pod has not completed while a container waits for its restart.
+// A pod has not completed while a container waits for its restart. At 15 s "other" has ended for good, and
+// "app", which was started at 0, 1 and 12 s, waits in a back-off of 20 s.
 func TestAPodInBackOffHasNotCompleted(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		times := b.startTimes("app")

@@ -137,7 +137,7 @@ func TestADeletedPodWaitingForAStartSlotIsNotCreated(t *testing.T) {
 	}, func(o *virtualkubelet.Options) { o.MaxStarts = 1 })
 }
 
-// GetPods and KillPod wait for the first list, which never succeeds here. Close must end that wait.
+// GetPods and KillPod wait for the first list, which never succeeds here. After Close they must fail instead.
 func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
 	p := newFakePodRuntime(5 * second)
 	p.down = true // before the provider begins its first list

@@ -138,7 +138,8 @@ func TestContainerStatusesInATerminalPhase(t *testing.T) {
 	}
 }
 
-// In a non-terminal phase container statuses are written once a container has ended.
+// In a non-terminal phase the node's container statuses are written only if one of its containers has ended.
+// Otherwise the API server keeps those that it has.
 func TestContainerStatusesInANonTerminalPhase(t *testing.T) {
 	for name, test := range map[string]struct{ server, node, want []string }{
 		"one has ended":  {[]string{runs, runs}, []string{interrupt, runs}, []string{interrupt, runs}},

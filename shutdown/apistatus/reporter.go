@@ -138,7 +138,8 @@ func isShutdownCondition(old *v1.NodeCondition) bool {
 	}
 }
 
-// isForeignDrain reports whether another program, such as kubectl drain, drains the node.
+// isForeignDrain reports whether old is a DrainInProgress condition that another program, such as kubectl drain,
+// has set to True. Its reason tells that: this package sets reasonNodeShutdown.
 func isForeignDrain(old *v1.NodeCondition) bool {
 	return old != nil && old.Type == drainInProgress && old.Status == v1.ConditionTrue && old.Reason != reasonNodeShutdown
 }

@@ -68,8 +68,8 @@ func TestASufficientLimitIsKept(t *testing.T) {
 	}
 }
 
-// A limit of 5 s is too low for these requests. The drop-in sets the requested delay, rounded up to
-// seconds, and logind is reloaded once.
+// logind's limit of 5 s is too low for the delays requested here. A drop-in sets the requested delay,
+// rounded up to seconds, and logind is reloaded once.
 func TestALowLimitIsRaised(t *testing.T) {
 	for wish, seconds := range map[time.Duration]int{
 		42 * time.Second:             42,

@@ -9,7 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Signals and replies count in the order of their arrival, in whatever order they are handled.
+// Signals and replies count in the order of their arrival, in whatever order they are handled. Each step
+// handles a message; its number is the order of arrival. want is, for a signal, whether it is news; for a
+// reply, whether a shutdown is in progress after it; for ended, whether it has ended the shutdown.
 func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 	type call func(*preparation) bool
 	announced := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.signalled(true, at) } }
@@ -24,17 +26,17 @@ func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 		want bool
 	}
 	for name, steps := range map[string][]step{
-		"both signals of one shutdown":             {{announced(1), true}, {announced(2), false}, {cancelled(3), true}, {cancelled(4), false}},
-		"cancelled behind the reply":               {{cancelled(2), false}, {confirmed(1), false}},
-		"cancelled after the reply":                {{confirmed(1), true}, {cancelled(2), true}, {confirmed(1), false}},
-		"announced again behind the reply":         {{cancelled(2), false}, {announced(3), true}, {confirmed(1), true}},
-		"signals before the reply":                 {{confirmed(4), true}, {announced(1), false}, {cancelled(2), false}, {announced(3), false}, {cancelled(5), true}},
-		"a reply that another reply has overtaken": {{denied(2), false}, {confirmed(1), false}},
-		"an announcement that is over":             {{denied(2), false}, {announced(1), false}, {announced(3), true}},
-		"a cancellation behind a denial":           {{announced(1), true}, {denied(3), true}, {cancelled(2), true}, {ended, false}},
-		"over without a signal":                    {{announced(1), true}, {ended, false}, {denied(2), true}, {ended, true}, {ended, false}},
-		"over, and the next one announced":         {{announced(1), true}, {denied(2), true}, {announced(3), true}, {announced(4), false}, {ended, false}},
-		"confirmed by a later reply too":           {{confirmed(1), true}, {confirmed(3), true}, {cancelled(2), true}},
+		"both signals of one shutdown":                       {{announced(1), true}, {announced(2), false}, {cancelled(3), true}, {cancelled(4), false}},
+		"cancelled after a reply that is handled late":       {{cancelled(2), false}, {confirmed(1), false}},
+		"cancelled after the reply":                          {{confirmed(1), true}, {cancelled(2), true}, {confirmed(1), false}},
+		"announced again after a reply that is handled late": {{cancelled(2), false}, {announced(3), true}, {confirmed(1), true}},
+		"signals that a reply has overtaken":                 {{confirmed(4), true}, {announced(1), false}, {cancelled(2), false}, {announced(3), false}, {cancelled(5), true}},
+		"a reply that another reply has overtaken":           {{denied(2), false}, {confirmed(1), false}},
+		"an announcement that a denial has overtaken":        {{denied(2), false}, {announced(1), false}, {announced(3), true}},
+		"a cancellation handled after a newer denial":        {{announced(1), true}, {denied(3), true}, {cancelled(2), true}, {ended, false}},
+		"over without a signal":                              {{announced(1), true}, {ended, false}, {denied(2), true}, {ended, true}, {ended, false}},
+		"over, and the next one announced":                   {{announced(1), true}, {denied(2), true}, {announced(3), true}, {announced(4), false}, {ended, false}},
+		"confirmed by a later reply too":                     {{confirmed(1), true}, {confirmed(3), true}, {cancelled(2), true}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := &preparation{}

@@ -24,10 +24,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// TestRealLogind tests with systemd's logind. Each subtest has its own host.
+// TestRealLogind tests with systemd's logind, in a process with its own namespaces. Each subtest has its own host.
 func TestRealLogind(t *testing.T) {
 	if !logindhost.InNamespace(t) {
-		return
+		return // the test has run in the other process
 	}
 	for name, test := range map[string]func(*testing.T, *logindhost.Host){
 		"available":                testRealAvailable,

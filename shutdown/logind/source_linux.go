@@ -62,10 +62,10 @@ func (s *Source) Available(ctx context.Context) (err error) {
 	return nil
 }
 
-// Adopt returns the lock that the previous process left in systemd's FD store; nil if there is none. It is
-// the only lock that an agent can have that starts during a shutdown, because logind grants no new one
-// then. Closing the lock also removes it from the store. Adopt needs no bus. If Adopt is not called,
-// Inhibit uses or closes the lock.
+// Adopt returns the lock that the previous process left in systemd's FD store; nil if there is none. An agent
+// that starts during a shutdown can have no other lock, because logind grants no new one then. Closing the
+// lock also removes it from the store. Adopt needs no bus. If Adopt is not called, Inhibit uses or closes the
+// lock.
 func (s *Source) Adopt() io.Closer {
 	stored := s.store.adopt()
 	if stored == nil {

@@ -141,9 +141,9 @@ func (b Budget) Fit(limit time.Duration, occupied []bool) Budget {
 	return b
 }
 
-// shortenOtherParts gives left, the time that Prepare and the pods do not need, to the other parts. The parts
-// that are served first get all they want; the last ones (floor and hold) may get nothing. The pods keep all
-// of their time.
+// shortenOtherParts shortens all parts but Prepare and the pods to left, the time that those two do not need. The
+// parts are served in the order that [Budget.Fit] lists: the first get all they want, and the last ones (floor
+// and hold) may get nothing.
 func (b *Budget) shortenOtherParts(left time.Duration) {
 	// take returns the part of wanted that is still left, and uses it up.
 	take := func(wanted time.Duration) time.Duration {

@@ -47,7 +47,8 @@ func (u *unannounced) remove(host net.Conn) {
 	u.list = slices.DeleteFunc(u.list, func(conn net.Conn) bool { return conn == host })
 }
 
-// startServing serves a connection in a goroutine, if its user may shut the node down.
+// startServing serves a connection in a goroutine, if its user may shut the node down. If more than
+// maxUnannounced connections have announced nothing, it closes the oldest of them.
 func (s *session) startServing(host *net.UnixConn) {
 	if err := checkPeer(host); err != nil {
 		s.logger.Error(err, "Refused a connection")

@@ -92,7 +92,7 @@ type lock func() error
 // return the result of the first.
 func (l lock) Close() error { return l() }
 
-// Close stops listening. Hosts that wait for a lock still do.
+// Close stops listening. Hosts that have announced a shutdown still wait until the locks are closed.
 func (s *session) Close() error {
 	s.cancel()
 	<-s.done

@@ -32,6 +32,7 @@ func Check(n int) error {
 func Log() {}
 `
 
+// codeTest is the source of code's own test.
 const codeTest = `package a
 
 import "testing"

@@ -29,7 +29,7 @@ const (
 // errHangs is wrapped by the error of an abandoned call.
 var errHangs = errors.New("does not return")
 
-// contact makes the calls of the source and records the results.
+// contact calls the methods of the source and records the results.
 type contact struct {
 	listener        Listener
 	calls           *call.Group

@@ -150,7 +150,7 @@ func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 }
 
 // A shutdown is cancelled while the session is lost, so that no event says so. The next session reads that
-// none is pending, and a new lock is taken.
+// none is pending ("1s pending false true": false for none, true for known), and a new lock is taken.
 func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()

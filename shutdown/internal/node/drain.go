@@ -434,9 +434,8 @@ func (d *drain) pickBucket(n *Node) (moved bool) {
 	return d.enterStage(n, awaitingNotReady)
 }
 
-// finishNotReadyWaits returns true once the kill of no picked pod waits for NotReady any more. It kills pods
-// whose wait has timed out. At the end, the report gets the number of pods that the API server did not set
-// NotReady.
+// finishNotReadyWaits kills the picked pods that have waited too long for NotReady. It returns false while a pod
+// still waits. At the end it reports how many pods were killed before the API server had accepted NotReady.
 func (d *drain) finishNotReadyWaits(n *Node) bool {
 	if d.findAwaited(d.picked, func(p *Pod) bool {
 		if p.awaitsNotReady && n.reachedOrWakeAt(p.update.notReadyBy) {

@@ -153,8 +153,13 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot, keepsNumber bool) {
 	}
 }
 
-// adoptPod adds a pod of the log to the known ones. If this agent knows it too, the two become one: with the
-// earlier deadline if both have signalled it, and with the object of this agent's list.
+// adoptPod adds a pod of the log to the known ones, if the log says that it was signalled, marked or meant. If
+// this agent knows the pod too, the object is that of this agent's list, and the rest depends on who has
+// signalled it:
+//
+//   - Both: the earlier deadline counts.
+//   - Only this agent: nothing changes, because the log knows less.
+//   - Only the log, or neither: the log's pod replaces the known one.
 func (n *Node) adoptPod(p *Pod) {
 	if !p.isSignalled() && !p.Marked && !p.Meant {
 		return
@@ -172,7 +177,7 @@ func (n *Node) adoptPod(p *Pod) {
 	default: // this agent has only listed it
 		p.Object, p.listNumber, p.update, p.isDirty = known.Object, known.listNumber, known.update, known.isDirty
 		p.awaitsNotReady = known.awaitsNotReady && !p.isSignalled()
-		if p.awaitsNotReady || !p.isSignalled() {
+		if !p.isSignalled() { // this agent's drain may have picked it already
 			p.pickedBy = known.pickedBy
 		}
 		*known = *p

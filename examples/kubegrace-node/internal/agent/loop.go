@@ -198,8 +198,7 @@ const (
 	lackAnswers = "answers of the host" // the lock is held, and may be lost
 )
 
-// hostLacks returns why the host does not wait as it was asked to, by what is missing; a nil error means that
-// it is there.
+// hostLacks returns an error for each thing that the host may lack. It is nil for what the host does not lack.
 func hostLacks(i shutdown.Inhibitor) map[string]error {
 	lacks := map[string]error{lackHold: nil, lackTime: nil, lackAnswers: nil}
 	switch {

@@ -147,8 +147,8 @@ func (f *flags) validate() error {
 	return errors.Join(errs.ToAggregate(), err)
 }
 
-// validateKubelet returns the errors of the flags of the kubelet's list. Over http nothing but the socket of a
-// process of this machine tells whose list it is, and whoever answers would read the credentials.
+// validateKubelet returns the errors of --kubelet-pods and --kubelet-credentials. http proves nothing about who
+// answers. Therefore it is allowed only for this machine, and without credentials, which the other end could read.
 func (f *flags) validateKubelet() field.ErrorList {
 	flag, forbidden := field.NewPath("--kubelet-pods"), field.ErrorList{field.Forbidden(field.NewPath("--kubelet-credentials"), "is only for --kubelet-pods with https")}
 	address, err := url.Parse(f.kubeletPods)

@@ -144,8 +144,9 @@ func TestPodsThatAreGivenTwiceCountOnce(t *testing.T) {
 // isPasted reports whether a line is to be pasted, and so may be wider than the terminal.
 func isPasted(line string) bool { return strings.HasPrefix(line, "      ") }
 
-// Whatever the names are, tables are no wider than the terminal, and no control
-// character of a name reaches it.
+// Whatever the names are, no line is wider than the terminal, except those to be pasted, and
+// no control character of a name reaches it. Only a terminal with color gets escape
+// sequences, and a dumb one gets only ASCII.
 func TestOutputFitsTheTerminal(t *testing.T) {
 	odd := writeFile(t, "odd.json", fmt.Sprintf(`{"items": [
 		{"metadata": {"name": %q, "namespace": %q}, "spec": {"nodeName": %q, "priority": -2147483648, "terminationGracePeriodSeconds": 9223372036854775807}},

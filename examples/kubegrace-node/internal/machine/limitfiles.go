@@ -119,7 +119,8 @@ func readLimit(root, name string) *LimitFile {
 	return file
 }
 
-// winner returns the file that wins; nil: none sets the limit.
+// winner returns the file whose limit counts: the last one, as logind reads them in this order; nil: none
+// sets the limit.
 func winner(files []LimitFile) *LimitFile {
 	if len(files) == 0 {
 		return nil

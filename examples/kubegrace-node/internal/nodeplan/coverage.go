@@ -9,10 +9,10 @@ import (
 // longestBucket is the longest bucket that is proposed. A longer grace period is not meant for a shutdown.
 const longestBucket = 10 * 60
 
-// coverage says what a proposed configuration gives the pods of each bucket.
+// coverage says, for each bucket, what its pods ask for and how long a proposed configuration makes it.
 type coverage struct {
-	// critical is what all critical pods ask for. asked is what the other pods ask for, but for outliers. seconds is the
-	// longest of both and of what the bucket has.
+	// critical is the most that a critical pod asks for. asked is the most that another pod asks for, outliers
+	// excepted. seconds is what is proposed: the longest of both and of what the bucket has now.
 	critical, asked, seconds []int64
 }
 

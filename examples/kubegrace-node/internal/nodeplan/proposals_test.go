@@ -228,7 +228,8 @@ func TestTheFileThatWinsIsNamed(t *testing.T) {
 func TestALimitThatTheAgentRaises(t *testing.T) {
 	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
 	require.NoError(t, err)
-	proposals := settings.OnMachine(30*time.Second, "").Document([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(40)}}}).Summary.Proposals
+	raisable := settings.OnMachine(30*time.Second, "") // no file keeps the limit
+	proposals := raisable.Document([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(40)}}}).Summary.Proposals
 	require.Len(t, proposals, 1)
 	require.Equal(t, "Lengthen the buckets", proposals[0].Title)
 	require.Zero(t, proposals[0].CutShort)

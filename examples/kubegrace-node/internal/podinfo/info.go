@@ -19,8 +19,8 @@ import (
 // File is the name of the file in the state folder.
 const File = statefile.Prefix + "pods.json"
 
-// PrioritySource is the annotation that says who has told the priority of a completed pod: one of the
-// values below.
+// PrioritySource is the annotation of the pods that [Info.Complete] returns. It says where the pod's priority
+// comes from: one of the values below.
 const PrioritySource = "node.kubegrace.dev/priority-source"
 
 // The values of [PrioritySource].
