@@ -137,7 +137,7 @@ func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
 func TestProcessOfNobody(t *testing.T) {
 	args := os.Getenv(nodeArgs)
 	if args == "" {
-		t.Skip("runs in a process of its own")
+		return // it is not that process
 	}
 	err := execute(t, inspect.OpenStreams(), strings.Split(args, "\n"))
 	var status inspect.ExitStatus
