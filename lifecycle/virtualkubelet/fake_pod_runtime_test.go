@@ -56,7 +56,7 @@ func onFakePodRuntime(p *fakePodRuntime) func(*virtualkubelet.Options) {
 			p.runtime = o.Runtime.(watchedRuntime)
 		}
 		o.Runtime, o.Pods, o.PollInterval = nil, p, p.poll
-		o.Terminator.StopTimeoutSlack = 10*second + time.Millisecond // no list returns at the very end of its time
+		o.Terminator.StopTimeoutSlack = 10*time.Second + time.Millisecond // no list returns at the very end of its time
 	}
 }
 
