@@ -25,10 +25,11 @@ type lists struct {
 }
 
 // logList logs the result of a list if it is news: a failure, unless it is the one of the list before, or
-// the first success after failures. The closing of the terminator is no failure, and a runtime that cannot
-// list need not be able to. logList locks the mutex.
+// the first success after failures. It does not log that Close has cancelled the list, or that the runtime
+// cannot list at all. logList locks the mutex.
 func (p *podState) logList(list *listCall, err error) {
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, context.Canceled) || errors.Is(err, CauseTerminatorClosed) {
+	isCancelled := list.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, CauseTerminatorClosed))
+	if isCancelled || errors.Is(err, errors.ErrUnsupported) {
 		return
 	}
 	p.mu.Lock()

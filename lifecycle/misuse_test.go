@@ -217,6 +217,21 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("Listed the pod's containers after earlier failures")
 			},
 		},
+		"a list that fails with context.Canceled, though nobody has cancelled it": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				var failed atomic.Bool
+				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+					if failed.CompareAndSwap(false, true) {
+						return nil, context.Canceled
+					}
+					return nil, nil
+				}}
+			},
+			do: func(m misuse) {
+				<-m.Terminate(m.context(), misusedPod(), lifecycle.Request{}).Done()
+				m.requireLogged("Failed to list the pod's containers: context canceled")
+			},
+		},
 		"a stop that hangs, and Close": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
 				o.Runtime = running(containerNamed("a"))

@@ -679,7 +679,7 @@ func (p *podHistory) failuresAreReported() {
 	}
 	isLogged := slices.ContainsFunc(p.logs, func(s LogEntry) bool { return s.IsError })
 	for _, l := range p.Record.lists {
-		isCancelled := errors.Is(l.Err, context.Canceled) || errors.Is(l.Err, lifecycle.CauseTerminatorClosed)
+		isCancelled := p.closedAt().Before(l.Returned) && (errors.Is(l.Err, context.Canceled) || errors.Is(l.Err, lifecycle.CauseTerminatorClosed))
 		isFailure := l.Err != nil && !isCancelled && !errors.Is(l.Err, errors.ErrUnsupported)
 		if l.Pod == p.key && isFailure && len(p.logs) > 0 && !isLogged {
 			p.violation("failuresAreReported", l.Returned.At, "a list failed, and nothing was logged")
