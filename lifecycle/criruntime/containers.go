@@ -73,7 +73,8 @@ func (r *Runtime) Exited(containerID string) <-chan struct{} {
 // RunInContainer runs cmd in a container for at most timeout; 0 or less means that only ctx bounds it. It
 // returns the command's stdout followed by its stderr. A nonzero exit status is an error, which does not
 // contain the arguments or the output, because they may be secret. A command that exceeds timeout is
-// killed, and the error wraps context.DeadlineExceeded.
+// killed, and the error wraps context.DeadlineExceeded. containerd also kills a command when ctx ends, but
+// not while it starts the command: such a command runs until it or its container ends.
 func (r *Runtime) RunInContainer(ctx context.Context, containerID string, cmd []string, timeout time.Duration) ([]byte, error) {
 	if err := r.check(); err != nil {
 		return nil, err
