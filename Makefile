@@ -17,6 +17,8 @@ GOTESTSUM := $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # Packages without goroutines, with which the race detector has nothing to do.
 PURE      := kubegrace/(graceperiod|validation|shutdown/plan|shutdown/internal/(node|timetable)|internal/(readme|deptest|docprogram))(/|$$)
+# Many tests with real programs wait more than they compute, so that more of them run at once than there are cores.
+WAITING   := -timeout 30m -p 4 -parallel 4
 # For make bench: the time of one run of a benchmark, and the number of runs of each.
 BENCHTIME ?= 200ms
 COUNT     ?= 6
@@ -59,12 +61,12 @@ check: ## run everything else: linters, all tests with the race detector, soak, 
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory containerd
 	@$(MAKE) --no-print-directory race KUBEGRACE_CONTAINERD=$(CURDIR)/.cache/containerd
-	@echo "make soak goes on for five minutes beside make compat."; \
+	@echo "make soak goes on for five minutes beside make compat and make e2e."; \
 	  $(MAKE) --no-print-directory soak > .cache/soak.txt 2>&1 & soak=$$!; \
-	  $(MAKE) --no-print-directory compat ONLY='newest oldest' TESTFLAGS=-short; compat=$$?; \
-	  wait $$soak || { cat .cache/soak.txt; exit 1; }; tail -n 60 .cache/soak.txt; exit $$compat
-	@if test -z "$(E2E_MISSING)" || test "$$KUBEGRACE_NEED_ALL" = 1; then $(MAKE) --no-print-directory e2e; \
-	  else echo "Left out: make e2e, which needs $(E2E_MISSING)"; fi
+	  $(MAKE) --no-print-directory compat ONLY='newest oldest' TESTFLAGS=-short && \
+	  if test -z "$(E2E_MISSING)" || test "$$KUBEGRACE_NEED_ALL" = 1; then $(MAKE) --no-print-directory e2e; \
+	  else echo "Left out: make e2e, which needs $(E2E_MISSING)"; fi; rest=$$?; \
+	  wait $$soak || { cat .cache/soak.txt; exit 1; }; tail -n 60 .cache/soak.txt; exit $$rest
 
 race: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 race: export KUBEGRACE_WALK_DEPTH := 5
@@ -72,7 +74,11 @@ race: export KUBEGRACE_DIST := $(CURDIR)/.cache/dist
 race: ARCHS := amd64
 race: apiserver dist ## run all tests of all modules with the race detector; those that miss a Debian package are listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
-	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) -- $(RACE) -timeout 30m $$(go list ./... | grep -vE '$(PURE)')); done
+	@mkdir -p .cache; rm -f .cache/race.json
+	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) --jsonfile $(CURDIR)/.cache/module.json -- $(RACE) $(WAITING) $$(go list ./... | grep -vE '$(PURE)'); cat $(CURDIR)/.cache/module.json >> $(CURDIR)/.cache/race.json); done
+	@echo "The tests that do less under the race detector now run in full, without it:"
+	@sed -n 's|.*"Package":"github.com/kubegrace/kubegrace/\([^"]*\)","Test":"\([^"/]*\).*left to make check: .*|\1 \2|p' .cache/race.json | sort -u | \
+	  while read -r folder test; do (cd $$folder && $(GOTESTSUM) -- -timeout 30m -run "^$$test\$$" . < /dev/null) || exit; done
 	@$(GOTESTSUM) -- -timeout 30m $$(go list ./... | grep -E '$(PURE)')
 
 # Tests that need an API server build it too, but go test shows their notice only at the end.
@@ -107,7 +113,7 @@ e2e: dist ## power off whole machines under the agent, and ask it about them, wi
 	@$(MAKE) --no-print-directory containerd
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
 	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./internal/machine
-	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 -timeout 20m -p 1 ./internal/machine ./kubegrace-node/e2e/...
+	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 $(WAITING) ./internal/machine ./kubegrace-node/e2e/...
 
 # It goes on where it was interrupted: .cache/ordeal has the seeds that are done.
 ordeal: export KUBEGRACE_NEED_ALL := 1
@@ -115,7 +121,7 @@ ordeal: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
 ordeal: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 ordeal: export KUBEGRACE_ORDEAL ?= 100
 ordeal: apiserver containerd ## a million seeds of the simulators and a deeper walk; power off 100 machines each with systemd 252 and 257 while what they need is killed (root, Debian 12)
-	@KUBEGRACE_SIM_SEEDS=1000000 KUBEGRACE_WALK_DEPTH=9 go test -count=1 -timeout 0 -run '^(TestSimul.*|TestAllInputSequences|TestKillIsTheKubelets|TestDrainMatchesTheKubeletsModel)$$' ./lifecycle ./shutdown ./shutdown/internal/node
+	@KUBEGRACE_SIM_SEEDS=1000000 KUBEGRACE_WALK_DEPTH=9 KUBEGRACE_TEST_KILLS=500 go test -count=1 -timeout 0 -run '^(TestSimul.*|TestAllInputSequences|TestKillIsTheKubelets|TestDrainMatchesTheKubeletsModel|TestFinalStatusesSurviveKilledAgents)$$' ./lifecycle ./shutdown ./shutdown/apistatus ./shutdown/internal/node
 	@test -z "$(E2E_MISSING)" || { echo "make ordeal needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
 	@cd examples && go test -tags e2e -count=1 -timeout 0 -v -run '^TestOrdeal$$' ./kubegrace-node/e2e
 

@@ -16,6 +16,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/internal/need"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -40,7 +42,7 @@ func TestSimulator(t *testing.T) {
 		return
 	}
 	seeds := uint64(10_000)
-	if testing.Short() {
+	if need.Less(t, "8,000 of 10,000 seeds of the simulator") {
 		seeds = 2_000
 	}
 	if text := os.Getenv("KUBEGRACE_SIM_SEEDS"); text != "" {

@@ -19,6 +19,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kubegrace/kubegrace/internal/need"
+
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -309,7 +311,7 @@ func (c *cluster) run(kills ...time.Duration) {
 // service loses DELETEs, fails for 30 s and stops jobs late.
 func TestAKilledAgentLeaksNoJobAndReportsNoneAsEndedEarly(t *testing.T) {
 	step := 1300 * time.Millisecond
-	if testing.Short() {
+	if need.Less(t, "four of five moments at which an agent is killed") {
 		step *= 5
 	}
 	for killedAt := time.Duration(0); killedAt < 220*time.Second; killedAt += step {
@@ -320,7 +322,7 @@ func TestAKilledAgentLeaksNoJobAndReportsNoneAsEndedEarly(t *testing.T) {
 // The same holds for an agent that is killed repeatedly.
 func TestAnAgentThatIsKilledRepeatedlyLeaksNoJob(t *testing.T) {
 	seeds := uint64(40)
-	if testing.Short() {
+	if need.Less(t, "32 of 40 agents that are killed repeatedly") {
 		seeds = 8
 	}
 	for seed := range seeds {
@@ -356,11 +358,11 @@ func requireNoLeak(t *testing.T, kills ...time.Duration) {
 }
 
 // A poll is one request, however many pods there are.
-func TestAPollIsOneRequestForAThousandJobs(t *testing.T) {
+func TestAPollIsOneRequestForAHundredJobs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(t)
 		c.service.lossy = false
-		c.create("running", 1000)
+		c.create("running", 100)
 		c.start()
 		for range 59 {
 			c.sync()
@@ -368,7 +370,7 @@ func TestAPollIsOneRequestForAThousandJobs(t *testing.T) {
 		}
 		<-time.After(time.Second / 2) // before the request at 60 s
 		synctest.Wait()
-		require.Len(t, c.service.jobs, 1000)
+		require.Len(t, c.service.jobs, 100)
 		require.Equal(t, 12, c.service.lists)
 		c.kill()
 		<-time.After(time.Second)

@@ -3,7 +3,8 @@
 // fails instead.
 //
 // With go test -short, as in make test, these tests are always skipped, so that make test needs only Go. Long
-// tests are skipped too, or do less ([Long], [Less]). make test lists what was skipped.
+// tests are skipped too, or do less ([Long], [Less]). make test lists what was skipped. The race detector makes
+// tests several times slower, so that [Less] applies there too; make race then runs those tests in full without it.
 package need
 
 import (
@@ -60,14 +61,15 @@ func Long(t testing.TB, what string) {
 	}
 }
 
-// Less reports whether the test should do less, because of go test -short. what describes what it then
-// leaves out.
+// Less reports whether the test should do less, because of go test -short or the race detector. what describes
+// what it then leaves out.
 func Less(t testing.TB, what string) bool {
 	t.Helper()
-	if testing.Short() {
+	less := testing.Short() || raceDetector
+	if less {
 		t.Log(leftOut + what)
 	}
-	return testing.Short()
+	return less
 }
 
 // missing skips the test, or fails it if KUBEGRACE_NEED_ALL is 1.

@@ -35,7 +35,6 @@ func TestContainerdIsKilledDuringAStop(t *testing.T) {
 // One container ends by itself 6 s after TERM, the other is killed at its deadline. Neither may get more or
 // less time because containerd was away.
 func testContainerdIsKilledDuringAStop(t *testing.T, build containerdtest.Build) {
-	t.Parallel()
 	c := newContainerd(t, build)
 	for name, test := range map[string]struct {
 		grace   int64

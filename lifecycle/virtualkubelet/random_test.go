@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/internal/need"
+
 	"github.com/stretchr/testify/require"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
@@ -229,7 +231,7 @@ func (n *randomNode) step() {
 // or starts after its end was reported, and nothing of a deleted pod remains.
 func TestRandomOperationsKeepInvariants(t *testing.T) {
 	seeds := uint64(60)
-	if testing.Short() {
+	if need.Less(t, "50 of 60 seeds of random operations") {
 		seeds = 10
 	}
 	for kind := range runtimeKinds() {

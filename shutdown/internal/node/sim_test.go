@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/kubegrace/kubegrace/internal/need"
+
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/judge"
@@ -324,7 +326,7 @@ func TestSimulator(t *testing.T) {
 		return
 	}
 	seeds := uint64(10_000)
-	if testing.Short() {
+	if need.Less(t, "8,000 of 10,000 seeds of the simulator") {
 		seeds = 2000
 	}
 	if text := os.Getenv(simSeeds); text != "" {
