@@ -50,7 +50,7 @@ func (s *containerStop) notifyLocked(what string, notify func()) {
 	s.lastNotified = notified
 	ctx, about := s.ctx, logValues(s.apiPod, s.container.Name)
 	s.pod.spawn(ctx, what, s.apiPod, s.container.Name, func() error {
-		if previous != nil { // the call before
+		if previous != nil { // wait for the call before, so that the calls run in order
 			<-previous
 		}
 		defer call.Watch(ctx, what, 0, about()...)()
@@ -60,7 +60,7 @@ func (s *containerStop) notifyLocked(what string, notify func()) {
 		if err != nil {
 			s.addError(err)
 		}
-		close(notified) // who waits for it reads the result
+		close(notified) // last, because who waits for it then reads the result
 	})
 }
 

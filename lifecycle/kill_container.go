@@ -42,9 +42,9 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	}
 	until := deadlineIn(req.grace(pod, c.Name))
 	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
-	p := tr.lock(pod)
-	list := p.requestList(tr.callContext(ctx), pod)
-	p.unlock()
+	state := tr.lock(pod)
+	list := state.requestList(tr.callContext(ctx), pod)
+	state.unlock()
 	err := list.wait(ctx)
 	options.trustSuccess = errors.Is(err, errors.ErrUnsupported) // the runtime cannot list
 	if err == nil {
@@ -55,22 +55,24 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		}
 		c = listed
 	}
-	p = tr.lock(pod)
-	if s := p.stopOf(c); p.hasEndedSince(list, c) && (s == nil || !s.inProgress()) {
-		defer p.unlock()
-		if s != nil && s.result.Outcome.hasEnded() { // another caller has stopped it meanwhile
-			return s.result, nil
+	state = tr.lock(pod)
+	earlier := state.stopOf(c) // by another caller, or in vain; nil: none
+	isBeingStopped := earlier != nil && earlier.inProgress()
+	if !isBeingStopped && state.hasEndedSince(list, c) {
+		defer state.unlock()
+		if earlier != nil && earlier.result.Outcome.hasEnded() { // another caller has stopped it meanwhile
+			return earlier.result, nil
 		}
 		result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
 		return result, nil
 	}
-	s := p.stop(tr.callContext(ctx), pod, c, until, options)
-	if t := p.termination; t.inProgress() { // the termination must wait for the container too
+	s := state.stop(tr.callContext(ctx), pod, c, until, options)
+	if t := state.termination; t.inProgress() { // the termination must wait for the container too
 		t.include(s)
 	}
 	done := s.done // of this attempt; a later one has another
-	p.unblockStops()
-	p.unlock()
+	state.unblockStops()
+	state.unlock()
 	select {
 	case <-done:
 	case <-ctx.Done():
@@ -80,8 +82,9 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	return result, Result{Containers: []ContainerResult{result}}.Err()
 }
 
-// hasEndedSince reports whether a run that older may have had has ended: a newer list has arrived and
-// lacks it.
+// hasEndedSince reports whether a run has ended since the list older: a newer list has arrived, and lacks the
+// run. It is false if older was never made.
 func (p *podState) hasEndedSince(older *listCall, c Container) bool {
-	return older.number > 0 && p.lists.newestNumber > older.number && !p.lists.has(c)
+	isNewer := older.number > 0 && p.lists.newestNumber > older.number // number 0: older was never made
+	return isNewer && !p.lists.has(c)
 }

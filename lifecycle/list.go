@@ -11,16 +11,16 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// lists makes the Running calls for a pod, one at a time. A list that is requested during a call must not
-// come from that call, which may miss the latest change. All requests that arrive during a call share the
-// next one.
+// lists makes the Running calls for a pod, one at a time. A list that is requested during a call comes from
+// the next call, because the one in progress may miss the latest change. All requests that arrive during a
+// call share the next one.
 type lists struct {
 	started      int         // number of calls begun
 	newestNumber int         // number of the newest call that succeeded
 	newestRuns   []Container // what that call returned
 	inProgress   *listCall
 	queued       *listCall // is made when the one in progress has returned; nil: none is requested
-	failed       error     // the newest failure since the last success; nil: none
+	failure      error     // the newest one since the last success; nil: none
 	failures     int       // number of failures since the last success
 }
 
@@ -33,8 +33,8 @@ func (p *podState) logList(list *listCall, err error) {
 		return
 	}
 	p.mu.Lock()
-	previous, failures := p.lists.failed, p.lists.failures
-	p.lists.failed, p.lists.failures = err, failures+1
+	previous, failures := p.lists.failure, p.lists.failures
+	p.lists.failure, p.lists.failures = err, failures+1
 	if err == nil {
 		p.lists.failures = 0
 	}
@@ -104,7 +104,7 @@ func (p *podState) startList() {
 		p.finishList(list, nil, err)
 	})
 	var running []Container
-	p.spawnAfter(ctx, p.lists.failed, "the runtime's list", list.pod, "", func() (err error) {
+	p.spawnAfter(ctx, p.lists.failure, "the runtime's list", list.pod, "", func() (err error) {
 		if pods := p.terminator.opts.Pods; pods != nil {
 			running, err = pods.Running(ctx, list.pod)
 		} else {

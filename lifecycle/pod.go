@@ -46,8 +46,8 @@ func runOf(c Container) containerRun {
 	return containerRun{id: c.ID, began: c.Began.UnixNano()}
 }
 
-// newPod returns the entry of a pod of which nothing is known yet.
-func newPod(tr *Terminator, key types.UID) *podState {
+// newPodState returns the state of a pod of which nothing is known yet.
+func newPodState(tr *Terminator, key types.UID) *podState {
 	return &podState{terminator: tr, key: key, starts: map[*startCall]struct{}{}, stops: map[containerRun]*containerStop{}}
 }
 
@@ -143,8 +143,8 @@ func (p *podState) stopOf(c Container) *containerStop {
 	return found
 }
 
-// dropEnded drops the stops that were given up and whose containers have ended since, as hasEnded says.
-// They then no longer block the stops of sidecars.
+// dropEnded drops each stop that was given up if, as hasEnded says, its container has ended since. The
+// stop then no longer blocks the stops of sidecars.
 func (p *podState) dropEnded(hasEnded func(*containerStop) bool) {
 	for key, s := range p.stops {
 		if hasEnded(s) && s.isGivenUp() {

@@ -70,11 +70,11 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	handler := spec.Lifecycle.PostStart
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
-	p := tr.lock(pod)
-	p.postStarts++ // keeps the pod's stops, which waitForPostStart reads
-	p.unlock()
+	state := tr.lock(pod)
+	state.postStarts++ // keeps the pod's stops, which waitForPostStart reads
+	state.unlock()
 	returned := make(chan struct{})
-	p.spawn(ctx, "the hook", pod, c.Name, func() error {
+	state.spawn(ctx, "the hook", pod, c.Name, func() error {
 		defer call.WatchEnd(ctx, "the postStart hook", logValues(pod, c.Name)()...)()
 		_, err := tr.opts.Hooks.Run(ctx, c.ID, pod, spec, handler)
 		return err
@@ -84,30 +84,30 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	})
 	var exited <-chan struct{}
 	if kindOf(handler) == kindSleep { // other hooks may have work to do outside the exited container
-		exited = p.watchExit(ctx, pod, c, func(error) {}) // a panic has been logged
+		exited = state.watchExit(ctx, pod, c, func(error) {}) // a panic has been logged
 	}
-	cause := p.waitForPostStart(c, returned, exited)
+	cause := state.waitForPostStart(c, returned, exited)
 	if cause != nil {
 		cancel(cause)
 		<-returned
 	}
-	p.mu.Lock()
-	p.postStarts--
-	isStopping := p.termination != nil || p.stopOf(c) != nil
-	p.unlock()
+	state.mu.Lock()
+	state.postStarts--
+	isStopping := state.termination != nil || state.stopOf(c) != nil
+	state.unlock()
 	if cause == nil {
 		cause = context.Cause(caller)
 	}
 	switch {
 	case err == nil, errors.Is(cause, CauseContainerExited):
 		return false, nil
-	case cause != nil && !errors.Is(err, cause):
+	case cause != nil && !errors.Is(err, cause): // the hook's error does not say why it was cancelled
 		err = errors.Join(cause, err)
 	}
 	wasCancelled := cause != nil || tr.ctx.Err() != nil
 	failed = !wasCancelled && !isStopping
 	if failed {
-		p.recordWarning(ctx, pod, c.Name, containerReference(pod, role, c.Name), "FailedPostStartHook", "PostStartHook failed")
+		state.recordWarning(ctx, pod, c.Name, containerReference(pod, role, c.Name), "FailedPostStartHook", "PostStartHook failed")
 	}
 	return failed, err
 }

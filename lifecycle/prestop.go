@@ -30,7 +30,8 @@ type preStop struct {
 // runHook runs the container's preStop hook, if it has one and beginHook does not skip it. It returns when
 // the hook has returned or was cancelled; a cancelled hook may still be running then.
 func (s *containerStop) runHook() {
-	if s.spec == nil || s.spec.Lifecycle == nil || s.spec.Lifecycle.PreStop == nil || s.ctx.Err() != nil {
+	hasHook := s.spec != nil && s.spec.Lifecycle != nil && s.spec.Lifecycle.PreStop != nil
+	if !hasHook || s.ctx.Err() != nil {
 		return
 	}
 	handler, hooks := s.spec.Lifecycle.PreStop, s.options.hooks
@@ -62,7 +63,7 @@ func (s *containerStop) runHook() {
 	case <-s.ctx.Done():
 		cause = CauseTerminatorClosed
 	}
-	s.noteHookCancelled(cause) // before the hook can return
+	s.noteHookCancelled(cause) // before cancel, on which the hook may return at once
 	cancel(cause)
 }
 
@@ -139,7 +140,7 @@ func (s *containerStop) setHookOutcome(err error) HookOutcome {
 		hook.Cause = CauseTerminatorClosed
 	}
 	switch {
-	case hook.Outcome == HookAbandoned: // it returned too late: OnHook was called and the result may be out
+	case hook.Outcome == HookAbandoned: // the hook returned too late: OnHook and perhaps the caller already have this outcome
 	case err == nil && hook.Cause != CauseContainerExited:
 		hook.Cause = ""
 		s.endHook(HookCompleted)

@@ -44,8 +44,8 @@ type Request struct {
 	Message string
 }
 
-// grace returns the pod's grace period in seconds for this request. current is that of the termination in
-// progress; 0 if there is none.
+// grace returns the pod's grace period in seconds for this request. current is the grace period of the
+// termination in progress; 0 if there is none.
 func (r *Request) grace(pod *v1.Pod, current int64) int64 {
 	switch {
 	case r.Containers == nil:

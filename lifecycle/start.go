@@ -54,8 +54,8 @@ func (tr *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start
 }
 
 // start calls do, the agent's function that starts the container, unless the pod's termination forbids it. While
-// do runs, the call is in p.starts, so that a termination can cancel it. start is [Terminator.Start] but for the
-// names in the error.
+// do runs, the call is in podState.starts, so that a termination can cancel it. [Terminator.Start] adds the
+// container's and the pod's name to the error.
 func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do func(context.Context) error) (err error) {
 	switch err := tr.check(pod); {
 	case err != nil:
@@ -72,17 +72,17 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	ctx, start.cancel = context.WithCancelCause(ctx)
 	defer start.cancel(nil)
 	defer context.AfterFunc(tr.ctx, func() { start.cancel(CauseTerminatorClosed) })()
-	p := tr.lock(pod)
-	if p.termination != nil && !p.termination.canRestart(name) {
-		p.unlock()
+	state := tr.lock(pod)
+	if state.termination != nil && !state.termination.canRestart(name) {
+		state.unlock()
 		return errRefused
 	}
-	p.starts[start] = struct{}{}
-	p.unlock()
+	state.starts[start] = struct{}{}
+	state.unlock()
 	call.GuardAbout(ctx, "the start", nil, logValues(pod, name), func() error {
 		defer call.WatchEnd(ctx, "the start", logValues(pod, name)()...)()
 		return do(ctx)
-	}, func(doErr error) { err = p.startReturned(ctx, pod, start, doErr) })
+	}, func(doErr error) { err = state.startReturned(ctx, pod, start, doErr) })
 	return err
 }
 

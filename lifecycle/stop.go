@@ -72,9 +72,9 @@ func (s *containerStop) isListedAgain() bool {
 	return endedByList && s.listedBy > 0 && s.listedBy == s.pod.lists.newestNumber
 }
 
-// begin starts the stop's goroutine, for the first time or again. When it begins again, it keeps the old
-// deadline if that is earlier, and records no second Killing event. After a request with OneAttempt it
-// does record one, as the kubelet does in each attempt. The caller holds the mutex.
+// begin starts the stop's goroutine, for the first time or again. A stop that begins again keeps its old
+// deadline if that is earlier. It records no second Killing event, except after a request with OneAttempt,
+// because the kubelet records one in each attempt. The caller holds the mutex.
 func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
 	resumes := !s.deadline.end.IsZero()                // zero: it is the first time, or giveUp lets a new grace period start
 	recordsKilling := !resumes || s.options.oneAttempt // s.options are still those of the previous request
@@ -101,7 +101,7 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, until deadlin
 	if s.unit = s.pod.joinableUnit(); s.unit != nil {
 		s.unit.members = append(s.unit.members, s)
 	}
-	if !s.hasOrder() {
+	if !s.obeysOrder() {
 		s.unblock()
 	}
 	s.timer = time.AfterFunc(time.Until(until.end), s.expire)
@@ -143,10 +143,10 @@ func (s *containerStop) shorten(until deadline) {
 	}
 }
 
-// hasOrder reports whether the container may have to wait until others have ended. Only a sidecar may,
+// obeysOrder reports whether the container waits for those that must stop before it. Only a sidecar does,
 // unless it is stopped on its own (KillContainer) or together with its whole pod (unit). The caller holds
 // the mutex.
-func (s *containerStop) hasOrder() bool {
+func (s *containerStop) obeysOrder() bool {
 	return s.role.isSidecar() && !s.options.ignoreOrder && s.unit == nil
 }
 
@@ -177,7 +177,7 @@ func (s *containerStop) execute(recordsKilling bool) {
 
 // waitForOrder waits until no other container blocks this one, at most until the deadline.
 func (s *containerStop) waitForOrder() {
-	for began := time.Now(); s.keepsWaiting(began); {
+	for began := time.Now(); s.updateWait(began); {
 		select {
 		case <-s.unblocked:
 		case <-s.expired:
@@ -186,14 +186,15 @@ func (s *containerStop) waitForOrder() {
 	}
 }
 
-// keepsWaiting decides whether the container must wait on for others, and writes the phase and the waiting
-// time to the result. since is when the wait began. It locks the mutex.
-func (s *containerStop) keepsWaiting(since time.Time) bool {
+// updateWait writes the waiting time so far to the result. mustWait says that the container must wait on for
+// others; the phase is then PhaseWaiting. began is when the wait began. updateWait locks the mutex.
+func (s *containerStop) updateWait(began time.Time) (mustWait bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
-	s.result.Waited = max(s.result.Waited, time.Since(since))
+	s.result.Waited = max(s.result.Waited, time.Since(began))
+	isBlocked := s.obeysOrder() && s.pod.isBlocked(s.role)
 	hasTime := !isClosed(s.expired) && s.ctx.Err() == nil
-	if !hasTime || !s.hasOrder() || !s.pod.isBlocked(s.role) {
+	if !isBlocked || !hasTime {
 		return false
 	}
 	s.result.Phase = PhaseWaiting

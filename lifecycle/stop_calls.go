@@ -53,7 +53,9 @@ var errNoTimeLeft = errors.New("killed at once, because the deadline had passed 
 // outcome, and the newest failure as an error, even if a later call succeeded.
 func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
-	defer func() { cancel(context.Cause(c.ctx)) }() // Close may not have cancelled ctx yet, and its cause must be in it
+	// Close cancels c.ctx, and a moment later its child ctx. The child must end with Close's cause, even if
+	// this function returns in between: a StopContainer call in progress may read it.
+	defer func() { cancel(context.Cause(c.ctx)) }()
 	c.replies, c.callCtx = make(chan stopReply), ctx
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
 	c.setFirstCall()
@@ -74,13 +76,13 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 			return c.outcomeOfEnded()
 		case c.ctx.Err() != nil:
 			return OutcomeLeftRunning, c.failure
-		case callErr == nil:
+		case callErr == nil: // the call succeeded, but the container may still run
 			c.recordFailure(err)
 		}
 		if c.options.oneAttempt {
 			return c.giveUp()
 		}
-		if !c.timedOut || reply != nil { // a call that did not return has taken long enough without a pause
+		if reply != nil { // a call that did not return has taken long enough without a pause
 			sleepContext(c.ctx, min(pause.next(), time.Until(c.giveUpAt())))
 		}
 		if !time.Now().Before(c.giveUpAt()) {
@@ -111,7 +113,8 @@ func (c *stopCalls) needNotCall() bool {
 // caller holds the mutex.
 func (c *stopCalls) replacedBy() (laterRun *Container) {
 	isListed := c.listedBy == c.pod.lists.newestNumber
-	if c.unit != nil || c.run.began == 0 || isListed {
+	mayBeAnyRun := c.unit != nil || c.run.began == 0 // StopPod names no ID, and without Began no run is later
+	if mayBeAnyRun || isListed {
 		return nil
 	}
 	for _, other := range c.pod.lists.newestRuns {
@@ -213,16 +216,18 @@ func (r stopReply) isSuccess() bool {
 // setReported sets the outcome that a reply reports; a failed call reports none. A call that took as long
 // as its timeout counts as a kill, even without ErrKilled.
 func (c *stopCalls) setReported(reply stopReply) {
-	tookTimeout := !reply.returnedAt.Before(times.Earlier(reply.killAt(), c.killAt))
+	firstKill := times.Earlier(reply.killAt(), c.killAt) // of this call and of a second one with a shorter timeout
+	tookTimeout := !reply.returnedAt.Before(firstKill)
+	wasKilled := errors.Is(reply.err, ErrKilled) || tookTimeout || c.reported == OutcomeGraceExceeded // the last: by an earlier call
 	switch {
-	case !reply.isSuccess():
+	case !reply.isSuccess(): // nothing is reported
 	case errors.Is(reply.err, ErrContainerNotFound):
 		if c.reported == "" { // else it is gone because an earlier call stopped it
 			c.reported = OutcomeNotFound
 		}
 	case c.forced:
 		c.reported = OutcomeForced
-	case errors.Is(reply.err, ErrKilled) || tookTimeout || c.reported == OutcomeGraceExceeded:
+	case wasKilled:
 		c.reported = OutcomeGraceExceeded
 	default:
 		c.reported = OutcomeGraceful
@@ -262,8 +267,8 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	defer c.pod.mu.Unlock()
 	for _, s := range c.runs {
 		if s.listedBy >= list.number {
-			if c.reported != OutcomeGraceExceeded { // a kill took place, even if it has not taken effect
-				c.reported = "" // the call reported an end that is not true
+			if c.reported != OutcomeGraceExceeded { // a kill took place, even if it has not taken effect yet
+				c.reported = "" // the container has not ended, whatever the call reported
 			}
 			if reply != nil && errors.Is(reply.err, ErrContainerNotFound) {
 				return fmt.Errorf("%s returned %q, but the runtime still lists the container", c.method(), reply.err.Error()) // not wrapped: that would be a success

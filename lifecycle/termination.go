@@ -31,7 +31,7 @@ type Termination struct {
 	done      chan struct{}
 	results   []ContainerResult // nil until the termination has ended
 
-	overdueRecorded bool // the ExceededGracePeriod event was recorded
+	exceededRecorded bool // the ExceededGracePeriod event was recorded
 }
 
 // endedTermination returns a termination that has ended with err and stopped nothing, so that Terminate, which
@@ -152,7 +152,8 @@ func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
 func (t *Termination) givenUp(failure error) []ContainerResult {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	givesUp := t.isOverdue() && !t.isStopping() && !t.isComplete() && !t.mustNotWait(failure)
+	endsInTime := t.isComplete() || t.mustNotWait(failure) // it ends for another reason than the time
+	givesUp := t.isOverdue() && !t.isStopping() && !endsInTime
 	if !givesUp {
 		return nil
 	}
@@ -164,7 +165,8 @@ func (t *Termination) givenUp(failure error) []ContainerResult {
 func (t *Termination) nextList() *listCall {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	if !t.needsList() || t.isForgotten() || t.ctx.Err() != nil {
+	isListUseless := t.isForgotten() || t.ctx.Err() != nil // after Forget or Close it could add no container
+	if !t.needsList() || isListUseless {
 		return nil
 	}
 	return t.pod.requestList(t.ctx, t.apiPod)
@@ -184,17 +186,17 @@ func (t *Termination) isForgotten() bool { return t.pod.termination != t }
 // time to give up, or after another Terminate call. It locks the mutex.
 func (t *Termination) waitForChange() {
 	t.pod.mu.Lock()
-	until := t.deadline.end // finishIfDone then cancels the starts
+	until := t.deadline.end // at which finishIfDone cancels the starts
 	if t.deadline.hasPassed() {
-		until = t.giveUpAt()
+		until = t.giveUpAt() // at which finishIfDone gives up
 	}
-	var stopped <-chan struct{} // nil: nothing is being stopped
+	var stopped <-chan struct{} // closed when a stop in progress, any one, has ended; nil: none is in progress
 	if i := slices.IndexFunc(t.stops, (*containerStop).inProgress); i >= 0 {
 		stopped = t.stops[i].done
 	}
-	nothingLeft := stopped == nil && !t.needsList() && (t.isForgotten() || len(t.pod.starts) == 0)
+	waitsForNothing := stopped == nil && !t.needsList() && !t.awaitsStart()
 	t.pod.mu.Unlock()
-	if nothingLeft { // the last stop has just ended: run must check at once
+	if waitsForNothing { // the last stop has just ended: run must check at once
 		return
 	}
 	if t.ctx.Err() != nil || !time.Now().Before(until) {
@@ -240,12 +242,14 @@ func (t *Termination) giveUpAt() time.Time {
 // returns its stop. s is its existing stop, nil if there is none. A container that this termination has
 // given up stays so.
 func (t *Termination) stopContainer(c Container, s *containerStop, options stopOptions) *containerStop {
-	isMine := s != nil && s.termination == t
-	if isMine && (s.isGivenUp() || s.inProgress() && s.run == runOf(c)) {
-		return s // each list has the container again; nothing is to be done
+	if s != nil && s.termination == t {
+		isStopping := s.inProgress() && s.run == runOf(c) // the runs differ if a request named c without its Began
+		if isStopping || s.isGivenUp() {
+			return s // an earlier list had the container too; nothing is to be done
+		}
 	}
 	if s == nil && t.isRestartedSidecar(c) {
-		c.PreStopDone = true // by the earlier run
+		c.PreStopDone = true // the hook ran in the earlier run
 	}
 	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
 	t.include(s)
@@ -270,8 +274,9 @@ func (t *Termination) isRestartedSidecar(c Container) bool {
 }
 
 // finishIfDone ends the termination if there is nothing left to wait for, and reports whether it did. A
-// stop in progress is always waited for. A start or a list is not, once waiting is pointless or
-// GiveUpAfter has passed. failure is the last list's error. It locks the mutex.
+// stop in progress is always waited for, because it gives up by itself. A start or a list is waited for only
+// while it can change the result, and at most until giveUpAt. failure is the last list's error. finishIfDone
+// locks the mutex.
 func (t *Termination) finishIfDone(failure error) (ended bool) {
 	p := t.pod
 	p.mu.Lock()
@@ -286,7 +291,7 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 	}
 	reappeared := t.reappeared()
 	if len(reappeared) > 0 && !waitsNoLonger {
-		t.requireList() // it decides whether the container still runs
+		t.requireList() // the next list decides whether these containers still run
 		return false
 	}
 	for _, s := range reappeared {
@@ -311,7 +316,11 @@ func (t *Termination) isStopping() bool {
 
 // isComplete reports whether the termination knows every container that it must stop: a list that is new
 // enough has arrived, and no start can add a container.
-func (t *Termination) isComplete() bool { return !t.needsList() && len(t.pod.starts) == 0 }
+func (t *Termination) isComplete() bool { return !t.needsList() && !t.awaitsStart() }
+
+// awaitsStart reports whether a start of the pod may still add a container to the termination: the start is
+// in progress, or no list has arrived since it returned. After [Terminator.Forget] no start adds one.
+func (t *Termination) awaitsStart() bool { return len(t.pod.starts) > 0 && !t.isForgotten() }
 
 // mustNotWait reports whether no list and no start can matter any more: the terminator was closed, the
 // pod was forgotten, or the runtime cannot list. failure is the last list's error.
@@ -319,14 +328,17 @@ func (t *Termination) mustNotWait(failure error) bool {
 	return t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported)
 }
 
-// isOverdue reports whether the time to give up on starts and lists has come.
+// isOverdue reports whether the time has come to stop waiting for starts and lists ([Termination.giveUpAt]).
 func (t *Termination) isOverdue() bool { return !time.Now().Before(t.giveUpAt()) }
 
 // reappeared returns the stops of containers that the newest list has, although an earlier list showed
 // that they had ended. Such a runtime contradicts itself.
 func (t *Termination) reappeared() (stops []*containerStop) {
+	if !t.usesLists || t.isForgotten() { // lists do not matter to this termination
+		return nil
+	}
 	for _, s := range t.stops {
-		if t.usesLists && !t.isForgotten() && s.isListedAgain() {
+		if s.isListedAgain() {
 			stops = append(stops, s)
 		}
 	}
@@ -335,9 +347,7 @@ func (t *Termination) reappeared() (stops []*containerStop) {
 
 // foundNothing reports whether there was nothing to stop: a list that is new enough has arrived, and
 // neither it nor a start has brought a container.
-func (t *Termination) foundNothing() bool {
-	return !t.needsList() && len(t.stops) == 0 && (t.isForgotten() || len(t.pod.starts) == 0)
-}
+func (t *Termination) foundNothing() bool { return t.isComplete() && len(t.stops) == 0 }
 
 // recordMetrics counts the termination by its outcome, and also as one that exceeded its grace period if a
 // container did.

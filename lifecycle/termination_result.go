@@ -70,7 +70,7 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 			addIfUnknown(spec.Name, outcome, cause)
 		}
 		if len(results) == 0 && cause != nil {
-			addIfUnknown("", outcome, cause) // keep the error even if the spec has no containers
+			addIfUnknown("", outcome, cause) // the spec has no containers, but the error must be in the result
 		}
 	}
 	return t.sorted(results)
@@ -102,7 +102,7 @@ func (t *Termination) sorted(results []ContainerResult) []ContainerResult {
 	}
 	place := map[string]int{}
 	for spec := range containersOf(t.apiPod) {
-		place[spec.Name] = len(place) - math.MaxInt32 // containers that the spec lacks come last
+		place[spec.Name] = len(place) - math.MaxInt32 // below 0, the place of a name that the spec lacks: it comes last
 	}
 	slices.SortStableFunc(results, func(a, b ContainerResult) int {
 		return cmp.Or(cmp.Compare(place[a.Name], place[b.Name]), cmp.Compare(a.Name, b.Name), a.Began.Compare(b.Began))

@@ -29,20 +29,20 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 		return result, result.Err()
 	case <-ctx.Done():
 	}
-	result, isOverdue, running := t.stillRunning(context.Cause(ctx))
-	if running == nil {
+	result, mustRecordExceeded, running := t.stillRunning(context.Cause(ctx))
+	if running == nil { // the termination has ended meanwhile
 		return result, result.Err()
 	}
-	if isOverdue {
+	if mustRecordExceeded {
 		t.pod.recordWarning(t.ctx, t.apiPod, "", t.apiPod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
 	}
 	return result, running
 }
 
 // stillRunning returns the result so far, and as running a [*StillRunningError] that names the containers
-// that have not ended; nil if the termination has ended. If isOverdue, the caller must record the
-// ExceededGracePeriod event; it is true at most once per termination. It locks the mutex.
-func (t *Termination) stillRunning(cause error) (result Result, isOverdue bool, running error) {
+// that have not ended; nil if the termination has ended. mustRecordExceeded says that the caller must record
+// the ExceededGracePeriod event; it is true at most once per termination. stillRunning locks the mutex.
+func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceeded bool, running error) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	if result = t.result(); !t.inProgress() {
@@ -58,9 +58,10 @@ func (t *Termination) stillRunning(cause error) (result Result, isOverdue bool, 
 		names = []string{fullName(t.apiPod, "")}
 	}
 	slices.Sort(names)
-	isOverdue = !t.overdueRecorded && time.Since(t.deadline.end) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds)
-	t.overdueRecorded = t.overdueRecorded || isOverdue
-	return result, isOverdue, &StillRunningError{Containers: names, Cause: cause}
+	isExceeded := time.Since(t.deadline.end) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds)
+	mustRecordExceeded = isExceeded && !t.exceededRecorded
+	t.exceededRecorded = t.exceededRecorded || isExceeded
+	return result, mustRecordExceeded, &StillRunningError{Containers: names, Cause: cause}
 }
 
 // StillRunningError is the error of a wait whose context ended. It names the containers that had not

@@ -51,7 +51,7 @@ type Terminator struct {
 	close        context.CancelCauseFunc
 	calls        call.Group // of all goroutines, so that Close can wait for them and name those that hang
 
-	mu   sync.Mutex              // guards pods; to avoid a deadlock, no pod's mutex is locked while it is held
+	mu   sync.Mutex              // guards pods; locked before a pod's mutex or while one is held, but no pod's mutex is locked while mu is held
 	pods map[types.UID]*podState // by the pod's UID, or by its namespace and name without one
 }
 
@@ -149,7 +149,7 @@ func (tr *Terminator) Close(ctx context.Context) error {
 		return nil
 	}
 	err := &StillRunningError{calls: slices.Compact(hanging), Cause: context.Cause(ctx)}
-	for _, name := range err.calls {
+	for _, name := range err.calls { // the word after the last space names the container
 		err.Containers = append(err.Containers, name[strings.LastIndexByte(name, ' ')+1:])
 	}
 	slices.Sort(err.Containers)
@@ -157,16 +157,16 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	return err
 }
 
-// lock returns what the terminator keeps about a pod, with its mutex locked, and creates it if needed. The
-// caller calls [podState.unlock]. If another goroutine has dropped the entry before its mutex could be locked,
-// lock tries again.
+// lock returns the state that the terminator keeps for a pod, with the state's mutex locked. It creates the
+// state if there is none. The caller must call [podState.unlock]. If another goroutine has dropped the state
+// before its mutex could be locked, lock tries again.
 func (tr *Terminator) lock(apiPod *v1.Pod) *podState {
 	key := podkey.Of(apiPod)
 	for {
 		tr.mu.Lock()
 		p := tr.pods[key]
 		if p == nil {
-			p = newPod(tr, key)
+			p = newPodState(tr, key)
 			tr.pods[key] = p
 		}
 		tr.mu.Unlock()
@@ -178,17 +178,18 @@ func (tr *Terminator) lock(apiPod *v1.Pod) *podState {
 	}
 }
 
-// callContext returns the context for a callback. It has the caller's values, such as the logger, but a
-// termination continues after its caller has left, so it ends only when the terminator is closed.
+// callContext returns the context for calls of the agent's code. It has the caller's values, such as the
+// logger. It does not end with the caller's context, because a termination continues after its caller has
+// left; it ends when the terminator is closed.
 func (tr *Terminator) callContext(caller context.Context) context.Context {
 	return &valuesContext{Context: tr.ctx, values: context.WithoutCancel(caller)}
 }
 
-// valuesContext is a context that ends with one context and has the values of both.
+// valuesContext ends when its Context ends, and has the values of both contexts.
 type valuesContext struct {
-	context.Context // decides when it ends
+	context.Context
 
-	values context.Context // its values come first
+	values context.Context // where both have a value for a key, this one counts
 }
 
 // Value implements [context.Context].

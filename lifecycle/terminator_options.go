@@ -77,10 +77,11 @@ type TerminatorOptions struct {
 func (o TerminatorOptions) validate() error {
 	var errs []error
 	function, isFunc := o.Runtime.(RuntimeFunc)
-	isMissing := o.Pods == nil && o.Runtime == nil
-	if isMissing || isFunc && function == nil {
+	isNilFunc := isFunc && function == nil // like no Runtime at all
+	isMissing := o.Runtime == nil && o.Pods == nil
+	if isNilFunc || isMissing {
 		errs = append(errs, errors.New("Runtime: must be set"))
-	} else if !isFunc {
+	} else {
 		errs = append(errs, nilcheck.Option("Runtime", o.Runtime))
 	}
 	if o.Runtime != nil && o.Pods != nil {

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"context"
+	"slices"
 	"time"
 )
 
@@ -62,11 +63,12 @@ func (u *containerUnit) stopUntilEnded(s *containerStop) (Outcome, error) {
 }
 
 // waitForHooks waits for the hooks of all members, at most until the deadline, and then for the
-// previous unit. It returns false if the terminator was closed.
-func (u *containerUnit) waitForHooks(s *containerStop) bool {
+// previous unit. It returns whether the unit may be stopped: false if the terminator was closed. s is the
+// member that waits.
+func (u *containerUnit) waitForHooks(s *containerStop) (mayStop bool) {
 	s.pod.mu.Lock()
 	s.result.Phase = PhaseWaiting
-	if u.isReady() && !isClosed(u.ready) {
+	if u.hooksHaveEnded() && !isClosed(u.ready) {
 		close(u.ready)
 	}
 	previous := u.previous
@@ -85,15 +87,10 @@ func (u *containerUnit) waitForHooks(s *containerStop) bool {
 	return s.ctx.Err() == nil
 }
 
-// isReady reports whether the hooks of all members have ended, so that only StopPod remains. The caller
-// holds the mutex.
-func (u *containerUnit) isReady() bool {
-	for _, s := range u.members {
-		if s.result.Phase != PhaseWaiting {
-			return false
-		}
-	}
-	return true
+// hooksHaveEnded reports whether the hooks of all members have ended, so that only StopPod remains. A member
+// enters PhaseWaiting when its hook has ended. The caller holds the mutex.
+func (u *containerUnit) hooksHaveEnded() bool {
+	return !slices.ContainsFunc(u.members, func(s *containerStop) bool { return s.result.Phase != PhaseWaiting })
 }
 
 // claim returns the StopPod calls to the first member that asks, which must make them; nil to all others.
