@@ -14,7 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A StopContainer call that Close cancels can tell so by the cause of its context.
+// StopContainer runs until its context ends. Close ends the context with a cause that says so, so that a
+// runtime can distinguish Close from a timeout.
 func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	var cause error
 	inBubble(t, graceSeconds(60), func(b *testBed) {
@@ -31,12 +32,13 @@ func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	})
 }
 
-// slowRecorder takes a while for each event.
+// slowRecorder takes this long for each event.
 type slowRecorder time.Duration
 
 func (r slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(r)) }
 
-// The recorder takes 1.5 s per event, but Close ends the termination at once.
+// The recorder takes until 1.5 s for the Killing event of 0 s. Close at 1 s ends the termination at once all
+// the same.
 func TestCloseDoesNotWaitForEvents(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
@@ -44,11 +46,11 @@ func TestCloseDoesNotWaitForEvents(t *testing.T) {
 		time.AfterFunc(time.Second, func() { require.NoError(b, b.Close(b.Context())) })
 		<-termination.Done()
 		require.Equal(b, time.Second, b.elapsed())
-		<-time.After(time.Minute)
+		<-time.After(time.Minute) // the recorder returns, because no goroutine may outlive the bubble
 	}, func(o *lifecycle.TerminatorOptions) { o.Events = slowRecorder(1500 * time.Millisecond) })
 }
 
-// After Close every method fails with ErrClosed, and calls it gets then use no memory.
+// After Close every method fails with ErrClosed, and the terminator keeps nothing of the pod.
 func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})

@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// An agent that forgets each ended pod does not grow: after 10,000 pods neither a pod nor a goroutine
-// remains.
+// An agent that forgets each ended pod does not grow: after 10,000 pods the terminator has no pod and no
+// goroutine left.
 func TestForgetFreesPodsAndGoroutines(t *testing.T) {
 	tr, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newWorkingRuntime()})
 	require.NoError(t, err)

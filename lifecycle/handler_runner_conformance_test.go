@@ -29,7 +29,7 @@ import (
 )
 
 // hookVectors is the content of testdata/hooks.yaml: the cases of the kubelet's tests of its handler
-// runner. It is decoded strictly, so that every field is used.
+// runner. It is decoded strictly: a field of the file that is unknown here fails the test.
 type hookVectors struct {
 	Runner []runnerVector `json:"handler_runner"`
 	HTTP   struct {
@@ -109,7 +109,7 @@ func readHookVectors(t *testing.T) hookVectors {
 	require.NoError(t, err)
 	var vectors hookVectors
 	require.NoError(t, yaml.UnmarshalStrict(data, &vectors))
-	require.Len(t, vectors.Runner, 13)
+	require.Len(t, vectors.Runner, 13, "no case of the file may get lost")
 	require.Len(t, vectors.HTTP.Cases, 11)
 	return vectors
 }
@@ -167,11 +167,11 @@ func TestVectorsOfHTTPRequests(t *testing.T) {
 func TestVectorsOfTheHandlerRunner(t *testing.T) {
 	for _, v := range readHookVectors(t).Runner {
 		t.Run(v.Test, func(t *testing.T) {
-			if v.In.Sleep != nil {
-				synctest.Test(t, func(t *testing.T) { newVectorRun(t, v).run(t) })
+			if v.In.Sleep != nil { // in a bubble the sleep takes no real time
+				synctest.Test(t, func(t *testing.T) { newVectorRun(t, v).runHookAndCompare(t) })
 				return
 			}
-			newVectorRun(t, v).run(t)
+			newVectorRun(t, v).runHookAndCompare(t) // the HTTP server of some cases does not work in a bubble
 		})
 	}
 }
@@ -230,8 +230,9 @@ func (r *vectorRun) handlerOfServer(t *testing.T) *v1.LifecycleHandler {
 	return httpHandler(action)
 }
 
-// run runs the hook and compares everything in the vector.
-func (r *vectorRun) run(t *testing.T) {
+// runHookAndCompare runs the hook. The message, the error, the metrics, the command, the request and the
+// events must be those of the vector, as far as the vector has them.
+func (r *vectorRun) runHookAndCompare(t *testing.T) {
 	ctx := t.Context()
 	if timeout := r.vector.In.CtxTimeout; timeout > 0 {
 		var cancel context.CancelFunc

@@ -82,7 +82,8 @@ func TestHandlersThatCannotRun(t *testing.T) {
 	}
 }
 
-// The API server allows only one handler. With several, the first in the kubelet's order runs.
+// The API server allows only one handler. With several, the first in the kubelet's order runs, and no other:
+// exec, then httpGet, then sleep.
 func TestFirstOfSeveralHandlersRuns(t *testing.T) {
 	all := v1.LifecycleHandler{
 		Exec:      &v1.ExecAction{Command: []string{"true"}},
@@ -104,11 +105,11 @@ func TestFirstOfSeveralHandlersRuns(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, doer.requests, 1)
 
-	all.HTTPGet = nil
+	all.HTTPGet = nil // the sleep of 0 s is left
 	_, err = runHook(t.Context(), opts, &all)
 	require.NoError(t, err)
-	require.Len(t, commands.calls, 1)
-	require.Len(t, doer.requests, 1)
+	require.Len(t, commands.calls, 1, "no second command")
+	require.Len(t, doer.requests, 1, "no second request")
 }
 
 // Pod and container are nil and the context has ended. Each kind of hook must return an error with a

@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// graceSeconds is the grace period of the pod of a testBed.
+// graceSeconds is the grace period of the pod of a testBed in seconds.
 type graceSeconds int64
 
 // testBed has a terminator with a fake runtime, and a pod to terminate.
@@ -122,8 +122,8 @@ func (b *testBed) firstStop(id string) (timeout int64, at time.Duration) {
 	return 0, 0
 }
 
-// requireStop checks the timeout and the time of a container's first StopContainer call.
-func (b *testBed) requireStop(id string, timeout int64, at time.Duration) {
+// requireFirstStop checks the timeout in seconds and the time of a container's first StopContainer call.
+func (b *testBed) requireFirstStop(id string, timeout int64, at time.Duration) {
 	b.Helper()
 	gotTimeout, gotAt := b.firstStop(id)
 	require.Equal(b, timeout, gotTimeout, "timeout of the stop of %s", id)

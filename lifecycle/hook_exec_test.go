@@ -62,7 +62,8 @@ func TestExecHookThatSucceeds(t *testing.T) {
 	require.Equal(t, []commandCall{{containerID, []string{"true"}, 0}}, commands.calls)
 }
 
-// A command that runs 2.5 s after the start of a period of 7 s gets the remaining 4.5 s as its timeout.
+// A command gets the time until its context's deadline as its timeout: of 7 s, 2.5 s have passed, and 4.5 s
+// are left.
 func TestExecHookTimeoutIsTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 7*time.Second)
@@ -83,8 +84,8 @@ func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
 		ctx  context.Context
 		want error
 	}{
-		"cancelled":               {cancelled, lifecycle.CauseTerminatorClosed},
-		"its timer not yet fired": {overdue{t.Context()}, context.DeadlineExceeded},
+		"the context was cancelled":                            {cancelled, lifecycle.CauseTerminatorClosed},
+		"the deadline has passed, but its timer has not fired": {overdue{t.Context()}, context.DeadlineExceeded},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestHTTPHookStatus(t *testing.T) {
 	}
 }
 
-// countedBody is a body that counts how many bytes are read.
+// countedBody is a body that counts the bytes read and the calls of Close, which fail.
 type countedBody struct {
 	io.Reader
 
@@ -76,13 +76,14 @@ func (b *countedBody) Close() error {
 	return errors.New("failed to close the body")
 }
 
-// A body of up to 10 KiB is read to its end, so that the server can send all of it. Of a longer or endless
-// one no more than that is read. Every body is closed once, and the error of closing it is ignored.
+// A body of up to 10 KiB is read to its end, so that the server can send all of it. Of a body whose
+// Content-Length is more, nothing is read, and of one of unknown length the first 10 KiB. Every body is
+// closed once, and the error of closing it is ignored.
 func TestHTTPHookReadsShortBodies(t *testing.T) {
 	const most = 10 << 10
 	tests := map[string]struct {
-		length   int64
-		body     int
+		length   int64 // the Content-Length; -1: unknown
+		body     int   // how many bytes the body has
 		wantRead int
 	}{
 		"short":             {length: 5, body: 5, wantRead: 5},

@@ -36,7 +36,8 @@ func (d fixedResponse) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusInternalServerError, Status: "500 " + d.body, Header: http.Header{"Location": {d.body}}, Body: io.NopCloser(strings.NewReader(d.body)), ContentLength: -1}, nil
 }
 
-// A hook's output may be secret, and more people may read events and logs.
+// A hook's output may be secret, and more people may read events and logs. So a preStop and a postStart hook
+// fail with an output that contains secretText. Events are recorded, but neither they nor the log have it.
 func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 	outputs := map[string]string{
 		"a line": secretText + "\n", "long": strings.Repeat(secretText+" ", 100_000), "binary": "\x00\xff\x1b[2J" + secretText + "\x80",
@@ -54,8 +55,8 @@ func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 		} {
 			t.Run(kind+" prints "+name, func(t *testing.T) {
 				var log bytes.Buffer
-				checkEvents := func(ctx context.Context, b *testBed, stop func(context.Context)) {
-					stop(klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))))
+				runAndCheckEvents := func(b *testBed, run func(context.Context)) {
+					run(klog.NewContext(b.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log)))))
 					require.NotEmpty(b, b.events.All())
 					for _, event := range b.events.All() {
 						require.NotContains(b, event.Type+event.Reason+event.Message, secretText)
@@ -71,7 +72,7 @@ func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 				}
 				inBubble(t, graceSeconds(30), func(b *testBed) {
 					b.addMain("app", handler, script)
-					checkEvents(b.Context(), b, func(ctx context.Context) {
+					runAndCheckEvents(b, func(ctx context.Context) {
 						result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 						require.NoError(b, err)
 						require.Equal(b, lifecycle.HookFailed, result.Containers[0].Hook.Outcome)
@@ -79,7 +80,7 @@ func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 				}, runner)
 				inBubble(t, graceSeconds(30), func(b *testBed) {
 					b.addPostStart(handler, script)
-					checkEvents(b.Context(), b, func(ctx context.Context) { require.Error(b, b.PostStart(ctx, b.pod, containerNamed("app"))) })
+					runAndCheckEvents(b, func(ctx context.Context) { require.Error(b, b.PostStart(ctx, b.pod, containerNamed("app"))) })
 				}, runner)
 				require.NotContains(t, log.String(), secretText)
 			})

@@ -22,14 +22,15 @@ const (
 	sleepCutText       = "container terminated before sleep hook finished"
 )
 
-// The cases of KEP-3960 and KEP-4818 for the runner alone.
+// The cases of KEP-3960 and KEP-4818 for the runner alone: a sleep of some seconds under a context that ends
+// after grace. A sleep that lacks less than 0.1 s at the end of its context has completed, any other is cut.
 func TestSleepHook(t *testing.T) {
 	const none = 0
 	tests := map[string]struct {
 		seconds int64
 		grace   time.Duration // none: no deadline
-		took    time.Duration
-		cut     bool
+		took    time.Duration // how long the hook takes; zero: it returns at once
+		cut     bool          // the hook fails because its context has ended
 	}{
 		"its duration":                {seconds: 5, grace: 30 * time.Second, took: 5 * time.Second},
 		"without a deadline":          {seconds: 5, grace: none, took: 5 * time.Second},
@@ -70,7 +71,7 @@ func TestSleepHook(t *testing.T) {
 	}
 }
 
-// A sleep of 0 s succeeds even if its context has ended.
+// A sleep of 0 s or less succeeds even if its context has ended, and is not counted as terminated early.
 func TestSleepHookOfZeroSecondsIsNeverCut(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(lifecycle.CauseGraceSpent)
@@ -83,7 +84,7 @@ func TestSleepHookOfZeroSecondsIsNeverCut(t *testing.T) {
 	require.Zero(t, count(cutShortCounter))
 }
 
-// A sleep whose context ends early fails with the cause of the context, and with the kubelet's text.
+// A sleep of 20 s whose context ends after 2 s fails then, with the cause of the context and the kubelet's text.
 func TestCancelledSleepHookFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
@@ -125,17 +126,17 @@ func TestSleepHookEndsWhenItsContainerExits(t *testing.T) {
 	}
 }
 
-// With the feature off, the hook is ignored, as in the kubelet.
+// With the feature off, a sleep hook succeeds at once, as in the kubelet, even if its context has ended.
 func TestSleepHookWithTheFeatureOff(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, lifecycle.AddFeatureGates(gate))
 	require.NoError(t, gate.Set("PodLifecycleSleepAction=false"))
 	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
+		ended, cancel := context.WithCancel(t.Context())
 		cancel()
 		handle, count := countingMetrics(t)
 		began := time.Now()
-		for _, ctx := range []context.Context{t.Context(), ctx} {
+		for _, ctx := range []context.Context{t.Context(), ended} {
 			msg, err := runHook(ctx, lifecycle.HandlerRunnerOptions{Gates: gate, Metrics: handle}, sleepHandler(20))
 			require.NoError(t, err)
 			require.Empty(t, msg)
@@ -145,7 +146,8 @@ func TestSleepHookWithTheFeatureOff(t *testing.T) {
 	})
 }
 
-// A sleep that ends because its container exits is Cut, whatever a custom runner returns.
+// The container of a sleep hook exits after 3 s. The agent's own runner then ends the sleep, with an error or
+// without. The hook is Cut either way, and has not failed.
 func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
 	for _, err := range []error{nil, context.Canceled} {
 		inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -157,8 +159,9 @@ func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
 	}
 }
 
-// The sleep feature may be off in the terminator, in its runner, or in the runner of a request. In each case no sleep
-// takes any time, as in a kubelet without the feature.
+// The sleep feature may be off in the terminator, in its runner, or in the runner of a request. In each case a sleep of
+// 40 s takes no time, as in a kubelet without the feature. The hook is Skipped if the terminator knows that the feature is
+// off. It is Completed if only the runner knows, which the terminator calls: here the judge wraps the terminator's runner.
 func TestSleepFeatureOff(t *testing.T) {
 	off := gateWithout{off: lifecycle.PodLifecycleSleepAction}
 	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: off})

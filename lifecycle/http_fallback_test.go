@@ -60,7 +60,8 @@ func TestHTTPSHookAnsweredInHTTPIsRetried(t *testing.T) {
 	require.Equal(t, "request to HTTPS lifecycle hook "+server.Listener.Addr().String()+" got HTTP response, retry with HTTP succeeded", event.Message)
 }
 
-// The fallback to HTTP must not fail because there is nobody to tell.
+// An HTTPS hook falls back to plain HTTP, which is an event of the pod. Without a recorder or without a pod
+// there is no event, and the hook succeeds all the same.
 func TestFallbackNeedsNeitherRecorderNorPod(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -73,7 +74,8 @@ func TestFallbackNeedsNeitherRecorderNorPod(t *testing.T) {
 	require.Empty(t, events.All(), "there is no object to record it on")
 }
 
-// The fallback is counted because the server was reached, and the hook fails because of the status.
+// An HTTPS hook falls back to plain HTTP, and the answer is 404. With FailOnHTTPStatus the hook fails because of
+// the status. The fallback is counted all the same, because the server was reached.
 func TestStatusOfTheFallbackRequestCounts(t *testing.T) {
 	server := httptest.NewServer(http.NotFoundHandler())
 	defer server.Close()
@@ -134,7 +136,8 @@ func TestFailedFallbackReturnsTheFirstError(t *testing.T) {
 	require.Empty(t, events.All())
 }
 
-// Only a URL error whose cause has the text of net/http leads to a second request.
+// Only a *url.Error whose cause has the text of net/http leads to a second request. Here one error has the text
+// but another type, and one the type but the text elsewhere. Each is returned after a single request.
 func TestOtherErrorsAreNotRetried(t *testing.T) {
 	const text = "server gave HTTP response to HTTPS client"
 	for _, err := range []error{errors.New(text), &url.Error{Op: "Get", URL: text, Err: errors.New("refused")}} {

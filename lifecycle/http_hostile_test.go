@@ -108,7 +108,8 @@ func TestRedirectToAnotherSchemeDropsHeaders(t *testing.T) {
 	require.NotContains(t, seen[0], "s3cret")
 }
 
-// A redirect to another host, however its address is written, sends no request there.
+// The hook's host is 127.0.0.1, and the server there redirects to localhost, which is another host by its name.
+// No request is sent there, whether the address has a scheme, lacks it, or has 127.0.0.1 as its user.
 func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 	var requests atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
@@ -141,7 +142,7 @@ func TestHTTPHooksReadNoFiles(t *testing.T) {
 		}))
 		doer := &readingDoer{HTTPDoer: hookhttp.NewClient(nil)}
 		message, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Host: "127.0.0.1", Port: portOf(t, server), Path: "/"}))
-		if err != nil {
+		if err != nil { // nil: the redirect was to another host and not followed
 			require.ErrorContains(t, err, "unsupported protocol scheme")
 		}
 		require.NotContains(t, message+doer.read, "s3cret")
@@ -169,7 +170,8 @@ func (d *readingDoer) Do(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// The request goes to the hook's host and port, whatever its path and headers are.
+// The request goes to the pod's address and port, whatever the hook's path, scheme and host contain, or the hook
+// fails without a request.
 func TestHTTPHookPathCannotChangeTheHost(t *testing.T) {
 	port := intstr.FromInt32(80)
 	for name, action := range map[string]v1.HTTPGetAction{
@@ -200,8 +202,9 @@ func TestHTTPHookPathCannotChangeTheHost(t *testing.T) {
 	}
 }
 
-// The Host header does not change where the request goes. A hook with an invalid header, such as one
-// with a line break, fails without a request.
+// A Host header reaches the hook's own server, so that it does not change where the request goes. A hook with an
+// invalid header, such as one with a line break, fails without a request. Headers that announce a body are
+// accepted, but no body follows.
 func TestInvalidHookHeadersAreRejected(t *testing.T) {
 	var requests []*http.Request
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { requests = append(requests, r) }))

@@ -58,7 +58,8 @@ func TestHTTPHookURL(t *testing.T) {
 	}
 }
 
-// A string is first compared with the container's port names, and then parsed as a number.
+// The container has a port 8080 that is named "81". A hook to the port "81" goes to 8080: a string is compared
+// with the container's port names before it is parsed as a number.
 func TestHTTPHookPortNamedLikeANumber(t *testing.T) {
 	pod, container := hookPod()
 	container.Ports[0].Name = "81"
@@ -129,7 +130,7 @@ func TestHTTPHookUsesThePodIP(t *testing.T) {
 	}
 }
 
-// A hook with a host needs no pod IP, so an agent that cannot find one still runs it.
+// A hook with a host of its own needs no pod IP. It works even if PodIP would return an error.
 func TestHTTPHookWithAHostDoesNotCallPodIP(t *testing.T) {
 	opts := lifecycle.HandlerRunnerOptions{PodIP: func(context.Context, *v1.Pod) (string, error) {
 		return "", errors.New("PodIP was called")

@@ -12,15 +12,16 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The cases of KEP-3960's end-to-end tests, with containers that end at once.
+// The cases of KEP-3960's end-to-end tests. The container ends at once after its sleep hook, because it obeys its
+// stop signal, so the pod is gone when the sleep has ended or was cut.
 func TestKEP3960SleepAction(t *testing.T) {
 	for name, test := range map[string]struct {
 		sleep, grace int64
 		script       lifecycletest.Script
-		reduceTo     int64 // after 2 s; 0: not
-		gone         time.Duration
+		reduceTo     int64         // at 2 s, the grace period is reduced to this, counted from then; 0: it is not
+		gone         time.Duration // when the pod is gone
 		hook         lifecycle.HookOutcome
-		cause        lifecycle.Cause
+		cause        lifecycle.Cause // why the sleep was cut; "": it was not
 	}{
 		"duration":                {sleep: 5, grace: 30, gone: 5 * time.Second, hook: lifecycle.HookCompleted},
 		"boundary: no sleep":      {sleep: 0, grace: 30, gone: 0, hook: lifecycle.HookCompleted},
@@ -30,7 +31,7 @@ func TestKEP3960SleepAction(t *testing.T) {
 		"grace greater":           {sleep: 15, grace: 20, gone: 15 * time.Second, hook: lifecycle.HookCompleted},
 		"grace equal":             {sleep: 20, grace: 20, gone: 20 * time.Second, hook: lifecycle.HookCompleted},
 		"grace smaller":           {sleep: 20, grace: 15, gone: 15 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseGraceSpent},
-		"reduced at runtime":      {sleep: 50, grace: 100, reduceTo: 15, gone: 17 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseShortened},
+		"reduced at runtime":      {sleep: 50, grace: 100, reduceTo: 15, gone: (2 + 15) * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseShortened},
 		"reduced, but enough":     {sleep: 10, grace: 100, reduceTo: 15, gone: 10 * time.Second, hook: lifecycle.HookCompleted},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -12,8 +12,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A sidecar that exits before its turn is restarted each time. In its turn it is stopped with the
-// remaining grace period, without running its hook again (KEP-4438).
+// The main container takes 20 s to stop. The sidecar exits at 3, 6 and 9 s, and is started again each time.
+// Its turn comes at 20 s: it is stopped with the remaining 40 s of the grace period, and without running its
+// hook again (KEP-4438).
 func TestSidecarRestartsEachTimeItExits(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
@@ -29,8 +30,8 @@ func TestSidecarRestartsEachTimeItExits(t *testing.T) {
 			require.NoError(b, b.startContainer("proxy", ids[i+1], lifecycletest.Script{ExitAfterTerm: time.Second}))
 		}
 		<-termination.Done()
-		b.requireStop("proxy-4", 40, 20*time.Second)
-		require.Len(b, b.rt.Execs(), 1)
+		b.requireFirstStop("proxy-4", 60-20, 20*time.Second)
+		require.Len(b, b.rt.Execs(), 1, "the hook ran once in four runs")
 		require.Equal(b, lifecycle.OutcomeGraceful, termination.Result().Outcome())
 		proxies := termination.Result().Containers[1:]
 		require.Equal(b, lifecycle.HookCompleted, proxies[0].Hook.Outcome, "the hook of the first run")
@@ -38,28 +39,28 @@ func TestSidecarRestartsEachTimeItExits(t *testing.T) {
 	})
 }
 
-// At the time at, ShouldRestart is asked about a container, while the pod with a grace period of grace
-// seconds terminates.
+// The pod of the main container app and the sidecar proxy is terminated. ShouldRestart returns true only for
+// the sidecar, and only while app, which may need it, is still being stopped before the deadline.
 func TestShouldRestart(t *testing.T) {
 	for name, test := range map[string]struct {
-		grace int64
-		main  lifecycletest.Script
-		of    string
-		at    time.Duration
+		grace int64                // of the pod
+		app   lifecycletest.Script // how app ends
+		of    string               // the container that ShouldRestart is asked about
+		at    time.Duration        // when it is asked
 		want  bool
 	}{
 		"a sidecar that is waiting":         {60, lifecycletest.Script{IgnoreTerm: true}, "proxy", time.Second, true},
 		"a main container":                  {60, lifecycletest.Script{IgnoreTerm: true}, "app", time.Second, false},
 		"an unknown container":              {60, lifecycletest.Script{IgnoreTerm: true}, "unknown", time.Second, false},
-		"a sidecar whose turn has come":     {60, lifecycletest.Script{ExitAfterTerm: time.Second}, "proxy", 2 * time.Second, false},
+		"a sidecar whose turn has come":     {60, lifecycletest.Script{ExitAfterTerm: time.Second}, "proxy", 2 * time.Second, false}, // app ended at 1 s
 		"a sidecar after the deadline":      {5, lifecycletest.Script{HangStops: 1}, "proxy", 6 * time.Second, false},
-		"a sidecar of a pod with 1 s":       {1, lifecycletest.Script{IgnoreTerm: true}, "proxy", 500 * time.Millisecond, false},
+		"a sidecar of a pod with 1 s":       {1, lifecycletest.Script{IgnoreTerm: true}, "proxy", 500 * time.Millisecond, false}, // too short for a restart
 		"a sidecar of a pod that has ended": {5, lifecycletest.Script{}, "proxy", time.Minute, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(test.grace), func(b *testBed) {
 				b.addSidecar("proxy", nil, lifecycletest.Script{ExitAfterTerm: 2 * time.Second})
-				b.addMain("app", nil, test.main)
+				b.addMain("app", nil, test.app)
 				termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
 				b.sleepUntil(test.at)
 				restart, left := termination.ShouldRestart(test.of)

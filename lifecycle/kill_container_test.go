@@ -26,8 +26,8 @@ func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 		name    string
 		reason  graceperiod.KillReason
 		policy  v1.RestartPolicy
-		timeout int64
-		message string
+		timeout int64  // the grace period in seconds
+		message string // of the Killing event
 	}{
 		{"app", graceperiod.ReasonLivenessProbe, v1.RestartPolicyAlways, 7, "Container app failed liveness probe, will be restarted"},
 		{"app", graceperiod.ReasonLivenessProbe, v1.RestartPolicyNever, 7, "Container app failed liveness probe"},
@@ -49,7 +49,7 @@ func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 				require.NoError(b, err)
 				require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome)
 				require.Equal(b, test.timeout, result.GrantedSeconds)
-				b.requireStop(test.name, test.timeout, 0)
+				b.requireFirstStop(test.name, test.timeout, 0)
 				require.Equal(b, test.message, b.events.All()[0].Message)
 			})
 		})
@@ -108,8 +108,8 @@ func TestKillContainerOfAUnitIsUnsupported(t *testing.T) {
 	}, asUnit)
 }
 
-// A container that is killed without Began and listed with it is one run: its hook runs once, and the result
-// has Began.
+// While the runtime cannot list, a caller kills a container without knowing its Began. Then a termination lists
+// the same run with its Began. The terminator takes both for one run: one stop, one result, which has Began.
 func TestARunKilledWithoutBeganIsTheListedRun(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		app := b.addMain("app", sleepHandler(5), lifecycletest.Script{ExitAfterTerm: time.Second})

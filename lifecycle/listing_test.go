@@ -37,7 +37,9 @@ func TestRuntimeThatCannotListNeedsContainers(t *testing.T) {
 	})
 }
 
-// Neither an exact request nor KillContainer for an earlier run of an ID stops the current run.
+// A container was killed and started again with its old ID. Then a KillContainer and a request for the first
+// run arrive. The run has ended, so it is NotFound; the second run, which has the same ID, must not be stopped
+// by mistake. Only the termination stops the second run, once.
 func TestRequestForAnEarlierRunStopsNothing(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		first := b.addMain("app", nil, lifecycletest.Script{})
@@ -53,7 +55,10 @@ func TestRequestForAnEarlierRunStopsNothing(t *testing.T) {
 		b.Terminate(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{first}})
 		result, err := termination.Wait(b.Context())
 		require.NoError(b, err)
-		require.Equal(b, []stopCall{{60, 0}, {60, 1000}}, b.stopCalls("app"))
+		require.Equal(b, []stopCall{
+			{timeoutSeconds: 60, atMilliseconds: 0},    // of the first run
+			{timeoutSeconds: 60, atMilliseconds: 1000}, // of the second, by the termination
+		}, b.stopCalls("app"))
 		require.Len(b, result.Containers, 2)
 		require.Equal(b, lifecycle.OutcomeNotFound, result.Containers[0].Outcome)
 		require.Equal(b, second.Began, result.Containers[1].Began)

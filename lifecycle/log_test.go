@@ -27,8 +27,8 @@ func (c errorLog) Error(err error, _ string, _ ...any) { c.errors <- err }
 func (c errorLog) WithValues(...any) logr.LogSink      { return c }
 func (c errorLog) WithName(string) logr.LogSink        { return c }
 
-// The log has no text of the hook, which may be secret. OnHook gets the real error, and PreStopDone for the
-// next agent.
+// A preStop hook fails. The log has one error, without the hook's own text, which may be secret. OnHook gets
+// the hook's own error, and the container with PreStopDone, with which the next agent does not run the hook again.
 func TestFailedHookIsLoggedAndPassedToOnHook(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	var results []lifecycle.HookResult

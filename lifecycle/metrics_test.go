@@ -18,7 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// Terminations with different ends. The expected counters are the sum; the comments say what each adds.
+// Terminations with different ends, each in a bubble of its own, share a registry. The expected counters are the
+// sum; the comment of each bubble says what the bubble adds.
 func TestMetricsOfTerminations(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})
@@ -27,7 +28,7 @@ func TestMetricsOfTerminations(t *testing.T) {
 		o.Metrics = handle
 		o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Metrics: handle, Commands: o.Runtime.(*lifecycletest.Runtime)})
 	}
-	inBubble(t, graceSeconds(10), func(b *testBed) { // two killed after their grace period, in one pod; the sleep is cut
+	inBubble(t, graceSeconds(10), func(b *testBed) { // two containers killed after their grace period, in one pod; a sleep terminated early
 		b.addMain("app", sleepHandler(60), lifecycletest.Script{IgnoreTerm: true})
 		b.addMain("web", nil, lifecycletest.Script{IgnoreTerm: true})
 		b.killPod()
@@ -37,17 +38,17 @@ func TestMetricsOfTerminations(t *testing.T) {
 		b.addMain("app", nil, lifecycletest.Script{HangStops: 1})
 		require.Equal(b, lifecycle.OutcomeForced, b.killPod().Outcome())
 	}, counted)
-	inBubble(t, graceSeconds(10), func(b *testBed) { // the container exits during its sleep
+	inBubble(t, graceSeconds(10), func(b *testBed) { // a sleep that ends because its container exits
 		b.addMain("app", sleepHandler(5), lifecycletest.Script{ExitAfter: time.Second})
 		b.killPod()
 	}, counted)
-	inBubble(t, graceSeconds(10), func(b *testBed) { // KillContainer is not a pod termination
+	inBubble(t, graceSeconds(10), func(b *testBed) { // a third container killed after its grace period; KillContainer does not count as a pod
 		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
 		_, err := b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{Reason: graceperiod.ReasonUnknown})
 		require.NoError(b, err)
 	}, counted)
 	var release chan struct{}
-	inBubble(t, graceSeconds(3), func(b *testBed) {
+	inBubble(t, graceSeconds(3), func(b *testBed) { // a hook that ignores its cancellation is abandoned
 		release = make(chan struct{})
 		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { <-release; return nil, nil }})
 		b.killPod()
@@ -75,8 +76,8 @@ kubelet_sleep_action_terminated_early_total 1
 
 	hooks, err := testutil.GatherAndCount(registry, "kubelet_prestop_hook_duration_seconds")
 	require.NoError(t, err)
-	require.Equal(t, 2, hooks) // sleep Cut twice, exec Abandoned
+	require.Equal(t, 2, hooks, "one series per kind and outcome: sleep Cut (two hooks) and exec Abandoned")
 	pods, err := testutil.GatherAndCount(registry, "kubelet_pod_termination_duration_seconds")
 	require.NoError(t, err)
-	require.Equal(t, 3, pods) // GraceExceeded, Forced, Graceful twice
+	require.Equal(t, 3, pods, "one series per outcome: GraceExceeded, Forced and Graceful (two pods)")
 }

@@ -40,12 +40,14 @@ func TestVectorsTerminationOrdering(t *testing.T) {
 	require.NoError(t, yaml.UnmarshalStrict(data, &vectors))
 	require.Len(t, vectors.Cases, 3)
 	for _, c := range vectors.Cases {
-		t.Run(c.Test, func(t *testing.T) { c.run(t) })
+		t.Run(c.Test, func(t *testing.T) { c.requireWaits(t) })
 	}
 }
 
-// run terminates a pod as the case describes, and compares how many seconds each container has waited.
-func (c orderingCase) run(t *testing.T) {
+// requireWaits terminates a pod as the case describes. Each container must have waited for others as many
+// seconds as the case wants. A case has its grace period in Grace or in Waits, and the time until a container
+// exits in ExitAfter or in MainExitAfter.
+func (c orderingCase) requireWaits(t *testing.T) {
 	grace := max(c.In.Grace, c.In.Waits["init"])
 	inBubble(t, graceSeconds(grace), func(b *testBed) {
 		script := lifecycletest.Script{ExitAfterTerm: time.Duration(max(c.In.ExitAfter, c.In.MainExitAfter) * float64(time.Second))}
@@ -63,7 +65,8 @@ func (c orderingCase) run(t *testing.T) {
 	})
 }
 
-// A container that never started or has exited delays no sidecar (k/k#125880).
+// One main container never started, and the other one has exited. The sidecar waits for neither: it is stopped
+// at once, with the whole grace period (k/k#125880).
 func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})
@@ -71,11 +74,12 @@ func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
 		b.addStopped("never")
 		b.rt.Exit("app")
 		require.Len(b, b.killPod().Containers, 1)
-		b.requireStop("proxy", 60, 0)
+		b.requireFirstStop("proxy", 60, 0)
 	})
 }
 
-// The object of a Killing event is the field of the spec that has the container.
+// A pod has a container of each kind, and one that its spec lacks. The Killing event of each names the field of
+// the spec in which the container is; for the one that the spec lacks, it is spec.containers.
 func TestKillingEventNamesTheFieldOfTheContainer(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})

@@ -50,10 +50,14 @@ var brokenCallbacks = map[string]brokenCallback{
 	"Goexits": runtime.Goexit,
 }
 
-// Each callback of the agent panics or ends its goroutine. The termination ends all the same, at the time
-// at and with the outcome, and its result has the panic as an error. inHook says that the error is the
-// hook's.
+// In each case one callback of the agent panics or ends its goroutine, whenever it is called. The termination
+// ends all the same, and its result has the panic as an error. A list or a stop that always panics is tried
+// until GiveUpAfter past the deadline; the others delay nothing.
 func TestCallbackThatPanicsOrGoexits(t *testing.T) {
+	const (
+		gaveUp        = 10*time.Second + lifecycle.DefaultGiveUpAfter // past the grace period of 10 s
+		gaveUpOnLists = gaveUp + 500*time.Millisecond                 // the pause of 1 s between two lists ends then: the first pauses are 0.1, 0.2, 0.4 and 0.8 s
+	)
 	httpGet := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80)}}
 	for how, code := range brokenCallbacks {
 		for name, test := range map[string]struct {
@@ -61,11 +65,11 @@ func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 			hook    *v1.LifecycleHandler
 			outcome lifecycle.Outcome
 			hooked  lifecycle.HookOutcome
-			inHook  bool
-			at      time.Duration
+			inHook  bool          // the error is the hook's, not the container's
+			at      time.Duration // when the termination ends; zero: at once
 		}{
-			"a list":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = code }, outcome: lifecycle.OutcomeRuntimeStuck, at: 130500 * time.Millisecond},
-			"a stop":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = runtimeWithStop{o.Runtime, code.StopContainer} }, outcome: lifecycle.OutcomeRuntimeStuck, at: 130 * time.Second},
+			"a list":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = code }, outcome: lifecycle.OutcomeRuntimeStuck, at: gaveUpOnLists},
+			"a stop":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = runtimeWithStop{o.Runtime, code.StopContainer} }, outcome: lifecycle.OutcomeRuntimeStuck, at: gaveUp},
 			"an exit watcher":  {options: func(o *lifecycle.TerminatorOptions) { o.Exits = code }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookCompleted, at: 2 * time.Second},
 			"a recorder":       {options: func(o *lifecycle.TerminatorOptions) { o.Events = code }, outcome: lifecycle.OutcomeGraceful},
 			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = code }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},

@@ -23,15 +23,17 @@ func (b *testBed) addPostStart(hook *v1.LifecycleHandler, script lifecycletest.S
 	b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: hook}
 }
 
-// A postStart hook continues during the termination, and ends with the grace period (KEP-4438).
+// A postStart hook of an hour begins before or during the termination. It continues during the termination, and
+// is cancelled at the end of the grace period (KEP-4438). That is not a failure: there is no FailedPostStartHook
+// event, and no second kill.
 func TestPostStartEndsWithTheGrace(t *testing.T) {
-	for name, begin := range map[string]bool{"started before": false, "started during": true} {
+	for name, isDuring := range map[string]bool{"started before": false, "started during": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(10), func(b *testBed) {
 				b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour), IgnoreTerm: true})
-				b.pod.Spec.Containers[0].Lifecycle.PreStop = sleepHandler(60) // it is stopped after its grace
+				b.pod.Spec.Containers[0].Lifecycle.PreStop = sleepHandler(60) // so that StopContainer is called only at the deadline
 				terminate := func() { b.Terminate(b.Context(), b.pod, lifecycle.Request{}) }
-				if begin {
+				if isDuring {
 					terminate()
 				}
 				var wg sync.WaitGroup
@@ -41,7 +43,7 @@ func TestPostStartEndsWithTheGrace(t *testing.T) {
 					require.Equal(b, 10*time.Second, b.elapsed())
 				})
 				synctest.Wait()
-				if !begin {
+				if !isDuring {
 					terminate()
 				}
 				wg.Wait()
@@ -88,7 +90,8 @@ func TestCancelledPostStartHasNotFailed(t *testing.T) {
 	}, failsWhenCancelled)
 }
 
-// An agent may cancel the context of PostStart before it calls Terminate.
+// An agent terminates a pod and then cancels the context of a PostStart in progress. PostStart returns that
+// error; there is no FailedPostStartHook event.
 func TestPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{Exec: commandTaking(time.Hour), ExitAfterTerm: 3 * time.Second})
@@ -109,7 +112,7 @@ func TestPostStartOfATerminatingPodHasNotFailed(t *testing.T) {
 func TestPostStartHookThatOutlivesItsStartEndsAtTheDeadline(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		b.addStopped("app")
-		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: scriptedExec(), PreStop: scriptedExec()} // it is stopped after its grace
+		b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: scriptedExec(), PreStop: scriptedExec()} // PreStop: so that StopContainer is called only at the deadline
 		var wg sync.WaitGroup
 		require.NoError(b, b.Start(b.Context(), b.pod, "app", func(context.Context) error {
 			b.rt.Start(b.pod, "app", "app", lifecycletest.Script{IgnoreTerm: true})

@@ -15,7 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A hook's context has the deadline of the termination, and its cause says that Shorten ended it.
+// A hook's context has the deadline of the termination. After Shorten the context ends at the new deadline, with
+// a cause that says so.
 func TestHookContextHasItsDeadlineAndCause(t *testing.T) {
 	var cause error
 	var deadline time.Time
@@ -47,8 +48,8 @@ func TestDefaultRunnerRunsHooks(t *testing.T) {
 	}, func(o *lifecycle.TerminatorOptions) { o.Hooks = nil })
 }
 
-// OnHook waits behind a recorder that hangs. Before it is called, a request with another pod object begins
-// to stop the container again. OnHook gets the object with which the hook ran.
+// OnHook waits behind a recorder that hangs. Before OnHook is called, a second request, with a copy of the pod,
+// begins to stop the container again. OnHook gets the pod object of the first request, with which the hook ran.
 func TestLateOnHookGetsThePodOfItsHook(t *testing.T) {
 	observer, got := make(hangingObserver), make(chan *v1.Pod, 1)
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -66,8 +67,8 @@ func TestLateOnHookGetsThePodOfItsHook(t *testing.T) {
 	})
 }
 
-// A hook returns an error exactly at the deadline, just before or after its cancellation. It is Cut either
-// way. 100 times, because the two race.
+// A hook returns an error exactly at the deadline, just before or after its cancellation. It counts as Cut, not as
+// Failed, either way. The test tries that 100 times, because the two race.
 func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	for range 100 {
 		inBubble(t, graceSeconds(5), func(b *testBed) {

@@ -13,13 +13,14 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The termination cancels the context of a start. Only the runtime's list decides: a failed start that
-// left nothing is not RuntimeStuck.
+// The termination cancels the context of a start in progress, and the start fails at once. Whether its container
+// runs all the same, the runtime's list decides: a container that runs is stopped, and if none runs, it is
+// NotFound. Start returns ErrTerminating and the error of the start function.
 func TestTerminationCancelsAStart(t *testing.T) {
 	cancelled := errors.New("pull cancelled")
 	for name, test := range map[string]struct {
-		runs  bool
-		panic bool
+		runs  bool // the start function has started the container
+		panic bool // the start function panics instead of returning an error
 		want  lifecycle.Outcome
 	}{
 		"it fails, and nothing runs":           {want: lifecycle.OutcomeNotFound},

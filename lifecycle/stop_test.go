@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A StopContainer that fails although the container has ended is logged, and its error is in the
-// result.
+// StopContainer returns an error although the container has ended. The next list shows the end, so there is no
+// second call and the outcome is Graceful. But the error is logged, and is in the result.
 func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -39,8 +39,8 @@ func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	})
 }
 
-// StopContainer of two containers ignores its context, and so does the hook of one. Close waits until its own
-// context ends, and its error names each container once, sorted.
+// The StopContainer calls of the containers zoo and app ignore their context, and so does app's hook. Close
+// waits until its own context ends. Its error names zoo and app, each once, sorted; web has ended.
 func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
 	inBubble(t, graceSeconds(5), func(b *testBed) {
 		released := make(chan struct{})
@@ -68,37 +68,38 @@ type stopResult struct {
 	err   error
 }
 
-// stopReplies is a runtime with a fixed result for each call.
+// stopReplies is a runtime with a fixed result for each call: the first for the first call, and so on.
 type stopReplies struct {
 	calls atomic.Int32
 	all   []stopResult
 }
 
 func (s *stopReplies) StopContainer(context.Context, string, int64) error {
-	a := s.all[min(int(s.calls.Add(1)), len(s.all))-1]
-	<-time.After(a.after)
-	return a.err
+	result := s.all[min(int(s.calls.Add(1)), len(s.all))-1]
+	<-time.After(result.after)
+	return result.err
 }
 
-// After 1 s, a second call with a shorter timeout overlaps the first. Only the later call is repeated
-// if it fails, and only a call that has not failed kills.
+// A StopContainer call with 60 s begins at 0 s. Shorten at 1 s makes a second call beside it, with a shorter
+// timeout. If the first call fails, it is not repeated, because the second is in progress. If the first succeeds
+// after the timeout of the second, the second has killed the container.
 func TestOverlappingStops(t *testing.T) {
-	const ms = time.Millisecond
+	const s = time.Second
 	for name, test := range map[string]struct {
-		seconds int64 // of the second call
-		answers []stopResult
+		seconds int64        // the timeout of the second call
+		replies []stopResult // of both calls
 		ended   time.Duration
 		want    lifecycle.Outcome
 	}{
-		"the first fails, the second succeeds later": {
-			10, []stopResult{{3000 * ms, lifecycletest.ErrScripted}, {5000 * ms, nil}}, 6000 * ms, lifecycle.OutcomeGraceful,
+		"the first fails at 3 s, the second succeeds at 6 s": {
+			10, []stopResult{{3 * s, lifecycletest.ErrScripted}, {5 * s, nil}}, (1 + 5) * s, lifecycle.OutcomeGraceful,
 		},
-		"the first succeeds after the second has killed": {
-			5, []stopResult{{7000 * ms, nil}, {7000 * ms, nil}}, 7000 * ms, lifecycle.OutcomeGraceExceeded,
+		"the second kills at 6 s, the first succeeds at 7 s": {
+			5, []stopResult{{7 * s, nil}, {7 * s, nil}}, 7 * s, lifecycle.OutcomeGraceExceeded,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			given := &stopReplies{all: test.answers}
+			given := &stopReplies{all: test.replies}
 			inBubble(t, graceSeconds(60), func(b *testBed) {
 				b.addStopped("app")
 				termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{containerNamed("app")}})

@@ -51,7 +51,8 @@ type Terminator struct {
 	close        context.CancelCauseFunc
 	calls        call.Group // of all goroutines, so that Close can wait for them and name those that hang
 
-	mu   sync.Mutex              // guards pods; locked before a pod's mutex or while one is held, but no pod's mutex is locked while mu is held
+	// mu guards pods. It may be locked while a pod's mutex is held; the other way round could deadlock.
+	mu   sync.Mutex
 	pods map[types.UID]*podState // by the pod's UID, or by its namespace and name without one
 }
 

@@ -17,7 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The simplest termination: one container that ends 3 s after its stop signal.
+// The simplest termination: one container that ends 3 s after its stop signal. StopContainer gets the whole
+// grace period, at once, and the result has the container's name, times and outcome.
 func TestContainerStopsWithinItsGrace(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
@@ -28,13 +29,13 @@ func TestContainerStopsWithinItsGrace(t *testing.T) {
 				GrantedSeconds: 30, Stopping: 3 * time.Second,
 			}},
 		}, b.killPod())
-		b.requireStop("app", 30, 0)
+		b.requireFirstStop("app", 30, 0)
 		require.Equal(b, 3*time.Second, b.elapsed())
 	})
 }
 
-// The recorder takes 1 s for the Killing event. The hook begins at 0 s all the same: it ends at 2 s and the
-// stop at 3 s. In order, the event precedes both.
+// The recorder takes 1 s for the Killing event. The hook of 2 s begins at 0 s all the same, and StopContainer,
+// which takes 1 s, at 2 s. So the event ends at 1 s, the hook at 2 s, and the stop and the termination at 3 s.
 func TestSlowRecorderDelaysNeitherHookNorStop(t *testing.T) {
 	var order callSequence
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -54,8 +55,8 @@ type callSequence struct {
 	ended []string
 }
 
-// record notes that a call has ended, which takes a while.
-func (s *callSequence) record(what string, takes time.Duration) {
+// sleepAndRecord sleeps, and then notes that a call has ended.
+func (s *callSequence) sleepAndRecord(what string, takes time.Duration) {
 	<-time.After(takes)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -63,16 +64,16 @@ func (s *callSequence) record(what string, takes time.Duration) {
 }
 
 func (s *callSequence) Event(apiruntime.Object, string, string, string) {
-	s.record("event", time.Second)
+	s.sleepAndRecord("event", time.Second)
 }
 
 func (s *callSequence) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
-	s.record("hook", 2*time.Second)
+	s.sleepAndRecord("hook", 2*time.Second)
 	return "", nil
 }
 
 func (s *callSequence) StopContainer(context.Context, string, int64) error {
-	s.record("stop", time.Second)
+	s.sleepAndRecord("stop", time.Second)
 	return nil
 }
 
@@ -90,7 +91,8 @@ func TestArgumentsAreNotChanged(t *testing.T) {
 	})
 }
 
-// The container's ID in the message is replaced by the name, unless the name contains it.
+// The container's ID in the message is replaced by the name "web": "3f4e is to go" becomes "web is to go". But if
+// the ID, here "eb", is a part of the name, the message stays; otherwise it would become "wweb is to go".
 func TestIDInTheMessageOfTheKillingEvent(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addStopped("web")
