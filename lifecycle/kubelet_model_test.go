@@ -9,9 +9,9 @@ import (
 )
 
 // kubeletKill computes the kubelet's kill of a pod, killContainersWithSyncResult and killContainer,
-// without goroutines or a clock. All times count from the start of the first kill. Where kubegrace
-// differs on purpose and differs has the class, the model does what kubegrace does: each "if" that uses
-// differs is a difference, and all other lines are the kubelet.
+// without goroutines or a clock. All times count from the start of the first kill. For each class of
+// differences in differs, the model does what kubegrace does instead: each condition that reads differs is one
+// difference, and all other lines are the kubelet's.
 type kubeletKill struct {
 	killInput
 
@@ -49,7 +49,8 @@ func (k *kubeletKill) run() killTimeline {
 	return k.lines
 }
 
-// killContainers kills the running containers, in parallel. Containers that others wait for come first.
+// killContainers kills the running containers, in parallel. It computes the containers that others wait for
+// first. returned is when the last kill returns, and failed says that one of them has failed.
 func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, failed bool) {
 	k.terminatedAt, k.failing, returned = map[string]time.Duration{}, nil, at
 	for _, c := range slices.Backward(k.Containers) { // main containers are the last ones, sidecars stop in reverse order
@@ -59,7 +60,8 @@ func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, 
 		}
 	}
 	for _, period := range k.failing { // kubegrace records a failure at once, unless another container is failing
-		if period.from < never && !slices.ContainsFunc(k.failing, func(other failurePeriod) bool { return other.from < period.from && period.from < other.until }) {
+		isAnotherFailing := slices.ContainsFunc(k.failing, func(other failurePeriod) bool { return other.from < period.from && period.from < other.until })
+		if period.from < never && !isAnotherFailing {
 			k.lines.add(period.from, "", "FailedKillPod")
 		}
 	}
@@ -101,7 +103,8 @@ func (k *kubeletKill) calculateEffectiveGracePeriod() int64 {
 	return max(grace, 1)
 }
 
-// killContainer returns when the container was killed, or the kill failed.
+// killContainer is the kubelet's: the event, the hook, the wait for the container's turn, and one StopContainer
+// call, each with what is left of the grace period. returned is when it returns; isKilled is false if it failed.
 func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (returned time.Duration, isKilled bool) {
 	if c.Role == roleMissing && !k.differs[specIsMissing] {
 		return began, false // failed to get containerSpec
@@ -120,7 +123,7 @@ func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (retur
 		now, grace = now+used, grace-int64(used/time.Second)
 	}
 	k.hookRan[c.Name] = true
-	if k.Alone == "" && grace > 0 { // with sidecars there is an order
+	if k.Alone == "" && grace > 0 { // the pod is killed: sidecars wait for their turn
 		turn := min(k.turn(c, began), now+inSeconds(grace))
 		if k.differs[timeIsTruncated] {
 			turn = min(turn, end)
@@ -158,8 +161,8 @@ func (k *kubeletKill) executePreStopHook(c killContainer, at time.Duration, grac
 }
 
 // turn returns when a container may stop: a sidecar waits for all main containers, and for the sidecar
-// declared after it. A container that is not running counts as terminated. One whose stop failed never
-// does.
+// declared after it. A container that is not running counts as terminated, and one whose stop failed never
+// terminates.
 func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Duration) {
 	if c.Role != roleSidecar {
 		return began
@@ -174,7 +177,8 @@ func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Dura
 	return turn
 }
 
-// stop calls StopContainer once. kubegrace calls it again, with the time until end.
+// stop calls StopContainer once; after a failure kubegrace calls it again, with the time until end. returned is
+// when the last call returns; isKilled is false if it failed.
 func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int64, end time.Duration) (returned time.Duration, isKilled bool) {
 	failing := never
 	killed := func(at time.Duration) (time.Duration, bool) {
@@ -193,7 +197,7 @@ func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int
 		case answer == stopRefused && k.differs[stopFails]:
 			at = returned + pause
 			seconds = max(given-int64((inSeconds(given)-end+at)/time.Second), 2)
-			if late := at - end; late >= 100*time.Millisecond { // the 2 s are granted once
+			if late := at - end; late >= 100*time.Millisecond { // the minimum of 2 s counts from the deadline, not from each call
 				seconds = int64(max(2*time.Second-late, 0) / time.Second)
 			}
 		default: // the ordering is not notified

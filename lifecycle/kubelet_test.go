@@ -56,7 +56,7 @@ const (
 
 const (
 	never     time.Duration = math.MaxInt64 / 4
-	killTries               = 3                // the pod worker would continue
+	killTries               = 3                // after these the test stops; a pod worker would go on
 	killPause               = 10 * time.Second // of the pod worker, from a failed kill to the next
 )
 
@@ -83,7 +83,7 @@ func TestKillIsTheKubelets(t *testing.T) {
 	}
 	var next, failed atomic.Uint64
 	var mu sync.Mutex
-	occurs := map[bool]map[difference]int{false: {}, true: {}} // in a fork or not
+	occurs := map[bool]map[difference]int{false: {}, true: {}} // how often each class occurs; true: in a fork
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range runtime.GOMAXPROCS(0) {
 			t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
@@ -113,8 +113,8 @@ func TestKillIsTheKubelets(t *testing.T) {
 	}
 }
 
-// killDifferences returns the classes that apply in a fork, or in an agent, where nobody retries a
-// kill.
+// killDifferences returns the classes of differences that can occur. In a fork the kubelet retries a failed
+// kill; in another agent nobody does, so that the terminator must.
 func killDifferences(inFork bool) map[difference]bool {
 	differs := map[difference]bool{
 		hookOutlivesGrace: true, execWithoutLimit: true, specIsMissing: true, orderHasGap: true, timeIsTruncated: true, hookPanics: true,
@@ -127,12 +127,13 @@ func killDifferences(inFork bool) map[difference]bool {
 	return differs
 }
 
-// killComparison has three timelines of the same kill: the kubelet's (by the model), the kubelet's with all
-// classified differences (by the model), and kubegrace's (played). The last two must be equal.
+// killComparison has three timelines of the same kill. explained and ours must be equal.
 type killComparison struct {
-	in                   killInput
-	kubelet, named, ours killTimeline
-	classes              []difference // those without which the second timeline changes
+	in        killInput
+	kubelet   killTimeline // the kubelet's, by the model
+	explained killTimeline // the kubelet's with all classes of differences, by the model
+	ours      killTimeline // kubegrace's, played
+	classes   []difference // those that make a difference here: without one, explained would change
 }
 
 // compareKills draws the kill of a seed, plays it with kubegrace, and computes the kubelet's with and
@@ -148,10 +149,10 @@ func compareKills(t *testing.T, seed uint64) *killComparison {
 		return k.run().sorted()
 	}
 	differs := killDifferences(c.in.InFork)
-	c.kubelet, c.named = model(nil), model(differs)
+	c.kubelet, c.explained = model(nil), model(differs)
 	for class := range differs {
 		others := maps.Clone(differs)
-		if delete(others, class); !slices.Equal(model(others), c.named) {
+		if delete(others, class); !slices.Equal(model(others), c.explained) {
 			c.classes = append(c.classes, class)
 		}
 	}
@@ -161,12 +162,13 @@ func compareKills(t *testing.T, seed uint64) *killComparison {
 // err returns an error if kubegrace does something that neither the kubelet nor a classified difference
 // explains.
 func (c *killComparison) err() error {
-	if !slices.Equal(c.kubelet, c.named) && len(c.classes) == 0 {
+	if !slices.Equal(c.kubelet, c.explained) && len(c.classes) == 0 {
 		return errors.New("a difference has no single class")
 	}
-	for i := range max(len(c.ours), len(c.named)) {
-		if i >= len(c.ours) || i >= len(c.named) || c.ours[i] != c.named[i] {
-			return fmt.Errorf("a difference has no class: kubegrace %v, the model %v", c.ours[i:min(i+1, len(c.ours))], c.named[i:min(i+1, len(c.named))])
+	for i := range max(len(c.ours), len(c.explained)) {
+		ours, explained := c.ours[min(i, len(c.ours)):], c.explained[min(i, len(c.explained)):] // from line i on
+		if len(ours) == 0 || len(explained) == 0 || ours[0] != explained[0] {
+			return fmt.Errorf("a difference has no class: kubegrace %v, the model %v", ours[:min(1, len(ours))], explained[:min(1, len(explained))])
 		}
 	}
 	return nil
@@ -176,7 +178,7 @@ func (c *killComparison) err() error {
 func (c *killComparison) String() string {
 	in, err := json.Marshal(c.in)
 	return fmt.Sprintf("%s %v\ndifferences: %q\nthe kubelet:\n%v\nthe kubelet with these differences:\n%v\nkubegrace:\n%v",
-		bytes.ReplaceAll(in, []byte(`{"Name"`), []byte("\n{\"Name\"")), err, c.classes, c.kubelet, c.named, c.ours)
+		bytes.ReplaceAll(in, []byte(`{"Name"`), []byte("\n{\"Name\"")), err, c.classes, c.kubelet, c.explained, c.ours)
 }
 
 // killTimeline is what happens in the kill of a pod, as lines that can be compared.
@@ -210,8 +212,8 @@ func (l killTimeline) String() string {
 	return text.String()
 }
 
-// stopContainer is the runtime's: the stop signal, then SIGKILL after the timeout. The kubelet's client
-// waits 2 minutes longer.
+// stopContainer is the runtime's: the stop signal, then SIGKILL after the timeout. If the call hangs, the
+// kubelet's client gives up 2 minutes after the timeout.
 func (k *kubeletKill) stopContainer(c killContainer, at time.Duration, seconds int64) (returned time.Duration, answer stopReply) {
 	k.lines.add(at, c.Name, "StopContainer with timeout %d", seconds)
 	if k.endsAt[c.Name] <= at {
@@ -288,7 +290,7 @@ const (
 	stopHung     stopReply = "hung"
 )
 
-// answer returns what a StopContainer call does, counted from 1.
+// answer returns what the StopContainer call with this number does; the first call is 1.
 func (c killContainer) answer(call int) stopReply {
 	switch {
 	case call <= c.Refuses:
@@ -300,11 +302,12 @@ func (c killContainer) answer(call int) stopReply {
 	}
 }
 
-// drawKill draws the input of a seed. Sums of its durations do not coincide.
+// drawKill draws the input of a seed. Most durations have odd nanoseconds, so that no two sums of them are equal
+// by chance: the order of what happens at the same time is undefined.
 func drawKill(seed uint64) killInput {
 	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // must be reproducible
 	oneIn := func(n int) bool { return rng.IntN(n) == 0 }
-	seconds := func(share int, most int64) *int64 {
+	seconds := func(share int, most int64) *int64 { // set in one of share cases
 		if !oneIn(share) {
 			return nil
 		}
@@ -468,7 +471,7 @@ func playKill(t *testing.T, in killInput) killTimeline {
 		}
 		<-time.After(killPause)
 	}
-	<-time.After(time.Hour) // what was left behind
+	<-time.After(time.Hour) // what still happens to containers that were not killed is in the timeline too
 	require.NoError(t, terminator.Close(ctx))
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -498,7 +501,7 @@ const idPrefix = "id-"
 // run returns the container with an ID.
 func (w *killWorld) run(id string) *killRun { return w.runs[strings.TrimPrefix(id, idPrefix)] }
 
-// killRun is a container.
+// killRun is a container of a killWorld.
 type killRun struct {
 	killContainer
 

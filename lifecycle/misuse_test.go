@@ -122,6 +122,9 @@ func running(containers ...lifecycle.Container) *misused {
 	}
 }
 
+// afterSlowLog is a time after which a call that hangs since the beginning has been logged, which is after 5 s.
+const afterSlowLog = 6 * time.Second
+
 // misusedPod returns a pod with a grace period of 2 s.
 func misusedPod(containers ...v1.Container) *v1.Pod {
 	return &v1.Pod{
@@ -130,17 +133,17 @@ func misusedPod(containers ...v1.Container) *v1.Pod {
 	}
 }
 
-// misuse has what a misuse needs: a terminator, and the log.
+// misuse has what a case of TestMisuse needs: a terminator, and a log of which it checks the lines.
 type misuse struct {
 	logLines
 	*lifecycle.Terminator
 
-	release chan struct{} // what hangs, hangs until it is closed
+	release chan struct{} // closed to end the calls of the agent that hang
 }
 
 func (m misuse) Context() context.Context { return m.logLines.Context() }
 
-// close closes the terminator, waits up to a second for the calls that hang, and returns the error.
+// close closes the terminator and returns the error of Close, whose context ends after 1 s.
 func (m misuse) close() error {
 	ctx, cancel := context.WithTimeout(m.context(), time.Second)
 	defer cancel()
@@ -209,7 +212,7 @@ func TestMisuse(t *testing.T) {
 				time.AfterFunc(3*time.Minute, func() { ended.Store(true) })
 			},
 			do: func(m misuse) {
-				for range 2 {
+				for range 2 { // the first gives up after 2 s and 2 min; the second gets a list after 3 min
 					<-m.Terminate(m.context(), misusedPod(), lifecycle.Request{}).Done()
 				}
 				m.requireLogged("Recovered from a panic: the runtime's list panicked: boom")
@@ -242,7 +245,7 @@ func TestMisuse(t *testing.T) {
 				synctest.Wait()
 				require.EqualError(m, m.close(), "the terminator was closed, calls that have not returned: StopContainer of default/web/a: context deadline exceeded")
 				closed := startCall(func() error { return m.Close(m.context()) })
-				<-time.After(6 * time.Second)
+				<-time.After(afterSlowLog)
 				m.requireLogged("Terminator.Close waits for calls that have not returned calls=[StopContainer of default/web/a]")
 				close(m.release)
 				require.NoError(m, closed())
@@ -276,7 +279,7 @@ func TestMisuse(t *testing.T) {
 						return err
 					})
 				})
-				<-time.After(6 * time.Second)
+				<-time.After(afterSlowLog)
 				m.requireLogged("A call has not returned since its context ended pod=default/web containerName=a call=the start after=5s")
 				require.ErrorContains(m, started(), `failed to stop container "a": its start has not returned`)
 				m.requireLogged(`Gave up waiting for container: failed to stop container "a": its start has not returned`)
@@ -293,7 +296,7 @@ func TestMisuse(t *testing.T) {
 			},
 			do: func(m misuse) {
 				m.Terminate(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
-				<-time.After(150 * time.Millisecond)
+				<-time.After(150 * time.Millisecond) // the pause before the second StopContainer call is 100 ms
 				m.requireLogged("Container counts as stopped, because the runtime lists a later run with its ID and another Began")
 			},
 		},
@@ -316,7 +319,7 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", sleepHandler(1))), lifecycle.Request{})
 				require.NoError(m, err)
-				<-time.After(6 * time.Second)
+				<-time.After(afterSlowLog)
 				m.requireLogged("A call has not returned pod=default/web containerName=a call=OnHook after=5s")
 				require.ErrorContains(m, m.close(), "the terminator was closed, calls that have not returned: OnHook of default/web/a: ")
 			},
@@ -343,7 +346,7 @@ func TestMisuse(t *testing.T) {
 				pod := misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: scriptedExec()}})
 				hooked := startCall(func() error { return m.PostStart(ctx, pod, containerNamed("a")) })
 				cancel()
-				<-time.After(6 * time.Second)
+				<-time.After(afterSlowLog)
 				m.requireLogged("A call has not returned since its context ended pod=default/web containerName=a call=the postStart hook after=5s")
 				close(m.release)
 				require.NoError(m, hooked())
@@ -351,16 +354,16 @@ func TestMisuse(t *testing.T) {
 		},
 		"an ExitWatcher hangs": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
-				let := make(hangingObserver)
-				go func() { <-release; close(let) }()
-				o.Runtime, o.Exits = running(containerNamed("a")), let
+				watcher := make(hangingObserver)
+				go func() { <-release; close(watcher) }()
+				o.Runtime, o.Exits = running(containerNamed("a")), watcher
 			},
 			do: func(m misuse) {
 				pod := misusedPod(containerSpec("a", sleepHandler(1)))
 				pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
 				_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
 				require.NoError(m, err)
-				<-time.After(6 * time.Second)
+				<-time.After(afterSlowLog)
 				m.requireLogged("A call has not returned pod=default/web containerName=a call=the exit watcher after=5s")
 			},
 		},

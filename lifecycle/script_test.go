@@ -27,10 +27,13 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// TestScripts plays testdata/scripts/*.txt; the judge checks each. D is a duration, N a number (below 0: for ever). First
-// come the pod, its containers and the runtime:
+// TestScripts plays the scenarios of testdata/scripts/*.txt. The comment of each says what must come out. Each must give
+// exactly the lines after its "----", and the judge checks that no promise of the package was broken.
+//
+// First come the pod, its containers and the runtime. D is a duration, N a number (below 0: for ever).
 //
 //	pod grace=N [unit] [hooks-at-turn] [slack=D] [gives-up=D] [recorder-hangs] [watcher-hangs]
+//	    gives-up: GiveUpAfter, 10 s without it; slack: StopTimeoutSlack, 5 s without it
 //	main|sidecar|init|ephemeral|stray NAME OPTIONS
 //	    hook=D sleep=N post=D                  a preStop command, a preStop sleep, a postStart command
 //	    hook-fails deaf=D hook-done            it fails; it returns D after its end; an earlier agent has run it
@@ -104,9 +107,9 @@ func playScript(t *testing.T, text string) string {
 		synctest.Wait()
 	}
 	<-time.After(time.Hour)
-	broken := judge.Terminations(s.record)
+	brokenPromises := judge.Terminations(s.record)
 	story := s.story()
-	require.Empty(t, broken, story)
+	require.Empty(t, brokenPromises, story)
 	s.runtime.Release()
 	close(s.hangs)
 	require.NoError(t, s.Close(t.Context()))
@@ -116,14 +119,15 @@ func playScript(t *testing.T, text string) string {
 	return story
 }
 
-// scriptLine is a line of a script. A field is a word or KEY=VALUE.
+// scriptLine is a line of a script. Each of its fields is a word or KEY=VALUE.
 type scriptLine struct {
 	*testing.T
 
 	fields []string
 }
 
-// value returns the value of a key, "" for a word. found is false if the line has neither.
+// value returns the VALUE of the field KEY=VALUE; "" if key is a word of the line. found is false if the line
+// has neither.
 func (l scriptLine) value(key string) (text string, found bool) {
 	for _, f := range l.fields {
 		if name, text, _ := strings.Cut(f, "="); name == key {
@@ -138,7 +142,7 @@ func (l scriptLine) has(word string) bool {
 	return found
 }
 
-// span returns the duration of a key; 0: the line lacks it.
+// span returns the duration of a key; 0 if the line lacks the key.
 func (l scriptLine) span(key string) (d time.Duration) {
 	if text, found := l.value(key); found {
 		var err error
@@ -148,7 +152,7 @@ func (l scriptLine) span(key string) (d time.Duration) {
 	return d
 }
 
-// number returns the number of a key; nil: the line lacks it.
+// number returns the number of a key; nil if the line lacks the key.
 func (l scriptLine) number(key string) *int64 {
 	text, found := l.value(key)
 	if !found {
@@ -238,7 +242,8 @@ func (s *script) addContainer(l scriptLine) {
 	}
 }
 
-// Run runs a hook. It ends with its context, or later if it is deaf.
+// Run runs a hook. The hook ends after its scripted time. If its context ends before, it ends then, or later by
+// the time that "deaf" has in the script.
 func (s *script) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	if handler.Sleep != nil {
 		return s.sleeps.Run(ctx, id, pod, c, handler)
@@ -356,8 +361,8 @@ func (s *script) call(l scriptLine) {
 	}
 }
 
-// scriptOrder is the order of facts at the same time: calls, returns and ends, events, the next calls,
-// the log.
+// scriptOrder is the order of the story's lines with the same time, whatever order the goroutines had: calls of
+// the terminator, returns and ends, events, calls of the agent, the log.
 var scriptOrder = []*regexp.Regexp{
 	regexp.MustCompile(`Terminate\(|Shorten\(|KillContainer\([^)]*\)$|Start\(\w+\)$|being started`),
 	regexp.MustCompile(`of \S+ returns: |hook returns|is cancelled|has ended`),
@@ -366,7 +371,8 @@ var scriptOrder = []*regexp.Regexp{
 	regexp.MustCompile(`log: `),
 }
 
-// story returns what happened. Facts at the same time have a fixed order.
+// story returns what happened, one line for each fact. It omits the calls of Running, and combines or omits
+// lines that say the same.
 func (s *script) story() string {
 	s.mu.Lock()
 	lines := slices.Concat(s.record.Lines(), s.notes)
@@ -386,7 +392,7 @@ func (s *script) story() string {
 			}
 		}
 	}
-	// Omit the return of a call whose container has ended.
+	// The line that a container has ended implies that its StopContainer call has returned: omit the return.
 	isImplied := func(l judge.Line) bool {
 		name, _, isStop := strings.Cut(l.Text, ": stop(")
 		return isStop && strings.Contains(l.Text, " of ") && slices.ContainsFunc(lines, func(other judge.Line) bool {
@@ -395,8 +401,9 @@ func (s *script) story() string {
 	}
 	lines = slices.DeleteFunc(slices.Clone(lines), isImplied)
 	lines = slices.DeleteFunc(lines, func(l judge.Line) bool { return l.Text == "" })
-	place := func(text string) int {
-		return slices.IndexFunc(append(slices.Clone(scriptOrder), regexp.MustCompile("")), func(r *regexp.Regexp) bool { return r.MatchString(text) })
+	place := func(text string) int { // a line that no pattern matches comes last
+		anything := regexp.MustCompile("")
+		return slices.IndexFunc(append(slices.Clone(scriptOrder), anything), func(r *regexp.Regexp) bool { return r.MatchString(text) })
 	}
 	if s.options.Pods != nil { // any member may make the calls and log for all
 		for i, l := range lines {

@@ -28,7 +28,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// TestSimulator runs random worlds, one per seed; the judge checks each.
+// TestSimulator plays random worlds, one per seed: pods, calls of an agent, and a runtime, hooks and a recorder
+// that fail at random. The judge checks that no promise of the package is broken in any of them.
 //
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestSimulator -timeout 0 ./lifecycle
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestSimulator ./lifecycle # one seed, with its record
@@ -106,7 +107,7 @@ func newSim(seed uint64) *sim {
 	record := judge.NewRecord()
 	w := &simWorld{seed: seed, record: record, released: make(chan struct{}), rngs: map[string]*rand.Rand{}}
 	s := &sim{simWorld: w, rng: rng, ctx: record.Context(context.Background())} //nolint:forbidigo // the bubble has none
-	share := func(most int) int { return max(rng.IntN(2*most)-most, 0) }        // half of the worlds lack the fault
+	share := func(most int) int { return max(rng.IntN(2*most)-most, 0) }        // in percent of the calls; 0 in half of the worlds
 	w.faults = simFaults{
 		refuses: share(50), hangs: share(15), ignoresContext: share(15), lies: share(20), loses: share(20), isSlow: share(90), panics: share(6),
 	}
@@ -202,7 +203,7 @@ func namesOf(pod *v1.Pod) (names []string) {
 	return names
 }
 
-// at calls do at a time, in its own goroutine.
+// at calls do after d, in its own goroutine. play waits for the goroutine.
 func (s *sim) at(d time.Duration, do func()) {
 	s.callers.Go(func() {
 		s.sleep(nil, d)
@@ -288,8 +289,8 @@ func isSidecar(pod *v1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name && c.RestartPolicy != nil })
 }
 
-// start starts a container. The start may be slow, ignore its context, fail, or fail and leave a
-// container.
+// start plans a start of a container at a time. The start may be slow, ignore its context, fail, or fail and
+// leave a running container.
 func (s *sim) start(pod *v1.Pod, name string, at time.Duration) {
 	rng := s.rng
 	takes, ignoresContext, fails, leaves, withHook := simTime(rng, 40*time.Second), rng.IntN(3) == 0, rng.IntN(5) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
@@ -355,7 +356,8 @@ func (s *sim) restart(run *simRun) {
 	}
 }
 
-// terminate terminates a pod: the listed containers, or exactly those running now.
+// terminate plans a KillPod at a time. Its request either leaves it to the runtime's list which containers to
+// stop, or names those running then.
 func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
 	rng := s.rng
 	req := lifecycle.Request{OneAttempt: rng.IntN(10) == 0}
@@ -383,7 +385,7 @@ func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
 	})
 }
 
-// kill stops a container that is or was running.
+// kill plans a KillContainer at a time, of a container that is running then.
 func (s *sim) kill(pod *v1.Pod, at time.Duration) {
 	rng := s.rng
 	req := lifecycle.ContainerRequest{OneAttempt: rng.IntN(10) == 0}

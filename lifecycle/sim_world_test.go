@@ -74,17 +74,17 @@ func (w *simWorld) draw(entity string, do func(*rand.Rand)) {
 	defer w.mu.Unlock()
 	rng := w.rngs[entity]
 	if rng == nil {
-		var h uint64 = 14695981039346656037
+		var hash uint64 = 14695981039346656037 // FNV-1a of the entity's name
 		for i := range len(entity) {
-			h = (h ^ uint64(entity[i])) * 1099511628211
+			hash = (hash ^ uint64(entity[i])) * 1099511628211
 		}
-		rng = rand.New(rand.NewPCG(w.seed, h)) //nolint:gosec // must be reproducible
+		rng = rand.New(rand.NewPCG(w.seed, hash)) //nolint:gosec // must be reproducible
 		w.rngs[entity] = rng
 	}
 	do(rng)
 }
 
-// simFault is what one call does.
+// simFault is what one call does: it works, or fails in one of these ways.
 type simFault int
 
 const (
@@ -92,8 +92,8 @@ const (
 	simRefuses
 	simHangs
 	simIgnoresContext
-	simLies
-	simLoses
+	simLies  // the reply is wrong
+	simLoses // the runtime reports a stop that it has not made
 	simPanics
 )
 
@@ -220,7 +220,7 @@ func (r *simRun) hasEnded() bool {
 	}
 }
 
-// end ends the run.
+// end ends the run, unless it has ended. how is for the record.
 func (r *simRun) end(how string) {
 	r.once.Do(func() {
 		r.recordEnd(how)
@@ -317,8 +317,8 @@ func (w *simWorld) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contai
 	return containers, nil
 }
 
-// lie returns a wrong list instead of containers: without one, empty, with one that does not exist, with an
-// invalid ID, or with each twice.
+// lie returns a wrong list instead of containers. The variant says which: the first container is missing, or all
+// are; one is added that does not exist, that the spec lacks, or that has an invalid ID; or each is there twice.
 func (w *simWorld) lie(pod *v1.Pod, containers []lifecycle.Container, variant int) []lifecycle.Container {
 	name := pod.Spec.Containers[0].Name
 	switch {
@@ -367,7 +367,7 @@ func (w *simWorld) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) erro
 	})
 }
 
-// stop calls do, or fails.
+// stop calls do, which stops containers, or fails as drawn for the entity.
 func (w *simWorld) stop(ctx context.Context, entity string, seconds int64, do func(context.Context) error) error {
 	f, before, after, hang, variant := w.fault("stop " + entity)
 	w.sleep(ctx.Done(), before)
