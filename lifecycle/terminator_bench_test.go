@@ -71,7 +71,7 @@ type startFunc func(b *testing.B, pods []*v1.Pod) (cancel func())
 // benchmarkCase is a way to terminate pods, with or without watching for container exits.
 type benchmarkCase struct {
 	name       string
-	goroutines int // per pod
+	goroutines int // how many it has per pod while the hooks sleep
 	start      startFunc
 }
 

@@ -32,9 +32,9 @@ func (r *absence) Away(from, to time.Duration) {
 	r.periods = append(r.periods, period{from: now.Add(from), to: now.Add(to)})
 }
 
-// limit is for each call of the runtime. isAway says that the call must fail, because the runtime is
-// unavailable now. limited ends with the cause [ErrAway] when the next period begins, so that the call fails
-// then.
+// limit makes a call of the runtime fail in the periods of [Runtime.Away]. isAway says that the runtime is
+// unavailable now, so that the call must fail at once. limited ends with the cause [ErrAway] when the next
+// period begins, so that the call fails then. The caller must call cancel.
 func (r *absence) limit(ctx context.Context) (limited context.Context, cancel context.CancelFunc, isAway bool) {
 	now := time.Now()
 	r.mu.Lock()

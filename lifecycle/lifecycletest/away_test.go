@@ -69,8 +69,8 @@ func TestTheMaximumTimeoutDoesNotKill(t *testing.T) {
 	})
 }
 
-// cancel is when the context of the start ends; 0: it does not. A start without an error leaves one
-// container, one with an error none.
+// StartContainer takes as long as the script says and returns its error. It ends early if its context ends, which
+// is after cancel (0: never), unless the script ignores that. The container runs only if there is no error.
 func TestStartContainerFollowsTheScript(t *testing.T) {
 	broken := errors.New("no such image")
 	for name, test := range map[string]struct {

@@ -24,22 +24,22 @@ type container struct {
 	records *records
 	exited  chan struct{} // closed when it has exited
 
-	mu     sync.Mutex  // guards the fields below; not held while a call waits
-	gone   bool        // has exited
-	code   int32       // the exit code if gone
-	calls  int         // number of StopContainer calls
-	termed bool        // the stop signal was sent
-	bySelf *time.Timer // for ExitAfter, or nil
-	byTerm *time.Timer // for ExitAfterTerm after the stop signal, or nil
+	mu           sync.Mutex // guards the fields below; not held while a call waits
+	hasExited    bool
+	code         int32       // the exit code, once the container has exited
+	calls        int         // number of StopContainer calls
+	wasSignalled bool        // the stop signal was sent
+	exitTimer    *time.Timer // of ExitAfter, from the start; nil: none
+	termTimer    *time.Timer // of ExitAfterTerm, from the stop signal; nil: none
 }
 
-// run starts a container, which follows the script. It records its signals and its exit in log.
+// run starts a container, which follows the script. The container records its signals and its exit in log.
 func run(pod types.UID, listed lifecycle.Container, script Script, log *records) *container {
 	c := &container{pod: pod, listed: listed, script: script, records: log, exited: make(chan struct{})}
-	c.mu.Lock() // end must not run before bySelf is set
+	c.mu.Lock() // end must not run before exitTimer is set
 	defer c.mu.Unlock()
 	if script.ExitAfter > 0 {
-		c.bySelf = time.AfterFunc(script.ExitAfter, func() { c.end(ByItself) })
+		c.exitTimer = time.AfterFunc(script.ExitAfter, func() { c.end(ByItself) })
 	}
 	return c
 }
@@ -48,7 +48,7 @@ func run(pod types.UID, listed lifecycle.Container, script Script, log *records)
 func (c *container) exitCode() (code int32, exited bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.code, c.gone
+	return c.code, c.hasExited
 }
 
 // end makes the container exit and records why, unless it has already exited.
@@ -60,11 +60,11 @@ func (c *container) end(by ExitCause) {
 
 // endLocked is end for callers that hold the mutex.
 func (c *container) endLocked(by ExitCause) {
-	if c.gone {
+	if c.hasExited {
 		return
 	}
-	c.gone = true
-	for _, timer := range []*time.Timer{c.bySelf, c.byTerm} {
+	c.hasExited = true
+	for _, timer := range []*time.Timer{c.exitTimer, c.termTimer} {
 		if timer != nil {
 			timer.Stop()
 		}
@@ -78,9 +78,9 @@ func (c *container) endLocked(by ExitCause) {
 	close(c.exited)
 }
 
-// stop handles a StopContainer call: it sends the stop signal, waits for the exit, and kills after the
-// timeout, unless the script has the call hang, fail, or return too early or late. released ends a call
-// that hangs.
+// stop handles a StopContainer call. The script may make the call hang or fail. Otherwise stop sends the stop
+// signal, waits for the exit, and kills after the timeout; the script may make it return too early or too
+// late. A call that hangs ends with ctx, or when released is closed.
 func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-chan struct{}) error {
 	switch hangs, fails := c.nextFault(); {
 	case hangs:
@@ -127,8 +127,8 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	}
 }
 
-// nextFault counts a StopContainer call, and says whether it hangs or fails. The calls that hang come
-// first, then those that fail.
+// nextFault counts a StopContainer call, and returns what the script has the call do: hang, fail or, if both
+// are false, work. The calls that hang come first, then those that fail.
 func (c *container) nextFault() (hangs, fails bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -152,24 +152,24 @@ func (c *container) stopErr() error {
 func (c *container) term() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.gone || c.termed {
+	if c.hasExited || c.wasSignalled {
 		return
 	}
-	c.termed = true
+	c.wasSignalled = true
 	c.records.signalled(c.listed.ID, cmp.Or(c.script.StopSignal, v1.SIGTERM))
 	switch {
 	case c.script.IgnoreTerm:
 	case c.script.ExitAfterTerm <= 0:
 		c.endLocked(ByTerm)
 	default:
-		c.byTerm = time.AfterFunc(c.script.ExitAfterTerm, func() { c.end(ByTerm) })
+		c.termTimer = time.AfterFunc(c.script.ExitAfterTerm, func() { c.end(ByTerm) })
 	}
 }
 
 // exec runs a command with Script.Exec. The command's context also ends at the timeout and when the
 // container exits. A timeout of 0 or less means none.
 func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duration) ([]byte, error) {
-	if _, gone := c.exitCode(); gone {
+	if _, exited := c.exitCode(); exited {
 		return nil, ErrContainerExited
 	}
 	if c.script.Exec == nil { // every command succeeds

@@ -41,14 +41,15 @@ func TestRunningListsRunningContainers(t *testing.T) {
 	})
 }
 
-// Running behaves as scripted for a pod with web, which keeps running, and app, which exits after 1 s.
+// Running behaves as scripted for a pod with web, which keeps running, and app, which exits after 1 s: a list
+// made later lacks app. The context of Running ends after 10 s, and Release is called after 20 s.
 func TestRunningFollowsLists(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for name, test := range map[string]struct {
 		lists lifecycletest.Lists
-		away  bool
-		took  time.Duration
-		want  []string
+		away  bool          // the runtime is unavailable
+		took  time.Duration // how long Running takes; zero: it returns at once
+		want  []string      // the IDs that are listed
 		err   error
 	}{
 		"zero value":                   {want: []string{"web", "app"}},

@@ -25,14 +25,14 @@ var pod = &v1.Pod{
 	Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "web"}}},
 }
 
-// took is how long StopContainer takes for a container with this script, and by is what ended the
-// container.
+// StopContainer sends the stop signal, waits until the container exits, and kills it after the timeout. The
+// runtime records the call and the exit.
 func TestStopContainer(t *testing.T) {
 	for name, test := range map[string]struct {
 		script  lifecycletest.Script
-		timeout int64
-		took    time.Duration
-		by      lifecycletest.ExitCause
+		timeout int64                   // in seconds
+		took    time.Duration           // how long StopContainer takes; zero: it returns at once
+		by      lifecycletest.ExitCause // what ended the container
 	}{
 		"exits immediately":               {timeout: 30, by: lifecycletest.ByTerm},
 		"exits after its stop signal":     {script: lifecycletest.Script{ExitAfterTerm: 3 * second}, timeout: 30, took: 3 * second, by: lifecycletest.ByTerm},
@@ -59,8 +59,8 @@ func TestStopContainer(t *testing.T) {
 	}
 }
 
-// A stop at 0 s has a timeout of 60 s, a second one at 10 s one of 5 s. The container is killed at 15 s,
-// and both calls return.
+// A stop at 0 s has a timeout of 60 s, and a second one at 10 s has 5 s. The container is killed at
+// 10 s + 5 s = 15 s, and both calls return.
 func TestASecondStopWithAnEarlierDeadlineEndsBoth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -151,7 +151,8 @@ func TestAnIDIsReused(t *testing.T) {
 	})
 }
 
-// took is how long the command runs, until it ends, its timeout has passed, or the container exits.
+// A command runs until it ends, its timeout has passed, or the container exits, whichever comes first. The runtime
+// records the call.
 func TestRunInContainer(t *testing.T) {
 	sleep := func(d time.Duration) func(context.Context, []string) ([]byte, error) {
 		return func(ctx context.Context, _ []string) ([]byte, error) {

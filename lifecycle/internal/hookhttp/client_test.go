@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Another port or scheme is still the same host, so the redirect is followed. A longer host name is another
-// host.
+// A redirect to another port or scheme of the same host is followed. pod.example.org is another host than
+// pod.example, so a redirect there is not followed.
 func TestRedirectToAnotherPortIsOnTheSameHost(t *testing.T) {
 	from, to := "http://pod.example:80/", "https://pod.example:443/bye"
 	require.NoError(t, onSameHost(requestOf(t, to), []*http.Request{requestOf(t, from)}))
