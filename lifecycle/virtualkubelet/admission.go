@@ -7,17 +7,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// admit asks Options.Admit whether the pod may start, and ends a pod that is refused. The pod is already in the
-// podTable: a shutdown that begins after Admit has answered lists the pod there and stops it.
-func (s *starter) admit() bool {
-	if s.opts.Admit == nil || s.r.isTerminating() {
+// admit asks Options.Admit whether the pod may start, and ends a pod that is refused; mayStart is then false. The
+// pod is already in the podTable: a shutdown that begins after Admit has answered lists the pod there and stops it.
+func (s *starter) admit() (mayStart bool) {
+	if s.opts.Admit == nil || s.record.isTerminating() {
 		return true
 	}
-	pod := s.r.podWithStatus()
+	pod := s.record.podWithStatus()
 	answered := make(chan shutdown.Admission, 1)
-	s.spawn(s.r.name, func() {
+	s.spawn(s.record.name, func() {
 		var answer shutdown.Admission
-		if err := s.r.callSafely("Admit", func() { answer = s.opts.Admit(pod) }); err != nil {
+		if err := s.record.callSafely("Admit", func() { answer = s.opts.Admit(pod) }); err != nil {
 			answer = shutdown.Admission{Reason: reasonUnexpectedAdmission, Message: err.Error()}
 		}
 		answered <- answer
@@ -25,24 +25,24 @@ func (s *starter) admit() bool {
 	var answer shutdown.Admission
 	select {
 	case answer = <-answered:
-	case <-s.r.active.Done(): // terminating or closed: the answer no longer matters
-		return !s.isClosed() // true: startAll then starts nothing, because the pod is terminating
+	case <-s.record.active.Done(): // terminating or closed: the answer no longer matters
+		return !s.isClosed() // a terminating pod goes on to startAll, which starts nothing and lets the pod end
 	}
 	if answer.Admit {
 		return true
 	}
 	if answer.Reason == "" && answer.Message == "" {
 		answer.Reason, answer.Message = reasonUnexpectedAdmission, "Options.Admit has refused the pod without a reason"
-		klog.FromContext(s.r.ctx).Info(answer.Message, "pod", s.r.name)
+		klog.FromContext(s.record.ctx).Info(answer.Message, "pod", s.record.name)
 	}
 	if events := s.opts.Terminator.Events; events != nil {
-		_ = s.r.callSafely("Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
+		_ = s.record.callSafely("Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
 	}
-	s.r.mu.Lock()
-	s.r.ending.starting, s.r.ending.refusal = false, &answer
-	s.r.mu.Unlock()
-	s.r.ender.terminateRemaining()
-	s.r.ender.finalizeIfEnded()
+	s.record.mu.Lock()
+	s.record.ending.starting, s.record.ending.refusal = false, &answer
+	s.record.mu.Unlock()
+	s.record.ender.terminateRemaining()
+	s.record.ender.finalizeIfEnded()
 	return false
 }
 

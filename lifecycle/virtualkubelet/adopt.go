@@ -65,26 +65,26 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	if err != nil {
 		return fmt.Errorf("failed to adopt pod %s: %w", nameOf(adopted.Pod), err)
 	}
-	r := newRecord(ctx, p.agent, adopted.Pod)
-	r.desired.adopted = !adopted.Alive
-	startedCount := r.containers.adopt(adopted.Pod, listed)
-	mustStartMore := startedCount < len(r.containers.all)
-	r.ending.starting = mustStartMore
-	if known, _ := p.agent.pods.add(r); known != nil {
-		r.cancel()
+	added := newRecord(ctx, p.agent, adopted.Pod)
+	added.desired.adopted = !adopted.Alive
+	startedCount := added.containers.adopt(adopted.Pod, listed)
+	mustStartMore := startedCount < len(added.containers.all)
+	added.ending.starting = mustStartMore
+	if known, _ := p.agent.pods.add(added); known != nil { // another call has added the pod meanwhile
+		added.cancel()
 		return nil
 	}
-	r.notifier.wake()
-	p.agent.spawn(r.name, r.notifier.run)
-	p.agent.spawn(r.name, r.watchContainers)
-	for _, c := range r.containers.all[:startedCount] {
-		r.resume(c)
+	added.notifier.wake()
+	p.agent.spawn(added.name, added.notifier.run)
+	p.agent.spawn(added.name, added.watchContainers)
+	for _, c := range added.containers.all[:startedCount] {
+		added.resume(c)
 	}
 	if mustStartMore {
-		p.agent.spawn(r.name, (&starter{agent: p.agent, r: r, wasBegun: startedCount > 0}).run)
+		p.agent.spawn(added.name, (&starter{agent: p.agent, record: added, wasBegun: startedCount > 0}).run)
 	}
-	if r.hasCompleted() {
-		r.ender.terminateRemaining()
+	if added.hasCompleted() {
+		added.ender.terminateRemaining()
 	}
 	return nil
 }
@@ -119,15 +119,15 @@ func (r *record) resume(c *container) {
 	case restarting:
 		r.agent.spawn(r.name, func() {
 			if r.reportEnd(c, id, *last) {
-				_ = (&starter{agent: r.agent, r: r}).restart(c) // an error shows in the container's state
+				_ = (&starter{agent: r.agent, record: r}).restart(c) // an error shows in the container's state
 				r.endIfDone()
 			}
 		})
 	case runs:
 		r.watchExit(id)
-	case id != "":
+	case id != "": // ended for good
 		r.agent.spawn(r.name, func() {
-			if !r.reportEnd(c, id, *ended) {
+			if !r.reportEnd(c, id, *ended) { // the provider was closed
 				return
 			}
 			r.mu.Lock()

@@ -39,7 +39,8 @@ func (a *agent) callGuarded(ctx context.Context, what string, pod types.Namespac
 	return err
 }
 
-// callWithin is callGuarded with a context that ends at the limit. If f fails because of that, the error says so.
+// callWithin is callGuarded with a context for f that ends at the limit. If f fails after that, the error says that
+// the call has not returned in time.
 func (a *agent) callWithin(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, before error, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -65,7 +66,8 @@ func (r *record) callWithin(ctx context.Context, what string, limit time.Duratio
 	return err
 }
 
-// callSafely is callGuarded for a function that returns no error and must not block. The error is a panic.
+// callSafely is callGuarded for a function that returns no error and must not block. The error is that of a panic,
+// which was logged; nil if f has returned.
 func (r *record) callSafely(what string, f func()) error {
 	return r.callGuarded(r.ctx, what, 0, func() error {
 		f()

@@ -15,7 +15,7 @@ type container struct {
 	id         string
 	state      v1.ContainerState            // empty: not started
 	failed     failures                     // of starting it; only the goroutine that starts it uses this field
-	gone       bool                         // this run has ended; state shows that only after ContainerEnded has returned
+	endNoticed bool                         // this run is known to have ended; state shows that only after ContainerEnded has returned
 	exited     chan struct{}                // closed once the container has ended and will not restart
 	reported   *v1.ContainerStatus          // the status from the PodRuntime's last list; nil: it has none
 	last       *v1.ContainerStateTerminated // the end of the previous run; nil: none
@@ -30,10 +30,13 @@ func (c *container) isSidecar() bool {
 	return c.init && c.spec.RestartPolicy != nil && *c.spec.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
+// isPlainInit reports whether c is an init container that must succeed before the next container starts.
+func (c *container) isPlainInit() bool { return c.init && !c.isSidecar() }
+
 func (c *container) isRunning() bool { return c.state.Running != nil }
 
 func (c *container) markRunning(id string, since metav1.Time) {
-	c.id, c.gone, c.restarting = id, false, false
+	c.id, c.endNoticed, c.restarting = id, false, false
 	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: since}}
 }
 
@@ -86,7 +89,7 @@ func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, last 
 		c.markRunning(*runningID, last.Running.StartedAt)
 	case runningID != nil:
 		c.markRunning(*runningID, metav1.Now())
-	case mayRestart && c.restartsAfter(pod, end) && (!c.init || c.isSidecar()):
+	case mayRestart && c.restartsAfter(pod, end) && !c.isPlainInit():
 		c.markRestarting(pod, end)
 	default:
 		c.markTerminated(end)
@@ -98,22 +101,23 @@ func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, last 
 // deleted while its init containers run would vanish from the API server without a call of DeletePod.
 func (c *container) status() v1.ContainerStatus {
 	running := c.isRunning()
-	if c.reported != nil {
+	if c.reported != nil { // of a PodRuntime; only state may be newer
 		status := *c.reported.DeepCopy()
 		status.State = *c.state.DeepCopy()
 		status.Ready = status.Ready && (running || c.init)
 		return status
 	}
+	hasSucceeded := c.state.Terminated != nil && c.state.Terminated.ExitCode == 0
 	status := v1.ContainerStatus{
 		Name: c.spec.Name, Image: c.spec.Image,
 		State: *c.state.DeepCopy(), Started: &running, RestartCount: c.restarted,
-		Ready: running || c.init && c.state.Terminated != nil && c.state.Terminated.ExitCode == 0,
+		Ready: running || c.init && hasSucceeded,
 	}
 	if c.id != "" {
 		status.ContainerID = statusID(c.id)
 	}
-	wasEverEnded := c.last != nil && c.restarted > 0
-	if wasEverEnded || c.restarting {
+	wasRestarted := c.last != nil && c.restarted > 0
+	if wasRestarted || c.restarting {
 		status.LastTerminationState.Terminated = c.last.DeepCopy()
 	}
 	return status
@@ -123,7 +127,9 @@ func (c *container) status() v1.ContainerStatus {
 func (c *container) stateByPhase(status *v1.PodStatus) (state v1.ContainerState) {
 	unknown, done := unknownEnd(), exitedWith(0)
 	switch {
-	case status.Phase == v1.PodSucceeded, status.Phase == v1.PodRunning && c.init && !c.isSidecar():
+	case status.Phase == v1.PodSucceeded:
+		state.Terminated = &done
+	case status.Phase == v1.PodRunning && c.isPlainInit(): // it has succeeded, or the pod would be Pending
 		state.Terminated = &done
 	case status.Phase == v1.PodFailed:
 		state.Terminated = &unknown

@@ -33,9 +33,8 @@ func newContainers(spec *v1.PodSpec) containers {
 // refreshReady computes whether the pod is ready, and since when. Plain init containers do not count.
 func (cs *containers) refreshReady() {
 	ready := !slices.ContainsFunc(cs.all, func(c *container) bool {
-		isPlainInit := c.init && !c.isSidecar()
 		isReady := c.isRunning() && (c.reported == nil || c.reported.Ready)
-		return !isPlainInit && !isReady
+		return !c.isPlainInit() && !isReady
 	})
 	if ready != cs.ready {
 		cs.ready, cs.readySince = ready, metav1.Now()
@@ -54,8 +53,8 @@ func (cs *containers) incomplete() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && (c.isRunning() || c.restarting) })
 }
 
-// terminateUnknown marks every container without an end as terminated with an unknown exit code (137). The pod's
-// final status, in which no container may be running or waiting, needs it.
+// terminateUnknown marks every container without an end as terminated with an unknown exit code (137), because in the
+// pod's final status no container may be running or waiting.
 func (cs *containers) terminateUnknown() {
 	for _, c := range cs.all {
 		c.markTerminated(unknownEnd())
@@ -89,7 +88,7 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 	}
 	for i, c := range cs.all[:startedCount] {
 		c.adopt(running[i], mayRestart, pod, lasts[i])
-		switch {
+		switch { // an init container decides whether those after it may restart
 		case !c.init:
 		case c.state.Terminated != nil:
 			mayRestart = mayRestart && c.state.Terminated.ExitCode == 0

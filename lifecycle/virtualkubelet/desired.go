@@ -22,7 +22,7 @@ const terminatingAnnotation = "virtualkubelet.kubegrace.dev/terminating"
 type desired struct {
 	pod          *v1.Pod           // from the last call; replaced, never modified
 	adopted      bool              // from a previous agent, and a deletion may predate this process
-	deletionSeen bool              // DeletePod was called with a deletionTimestamp: the API server had the deletion
+	deletionSeen bool              // DeletePod was called with a deletionTimestamp: the pod was deleted at the API server
 	deleted      bool              // the provider forgets the pod once virtual-kubelet has the final status
 	annotations  map[string]string // set by the author; nil: none
 	superseded   bool              // a newer pod has the name: virtual-kubelet gets no more statuses
@@ -68,11 +68,11 @@ func (d *desired) copy() *v1.Pod {
 
 func (d *desired) supersede() { d.superseded, d.deleted = true, true }
 
-// markDeleted records a call of DeletePod with this pod. It returns the grace period in seconds that replaces the
-// pod's own, or nil to keep that.
-func (d *desired) markDeleted(pod *v1.Pod, terminating bool) (override *int64) {
+// markDeleted records a call of DeletePod with this pod, whose termination may already be in progress. It returns the
+// grace period in seconds that replaces the pod's own, or nil to keep that.
+func (d *desired) markDeleted(pod *v1.Pod, isTerminating bool) (override *int64) {
 	d.deleted = true
-	if _, isCopy := pod.Annotations[terminatingAnnotation]; isCopy && terminating { // the API server no longer has the pod
+	if _, isCopy := pod.Annotations[terminatingAnnotation]; isCopy && isTerminating { // the API server no longer has the pod
 		return d.forcedGrace()
 	}
 	if d.adopted {
@@ -84,7 +84,8 @@ func (d *desired) markDeleted(pod *v1.Pod, terminating bool) (override *int64) {
 }
 
 // forcedGrace returns the grace period for a pod that has vanished from the API server while it runs. If its
-// deletion was seen before, somebody has since deleted it by force: 1 s. Otherwise it keeps its own: nil.
+// deletion was seen before, somebody has since deleted the pod by force: 1 s. Otherwise the result is nil: the pod
+// keeps its own.
 func (d *desired) forcedGrace() *int64 {
 	if d.deletionSeen {
 		return ptr.To(graceperiod.MinimumPodSeconds)
@@ -98,13 +99,13 @@ func (r *record) update(pod *v1.Pod) (isTerminating bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.desired.update(pod)
-	w := r.whole()
-	hadSpec := w == nil || len(r.containers.all) > 0
+	whole := r.whole()
+	hadSpec := whole == nil || len(r.containers.all) > 0
 	if hadSpec || r.ending.terminating {
 		return r.ending.terminating
 	}
-	if r.containers = newContainers(&r.desired.pod.Spec); w.status != nil {
-		r.containers.setFromStatus(w.status)
+	if r.containers = newContainers(&r.desired.pod.Spec); whole.status != nil {
+		r.containers.setFromStatus(whole.status)
 	}
 	r.notifier.wake()
 	return false

@@ -89,7 +89,7 @@ func (e *ender) markTerminating() error {
 		return fmt.Errorf("failed to terminate pod %s: %w", e.name, lifecycle.ErrClosed)
 	}
 	e.ending.terminating = true
-	e.inactive(lifecycle.ErrTerminating)
+	e.deactivate(lifecycle.ErrTerminating)
 	return nil
 }
 
@@ -108,8 +108,8 @@ func (e *ender) terminateRemaining() {
 	_ = e.end(e.ctx, nil) // fails only after Close, which leaves pods running
 }
 
-// outcome reports whether the newest termination is over. stuck is its error if it has left containers that may
-// still run; the next DeletePod, KillPod or endIfDone then stops them again. The caller holds turn or the mutex.
+// outcome reports whether the newest termination is over. stuck is its error if it could not stop containers, which
+// may still run; the next DeletePod, KillPod or endIfDone then stops them again. The caller holds turn or the mutex.
 func (e *ender) outcome() (isOver bool, stuck error) {
 	if e.termination == nil || !isClosed(e.termination.Done()) {
 		return false, nil
@@ -117,8 +117,8 @@ func (e *ender) outcome() (isOver bool, stuck error) {
 	return true, e.termination.Result().Err()
 }
 
-// finalizeIfEnded computes the final status if the termination, the start and all containers have ended, and has
-// it sent. It is called after each of these ends; only the last call does something.
+// finalizeIfEnded computes the final status once the termination, the start and all containers have ended, and
+// makes the notifier send it. It must be called after each of these ends, and does nothing until the last.
 func (e *ender) finalizeIfEnded() {
 	if !e.tryStartFinalizing() {
 		return
@@ -143,8 +143,8 @@ func (e *ender) finalizeIfEnded() {
 	e.notifier.wake()
 }
 
-// tryStartFinalizing claims the computation of the final status. It returns true to one caller: the first after the
-// pod has ended.
+// tryStartFinalizing claims the computation of the final status for its caller. claimed is true for one caller only,
+// the first after the pod has ended; the containers then no longer change.
 func (e *ender) tryStartFinalizing() (claimed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

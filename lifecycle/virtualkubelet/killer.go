@@ -28,24 +28,24 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 	if err := p.agent.poller.awaitFirstList(ctx); err != nil {
 		return shutdown.KillResult{}, noRetry(err)
 	}
-	r := p.agent.pods.find(pod)
-	if r == nil && p.agent.opts.Pods != nil {
+	known := p.agent.pods.find(pod)
+	if known == nil && p.agent.opts.Pods != nil {
 		return shutdown.KillResult{Outcome: string(lifecycle.OutcomeNotFound)}, nil
 	}
-	if r == nil || !r.addKill(req.SetStatus) {
+	if known == nil || !known.addKill(req.SetStatus) {
 		return shutdown.KillResult{}, newNotFoundError(pod.Namespace, pod.Name)
 	}
-	defer r.removeKill()
-	t, err := r.ender.terminate(ctx, r.podWithStatus(), req.GracePeriodSeconds)
+	defer known.removeKill()
+	termination, err := known.ender.terminate(ctx, known.podWithStatus(), req.GracePeriodSeconds)
 	if err != nil {
 		return shutdown.KillResult{}, noRetry(err)
 	}
-	result, err := t.Wait(ctx)
+	result, err := termination.Wait(ctx)
 	kill := shutdown.KillResult{Outcome: string(result.Outcome())}
 	if err != nil {
 		return kill, noRetry(err)
 	}
-	kill.Status = r.awaitFinal(ctx).DeepCopy()
+	kill.Status = known.awaitFinal(ctx).DeepCopy()
 	return kill, nil
 }
 

@@ -34,8 +34,11 @@ func (n *notifier) run() {
 		case <-n.ctx.Done():
 			closing = true
 		}
-		isRemovable := n.send()
-		if isRemovable && (n.whole() == nil || n.whole().deleteAtRuntime()) && n.ender.tryForget() {
+		if !n.send() { // the pod is still needed
+			continue
+		}
+		isDeleted := n.whole() == nil || n.whole().deleteAtRuntime() // with a Runtime there is nothing to delete
+		if isDeleted && n.ender.tryForget() {
 			return
 		}
 	}
@@ -57,10 +60,10 @@ func (n *notifier) send() (isRemovable bool) {
 	return n.ending.finalSent && n.desired.deleted
 }
 
-// nextToSend returns the pod to send, or nil, and whether its status is final. Of a terminating or completed pod only
-// the final status is sent, for two reasons: virtual-kubelet removes a deleted pod as soon as no entry of
-// ContainerStatuses is running, although sidecars and hooks may still run; and a restarted agent must not
-// report a pod as running that its PodRuntime lists as ended.
+// nextToSend returns the pod to send, or nil if there is nothing to send. final says that the pod's status is final,
+// even if it was sent before. Of a terminating or completed pod only the final status is sent, for two reasons:
+// virtual-kubelet removes a deleted pod as soon as no entry of ContainerStatuses is running, although sidecars and
+// hooks may still run; and a restarted agent must not report a pod as running that its PodRuntime lists as ended.
 func (n *notifier) nextToSend() (pod *v1.Pod, final bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

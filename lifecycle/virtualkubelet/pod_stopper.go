@@ -50,14 +50,15 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 		if errors.Is(err, lifecycle.ErrContainerNotFound) {
 			return err
 		}
-		waitUntil := time.Now().Add(s.opts.PollInterval) // the pause before Stop is called again
+		waitUntil := time.Now().Add(s.opts.PollInterval) // Stop has failed: the pause before it is called again
 		if err == nil {
-			waitUntil = deadline.Add(callMargin + s.opts.PollInterval)
+			waitUntil = deadline.Add(callMargin + s.opts.PollInterval) // when a list should show the end
 		}
-		waited, cancel := context.WithDeadline(ctx, waitUntil)
-		isOver := w.await(waited, hasEnded)
+		untilThen, cancel := context.WithDeadline(ctx, waitUntil)
+		isOver := w.await(untilThen, hasEnded)
 		cancel()
-		if err == nil && !isOver && ctx.Err() == nil {
+		isLate := err == nil && !isOver && ctx.Err() == nil
+		if isLate {
 			w.logStillRunning()
 			isOver = w.await(ctx, hasEnded)
 		}

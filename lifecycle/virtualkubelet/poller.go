@@ -165,7 +165,7 @@ func (p *poller) poll(ctx context.Context, began time.Time) error {
 		case pod.UID == "":
 			return fmt.Errorf("the list of Statuses: pod %s: UID: must be set", nameOf(pod))
 		}
-		if twice := listed[pod.UID]; twice == nil || isTerminal(&twice.Status) { // of two with one UID, the one that runs counts
+		if other := listed[pod.UID]; other == nil || isTerminal(&other.Status) { // of two with one UID, the one that runs counts
 			listed[pod.UID] = pod
 		}
 	}
@@ -183,15 +183,15 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 	}
 	isFirst, orphans := !p.hasListed(), map[types.UID]time.Time{}
 	for key, pod := range listed { // the unknown ones
-		since, known := p.orphans[key]
+		since, isKnownOrphan := p.orphans[key]
 		switch {
 		case isFirst:
 			p.adopt(ctx, pod, number, false)
-		case !known:
+		case !isKnownOrphan:
 			orphans[key] = began
 		case began.Sub(since) < orphanTimeout:
 			orphans[key] = since
-		default:
+		default: // it has run for too long: stop it
 			p.adopt(ctx, pod, number, true)
 		}
 	}
@@ -202,20 +202,20 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 
 // adopt adds a listed pod that CreatePod has not added. An orphan is stopped at once.
 func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bool) {
-	r := newRecord(ctx, p.agent, pod)
-	r.desired.adopted = true
-	r.whole().runs = true
+	added := newRecord(ctx, p.agent, pod)
+	added.desired.adopted = true
+	added.whole().runs = true
 	if isOrphan {
-		_ = r.ender.markTerminating() // before CreatePod can find the pod, so that CreatePod refuses it
+		_ = added.ender.markTerminating() // before CreatePod can find the pod, so that CreatePod refuses it
 	}
-	if known, _ := p.pods.add(r); known != nil { // CreatePod has added it meanwhile
-		r.cancel()
+	if known, _ := p.pods.add(added); known != nil { // CreatePod has added the pod meanwhile
+		added.cancel()
 		known.whole().observeList(pod, number)
 		return
 	}
-	p.spawn(r.name, r.notifier.run)
-	r.whole().observeList(pod, number)
+	p.spawn(added.name, added.notifier.run)
+	added.whole().observeList(pod, number)
 	if isOrphan {
-		p.spawn(r.name, func() { _ = r.ender.end(r.ctx, r.markDeleted(pod)) }) // fails only after Close
+		p.spawn(added.name, func() { _ = added.ender.end(added.ctx, added.markDeleted(pod)) }) // fails only after Close
 	}
 }

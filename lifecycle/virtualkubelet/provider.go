@@ -139,11 +139,11 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 		return newRefusedError(pod, err)
 	}
 	p.agent.poller.start(ctx)
-	r := newRecord(ctx, p.agent, pod)
-	r.ending.starting = true
-	known, earlier := p.agent.pods.add(r)
-	if known != nil { // r is not needed
-		r.cancel()
+	added := newRecord(ctx, p.agent, pod)
+	added.ending.starting = true
+	known, earlier := p.agent.pods.add(added)
+	if known != nil { // the new record is not needed
+		added.cancel()
 		if err := known.checkSameName(pod); err != nil {
 			return err
 		}
@@ -152,16 +152,16 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 		}
 		return nil
 	}
-	r.notifier.wake()
-	start := &starter{agent: p.agent, r: r, earlier: earlier}
-	p.agent.spawn(r.name, r.notifier.run)
-	p.agent.spawn(r.name, start.run)
+	added.notifier.wake()
+	start := &starter{agent: p.agent, record: added, earlier: earlier}
+	p.agent.spawn(added.name, added.notifier.run)
+	p.agent.spawn(added.name, start.run)
 	if p.agent.opts.Pods == nil {
-		p.agent.spawn(r.name, r.watchContainers)
+		p.agent.spawn(added.name, added.watchContainers)
 	}
 	var errs []error
 	for _, other := range earlier {
-		errs = append(errs, other.ender.end(r.ctx, other.supersede()))
+		errs = append(errs, other.ender.end(added.ctx, other.supersede()))
 	}
 	return errors.Join(errs...)
 }

@@ -12,18 +12,18 @@ import (
 
 // record is the state of one pod. The fields above the mutex do not change.
 type record struct {
-	agent    *agent
-	key      types.UID // keyOf the pod
-	name     types.NamespacedName
-	ctx      context.Context // has the values of the call that added the pod; ends when the pod is forgotten or the provider is closed
-	cancel   context.CancelFunc
-	active   context.Context         // ends when nothing may be started any more: with the cause ErrTerminating or ErrClosed
-	inactive context.CancelCauseFunc // ends active
-	created  metav1.Time
-	exited   chan struct{} // of size 1: has an element if a container has exited and the containers must be listed
-	ended    chan struct{} // closed when the status is final
-	ender    *ender
-	notifier *notifier
+	agent      *agent
+	key        types.UID // keyOf the pod
+	name       types.NamespacedName
+	ctx        context.Context // has the values of the call that added the pod; ends when the pod is forgotten or the provider is closed
+	cancel     context.CancelFunc
+	active     context.Context         // ends when nothing may be started any more: with the cause ErrTerminating or ErrClosed
+	deactivate context.CancelCauseFunc // ends active
+	created    metav1.Time
+	exited     chan struct{} // of size 1: has an element if a container has exited and the containers must be listed
+	ended      chan struct{} // closed when the status is final
+	ender      *ender
+	notifier   *notifier
 
 	mu         sync.Mutex // never held while blocking or calling the author's code
 	desired    desired
@@ -50,7 +50,7 @@ func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 		desired: desired{pod: pod}, containers: newContainers(&pod.Spec),
 	}
 	r.ctx, r.cancel = a.context(ctx)
-	r.active, r.inactive = context.WithCancelCause(r.ctx)
+	r.active, r.deactivate = context.WithCancelCause(r.ctx)
 	r.body = &r.containers
 	if a.opts.Pods != nil {
 		r.body = &wholePod{record: r, changed: make(chan struct{})}

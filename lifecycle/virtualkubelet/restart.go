@@ -33,7 +33,7 @@ func (c *container) restartsAfter(pod *v1.Pod, end v1.ContainerStateTerminated) 
 	case v1.RestartPolicyOnFailure:
 		return end.ExitCode != 0
 	default:
-		return !c.init || c.isSidecar() || end.ExitCode != 0
+		return !c.isPlainInit() || end.ExitCode != 0
 	}
 }
 

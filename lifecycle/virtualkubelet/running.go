@@ -63,7 +63,7 @@ func (r *record) currentRuns() (runs []run) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for _, c := range r.containers.all {
-		if c.isRunning() && !c.gone {
+		if c.isRunning() && !c.endNoticed {
 			runs = append(runs, run{c, c.id})
 		}
 	}
@@ -83,7 +83,7 @@ func (r *record) endMissing(before []run, listed []lifecycle.Container, isSecond
 		switch {
 		case !known && !isSecond:
 			certain = false
-		case r.tryMarkGone(was):
+		case r.tryNoticeEnd(was):
 			if !known { // perhaps StartContainer returned another ID than the one that is listed
 				klog.FromContext(r.ctx).Info("The runtime does not list a container and does not know its exit code",
 					"pod", r.name, "containerName", was.c.spec.Name, "containerID", was.id, "listedIDs", idsOf(listed))
@@ -114,14 +114,16 @@ func idsOf(listed []lifecycle.Container) (ids []string) {
 	return ids
 }
 
-// tryMarkGone records that a run has ended. It returns true to one caller, which must report the end.
-func (r *record) tryMarkGone(was run) (isFirst bool) {
+// tryNoticeEnd records that a run has ended. isFirst is true for one caller, which must report the end, and false if
+// the end was recorded before.
+func (r *record) tryNoticeEnd(was run) (isFirst bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if was.c.gone || !was.c.isRunning() || was.c.id != was.id {
+	isCurrent := was.c.isRunning() && was.c.id == was.id // otherwise it has ended and perhaps restarted meanwhile
+	if !isCurrent || was.c.endNoticed {
 		return false
 	}
-	was.c.gone = true
+	was.c.endNoticed = true
 	return true
 }
 
@@ -132,7 +134,7 @@ func (r *record) runEnded(was run, end v1.ContainerStateTerminated) {
 		return
 	}
 	if r.markEnded(was.c, end) {
-		_ = (&starter{agent: r.agent, r: r}).restart(was.c) // an error shows in the container's state
+		_ = (&starter{agent: r.agent, record: r}).restart(was.c) // an error shows in the container's state
 	}
 	r.endIfDone()
 }
@@ -292,7 +294,7 @@ func (r *record) markEnded(c *container, end v1.ContainerStateTerminated) (again
 	defer r.mu.Unlock()
 	again = !r.ending.terminating && c.restartsAfter(r.desired.pod, end)
 	switch {
-	case r.ending.terminating && c.restarting: // a failed restart is no end: restart keeps that of the last run
+	case r.ending.terminating && c.restarting: // a failed restart is no end: keepLastEnd makes that of the last run final
 	case again:
 		c.markRestarting(r.desired.pod, end)
 	default:

@@ -19,7 +19,7 @@ var errInitFailed = errors.New("an init container has failed")
 type starter struct {
 	*agent
 
-	r        *record
+	record   *record
 	earlier  []*record // the earlier pods with the same name
 	wasBegun bool      // a previous agent has admitted the pod and begun to start it
 }
@@ -27,32 +27,32 @@ type starter struct {
 // run admits the pod and starts its containers. If the start of the pod fails for good, it terminates the
 // containers that run already.
 func (s *starter) run() {
-	if s.poller.awaitFirstList(s.r.ctx) != nil {
+	if s.poller.awaitFirstList(s.record.ctx) != nil {
 		return
 	}
 	if !s.wasAdmitted() && !s.admit() {
 		return
 	}
 	err := s.startAll()
-	s.r.mu.Lock()
-	s.r.ending.starting = false
-	hasFailedOrCompleted := err != nil || !s.r.body.incomplete()
-	mustTerminate := !s.r.ending.terminating && hasFailedOrCompleted
-	s.r.mu.Unlock()
+	s.record.mu.Lock()
+	s.record.ending.starting = false
+	hasFailedOrCompleted := err != nil || !s.record.body.incomplete()
+	mustTerminate := !s.record.ending.terminating && hasFailedOrCompleted
+	s.record.mu.Unlock()
 	if err != nil {
-		klog.FromContext(s.r.ctx).V(1).Info("Stopped starting a pod", "pod", s.r.name, "err", err)
+		klog.FromContext(s.record.ctx).V(1).Info("Stopped starting a pod", "pod", s.record.name, "err", err)
 	}
-	s.r.ender.finalizeIfEnded()
+	s.record.ender.finalizeIfEnded()
 	if mustTerminate && !s.isClosed() {
-		s.r.ender.terminateRemaining()
+		s.record.ender.terminateRemaining()
 	}
 }
 
 // wasAdmitted reports whether a previous agent has admitted the pod, so that Admit is not asked again.
 func (s *starter) wasAdmitted() bool {
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
-	whole := s.r.whole()
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
+	whole := s.record.whole()
 	return s.wasBegun || whole != nil && whole.isKnown()
 }
 
@@ -62,28 +62,28 @@ func (s *starter) startAll() error {
 	if err := s.awaitEarlier(); err != nil {
 		return err
 	}
-	if whole := s.r.whole(); whole != nil {
+	if whole := s.record.whole(); whole != nil {
 		return whole.create()
 	}
-	for _, c := range s.r.containers.all {
+	for _, c := range s.record.containers.all {
 		var err error
 		if !s.isStarted(c) {
 			err = s.start(c)
 		}
 		switch {
 		case errors.Is(err, errWillRestart) && !c.init: // restart it in the background, because the others need not wait
-			s.spawn(s.r.name, func() {
+			s.spawn(s.record.name, func() {
 				_ = s.restart(c) // an error shows in the container's state
-				s.r.endIfDone()
+				s.record.endIfDone()
 			})
 			continue
-		case errors.Is(err, errWillRestart):
+		case errors.Is(err, errWillRestart): // an init container: those after it wait for its restart
 			err = s.restart(c)
 		}
 		if err != nil {
 			return err
 		}
-		if !c.init || c.isSidecar() {
+		if !c.isPlainInit() { // the next container need not wait for this one
 			continue
 		}
 		if err := s.awaitInit(c); err != nil {
@@ -95,8 +95,8 @@ func (s *starter) startAll() error {
 
 // isStarted reports whether this agent or a previous one has tried to start the container.
 func (s *starter) isStarted(c *container) bool {
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
 	return c.state != v1.ContainerState{}
 }
 
@@ -106,8 +106,8 @@ func (s *starter) awaitEarlier() error {
 	for _, other := range s.earlier {
 		select {
 		case <-other.ender.nameFree:
-		case <-s.r.active.Done():
-			return context.Cause(s.r.active)
+		case <-s.record.active.Done():
+			return context.Cause(s.record.active)
 		}
 	}
 	return nil
@@ -119,38 +119,38 @@ func (s *starter) awaitEarlier() error {
 // A StartContainer that fails may have started the container nevertheless, so start then lists the containers. If
 // this one does not run, the error is errWillRestart if the restart policy repeats the start.
 func (s *starter) start(c *container) error {
-	if s.r.active.Err() != nil { // the terminator, which would refuse the start, may not know of the termination yet
-		return context.Cause(s.r.active)
+	if s.record.active.Err() != nil { // the terminator, which would refuse the start, may not know of the termination yet
+		return context.Cause(s.record.active)
 	}
 	var id string
 	var failed error // from StartContainer
-	pod := s.r.podWithStatus()
-	err := s.terminator.Start(s.r.ctx, pod, c.spec.Name, func(ctx context.Context) error {
+	pod := s.record.podWithStatus()
+	err := s.terminator.Start(s.record.ctx, pod, c.spec.Name, func(ctx context.Context) error {
 		id, failed = s.startContainer(ctx, pod, c)
 		return failed
 	})
 	if err != nil {
-		if s.r.active.Err() != nil {
-			return context.Cause(s.r.active)
+		if s.record.active.Err() != nil {
+			return context.Cause(s.record.active)
 		}
 		if failed == nil { // StartContainer has panicked
 			failed = err
 		}
-		c.failed.log(s.r.ctx, failed, "Failed to start a container", "", "pod", s.r.name, "containerName", c.spec.Name)
-		if id, err = s.r.findStarted(c); err != nil && s.r.active.Err() != nil {
-			return context.Cause(s.r.active)
+		c.failed.log(s.record.ctx, failed, "Failed to start a container", "", "pod", s.record.name, "containerName", c.spec.Name)
+		if id, err = s.record.findStarted(c); err != nil && s.record.active.Err() != nil {
+			return context.Cause(s.record.active)
 		}
 		if id == "" || err != nil { // it does not run
-			if s.r.markEnded(c, notStarted(errors.Join(failed, err))) {
+			if s.record.markEnded(c, notStarted(errors.Join(failed, err))) {
 				return errWillRestart
 			}
 			return failed
 		}
-		s.r.markRunning(c, id)
+		s.record.markRunning(c, id)
 	} else {
-		c.failed.log(s.r.ctx, nil, "", "Started a container after earlier failures", "pod", s.r.name, "containerName", c.spec.Name)
+		c.failed.log(s.record.ctx, nil, "", "Started a container after earlier failures", "pod", s.record.name, "containerName", c.spec.Name)
 	}
-	err = s.terminator.PostStart(s.r.ctx, s.r.podWithStatus(), lifecycle.Container{Name: c.spec.Name, ID: id})
+	err = s.terminator.PostStart(s.record.ctx, s.record.podWithStatus(), lifecycle.Container{Name: c.spec.Name, ID: id})
 	if errors.Is(err, lifecycle.ErrClosed) {
 		return err
 	}
@@ -160,20 +160,20 @@ func (s *starter) start(c *container) error {
 // startContainer calls StartContainer when MaxStarts allows it, and records that the container runs.
 func (s *starter) startContainer(ctx context.Context, pod *v1.Pod, c *container) (id string, err error) {
 	err = s.withStartSlot(ctx, func() (err error) {
-		s.r.mu.Lock()
+		s.record.mu.Lock()
 		if c.restarting {
 			c.restarted++
 		}
-		s.r.mu.Unlock()
-		returned := s.watchCall(ctx, "StartContainer of container "+c.spec.Name, s.r.name, createTimeout)
+		s.record.mu.Unlock()
+		returned := s.watchCall(ctx, "StartContainer of container "+c.spec.Name, s.record.name, createTimeout)
 		defer returned()
 		if id, err = s.opts.Runtime.StartContainer(ctx, pod, c.spec); err != nil {
 			return err
 		}
-		return s.r.checkID("StartContainer", c, id)
+		return s.record.checkID("StartContainer", c, id)
 	})
 	if err == nil {
-		s.r.markRunning(c, id)
+		s.record.markRunning(c, id)
 	}
 	return id, err
 }
@@ -183,11 +183,11 @@ func (s *starter) startContainer(ctx context.Context, pod *v1.Pod, c *container)
 func (s *starter) awaitInit(c *container) error {
 	select {
 	case <-c.exited:
-	case <-s.r.ctx.Done():
-		return context.Cause(s.r.ctx)
+	case <-s.record.ctx.Done():
+		return context.Cause(s.record.ctx)
 	}
-	s.r.mu.Lock()
-	defer s.r.mu.Unlock()
+	s.record.mu.Lock()
+	defer s.record.mu.Unlock()
 	if code := c.state.Terminated.ExitCode; code != 0 {
 		return fmt.Errorf("%w: %s with exit code %d", errInitFailed, c.spec.Name, code)
 	}
@@ -198,13 +198,13 @@ func (s *starter) awaitInit(c *container) error {
 // repeated. If the pod's termination begins first, the container does not restart and its last end becomes final.
 func (s *starter) restart(c *container) error {
 	for {
-		s.r.mu.Lock()
+		s.record.mu.Lock()
 		pause := time.Until(c.restartAt)
-		s.r.mu.Unlock()
+		s.record.mu.Unlock()
 		if pause > 0 {
 			select {
 			case <-time.After(pause):
-			case <-s.r.active.Done():
+			case <-s.record.active.Done():
 			}
 		}
 		if s.isClosed() {
@@ -214,7 +214,7 @@ func (s *starter) restart(c *container) error {
 		if errors.Is(err, errWillRestart) {
 			continue
 		}
-		if err != nil && s.r.isTerminating() {
+		if err != nil && s.record.isTerminating() {
 			s.keepLastEnd(c)
 		}
 		return err
@@ -224,10 +224,10 @@ func (s *starter) restart(c *container) error {
 // keepLastEnd makes the end of the last run final for a container that was waiting for a restart and will not get
 // one. ContainerEnded is called again, because it was told that the container would restart.
 func (s *starter) keepLastEnd(c *container) {
-	s.r.mu.Lock()
+	s.record.mu.Lock()
 	isWaiting, id, last := c.restarting, c.id, c.last
-	s.r.mu.Unlock()
-	if isWaiting && s.r.reportEnd(c, id, *last) {
-		s.r.markTerminated(c, *last)
+	s.record.mu.Unlock()
+	if isWaiting && s.record.reportEnd(c, id, *last) {
+		s.record.markTerminated(c, *last)
 	}
 }

@@ -68,8 +68,9 @@ func (cs *containers) phase(ended bool) v1.PodPhase {
 		if c.init {
 			continue
 		}
-		hasUnstarted = hasUnstarted || c.state.Running == nil && c.state.Terminated == nil && c.last == nil
-		hasFailed = hasFailed || c.state.Terminated != nil && c.state.Terminated.ExitCode != 0
+		neverRan := c.state.Running == nil && c.state.Terminated == nil && c.last == nil
+		failed := c.state.Terminated != nil && c.state.Terminated.ExitCode != 0
+		hasUnstarted, hasFailed = hasUnstarted || neverRan, hasFailed || failed
 	}
 	switch {
 	case ended && hasFailed:

@@ -48,7 +48,9 @@ func (w *wholePod) observeList(listed *v1.Pod, number int) {
 		return
 	}
 	ran := w.runs
-	w.observedAt, w.isMissing, w.isListed, w.runs = number, false, listed != nil, listed != nil && !isTerminal(&listed.Status)
+	w.observedAt, w.isMissing = number, false
+	w.isListed = listed != nil
+	w.runs = w.isListed && !isTerminal(&listed.Status)
 	if listed == nil && ran {
 		klog.FromContext(w.ctx).Error(nil, "A running pod is missing from two lists of the pod runtime", "pod", w.name)
 	}
@@ -100,12 +102,13 @@ func (w *wholePod) wakeWaiters() {
 	w.changed = make(chan struct{})
 }
 
-// await waits until condition returns true. It returns false if ctx ends before that. condition is called with the
+// await waits until condition returns true. isTrue is false if ctx ends before that. condition is called with the
 // mutex held, at once and after each list.
-func (w *wholePod) await(ctx context.Context, condition func() bool) bool {
+func (w *wholePod) await(ctx context.Context, condition func() bool) (isTrue bool) {
 	for {
 		w.mu.Lock()
-		isTrue, changed := condition(), w.changed
+		isTrue = condition()
+		changed := w.changed
 		w.mu.Unlock()
 		if isTrue {
 			return true
@@ -276,12 +279,12 @@ func (w *wholePod) write(pod *v1.Pod, ended bool) {
 	}
 	w.containers.write(pod, ended)
 	switch {
-	case w.status == nil || w.status.Phase == "":
+	case w.status == nil || w.status.Phase == "": // the containers decide the phase
 	case isTerminal(w.status) == ended:
 		status.Phase = w.status.Phase
 	case ended: // the pod was lost while its last status was that of a running pod
 		status.Phase = v1.PodFailed
-	default:
+	default: // listed as ended, but the termination is not over
 		status.Phase = v1.PodRunning
 	}
 }
