@@ -70,17 +70,22 @@ func TestAPodCanBeDeletedWhileAdmitHangs(t *testing.T) {
 	})
 }
 
-// A panic in the author's code does not end the process. A pod whose admission panics is refused.
+// A panic in the author's code does not end the process. A pod whose Admit panics is refused. With an ExitCode that
+// panics, the exit code is unknown. A panic of Status or Exited has no effect on the pod's end.
 func TestPanicsOfTheAuthorsCodeAreErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*virtualkubelet.Options)
 		phase  v1.PodPhase
 		reason string // of the pod, or its container
 	}{
-		"Admit":    {func(o *virtualkubelet.Options) { o.Admit = func(*v1.Pod) shutdown.Admission { panic("Admit") } }, v1.PodFailed, "UnexpectedAdmissionError"},
-		"Status":   {func(o *virtualkubelet.Options) { o.Status = func(*v1.Pod) { panic("Status") } }, v1.PodSucceeded, "Completed"},
-		"ExitCode": {func(o *virtualkubelet.Options) { o.Runtime = panicking{o.Runtime.(*scriptedRuntime), true, false} }, v1.PodFailed, "ContainerStatusUnknown"},
-		"Exited":   {func(o *virtualkubelet.Options) { o.Runtime = panicking{o.Runtime.(*scriptedRuntime), false, true} }, v1.PodSucceeded, "Completed"},
+		"Admit":  {func(o *virtualkubelet.Options) { o.Admit = func(*v1.Pod) shutdown.Admission { panic("Admit") } }, v1.PodFailed, "UnexpectedAdmissionError"},
+		"Status": {func(o *virtualkubelet.Options) { o.Status = func(*v1.Pod) { panic("Status") } }, v1.PodSucceeded, "Completed"},
+		"ExitCode": {func(o *virtualkubelet.Options) {
+			o.Runtime = panicking{scriptedRuntime: o.Runtime.(*scriptedRuntime), inExitCode: true}
+		}, v1.PodFailed, "ContainerStatusUnknown"},
+		"Exited": {func(o *virtualkubelet.Options) {
+			o.Runtime = panicking{scriptedRuntime: o.Runtime.(*scriptedRuntime), inExited: true}
+		}, v1.PodSucceeded, "Completed"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
@@ -102,18 +107,18 @@ func TestPanicsOfTheAuthorsCodeAreErrors(t *testing.T) {
 type panicking struct {
 	*scriptedRuntime
 
-	code, exited bool
+	inExitCode, inExited bool
 }
 
 func (p panicking) ExitCode(id string) (int32, bool) {
-	if p.code {
+	if p.inExitCode {
 		panic("ExitCode")
 	}
 	return p.scriptedRuntime.ExitCode(id)
 }
 
 func (p panicking) Exited(id string) <-chan struct{} {
-	if p.exited {
+	if p.inExited {
 		panic("Exited")
 	}
 	return p.scriptedRuntime.Exited(id)
@@ -177,8 +182,8 @@ func runtimeKinds() map[string]func(*virtualkubelet.Options) {
 	}
 }
 
-// 100 pods are created during a shutdown, ten at a time, some of them by a restarted agent. None of them
-// starts; the pods from before the shutdown are started and ended.
+// 100 pods are created during a shutdown, ten at a time, the last 50 at a restarted agent. None of them starts. The
+// pods from before the shutdown are drained, and then the inhibitor lock is released.
 func TestNoPodStartsInAShutdown(t *testing.T) {
 	for kind, options := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -241,8 +246,8 @@ func TestNoPodStartsInAShutdown(t *testing.T) {
 	}
 }
 
-// 1,000 pods, each with a start of 2 min, are created while the shutdown begins. Each is refused, or killed
-// by the drain.
+// 1,000 pods, each with a start of 2 min, are created while the shutdown begins. Each is either refused (reason
+// NodeShutdown) or killed by the drain (reason Terminated): none runs on.
 func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		n := &drainedNode{testbed: b, host: &shutdowntest.Host{}, options: func(*virtualkubelet.Options) {}}
@@ -268,7 +273,8 @@ func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 	})
 }
 
-// A pod that is killed before Admit was called does not start.
+// 1,000 pods are created and killed at once, before or after Admit is called for them. A pod for which Admit was not
+// called must not have started.
 func TestAPodKilledAtOnceDoesNotStartWithoutAdmission(t *testing.T) {
 	var admitted sync.Map
 	inBubble(t, func(b *testbed) {

@@ -33,8 +33,9 @@ func (b *testbed) currentPod() *v1.Pod {
 	return pod
 }
 
-// A pod is deleted with 30 s, and the agent restarts at 17 s. The new agent does not start the grace period
-// again: the deadline stays at 30 s.
+// A pod with a sleep hook of 20 s is deleted with 30 s, and the agent restarts at 17 s. The new agent runs the hook
+// again, but does not start the grace period again: the hook has 30 s - 17 s = 13 s and is cut at 30 s, and the
+// container is killed after the minimum of 2 s.
 func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -53,13 +54,13 @@ func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 			wait(second)
 		}
 		wait(time.Minute)
-		require.Equal(b, []stop{{"uid/app", 2, 30 * second}}, b.stops(), "the hook had the remaining 13 s")
+		require.Equal(b, []stop{{"uid/app", 2, 30 * second}}, b.stops())
 		require.Equal(b, 32*second, b.last().at)
 	})
 }
 
-// The runtime says that the hook of a terminating pod has run for the previous agent. The new agent only
-// stops the container, with the remaining 20 s.
+// A pod is deleted with 30 s, and the agent restarts at 10 s. The runtime says that the hook has run for the previous
+// agent. So the new agent only stops the container, with the remaining 20 s.
 func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -72,8 +73,8 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 		b.restart(virtualkubelet.Adopted{Pod: b.currentPod()})
 		require.NoError(b, b.DeletePod(b.Context(), going))
 		wait(time.Minute)
-		require.Len(b, b.rt.Execs(), 1)
-		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/app", 20, 10 * second}}, b.stops())
+		require.Len(b, b.rt.Execs(), 1, "the hook ran once")
+		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/app", 20, 10 * second}}, b.stops(), "the stops of both agents")
 	})
 }
 
@@ -82,9 +83,9 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 	skewed := func(pod *v1.Pod) *v1.Pod { return deleted(pod, 30, time.Now().Add(-20*second)) }
 	for name, test := range map[string]struct {
-		alive   bool
-		show    func(*testbed, *v1.Pod) error
-		timeout int64
+		alive   bool                          // Adopted.Alive
+		show    func(*testbed, *v1.Pod) error // a call between Adopt and DeletePod that shows the agent the pod as not deleted
+		timeout int64                         // the grace period in seconds
 	}{
 		"unknown": {timeout: 10},
 		"alive":   {alive: true, timeout: 30},
@@ -142,7 +143,7 @@ func TestAdoptAfterClose(t *testing.T) {
 	})
 }
 
-// startedAt of an adopted container is its start, not its adoption.
+// A container is adopted 5 s after its start. Its status keeps the time of the start.
 func TestAnAdoptedContainerKeepsItsStartTime(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.create(podOf(plain("app")))
@@ -153,7 +154,8 @@ func TestAnAdoptedContainerKeepsItsStartTime(t *testing.T) {
 	})
 }
 
-// The regular container of an adopted pod waits for the running init container.
+// The init container of an adopted pod is still running. The regular container waits for its end, and so has not
+// started after a minute.
 func TestAdoptWaitsForARunningInitContainer(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := restartingPod(plain("app"))
@@ -169,14 +171,16 @@ func TestAdoptWaitsForARunningInitContainer(t *testing.T) {
 	})
 }
 
-// The start of an adopted pod continues where the previous agent stopped.
+// A pod has an init container and two regular ones, and the previous agent has started at most the init container.
+// After Adopt the start continues there. Admit is asked only if nothing was started: a pod whose start has begun
+// runs even if Admit would refuse it. A deleted pod starts nothing.
 func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
 	for name, test := range map[string]struct {
-		init    v1.ContainerState // none: it was not started
-		refuse  bool
+		init    v1.ContainerState // of the init container; zero: it was not started
+		refuse  bool              // the answer of Admit
 		deleted bool
-		phase   v1.PodPhase
-		started []string
+		phase   v1.PodPhase // of the pod after 5 s
+		started []string    // by the new agent
 	}{
 		"init container runs":      {init: v1.ContainerState{Running: &v1.ContainerStateRunning{}}, refuse: true, phase: v1.PodRunning, started: []string{"app", "log"}},
 		"init container succeeded": {init: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}, refuse: true, phase: v1.PodRunning, started: []string{"app", "log"}},

@@ -32,7 +32,8 @@ func recordEnds(b **testbed, ends *[]string, failures int) func(*virtualkubelet.
 	}
 }
 
-// The pod has not ended until ContainerEnded succeeds.
+// The container exits at 1 s, and ContainerEnded fails twice. It is called again after 10 s, at 11 s, and after
+// 20 s, at 31 s. Only then has the pod ended.
 func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 	var ends []string
 	var b *testbed
@@ -49,9 +50,11 @@ func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 	}, recordEnds(&b, &ends, 2))
 }
 
-// If the pod ends before an announced restart, ContainerEnded is called again with false.
+// A container exits at 1 and 2 s, and ContainerEnded is told each time that it will restart. The second restart is
+// due at 12 s, after a back-off of 10 s. The pod is deleted before that, or while the start of 12 s hangs. The
+// container will then not restart, so ContainerEnded is called once more with false.
 func TestContainerEndedIsCalledAgainIfTheRestartIsCancelled(t *testing.T) {
-	for name, fails := range map[string]bool{"during the back-off": false, "during a failing start": true} {
+	for name, isStarting := range map[string]bool{"during the back-off": false, "during a failing start": true} {
 		t.Run(name, func(t *testing.T) {
 			var ends []string
 			var b *testbed
@@ -68,7 +71,7 @@ func TestContainerEndedIsCalledAgainIfTheRestartIsCancelled(t *testing.T) {
 				pod := restartingPod(plain("app"))
 				b.create(pod)
 				wait(3 * second) // it has run twice
-				if fails {
+				if isStarting {
 					wait(20 * second)
 				}
 				b.deletePod(pod, 30)
@@ -108,8 +111,8 @@ func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 	})
 }
 
-// A runtime may keep the ID of a container over its restart. The end of the old run must not be taken for
-// that of the new one.
+// A runtime may keep the ID of a container over its restart. The end of the old run must not be taken for that of
+// the new one: the third run, from 12 s on after a back-off of 10 s, keeps running until its pod is deleted.
 func TestARestartedContainerMayReuseItsID(t *testing.T) {
 	again := &sameID{}
 	inBubble(t, func(b *testbed) {

@@ -32,8 +32,8 @@ const (
 	tick       = 5 * time.Millisecond
 )
 
-// quickRuntime is a runtime for tests in real time: a container exits at once if it is stopped with at most exitAtMost
-// seconds. A test can so observe a stop with a long timeout, and then end it with a short one.
+// quickRuntime is a runtime for tests in real time: a container exits at once if it is stopped with a timeout of
+// exitAtMost seconds or less. So a test can observe a stop with a long timeout, and then end it with a short one.
 type quickRuntime struct {
 	*scriptedRuntime
 
@@ -60,7 +60,8 @@ type cluster struct {
 	clients  kubernetes.Interface
 }
 
-// newCluster returns a cluster with a [quickRuntime].
+// newCluster returns a cluster with a [quickRuntime]: a stop with a timeout of exitAtMost seconds or less ends a
+// container at once.
 func newCluster(t *testing.T, exitAtMost int64, kind ...func(*virtualkubelet.Options)) *cluster {
 	t.Helper()
 	c := prepareCluster(t, append([]func(*virtualkubelet.Options){func(o *virtualkubelet.Options) {
@@ -140,15 +141,16 @@ func (c *cluster) kubectlDelete(seconds int64) {
 }
 
 // awaitPod waits until the pod on the API server meets a condition.
-func (c *cluster) awaitPod(so func(*v1.Pod) bool) {
+func (c *cluster) awaitPod(condition func(*v1.Pod) bool) {
 	c.Helper()
 	require.Eventually(c, func() bool {
 		pod, err := c.Get(c.Context(), "pod", metav1.GetOptions{})
-		return err == nil && so(pod)
+		return err == nil && condition(pod)
 	}, waitAtMost, tick)
 }
 
-// awaitStop waits until a container is stopped with a timeout, less up to 8 s for a busy machine.
+// awaitStop waits until a container is stopped with a timeout in seconds. On a busy machine up to 8 s of the grace
+// period may have passed by then, so the timeout may be that much less.
 func (c *cluster) awaitStop(name string, timeout int64) {
 	c.Helper()
 	require.Eventually(c, func() bool {

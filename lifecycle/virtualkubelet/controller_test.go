@@ -14,14 +14,14 @@ import (
 // A second kubectl delete with 1 s shortens a deletion with 3600 s, and the final status on the API server
 // has the container's exit code.
 func TestControllerShortensADeletion(t *testing.T) {
-	c := newCluster(t, 2)
+	c := newCluster(t, 2) // a stop with at most 2 s ends a container
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.rt.codes["app"] = 143
 	c.createRunning(podOf(plain("app")))
 	c.kubectlDelete(3600)
 	c.awaitStop("app", 3600)
 	c.kubectlDelete(1)
-	c.awaitStop("app", 2)
+	c.awaitStop("app", 2) // the minimum
 	c.awaitPod(func(pod *v1.Pod) bool {
 		if pod.Status.Phase != v1.PodFailed {
 			return false
@@ -33,9 +33,9 @@ func TestControllerShortensADeletion(t *testing.T) {
 }
 
 // kubectl delete --force removes the pod from the API server. virtual-kubelet then deletes the provider's
-// copy of it, which must shorten the deletion in progress to at most 2 s.
+// copy of it, which must shorten the deletion in progress to the minimum of 2 s.
 func TestControllerForcesADeletion(t *testing.T) {
-	c := newCluster(t, 2)
+	c := newCluster(t, 2) // a stop with at most 2 s ends a container
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.createRunning(podOf(plain("app")))
 	c.kubectlDelete(3600)
@@ -48,7 +48,7 @@ func TestControllerForcesADeletion(t *testing.T) {
 // The regular container has ended when the deletion is shortened. If the status said so, the controller would
 // remove the pod while its sidecar runs.
 func TestControllerWaitsForSidecars(t *testing.T) {
-	c := newCluster(t, 600)
+	c := newCluster(t, 600) // a stop with at most 600 s ends a container
 	c.rt.scripts["proxy"] = lifecycletest.Script{IgnoreTerm: true}
 	pod := podOf(plain("app"))
 	pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
@@ -63,19 +63,20 @@ func TestControllerWaitsForSidecars(t *testing.T) {
 // A pod is deleted by force, and a new one with its name is created. The new one runs only after the old
 // container has exited.
 func TestControllerReplacesAPodAfterItsEnd(t *testing.T) {
-	c := newCluster(t, 2)
+	c := newCluster(t, 2) // a stop with at most 2 s ends a container
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 	c.createRunning(podOf(plain("app")))
 	c.kubectlDelete(3600)
 	c.awaitStop("app", 3600)
 	c.kubectlDelete(0)
 	c.createRunning(podOf(plain("app")))
-	require.Len(t, c.rt.Exits(), 1)
+	require.Len(t, c.rt.Exits(), 1, "the old container has exited")
 }
 
-// Otherwise virtual-kubelet would remove a pod whose init containers are running.
+// A pod is deleted while its init container runs. The controller must wait for the container, and the pod gets its
+// final status: virtual-kubelet removes a pod at once whose status has no running container.
 func TestControllerWaitsForInitContainers(t *testing.T) {
-	c := newCluster(t, 2)
+	c := newCluster(t, 2) // a stop with at most 2 s ends a container; this one obeys its signal
 	pod := podOf(plain("app"))
 	pod.Spec.InitContainers = []v1.Container{plain("init")}
 	c.create(pod)

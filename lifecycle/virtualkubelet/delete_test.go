@@ -15,8 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The plain case. A deleted pod with a sleep hook of 5 s and a container that needs 2 s ends at 7 s;
-// virtual-kubelet gets only the final status, and the provider then forgets the pod.
+// The plain case. A pod with a sleep hook of 5 s and a container that needs 2 s is deleted with 30 s. The stop has
+// 30 s - 5 s, and the pod ends at 5 s + 2 s. virtual-kubelet gets only the final status, and the provider then
+// forgets the pod.
 func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
@@ -41,22 +42,23 @@ func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 	})
 }
 
-// A pod with a sleep hook of 20 s is deleted with 30 s, and then again. A shorter grace period cuts off the
-// hook or the stop; a longer one changes nothing. After its deadline a container gets 2 s.
+// A pod with a sleep hook of 20 s is deleted with 30 s, and then again. A grace period that ends earlier cuts off the
+// hook or the stop; one that ends later changes nothing: the stop at 20 s has 30 s - 20 s, and the container is
+// killed at 30 s. A container whose hook was cut at the deadline gets the minimum of 2 s.
 func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 	type call struct {
-		at      time.Duration
-		seconds int64
+		at      time.Duration // of the repeated DeletePod
+		seconds int64         // its grace period
 	}
 	for name, test := range map[string]struct {
 		calls []call
 		stops []stop
 		ended time.Duration
 	}{
-		"the hook ends at the new deadline": {
+		"the hook ends at the new deadline": { // 3 s + 4 s
 			calls: []call{{3 * second, 4}}, stops: []stop{{"uid/app", 2, 7 * second}}, ended: 9 * second,
 		},
-		"a stop in progress is shortened": {
+		"a stop in progress is shortened": { // to 22 s + 3 s
 			calls: []call{{22 * second, 3}}, stops: []stop{{"uid/app", 10, 20 * second}, {"uid/app", 3, 22 * second}}, ended: 25 * second,
 		},
 		"the same grace period changes nothing": {
@@ -68,10 +70,10 @@ func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 		"a later deadline changes nothing": {
 			calls: []call{{22 * second, 29}}, stops: []stop{{"uid/app", 10, 20 * second}}, ended: 30 * second,
 		},
-		"repeatedly shorter": {
+		"repeatedly shorter": { // to 1 s + 25 s, then 2 s + 12 s, then 3 s + 1 s
 			calls: []call{{second, 25}, {2 * second, 12}, {3 * second, 1}}, stops: []stop{{"uid/app", 2, 4 * second}}, ended: 6 * second,
 		},
-		"zero is one second": {
+		"zero is one second": { // 3 s + 1 s
 			calls: []call{{3 * second, 0}}, stops: []stop{{"uid/app", 2, 4 * second}}, ended: 6 * second,
 		},
 	} {
@@ -93,8 +95,8 @@ func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 	}
 }
 
-// A sidecar is stopped when the regular container has ended or the deadline is over, whichever is first. A
-// second deletion moves that deadline from 30 to 15 s.
+// A sidecar waits for the regular container, which ignores its stop signal, at most until the deadline. A second
+// deletion at 10 s with 5 s moves the deadline from 30 to 15 s. The sidecar is stopped then, with the minimum of 2 s.
 func TestAShorterDeletionShortensTheWaitOfSidecars(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -110,8 +112,8 @@ func TestAShorterDeletionShortensTheWaitOfSidecars(t *testing.T) {
 	})
 }
 
-// 100 concurrent deletions with grace periods of 10 to 16 s: the hook runs once, and the one stop at 4 s has
-// the 6 s that are left of the shortest.
+// 100 concurrent deletions with grace periods of 10 to 16 s: the hook of 4 s runs once, and one stop follows, with
+// what is left of the shortest: 10 s - 4 s = 6 s. The container takes 1 s, so the pod ends at 5 s.
 func TestConcurrentDeletionsShareOneTermination(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second, Exec: func(context.Context, []string) ([]byte, error) {
@@ -133,8 +135,8 @@ func TestConcurrentDeletionsShareOneTermination(t *testing.T) {
 	})
 }
 
-// virtual-kubelet may announce a deletion, or a shorter one, as an update. UpdatePod must then do what
-// DeletePod does.
+// virtual-kubelet may announce a deletion, or a shorter one, as an update. UpdatePod must then do what DeletePod
+// does: an update at 10 s with 3 s has the container, which ignores its stop signal, killed at 13 s.
 func TestUpdatePodOfADeletedPodDeletes(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

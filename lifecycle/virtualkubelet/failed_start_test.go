@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A pod is deleted with 10 s while a start is in progress that returns at 20 s. The pod has not ended before;
-// the container is killed as soon as it runs.
+// A pod is deleted with 10 s while a start is in progress that ignores its context and returns at 20 s. The pod has
+// not ended before that. The container is then killed at once, because the deadline of 10 s has passed.
 func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.start = func(context.Context, string) error {
@@ -35,7 +35,8 @@ func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 	})
 }
 
-// A start that a deletion cancels may have started its container. The pod has not ended while that runs.
+// A deletion cancels a start, which returns an error. If its container does not run, the pod has ended. If the
+// container runs all the same, and here cannot be stopped, the pod has not ended until the container exits.
 func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
 	for name, runs := range map[string]bool{"not running": false, "running": true} {
 		t.Run(name, func(t *testing.T) {

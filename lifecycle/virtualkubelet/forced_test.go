@@ -16,8 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// A forced deletion removes the pod from the API server. virtual-kubelet then passes the provider's copy to
-// DeletePod.
+// A pod with a sleep hook of 100 s is deleted with 120 s, and at 10 s by force, which removes it from the API server.
+// virtual-kubelet then passes the provider's copy to DeletePod. The pod has 1 s more: the hook is cut at 11 s, and
+// the container is killed after the minimum of 2 s, at 13 s.
 func TestAForcedDeletionHasOneSecond(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -78,11 +79,12 @@ func TestAnUnknownPodIsNotFound(t *testing.T) {
 	})
 }
 
-// The UID identifies a pod; without one, the newest with its name is meant.
+// An earlier pod has ended, and a new one with the same name and the UID "2" runs. DeletePod stops the new pod only if
+// it gets that UID, or none: the newest pod with the name is then meant. Any other UID is an unknown pod.
 func TestTheUIDDecidesWhichPodIsDeleted(t *testing.T) {
 	for name, test := range map[string]struct {
-		uid   types.UID
-		stops []stop
+		uid   types.UID // that DeletePod gets
+		stops []stop    // nil: the pod is unknown
 	}{
 		"the pod's":        {"2", []stop{{"2/app", 30, second}}},
 		"an earlier pod's": {"uid", nil},
@@ -135,7 +137,8 @@ func TestADeletedPodIsKeptUntilNotifyPods(t *testing.T) {
 	})
 }
 
-// The annotation in a user's pod has no effect while the pod is not terminating.
+// A user's pod has the annotation with which the provider marks copies of terminating pods. It must not be taken for
+// such a copy: its deletion has its own 10 s.
 func TestACopiedTerminatingAnnotationIsIgnored(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

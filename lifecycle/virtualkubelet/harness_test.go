@@ -35,7 +35,7 @@ func (b *testbed) sortedStops() []stop {
 
 // stop is a call of StopContainer.
 type stop struct {
-	id      string
+	id      string        // POD-UID/CONTAINER
 	timeout int64         // seconds
 	at      time.Duration // since the beginning of the test
 }
@@ -61,7 +61,8 @@ type testbed struct {
 }
 
 // inBubble runs a test with a provider in a bubble, where time is exact and every goroutine must end. At the end it
-// closes the provider, and checks all its terminations against the guarantees of package lifecycle (internal/judge).
+// closes the provider. Then the judge checks all its terminations: a broken promise of package lifecycle fails the
+// test even if do does not look for it. change modifies the provider's options.
 func inBubble(t *testing.T, do func(*testbed), change ...func(*virtualkubelet.Options)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

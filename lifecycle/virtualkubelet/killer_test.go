@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// A drain kills a pod that is being deleted, with a shorter grace period. Both share one termination: the
-// hook runs once, the deadline moves from 30 to 15 s, and both get the same final status.
+// A drain kills a pod at 10 s with 5 s that is being deleted with 30 s. Both share one termination: the hook runs
+// once, the deadline moves from 30 to 15 s, and the drain and virtual-kubelet get the same final status.
 func TestKillPodJoinsTheTerminationOfDeletePod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -65,7 +65,8 @@ func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 	})
 }
 
-// A pod is forgotten once no KillPod waits for its end.
+// A pod is deleted and killed. It is kept until KillPod has its result, and then forgotten: it is unknown, and a pod
+// with its UID can be created again.
 func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
@@ -99,8 +100,8 @@ func TestKillPodStopsWaitingWithItsContext(t *testing.T) {
 	})
 }
 
-// An agent that ends for good calls TerminateAll and then Close. All pods have then ended, and
-// virtual-kubelet has their final statuses with the reason of the drain.
+// An agent that ends for good calls TerminateAll and then Close. Both pods, whose containers take 4 s side by side,
+// have then ended, and virtual-kubelet has their final statuses with the reason of the drain.
 func TestTerminateAllStopsPodsBeforeClose(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}

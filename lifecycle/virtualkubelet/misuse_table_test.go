@@ -64,14 +64,15 @@ func (l logLines) add(text string, values []any) {
 	*l.lines = append(*l.lines, line)
 }
 
-// require checks that exactly one line has a text.
-func (l logLines) require(text string) {
+// requireLogged checks that exactly one line of the log contains a text: a misuse must be logged, and only once.
+func (l logLines) requireLogged(text string) {
 	l.Helper()
-	l.requireLines(text, 1)
+	l.requireLoggedAtMost(text, 1)
 }
 
-// requireLines checks that one line has a text, or several, of calls at the same time, but at most so many.
-func (l logLines) requireLines(text string, atMost int) {
+// requireLoggedAtMost checks that at least one line contains a text, and at most so many, because calls at the same
+// time may each log it.
+func (l logLines) requireLoggedAtMost(text string, atMost int) {
 	l.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -152,7 +153,7 @@ func (m *misusedPods) Statuses(ctx context.Context) ([]*v1.Pod, error) {
 func (*misusedPods) Stop(context.Context, *v1.Pod, int64) error { return nil }
 func (*misusedPods) Delete(context.Context, *v1.Pod) error      { return nil }
 
-// misuse has what a misuse needs.
+// misuse has what a case of TestMisuse needs: a provider, its options, and a log of which it checks the lines.
 type misuse struct {
 	logLines
 	*virtualkubelet.Provider
@@ -160,8 +161,8 @@ type misuse struct {
 	options virtualkubelet.Options
 	rt      *misusedRuntime
 	pods    *misusedPods
-	release chan struct{} // what hangs, hangs until it is closed
-	told    *[]*v1.Pod
+	release chan struct{} // closed to end the calls of the author's code that hang
+	told    *[]*v1.Pod    // the pods that virtual-kubelet was notified of
 }
 
 func (m *misuse) Context() context.Context {
@@ -170,7 +171,7 @@ func (m *misuse) Context() context.Context {
 
 func (m *misuse) hang() { <-m.release }
 
-// make makes the provider of the options.
+// make makes the provider with the options.
 func (m *misuse) make() {
 	var err error
 	m.Provider, err = virtualkubelet.New(m.options)
@@ -189,7 +190,7 @@ func (m *misuse) create(containers ...string) *v1.Pod {
 	return pod
 }
 
-// close closes the provider after a second, and returns the error.
+// close closes the provider and returns the error of Close, whose context ends after 1 s.
 func (m *misuse) close() error {
 	ctx, cancel := context.WithTimeout(m.Context(), time.Second)
 	defer cancel()
@@ -207,8 +208,12 @@ func misusedPod(name string, uid types.UID, containers ...string) *v1.Pod {
 	return pod
 }
 
+// afterSlow is a time after which a call that hangs since the beginning, or beyond its limit, has been logged, which is
+// after 5 s.
 const afterSlow = 6 * time.Second
 
+// Each case is a mistake that an author can make. The error or the log must say what is wrong, so that the author can
+// find it; nothing may hang or panic.
 func TestMisuse(t *testing.T) {
 	for name, do := range map[string]func(m *misuse){
 		"two containers of one name": func(m *misuse) {
@@ -236,7 +241,7 @@ func TestMisuse(t *testing.T) {
 			m.rt.start = func(*v1.Pod, string) (string, error) { return "", nil }
 			m.create("a")
 			wait(time.Minute)
-			m.require(`Failed to start a container: StartContainer has returned no ID of container "a" pod=default/w containerName=a`)
+			m.requireLogged(`Failed to start a container: StartContainer has returned no ID of container "a" pod=default/w containerName=a`)
 		},
 		"a start fails twice": func(m *misuse) {
 			failures := 2
@@ -249,8 +254,8 @@ func TestMisuse(t *testing.T) {
 			}
 			m.create("a")
 			wait(time.Minute)
-			m.require("Failed to start a container: no image")
-			m.require("Started a container after earlier failures pod=default/w containerName=a failures=2")
+			m.requireLogged("Failed to start a container: no image")
+			m.requireLogged("Started a container after earlier failures pod=default/w containerName=a failures=2")
 		},
 		"one ID for two containers": func(m *misuse) {
 			m.rt.start = func(pod *v1.Pod, name string) (string, error) {
@@ -258,7 +263,7 @@ func TestMisuse(t *testing.T) {
 				return "1", nil
 			}
 			m.create("a", "b")
-			m.require(`Failed to start a container: StartContainer has returned the ID "1" of container "b", which container "a" has`)
+			m.requireLogged(`Failed to start a container: StartContainer has returned the ID "1" of container "b", which container "a" has`)
 		},
 		"StartContainer returns an ID that is not listed": func(m *misuse) {
 			m.rt.start = func(pod *v1.Pod, name string) (string, error) {
@@ -266,47 +271,47 @@ func TestMisuse(t *testing.T) {
 				return "other-id", nil
 			}
 			m.create("a")
-			wait(7 * time.Second)
-			m.require("The runtime does not list a container and does not know its exit code " +
+			wait(7 * time.Second) // the lists at 5 and 6 s lack the ID
+			m.requireLogged("The runtime does not list a container and does not know its exit code " +
 				"pod=default/w containerName=a containerID=other-id listedIDs=[real-id]")
 		},
 		"StartContainer hangs": func(m *misuse) {
 			m.rt.start = func(*v1.Pod, string) (string, error) { m.hang(); return "", nil }
 			pod := m.create("a")
-			wait(2*time.Minute + afterSlow)
-			m.require("A call has not returned pod=default/w call=StartContainer of container a after=2m5s")
+			wait(2*time.Minute + afterSlow) // a start may take 2 min
+			m.requireLogged("A call has not returned pod=default/w call=StartContainer of container a after=2m5s")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(afterSlow)
-			m.require("A call has not returned since its context ended pod=default/w containerName=a call=the start after=5s")
+			m.requireLogged("A call has not returned since its context ended pod=default/w containerName=a call=the start after=5s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: StartContainer of container a of default/w: ")
 		},
 		"Running hangs": func(m *misuse) {
 			m.create("a")
 			m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { m.hang(); return nil, nil })
 			wait(time.Minute)
-			m.require("A call has not returned pod=default/w call=Running after=35s")
+			m.requireLogged("A call has not returned pod=default/w call=Running after=35s")
 		},
 		"Running heeds its context": func(m *misuse) {
 			m.create("a")
 			m.rt.setList(func(ctx context.Context) ([]lifecycle.Container, error) { <-ctx.Done(); return nil, ctx.Err() })
 			wait(2 * time.Minute)
-			m.require("Failed to list the containers of a pod, will try again: Running has not returned within 30s: context deadline exceeded pod=default/w")
+			m.requireLogged("Failed to list the containers of a pod, will try again: Running has not returned within 30s: context deadline exceeded pod=default/w")
 		},
 		"Running panics": func(m *misuse) {
 			m.create("a")
 			m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { panic("boom") })
 			wait(time.Minute)
-			m.require("Recovered from a panic: Running panicked: boom")
+			m.requireLogged("Recovered from a panic: Running panicked: boom")
 			m.rt.list.Store(nil)
 			wait(time.Minute)
-			m.require("Listed the containers of a pod after earlier failures pod=default/w failures=")
+			m.requireLogged("Listed the containers of a pod after earlier failures pod=default/w failures=")
 		},
 		"the callback of NotifyPods hangs": func(m *misuse) {
 			m.make()
 			m.NotifyPods(m.Context(), func(*v1.Pod) { m.hang() })
 			m.create("a")
 			wait(afterSlow)
-			m.require("A call has not returned pod=default/w call=the callback of NotifyPods after=5s")
+			m.requireLogged("A call has not returned pod=default/w call=the callback of NotifyPods after=5s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: the callback of NotifyPods of default/w: ")
 		},
 		"ExitCode hangs": func(m *misuse) {
@@ -314,13 +319,13 @@ func TestMisuse(t *testing.T) {
 			m.create("a")
 			m.rt.Exit("w/a")
 			wait(2 * afterSlow)
-			m.require("A call has not returned pod=default/w call=ExitCode after=5s")
+			m.requireLogged("A call has not returned pod=default/w call=ExitCode after=5s")
 		},
 		"Status panics": func(m *misuse) {
 			m.options.Status = func(*v1.Pod) { panic("no IP") }
 			m.create("a")
 			wait(time.Minute)
-			m.requireLines("Recovered from a panic: Status panicked: no IP", 3)
+			m.requireLoggedAtMost("Recovered from a panic: Status panicked: no IP", 3)
 		},
 		"Status hangs, and Close": func(m *misuse) {
 			m.options.Status = func(*v1.Pod) { m.hang() }
@@ -328,14 +333,14 @@ func TestMisuse(t *testing.T) {
 			ended := make(chan error, 1)
 			go func() { ended <- m.Close(m.Context()) }()
 			wait(afterSlow)
-			m.require("Provider.Close waits for calls that have not returned calls=[Status of default/w")
+			m.requireLogged("Provider.Close waits for calls that have not returned calls=[Status of default/w")
 			close(m.release)
 			require.NoError(m, <-ended)
 		},
 		"Admit refuses without a reason": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { return shutdown.Admission{} }
 			m.create("a")
-			m.require("Options.Admit has refused the pod without a reason pod=default/w")
+			m.requireLogged("Options.Admit has refused the pod without a reason pod=default/w")
 			last := (*m.told)[len(*m.told)-1]
 			require.Equal(m, "Pod was rejected: Options.Admit has refused the pod without a reason", last.Status.Message)
 		},
@@ -343,28 +348,28 @@ func TestMisuse(t *testing.T) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { m.hang(); return shutdown.Admission{Admit: true} }
 			m.create("a")
 			wait(afterSlow)
-			m.require("A call has not returned pod=default/w call=Admit after=5s")
+			m.requireLogged("A call has not returned pod=default/w call=Admit after=5s")
 		},
 		"ContainerEnded hangs": func(m *misuse) {
 			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string, bool) error { m.hang(); return nil }
 			m.create("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
-			m.require("A call has not returned pod=default/w call=ContainerEnded of container a after=35s")
+			m.requireLogged("A call has not returned pod=default/w call=ContainerEnded of container a after=35s")
 		},
 		"ContainerEnded fails": func(m *misuse) {
 			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string, bool) error { return errors.New("busy") }
 			m.create("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
-			m.require("Failed to clean up after a container, will try again: busy pod=default/w containerID=w/a")
+			m.requireLogged("Failed to clean up after a container, will try again: busy pod=default/w containerID=w/a")
 		},
 		"Statuses hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.statuses = func(context.Context) { m.hang() }
 			m.create("a")
 			wait(time.Minute)
-			m.require("A call has not returned pod=/ call=Statuses after=35s")
+			m.requireLogged("A call has not returned pod=/ call=Statuses after=35s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: a call of Statuses: ")
 		},
 		"Stop has returned, and the pod runs on": func(m *misuse) {
@@ -372,15 +377,15 @@ func TestMisuse(t *testing.T) {
 			pod := m.create("a")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
-			m.require("Stop has returned, but Statuses still has the pod as running after its grace period pod=default/w")
-			m.require("Failed to stop container: StopPod has not returned after")
+			m.requireLogged("Stop has returned, but Statuses still has the pod as running after its grace period pod=default/w")
+			m.requireLogged("Failed to stop container: StopPod has not returned after")
 		},
 		"a phase that is none": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.phase = "Done"
 			m.create("a")
 			wait(time.Minute)
-			m.require("Statuses has returned an unknown phase, the pod counts as running pod=default/w phase=Done")
+			m.requireLogged("Statuses has returned an unknown phase, the pod counts as running pod=default/w phase=Done")
 			for _, pod := range *m.told {
 				require.NotEqual(m, v1.PodPhase("Done"), pod.Status.Phase)
 			}
@@ -390,7 +395,7 @@ func TestMisuse(t *testing.T) {
 			m.pods.create = func(context.Context) { m.hang() }
 			m.create("a")
 			wait(3 * time.Minute)
-			m.require("A call has not returned pod=default/w call=Create after=2m5s")
+			m.requireLogged("A call has not returned pod=default/w call=Create after=2m5s")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -416,6 +421,7 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
+// The error of New names all invalid options, those of the terminator too.
 func TestMisuseOfOptions(t *testing.T) {
 	_, err := virtualkubelet.New(virtualkubelet.Options{
 		Runtime: (*misusedRuntime)(nil), MaxStarts: -1, PollInterval: -1, Terminator: lifecycle.TerminatorOptions{StopTimeoutSlack: -1},

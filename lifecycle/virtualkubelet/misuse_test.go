@@ -53,6 +53,7 @@ func TestInvalidPodsAreRejected(t *testing.T) {
 	})
 }
 
+// A provider without a Runtime and without Pods could run nothing.
 func TestNewRequiresARuntimeOrPods(t *testing.T) {
 	_, err := virtualkubelet.New(virtualkubelet.Options{})
 	require.EqualError(t, err, "failed to make a provider: Runtime or Pods: exactly one must be set")

@@ -17,7 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// virtual-kubelet's callback may block for up to 3 s.
+// virtual-kubelet's callback blocks for one of two pods. The other pod's statuses are sent all the same. The blocked
+// pod ends, but is kept until virtual-kubelet has its final status.
 func TestABlockingCallbackDelaysOnlyItsPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		var mu sync.Mutex

@@ -24,11 +24,11 @@ import (
 // racedPods is the environment variable with the number of pods of TestDeletionsRacingWithCreations.
 const racedPods = "KUBEGRACE_RACED_PODS"
 
-// manyPods returns the number of pods in an environment variable, or least.
-func manyPods(t *testing.T, variable string, least int) int {
+// manyPods returns the number of pods in an environment variable, or byDefault if it is not set.
+func manyPods(t *testing.T, variable string, byDefault int) int {
 	text := os.Getenv(variable)
 	if text == "" {
-		return least
+		return byDefault
 	}
 	n, err := strconv.Atoi(text)
 	require.NoError(t, err)
@@ -59,8 +59,8 @@ func (r *racedRuntime) StopContainer(ctx context.Context, id string, timeoutSeco
 	return r.scriptedRuntime.StopContainer(ctx, id, timeoutSeconds)
 }
 
-// Two DeletePods race with the CreatePod of their pod. No hook runs twice, no container has concurrent stops
-// or keeps running, and each pod ends.
+// Two DeletePods race with the CreatePod of their pod, for 500 pods at a time; a third one follows, in case both came
+// too early. No hook runs twice, no container has concurrent stops or keeps running, and each pod ends.
 func TestDeletionsRacingWithCreations(t *testing.T) {
 	for left := manyPods(t, racedPods, 5_000); left > 0; left -= 500 {
 		rt := &racedRuntime{}

@@ -24,7 +24,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// randomRuntime is a runtime that records running containers and violations.
+// randomRuntime is a runtime whose starts take random times and fail at random. It records which containers run, and
+// what must not happen.
 type randomRuntime struct {
 	*scriptedRuntime
 
@@ -36,7 +37,7 @@ type randomRuntime struct {
 	wrong       []string
 }
 
-// n returns a random number below the given one.
+// n returns a random number from 0 to below-1.
 func (r *randomRuntime) n(below int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -135,11 +136,13 @@ type randomNode struct {
 	uids    int
 }
 
+// start starts an agent: a provider, whose statuses the runtime checks.
 func (n *randomNode) start() {
 	n.Provider = n.provider(func(o *virtualkubelet.Options) { o.Runtime, o.MaxStarts = n.rt, 2 }, n.options)
 	n.NotifyPods(n.Context(), n.rt.check)
 }
 
+// create creates a pod with a new UID. A pod that has the name already is replaced.
 func (n *randomNode) create(name string) {
 	n.uids++
 	pod := podOf(plain("app"), plain("log"))
@@ -153,12 +156,13 @@ func (n *randomNode) create(name string) {
 	require.True(n, err == nil || errdefs.IsInvalidInput(err), "%v", err)
 }
 
+// delete deletes a pod with a random grace period. It stays on the API server.
 func (n *randomNode) delete(pod *v1.Pod) {
 	n.pods[pod.Name] = deleted(pod, int64(1+n.rt.n(40)), time.Now())
 	_ = n.DeletePod(n.Context(), n.pods[pod.Name])
 }
 
-// force removes a pod from the API server.
+// force removes a pod from the API server, and has virtual-kubelet delete the provider's copy of it.
 func (n *randomNode) force(pod *v1.Pod) {
 	delete(n.pods, pod.Name)
 	if known, err := n.GetPod(n.Context(), pod.Namespace, pod.Name); err == nil {

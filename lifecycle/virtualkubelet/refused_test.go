@@ -46,9 +46,9 @@ func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 // and virtual-kubelet, which knows pods by name, gets no more statuses of the old one.
 func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	for name, test := range map[string]struct {
-		announced bool
-		add       func(*testbed, *v1.Pod) error
-		ended     time.Duration // the end of the previous pod
+		announced bool                          // the old pod was deleted before, with 30 s
+		add       func(*testbed, *v1.Pod) error // adds the new pod, at 1 s
+		ended     time.Duration                 // of the old pod: 1 s + the minimum of 2 s, as it was deleted by force; or 1 s + the 9 s of its container
 	}{
 		"deleted, created": {true, func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 3 * second},
 		"deleted, updated": {true, func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 3 * second},
@@ -100,7 +100,8 @@ func TestAWaitingPodCanBeDeleted(t *testing.T) {
 	})
 }
 
-// The last of several pods with one name starts when all others have ended.
+// Three pods with one name are created. The second never starts, because the third replaces it or it was deleted. The
+// third starts when the first has ended, whose container takes 9 s to stop.
 func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 	for name, between := range map[string]func(*testbed, *v1.Pod){
 		"replaced": func(*testbed, *v1.Pod) {},
@@ -143,11 +144,12 @@ func TestAForgottenPodCanBeCreatedAgain(t *testing.T) {
 	})
 }
 
-// A new pod ends the one before it even if the context has ended.
+// A new pod replaces a running one with its name, and the context of its CreatePod has ended. The old pod is stopped
+// and the new one started all the same.
 func TestCreatePodIgnoresTheEndOfItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 20 { // a context that counted would do so at random
+	for range 20 { // if the context counted, that would show only at random
 		inBubble(t, func(b *testbed) {
 			pod := podOf(plain("app"))
 			b.create(pod)

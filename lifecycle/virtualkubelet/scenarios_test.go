@@ -183,13 +183,13 @@ func (c *cluster) watch(pod *v1.Pod) watch.Interface {
 }
 
 // await returns the pod of the first event that meets a condition.
-func (c *cluster) await(seen watch.Interface, so func(watch.Event) bool) *v1.Pod {
+func (c *cluster) await(seen watch.Interface, condition func(watch.Event) bool) *v1.Pod {
 	c.Helper()
 	late := time.After(waitAtMost)
 	for {
 		select {
 		case event := <-seen.ResultChan():
-			if so(event) {
+			if condition(event) {
 				return event.Object.(*v1.Pod)
 			}
 		case <-late:

@@ -15,8 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// recordStarts delays each start and returns a function that lists the starts so far.
-func (r *scriptedRuntime) recordStarts(while time.Duration) func() []string {
+// recordStarts makes each start take this long, and returns a function that lists the names of the containers whose
+// start has begun, in order.
+func (r *scriptedRuntime) recordStarts(takes time.Duration) func() []string {
 	var mu sync.Mutex
 	var names []string
 	r.start = func(ctx context.Context, name string) error {
@@ -24,7 +25,7 @@ func (r *scriptedRuntime) recordStarts(while time.Duration) func() []string {
 		names = append(names, name)
 		mu.Unlock()
 		select {
-		case <-time.After(while):
+		case <-time.After(takes):
 			return nil
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -37,8 +38,8 @@ func (r *scriptedRuntime) recordStarts(while time.Duration) func() []string {
 	}
 }
 
-// Each start takes 1 s and the init container 5 s. The regular containers start only after the init container
-// has succeeded, and the pod is ready when the last one runs.
+// Each start takes 1 s and the init container 5 s. The regular containers start only after the init container has
+// succeeded, and the pod is ready when the last one runs: after 4 starts and the init container, 9 s.
 func TestContainersStartInOrder(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		names := b.rt.recordStarts(second)

@@ -44,8 +44,8 @@ type slowRecorder time.Duration
 
 func (s slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }
 
-// A slow event delays the termination of a deleted pod by 2 s, in which its regular container exits. That
-// must not be sent either, because the sidecar still runs.
+// A pod is deleted at 5 s, and a slow event recorder delays its termination. Its regular container exits by itself at
+// 6 s. That must not be sent, because the sidecar still runs: the last status is that of 0 s.
 func TestNoStatusIsSentWhileATerminationBegins(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 6 * second}
@@ -123,8 +123,8 @@ func TestAPodThatCompletes(t *testing.T) {
 	}
 }
 
-// A runtime may have neither Exited nor exit codes. The ends are then found by two lists, and have the
-// kubelet's status of an unknown exit code.
+// A runtime may have neither Exited nor exit codes. The ends are then found by two lists, the second 1 s after the
+// first, and have the kubelet's status of an unknown exit code.
 func TestARuntimeWithoutExitsAndExitCodes(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.noExits, b.rt.noExitCodes = true, true

@@ -38,8 +38,8 @@ func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 	})
 }
 
-// KillPod fails because the runtime is away for longer than it tries. The next KillPod stops the pod, and its
-// SetStatus still applies.
+// The runtime is away for 3 min. KillPod gives up after the grace period of 10 s and the 2 min of GiveUpAfter, and
+// fails. The next KillPod, a minute later, stops the pod, and its SetStatus applies.
 func TestKillPodRetriesAFailedTermination(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))

@@ -36,6 +36,8 @@ func withHooks(o *virtualkubelet.Options) {
 	}{o.Pods.(*fakePodRuntime), nil}
 }
 
+// What the lists of a PodRuntime say, also if they contradict themselves, decides whether a pod runs, which of its hooks
+// run, and how it has ended. The lists come at 0, 5, 10 s and so on, and sooner on request.
 func TestStatusesOfAPodRuntime(t *testing.T) {
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	t.Run("a pod that has ended when it is deleted is not stopped", func(t *testing.T) {
@@ -63,13 +65,13 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			wait(second)
 			p.script(func() { p.reported = nil })
 			wait(20 * second)
-			require.Equal(b, []stop{{"uid/app", 29, 11 * second}}, b.stops(), "the running pod is stopped without its hook")
+			require.Equal(b, []stop{{"uid/app", 29, 11 * second}}, b.stops(), "the pod is stopped without its hook, with 30 s from 10 s on")
 			require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 			phases := map[v1.PodPhase]int{}
 			for _, news := range b.notified {
 				phases[news.pod.Status.Phase]++
 			}
-			require.Equal(b, 1, phases[v1.PodRunning], "at 5 s")
+			require.Equal(b, 1, phases[v1.PodRunning], "only that of 5 s")
 		}, onFakePodRuntime(p), withHooks)
 	})
 	t.Run("a container that does not run yet has no hook", func(t *testing.T) {
@@ -98,7 +100,8 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 	})
 }
 
-// The remaining time is rounded up to whole seconds.
+// A pod is deleted at 4.2 s with 30 s, and Stop fails. It is called again after the interval of 1.5 s, at 5.7 s, with the
+// remaining 28.5 s, rounded up to 29 s.
 func TestARepeatedStopHasTheRemainingTime(t *testing.T) {
 	p := newFakePodRuntime(3 * second / 2)
 	inBubble(t, func(b *testbed) {
@@ -113,6 +116,8 @@ func TestARepeatedStopHasTheRemainingTime(t *testing.T) {
 	}, onFakePodRuntime(p))
 }
 
+// With MaxStarts 1, the Create of one of 50 pods is in progress, and the others wait for it. They are deleted
+// meanwhile. Create must not be called for them.
 func TestADeletedPodWaitingForAStartSlotIsNotCreated(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		var pods []*v1.Pod
@@ -200,17 +205,17 @@ func TestAnnotationsOfCreateAreKept(t *testing.T) {
 	})
 }
 
-// Delete is called at least once, before a new pod uses the name, even for a lost pod and for one that could
-// not be created.
+// Delete is called at least once for each pod, and until it succeeds, before a new pod uses the name: for a pod that was
+// lost, and for its successor, which could not be created.
 func TestDeleteIsCalledForALostPod(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		wait(6 * second)
-		p.script(func() { delete(p.pods, pod.UID) })
+		p.script(func() { delete(p.pods, pod.UID) }) // the pod is lost
 		wait(6 * second)
 		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-		p.script(func() { p.down = true })
+		p.script(func() { p.down = true }) // its first Delete fails
 		b.deletePod(pod, 10)
 		wait(second)
 		require.Equal(b, pod.UID, p.deleted.UID)
@@ -218,12 +223,12 @@ func TestDeleteIsCalledForALostPod(t *testing.T) {
 		other.UID = "2"
 		b.create(other)
 		p.script(func() { p.down, p.refused = false, errdefs.InvalidInput("no such queue") })
-		require.Equal(b, 1, p.calls(&p.creates))
+		require.Equal(b, 1, p.calls(&p.creates), "the new pod waits for the Delete of the old one")
 		wait(6 * second)
 		require.Equal(b, 2, p.calls(&p.creates))
-		require.Equal(b, 2, p.calls(&p.deletes))
+		require.Equal(b, 2, p.calls(&p.deletes), "one failed, one worked")
 		b.deletePod(other, 0)
 		wait(10 * second)
-		require.Equal(b, 3, p.calls(&p.deletes))
+		require.Equal(b, 3, p.calls(&p.deletes), "of the pod that was not created")
 	})
 }

@@ -32,8 +32,9 @@ func withFakePodRuntime(t *testing.T, do func(*testbed, *fakePodRuntime), change
 	}, append(change, onFakePodRuntime(p))...)
 }
 
-// A pod is created, found running and ended by lists, and deleted at the PodRuntime before the provider forgets
-// it.
+// A pod is created, and the list at 5 s has it running. It is deleted at 6 s and needs 12 s, and the list at 22 s has it
+// as ended. The
+// first two Deletes have no effect; Delete is called until a list lacks the pod. Only then the provider forgets the pod.
 func TestWholePodLifecycle(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
@@ -67,12 +68,13 @@ func TestWholePodLifecycle(t *testing.T) {
 	})
 }
 
-// Stop is repeated while the PodRuntime fails, and with 0 s after the grace period.
+// A pod is deleted at 6 s with 10 s. While the PodRuntime is down, Stop is repeated; after the grace period it has 0 s.
+// The provider never gives the pod up: it ends soon after the PodRuntime is back.
 func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 	for name, test := range map[string]struct {
-		script lifecycletest.Script
-		away   time.Duration
-		ended  time.Duration
+		script  lifecycletest.Script
+		away    time.Duration // how long the PodRuntime is down from 6 s on
+		endedBy time.Duration // when the pod must have ended
 	}{
 		"the pod runtime is down for 30 s":  {lifecycletest.Script{ExitAfterTerm: second}, 30 * second, 50 * second},
 		"the pod ignores Stop":              {lifecycletest.Script{IgnoreTerm: true}, 0, 20 * second},
@@ -90,7 +92,7 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 				require.NoError(b, b.DeletePod(b.Context(), pod), "the termination is in progress")
 				p.script(func() { p.down = false })
-				wait(test.ended - b.elapsed())
+				wait(test.endedBy - b.elapsed())
 				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.last().pod.Status.Phase)
 				wait(20 * second)
 				require.Empty(b, p.kept())
@@ -147,7 +149,8 @@ func TestALateCreateIsCleanedUp(t *testing.T) {
 	})
 }
 
-// A pod has not ended while its Create is in progress. It is stopped once Create returns.
+// A pod is deleted at 5 s with 10 s while its Create, which ignores its context, is in progress until 20 s. Until then the
+// pod has not ended. Then it is killed, because its grace period is over.
 func TestADeletionWaitsForACreateThatIgnoresItsContext(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.start = func(context.Context, string) error {
@@ -187,8 +190,8 @@ func TestHangingCallsAreRepeated(t *testing.T) {
 	})
 }
 
-// A list that was requested before Create and arrives after it lacks the pod. The pod must not count as
-// missing.
+// A list that began at 5 s, before Create at 6 s, arrives at 8 s and lacks the pod. The pod must not count as missing: the
+// list that begins at 10 s and arrives at 13 s has it running.
 func TestAListOlderThanThePodIsIgnored(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(4 * second)
@@ -291,7 +294,7 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 				require.Empty(b, b.stops())
 				wait(6 * second)
 				require.Len(b, b.stops(), 1)
-				require.InDelta(b, 25, b.stops()[0].timeout, 2, "the remaining grace period")
+				require.InDelta(b, 25, b.stops()[0].timeout, 2, "of the 30 s, about 5 s have passed")
 				b.deletePod(pod, 30)
 				wait(3 * second)
 				require.Zero(b, p.calls(&p.deletes), "the pod still runs")
@@ -317,7 +320,8 @@ func TestAPodListedTwiceIsRunningIfOneEntryIs(t *testing.T) {
 	})
 }
 
-// A pod that is created just before it would be ended as an orphan keeps running.
+// 500 pods run of which the provider knows nothing: orphans. CreatePod is called for them at 65 s, exactly when they
+// would be stopped, a minute after the first list that had them. Each pod for which CreatePod succeeds keeps running.
 func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)

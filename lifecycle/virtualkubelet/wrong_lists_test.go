@@ -45,7 +45,8 @@ func (l *lines) context(ctx context.Context) context.Context {
 	return klog.NewContext(ctx, textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(l))))
 }
 
-// A container that one list lacks has not ended, neither while the pod runs nor during its termination.
+// One list lacks a running container: that of 5 s, or that of a termination just before. The container has not ended,
+// because the next list has it again. It ends only when it is killed.
 func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 	for name, end := range map[string]func(*testbed, *v1.Pod){
 		"while the pod runs":   func(*testbed, *v1.Pod) {},
@@ -91,7 +92,8 @@ func TestAContainerMissingFromTwoListsIsLoggedAndFails(t *testing.T) {
 	})
 }
 
-// A failed list ends nothing, and is logged once until the error changes.
+// All lists fail for a minute with one error, and for another minute with a second. The pod keeps running, and each
+// error is logged once.
 func TestFailedListsEndNothingAndAreLoggedOnce(t *testing.T) {
 	log := &lines{}
 	inBubble(t, func(b *testbed) {
@@ -109,7 +111,8 @@ func TestFailedListsEndNothingAndAreLoggedOnce(t *testing.T) {
 	})
 }
 
-// A container that has started although its start failed is not started again.
+// StartContainer starts the container but returns an error, as if its answer was lost. A list, at once or after 20 s of
+// failed lists, has the container. So the container is not started again.
 func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 	for name, script := range map[string]lifecycletest.Lists{"listed": {}, "listed late": {Err: errors.New("500")}} {
 		t.Run(name, func(t *testing.T) {
@@ -180,7 +183,9 @@ func TestAnInvalidListOfPodsIsRejectedAndLoggedOnce(t *testing.T) {
 	}
 }
 
-// A runtime that polls and has neither exits nor exit codes has time for two lists.
+// A runtime that polls every 5 s has neither Exited nor exit codes. A pod is deleted at 7 s with 30 s. The list of 10 s
+// has its container running, so the stop has 27 s. Those of 15 and 20 s lack it, and two lists prove the end.
+// StopTimeoutSlack is long enough for both.
 func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 	log := &lines{}
 	inBubble(t, func(b *testbed) {
@@ -191,7 +196,7 @@ func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 		wait(7 * second)
 		require.NoError(b, b.DeletePod(log.context(b.Context()), deleted(pod, 30, time.Now())))
 		wait(13 * second)
-		require.Equal(b, []stop{{"uid/app", 27, 10 * second}}, b.stops(), "the next list has the container running")
+		require.Equal(b, []stop{{"uid/app", 27, 10 * second}}, b.stops())
 		require.Equal(b, 20*second, b.last().at)
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "app").Reason)
 		require.Len(b, log.take(), 1, "the unknown exit code")
