@@ -32,9 +32,9 @@ func TestFirstDelete(t *testing.T) {
 		name       string
 		pod        *v1.Pod
 		options    *metav1.DeleteOptions
-		generation int64
-		want       int64
-		ends       time.Duration
+		generation int64         // of the pod, before the delete
+		want       int64         // the grace period in seconds
+		ends       time.Duration // the deletionTimestamp, after testTime
 	}{
 		{"spec", scheduledPod(ptr.To(int64(30))), deleteOptions(nil), 0, 30, 30 * time.Second},
 		{"options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(90))), 4, 90, 90 * time.Second},
@@ -65,14 +65,15 @@ func TestFirstDelete(t *testing.T) {
 	}
 }
 
-// A repeated delete can only shorten the grace period, and never changes the generation. Of the two
-// results, graceful means that it was shortened, pending that nothing changes; neither means that the pod
+// A repeated delete can only shorten the grace period, and never changes the generation. The deletionTimestamp
+// then moves earlier by the difference, but not before now: from 25 s by 30 s - 10 s to 5 s. Of the two results,
+// graceful means that the grace period was shortened, pending that nothing changes; neither means that the pod
 // must be removed now.
 func TestRepeatedDelete(t *testing.T) {
 	type outcome struct {
 		graceful, pending bool
-		ends              time.Duration // after testTime
-		stored, options   *int64
+		ends              time.Duration // the deletionTimestamp, after testTime
+		stored, options   *int64        // the grace period in the pod and in the options
 	}
 	const s = time.Second
 	for _, c := range []struct {
@@ -116,7 +117,8 @@ func TestRepeatedDeleteWithoutOptionsIsForced(t *testing.T) {
 	require.Equal(t, deletedPod(0, ptr.To(int64(0))), pod)
 }
 
-// The pod must not point into the options, because callers often reuse them for many pods.
+// Callers often reuse delete options for many pods. A change of the options after a delete must not change the
+// grace period that the delete has given the pod.
 func TestBeforeDeleteSharesNoPointers(t *testing.T) {
 	first, again := scheduledPod(ptr.To(int64(30))), deletedPod(25*time.Second, ptr.To(int64(30)))
 	for _, pod := range []*v1.Pod{first, again} {

@@ -18,6 +18,7 @@ import (
 // The functions below are a handwritten version of the same rules, without nil checks,
 // explanations and saturation.
 
+// plainContainer is a handwritten ForContainer.
 func plainContainer(pod *v1.Pod, container *v1.Container, reason graceperiod.KillReason) int64 {
 	if pod.DeletionGracePeriodSeconds != nil {
 		return *pod.DeletionGracePeriodSeconds
@@ -39,6 +40,7 @@ func plainContainer(pod *v1.Pod, container *v1.Container, reason graceperiod.Kil
 	return *pod.Spec.TerminationGracePeriodSeconds
 }
 
+// plainExplanation is a handwritten sentence of ExplainContainer, for a liveness probe only.
 func plainExplanation(pod *v1.Pod, container *v1.Container, reason graceperiod.KillReason) string {
 	const probe = "spec.containers[0].livenessProbe.terminationGracePeriodSeconds"
 	deletion := "not set"
@@ -50,6 +52,7 @@ func plainExplanation(pod *v1.Pod, container *v1.Container, reason graceperiod.K
 		grace, deletion, probe, *container.LivenessProbe.TerminationGracePeriodSeconds)
 }
 
+// plainPod is a handwritten ForPod.
 func plainPod(pod *v1.Pod, current int64, override *int64) int64 {
 	grace, decided := current, false
 	for _, requested := range []*int64{pod.DeletionGracePeriodSeconds, override} {
@@ -63,6 +66,7 @@ func plainPod(pod *v1.Pod, current int64, override *int64) int64 {
 	return max(grace, 1)
 }
 
+// plainNodeShutdown is a handwritten ForNodeShutdown.
 func plainNodeShutdown(pod *v1.Pod, bucket int64) int64 {
 	if spec := pod.Spec.TerminationGracePeriodSeconds; spec != nil && *spec <= bucket {
 		return *spec
@@ -70,6 +74,7 @@ func plainNodeShutdown(pod *v1.Pod, bucket int64) int64 {
 	return bucket
 }
 
+// plainSoftEviction is a handwritten ForSoftEviction.
 func plainSoftEviction(pod *v1.Pod, most int64) int64 {
 	grace := most
 	if spec := pod.Spec.TerminationGracePeriodSeconds; spec != nil && (most < 0 || *spec < most) {
@@ -78,6 +83,7 @@ func plainSoftEviction(pod *v1.Pod, most int64) int64 {
 	return grace
 }
 
+// plainDelete is a handwritten ForDelete.
 func plainDelete(pod *v1.Pod, options *metav1.DeleteOptions) int64 {
 	var grace int64
 	switch {
@@ -95,7 +101,7 @@ func plainDelete(pod *v1.Pod, options *metav1.DeleteOptions) int64 {
 	return grace
 }
 
-// plainBeforeDelete handles only the first delete.
+// plainBeforeDelete is a handwritten BeforeDelete for the first delete of a pod.
 func plainBeforeDelete(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) error {
 	if errs := validation.ValidateDeleteOptions(options); len(errs) > 0 {
 		return apierrors.NewInvalid(schema.GroupKind{Group: metav1.GroupName, Kind: "DeleteOptions"}, "", errs)
@@ -109,14 +115,17 @@ func plainBeforeDelete(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time
 	return nil
 }
 
+// plainRemaining is a handwritten Remaining.
 func plainRemaining(seconds int64, elapsed time.Duration) int64 {
 	return max(seconds-int64(elapsed.Seconds()), 2)
 }
 
+// plainKillTimeout is a handwritten KillTimeout.
 func plainKillTimeout(seconds int64) time.Duration {
 	return max(time.Duration(seconds+seconds/2)*time.Second, 10*time.Second)
 }
 
+// plainLeftOfDeletion is a handwritten LeftOfDeletion. It rounds down.
 func plainLeftOfDeletion(pod *v1.Pod, now time.Time) int64 {
 	left := int64(pod.DeletionTimestamp.Sub(now).Seconds())
 	return max(min(left, *pod.DeletionGracePeriodSeconds), 1)

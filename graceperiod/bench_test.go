@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// A node agent calls these functions repeatedly for every pod and container.
+// A node agent calls these functions repeatedly for every pod and container, so they must not allocate.
 func TestForFunctionsDoNotAllocate(t *testing.T) {
 	pod, deleted := scheduledPod(ptr.To(int64(30))), deletedPod(9*time.Second, ptr.To(int64(30)))
 	pod.Spec.Containers = []v1.Container{containerWithProbes("app", ptr.To(int64(10)), nil)}
@@ -157,7 +157,7 @@ func BenchmarkLeftOfDeletion(b *testing.B) {
 		func() int64 { return graceperiod.LeftOfDeletion(pod, now) })
 }
 
-// The benchmarks compare equal results.
+// The handwritten rules, with which the benchmarks compare this package, give the same results as the package.
 func TestHandwrittenRulesGiveTheSameResults(t *testing.T) {
 	pod, c := podWithProbe()
 	for _, reason := range []graceperiod.KillReason{graceperiod.ReasonLivenessProbe, graceperiod.ReasonStartupProbe, graceperiod.ReasonUnknown} {

@@ -33,22 +33,24 @@ func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) E
 	return Explanation{Seconds: forContainer(&t, pod, container, reason), steps: t.steps}
 }
 
-// forContainer is ForContainer and, with a trace that is not nil, ExplainContainer.
+// forContainer is ForContainer and, with a trace that is not nil, ExplainContainer. The
+// note methods add a step to the trace and return their last argument: whether the rule
+// applies.
 func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
 	deletion, spec := deletionGrace(pod), specGrace(pod)
-	if t.field(ruleDeletion, fieldDeletionGrace, deletion, deletion != nil) {
+	if t.noteField(ruleDeletion, fieldDeletionGrace, deletion, deletion != nil) {
 		return *deletion
 	}
 	if rule := probeRule(reason); rule != "" {
 		probe := probeGrace(container, rule)
-		if t.field(rule, t.probeField(pod, container, rule), probe, probe != nil && spec != nil) {
+		if t.noteField(rule, t.probeField(pod, container, rule), probe, probe != nil && spec != nil) {
 			return *probe
 		}
 	}
-	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.noteField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
-	t.constant(ruleContainerMinimum, "", MinimumContainerSeconds, true)
+	t.noteConstant(ruleContainerMinimum, "", MinimumContainerSeconds, true)
 	return MinimumContainerSeconds
 }
 

@@ -43,25 +43,28 @@ func ExplainDelete(pod *v1.Pod, options *metav1.DeleteOptions) Explanation {
 	return Explanation{Seconds: forDelete(&t, pod, options), steps: t.steps}
 }
 
-// forDelete is ForDelete and, with a trace that is not nil, ExplainDelete.
+// forDelete is ForDelete and, with a trace that is not nil, ExplainDelete. The note methods
+// add a step to the trace and return their last argument: whether the rule applies.
 func forDelete(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {
-	if t.constant(ruleNoOptions, "options", 0, options == nil) {
+	if t.noteConstant(ruleNoOptions, "options", 0, options == nil) {
 		return 0
 	}
 	scheduled := pod != nil && pod.Spec.NodeName != ""
 	return deleteSeconds(t, specGrace(pod), options.GracePeriodSeconds, scheduled, finished(pod))
 }
 
-// deleteSeconds is DeleteSeconds with a trace, which may be nil.
+// deleteSeconds is DeleteSeconds with a trace, which may be nil. The rules that apply
+// replace the result of the rules before them. noteConstant adds a step to the trace and
+// returns its last argument: whether the rule applies.
 func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool) int64 {
 	seconds := requestedSeconds(t, spec, requested)
-	if t.constant(ruleUnscheduled, "spec.nodeName", 0, !scheduled) {
+	if t.noteConstant(ruleUnscheduled, "spec.nodeName", 0, !scheduled) {
 		seconds = 0
 	}
-	if t.constant(ruleFinished, "status.phase", 0, terminated) {
+	if t.noteConstant(ruleFinished, "status.phase", 0, terminated) {
 		seconds = 0
 	}
-	if t.constant(ruleNegative, "", minimumGracefulSeconds, seconds < 0) {
+	if t.noteConstant(ruleNegative, "", minimumGracefulSeconds, seconds < 0) {
 		seconds = minimumGracefulSeconds
 	}
 	return seconds
@@ -70,13 +73,13 @@ func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool)
 // requestedSeconds returns the grace period of the delete options, else that of the pod's
 // spec, else 0.
 func requestedSeconds(t *trace, spec, requested *int64) int64 {
-	if t.field(ruleOptions, "options.gracePeriodSeconds", requested, requested != nil) {
+	if t.noteField(ruleOptions, "options.gracePeriodSeconds", requested, requested != nil) {
 		return *requested
 	}
-	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.noteField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
-	t.constant(ruleNoGrace, "", 0, true)
+	t.noteConstant(ruleNoGrace, "", 0, true)
 	return 0
 }
 

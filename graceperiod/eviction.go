@@ -23,14 +23,16 @@ func ExplainSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) Explanatio
 }
 
 // forSoftEviction is ForSoftEviction and, with a trace that is not nil, ExplainSoftEviction.
+// The note methods add a step to the trace and return their last argument: whether the rule
+// applies.
 func forSoftEviction(t *trace, pod *v1.Pod, maximum int64) int64 {
 	spec, hasMaximum := specGrace(pod), maximum >= 0
-	t.constant(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, hasMaximum)
+	t.noteConstant(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, hasMaximum)
 	usesSpec := spec != nil && (!hasMaximum || *spec < maximum)
-	if t.field(ruleSpec, fieldSpecGrace, spec, usesSpec) {
+	if t.noteField(ruleSpec, fieldSpecGrace, spec, usesSpec) {
 		return *spec
 	}
-	if t.constant(ruleDefault, "", DefaultSeconds, !hasMaximum) {
+	if t.noteConstant(ruleDefault, "", DefaultSeconds, !hasMaximum) {
 		return DefaultSeconds
 	}
 	return maximum

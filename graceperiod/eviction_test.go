@@ -11,12 +11,13 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The shorter of the maximum and the pod's own grace period. A negative maximum is none.
+// The result is the shorter of the maximum and the pod's own grace period. A negative maximum is no limit; without
+// either, the result is the default of 30 s.
 func TestForSoftEviction(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		pod   *v1.Pod
-		limit int64
+		limit int64 // the maximum in seconds
 		want  int64
 	}{
 		{"nil pod", nil, 20, 20},
@@ -46,7 +47,8 @@ func TestConstantsOfTheKubelet(t *testing.T) {
 	require.EqualValues(t, 30, graceperiod.DefaultSeconds)
 }
 
-// An override of 0 means the minimum of 1 s, not the grace period of the pod's spec.
+// With a maximum of 0, the kubelet's default, ForSoftEviction returns 0. As an override for ForPod, 0 means the
+// minimum of 1 s, not the pod's own 60 s.
 func TestSoftEvictionWithAMaximumOf0GivesTheMinimum(t *testing.T) {
 	pod := podWithSpecAndDeletion(ptr.To(int64(60)), nil)
 	seconds, _ := graceperiod.ForPod(pod, 0, ptr.To(graceperiod.ForSoftEviction(pod, 0)))

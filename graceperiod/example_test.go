@@ -49,6 +49,8 @@ func web() *v1.Pod {
 	}
 }
 
+// The pod's 30 s apply, after a failed probe the probe's 10 s, and once the pod is deleted always those of
+// the deletion.
 func ExampleForContainer() {
 	pod := web()
 	nginx := &pod.Spec.Containers[0]
@@ -63,6 +65,8 @@ func ExampleForContainer() {
 	// 5
 }
 
+// After a failed liveness probe the probe's own grace period applies. The sentence names each field that
+// was read.
 func ExampleExplainContainer() {
 	pod := web()
 	why := graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)
@@ -72,6 +76,7 @@ func ExampleExplainContainer() {
 	// and spec.containers[0].livenessProbe.terminationGracePeriodSeconds is 10.
 }
 
+// A pod has its own 30 s at first. A hard eviction then shortens them to 1 s.
 func ExampleForPod() {
 	pod := web()
 	first, _ := graceperiod.ForPod(pod, 0, nil)
@@ -80,12 +85,15 @@ func ExampleForPod() {
 	// Output: 30 1 true
 }
 
+// A pod has no current grace period (0), and an eviction requests 12 s.
 func ExampleExplainPod() {
 	fmt.Println(graceperiod.ExplainPod(web(), 0, ptr.To(int64(12))))
 	// Output:
 	// The grace period is 12 s because metadata.deletionGracePeriodSeconds is not set and the override is 12.
 }
 
+// The first delete gives a pod its own 30 s or what is requested, at least 1 s for a negative request. A
+// pod that no node runs is removed at once.
 func ExampleForDelete() {
 	pod := web()
 	fmt.Println(graceperiod.ForDelete(pod, &metav1.DeleteOptions{}))
@@ -101,6 +109,7 @@ func ExampleForDelete() {
 	// 0 true
 }
 
+// The pod's own grace period, a longer request, and the same request for a pod that is not scheduled.
 func ExampleDeleteSeconds() {
 	spec, requested := ptr.To(int64(30)), ptr.To(int64(90))
 	scheduled, terminated := true, false
@@ -113,6 +122,7 @@ func ExampleDeleteSeconds() {
 	// 0 true
 }
 
+// The strategy writes the pod's own grace period into the options, as the API server does.
 func ExamplePodDeleteStrategy() {
 	var strategy graceperiod.PodDeleteStrategy
 	options := &metav1.DeleteOptions{}
@@ -121,6 +131,7 @@ func ExamplePodDeleteStrategy() {
 	// Output: true 30
 }
 
+// A pod that has finished is removed at once, whatever is requested.
 func ExampleExplainDelete() {
 	pod := web()
 	pod.Status.Phase = v1.PodSucceeded
@@ -129,6 +140,8 @@ func ExampleExplainDelete() {
 	// The grace period is 0 s because options.gracePeriodSeconds is 90 and status.phase says that the pod has finished.
 }
 
+// Five deletes of one pod: graceful, pending, the error, the time at which the grace period ends, its
+// seconds and the pod's generation.
 func ExampleBeforeDelete() {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	pod := web()
@@ -149,41 +162,49 @@ func ExampleBeforeDelete() {
 	// false false <nil> 12:00:03 0 2
 }
 
+// The pod has 30 s. A maximum of 20 s shortens them; one of 60 s or a negative one does not.
 func ExampleForSoftEviction() {
 	pod := web()
 	fmt.Println(graceperiod.ForSoftEviction(pod, 20), graceperiod.ForSoftEviction(pod, 60), graceperiod.ForSoftEviction(pod, -1))
 	// Output: 20 30 30
 }
 
+// A negative maximum is no limit.
 func ExampleExplainSoftEviction() {
 	fmt.Println(graceperiod.ExplainSoftEviction(web(), -1))
 	// Output:
 	// The grace period is 30 s because the eviction maximum of -1 is no limit and spec.terminationGracePeriodSeconds is 30.
 }
 
+// The pod has 30 s. A bucket with 20 s left shortens them; one with 60 s does not.
 func ExampleForNodeShutdown() {
 	pod := web()
 	fmt.Println(graceperiod.ForNodeShutdown(pod, 20), graceperiod.ForNodeShutdown(pod, 60))
 	// Output: 20 30
 }
 
+// The pod's 30 s do not fit into the 20 s that its bucket has left.
 func ExampleExplainNodeShutdown() {
 	fmt.Println(graceperiod.ExplainNodeShutdown(web(), 20))
 	// Output:
 	// The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds (30) is not shorter.
 }
 
+// One and a half times the grace period, and at least 10 s.
 func ExampleKillTimeout() {
 	fmt.Println(graceperiod.KillTimeout(30), graceperiod.KillTimeout(1))
 	// Output: 45s 10s
 }
 
+// A preStop hook of 12.5 s leaves 30 s - 12 s, because only whole seconds are subtracted. One that used
+// more than the grace period leaves the minimum.
 func ExampleRemaining() {
 	grace := int64(30)
 	fmt.Println(graceperiod.Remaining(grace, 12500*time.Millisecond), graceperiod.Remaining(grace, time.Minute))
 	// Output: 18 2
 }
 
+// Of a deletion with 30 s, 10 s are left after 20 s. After its end the minimum of 1 s is left.
 func ExampleLeftOfDeletion() {
 	pod, now := web(), time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	if _, _, err := graceperiod.BeforeDelete(pod, &metav1.DeleteOptions{}, now); err != nil {
@@ -193,6 +214,7 @@ func ExampleLeftOfDeletion() {
 	// Output: 10 1
 }
 
+// 90 seconds as a time.Duration.
 func ExampleDuration() {
 	fmt.Println(graceperiod.Duration(90))
 	// Output: 1m30s

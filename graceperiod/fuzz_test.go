@@ -24,8 +24,8 @@ func FuzzForContainer(f *testing.F) {
 	f.Add(true, int64(5), true, int64(10), true, int64(20), true, int64(30), "StartupProbe")
 	f.Add(false, int64(0), true, int64(10), true, int64(20), true, int64(30), "LivenessProbe")
 	f.Add(false, int64(0), true, int64(math.MinInt64), false, int64(0), false, int64(0), "Unknown")
-	f.Fuzz(func(t *testing.T, d bool, deletion int64, s bool, startup int64, l bool, liveness int64, p bool, spec int64, reason string) {
-		checkForContainer(t, optional(d, deletion), optional(s, startup), optional(l, liveness), optional(p, spec), graceperiod.KillReason(reason))
+	f.Fuzz(func(t *testing.T, hasDeletion bool, deletion int64, hasStartup bool, startup int64, hasLiveness bool, liveness int64, hasSpec bool, spec int64, reason string) {
+		checkForContainer(t, optional(hasDeletion, deletion), optional(hasStartup, startup), optional(hasLiveness, liveness), optional(hasSpec, spec), graceperiod.KillReason(reason))
 	})
 }
 
@@ -34,8 +34,8 @@ func FuzzForPod(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), int64(20), true, int64(0), int64(1))
 	f.Add(true, int64(30), true, int64(0), int64(20), true, int64(60), int64(61))
 	f.Add(false, int64(0), true, int64(math.MinInt64), int64(math.MaxInt64), false, int64(0), int64(0))
-	f.Fuzz(func(t *testing.T, s bool, spec int64, d bool, deletion, current int64, o bool, override, longer int64) {
-		checkForPod(t, optional(s, spec), optional(d, deletion), current, optional(o, override), longer)
+	f.Fuzz(func(t *testing.T, hasSpec bool, spec int64, hasDeletion bool, deletion, current int64, hasOverride bool, override, longer int64) {
+		checkForPod(t, optional(hasSpec, spec), optional(hasDeletion, deletion), current, optional(hasOverride, override), longer)
 	})
 }
 
@@ -43,8 +43,8 @@ func FuzzForPod(f *testing.F) {
 func FuzzForDelete(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), "node-1", "Running", int64(6))
 	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed", int64(0))
-	f.Fuzz(func(t *testing.T, s bool, spec int64, a bool, requested int64, node, phase string, longer int64) {
-		checkForDelete(t, optional(s, spec), optional(a, requested), node, v1.PodPhase(phase), longer)
+	f.Fuzz(func(t *testing.T, hasSpec bool, spec int64, hasRequest bool, requested int64, node, phase string, longer int64) {
+		checkForDelete(t, optional(hasSpec, spec), optional(hasRequest, requested), node, v1.PodPhase(phase), longer)
 	})
 }
 
@@ -53,15 +53,15 @@ func FuzzBeforeDelete(f *testing.F) {
 	f.Add(true, int64(25), int64(500), true, int64(30), true, int64(10), int64(3))
 	f.Add(true, int64(-1), int64(0), true, int64(math.MaxInt64), true, int64(0), int64(0))
 	f.Add(false, int64(0), int64(0), false, int64(0), true, int64(math.MaxInt64), int64(math.MaxInt64-1))
-	f.Fuzz(func(t *testing.T, deleted bool, in, nanoseconds int64, s bool, stored int64, a bool, requested, generation int64) {
-		pod := scheduledPod(optional(s, stored))
+	f.Fuzz(func(t *testing.T, deleted bool, in, nanoseconds int64, hasStored bool, stored int64, hasRequest bool, requested, generation int64) {
+		pod := scheduledPod(optional(hasStored, stored))
 		if deleted {
 			end := testTime().Add(graceperiod.Duration(in)).Add(time.Duration(nanoseconds))
 			pod.DeletionTimestamp = &metav1.Time{Time: end}
-			pod.DeletionGracePeriodSeconds = optional(s, stored)
+			pod.DeletionGracePeriodSeconds = optional(hasStored, stored)
 		}
 		pod.Generation = generation
-		checkBeforeDelete(t, pod, deleteOptions(optional(a, requested)), testTime())
+		checkBeforeDelete(t, pod, deleteOptions(optional(hasRequest, requested)), testTime())
 	})
 }
 
@@ -69,8 +69,8 @@ func FuzzBeforeDelete(f *testing.F) {
 func FuzzForSoftEviction(f *testing.F) {
 	f.Add(true, int64(60), int64(20), int64(30))
 	f.Add(false, int64(0), int64(-1), int64(0))
-	f.Fuzz(func(t *testing.T, s bool, spec, limit, higher int64) {
-		checkForSoftEviction(t, optional(s, spec), limit, higher)
+	f.Fuzz(func(t *testing.T, hasSpec bool, spec, limit, higher int64) {
+		checkForSoftEviction(t, optional(hasSpec, spec), limit, higher)
 	})
 }
 
@@ -78,12 +78,12 @@ func FuzzForSoftEviction(f *testing.F) {
 func FuzzForNodeShutdown(f *testing.F) {
 	f.Add(true, int64(60), int64(20), int64(30))
 	f.Add(false, int64(0), int64(-1), int64(0))
-	f.Fuzz(func(t *testing.T, s bool, spec, bucket, longer int64) {
-		checkForNodeShutdown(t, optional(s, spec), bucket, longer)
+	f.Fuzz(func(t *testing.T, hasSpec bool, spec, bucket, longer int64) {
+		checkForNodeShutdown(t, optional(hasSpec, spec), bucket, longer)
 	})
 }
 
-// FuzzDuration also covers KillTimeout.
+// The properties of checkDurations, of Duration and KillTimeout, hold for all inputs.
 func FuzzDuration(f *testing.F) {
 	f.Add(int64(30), int64(31))
 	f.Add(int64(math.MaxInt64)/int64(time.Second), int64(math.MaxInt64))
@@ -103,9 +103,9 @@ func FuzzRemaining(f *testing.F) {
 func FuzzLeftOfDeletion(f *testing.F) {
 	f.Add(true, int64(30), int64(25), int64(5), int64(0), int64(0), int64(1))
 	f.Add(true, int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(math.MinInt64), int64(999_999_999), int64(0))
-	f.Fuzz(func(t *testing.T, g bool, grace, end, endNanoseconds, now, nowNanoseconds, later int64) {
-		// Comparing two time.Time values near the limits of int64 overflows.
+	f.Fuzz(func(t *testing.T, hasGrace bool, grace, end, endNanoseconds, now, nowNanoseconds, later int64) {
+		// Half of each, because comparing two time.Time values near the limits of int64 overflows.
 		at, then := time.Unix(now>>1, nowNanoseconds), time.Unix(end>>1, endNanoseconds)
-		checkLeftOfDeletion(t, optional(g, grace), then, at, at.Add(time.Duration(later)))
+		checkLeftOfDeletion(t, optional(hasGrace, grace), then, at, at.Add(time.Duration(later)))
 	})
 }

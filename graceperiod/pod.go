@@ -32,22 +32,23 @@ func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 }
 
 // forPod is ForPod and, with a trace that is not nil, ExplainPod. The steps must stay in
-// this order: each one may replace the result of the steps before it.
+// this order: each one may replace the result of the steps before it. The note methods add
+// a step to the trace and return their last argument: whether the rule applies.
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
-	grace, decided := current, t.constant(ruleCurrent, "current", current, current != 0)
-	if deletion := deletionGrace(pod); t.field(ruleDeletion, fieldDeletionGrace, deletion, replaces(grace, deletion)) {
+	grace, decided := current, t.noteConstant(ruleCurrent, "current", current, current != 0)
+	if deletion := deletionGrace(pod); t.noteField(ruleDeletion, fieldDeletionGrace, deletion, replaces(grace, deletion)) {
 		grace, decided = *deletion, true
 	}
-	if t.field(ruleOverride, "override", override, replaces(grace, override)) {
+	if t.noteField(ruleOverride, "override", override, replaces(grace, override)) {
 		grace, decided = *override, true
 	}
 	if !decided {
 		grace = podSpecGrace(t, pod)
 	}
-	if t.constant(ruleNeverExtended, "current", current, current > 0 && grace > current) {
+	if t.noteConstant(ruleNeverExtended, "current", current, current > 0 && grace > current) {
 		grace = current
 	}
-	if t.constant(rulePodMinimum, "", MinimumPodSeconds, grace < MinimumPodSeconds) {
+	if t.noteConstant(rulePodMinimum, "", MinimumPodSeconds, grace < MinimumPodSeconds) {
 		grace = MinimumPodSeconds
 	}
 	return grace
@@ -62,7 +63,7 @@ func replaces(grace int64, requested *int64) bool {
 // podSpecGrace returns the grace period of the pod's spec, or 0.
 func podSpecGrace(t *trace, pod *v1.Pod) int64 {
 	spec := specGrace(pod)
-	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.noteField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
 	return 0

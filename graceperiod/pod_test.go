@@ -11,16 +11,17 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The pod's current grace period, its deletion and the override: the shortest of those that are set
-// decides. The result is at least 1 s and never more than a current grace period.
+// The grace period of the deletion, and then the override, replaces the current grace period if it is set and
+// shorter, or if the value so far is 0. If none of the three is set, the spec decides. The result is at least 1 s,
+// and never more than a current grace period.
 func TestForPod(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		pod       *v1.Pod
-		current   int64
+		current   int64 // 0: the termination has not begun
 		override  *int64
 		want      int64
-		shortened bool
+		shortened bool // the result is shorter than current
 	}{
 		{"nil pod", nil, 0, nil, 1, false},
 		{"nil pod with an override", nil, 0, ptr.To(int64(9)), 9, false},

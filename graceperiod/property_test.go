@@ -31,7 +31,7 @@ func optionalEdges() []*int64 {
 	return optional
 }
 
-// requireExplained checks that e and its last applied step have the result seconds.
+// requireExplained checks that an explanation and the last of its steps that applied have the result seconds.
 func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	t.Helper()
 	require.Equal(t, seconds, e.Seconds)
@@ -41,7 +41,8 @@ func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	require.NotEqual(t, graceperiod.Explanation{Seconds: seconds}.String(), e.String(), "the explanation has a clause")
 }
 
-// checkForContainer checks that the first of deletion, probe, spec and minimum that is set decides.
+// checkForContainer checks that the first of deletion, probe, spec and minimum that is set decides. A probe counts
+// only if it is that of the reason and the spec is set.
 func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, reason graceperiod.KillReason) {
 	pod := podOf(containerWithProbes("app", startup, liveness))
 	pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = deletion, spec
@@ -104,7 +105,8 @@ func TestForPodAtEdgeValues(t *testing.T) {
 		for _, deletion := range []*int64{nil, ptr.To(int64(-1)), ptr.To(int64(0)), ptr.To(int64(7)), ptr.To(int64(math.MaxInt64))} {
 			for _, current := range []int64{math.MinInt64, 0, 1, 3, math.MaxInt64} {
 				for i, override := range optionalEdges() {
-					checkForPod(t, spec, deletion, current, override, edges()[min(i, len(edges())-1)])
+					longer := edges()[min(i, len(edges())-1)] // the next edge, because optionalEdges begins with nil
+					checkForPod(t, spec, deletion, current, override, longer)
 				}
 			}
 		}
@@ -135,9 +137,10 @@ func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.
 func TestForDeleteAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for i, requested := range optionalEdges() {
+			longer := edges()[min(i, len(edges())-1)] // the next edge, because optionalEdges begins with nil
 			for _, node := range []string{"", "node-1"} {
 				for _, phase := range []v1.PodPhase{"", v1.PodRunning, v1.PodSucceeded, v1.PodFailed} {
-					checkForDelete(t, spec, requested, node, phase, edges()[min(i, len(edges())-1)])
+					checkForDelete(t, spec, requested, node, phase, longer)
 				}
 			}
 		}
@@ -145,7 +148,8 @@ func TestForDeleteAtEdgeValues(t *testing.T) {
 	requireExplained(t, 0, graceperiod.ExplainDelete(nil, nil))
 }
 
-// checkBeforeDelete checks a delete of a pod, whether or not it has a deletionTimestamp.
+// checkBeforeDelete checks a first or repeated delete of a pod: the first is graceful, a later one only shortens,
+// the deletionTimestamp is not in the past, and a delete that is not graceful changes nothing.
 func checkBeforeDelete(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 	before := pod.DeepCopy()
 	graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)
@@ -274,8 +278,8 @@ func checkRemaining(t *testing.T, seconds int64, elapsed, later time.Duration) {
 	}
 }
 
-// The properties hold for all combinations of edge values. Elapsed times are edge values in nanoseconds
-// and in seconds.
+// The properties of checkDurations and checkRemaining hold for all combinations of edge values. Elapsed times are
+// edge values in nanoseconds and in seconds.
 func TestDurationsAtEdgeValues(t *testing.T) {
 	for _, seconds := range edges() {
 		for _, other := range edges() {

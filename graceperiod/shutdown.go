@@ -20,10 +20,12 @@ func ExplainNodeShutdown(pod *v1.Pod, remainingSeconds int64) Explanation {
 }
 
 // forNodeShutdown is ForNodeShutdown and, with a trace that is not nil, ExplainNodeShutdown.
+// The note methods add a step to the trace; noteField returns its last argument: whether the
+// rule applies.
 func forNodeShutdown(t *trace, pod *v1.Pod, remainingSeconds int64) int64 {
-	t.constant(ruleBucket, "bucketSeconds", remainingSeconds, true)
+	t.noteConstant(ruleBucket, "bucketSeconds", remainingSeconds, true)
 	spec := specGrace(pod)
-	if t.field(ruleSpec, fieldSpecGrace, spec, spec != nil && *spec <= remainingSeconds) {
+	if t.noteField(ruleSpec, fieldSpecGrace, spec, spec != nil && *spec <= remainingSeconds) {
 		return *spec
 	}
 	return remainingSeconds

@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The shorter of the bucket's time and the pod's own grace period, unchanged even if it is 0 or less. A
-// deletion is not considered: ForPod does that.
+// The result is the shorter of the bucket's time and the pod's own grace period, unchanged even if it is 0 or less.
+// The grace period of a deletion has no effect here: ForPod considers that.
 func TestForNodeShutdown(t *testing.T) {
 	for _, c := range []struct {
 		name   string

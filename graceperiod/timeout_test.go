@@ -31,7 +31,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// One and a half times the seconds, rounded down (9 s: 13 s), and at least 10 s.
+// The timeout is one and a half times the seconds, rounded down (9 s: 13.5 s becomes 13 s), and at least 10 s.
 func TestKillTimeout(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{
 		math.MinInt64: 10 * time.Second, -1: 10 * time.Second, 0: 10 * time.Second, 6: 10 * time.Second,
@@ -42,7 +42,8 @@ func TestKillTimeout(t *testing.T) {
 	}
 }
 
-// The whole elapsed seconds are subtracted. At least 2 s remain for the stop of the container.
+// The whole seconds of the elapsed time are subtracted from the grace period: 30 s - 10.999 s gives 20 s. At least
+// 2 s remain for the stop of the container.
 func TestRemaining(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -101,7 +102,8 @@ func TestLeftOfDeletion(t *testing.T) {
 	}
 }
 
-// The difference of two times may overflow a time.Duration and an int64.
+// The difference of two times may overflow a time.Duration and an int64. A deletionTimestamp far in the future
+// leaves the whole grace period of 600 s all the same, and one far in the past the minimum of 1 s.
 func TestLeftOfDeletionDoesNotOverflow(t *testing.T) {
 	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 	for _, c := range []struct {

@@ -79,18 +79,18 @@ type trace struct {
 	steps []step
 }
 
-// field adds a step for a rule that read value from field. It returns applied, so that the
-// caller can add the step and branch in one expression. The methods field, constant and
+// noteField adds a step for a rule that read value from field. It returns applied, so that the
+// caller can add the step and branch in one expression. The methods noteField, noteConstant and
 // probeField are small enough to be inlined, so that a nil trace costs only a comparison.
-func (t *trace) field(rule ruleName, field string, value *int64, applied bool) bool {
+func (t *trace) noteField(rule ruleName, field string, value *int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, value, applied)
 	}
 	return applied
 }
 
-// constant adds a step for a rule that always has a value.
-func (t *trace) constant(rule ruleName, field string, seconds int64, applied bool) bool {
+// noteConstant adds a step for a rule that always has a value. It returns applied.
+func (t *trace) noteConstant(rule ruleName, field string, seconds int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, &seconds, applied)
 	}
