@@ -10,9 +10,10 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// statusOf returns the status of a container from a list. A list has no exit codes, so for an exited
-// container it calls ContainerStatus. The error is gRPC's, and means that the runtime has not answered or
-// no longer has the container. A container in an unknown state counts as running, so that it is stopped.
+// statusOf converts a container of the runtime's list to the status of the API. A list has no exit codes, so
+// for an exited container statusOf calls ContainerStatus. The error is gRPC's, and means that the runtime has
+// not answered or no longer has the container. A container in an unknown state counts as running, so that the
+// caller stops it.
 func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.ContainerStatus, error) {
 	name, err := r.runtimeName(ctx)
 	if err != nil {

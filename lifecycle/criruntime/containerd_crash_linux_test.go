@@ -26,21 +26,21 @@ func (c *countingRunner) RunInContainer(ctx context.Context, id string, command 
 	return c.CommandRunner.RunInContainer(ctx, id, command, timeout)
 }
 
-// containerd is killed during a stop and is back 2 s later. The container keeps its remaining grace
-// period, its hook runs once, and result, events and status are right.
+// containerd is killed during a stop and is back 2 s later. A container that ends 6 s after TERM still ends by itself,
+// and one that ignores TERM is killed at its deadline of 8 s. The hook runs once, there is one event of a failed stop,
+// and a pod that was not stopped runs on.
 func TestContainerdIsKilledDuringAStop(t *testing.T) {
 	containerdtest.Each(t, testContainerdIsKilledDuringAStop)
 }
 
-// One container ends by itself 6 s after TERM, the other is killed at its deadline. Neither may get more or
-// less time because containerd was away.
+// testContainerdIsKilledDuringAStop runs TestContainerdIsKilledDuringAStop with one version of containerd.
 func testContainerdIsKilledDuringAStop(t *testing.T, build containerdtest.Build) {
 	c := newContainerd(t, build)
 	for name, test := range map[string]struct {
 		grace   int64
 		outcome lifecycle.Outcome
-		code    int32
-		atLeast time.Duration
+		code    int32         // the exit code: 7 after TERM, or 128 + 9 after SIGKILL
+		atLeast time.Duration // how long the termination takes
 	}{
 		"slow":     {grace: 30, outcome: lifecycle.OutcomeGraceful, code: 7, atLeast: 6 * time.Second},
 		"stubborn": {grace: 8, outcome: lifecycle.OutcomeGraceExceeded, code: 137, atLeast: 8 * time.Second},

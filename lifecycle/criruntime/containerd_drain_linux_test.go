@@ -169,14 +169,18 @@ func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts 
 		outcomes["stubborn"] = "GraceExceeded"
 	}
 	require.Equal(t, map[string]string{"web": "Graceful", "meshed": "Graceful", "stubborn": "GraceExceeded", "critical": "Graceful"}, outcomes)
-	require.ElementsMatch(t, []int64{30, 20, 4, 5}, granted)
-	require.Equal(t, "critical", report.Pods[3].Name)
+	require.ElementsMatch(t, []int64{30, 20, 4, 5}, granted, "each pod's own grace period")
+	require.Equal(t, "critical", report.Pods[3].Name, "the only pod of the second bucket")
 	for i := range 3 {
 		require.False(t, report.Pods[i].Ended.After(report.Pods[3].Started), "the first bucket ends before the second begins")
 	}
 	require.Empty(t, d.hooks, "the hook has run once")
 
-	for name, code := range map[string]int32{"web": 7, "stubborn": 128 + 9, "critical": 7, "proxy": 7, "main": 9} {
+	for name, code := range map[string]int32{
+		"web": 7, "main": 9, // of the script hooked: web's hook has run, main has none
+		"critical": 7, "proxy": 7, // of the script obedient, after TERM
+		"stubborn": 128 + 9, // SIGKILL
+	} {
 		require.Equal(t, code, d.status(t, d.ids[name]).GetExitCode(), name)
 	}
 	require.GreaterOrEqual(t, d.status(t, d.ids["proxy"]).GetFinishedAt(), d.status(t, d.ids["main"]).GetFinishedAt(), "the sidecar ends last")

@@ -72,11 +72,12 @@ func (c *containerd) status(t *testing.T, id string) *runtimeapi.ContainerStatus
 	return response.GetStatus()
 }
 
-// Runtime works with real containerds of each version. The cases share one containerd and run in parallel,
-// each with its own pods.
+// Runtime works with a real containerd of each version: Debian's, 2.3 and 2.4. For each version, testContainerd runs all
+// cases.
 func TestContainerd(t *testing.T) { containerdtest.Each(t, testContainerd) }
 
-// testContainerd runs all cases with one version of containerd.
+// testContainerd runs all cases with one version of containerd. They share one containerd and run in parallel, each with
+// its own pods.
 func testContainerd(t *testing.T, build containerdtest.Build) {
 	c := newContainerd(t, build)
 	for name, test := range map[string]func(*testing.T){
@@ -143,9 +144,9 @@ func (c *containerd) testExec(t *testing.T) {
 	require.EqualError(t, err, "command /bin/sh exited with 3")
 }
 
-// A command whose context is cancelled is killed, once containerd has started it. The command's output does
-// not fit into the pipes that carry it, so the command blocks until containerd reads them. containerd does
-// that after the start, so the file "started" shows that the start is over.
+// A command whose context is cancelled is killed, once containerd has started it: the command does not live to write
+// the file "survived" 4 s later. Its output does not fit into the pipes that carry it, so the command blocks until
+// containerd reads them. containerd does that after the start, so the file "started" shows that the start is over.
 func (c *containerd) testExecIsCancelled(t *testing.T) {
 	_, id := c.startReady(t, "cancelled", "obedient:1")
 	script := func(ctx context.Context, script string) (string, error) {

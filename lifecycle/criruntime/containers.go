@@ -36,8 +36,8 @@ func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeout
 		return containerError("stop", containerID, err)
 	}
 	status, err := r.status(ctx, containerID)
-	isNeverStarted := err == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
-	if isNeverStarted {
+	wasNeverStarted := err == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED
+	if wasNeverStarted {
 		err = r.remove(ctx, containerID)
 	}
 	if err != nil && !isNotFound(err) {
@@ -136,16 +136,16 @@ func (r *Runtime) StartContainer(ctx context.Context, request *runtimeapi.Create
 	if err == nil {
 		return id, nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout) // ctx may have ended
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout) // the caller's ctx may have ended
 	defer cancel()
-	current, statusErr := r.status(ctx, id)
+	current, cleanUpErr := r.status(ctx, id)
 	if current.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING { // the start succeeded, only its reply was lost
 		return id, nil
 	}
-	if statusErr == nil && current.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED {
-		statusErr = r.remove(ctx, id)
+	if cleanUpErr == nil && current.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED {
+		cleanUpErr = r.remove(ctx, id)
 	}
-	return "", errors.Join(containerError("start", id, err), statusErr)
+	return "", errors.Join(containerError("start", id, err), cleanUpErr)
 }
 
 // remove removes a container that was never started. The error is gRPC's.

@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// sentinel returns the error that means the same as the gRPC code of err and that callers can find with
-// errors.Is; nil if there is none.
+// sentinel returns the error of package lifecycle or context that means the same as the gRPC code of err, for
+// callers that use errors.Is; nil if there is none.
 func sentinel(err error) error {
 	switch status.Code(err) {
 	case codes.NotFound:
@@ -28,10 +28,11 @@ func sentinel(err error) error {
 
 // withSentinel makes err match its sentinel in errors.Is, so that callers need not import gRPC.
 func withSentinel(err error) error {
-	if is := sentinel(err); is != nil && !errors.Is(err, is) {
-		return fmt.Errorf("%w: %w", is, err)
+	same := sentinel(err)
+	if same == nil || errors.Is(err, same) {
+		return err
 	}
-	return err
+	return fmt.Errorf("%w: %w", same, err)
 }
 
 // containerError returns an error that names the operation and the container.

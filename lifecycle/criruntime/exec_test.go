@@ -19,11 +19,11 @@ import (
 // arguments and output, and an unknown container as ErrContainerNotFound.
 func TestRunInContainer(t *testing.T) {
 	for name, c := range map[string]struct {
-		response *runtimeapi.ExecSyncResponse
-		err      error
+		response *runtimeapi.ExecSyncResponse // of the runtime
+		err      error                        // of the runtime
 		output   string
-		want     string
-		is       error
+		want     string // the text of the error; "": none
+		is       error  // what the error wraps; nil: not checked
 	}{
 		"success":   {response: &runtimeapi.ExecSyncResponse{Stdout: []byte("out"), Stderr: []byte("err")}, output: "outerr"},
 		"exit code": {response: &runtimeapi.ExecSyncResponse{Stdout: []byte("out"), Stderr: []byte("err"), ExitCode: 3}, output: "outerr", want: `command ls exited with 3`},
@@ -53,8 +53,9 @@ func TestRunInContainer(t *testing.T) {
 	}
 }
 
-// CRI counts in whole seconds, so the request has the timeout rounded up. The client ends the call at the
-// exact timeout. 0 or less sets no limit.
+// CRI counts in whole seconds, so the request has the timeout rounded up: 1.5 s becomes 2 s, and the longest
+// duration of 9223372036.9 s becomes 9223372037 s. The client ends the call at the exact timeout. 0 or less sets no
+// limit.
 func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T) {
 	for timeout, seconds := range map[time.Duration]int64{
 		-time.Second:            0,
@@ -77,8 +78,8 @@ func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T)
 		require.NoError(t, err)
 		call := s.callsOf("ExecSync")[0]
 		require.Equal(t, seconds, call.request.(*runtimeapi.ExecSyncRequest).GetTimeout())
-		require.LessOrEqual(t, call.timeout, max(timeout, 0))
-		require.Equal(t, timeout <= 0, call.timeout == 0)
+		require.LessOrEqual(t, call.timeout, max(timeout, 0), "the client's deadline")
+		require.Equal(t, timeout <= 0, call.timeout == 0, "0: the client sets no deadline")
 	}
 }
 

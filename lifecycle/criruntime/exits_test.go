@@ -53,7 +53,7 @@ func TestExitIsDetected(t *testing.T) {
 	id := startOne(t, runtime)
 
 	exited := runtime.Exited(id)
-	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery)
+	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery) // it was listed several times
 	requireRunning(t, exited)
 	s.exit(id, 0)
 	awaitExit(t, exited)
@@ -70,7 +70,7 @@ func TestExitIsDetectedAfterAFailureOfTheRuntime(t *testing.T) {
 	s.fail("ListContainers", status.Error(codes.Unavailable, "restarting"))
 	s.exit(id, 0)
 	exited := runtime.Exited(id)
-	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery)
+	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery) // several lists have failed
 	requireRunning(t, exited)
 
 	s.fail("ListContainers", nil)

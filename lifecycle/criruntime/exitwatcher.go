@@ -58,7 +58,7 @@ func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 	if exited == nil {
 		exited = make(chan struct{})
 		w.watched[containerID] = exited
-		if len(w.watched) == 1 { // pollOnce ended the goroutine when it deleted the last one
+		if len(w.watched) == 1 { // it is the first: no goroutine polls, because the last one ended with the last watched container
 			w.polling.Add(1)
 			go w.poll()
 		}
@@ -80,9 +80,9 @@ func (w *exitWatcher) poll() {
 }
 
 // pollOnce lists the containers once, and closes the channels of those that have exited or are no longer
-// listed. goesOn is false when no container is watched any more. failed says whether the previous list
-// failed; pollOnce sets it for the next one.
-func (w *exitWatcher) pollOnce(failed *bool) (goesOn bool) {
+// listed. mustGoOn is false when no container is watched any more: poll then ends. failed says whether the
+// previous list failed; pollOnce sets it for the next one.
+func (w *exitWatcher) pollOnce(failed *bool) (mustGoOn bool) {
 	ids := w.watchedIDs() // read before the list: a container that is created and watched after the list is not in it
 	ctx, cancel := context.WithTimeout(w.ctx, listTimeout)
 	defer cancel()

@@ -64,14 +64,14 @@ func isClosed(channel <-chan struct{}) bool {
 	}
 }
 
-// A running container is listed once per interval: at 0 and ten times more. Its exit is found by the next
-// list.
+// A running container is listed at once and then once per interval: 1 + 10 times in ten intervals. Its exit is found
+// by the next list.
 func TestPollingDetectsAnExitWithinOneInterval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
 		l.set("a", runtimeapi.ContainerState_CONTAINER_RUNNING)
 		exited := w.watch("a")
-		<-time.After(10*pollInterval + 1)
+		<-time.After(10*pollInterval + 1) // just after the list at the end of the tenth interval
 		require.False(t, isClosed(exited))
 		require.Equal(t, 11, l.count())
 

@@ -50,13 +50,13 @@ type fake struct {
 	exec    func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 	network *runtimeapi.PodSandboxNetworkStatus // of all sandboxes
 	streams bool                                // lists are streamed, one item at a time
-	onStart func(*runtimeapi.ContainerStatus)   // changes a container at its start; nil: it runs
+	onStart func(*runtimeapi.ContainerStatus)   // changes the status of a container at its start; nil: it becomes running
 
 	mu           sync.Mutex
 	calls        []call
 	failures     map[string]error // by method
-	loseAnswerOf string           // the method whose calls succeed but return an error
-	clock        int64            // nanoseconds; advances by 1 with each object
+	loseAnswerOf string           // the method whose calls take effect but return an error
+	clock        int64            // nanoseconds; advances by 1 with each sandbox and container, and is a part of their IDs
 	sandboxes    map[string]*runtimeapi.PodSandbox
 	configs      map[string]*runtimeapi.PodSandboxConfig // by sandbox
 	containers   map[string]*fakeContainer

@@ -43,12 +43,14 @@ func FuzzPods(f *testing.F) {
 		sandbox, ids := k.runPod(t, web)
 		other := k.create(t, web, &web.Spec.Containers[0], sandbox, attempt)
 		labels := map[string]string{"io.kubernetes.pod.uid": uid, "io.kubernetes.pod.name": name, "io.kubernetes.pod.namespace": "shop", "io.kubernetes.container.name": container}
-		may := 0
+		mayRun := 0 // how many containers may run, and so must be found
 		for i, id := range []string{ids[0], other} {
-			state := runtimeapi.ContainerState([]int32{first, second}[i] & 3)
+			state := runtimeapi.ContainerState([]int32{first, second}[i] & 3) // one of the four states
+			isRunning := state == runtimeapi.ContainerState_CONTAINER_RUNNING || state == runtimeapi.ContainerState_CONTAINER_UNKNOWN
 			// A container without the kubelet's labels is ignored if another one has them.
-			if (i == 0 || uid != "") && (state == runtimeapi.ContainerState_CONTAINER_RUNNING || state == runtimeapi.ContainerState_CONTAINER_UNKNOWN) {
-				may++
+			hasLabels := i == 0 || uid != ""
+			if isRunning && hasLabels {
+				mayRun++
 			}
 			s.change(id, func(c *runtimeapi.ContainerStatus) {
 				c.State = state
@@ -79,6 +81,6 @@ func FuzzPods(f *testing.F) {
 			require.NoError(t, err)
 			require.NoError(t, new(v1.Pod).Unmarshal(data))
 		}
-		require.GreaterOrEqual(t, len(found), may)
+		require.GreaterOrEqual(t, len(found), mayRun)
 	})
 }

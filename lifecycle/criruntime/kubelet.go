@@ -124,8 +124,8 @@ func seconds(logger klog.Logger, c *runtimeapi.Container, annotation string) *in
 	return decoded[*int64](klog.LoggerWithValues(logger, "containerID", c.GetId()), c.GetAnnotations(), annotation)
 }
 
-// decoded returns the value of a JSON annotation, or the zero value if it is missing or cannot be decoded.
-// The latter is logged.
+// decoded returns the value of the JSON annotation with this name, or the zero value if the annotation is
+// missing or cannot be decoded. The latter is logged.
 func decoded[T any](logger klog.Logger, annotations map[string]string, name string) T {
 	var value, none T
 	text, found := annotations[name]

@@ -14,7 +14,7 @@ func TestKubeletNamesInEachMinorVersion(t *testing.T) {
 	content, err := os.ReadFile("testdata/kubelet-names.txt")
 	require.NoError(t, err)
 	minors := strings.Split(string(content), "# k8s.io/kubernetes ")[1:]
-	require.Len(t, minors, 6, "v0.32 to v0.37")
+	require.Len(t, minors, 6, "v1.32 to v1.37")
 	for _, minor := range minors {
 		lines := strings.Fields(minor)
 		version, pairs := lines[0], lines[1:]

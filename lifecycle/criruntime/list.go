@@ -90,9 +90,10 @@ func (r *Runtime) listSandboxes(ctx context.Context) (sandboxes []*runtimeapi.Po
 }
 
 // list reads a list from the runtime and passes its parts to take. It calls the method named stream, which
-// has no limit of size (KEP-5825, CRI v0.37). If the runtime does not implement it, list calls the method
-// named unary, which returns the list as one part of at most maxMessageBytes. Both methods' messages have
-// the same fields, which Part has. After an error, take has received only some of the parts.
+// has no limit of size (KEP-5825, CRI v0.37). If the runtime does not implement that method, list calls the one
+// named unary, which returns the list as one part of at most maxMessageBytes; later lists call unary at once.
+// Both methods' messages have the same fields, which Part has. After an error, take has received only some of
+// the parts.
 func list[Part any](ctx context.Context, r *Runtime, stream, unary string, request any, take func(*Part)) error {
 	const service = "/runtime.v1.RuntimeService/"
 	if !r.unary.Load() {

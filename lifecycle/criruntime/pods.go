@@ -162,17 +162,17 @@ func (r *Runtime) findPods(ctx context.Context) ([]*foundPod, error) {
 	return slices.SortedFunc(maps.Values(pods), func(a, b *foundPod) int { return a.identity.compare(b.identity) }), nil
 }
 
-// addSandbox makes s the pod's sandbox if it is better than the one so far. A pod has several after its
-// sandbox was replaced: a ready one is better than others, then a newer one.
-func (f *foundPod) addSandbox(s *runtimeapi.PodSandbox) {
+// addSandbox makes other the pod's sandbox if other is better than the one so far. A pod has several after its
+// sandbox was replaced: a ready one is better than one that is not, and of two equal ones the newer is better.
+func (f *foundPod) addSandbox(other *runtimeapi.PodSandbox) {
 	if f.sandbox == nil {
-		f.sandbox = s
+		f.sandbox = other
 		return
 	}
-	byState := cmp.Compare(f.sandbox.GetState(), s.GetState()) // READY is 0 and NOTREADY is 1
-	byAge := cmp.Compare(s.GetCreatedAt(), f.sandbox.GetCreatedAt())
+	byState := cmp.Compare(f.sandbox.GetState(), other.GetState()) // READY is 0 and NOTREADY is 1
+	byAge := cmp.Compare(other.GetCreatedAt(), f.sandbox.GetCreatedAt())
 	if isBetter := cmp.Or(byState, byAge) > 0; isBetter {
-		f.sandbox = s
+		f.sandbox = other
 	}
 }
 

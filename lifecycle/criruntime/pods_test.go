@@ -54,11 +54,13 @@ func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 	require.False(t, got.Status.ContainerStatuses[0].State.Running.StartedAt.IsZero())
 }
 
-// Each case runs one pod, and checks what Pods derives from its containers and sandboxes.
+// Each case makes one pod with the kubelet k on the runtime s, and checks what Pods derives from its containers and
+// sandboxes: grace periods, states and addresses. In each case Pods must list exactly this pod, with a state of each
+// container.
 func TestPodsOfContainersInEachState(t *testing.T) {
 	for name, c := range map[string]struct {
 		make func(t *testing.T, s *fake, k kubelet)
-		want func(t *testing.T, pod *v1.Pod)
+		want func(t *testing.T, pod *v1.Pod) // checks the pod that Pods has returned
 	}{
 		"grace of 0": {
 			func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, onePod("web", 0)) },
@@ -206,8 +208,9 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, pods, 1)
 			require.Equal(t, "shop/web web-uid", pods[0].Namespace+"/"+pods[0].Name+" "+string(pods[0].UID))
-			for _, c := range pods[0].Spec.Containers {
-				require.True(t, slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(s v1.ContainerStatus) bool { return s.Name == c.Name }), "each container has a state")
+			for _, spec := range pods[0].Spec.Containers {
+				hasState := slices.ContainsFunc(pods[0].Status.ContainerStatuses, func(status v1.ContainerStatus) bool { return status.Name == spec.Name })
+				require.True(t, hasState, spec.Name)
 			}
 			c.want(t, pods[0])
 		})
@@ -233,7 +236,8 @@ func TestPodsOmitsEndedPods(t *testing.T) {
 	require.Equal(t, "web", pods[1].Name)
 }
 
-// A failed list must not be empty: a shutdown would release the inhibitor lock at once.
+// The runtime is down, starts with a pod, is down again, and restarts. While it is down, Pods returns an error and not an
+// empty list: a shutdown would release the inhibitor lock at once. Afterwards Pods finds the runtime, and the pod, again.
 func TestPodsFailsWhileTheRuntimeIsDown(t *testing.T) {
 	folder, err := os.MkdirTemp("", "cri")
 	require.NoError(t, err)
@@ -301,7 +305,8 @@ func TestPodsOmitsARemovedContainer(t *testing.T) {
 	require.Empty(t, pods[0].Spec.Containers)
 }
 
-// PodStatus replaces only the container statuses, each in the list for its kind of container.
+// PodStatus replaces only the statuses of the containers that the runtime has, each in the list for its kind of
+// container. It returns nil if the runtime does not know the pod, does not answer, or was closed.
 func TestPodStatusReplacesContainerStatuses(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

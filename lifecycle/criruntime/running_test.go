@@ -25,7 +25,9 @@ func runningIDs(t testing.TB, runtime *criruntime.Runtime, pod *v1.Pod) (ids []s
 	return ids
 }
 
-// Running lists created, running and unknown containers of the pod, and no others.
+// A pod has a container in each state, and another pod has its name but not its UID. Running lists the pod's created,
+// running and unknown containers, and no others. Without a UID, it lists those of both pods, by namespace and name. The
+// result is the same whether the runtime streams its lists or not.
 func TestRunning(t *testing.T) {
 	for name, streams := range map[string]bool{"in one message": false, "streamed": true} {
 		t.Run(name, func(t *testing.T) {
@@ -64,8 +66,8 @@ func TestRunning(t *testing.T) {
 	}
 }
 
-// Containers without a kubelet's labels are found by their sandbox, but ignored if the pod has labelled ones, even
-// exited ones.
+// A sandbox has a container with a kubelet's labels and one without. As long as the labelled one exists, even exited,
+// the other is ignored. When no container has the labels, both are found by their sandbox; here one of them runs.
 func TestRunningFindsUnlabelledContainersByTheirSandbox(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

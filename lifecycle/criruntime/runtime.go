@@ -107,8 +107,8 @@ var (
 	errNoPod   = errors.New("the pod is nil")
 )
 
-// check returns an error if a method cannot work: the Runtime was not made with Dial, or one of its pods
-// is nil.
+// check returns an error if a method cannot work: the Runtime was not made with Dial, or one of the pods that
+// the caller has passed is nil.
 func (r *Runtime) check(pods ...*v1.Pod) error {
 	if r == nil || r.client == nil {
 		return errNotMade
