@@ -38,7 +38,8 @@ func callEachMethod(m *metrics.Lifecycle) {
 	m.StopSignals(map[string]int{"SIGTERM": 3})
 }
 
-// The first two help texts are those in the kubelet's /metrics.
+// counters are the counters and gauges after callEachMethod. The first two help texts are those in the kubelet's
+// /metrics.
 const counters = `
 # HELP kubelet_lifecycle_handler_http_fallbacks_total [ALPHA] The number of times lifecycle handlers successfully fell back to http from https.
 # TYPE kubelet_lifecycle_handler_http_fallbacks_total counter
@@ -63,6 +64,7 @@ kubelet_pod_termination_grace_period_exceeded_total 1
 kubelet_pod_stop_signals_count{signal="SIGTERM"} 3
 `
 
+// histograms are the histograms after callEachMethod: a termination of 32 s and a hook of 1.5 s.
 const histograms = `
 # HELP kubelet_pod_termination_duration_seconds Duration of pod terminations in seconds, by the outcome of the pod's worst container.
 # TYPE kubelet_pod_termination_duration_seconds histogram
@@ -107,7 +109,8 @@ kubelet_prestop_hook_duration_seconds_sum{handler="sleep",outcome="Abandoned"} 1
 kubelet_prestop_hook_duration_seconds_count{handler="sleep",outcome="Abandoned"} 1
 `
 
-// The registry has exactly the expected series.
+// Each method was called once. The registry has exactly the series that counters and histograms list, with the
+// kubelet's names and help texts.
 func TestLifecycleSeries(t *testing.T) {
 	m, reg := newLifecycle(t)
 	callEachMethod(m)
@@ -155,7 +158,8 @@ func TestLifecycleWithoutRegistererCounts(t *testing.T) {
 	callEachMethod(m)
 }
 
-// Unknown label values share one series.
+// A thousand unknown label values share one series in each of the three metrics, so that a caller cannot create
+// series without bound.
 func TestLifecycleLabelsAreBounded(t *testing.T) {
 	m, reg := newLifecycle(t)
 	for i := range 1000 {
@@ -189,7 +193,7 @@ func TestEachKnownLabelHasItsSeries(t *testing.T) {
 	}
 }
 
-// A clock that was set back must not lower a sum.
+// A duration is negative if the clock was set back. It counts as 0 and does not lower the sum of a histogram.
 func TestNegativeDurationsCountAsZero(t *testing.T) {
 	m, reg := newLifecycle(t)
 	m.HookEnded("exec", "Failed", -time.Hour)
@@ -232,10 +236,10 @@ func TestStopSignalsAreReplaced(t *testing.T) {
 	m.StopSignals(map[string]int{"SIGRTMIN+3": 1})
 	requireStopSignals(t, reg, `kubelet_pod_stop_signals_count{signal="SIGRTMIN+3"} 1`)
 	m.StopSignals(nil)
-	requireStopSignals(t, reg)
+	requireStopSignals(t, reg) // no series
 }
 
-// The API has 34 named signals and 31 real-time signals.
+// The API has 34 named signals and 31 real-time signals. Each has a series of its own, and none counts as "other".
 func TestEverySignalOfTheAPIIsKnown(t *testing.T) {
 	counts := map[string]int{}
 	for _, signal := range []v1.Signal{
@@ -260,7 +264,8 @@ func TestEverySignalOfTheAPIIsKnown(t *testing.T) {
 	require.Equal(t, 65, count)
 }
 
-// A concurrent scrape sees the counts of one call of StopSignals.
+// Four writers call StopSignals in turn with SIGTERM, and with SIGHUP and SIGINT. Each concurrent scrape sees the counts
+// of one call: SIGTERM alone, or the other two together.
 func TestAScrapeSeesTheStopSignalsOfOneCall(t *testing.T) {
 	m, reg := newLifecycle(t)
 	var writers sync.WaitGroup

@@ -29,7 +29,8 @@ func constructors() map[string]func(prometheus.Registerer, metrics.Options) erro
 	}
 }
 
-// Two handles in one registry share all series.
+// Two pairs of handles in one registry share all series, and each method is called once for each pair: counters are 2,
+// and gauges have the last value.
 func TestSeriesAreShared(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	for range 2 {
@@ -65,7 +66,7 @@ func TestSeriesAreShared(t *testing.T) {
 		"kubelet_graceful_shutdown_start_time_seconds":        100,
 		"kubelet_graceful_shutdown_end_time_seconds":          0,
 		"kubelet_graceful_shutdown_inhibitor_held":            1,
-		"kubelet_graceful_shutdown_delay_seconds":             30,
+		"kubelet_graceful_shutdown_delay_seconds":             30, // of its two labels, granted comes first
 		"kubelet_graceful_shutdown_bucket_duration_seconds":   2,
 		"kubelet_graceful_shutdown_pods_total":                2,
 		"kubelet_graceful_shutdown_pods_refused_total":        2,

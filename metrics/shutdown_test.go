@@ -12,7 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// The kubelet's series keep their names and help texts; kubegrace adds its own.
+// Each method of the handle has the effect that its series shows. The kubelet's series keep their names and help texts.
+// Unknown outcomes count together as "Other", and times are rounded down to seconds.
 func TestShutdownSeries(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m, err := metrics.NewShutdown(reg, metrics.Options{})

@@ -21,9 +21,9 @@ func DropDisabledFields(spec, old *v1.PodSpec, opts Options) {
 	}
 }
 
-// drop calls remove for the lifecycle of each container, and sets a lifecycle that becomes
-// empty to nil. It changes a copy of each lifecycle, because the caller's objects may share
-// one.
+// drop calls remove, which removes fields, for the lifecycle of each container, and sets a
+// lifecycle that becomes empty to nil. remove gets a copy, because the caller's objects may
+// share a lifecycle.
 func drop(spec *v1.PodSpec, remove func(*v1.Lifecycle)) {
 	for lifecycle := range lifecycles(spec) {
 		if *lifecycle == nil {

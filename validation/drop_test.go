@@ -79,7 +79,8 @@ func TestAFeatureThatTheStoredSpecUsesIsNotDropped(t *testing.T) {
 	}
 }
 
-// Containers may share a lifecycle, which must not be changed.
+// Two containers, and perhaps other objects of the caller, share a lifecycle. Dropping removes the lifecycle from the
+// containers but does not change it.
 func TestDropDoesNotChangeASharedLifecycle(t *testing.T) {
 	hook := sleep(3)
 	shared := &v1.Lifecycle{PostStart: hook, PreStop: hook, StopSignal: ptr.To(v1.SIGINT)}
@@ -88,5 +89,5 @@ func TestDropDoesNotChangeASharedLifecycle(t *testing.T) {
 	require.Equal(t, spec(withContainer(v1.Container{}), withContainer(v1.Container{})), s)
 	require.Equal(t, &v1.Lifecycle{PostStart: sleep(3), PreStop: sleep(3), StopSignal: ptr.To(v1.SIGINT)}, shared)
 
-	validation.DropDisabledFields(nil, s, gateMap{}.resolve())
+	validation.DropDisabledFields(nil, s, gateMap{}.resolve()) // a nil spec is accepted
 }

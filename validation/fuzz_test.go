@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// randomSpecs generates random specs. Most fields are set with a probability of one half, and most numbers
-// are edge values of a rule.
+// randomSpecs generates random specs, valid or not. Each method returns a random value of its name, or nil. Most
+// fields are set with a probability of one half, and most numbers are edge values of a rule.
 type randomSpecs struct{ *rand.Rand }
 
 func (p randomSpecs) chance() bool { return p.IntN(2) == 0 }
@@ -107,9 +107,9 @@ func (p randomSpecs) spec() *v1.PodSpec {
 	return s
 }
 
-// options returns the options with the features off that are set in the bits of n.
-func options(n uint8) validation.Options {
-	return validation.Options{NoSleepAction: n&1 != 0, NoZeroSleep: n&2 != 0, NoStopSignals: n&4 != 0}
+// options returns options in which bit 1 of off switches sleeps off, bit 2 sleeps of 0 s, and bit 4 stop signals.
+func options(off uint8) validation.Options {
+	return validation.Options{NoSleepAction: off&1 != 0, NoZeroSleep: off&2 != 0, NoStopSignals: off&4 != 0}
 }
 
 // Validation does not change the spec, returns no error twice, and returns no more errors when more features
@@ -121,7 +121,7 @@ func FuzzValidatePodTermination(f *testing.F) {
 		s, old := randomSpecs{rand.New(rand.NewPCG(seed, 0))}.spec(), randomSpecs{rand.New(rand.NewPCG(oldSeed, 0))}.spec()
 		before, path := s.DeepCopy(), field.NewPath("spec")
 		errs := validation.ValidatePodTermination(s, options(off), path)
-		inherent := validation.ValidatePodTermination(s, validation.Options{}, path)
+		inherent := validation.ValidatePodTermination(s, validation.Options{}, path) // with all features on
 		require.LessOrEqual(t, len(inherent), len(errs), "%v\n%v", inherent, errs)
 		requireOnce(t, errs)
 
@@ -169,8 +169,8 @@ func FuzzDropDisabledFields(f *testing.F) {
 			require.NotContains(t, err.Detail, "feature gate PodLifecycleSleepAction is")
 			require.NotContains(t, err.Detail, "feature gate ContainerStopSignals is")
 		}
-		if off&5 == 0 {
-			require.Equal(t, given, s, "both features are on")
+		if !opts.NoSleepAction && !opts.NoStopSignals {
+			require.Equal(t, given, s, "nothing is dropped")
 		}
 		validation.DropDisabledFields(s, nil, gateMap{}.resolve())
 		require.Equal(t, gateMap{}.resolve(), gateMap{}.resolve().ForUpdate(s), "no sleep and no stop signal remains")
@@ -204,10 +204,12 @@ func FuzzValidateNodeShutdown(f *testing.F) {
 	f.Fuzz(func(t *testing.T, priorityA int32, secondsA int64, priorityB int32, secondsB, grace int64) {
 		cfg := byPriority([2]int64{int64(priorityA), secondsA}, [2]int64{int64(priorityB), secondsB})
 		err := validation.ValidateNodeShutdown(cfg, validation.Options{})
-		right := secondsA >= 0 && secondsB >= 0 && priorityA != priorityB && secondsA <= most && secondsB <= most-secondsA
-		require.Equal(t, right, err == nil, "%v", err)
-		require.Equal(t, !right, err != nil && err.Error() != "")
-		if right {
+		areNatural := secondsA >= 0 && secondsB >= 0
+		sumFits := secondsA <= most && secondsB <= most-secondsA
+		isValid := areNatural && sumFits && priorityA != priorityB
+		require.Equal(t, isValid, err == nil, "%v", err)
+		require.Equal(t, !isValid, err != nil && err.Error() != "")
+		if isValid {
 			require.Equal(t, secondsA+secondsB, int64(cfg.Schedule(true).Total()/time.Second))
 		}
 		pods := []*v1.Pod{podOfClass("a", "system-node-critical", secondsA), podOfClass("b", "", grace), nil}

@@ -31,8 +31,9 @@ func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
 	}
 }
 
-// countHandler counts a handler of a hook. For every handler but the first it adds an error
-// and returns false, so that the fields of that handler are not checked.
+// countHandler counts a handler of a hook; handlers is the count. For every handler but the
+// first it adds an error and returns false: the caller then does not check the fields of that
+// handler.
 func (c *checker) countHandler(handlers *int, at place, name string) (isFirst bool) {
 	*handlers++
 	if *handlers == 1 {

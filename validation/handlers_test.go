@@ -10,7 +10,8 @@ import (
 
 const hookPath = "spec.containers[0].lifecycle.preStop"
 
-// Each kind of handler with valid fields: no errors. An exec command may be an empty word.
+// A hook with one handler of any kind, with valid fields, has no error. A tcpSocket hook is valid, although no kubelet
+// runs it, and the command of an exec hook may be an empty word.
 func TestValidHooks(t *testing.T) {
 	for name, hook := range map[string]*v1.LifecycleHandler{
 		"exec":             exec("sh", "-c", "exit 0"),

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// byPriority returns a configuration with these pairs of a priority and its seconds.
+// byPriority returns a configuration with these buckets, each a pair of a priority and its seconds.
 func byPriority(pairs ...[2]int64) (cfg plan.Config) {
 	for _, pair := range pairs {
 		cfg.ShutdownGracePeriodByPodPriority = append(cfg.ShutdownGracePeriodByPodPriority,
@@ -29,9 +29,11 @@ func total(period time.Duration) plan.Config {
 	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: period}}
 }
 
+// most is the largest number of seconds that fits into a time.Duration.
 const most = math.MaxInt64 / int64(time.Second)
 
-// Each form alone is valid, and seconds whose sum just fits into a time.Duration.
+// Each form alone is valid: no settings, a total, and a list by priority, even if the sum of its seconds just
+// fits into a time.Duration.
 func TestValidNodeShutdown(t *testing.T) {
 	for name, cfg := range map[string]plan.Config{
 		"off":         {},
@@ -75,7 +77,8 @@ func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 		"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration")
 }
 
-// The kubelet reports the two fields first, then that GracefulNodeShutdown is off, and last the list.
+// The errors have the kubelet's order: first those of the total, then that GracefulNodeShutdown is off, and last those
+// of the list, of which only one is reported.
 func TestOrderOfTheKubeletsErrors(t *testing.T) {
 	const (
 		tooShort = "invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec"
@@ -130,7 +133,9 @@ func TestNodeWithoutWarnings(t *testing.T) {
 	require.Empty(t, validation.WarnNodeShutdown(plan.Config{}, pods, plan.Options{Limit: time.Second}), "graceful shutdown is off")
 }
 
-// The other steps of a drain need time within the host's limit too.
+// A schedule of 20 s for pods and 10 s for critical pods, and four other steps of a drain, for which 10 s are requested
+// on top. The less the host's limit leaves, the more is cut: first the steps, then empty buckets (the critical one),
+// then the bucket that has a pod.
 func TestWarningsOfANodeWithSteps(t *testing.T) {
 	cfg := total(30 * time.Second)
 	cfg.ShutdownGracePeriodCriticalPods.Duration = 10 * time.Second
@@ -169,10 +174,11 @@ func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
 		validation.WarnNodeShutdown(buckets, []*v1.Pod{static}, gold))
 }
 
-// A limit of 21 s for buckets of 25 s and 10 s, a pod that asks for 60 s, two pods of an unknown class,
-// and a pod whose class the kubelet ignores: all warnings, in order.
+// All warnings, in order, for a limit of 21 s, a pod that asks for 60 s, two pods of the unknown classes lead and gold,
+// and a pod whose class the kubelet ignores. The buckets of 25 s and 10 s are cut in proportion: 25 * 21/35 = 15 s and
+// 10 * 21/35 = 6 s.
 func TestWarningsOfANode(t *testing.T) {
-	static := podOfClass("etcd", "gold", 5) // counted like any other pod
+	static := podOfClass("etcd", "gold", 5) // a static pod counts like any other: it is the second pod of an unknown class
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	cfg := byPriority([2]int64{2_000_000_000, 10}, [2]int64{0, 25})
 	require.Equal(t, []string{

@@ -46,7 +46,7 @@ func TestForUpdateOfAStoredPod(t *testing.T) {
 	}
 }
 
-// ForUpdate is called for every pod that is admitted.
+// ForUpdate is called for every pod that is admitted, so it must not allocate.
 func TestForUpdateAllocatesNothing(t *testing.T) {
 	old, off := tenContainers(), gateMap{}.resolve()
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = off.ForUpdate(old) }))

@@ -67,7 +67,7 @@ func TestStopSignalRequiresTheOSName(t *testing.T) {
 	require.Nil(t, validateSignal("nonsense", &v1.PodOS{Name: "plan9"}), "an error of spec.os.name, not of the signal")
 }
 
-// A stop signal is forbidden, and its name is not checked.
+// With the feature off, any stop signal is forbidden, and its name is not checked.
 func TestStopSignalWithItsFeatureOff(t *testing.T) {
 	opts := validation.Options{NoStopSignals: true}
 	errs := validation.ValidatePodTermination(spec(withContainer(v1.Container{Lifecycle: signal("nonsense")})), opts, field.NewPath("spec"))

@@ -32,8 +32,8 @@ func TestUpdateOfTheGracePeriod(t *testing.T) {
 	unset := spec()
 	unset.TerminationGracePeriodSeconds = nil
 	for _, c := range []struct {
-		is, was *v1.PodSpec
-		want    []string
+		is, was *v1.PodSpec // the new spec and the stored one
+		want    []string    // the errors
 	}{
 		{spec(), spec(), nil},
 		{spec(withGrace(-5)), spec(withGrace(-5)), nil},
@@ -51,8 +51,8 @@ func TestUpdateOfTheGracePeriod(t *testing.T) {
 	}
 }
 
-// Lifecycles and the grace periods of probes may not change. Other fields may, and containers are found by
-// name even if they have moved.
+// Lifecycles and the grace periods of probes may not change: each change is an error. Other fields, such as the image,
+// may change, and a container is compared with the stored one of its name even if it has moved.
 func TestUpdateOfContainers(t *testing.T) {
 	was := v1.Container{Name: "web", Lifecycle: preStop(sleep(5)), LivenessProbe: probe(3), StartupProbe: &v1.Probe{}}
 	moved := was.DeepCopy()

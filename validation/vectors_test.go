@@ -65,7 +65,7 @@ func loadVectors(t *testing.T) (v vectors) {
 	return v
 }
 
-// The cases of Kubernetes' TestValidateSleepAction.
+// The cases of Kubernetes' TestValidateSleepAction: each sleep is valid, or has the error message that the case names.
 func TestConformanceSleepAction(t *testing.T) {
 	group := loadVectors(t).ValidateSleepAction
 	for _, c := range group.Cases {
@@ -85,7 +85,8 @@ func TestConformanceSleepAction(t *testing.T) {
 	}
 }
 
-// The cases of Kubernetes' TestDropPodLifecycleSleepAction.
+// The cases of Kubernetes' TestDropPodLifecycleSleepAction. Each has the feature gate, the hook of the stored pod, that
+// of the new pod, and what must be left of it.
 func TestConformanceDropSleepAction(t *testing.T) {
 	hooks := map[any]*v1.LifecycleHandler{
 		"exec": exec("foo"), "httpGet": {HTTPGet: &v1.HTTPGetAction{Path: "/"}}, "sleep": sleep(1),

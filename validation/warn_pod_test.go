@@ -16,7 +16,7 @@ func warn(s *v1.PodSpec) []string {
 	return validation.WarnPodTermination(s, field.NewPath("spec"))
 }
 
-// Nothing here is a mistake, or it is an error of the validation, which is not repeated as a warning.
+// None of these specs has a warning: it has no mistake, or one that is an error of the validation already.
 func TestPodsWithoutWarnings(t *testing.T) {
 	unset := spec(withHook(sleep(99)))
 	unset.TerminationGracePeriodSeconds = nil
@@ -45,8 +45,8 @@ func TestWarningAboutTheGracePeriod(t *testing.T) {
 		warn(spec(withGrace(-7))))
 }
 
-// Such a sleep uses up the grace period of 30 s, so that the container has only the minimum of 2 s to
-// stop.
+// A sleep of 30 s uses up the grace period of 30 s, so that the container has only the minimum of 2 s to stop. A longer
+// sleep, which is also an error of the validation, has the same warning.
 func TestWarningAboutASleepAsLongAsTheGracePeriod(t *testing.T) {
 	require.Equal(t, []string{hookPath + ".sleep: 30 is not less than terminationGracePeriodSeconds (30): the container has only 2 s to stop"},
 		warn(spec(withHook(sleep(30)))))
