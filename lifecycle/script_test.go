@@ -137,6 +137,7 @@ func (l scriptLine) value(key string) (text string, found bool) {
 	return "", false
 }
 
+// has reports whether the line has a field WORD or WORD=VALUE.
 func (l scriptLine) has(word string) bool {
 	_, found := l.value(word)
 	return found
@@ -196,6 +197,8 @@ func (s *script) prepare(l scriptLine) {
 	}
 }
 
+// setLists changes how the runtime answers Running from now on: late, never, with an error, or with containers that
+// have ended.
 func (s *script) setLists(l scriptLine) {
 	lists := lifecycletest.Lists{Poll: l.span("every"), Hang: l.has("hang"), HasEnded: l.has("stale")}
 	if l.has("fail") {

@@ -33,6 +33,7 @@ func (r role) specField() string {
 	}
 }
 
+// isSidecar reports whether r is one of the sidecars, each of which has a role of its own for its place in the order.
 func (r role) isSidecar() bool { return r >= roleFirstSidecar }
 
 // containersOf yields a pointer to each container in a pod's spec, with its role.

@@ -49,6 +49,7 @@ func Example() {
 	// kubelet_lifecycle_handler_http_fallbacks_total 1
 }
 
+// A hook sleeps for 5 s, and its pod is terminated after 8 s. Options.Namespace replaces the prefix kubelet.
 func ExampleNewLifecycle() {
 	reg := prometheus.NewRegistry()
 	pods, err := metrics.NewLifecycle(reg, metrics.Options{Namespace: "agent"})
@@ -81,6 +82,7 @@ func ExampleLifecycle_StopSignals() {
 	// kubelet_pod_stop_signals_count{signal="SIGTERM"} 6
 }
 
+// The agent holds the inhibitor lock, kills one pod and refuses two new ones.
 func ExampleNewShutdown() {
 	reg := prometheus.NewRegistry()
 	node, err := metrics.NewShutdown(reg, metrics.Options{})

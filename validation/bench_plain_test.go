@@ -113,6 +113,7 @@ func plainDrop(s, old *v1.PodSpec, sleepOn, signalsOn bool) {
 	}
 }
 
+// plainUses reports whether a container of the spec has a lifecycle that uses a feature.
 func plainUses(s *v1.PodSpec, has func(*v1.Lifecycle) bool) (used bool) {
 	if s == nil {
 		return false

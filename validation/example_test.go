@@ -44,6 +44,7 @@ func web(graceSeconds, sleepSeconds int64) *v1.PodSpec {
 	}
 }
 
+// A hook that sleeps for 15 s does not fit into a grace period of 10 s, and a stop signal needs a spec with an OS.
 func ExampleValidatePodTermination() {
 	for _, err := range validation.ValidatePodTermination(web(10, 15), validation.Options{}, field.NewPath("spec")) {
 		fmt.Println(err)
@@ -53,6 +54,7 @@ func ExampleValidatePodTermination() {
 	// spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set for containers with empty `spec.os.name`
 }
 
+// The update changes the grace period from 10 s to 20 s and removes the stop signal. Both are fixed after creation.
 func ExampleValidatePodTerminationUpdate() {
 	changed := web(20, 5)
 	changed.Containers[0].Lifecycle.StopSignal = nil
@@ -92,6 +94,8 @@ func ExampleDropDisabledFields() {
 	// 5
 }
 
+// A hook that sleeps as long as the grace period is valid, but leaves the container no time of its own: it gets the
+// kubelet's minimum of 2 s.
 func ExampleWarnPodTermination() {
 	for _, warning := range validation.WarnPodTermination(web(10, 10), field.NewPath("spec")) {
 		fmt.Println(warning)
@@ -100,6 +104,7 @@ func ExampleWarnPodTermination() {
 	// spec.containers[0].lifecycle.preStop.sleep: 10 is not less than terminationGracePeriodSeconds (10): the container has only 2 s to stop
 }
 
+// Three errors at once: two kinds of schedule, a negative grace period, and a priority that is there twice.
 func ExampleValidateNodeShutdown() {
 	cfg := plan.Config{
 		ShutdownGracePeriod: metav1.Duration{Duration: time.Minute},

@@ -59,6 +59,7 @@ type checker struct {
 	errs  field.ErrorList
 }
 
+// required, forbidden and invalid add an error of that type.
 func (c *checker) required(at place) {
 	c.errs = append(c.errs, field.Required(at.path(), ""))
 }

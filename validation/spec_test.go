@@ -15,6 +15,7 @@ import (
 // gateMap has the names of the feature gates that are on.
 type gateMap map[string]bool
 
+// resolve returns the options that switch off each feature whose gate the map lacks.
 func (g gateMap) resolve() validation.Options {
 	return validation.Options{
 		NoSleepAction:           !g["PodLifecycleSleepAction"],
@@ -34,10 +35,12 @@ func spec(changes ...func(*v1.PodSpec)) *v1.PodSpec {
 	return s
 }
 
+// withGrace sets the pod's grace period.
 func withGrace(seconds int64) func(*v1.PodSpec) {
 	return func(s *v1.PodSpec) { s.TerminationGracePeriodSeconds = &seconds }
 }
 
+// withContainer adds a main container.
 func withContainer(c v1.Container) func(*v1.PodSpec) {
 	return func(s *v1.PodSpec) { s.Containers = append(s.Containers, c) }
 }
@@ -69,6 +72,7 @@ func sidecar(lifecycle *v1.Lifecycle) v1.Container {
 // preStop returns a lifecycle with only this preStop hook.
 func preStop(hook *v1.LifecycleHandler) *v1.Lifecycle { return &v1.Lifecycle{PreStop: hook} }
 
+// sleep, exec and httpGet return a hook of that kind.
 func sleep(seconds int64) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}
 }
@@ -81,6 +85,7 @@ func httpGet(path string, port intstr.IntOrString, scheme v1.URIScheme, headers 
 	return &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: path, Port: port, Scheme: scheme, HTTPHeaders: headers}}
 }
 
+// probe returns a probe with a grace period of its own.
 func probe(seconds int64) *v1.Probe { return &v1.Probe{TerminationGracePeriodSeconds: &seconds} }
 
 // signal returns a lifecycle with only this stop signal.

@@ -54,6 +54,7 @@ type vectors struct {
 	} `json:"kubelet_config_validation"`
 }
 
+// loadVectors reads the cases that were copied from the tests of Kubernetes. None of the groups may be empty.
 func loadVectors(t *testing.T) (v vectors) {
 	t.Helper()
 	data, err := os.ReadFile("testdata/validation.yaml")
@@ -128,6 +129,8 @@ func TestConformanceKubeletConfig(t *testing.T) {
 	}
 }
 
+// config returns a configuration with both kinds of schedule, of which only one may be set. list has pairs of a priority
+// and its seconds.
 func config(total, critical metav1.Duration, list [][2]int64) plan.Config {
 	cfg := byPriority(list...)
 	cfg.ShutdownGracePeriod, cfg.ShutdownGracePeriodCriticalPods = total, critical

@@ -39,6 +39,7 @@ func (l *fakeLister) set(id string, state runtimeapi.ContainerState) {
 	l.states[id] = state
 }
 
+// count returns how many lists were requested.
 func (l *fakeLister) count() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -117,6 +117,7 @@ func (s *fake) dial(t *testing.T, options criruntime.Options) *criruntime.Runtim
 	return dial(t, endpoint, options)
 }
 
+// dial returns a Runtime for an endpoint, which is closed at the end of the test.
 func dial(t *testing.T, endpoint string, options criruntime.Options) *criruntime.Runtime {
 	t.Helper()
 	runtime, err := criruntime.Dial(t.Context(), endpoint, options)

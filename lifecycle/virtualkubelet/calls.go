@@ -75,13 +75,16 @@ func (r *record) callSafely(what string, f func()) error {
 	})
 }
 
-// lastError returns the error of the last call of this kind about this pod.
+// lastError returns the error of the last call of this kind about this pod; nil if that call succeeded or there was
+// none.
 func (r *record) lastError(what string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.lastErrors[what]
 }
 
+// setLastError remembers err as the result of a call, so that the next call can tell whether it fails for the first
+// time.
 func (r *record) setLastError(what string, err error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -35,6 +35,7 @@ func (c *container) isPlainInit() bool { return c.init && !c.isSidecar() }
 
 func (c *container) isRunning() bool { return c.state.Running != nil }
 
+// markRunning begins a new run of c, whose end has not been noticed yet.
 func (c *container) markRunning(id string, since metav1.Time) {
 	c.id, c.endNoticed, c.restarting = id, false, false
 	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: since}}

@@ -66,6 +66,8 @@ func (d *desired) copy() *v1.Pod {
 	return pod
 }
 
+// supersede marks a pod whose name a newer pod has taken. virtual-kubelet then knows only the newer one and cannot
+// delete this one: the provider forgets it once it has ended.
 func (d *desired) supersede() { d.superseded, d.deleted = true, true }
 
 // markDeleted records a call of DeletePod with this pod, whose termination may already be in progress. It returns the

@@ -21,10 +21,12 @@ func (*refusedError) InvalidInput() bool { return true }
 
 func (e *refusedError) Unwrap() error { return e.reason }
 
+// newRefusedError tells virtual-kubelet that the provider does not take this pod, and why.
 func newRefusedError(pod *v1.Pod, reason error) error {
 	return &refusedError{pod: nameOf(pod).String(), reason: reason}
 }
 
+// newNotFoundError returns the error from which virtual-kubelet concludes that the provider does not have the pod.
 func newNotFoundError(namespace, name string) error {
 	return errdefs.NotFoundf("pod %s/%s not found", namespace, name)
 }

@@ -98,6 +98,8 @@ func (p *fakePodRuntime) take(pod *v1.Pod, calls *int) (*v1.Pod, error) {
 	return nil, lifecycle.ErrContainerNotFound
 }
 
+// Create starts the pod's containers, unless the pod exists. While a test sets hang, down or refused, it fails without
+// starting any.
 func (p *fakePodRuntime) Create(ctx context.Context, pod *v1.Pod) error {
 	p.script(func() { p.created = pod.DeepCopy() })
 	if p.hangs(ctx) {
@@ -124,6 +126,7 @@ func (p *fakePodRuntime) Create(ctx context.Context, pod *v1.Pod) error {
 	return nil
 }
 
+// Stop tells all containers to stop and returns at once; Statuses shows later that they have ended.
 func (p *fakePodRuntime) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
 	if p.hangs(ctx) {
 		return context.Cause(ctx)
@@ -146,6 +149,7 @@ func (p *fakePodRuntime) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int
 	return nil
 }
 
+// Statuses takes the list first and then lets time pass, so that a slow answer is out of date when it arrives.
 func (p *fakePodRuntime) Statuses(context.Context) ([]*v1.Pod, error) {
 	pods, slow, err := p.statuses()
 	if slow > 0 {
@@ -154,6 +158,7 @@ func (p *fakePodRuntime) Statuses(context.Context) ([]*v1.Pod, error) {
 	return pods, err
 }
 
+// statuses lists the stored pods as they are now, and returns how long the answer takes to arrive.
 func (p *fakePodRuntime) statuses() (pods []*v1.Pod, slow time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -191,6 +196,7 @@ func (p *fakePodRuntime) statuses() (pods []*v1.Pod, slow time.Duration, err err
 	return append(pods, p.more...), p.slow, nil
 }
 
+// Delete forgets the pod, unless a test lets it lose the call: then the pod stays although there is no error.
 func (p *fakePodRuntime) Delete(_ context.Context, pod *v1.Pod) error {
 	p.script(func() { p.deleted = pod })
 	if _, err := p.take(pod, &p.deletes); err != nil {

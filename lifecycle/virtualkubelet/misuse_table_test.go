@@ -50,6 +50,7 @@ func (l logLines) Error(err error, text string, values ...any) {
 	l.add(text, values)
 }
 
+// add adds a line "TEXT KEY=VALUE ...". It omits stacks, which differ from run to run.
 func (l logLines) add(text string, values []any) {
 	parts := []string{text}
 	values = append(append([]any{}, l.about...), values...)
@@ -109,6 +110,7 @@ func (m *misusedRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.
 	return m.Runtime.Running(ctx, pod)
 }
 
+// setList replaces Running from now on.
 func (m *misusedRuntime) setList(list func(context.Context) ([]lifecycle.Container, error)) {
 	m.list.Store(&list)
 }
@@ -169,6 +171,7 @@ func (m *misuse) Context() context.Context {
 	return klog.NewContext(m.logLines.Context(), klog.New(m.logLines))
 }
 
+// hang is a call of the author's code that returns only at the end of the test.
 func (m *misuse) hang() { <-m.release }
 
 // make makes the provider with the options.
@@ -197,6 +200,7 @@ func (m *misuse) close() error {
 	return m.Close(ctx)
 }
 
+// misusedPod returns a pod in namespace default with a grace period of 5 s.
 func misusedPod(name string, uid types.UID, containers ...string) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name, UID: uid},

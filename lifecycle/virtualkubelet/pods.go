@@ -30,6 +30,7 @@ func keyOf(pod *v1.Pod) types.UID {
 	return types.UID(nameOf(pod).String())
 }
 
+// nameOf returns the pod's namespace and name, which a later pod with another UID may share.
 func nameOf(pod *v1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
@@ -74,6 +75,7 @@ func (t *podTable) add(r *record) (known *record, earlier []*record) {
 	return nil, earlier
 }
 
+// remove forgets a pod. If a newer pod has taken its name, the name stays that pod's.
 func (t *podTable) remove(r *record) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

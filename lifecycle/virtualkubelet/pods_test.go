@@ -28,8 +28,10 @@ func podOf(containers ...v1.Container) *v1.Pod {
 	}
 }
 
+// plain returns a container without a hook.
 func plain(name string) v1.Container { return v1.Container{Name: name, Image: "image"} }
 
+// sidecar returns a restartable init container.
 func sidecar(name string) v1.Container {
 	return v1.Container{Name: name, RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}
 }

@@ -44,6 +44,8 @@ func (r *randomRuntime) n(below int) int {
 	return r.random.IntN(below)
 }
 
+// StartContainer takes up to 3 s and fails once in ten times, unless the runtime is calm. It records a violation if an
+// earlier pod of the name still runs, or an earlier run of this container, or if the pod was already reported as ended.
 func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	takes := time.Duration(0)
 	if !r.calm {
@@ -112,6 +114,7 @@ func (r *randomRuntime) check(pod *v1.Pod) {
 	r.endReported[pod.UID] = r.endReported[pod.UID] || isTerminal
 }
 
+// isEndReported reports whether virtual-kubelet was told that the pod has ended.
 func (r *randomRuntime) isEndReported(pod *v1.Pod) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

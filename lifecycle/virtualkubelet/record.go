@@ -66,6 +66,7 @@ func (r *record) whole() *wholePod {
 	return whole
 }
 
+// isTerminating reports whether the pod's termination has begun, which stays true after its end.
 func (r *record) isTerminating() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

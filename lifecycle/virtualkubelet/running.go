@@ -25,6 +25,7 @@ const (
 // passes each list to the pod's record, which learns from it which containers have ended.
 type containerRuntime struct{ *agent }
 
+// StopContainer calls the author's StopContainer.
 func (a containerRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	return a.opts.Runtime.StopContainer(ctx, id, timeoutSeconds)
 }

@@ -34,6 +34,8 @@ func newScriptedRuntime() *scriptedRuntime {
 	return &scriptedRuntime{Runtime: lifecycletest.NewRuntime(), scripts: map[string]lifecycletest.Script{}, codes: map[string]int32{}}
 }
 
+// StartContainer starts a run with the ID UID/NAME. Later runs of the same container are UID/NAME#1, UID/NAME#2 and so
+// on.
 func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	if r.cancelled != nil {
 		<-ctx.Done()
@@ -45,7 +47,7 @@ func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1
 		}
 	}
 	id := string(pod.UID) + "/" + c.Name
-	for n := 1; ; n++ { // a restarted container
+	for n := 1; ; n++ { // until an ID is free
 		if _, taken := r.started.LoadOrStore(id, true); !taken {
 			break
 		}
@@ -75,6 +77,7 @@ func (r *scriptedRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 	return running, err
 }
 
+// ExitCode returns 137 for a killed container, and otherwise the code that the test has set for the container's name.
 func (r *scriptedRuntime) ExitCode(id string) (int32, bool) {
 	code, exited := r.Runtime.ExitCode(id)
 	if !exited || code == 137 || r.noExitCodes {

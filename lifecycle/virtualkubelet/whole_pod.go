@@ -258,6 +258,7 @@ func (w *wholePod) deleteAtRuntime() (deleted bool) {
 	return true
 }
 
+// mayRun and incomplete are the same here: the provider does not restart single containers of a whole pod.
 func (w *wholePod) mayRun() bool { return w.runs }
 
 func (w *wholePod) incomplete() bool { return w.runs }
