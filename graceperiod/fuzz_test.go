@@ -19,7 +19,7 @@ func optional(set bool, seconds int64) *int64 {
 	return &seconds
 }
 
-// The properties of checkForContainer hold for all inputs.
+// checkForContainer on random values: the first of deletion, probe, spec and minimum that is set decides.
 func FuzzForContainer(f *testing.F) {
 	f.Add(true, int64(5), true, int64(10), true, int64(20), true, int64(30), "StartupProbe")
 	f.Add(false, int64(0), true, int64(10), true, int64(20), true, int64(30), "LivenessProbe")
@@ -29,7 +29,8 @@ func FuzzForContainer(f *testing.F) {
 	})
 }
 
-// The properties of checkForPod hold for all inputs.
+// checkForPod on random values: the result is at least 1 s, never longer than the current grace period, and does not
+// shrink for a longer override.
 func FuzzForPod(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), int64(20), true, int64(0), int64(1))
 	f.Add(true, int64(30), true, int64(0), int64(20), true, int64(60), int64(61))
@@ -39,7 +40,8 @@ func FuzzForPod(f *testing.F) {
 	})
 }
 
-// The properties of checkForDelete hold for all inputs.
+// checkForDelete on random values: the result is not negative, is 0 for a pod of which nothing runs, and does not
+// shrink for a longer request.
 func FuzzForDelete(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), "node-1", "Running", int64(6))
 	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed", int64(0))
@@ -48,7 +50,8 @@ func FuzzForDelete(f *testing.F) {
 	})
 }
 
-// The properties of checkBeforeDelete hold for all inputs.
+// checkBeforeDelete on random values: the first delete of a pod is graceful, and a repeated one can only shorten. The
+// pod is new, or was deleted at some time with an end that is in seconds and nanoseconds from now.
 func FuzzBeforeDelete(f *testing.F) {
 	f.Add(true, int64(25), int64(500), true, int64(30), true, int64(10), int64(3))
 	f.Add(true, int64(-1), int64(0), true, int64(math.MaxInt64), true, int64(0), int64(0))
@@ -65,7 +68,7 @@ func FuzzBeforeDelete(f *testing.F) {
 	})
 }
 
-// The properties of checkForSoftEviction hold for all inputs.
+// checkForSoftEviction on random values: the result exceeds neither the spec nor a limit of 0 or more.
 func FuzzForSoftEviction(f *testing.F) {
 	f.Add(true, int64(60), int64(20), int64(30))
 	f.Add(false, int64(0), int64(-1), int64(0))
@@ -74,7 +77,7 @@ func FuzzForSoftEviction(f *testing.F) {
 	})
 }
 
-// The properties of checkForNodeShutdown hold for all inputs.
+// checkForNodeShutdown on random values: the shorter of spec and bucket decides.
 func FuzzForNodeShutdown(f *testing.F) {
 	f.Add(true, int64(60), int64(20), int64(30))
 	f.Add(false, int64(0), int64(-1), int64(0))
@@ -83,14 +86,14 @@ func FuzzForNodeShutdown(f *testing.F) {
 	})
 }
 
-// The properties of checkDurations, of Duration and KillTimeout, hold for all inputs.
+// checkDurations on random values: Duration and KillTimeout do not overflow, and do not shrink for more seconds.
 func FuzzDuration(f *testing.F) {
 	f.Add(int64(30), int64(31))
 	f.Add(int64(math.MaxInt64)/int64(time.Second), int64(math.MaxInt64))
 	f.Fuzz(checkDurations)
 }
 
-// The properties of checkRemaining hold for all inputs.
+// checkRemaining on random values: what is left of a grace period is at least 2 s and does not grow with time.
 func FuzzRemaining(f *testing.F) {
 	f.Add(int64(30), int64(10*time.Second), int64(11*time.Second))
 	f.Add(int64(math.MinInt64), int64(math.MaxInt64), int64(math.MaxInt64))
@@ -99,7 +102,7 @@ func FuzzRemaining(f *testing.F) {
 	})
 }
 
-// The properties of checkLeftOfDeletion hold for all inputs.
+// checkLeftOfDeletion on random values: what is left of a deletion is at least 1 s and does not grow with time.
 func FuzzLeftOfDeletion(f *testing.F) {
 	f.Add(true, int64(30), int64(25), int64(5), int64(0), int64(0), int64(1))
 	f.Add(true, int64(math.MaxInt64), int64(math.MaxInt64), int64(0), int64(math.MinInt64), int64(999_999_999), int64(0))

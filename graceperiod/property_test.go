@@ -61,7 +61,8 @@ func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, r
 	requireExplained(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
 }
 
-// The properties of checkForContainer hold for all combinations of these values.
+// The first of deletion, probe, spec and minimum that is set decides, for all combinations of unset, negative, zero and
+// huge values.
 func TestForContainerAtEdgeValues(t *testing.T) {
 	few := []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(5)), ptr.To(int64(math.MaxInt64))}
 	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
@@ -99,7 +100,8 @@ func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *i
 	requireExplained(t, seconds, graceperiod.ExplainPod(pod, current, override))
 }
 
-// The properties of checkForPod hold for all combinations of these values.
+// For all combinations of edge values, the grace period is at least 1 s, never longer than the current one, and does
+// not shrink for a longer override.
 func TestForPodAtEdgeValues(t *testing.T) {
 	for _, spec := range []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(30)), ptr.To(int64(math.MaxInt64))} {
 		for _, deletion := range []*int64{nil, ptr.To(int64(-1)), ptr.To(int64(0)), ptr.To(int64(7)), ptr.To(int64(math.MaxInt64))} {
@@ -133,7 +135,8 @@ func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.
 	requireExplained(t, seconds, graceperiod.ExplainDelete(pod, deleteOptions(requested)))
 }
 
-// The properties of checkForDelete hold for all combinations of these values.
+// For all combinations of edge values, the grace period is not negative, is 0 for a pod of which nothing runs, and does
+// not shrink for a longer request.
 func TestForDeleteAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for i, requested := range optionalEdges() {
@@ -184,8 +187,8 @@ func checkBeforeDelete(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions,
 	require.Equal(t, *pod.DeletionGracePeriodSeconds > 0, pending)
 }
 
-// The properties of checkBeforeDelete hold for first and repeated deletes with all combinations of these
-// values.
+// For all combinations of edge values, the first delete of a pod is graceful, and a repeated one, before or after the
+// end of the first one's grace period, can only shorten.
 func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 	for _, stored := range optionalEdges() {
 		for _, requested := range optionalEdges() {
@@ -235,8 +238,8 @@ func checkForNodeShutdown(t *testing.T, spec *int64, bucket, longer int64) {
 	requireExplained(t, seconds, graceperiod.ExplainNodeShutdown(pod, bucket))
 }
 
-// The properties of checkForSoftEviction and checkForNodeShutdown hold for all combinations of edge
-// values.
+// For all combinations of edge values, a soft eviction exceeds neither its limit nor the spec, and a node shutdown has
+// the shorter of bucket and spec.
 func TestOverridesAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, limit := range edges() {
@@ -278,8 +281,8 @@ func checkRemaining(t *testing.T, seconds int64, elapsed, later time.Duration) {
 	}
 }
 
-// The properties of checkDurations and checkRemaining hold for all combinations of edge values. Elapsed times are
-// edge values in nanoseconds and in seconds.
+// For all combinations of edge values, Duration and KillTimeout do not overflow, and what remains of a grace period
+// is at least 2 s and does not grow with time. Elapsed times are edge values in nanoseconds and in seconds.
 func TestDurationsAtEdgeValues(t *testing.T) {
 	for _, seconds := range edges() {
 		for _, other := range edges() {
@@ -319,8 +322,8 @@ func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) 
 	}
 }
 
-// The properties of checkLeftOfDeletion hold for ends and times that are edge values in seconds and in
-// nanoseconds.
+// What is left of a deletion is at least 1 s, at most its grace period, and does not grow with time. The end of the
+// deletion and the time of the second look are edge values in seconds and in nanoseconds from now.
 func TestLeftOfDeletionAtEdgeValues(t *testing.T) {
 	for _, grace := range optionalEdges() {
 		for _, in := range edges() {

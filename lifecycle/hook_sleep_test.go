@@ -161,7 +161,7 @@ func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
 
 // The sleep feature may be off in the terminator, in its runner, or in the runner of a request. In each case a sleep of
 // 40 s takes no time, as in a kubelet without the feature. The hook is Skipped if the terminator knows that the feature is
-// off. It is Completed if only the runner knows, which the terminator calls: here the judge wraps the terminator's runner.
+// off. It is Completed if only the runner knows: inBubble wraps the runner, so that the terminator cannot see its gate.
 func TestSleepFeatureOff(t *testing.T) {
 	off := gateWithout{off: lifecycle.PodLifecycleSleepAction}
 	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{Gates: off})

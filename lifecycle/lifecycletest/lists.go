@@ -78,7 +78,8 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 	return running, nil
 }
 
-// listed returns the containers of a pod that a list made now has: the running ones, with the exceptions of l.
+// listed returns the containers of a pod that a list has now: the running ones. l.HasEnded adds the ended ones, and
+// l.Lacks removes some.
 func (r *Runtime) listed(pod *v1.Pod, l Lists) []lifecycle.Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()

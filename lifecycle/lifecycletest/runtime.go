@@ -143,7 +143,7 @@ func (r *Runtime) Release() {
 // error of ctx and does not kill. For an unknown container the error wraps
 // [lifecycle.ErrContainerNotFound].
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
-	returned := r.stopCalled(id, timeoutSeconds)
+	returned := r.stopCalled(id, timeoutSeconds) // records the call; returned records its result
 	ctx, cancel, isAway := r.limit(ctx)
 	defer cancel()
 	c, err := r.find(id), ErrAway

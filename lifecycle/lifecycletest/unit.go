@@ -23,7 +23,7 @@ type Unit struct {
 // [lifecycle.ErrContainerNotFound]. While the runtime is unavailable, it is [ErrAway].
 func (u Unit) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
 	_, cancel, isAway := u.limit(ctx)
-	cancel()
+	cancel() // StopContainer limits its own context
 	if isAway {
 		return ErrAway
 	}

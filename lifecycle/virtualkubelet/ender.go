@@ -52,7 +52,7 @@ func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*l
 	t := e.agent.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: e.cappedGrace(override)})
 	if t != e.termination { // a new termination has begun
 		e.mu.Lock()
-		_, e.failure = e.outcome()
+		_, e.failure = e.outcome() // of the previous termination
 		e.termination = t
 		e.mu.Unlock()
 		e.agent.spawn(e.name, func() {

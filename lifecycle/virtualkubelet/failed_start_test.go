@@ -80,7 +80,7 @@ func TestAPodThatCannotStartFails(t *testing.T) {
 		require.Equal(b, v1.PodFailed, status.Phase)
 		app := terminated(b, status, "app")
 		require.Equal(b, "StartError", app.Reason)
-		require.Equal(b, int32(128), app.ExitCode)
+		require.Equal(b, int32(128), app.ExitCode, "the kubelet's for a container that could not be started")
 		require.Contains(b, app.Message, "no such image")
 		require.Equal(b, []stop{{"uid/first", 30, 0}}, b.stops())
 

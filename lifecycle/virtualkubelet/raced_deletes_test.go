@@ -116,7 +116,7 @@ func TestPodsWithoutAnExitWatcherLeaveNoGoroutine(t *testing.T) {
 			b.deletePod(pod, 30)
 			wait(time.Minute)
 		}
-		require.LessOrEqual(b, runtime.NumGoroutine(), before+5)
+		require.LessOrEqual(b, runtime.NumGoroutine(), before+5, "far fewer than one for each pod")
 		list, err := b.GetPods(b.Context())
 		require.NoError(b, err)
 		require.Empty(b, list)

@@ -73,7 +73,8 @@ func (r *record) isTerminating() bool {
 	return r.ending.terminating
 }
 
-// hasCompleted reports whether the pod has completed on its own, without a termination.
+// hasCompleted reports whether the pod has completed on its own, without a termination: all its containers were started,
+// and the regular ones have ended for good.
 func (r *record) hasCompleted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

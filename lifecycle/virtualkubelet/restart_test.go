@@ -67,7 +67,7 @@ func TestRestartBackOff(t *testing.T) {
 		}
 		require.Equal(b, seconds(0, 1, 12, 33, 74, 155, 316, 617, 918), times())
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 11 * time.Minute} })
-		wait(219*second + 661*second)
+		wait(219*second + 661*second) // until the start at 918+1+300 = 1219 s, and then for a run of 11 min (660 s)
 		require.Equal(b, seconds(918+1+300, 1219+660), times()[9:], "after a run of 11 min there is no back-off")
 		wait(661 * second)
 		require.Equal(b, seconds(1879+660), times()[11:])
@@ -81,7 +81,7 @@ func TestARunOfSevenMinutesDoesNotResetTheBackOff(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 7 * time.Minute}
 		b.create(restartingPod(plain("app")))
 		wait(1300 * second)
-		require.Equal(b, []time.Duration{0, 420 * second, 850 * second, 1290 * second}, times())
+		require.Equal(b, []time.Duration{0, 420 * second, (420 + 420 + 10) * second, (850 + 420 + 20) * second}, times())
 	})
 }
 
@@ -158,8 +158,9 @@ func TestRestartPolicies(t *testing.T) {
 	}
 }
 
-// An init container restarts until it succeeds: it fails at 1 and 2 s, and succeeds at 13 s. Then the others start. The
-// sidecar, which exits after 4 s, restarts until its pod has completed at 33 s.
+// The first restart of a container comes at once, the second 10 s after an end. An init container, whose runs take 1 s,
+// fails at 1 and 2 s and succeeds at 2 s + 10 s + 1 s = 13 s. Then the others start. The sidecar, which exits after 4 s,
+// restarts until the app has ended: at 13 s + 20 s = 33 s.
 func TestInitContainersAndSidecarsRestart(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
@@ -222,8 +223,8 @@ func TestADeletionEndsABackOff(t *testing.T) {
 	})
 }
 
-// 200 pods whose container waits for its restart are killed at once. Each has the exit code of its
-// container's last run in its final status.
+// 200 pods are killed at once while their containers wait for a restart: each has failed at 1 and 2 s and would run
+// again at 12 s. The final status of each pod has exit code 3, that of the container's last run.
 func TestManyDeletionsDuringBackOffs(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
@@ -259,7 +260,7 @@ func TestAnAdoptedContainerInBackOffRestarts(t *testing.T) {
 		wait(5 * second)
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{} })
 		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: true})
-		require.Len(b, times(), 3)
+		require.Len(b, times(), 3, "at 0 and 1 s, and now by the new agent")
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
 		require.EqualValues(b, 2, b.last().pod.Status.ContainerStatuses[1].RestartCount)
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[1].State.Running)
@@ -365,7 +366,7 @@ func TestExitsAreFoundByPolling(t *testing.T) {
 		require.Equal(b, v1.PodRunning, b.podStatus("job").Phase)
 		wait(3 * second)
 		require.Equal(b, v1.PodSucceeded, b.podStatus("job").Phase)
-		require.LessOrEqual(b, polled.lists.Load(), int32(8))
+		require.LessOrEqual(b, polled.lists.Load(), int32(8), "for each of the two pods at 5 and 10 s, and some 1 s later")
 		b.deletePod(pod, 30)
 		wait(10 * second)
 		require.Equal(b, v1.PodRunning, b.podStatus("pod").Phase)

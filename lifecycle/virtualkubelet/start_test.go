@@ -63,8 +63,9 @@ func TestContainersStartInOrder(t *testing.T) {
 	})
 }
 
-// A pod is deleted at three points of its start. Only what runs is stopped, nothing more is started, and the
-// pod ends at once.
+// Each start takes 1 s: the sidecar starts from 0 to 1 s, the init container from 1 to 2 s, which then runs until 7 s, and
+// the regular container from 7 to 8 s. A pod is deleted at three points of that. Only what runs is stopped, nothing more
+// is started, and the pod ends at once.
 func TestADeletionCancelsTheStart(t *testing.T) {
 	for name, test := range map[string]struct {
 		at    time.Duration

@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// The regular container of a deleted pod ends first. If virtual-kubelet heard of that, it would remove the
-// pod from the API server while the sidecars run.
+// The regular container of a deleted pod ends first, after 3 s, and the sidecar log after another 2 s. No status is sent
+// before the last end: virtual-kubelet would remove the pod from the API server while the sidecars run.
 func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 3 * second}
@@ -31,7 +31,7 @@ func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 		require.Zero(b, b.last().at, "no status is sent while the sidecars run")
 		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
 		wait(time.Minute)
-		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/log", 27, 3 * second}, {"uid/net", 25, 5 * second}}, b.stops())
+		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/log", 30 - 3, 3 * second}, {"uid/net", 30 - 3 - 2, 5 * second}}, b.stops())
 		status := b.last().pod.Status
 		for name, ended := range map[string]time.Duration{"app": 3 * second, "log": 5 * second, "net": 5 * second} {
 			require.True(b, terminated(b, status, name).FinishedAt.Time.Equal(b.began.Add(ended)), name)

@@ -32,9 +32,9 @@ func withFakePodRuntime(t *testing.T, do func(*testbed, *fakePodRuntime), change
 	}, append(change, onFakePodRuntime(p))...)
 }
 
-// A pod is created, and the list at 5 s has it running. It is deleted at 6 s and needs 12 s, and the list at 22 s has it
-// as ended. The
-// first two Deletes have no effect; Delete is called until a list lacks the pod. Only then the provider forgets the pod.
+// A pod is created, and the list at 5 s has it running. It is deleted at 6 s and ends at 18 s. The list at 21 s has it as
+// ended, and the one that is then requested, at 22 s, confirms that. The first two Deletes have no effect; Delete is
+// called until a list lacks the pod. Only then the provider forgets the pod.
 func TestWholePodLifecycle(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
@@ -179,14 +179,14 @@ func TestHangingCallsAreRepeated(t *testing.T) {
 		p.script(func() { p.hang = 1 })
 		pod := podOf(plain("app"))
 		b.create(pod)
-		wait(136*second + second/2) // Create is cancelled after 2 min and repeated; the list at 136 s has the pod
+		wait(136*second + second/2) // Create is cancelled at 120 s and repeated at 130 s; the list at 135 s has the pod
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 		p.script(func() { p.hang = 1 })
 		b.deletePod(pod, 100)
 		wait(50 * second)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 		require.Len(b, b.stops(), 1)
-		require.InDelta(b, 65, b.stops()[0].timeout, 1, "less 30 s for the call and 5 s until the next one")
+		require.InDelta(b, 65, b.stops()[0].timeout, 1, "100 s - 30 s for the call that hangs - 5 s until it is repeated")
 	})
 }
 
@@ -205,8 +205,9 @@ func TestAListOlderThanThePodIsIgnored(t *testing.T) {
 	})
 }
 
-// A restarted agent adopts the listed pods. They keep running, unless the API server no longer has them; a pod
-// with a new UID waits until the old one is deleted.
+// An agent restarts while three pods run, and adopts them from the first list. The API server still has the first pod,
+// which keeps running. It no longer has "gone", which is deleted. "replaced" has a new UID there: the new pod starts when
+// the old one has ended.
 func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
@@ -239,8 +240,8 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 		require.Len(b, p.kept(), 2)
 		require.Contains(b, p.kept(), pod.UID)
 		require.Contains(b, p.kept(), replacement.UID)
-		require.Equal(b, 4, p.calls(&p.creates), "no pod twice")
-		require.Len(b, b.rt.Exits(), 2)
+		require.Equal(b, 4, p.calls(&p.creates), "three by the first agent, and the replacement: no pod twice")
+		require.Len(b, b.rt.Exits(), 2, "gone and replaced")
 
 		result, err := b.KillPod(b.Context(), gone, shutdown.KillRequest{})
 		require.NoError(b, err)
@@ -263,12 +264,13 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	})
 }
 
-// A pod that is listed as running after its end was reported is stopped.
+// The lists lack a running pod, which is then reported as Failed at about 6 s. When it is listed as running again, it is
+// stopped, with the rest of a grace period of 30 s that began with the report. Delete waits until the pod has ended.
 func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 	for name, end := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
 		"missing from lists": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {
 			p.script(func() { p.hidden[pod.UID] = true })
-			wait(6 * second)
+			wait(6 * second) // two lists lack the pod
 			p.script(func() { p.hidden[pod.UID] = false })
 		},
 		"late Create": func(b *testbed, p *fakePodRuntime, pod *v1.Pod) {

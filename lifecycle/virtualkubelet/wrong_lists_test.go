@@ -127,7 +127,7 @@ func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 				wait(time.Minute)
 				b.rt.started.Range(func(id, _ any) bool {
-					require.Equal(b, "uid/app", id)
+					require.Equal(b, "uid/app", id, "a second run would be uid/app#1")
 					return true
 				})
 				require.Zero(b, b.last().pod.Status.ContainerStatuses[0].RestartCount)
