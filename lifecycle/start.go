@@ -79,6 +79,7 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	}
 	state.starts[start] = struct{}{}
 	state.unlock()
+	// A panic of do becomes an error, and a do that ignores the end of ctx is logged.
 	call.GuardAbout(ctx, "the start", nil, logValues(pod, name), func() error {
 		defer call.WatchEnd(ctx, "the start", logValues(pod, name)()...)()
 		return do(ctx)

@@ -20,9 +20,9 @@ type containerUnit struct {
 	duration time.Duration // from the first call to the end
 }
 
-// joinableUnit returns the unit that a new stop joins: the newest one, or another if StopPod may have been
-// called for it. It returns nil if containers stop one by one, without a PodStopper. The caller holds the
-// mutex.
+// joinableUnit returns the unit that a new stop joins: the newest one, or a new one if StopPod may already have
+// been called for the newest. It returns nil if containers stop one by one, without a PodStopper. The caller
+// holds the mutex.
 func (p *podState) joinableUnit() *containerUnit {
 	if p.terminator.opts.Pods == nil {
 		return nil
@@ -62,9 +62,9 @@ func (u *containerUnit) stopUntilEnded(s *containerStop) (Outcome, error) {
 	return outcome, err
 }
 
-// waitForHooks waits for the hooks of all members, at most until the deadline, and then for the
-// previous unit. It returns whether the unit may be stopped: false if the terminator was closed. s is the
-// member that waits.
+// waitForHooks waits for the hooks of all members, at most until the deadline. Then it waits until the
+// previous unit has stopped, so that the StopPod calls for a pod do not overlap. It returns whether the unit
+// may be stopped: false if the terminator was closed. s is the member that waits.
 func (u *containerUnit) waitForHooks(s *containerStop) (mayStop bool) {
 	s.pod.mu.Lock()
 	s.result.Phase = PhaseWaiting

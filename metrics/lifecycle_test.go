@@ -151,7 +151,7 @@ func TestNilLifecycleCountsNothing(t *testing.T) {
 	require.NotPanics(t, func() { callEachMethod(nil) })
 }
 
-// Without a registerer the handle works, though nobody sees its counts.
+// Without a registerer each method works and does not panic, though nobody sees the counts.
 func TestLifecycleWithoutRegistererCounts(t *testing.T) {
 	m, err := metrics.NewLifecycle(nil, metrics.Options{})
 	require.NoError(t, err)
@@ -272,7 +272,7 @@ func TestAScrapeSeesTheStopSignalsOfOneCall(t *testing.T) {
 	for range 4 {
 		writers.Go(func() {
 			for range 200 {
-				callEachMethod(m)
+				callEachMethod(m) // StopSignals with SIGTERM
 				m.StopSignals(map[string]int{"SIGHUP": 1, "SIGINT": 1})
 			}
 		})

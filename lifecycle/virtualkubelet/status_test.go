@@ -60,8 +60,8 @@ func TestNoStatusIsSentWhileATerminationBegins(t *testing.T) {
 	}, func(o *virtualkubelet.Options) { o.Terminator.Events = slowRecorder(2 * second) })
 }
 
-// Three containers end with exit code 0, with 7, and by SIGKILL. The final status has what a kubelet would
-// write, and keeps the conditions of others.
+// A pod with three containers is deleted with 5 s. One ends at once with exit code 0, one at once with 7, and one after
+// 5 s by SIGKILL. The final status has what a kubelet would write, and keeps the conditions of others.
 func TestFinalStatus(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["deaf"] = lifecycletest.Script{IgnoreTerm: true}

@@ -264,8 +264,8 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	})
 }
 
-// The lists lack a running pod, which is then reported as Failed at about 6 s. When it is listed as running again, it is
-// stopped, with the rest of a grace period of 30 s that began with the report. Delete waits until the pod has ended.
+// The lists lack a running pod, which is then reported as Failed. When it is listed as running again, about 5 s later, it
+// is stopped, with the rest of a grace period of 30 s that began with the report. Delete waits until the pod has ended.
 func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 	for name, end := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
 		"missing from lists": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {
