@@ -92,8 +92,8 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 		case !c.init:
 		case c.state.Terminated != nil:
 			mayRestart = mayRestart && c.state.Terminated.ExitCode == 0
-		default:
-			mayRestart = mayRestart && (c.restarting || c.isSidecar())
+		default: // a plain init container that still runs must succeed first
+			mayRestart = mayRestart && c.isSidecar()
 		}
 		if c.state.Terminated != nil && c.id != "" { // resume calls ContainerEnded for it
 			cs.unreported++

@@ -150,7 +150,7 @@ func (r *record) addKill(setStatus func(*v1.PodStatus)) (added bool) {
 	return true
 }
 
-// removeKill ends what addKill has begun.
+// removeKill records that a KillPod returns. After the last one the pod may be forgotten.
 func (r *record) removeKill() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
