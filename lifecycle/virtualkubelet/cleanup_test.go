@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// recordEnds appends "TIME CONTAINER ID AGAIN" to ends for each call of ContainerEnded. The first calls
-// fail, as many as failures.
+// recordEnds appends "TIME CONTAINER ID AGAIN" to ends for each call of ContainerEnded; AGAIN is true if the container
+// will restart. The first calls fail, as many as failures.
 func recordEnds(b **testbed, ends *[]string, failures int) func(*virtualkubelet.Options) {
 	return func(o *virtualkubelet.Options) {
 		o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string, again bool) error {
@@ -35,7 +35,7 @@ func recordEnds(b **testbed, ends *[]string, failures int) func(*virtualkubelet.
 // The container exits at 1 s, and ContainerEnded fails twice. It is called again after 10 s, at 11 s, and after
 // 20 s, at 31 s. Only then has the pod ended.
 func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
-	var ends []string
+	var ends []string // "TIME CONTAINER ID AGAIN"
 	var b *testbed
 	inBubble(t, func(it *testbed) {
 		b = it
@@ -56,7 +56,7 @@ func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 func TestContainerEndedIsCalledAgainIfTheRestartIsCancelled(t *testing.T) {
 	for name, isStarting := range map[string]bool{"during the back-off": false, "during a failing start": true} {
 		t.Run(name, func(t *testing.T) {
-			var ends []string
+			var ends []string // "TIME CONTAINER ID AGAIN"
 			var b *testbed
 			inBubble(t, func(it *testbed) {
 				b = it
@@ -86,9 +86,9 @@ func TestContainerEndedIsCalledAgainIfTheRestartIsCancelled(t *testing.T) {
 // ContainerEnded is also called for a container that had ended before it was adopted. Here its first call
 // fails and is repeated after 10 s; until then the pod has not ended.
 func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
-	var ends []string
+	var ends []string // "TIME CONTAINER ID AGAIN"
 	var b *testbed
-	options := recordEnds(&b, &ends, 1)
+	options := recordEnds(&b, &ends, 1) // the first call fails
 	inBubble(t, func(it *testbed) {
 		b = it
 		b.create(podOf(plain("one"), plain("two")))

@@ -48,7 +48,7 @@ func TestWholePodLifecycle(t *testing.T) {
 		require.Equal(b, v1.PodRunning, status.Phase)
 		require.Equal(b, "10.0.0.1", status.PodIP)
 		require.Equal(b, "place://uid/app", status.ContainerStatuses[0].ContainerID)
-		require.Equal(b, v1.ConditionTrue, status.Conditions[1].Status)
+		require.Equal(b, v1.ConditionTrue, status.Conditions[1].Status, "Ready")
 		require.True(b, b.last().at == 5*second, "%v", b.last().at)
 
 		b.deletePod(pod, 30)
@@ -249,8 +249,8 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 	})
 }
 
-// A running pod vanishes from the lists. It fails only after the second list without it, which is requested 1
-// s after the first.
+// A running pod vanishes from the lists. It fails only after the second list without it, at 11 s, which is requested
+// because the list of 10 s lacks it.
 func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(plain("app")))
