@@ -182,18 +182,21 @@ func TestManyNodesAreSummedUp(t *testing.T) {
 	for i := range 20 {
 		fmt.Fprintf(&list, `{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n%02d", "terminationGracePeriodSeconds": %d}}`+"\n", i, 10*i)
 	}
+	// A critical pod asks for a day: it is named, and the buckets are proposed for the others.
+	list.WriteString(`{"kind": "Pod", "metadata": {"name": "slow"}, "spec": {"nodeName": "n00", "priority": 2000000000, "terminationGracePeriodSeconds": 86400}}`)
 	args := []string{"--shutdown-grace-period", "50s"}
 	r := run(t, list.String(), args...)
 	require.ErrorIs(t, r.err, inspect.ErrCutShort)
 	require.NotContains(t, r.out, "START")
-	require.Contains(t, r.out, "20 nodes with 20 pods: 14 cut short")
+	require.Contains(t, r.out, "20 nodes with 21 pods: 15 cut short")
 	require.Less(t, strings.Index(r.out, "n19"), strings.Index(r.out, "n18"), "the worst first")
-	require.NotContains(t, r.out, "n15", "only four nodes are named")
+	require.NotContains(t, r.out, "n16", "only four nodes are named")
 	first20 := strings.Join(strings.SplitAfter(r.out, "\n")[:20], "")
 	require.Contains(t, first20, "shutdownGracePeriod: ", "it begins with what to change")
+	require.Contains(t, strings.Join(strings.Fields(first20), " "), "1 critical pod asks for 1d: default/pod/slow; no bucket of that length is proposed, and it is cut short.")
 	require.Contains(t, first20, "workload default/pod/p ", "and where to begin")
 
-	require.Equal(t, 20, strings.Count(run(t, list.String(), append(args, "--all")...).out, "POD "))
+	require.Equal(t, 21, strings.Count(run(t, list.String(), append(args, "--all")...).out, "POD "), "a table for each bucket, and n00 has two")
 	require.Equal(t, 1, strings.Count(run(t, list.String(), append(args, "--node", "n07")...).out, "POD "))
 	var document nodeplan.Document
 	require.NoError(t, json.Unmarshal([]byte(run(t, list.String(), append(args, "-o", "json")...).out), &document))

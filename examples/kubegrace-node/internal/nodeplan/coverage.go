@@ -9,24 +9,26 @@ import (
 // longestBucket is the longest bucket that is proposed. A longer grace period is not meant for a shutdown.
 const longestBucket = 10 * 60
 
-// coverage says, for each bucket, what its pods ask for and how long a proposed configuration makes it.
+// coverage says, for each bucket, what its pods ask for and how long a proposed configuration makes it. Pods that ask for
+// too much are left out of it.
 type coverage struct {
-	// critical is the most that a critical pod asks for. asked is the most that another pod asks for, outliers
-	// excepted. seconds is what is proposed: the longest of both and of what the bucket has now.
+	// critical is the most that a critical pod asks for, and asked the most that another pod asks for. seconds is what is
+	// proposed: the longest of both and of what the bucket has now.
 	critical, asked, seconds []int64
 }
 
-// coverage determines what a proposed configuration gives: every critical pod gets what it asks for,
-// and of the others 99 in 100, or all if they are fewer than 100, up to longestBucket.
+// coverage determines what a proposed configuration gives. Every critical pod gets what it asks for, if that is at most
+// longestBucket or what its bucket has now. Of the others 99 in 100 do, or all if they are fewer than 100, up to longestBucket.
 func (s Settings) coverage(asks map[ask]int) coverage {
 	n := len(s.schedule)
 	c := coverage{make([]int64, n), make([]int64, n), make([]int64, n)}
 	graces := make([][]int64, n) // one for each pod that is not critical
 	for a, count := range asks {
-		if a.critical {
-			c.critical[a.bucket] = max(c.critical[a.bucket], a.seconds)
-		} else {
+		switch {
+		case !a.critical:
 			graces[a.bucket] = append(graces[a.bucket], slices.Repeat([]int64{a.seconds}, count)...)
+		case a.seconds <= max(longestBucket, s.schedule[a.bucket].Seconds):
+			c.critical[a.bucket] = max(c.critical[a.bucket], a.seconds)
 		}
 	}
 	for i, of := range graces {
@@ -43,16 +45,12 @@ func (s Settings) coverage(asks map[ask]int) coverage {
 	return c
 }
 
-// isReasonable is false if critical pods ask for more than longestBucket: no configuration that gives them
-// less is proposed, and none that gives so much to a few pods.
-func (c coverage) isReasonable() bool { return slices.Max(c.critical) <= longestBucket }
-
-// outliers returns the workloads with pods that ask for more than a proposed configuration gives them, and
-// the critical ones for which none is proposed; those that ask for most come first.
+// outliers returns the workloads with pods that ask for more than a proposed configuration gives them; those that ask for
+// most come first.
 func (c coverage) outliers(asks map[ask]int) (all []Outlier) {
 	found := map[string]Outlier{}
 	for a, count := range asks {
-		if a.seconds > c.seconds[a.bucket] || a.critical && a.seconds > longestBucket {
+		if a.seconds > c.seconds[a.bucket] {
 			o := found[a.workload]
 			found[a.workload] = Outlier{a.workload, o.PodCount + count, max(o.AsksSeconds, a.seconds), o.Critical || a.critical}
 		}

@@ -10,8 +10,8 @@
 // # What is proposed
 //
 // A proposed configuration gives every critical pod what it asks for, and of the other pods of a bucket
-// 99 in 100, or all if they are fewer than 100, but no bucket more than ten minutes: the pods that ask for
-// more are named, and cut short.
+// 99 in 100, or all if they are fewer than 100. No bucket gets more than ten minutes, unless it has more
+// already: the pods that ask for more, critical ones too, are named, and cut short.
 //
 // # The document
 //

@@ -133,7 +133,7 @@ type Outlier struct {
 	// PodCount is the number of these pods. AsksSeconds is what one of them asks for at most.
 	PodCount    int   `json:"podCount"`
 	AsksSeconds int64 `json:"asksSeconds"`
-	// Critical says that a critical pod asks for so much that no configuration is proposed.
+	// Critical says that one of them is critical.
 	Critical bool `json:"critical,omitempty"`
 }
 

@@ -46,12 +46,12 @@ func (s Settings) proposals(before score, c coverage, nodes []*podlist.Node) (al
 		raised := s.limitedTo(s.needed())
 		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised.score(nodes), s.limitChange(raised.needed()))
 	}
-	if limit > 0 && !s.raisable && c.isReasonable() {
+	if limit > 0 && !s.raisable {
 		if fitting, ok := s.withSchedule(s.bucketsFor(limit, c)); ok {
 			offer("Fit the buckets to logind's limit", fitting.score(nodes), fitting.configChange())
 		}
 	}
-	if longer, ok := s.withSchedule(s.longerBuckets(c)); ok && c.isReasonable() {
+	if longer, ok := s.withSchedule(s.longerBuckets(c)); ok {
 		changes := []Change{longer.configChange()}
 		if limit != 0 && max(limit, 0) < longer.needed() {
 			if !s.raisable {

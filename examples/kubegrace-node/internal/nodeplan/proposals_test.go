@@ -125,6 +125,7 @@ func TestProposedConfigurations(t *testing.T) {
 		return podlist.Pod{Namespace: "kube-system", Name: "cni", Priority: plan.SystemCriticalPriority, HasPriority: true, Grace: grace, OwnerKind: "DaemonSet", OwnerName: "cni"}
 	}
 	odd := podlist.Pod{Namespace: "batch", Name: "x", Grace: 3600}
+	criticalHour := []nodeplan.Outlier{{Name: "kube-system/daemonset/cni", PodCount: 1, AsksSeconds: 3600, Critical: true}}
 	const lengthen, fit, raise = "Lengthen the buckets", "Fit the buckets to logind's limit", "Raise logind's limit to 30s"
 	for name, test := range map[string]struct {
 		pods     []podlist.Pod
@@ -138,7 +139,9 @@ func TestProposedConfigurations(t *testing.T) {
 		"99 in 100":                           {append(several(99, 40), web(500)), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, []nodeplan.Outlier{{Name: "shop/deployment/web", PodCount: 1, AsksSeconds: 500}}},
 		"two in 100 are not":                  {append(several(98, 40), several(2, 500)...), 0, map[string][2]time.Duration{lengthen: {510 * time.Second, 10 * time.Second}}, nil},
 		"an hour":                             {append(several(2, 40), odd), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, []nodeplan.Outlier{{Name: "batch/pod/x", PodCount: 1, AsksSeconds: 3600}}},
-		"a critical hour":                     {append(several(2, 40), critical(3600)), 0, map[string][2]time.Duration{}, []nodeplan.Outlier{{Name: "kube-system/daemonset/cni", PodCount: 1, AsksSeconds: 3600, Critical: true}}},
+		"a critical hour":                     {append(several(2, 40), critical(3600)), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, criticalHour},
+		"a critical hour beside 30 s":         {append(several(2, 40), critical(3600), critical(30)), 0, map[string][2]time.Duration{lengthen: {70 * time.Second, 30 * time.Second}}, criticalHour},
+		"a critical hour at a limit":          {append(several(2, 40), critical(3600), critical(5)), 20 * time.Second, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}, fit: {20 * time.Second, 5 * time.Second}, raise: {}}, criticalHour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			summary := summaryOf(t, nodeplan.Kubelet, twoFields(30, 10), test.limit, test.pods)

@@ -80,15 +80,12 @@ const shownOutliers = 3
 // outlierLines name the pods that no proposed configuration covers.
 func outlierLines(s nodeplan.Summary) (lines []string) {
 	for _, o := range s.Outliers[:min(len(s.Outliers), shownOutliers)] {
-		asks := duration.Seconds(o.AsksSeconds)
-		switch {
-		case o.Critical:
-			lines = append(lines, fmt.Sprintf("Critical pods ask for up to %s: %s; no buckets of that length are proposed.", asks, o.Name))
-		case o.PodCount == 1:
-			lines = append(lines, fmt.Sprintf("One pod asks for %s: %s; it is cut short.", asks, o.Name))
-		default:
-			lines = append(lines, fmt.Sprintf("%d pods ask for up to %s: %s; they are cut short.", o.PodCount, asks, o.Name))
+		critical, ask, they := map[bool]string{true: "critical "}[o.Critical], "asks for", "it is"
+		if o.PodCount > 1 {
+			ask, they = "ask for up to", "they are"
 		}
+		lines = append(lines, fmt.Sprintf("%s %s %s: %s; no bucket of that length is proposed, and %s cut short.",
+			CountText(o.PodCount, critical+"pod"), ask, duration.Seconds(o.AsksSeconds), o.Name, they))
 	}
 	if more := len(s.Outliers) - shownOutliers; more > 0 {
 		lines = append(lines, fmt.Sprintf("Pods of %s ask for too much too.", CountText(more, "other workload")))

@@ -1,5 +1,10 @@
 package podlist
 
+import (
+	"slices"
+	"strings"
+)
+
 // podName is the name of a pod within one node.
 type podName struct{ namespace, name string }
 
@@ -7,9 +12,11 @@ type podName struct{ namespace, name string }
 // its manifest, by the kubelet's list and by its mirror pod. Of these the manifest or the kubelet's
 // list counts, because the kubelet goes by it. Call it after the last Read.
 func (c *Cluster) Merge() {
-	c.placeManifests()
 	for _, node := range c.nodes {
 		c.mergeNode(node)
+	}
+	if here := c.nodes[ThisNode]; here != nil && len(c.nodes) > 1 {
+		c.placeManifests(here)
 	}
 }
 
@@ -34,24 +41,37 @@ func (c *Cluster) mergeNode(node *Node) {
 	node.Pods = kept
 }
 
-// placeManifests moves the static pods that name no node to the only node that has other pods. A kubelet names them
-// after it. With several nodes it is not known which one has them.
-func (c *Cluster) placeManifests() {
-	here := c.nodes[ThisNode]
-	if here == nil || len(c.nodes) != 2 {
-		return
-	}
+// placeManifests moves the static pods of manifests, which name no node, to the nodes on which they run: each to all nodes
+// that have a pod of its name and theirs, as a kubelet names it, and the others to the only node that there is. With
+// several nodes it is not known where the others run, and they stay on [ThisNode].
+func (c *Cluster) placeManifests(here *Node) {
 	delete(c.nodes, ThisNode)
+	manifests, placed := map[podName]Pod{}, map[podName]bool{}
+	for _, pod := range here.Pods {
+		manifests[podName{pod.Namespace, pod.Name}] = pod
+	}
 	for _, node := range c.nodes {
-		known := map[podName]bool{}
-		for _, pod := range node.Pods {
-			known[podName{pod.Namespace, pod.Name}] = pod.Static
-		}
-		for _, pod := range here.Pods {
-			if name := pod.Name + "-" + node.Name; known[podName{pod.Namespace, name}] {
-				pod.Name = name
+		for i, pod := range node.Pods {
+			name := podName{pod.Namespace, strings.TrimSuffix(pod.Name, "-"+node.Name)}
+			manifest, found := manifests[name]
+			if !found || !pod.Static {
+				continue
 			}
-			node.Pods = append(node.Pods, pod)
+			placed[name] = true
+			c.Repeated++
+			if pod.Mirror {
+				manifest.Name = pod.Name
+				node.Pods[i] = manifest
+			}
 		}
+	}
+	c.Pods -= len(placed)
+	here.Pods = slices.DeleteFunc(here.Pods, func(pod Pod) bool { return placed[podName{pod.Namespace, pod.Name}] })
+	if len(c.nodes) == 1 {
+		for _, node := range c.nodes {
+			node.Pods = append(node.Pods, here.Pods...)
+		}
+	} else if len(here.Pods) > 0 {
+		c.nodes[ThisNode] = here
 	}
 }

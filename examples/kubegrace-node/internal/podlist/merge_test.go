@@ -41,7 +41,9 @@ func TestPodsCountOnce(t *testing.T) {
 		"mirror, manifest":        {[]string{mirrorOf("n1")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 1, false},
 		"all three":               {[]string{mirrorOf("n1"), ofKubelet}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 2, false},
 		"another pod, manifest":   {[]string{podA}, true, map[string][]string{"n1": {"shop/a", "kube-system/etcd"}}, 0, false},
-		"two nodes, manifest":     {[]string{mirrorOf("n1") + mirrorOf("n2")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}, "n2": {"kube-system/etcd-n2"}, podlist.ThisNode: {"kube-system/etcd"}}, 0, true},
+		"two mirrors, manifest":   {[]string{mirrorOf("n1") + mirrorOf("n2")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}, "n2": {"kube-system/etcd-n2"}}, 2, false},
+		"one of two, manifest":    {[]string{mirrorOf("n1") + podB}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}, "n2": {"default/b"}}, 1, false},
+		"none of two, manifest":   {[]string{podA + podB}, true, map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}, podlist.ThisNode: {"kube-system/etcd"}}, 0, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := podlist.New()
