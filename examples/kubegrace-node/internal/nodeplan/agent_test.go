@@ -29,7 +29,7 @@ import (
 type scriptedNode struct {
 	config  plan.Config
 	limit   time.Duration
-	pods    []podlist.Pod
+	pods    []*v1.Pod
 	scripts map[string]lifecycletest.Script // by the name of the pod
 	// reporter is the agent's reporter, flusher and readiness marker; nil: it has none.
 	reporter *shutdowntest.Reporter
@@ -46,12 +46,13 @@ func (n *scriptedNode) addBuckets(r *rand.Rand) {
 	}
 }
 
-// addPod adds a pod to the node.
-func (n *scriptedNode) addPod(pod podlist.Pod, script lifecycletest.Script) {
-	pod.Namespace, pod.HasPriority = "default", true
-	pod.Name = fmt.Sprintf("pod-%d", len(n.pods))
+// addPod adds a pod to the node, with the container app, and returns the container.
+func (n *scriptedNode) addPod(priority int32, grace int64, script lifecycletest.Script) *v1.Container {
+	pod := newPod(fmt.Sprintf("pod-%d", len(n.pods)), priority, grace)
+	pod.UID, pod.Spec.Containers = types.UID(pod.Name), []v1.Container{{Name: "app"}}
 	n.pods = append(n.pods, pod)
 	n.scripts[pod.Name] = script
+	return &pod.Spec.Containers[0]
 }
 
 // plan returns the planned pods by name.
@@ -63,33 +64,21 @@ func (n *scriptedNode) plan(t *testing.T) map[string]nodeplan.Pod {
 	}
 	settings, err := nodeplan.NewSettings(nodeplan.Kubegrace, n.config, nil, options)
 	require.NoError(t, err)
-	pods := map[string]nodeplan.Pod{}
-	for _, bucket := range settings.Plan(&podlist.Node{Pods: n.pods}).Buckets {
-		for _, pod := range bucket.Pods {
-			pods[pod.Name] = pod
-		}
-	}
-	return pods
+	return podsByName(settings.Plan(&podlist.Node{Pods: n.pods}))
 }
 
 // drain runs an agent that shuts the node down, and returns the agent's report.
 func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 	t.Helper()
 	runtime := lifecycletest.NewRuntime()
-	pods := make([]*v1.Pod, len(n.pods))
-	for i := range n.pods {
-		pods[i] = n.pods[i].Object()
-		pods[i].UID = types.UID(pods[i].Name)
-		if len(pods[i].Spec.Containers) == 0 {
-			pods[i].Spec.Containers = []v1.Container{{Name: "app"}}
-		}
-		runtime.Start(pods[i], pods[i].Spec.Containers[0].Name, pods[i].Name, n.scripts[pods[i].Name])
+	for _, pod := range n.pods {
+		runtime.Start(pod, "app", pod.Name, n.scripts[pod.Name])
 	}
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: runtime, Exits: runtime})
 	require.NoError(t, err)
 	options := shutdown.Options{
 		Config: n.config, Plan: plan.Options{Limit: n.limit},
-		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return pods }, nil),
+		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return n.pods }, nil),
 		Killer:   podkiller.New(terminator, podkiller.Options{}),
 	}
 	if n.reporter != nil {
@@ -138,9 +127,9 @@ func TestAgentDoesWhatWasPlanned(t *testing.T) {
 				if r.IntN(4) == 0 {
 					continue // an empty bucket, whose time rolls over
 				}
-				n.addPod(podlist.Pod{Priority: int32(i * 1000), Grace: 1000}, stubborn)
+				n.addPod(int32(i*1000), 1000, stubborn)
 				for range r.IntN(4) {
-					n.addPod(podlist.Pod{Priority: int32(i*1000 + r.IntN(1000)), Grace: int64(r.IntN(40))}, stubborn)
+					n.addPod(int32(i*1000+r.IntN(1000)), int64(r.IntN(40)), stubborn)
 				}
 			}
 			planned, report := n.plan(t), n.drain(t)
@@ -180,11 +169,11 @@ func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
 				n.reporter = &shutdowntest.Reporter{PublishTakes: takes(), MarkTakes: takes(), FlushTakes: takes()}
 			}
 			for range r.IntN(12) {
-				pod := podlist.Pod{Priority: int32(r.IntN(5000) - 500), Grace: int64(r.IntN(40))}
+				priority, grace := int32(r.IntN(5000)-500), int64(r.IntN(40))
+				app := n.addPod(priority, grace, lifecycletest.Script{IgnoreTerm: r.IntN(3) == 0, ExitAfterTerm: time.Duration(r.IntN(20_000)) * time.Millisecond})
 				if r.IntN(2) == 0 {
-					pod.Containers = []v1.Container{{Name: "app", Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: int64(r.IntN(30))}}}}}
+					app.Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: int64(r.IntN(30))}}}
 				}
-				n.addPod(pod, lifecycletest.Script{IgnoreTerm: r.IntN(3) == 0, ExitAfterTerm: time.Duration(r.IntN(20_000)) * time.Millisecond})
 			}
 			planned, report := n.plan(t), n.drain(t)
 			for _, pod := range report.Pods {

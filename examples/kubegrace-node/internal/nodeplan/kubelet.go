@@ -2,45 +2,61 @@ package nodeplan
 
 import (
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/utils/ptr"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// object returns the pod as the agent sees it. A kubelet goes by spec.priority alone, which
-// admission sets for every pod but a static one (k/k#133442).
-func (s Settings) object(source *podlist.Pod) *v1.Pod {
-	pod := source.Object()
-	if s.agent == Kubelet && source.Static && !source.HasPriority {
-		pod.Spec.PriorityClassName = ""
+// withoutStaticClasses returns pods as a kubelet sees them: it goes by spec.priority alone, which admission sets for every
+// pod but a static one (k/k#133442), so that the class of a static pod counts for nothing.
+func withoutStaticClasses(pods []*v1.Pod) []*v1.Pod {
+	pods = slices.Clone(pods)
+	for i, pod := range pods {
+		if staticpod.IsOrMirrors(pod) && pod.Spec.Priority == nil {
+			classless := *pod
+			classless.Spec.PriorityClassName = ""
+			pods[i] = &classless
+		}
 	}
-	return pod
+	return pods
 }
 
-// prioritySource says where the priority of a pod comes from. The API server sets that of every pod
+// prioritySource says where the priority of a pod comes from. An agent has noted it. The API server sets that of every pod
 // but a static one, so that it is guessed where neither it nor a known class says it.
-func (s Settings) prioritySource(pod *podlist.Pod) string {
-	const missing = "manifest without priority: 0"
-	hasClass := pod.Class == "system-node-critical" || pod.Class == "system-cluster-critical"
+func (s Settings) prioritySource(pod *v1.Pod) string {
+	class := pod.Spec.PriorityClassName
+	hasClass := class == "system-node-critical" || class == "system-cluster-critical"
 	if !hasClass && s.options.PriorityOf != nil {
-		_, hasClass = s.options.PriorityOf(pod.Class)
+		_, hasClass = s.options.PriorityOf(class)
 	}
-	switch {
-	case pod.HasPriority && pod.Mirror && pod.Class != "" && pod.Priority != 0 && s.agent == Kubelet:
+	switch noted := pod.Annotations[podinfo.PrioritySource]; {
+	case noted != "":
+		return noted
+	case s.agent == Kubelet && isOnlyMirrored(pod):
 		return "guessed: the API server's, of the mirror pod"
-	case pod.HasPriority:
+	case pod.Spec.Priority != nil:
 		return "spec"
-	case pod.Static && (s.agent == Kubelet || pod.Class == ""):
-		return missing
 	case hasClass:
-		return "priority class " + pod.Class
-	case pod.Class != "":
-		return "guessed: 0, because the priority class " + pod.Class + " is not known"
+		return "priority class " + class
+	case class != "":
+		return "guessed: 0, because the priority class " + class + " is not known"
+	case staticpod.IsOrMirrors(pod):
+		return "manifest without priority: 0"
 	default:
 		return "guessed: 0, because nothing says it"
 	}
+}
+
+// isOnlyMirrored reports whether a pod is a mirror pod whose priority the API server has from a class. The kubelet goes by
+// that of the manifest, which is not known.
+func isOnlyMirrored(pod *v1.Pod) bool {
+	return staticpod.IsMirror(pod) && pod.Spec.PriorityClassName != "" && ptr.Deref(pod.Spec.Priority, 0) != 0
 }
 
 // kubeletPlan plans what a kubelet with a lock does (killPods of its nodeshutdown manager): one
@@ -56,12 +72,12 @@ func (s Settings) kubeletPlan(pods []*v1.Pod) plan.Plan {
 // staticWarnings returns warnings about static pods that are in another bucket than their manifest,
 // or their mirror pod, seems to say.
 func staticWarnings(node *podlist.Node) []string {
-	var classOnly, mirrors []*podlist.Pod
-	for i := range node.Pods {
-		switch pod := &node.Pods[i]; {
-		case pod.Static && pod.Class != "" && !pod.HasPriority:
+	var classOnly, mirrors []*v1.Pod
+	for _, pod := range node.Pods {
+		switch {
+		case staticpod.IsOrMirrors(pod) && pod.Spec.PriorityClassName != "" && pod.Spec.Priority == nil:
 			classOnly = append(classOnly, pod)
-		case pod.Mirror && pod.Class != "" && pod.Priority != 0:
+		case isOnlyMirrored(pod):
 			mirrors = append(mirrors, pod)
 		}
 	}

@@ -12,20 +12,31 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // kubeletPlan returns the header of a kubelet's plan for one node, and the node.
-func kubeletPlan(t *testing.T, config plan.Config, limit time.Duration, pods []podlist.Pod) (nodeplan.Header, nodeplan.Node) {
+func kubeletPlan(t *testing.T, config plan.Config, limit time.Duration, pods []*v1.Pod) (nodeplan.Header, nodeplan.Node) {
 	t.Helper()
 	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, config, nil, plan.Options{Limit: limit})
 	require.NoError(t, err)
 	return settings.Header(), settings.Plan(&podlist.Node{Name: "node", Pods: pods})
+}
+
+// newPod returns a pod with a priority and a grace period.
+func newPod(name string, priority int32, grace int64) *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name},
+		Spec:       v1.PodSpec{Priority: &priority, TerminationGracePeriodSeconds: &grace},
+	}
 }
 
 // podsByName returns the pods of a planned node.
@@ -73,19 +84,19 @@ func TestConformanceManager(t *testing.T) {
 	require.Len(t, cases, 9)
 	for _, c := range cases {
 		t.Run(c.Desc, func(t *testing.T) {
-			var pods []podlist.Pod
+			var pods []*v1.Pod
 			for _, name := range slices.Sorted(maps.Keys(c.Kills)) {
-				pod := podlist.Pod{Name: name, Grace: 30, HasPriority: true} // 30 s is the API server's default, of static pods too
+				priority, grace := int32(0), int64(30) // 30 s is the API server's default, of static pods too
 				if strings.HasPrefix(name, "critical") {
-					pod.Priority = plan.SystemCriticalPriority
+					priority = plan.SystemCriticalPriority
 				}
 				switch {
 				case strings.HasSuffix(name, "-long"):
-					pod.Grace = 1000
+					grace = 1000
 				case name == "normal" || name == "critical":
-					pod.Grace = 2
+					grace = 2
 				}
-				pods = append(pods, pod)
+				pods = append(pods, newPod(name, priority, grace))
 			}
 			limit := time.Duration(c.After) * time.Second // logind's, after the kubelet's try to raise it
 			header, node := kubeletPlan(t, twoFields(c.Total, c.Critical), cmp.Or(limit, -1), pods)
@@ -147,9 +158,9 @@ func TestConformanceBuckets(t *testing.T) {
 			for _, group := range c.Groups {
 				config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod{Priority: int32(group[0]), ShutdownGracePeriodSeconds: group[1]})
 			}
-			var pods []podlist.Pod
+			var pods []*v1.Pod
 			for _, name := range slices.Sorted(maps.Keys(c.Pods)) {
-				pods = append(pods, podlist.Pod{Name: name, Priority: c.Pods[name], HasPriority: true, Grace: 30})
+				pods = append(pods, newPod(name, c.Pods[name], 30))
 			}
 			_, node := kubeletPlan(t, config, 0, pods)
 			for i, want := range c.Want {
@@ -168,14 +179,11 @@ type killed struct{ override, at int64 }
 
 // killPods is the kubelet's loop over its groups (nodeshutdown_manager.go), with pods that take all
 // the time of their group: it returns what it does to each pod, and when it returns.
-func killPods(config []plan.PodPriorityGracePeriod, pods []podlist.Pod) (map[string]killed, int64) {
+func killPods(config []plan.PodPriorityGracePeriod, pods []*v1.Pod) (map[string]killed, int64) {
 	groups := slices.SortedFunc(slices.Values(config), func(a, b plan.PodPriorityGracePeriod) int { return cmp.Compare(a.Priority, b.Priority) })
-	members := make([][]podlist.Pod, len(groups))
+	members := make([][]*v1.Pod, len(groups))
 	for _, pod := range pods {
-		priority := int32(0)
-		if pod.HasPriority {
-			priority = pod.Priority
-		}
+		priority := ptr.Deref(pod.Spec.Priority, 0)
 		// Find the group index according to the priority.
 		index := 0
 		for i := range groups {
@@ -191,7 +199,7 @@ func killPods(config []plan.PodPriorityGracePeriod, pods []podlist.Pod) (map[str
 			continue
 		}
 		for _, pod := range members[i] {
-			all[pod.Name] = killed{min(group.ShutdownGracePeriodSeconds, pod.Grace), now}
+			all[pod.Name] = killed{min(group.ShutdownGracePeriodSeconds, *pod.Spec.TerminationGracePeriodSeconds), now}
 		}
 		now += group.ShutdownGracePeriodSeconds
 	}
@@ -203,15 +211,14 @@ func TestKubeletsLoop(t *testing.T) {
 		r := rand.New(rand.NewPCG(seed, 4))
 		n := scriptedNode{}
 		n.addBuckets(r)
-		var pods []podlist.Pod
+		var pods []*v1.Pod
 		for i := range r.IntN(12) {
-			pods = append(pods, podlist.Pod{
-				Namespace: "default", Name: fmt.Sprintf("pod-%d", i), Grace: int64(r.IntN(40)),
-				Priority: int32(r.IntN(5000) - 500), HasPriority: r.IntN(4) > 0, Static: r.IntN(2) == 0, Class: []string{"", "system-node-critical"}[r.IntN(2)],
-			})
-			if last := &pods[i]; !last.HasPriority {
-				last.Static = true // admission sets the priority of all others
+			pod := newPod(fmt.Sprintf("pod-%d", i), int32(r.IntN(5000)-500), int64(r.IntN(40)))
+			pod.Spec.PriorityClassName = []string{"", "system-node-critical"}[r.IntN(2)]
+			if r.IntN(4) == 0 { // admission sets the priority of all pods but static ones
+				pod.Spec.Priority, pod.Annotations = nil, map[string]string{staticpod.SourceAnnotation: "file"}
 			}
+			pods = append(pods, pod)
 		}
 		header, node := kubeletPlan(t, n.config, n.limit, pods)
 		var sum int64
@@ -237,22 +244,30 @@ func TestKubeletsLoop(t *testing.T) {
 	}
 }
 
+// readPods returns the pods of a YAML text.
+func readPods(t *testing.T, text string) *podlist.Node {
+	t.Helper()
+	cluster := podlist.New()
+	require.NoError(t, cluster.Read("pods", strings.NewReader(text)))
+	return cluster.Nodes()[0]
+}
+
+// A kubelet does not know the class of a static pod, and the API server's priority of a mirror pod is not the kubelet's.
 func TestStaticPodsOfAKubelet(t *testing.T) {
-	config := twoFields(30, 10)
-	const class = "system-node-critical"
-	_, node := kubeletPlan(t, config, 0, []podlist.Pod{
-		{Name: "class-only", Static: true, Class: class, Grace: 5},
-		{Name: "with-priority", Static: true, Class: class, Priority: 2_000_001_000, HasPriority: true, Grace: 5},
-		{Name: "mirror", Static: true, Mirror: true, Class: class, Priority: 2_000_001_000, HasPriority: true, Grace: 5},
-		{Name: "manifest-for-the-api-server", Class: class, Grace: 5},
-	})
-	pods := podsByName(node)
+	node := readPods(t, `items:
+- {metadata: {name: class-only, annotations: {kubernetes.io/config.source: file}}, spec: {priorityClassName: system-node-critical}}
+- {metadata: {name: with-priority, annotations: {kubernetes.io/config.source: file}}, spec: {priorityClassName: system-node-critical, priority: 2000001000}}
+- {metadata: {name: mirror, annotations: {kubernetes.io/config.mirror: a}}, spec: {priorityClassName: system-node-critical, priority: 2000001000}}
+- {metadata: {name: for-the-api-server}, spec: {priorityClassName: system-node-critical}}
+`)
+	_, planned := kubeletPlan(t, twoFields(30, 10), 0, node.Pods)
+	pods := podsByName(planned)
 	require.Zero(t, pods["class-only"].Priority)
 	require.Zero(t, pods["class-only"].LatestStartSeconds, "it is killed with the first")
-	for _, name := range []string{"with-priority", "mirror", "manifest-for-the-api-server"} {
+	for _, name := range []string{"with-priority", "mirror", "for-the-api-server"} {
 		require.Equal(t, int32(2_000_001_000), pods[name].Priority, name)
 	}
-	require.Len(t, node.Warnings, 2)
-	require.Contains(t, node.Warnings[0], "no priority: 1, among them /class-only")
-	require.Contains(t, node.Warnings[1], "their mirror pods only: 1, among them /mirror")
+	require.Len(t, planned.Warnings, 2)
+	require.Contains(t, planned.Warnings[0], "no priority: 1, among them default/class-only")
+	require.Contains(t, planned.Warnings[1], "their mirror pods only: 1, among them default/mirror")
 }

@@ -22,9 +22,7 @@ import (
 // OfAgent returns the plan of an agent that runs, which a limit of 0 says is not limited.
 func OfAgent(config plan.Config, limit time.Duration, p plan.Plan) Document {
 	s := Settings{agent: Kubegrace, config: config, options: plan.Options{Limit: limit}}
-	n := s.node("(this node)", p, func(pod *v1.Pod) (string, string) {
-		return pod.Annotations[podinfo.PrioritySource], pod.Namespace + "/pod/" + pod.Name
-	})
+	n := s.node(podlist.ThisNode, p)
 	n.warn(p.Warnings)
 	h := s.Header()
 	h.NeededSeconds = p.Wanted.Total().Seconds()
@@ -33,14 +31,12 @@ func OfAgent(config plan.Config, limit time.Duration, p plan.Plan) Document {
 
 // Plan plans the shutdown of a node.
 func (s Settings) Plan(node *podlist.Node) Node {
-	pods := make([]*v1.Pod, len(node.Pods))
-	sources := make(map[*v1.Pod]*podlist.Pod, len(pods))
-	for i := range node.Pods {
-		pods[i] = s.object(&node.Pods[i])
-		sources[pods[i]] = &node.Pods[i]
+	pods := node.Pods
+	if s.agent == Kubelet {
+		pods = withoutStaticClasses(pods)
 	}
 	p := s.plan(pods)
-	n := s.node(node.Name, p, func(pod *v1.Pod) (string, string) { return s.prioritySource(sources[pod]), workloadOf(sources[pod]) })
+	n := s.node(node.Name, p)
 	switch {
 	case s.off:
 		n.Warnings = []string{"the graceful node shutdown is off: the pods are killed with the host, which is not asked to wait"}
@@ -66,8 +62,8 @@ func (s Settings) plan(pods []*v1.Pod) plan.Plan {
 	}
 }
 
-// node converts the plan of a node. about returns where the priority of a pod comes from, and its workload.
-func (s Settings) node(name string, p plan.Plan, about func(*v1.Pod) (prioritySource, workload string)) Node {
+// node converts the plan of a node.
+func (s Settings) node(name string, p plan.Plan) Node {
 	n := Node{Name: name, ReleaseSeconds: p.Release.Seconds(), Buckets: make([]Bucket, 0, len(p.Buckets))}
 	for _, planned := range p.Buckets {
 		b := Bucket{
@@ -76,7 +72,6 @@ func (s Settings) node(name string, p plan.Plan, about func(*v1.Pod) (prioritySo
 		}
 		for _, pod := range planned.Pods {
 			row := s.pod(pod, p.Release)
-			row.PrioritySource, row.workload = about(pod.Pod)
 			b.Pods = append(b.Pods, row)
 			n.PodCount++
 			if row.CutShort {
@@ -92,25 +87,21 @@ func (s Settings) node(name string, p plan.Plan, about func(*v1.Pod) (prioritySo
 // pod returns the planned end of a pod. release is when the host is released.
 func (s Settings) pod(planned plan.PodPlan, release time.Duration) Pod {
 	p := Pod{
-		Namespace: planned.Pod.Namespace, Name: planned.Pod.Name, Priority: planned.Priority,
+		Namespace: planned.Pod.Namespace, Name: planned.Pod.Name, workload: workloadOf(planned.Pod),
+		Priority: planned.Priority, PrioritySource: s.prioritySource(planned.Pod),
 		OwnSeconds: planned.WantedSeconds, GrantedSeconds: planned.GrantedSeconds,
 		LatestStartSeconds: planned.Start.Seconds(),
 		LatestEndSeconds:   planned.End.Seconds(),
 		Outlives:           planned.End > release,
 		CutShort:           planned.Truncated(),
+		Hooks:              hooksOf(planned.Pod, max(planned.GrantedSeconds, graceperiod.MinimumPodSeconds)),
 		Warnings:           validation.WarnPodTermination(&planned.Pod.Spec, field.NewPath("spec")),
 	}
 	if s.off || s.noLock() {
 		p.LatestEndSeconds, p.Outlives = 0, false
 	}
-	for _, hook := range podlist.HooksOf(planned.Pod) {
-		h := Hook{Container: hook.Container, Type: hook.Type}
-		if hook.Seconds >= 0 {
-			h.Seconds = &hook.Seconds
-			h.CutShort = hook.Seconds > max(planned.GrantedSeconds, graceperiod.MinimumPodSeconds)
-		}
-		p.CutShort = p.CutShort || h.CutShort
-		p.Hooks = append(p.Hooks, h)
+	for _, hook := range p.Hooks {
+		p.CutShort = p.CutShort || hook.CutShort
 	}
 	return p
 }

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
@@ -18,7 +21,7 @@ import (
 )
 
 // summaryOf returns the summary for a single node.
-func summaryOf(t *testing.T, agent nodeplan.Agent, config plan.Config, limit time.Duration, pods []podlist.Pod) nodeplan.Summary {
+func summaryOf(t *testing.T, agent nodeplan.Agent, config plan.Config, limit time.Duration, pods []*v1.Pod) nodeplan.Summary {
 	t.Helper()
 	settings, err := nodeplan.NewSettings(agent, config, nil, plan.Options{Limit: limit, Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}})
 	require.NoError(t, err)
@@ -50,9 +53,9 @@ func TestProposalsDoWhatTheySay(t *testing.T) {
 		agent := nodeplan.Agent(nodeplan.Agents()[r.IntN(2)])
 		n := scriptedNode{}
 		n.addBuckets(r)
-		var pods []podlist.Pod
+		var pods []*v1.Pod
 		for i := range r.IntN(12) {
-			pods = append(pods, podlist.Pod{Namespace: "default", Name: fmt.Sprintf("pod-%d", i), Priority: int32(r.IntN(5000) - 500), HasPriority: true, Grace: int64(r.IntN(60))})
+			pods = append(pods, newPod(fmt.Sprintf("pod-%d", i), int32(r.IntN(5000)-500), int64(r.IntN(60))))
 		}
 		if r.IntN(2) == 0 {
 			n.config = plan.Config{}
@@ -86,11 +89,12 @@ func TestBucketsForALimitAreTheBest(t *testing.T) {
 	for seed := range uint64(200) {
 		r := rand.New(rand.NewPCG(seed, 5))
 		limit, needed := int64(4+r.IntN(12)), int64(0)
-		var pods []podlist.Pod
+		var pods []*v1.Pod
 		for i := range 1 + r.IntN(8) {
-			pods = append(pods, podlist.Pod{Namespace: "default", Name: fmt.Sprintf("pod-%d", i), Priority: []int32{0, plan.SystemCriticalPriority}[r.IntN(2)], HasPriority: true, Grace: int64(2 + r.IntN(15))})
-			if pods[i].Priority > 0 {
-				needed = max(needed, pods[i].Grace)
+			priority, grace := []int32{0, plan.SystemCriticalPriority}[r.IntN(2)], int64(2+r.IntN(15))
+			pods = append(pods, newPod(fmt.Sprintf("pod-%d", i), priority, grace))
+			if priority > 0 {
+				needed = max(needed, grace)
 			}
 		}
 		best := int64(-1)
@@ -112,7 +116,7 @@ func TestBucketsForALimitAreTheBest(t *testing.T) {
 }
 
 // several returns pods of the Deployment web.
-func several(n int, grace int64) (pods []podlist.Pod) {
+func several(n int, grace int64) (pods []*v1.Pod) {
 	for range n {
 		pods = append(pods, web(grace))
 	}
@@ -121,14 +125,12 @@ func several(n int, grace int64) (pods []podlist.Pod) {
 
 // A proposed configuration gives critical pods all that they ask for, and follows no outlier.
 func TestProposedConfigurations(t *testing.T) {
-	critical := func(grace int64) podlist.Pod {
-		return podlist.Pod{Namespace: "kube-system", Name: "cni", Priority: plan.SystemCriticalPriority, HasPriority: true, Grace: grace, OwnerKind: "DaemonSet", OwnerName: "cni"}
-	}
-	odd := podlist.Pod{Namespace: "batch", Name: "x", Grace: 3600}
-	criticalHour := []nodeplan.Outlier{{Name: "kube-system/daemonset/cni", PodCount: 1, AsksSeconds: 3600, Critical: true}}
+	critical := func(grace int64) *v1.Pod { return newPod("cni", plan.SystemCriticalPriority, grace) }
+	odd := newPod("x", 0, 3600)
+	criticalHour := []nodeplan.Outlier{{Name: "default/pod/cni", PodCount: 1, AsksSeconds: 3600, Critical: true}}
 	const lengthen, fit, raise = "Lengthen the buckets", "Fit the buckets to logind's limit", "Raise logind's limit to 30s"
 	for name, test := range map[string]struct {
-		pods     []podlist.Pod
+		pods     []*v1.Pod
 		limit    time.Duration
 		want     map[string][2]time.Duration // the title: all, and the part for critical pods
 		outliers []nodeplan.Outlier
@@ -136,9 +138,9 @@ func TestProposedConfigurations(t *testing.T) {
 		"critical pods at a limit":            {append(several(50, 60), critical(30)), time.Minute, map[string][2]time.Duration{lengthen: {90 * time.Second, 30 * time.Second}, fit: {time.Minute, 30 * time.Second}}, nil},
 		"a limit too short for critical pods": {append(several(50, 60), critical(30)), 20 * time.Second, map[string][2]time.Duration{lengthen: {90 * time.Second, 30 * time.Second}, raise: {}}, nil},
 		"all of a few":                        {append(several(98, 40), web(500)), 0, map[string][2]time.Duration{lengthen: {510 * time.Second, 10 * time.Second}}, nil},
-		"99 in 100":                           {append(several(99, 40), web(500)), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, []nodeplan.Outlier{{Name: "shop/deployment/web", PodCount: 1, AsksSeconds: 500}}},
+		"99 in 100":                           {append(several(99, 40), web(500)), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, []nodeplan.Outlier{{Name: "default/deployment/web", PodCount: 1, AsksSeconds: 500}}},
 		"two in 100 are not":                  {append(several(98, 40), several(2, 500)...), 0, map[string][2]time.Duration{lengthen: {510 * time.Second, 10 * time.Second}}, nil},
-		"an hour":                             {append(several(2, 40), odd), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, []nodeplan.Outlier{{Name: "batch/pod/x", PodCount: 1, AsksSeconds: 3600}}},
+		"an hour":                             {append(several(2, 40), odd), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, []nodeplan.Outlier{{Name: "default/pod/x", PodCount: 1, AsksSeconds: 3600}}},
 		"a critical hour":                     {append(several(2, 40), critical(3600)), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, criticalHour},
 		"a critical hour beside 30 s":         {append(several(2, 40), critical(3600), critical(30)), 0, map[string][2]time.Duration{lengthen: {70 * time.Second, 30 * time.Second}}, criticalHour},
 		"a critical hour at a limit":          {append(several(2, 40), critical(3600), critical(5)), 20 * time.Second, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}, fit: {20 * time.Second, 5 * time.Second}, raise: {}}, criticalHour},
@@ -156,102 +158,92 @@ func TestProposedConfigurations(t *testing.T) {
 	}
 }
 
+// It is said where a priority comes from: also that a kubelet's is not the one of the class, or of the mirror pod.
 func TestPrioritySources(t *testing.T) {
-	const class = "system-node-critical"
-	for name, test := range map[string]struct {
-		pod             podlist.Pod
-		kubelet, others string
-	}{
-		"spec":            {podlist.Pod{HasPriority: true, Static: true}, "spec", "spec"},
-		"mirror pod":      {podlist.Pod{HasPriority: true, Priority: 5, Static: true, Mirror: true, Class: class}, "guessed: the API server's, of the mirror pod", "spec"},
-		"class":           {podlist.Pod{Class: class}, "priority class " + class, "priority class " + class},
-		"class of static": {podlist.Pod{Class: class, Static: true}, "manifest without priority: 0", "priority class " + class},
-		"given class":     {podlist.Pod{Class: "given"}, "priority class given", "priority class given"},
-		"unknown class":   {podlist.Pod{Class: "x"}, "guessed: 0, because the priority class x is not known", "guessed: 0, because the priority class x is not known"},
-		"static":          {podlist.Pod{Static: true}, "manifest without priority: 0", "manifest without priority: 0"},
-		"nothing":         {podlist.Pod{}, "guessed: 0, because nothing says it", "guessed: 0, because nothing says it"},
+	const static, mirror, class = "kubernetes.io/config.source: file", "kubernetes.io/config.mirror: a", "priorityClassName: system-node-critical"
+	for name, test := range map[string]struct{ annotations, spec, kubelet, kubegrace string }{
+		"spec":            {"", "priority: 0", "spec", "spec"},
+		"mirror pod":      {mirror, class + ", priority: 5", "guessed: the API server's, of the mirror pod", "spec"},
+		"class":           {"", class, "priority class system-node-critical", "priority class system-node-critical"},
+		"class of static": {static, class, "manifest without priority: 0", "priority class system-node-critical"},
+		"given class":     {"", "priorityClassName: given", "priority class given", "priority class given"},
+		"unknown class":   {"", "priorityClassName: x", "guessed: 0, because the priority class x is not known", "guessed: 0, because the priority class x is not known"},
+		"nothing":         {"", "", "guessed: 0, because nothing says it", "guessed: 0, because nothing says it"},
 	} {
-		for agent, want := range map[nodeplan.Agent]string{nodeplan.Kubelet: test.kubelet, nodeplan.Kubegrace: test.others} {
+		node := readPods(t, "kind: Pod\nmetadata: {annotations: {"+test.annotations+"}}\nspec: {"+test.spec+"}\n")
+		for agent, want := range map[nodeplan.Agent]string{nodeplan.Kubelet: test.kubelet, nodeplan.Kubegrace: test.kubegrace} {
 			settings, err := nodeplan.NewSettings(agent, twoFields(30, 0), nil, plan.Options{PriorityOf: func(class string) (int32, bool) { return 7, class == "given" }})
 			require.NoError(t, err)
-			for _, bucket := range settings.Plan(&podlist.Node{Pods: []podlist.Pod{test.pod}}).Buckets {
-				for _, pod := range bucket.Pods {
-					require.Equal(t, want, pod.PrioritySource, "%s, %s", name, agent)
-				}
+			for _, pod := range podsByName(settings.Plan(node)) {
+				require.Equal(t, want, pod.PrioritySource, "%s, %s", name, agent)
 			}
 		}
 	}
 }
 
 // web returns a pod of the Deployment web.
-func web(grace int64) podlist.Pod {
-	return podlist.Pod{Namespace: "shop", Name: "web-7f6d-abcde", Grace: grace, OwnerKind: "Deployment", OwnerName: "web"}
+func web(grace int64) *v1.Pod {
+	pod := newPod("web-7f6d-abcde", 0, grace)
+	pod.Labels = map[string]string{"pod-template-hash": "7f6d"}
+	pod.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web-7f6d", Controller: ptr.To(true)}}
+	return pod
 }
 
-func TestProposals(t *testing.T) {
-	for name, test := range map[string]struct {
-		pods  []podlist.Pod
-		limit time.Duration
-		want  []string
-	}{
-		"enough":               {[]podlist.Pod{web(30)}, 0, nil},
-		"more than the bucket": {[]podlist.Pod{web(60)}, 0, []string{"Lengthen the buckets", "shutdownGracePeriod: 1m0s", "shutdownGracePeriodCriticalPods: 0s"}},
-		"no lock": {[]podlist.Pod{web(25)}, 20 * time.Second, []string{
-			"Raise logind's limit to 30s", "[Login]", "InhibitDelayMaxSec=30",
-			"Fit the buckets to logind's limit", "shutdownGracePeriod: 20s", "shutdownGracePeriodCriticalPods: 0s",
-		}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			var lines []string
-			for _, proposal := range summaryOf(t, nodeplan.Kubelet, twoFields(30, 0), test.limit, test.pods).Proposals {
-				lines = append(lines, proposal.Title)
-				for _, change := range proposal.Changes {
-					lines = append(lines, change.Lines...)
-				}
-			}
-			require.Equal(t, test.want, lines)
-		})
+// A file that keeps the limit low is named, and no further one is proposed. A limit that the agent raises itself needs no
+// change, and is no reason for shorter buckets.
+func TestTheLimitOfAMachine(t *testing.T) {
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
+	require.NoError(t, err)
+	proposals := func(limit time.Duration, by string, grace int64) []nodeplan.Proposal {
+		return settings.OnMachine(limit, by).Document([]*podlist.Node{{Name: "node", Pods: several(1, grace)}}).Summary.Proposals
 	}
-}
-
-// The file that keeps the limit low is named, and no further one is proposed.
-func TestTheFileThatWinsIsNamed(t *testing.T) {
-	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
-	require.NoError(t, err)
-	settings = settings.OnMachine(20*time.Second, "/etc/systemd/logind.conf.d/zz-site.conf")
-	require.Equal(t, "/etc/systemd/logind.conf.d/zz-site.conf", settings.Header().LimitedBy)
-	change := settings.Document([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(10)}}}).Summary.Proposals[0].Changes[0]
+	const file = "/etc/systemd/logind.conf.d/zz-site.conf"
+	require.Equal(t, file, settings.OnMachine(20*time.Second, file).Header().LimitedBy)
 	require.Equal(t, nodeplan.Change{
-		Where: "/etc/systemd/logind.conf.d/zz-site.conf", Why: "it wins against the agent's 99-kubelet.conf",
-		Lines: []string{"[Login]", "InhibitDelayMaxSec=30"},
-	}, change)
-}
+		Where: file, Why: "it wins against the agent's 99-kubelet.conf", Lines: []string{"[Login]", "InhibitDelayMaxSec=30"},
+	}, proposals(20*time.Second, file, 10)[0].Changes[0])
 
-// A limit that the agent raises itself needs no change, and is no reason for shorter buckets.
-func TestALimitThatTheAgentRaises(t *testing.T) {
-	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
-	require.NoError(t, err)
-	raisable := settings.OnMachine(30*time.Second, "") // no file keeps the limit
-	proposals := raisable.Document([]*podlist.Node{{Name: "node", Pods: []podlist.Pod{web(40)}}}).Summary.Proposals
-	require.Len(t, proposals, 1)
-	require.Equal(t, "Lengthen the buckets", proposals[0].Title)
-	require.Zero(t, proposals[0].CutShort)
-	require.Len(t, proposals[0].Changes, 1)
+	raised := proposals(30*time.Second, "", 40) // no file keeps the limit
+	require.Len(t, raised, 1)
+	require.Equal(t, "Lengthen the buckets", raised[0].Title)
+	require.Zero(t, raised[0].CutShort)
+	require.Len(t, raised[0].Changes, 1)
 }
 
 func TestLossesByGroup(t *testing.T) {
-	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{}) // 20 s are for these pods
 	require.NoError(t, err)
-	other := web(50)
-	other.Name, other.OwnerKind, other.OwnerName, other.Namespace = "job", "", "", "batch"
+	static := newPod("etcd-n2", 0, 21)
+	static.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: "n2"}}
 	summary := settings.Document([]*podlist.Node{
-		{Name: "n1", Pods: []podlist.Pod{web(60), web(60), web(5)}},
-		{Name: "n2", Pods: []podlist.Pod{other, web(10)}},
+		{Name: "n1", Pods: []*v1.Pod{web(60), web(60), web(5)}},
+		{Name: "n2", Pods: []*v1.Pod{newPod("job", 0, 50), static, web(10)}},
 	}).Summary
 	require.Equal(t, []nodeplan.Loss{
-		{By: "workload", Name: "shop/deployment/web", PodCount: 4, CutShort: 2, LostSeconds: 80},
-		{By: "workload", Name: "batch/pod/job", PodCount: 1, CutShort: 1, LostSeconds: 30},
+		{By: "workload", Name: "default/deployment/web", PodCount: 4, CutShort: 2, LostSeconds: 80},
+		{By: "workload", Name: "default/pod/job", PodCount: 1, CutShort: 1, LostSeconds: 30},
+		{By: "workload", Name: "default/static pod/etcd", PodCount: 1, CutShort: 1, LostSeconds: 1},
 		{By: "node", Name: "n1", PodCount: 3, CutShort: 2, LostSeconds: 80},
-		{By: "node", Name: "n2", PodCount: 2, CutShort: 1, LostSeconds: 30},
+		{By: "node", Name: "n2", PodCount: 3, CutShort: 2, LostSeconds: 31},
 	}, summary.Losses)
+}
+
+// The length of a hook is that of a sleep, also in a command.
+func TestHowLongAHookSleeps(t *testing.T) {
+	for hook, want := range map[string]*int64{
+		`exec: {command: [/bin/sleep, 15s]}`:                     ptr.To(int64(15)),
+		`exec: {command: [sh, -c, nginx -s quit; sleep 20; ls]}`: ptr.To(int64(20)),
+		`exec: {command: [sh, -c, sleep $N]}`:                    nil,
+		`exec: {command: [sh, -c, asleep 5]}`:                    nil,
+		`exec: {command: [sleep]}`:                               nil,
+		`exec: {}`:                                               nil,
+		`httpGet: {path: /stop}`:                                 nil,
+		`tcpSocket: {}`:                                          nil,
+		`sleep: {seconds: 9}`:                                    ptr.To(int64(9)),
+	} {
+		node := readPods(t, "kind: Pod\nspec: {containers: [{name: c, lifecycle: {preStop: {"+hook+"}}}]}\n")
+		_, planned := kubeletPlan(t, twoFields(10, 0), 0, node.Pods)
+		kind, _, _ := strings.Cut(hook, ":")
+		require.Equal(t, []nodeplan.Hook{{Container: "c", Type: kind, Seconds: want, CutShort: want != nil && *want > 10}}, podsByName(planned)[""].Hooks, hook)
+	}
 }

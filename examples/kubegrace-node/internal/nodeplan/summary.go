@@ -6,6 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -68,16 +71,23 @@ func documentOf(h Header, nodes []Node) Document {
 	return Document{APIVersion: APIVersion, Kind: Kind, Header: h, Nodes: nodes, Summary: sum}
 }
 
-// workloadOf names what a pod is made from.
-func workloadOf(pod *podlist.Pod) string {
-	switch {
-	case pod.OwnerName == "":
-		return pod.Namespace + "/pod/" + pod.Name
-	case pod.OwnerKind == "Node":
-		return pod.Namespace + "/static pod/" + strings.TrimSuffix(pod.Name, "-"+pod.OwnerName)
-	default:
-		return pod.Namespace + "/" + strings.ToLower(pod.OwnerKind) + "/" + pod.OwnerName
+// workloadOf names what a pod is made from. For the ReplicaSet of a Deployment it is the Deployment.
+func workloadOf(pod *v1.Pod) string {
+	owner := metav1.GetControllerOfNoCopy(pod)
+	if owner == nil && len(pod.OwnerReferences) > 0 {
+		owner = &pod.OwnerReferences[0]
 	}
+	kind, name := "pod", pod.Name
+	switch {
+	case owner != nil && owner.Kind == "Node":
+		kind, name = "static pod", strings.TrimSuffix(pod.Name, "-"+owner.Name)
+	case owner != nil:
+		kind, name = strings.ToLower(owner.Kind), owner.Name
+	}
+	if deployment, ok := strings.CutSuffix(name, "-"+pod.Labels["pod-template-hash"]); ok && kind == "replicaset" {
+		kind, name = "deployment", deployment
+	}
+	return pod.Namespace + "/" + kind + "/" + name
 }
 
 // ask is what pods of a workload ask for.

@@ -16,7 +16,7 @@ const ThisNode = "(this node)"
 type Node struct {
 	Name string
 	// Pods are in the order in which they were read.
-	Pods []Pod
+	Pods []*v1.Pod
 }
 
 // Cluster holds the pods that were read. Make one with [New].
@@ -55,7 +55,7 @@ func (c *Cluster) PriorityOf(className string) (int32, bool) {
 }
 
 // addPod adds a pod to its node, unless it has ended or waits for one.
-func (c *Cluster) addPod(node string, phase v1.PodPhase, pod Pod) {
+func (c *Cluster) addPod(node string, phase v1.PodPhase, pod *v1.Pod) {
 	switch {
 	case phase == v1.PodSucceeded || phase == v1.PodFailed:
 		c.Ended++

@@ -1,14 +1,12 @@
 // Package podlist reads the pods of nodes from the output of kubectl: a List, or objects that
-// follow each other, as JSON or YAML, also with gzip. It keeps only the fields of a pod that
-// decide on its shutdown:
+// follow each other, as JSON or YAML. It keeps only the fields of a pod that decide on its
+// shutdown:
 //
 //	cluster := podlist.New()
 //	err := cluster.Read("pods.json", file)
 //	cluster.Merge()
 //	for _, node := range cluster.Nodes() {
-//		for _, pod := range node.Pods {
-//			pod.Object() // a v1.Pod with these fields
-//		}
+//		fmt.Println(node.Name, len(node.Pods))
 //	}
 //
 // Pods that have ended, pods without a node and objects of other kinds are counted and left

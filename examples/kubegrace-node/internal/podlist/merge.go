@@ -3,6 +3,10 @@ package podlist
 import (
 	"slices"
 	"strings"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
 // podName is the name of a pod within one node.
@@ -31,7 +35,7 @@ func (c *Cluster) mergeNode(node *Node) {
 			known[podName{pod.Namespace, pod.Name}] = len(kept)
 			kept = append(kept, pod)
 			continue
-		case kept[at].Mirror && !pod.Mirror:
+		case staticpod.IsMirror(kept[at]) && !staticpod.IsMirror(pod):
 			kept[at] = pod
 		}
 		c.Pods--
@@ -46,7 +50,7 @@ func (c *Cluster) mergeNode(node *Node) {
 // several nodes it is not known where the others run, and they stay on [ThisNode].
 func (c *Cluster) placeManifests(here *Node) {
 	delete(c.nodes, ThisNode)
-	manifests, placed := map[podName]Pod{}, map[podName]bool{}
+	manifests, placed := map[podName]*v1.Pod{}, map[podName]bool{}
 	for _, pod := range here.Pods {
 		manifests[podName{pod.Namespace, pod.Name}] = pod
 	}
@@ -54,19 +58,20 @@ func (c *Cluster) placeManifests(here *Node) {
 		for i, pod := range node.Pods {
 			name := podName{pod.Namespace, strings.TrimSuffix(pod.Name, "-"+node.Name)}
 			manifest, found := manifests[name]
-			if !found || !pod.Static {
+			if !found || !staticpod.IsOrMirrors(pod) {
 				continue
 			}
 			placed[name] = true
 			c.Repeated++
-			if pod.Mirror {
-				manifest.Name = pod.Name
-				node.Pods[i] = manifest
+			if staticpod.IsMirror(pod) {
+				named := *manifest
+				named.Name = pod.Name
+				node.Pods[i] = &named
 			}
 		}
 	}
 	c.Pods -= len(placed)
-	here.Pods = slices.DeleteFunc(here.Pods, func(pod Pod) bool { return placed[podName{pod.Namespace, pod.Name}] })
+	here.Pods = slices.DeleteFunc(here.Pods, func(pod *v1.Pod) bool { return placed[podName{pod.Namespace, pod.Name}] })
 	if len(c.nodes) == 1 {
 		for _, node := range c.nodes {
 			node.Pods = append(node.Pods, here.Pods...)

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
 // mirrorOf returns the mirror pod of etcd on a node, as the API server has it.
@@ -61,8 +62,8 @@ func TestPodsCountOnce(t *testing.T) {
 				count += len(node.Pods)
 				for _, pod := range node.Pods {
 					if strings.HasPrefix(pod.Name, "etcd-") {
-						require.Equal(t, test.hasPriority, pod.HasPriority)
-						require.Equal(t, test.hasPriority, pod.Mirror)
+						require.Equal(t, test.hasPriority, pod.Spec.Priority != nil)
+						require.Equal(t, test.hasPriority, staticpod.IsMirror(pod))
 					}
 				}
 			}

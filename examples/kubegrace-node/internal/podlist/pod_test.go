@@ -12,7 +12,6 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/yaml"
 
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
 )
@@ -77,19 +76,16 @@ func TestPodsHaveAllFieldsThatPlansAndWarningsNeed(t *testing.T) {
 	require.NoError(t, err)
 	for name, text := range map[string][]byte{"JSON": asJSON, "YAML": asYAML} {
 		t.Run(name, func(t *testing.T) {
-			cluster := read(t, string(text))
-			require.Equal(t, len(list.Items), cluster.Pods)
-			byName := map[string]*podlist.Pod{}
-			for _, node := range cluster.Nodes() {
-				for i := range node.Pods {
-					byName[node.Name+"/"+node.Pods[i].Name] = &node.Pods[i]
+			byName := map[string]*v1.Pod{}
+			for _, node := range read(t, string(text)).Nodes() {
+				for _, pod := range node.Pods {
+					byName[pod.Name] = pod
 				}
 			}
+			require.Len(t, byName, len(list.Items))
 			for _, pod := range list.Items {
-				read := byName[pod.Spec.NodeName+"/"+pod.Name]
-				require.NotNil(t, read, pod.Name)
-				require.Equal(t, planOf(pod), planOf(read.Object()), pod.Name)
-				require.Equal(t, warningsWithoutPostStart(pod), validation.WarnPodTermination(&read.Object().Spec, nil), pod.Name)
+				require.Equal(t, planOf(pod), planOf(byName[pod.Name]), pod.Name)
+				require.Equal(t, validation.WarnPodTermination(&pod.Spec, nil), validation.WarnPodTermination(&byName[pod.Name].Spec, nil), pod.Name)
 			}
 		})
 	}
@@ -102,61 +98,10 @@ func planOf(pod *v1.Pod) plan.PodPlan {
 	return p
 }
 
-// warningsWithoutPostStart returns the warnings about a pod except those about postStart hooks,
-// which a shutdown does not run.
-func warningsWithoutPostStart(pod *v1.Pod) []string {
-	pod = pod.DeepCopy()
-	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range containers {
-			if containers[i].Lifecycle != nil {
-				containers[i].Lifecycle.PostStart = nil
-			}
-		}
-	}
-	return validation.WarnPodTermination(&pod.Spec, nil)
-}
-
-// onlyPod reads a text with one pod.
-func onlyPod(t *testing.T, text string) podlist.Pod {
-	t.Helper()
-	cluster := read(t, text)
-	require.Equal(t, 1, cluster.Pods)
-	return cluster.Nodes()[0].Pods[0]
-}
-
 func TestAPodWithNothingSet(t *testing.T) {
-	require.Equal(t, podlist.Pod{Namespace: "default", Grace: 30}, onlyPod(t, `{"kind": "Pod"}`))
-	require.Equal(t, podlist.Pod{Namespace: "default", Grace: 30}, onlyPod(t, `{"kind": "Pod", "metadata": {"name": null, "annotations": null, "ownerReferences": null},
-		"spec": {"nodeName": null, "priority": null, "terminationGracePeriodSeconds": null, "containers": null, "initContainers": null}, "status": null}`))
-	require.Equal(t, int64(0), onlyPod(t, `{"kind": "Pod", "spec": {"terminationGracePeriodSeconds": 0}}`).Grace)
-}
-
-func TestOwner(t *testing.T) {
-	for owner, want := range map[string][]string{
-		`[{"kind": "ReplicaSet", "name": "web-7f6d", "controller": true}]`:                              {"Deployment", "web"},
-		`[{"kind": "ReplicaSet", "name": "alone", "controller": true}]`:                                 {"ReplicaSet", "alone"},
-		`[{"kind": "Other", "name": "o"}, {"controller": true, "kind": "StatefulSet", "name": "data"}]`: {"StatefulSet", "data"},
-		`[]`: {"", ""},
-	} {
-		pod := onlyPod(t, `{"kind": "Pod", "metadata": {"labels": {"pod-template-hash": "7f6d"}, "ownerReferences": `+owner+`}}`)
-		require.Equal(t, want, []string{pod.OwnerKind, pod.OwnerName}, owner)
-	}
-}
-
-func TestHowLongAHookSleeps(t *testing.T) {
-	for command, want := range map[string]int64{
-		`["sleep", "15"]`:                             15,
-		`["/bin/sleep", "15s"]`:                       15,
-		`["sh", "-c", "sleep 15"]`:                    15,
-		`["sh", "-c", "nginx -s quit; sleep 20; ls"]`: 20,
-		`["sh", "-c", "sleep $N"]`:                    -1,
-		`["sh", "-c", "asleep 5"]`:                    -1,
-		`["sleep"]`:                                   -1,
-		`["stop"]`:                                    -1,
-		`[]`:                                          -1,
-		`null`:                                        -1,
-	} {
-		pod := onlyPod(t, `{"kind": "Pod", "spec": {"containers": [{"name": "c", "lifecycle": {"preStop": {"exec": {"command": `+command+`}}}}]}}`)
-		require.Equal(t, []podlist.Hook{{Container: "c", Type: "exec", Seconds: want}}, podlist.HooksOf(pod.Object()), command)
+	for _, text := range []string{`{"kind": "Pod"}`, `{"kind": "Pod", "metadata": {"name": null, "annotations": null, "ownerReferences": null},
+		"spec": {"nodeName": null, "priority": null, "terminationGracePeriodSeconds": null, "containers": null, "initContainers": null}, "status": null}`} {
+		pods := read(t, text).Nodes()[0].Pods
+		require.Equal(t, []*v1.Pod{{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, Spec: v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30))}}}, pods)
 	}
 }

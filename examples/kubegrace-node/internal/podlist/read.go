@@ -16,42 +16,11 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 	"golang.org/x/text/encoding/unicode"
 	"golang.org/x/text/transform"
-	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/examples/internal/document"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
-
-// object has the fields that are read of a pod, a list or a priority class. A whole v1.Pod takes three times as long.
-type object struct {
-	Kind     string `json:"kind"`
-	Metadata struct {
-		Name        string                  `json:"name"`
-		Namespace   string                  `json:"namespace"`
-		Annotations map[string]string       `json:"annotations"`
-		Labels      map[string]string       `json:"labels"`
-		Owners      []metav1.OwnerReference `json:"ownerReferences"`
-	} `json:"metadata"`
-	Spec struct {
-		NodeName       string      `json:"nodeName"`
-		Class          string      `json:"priorityClassName"`
-		Priority       *int32      `json:"priority"`
-		Grace          *int64      `json:"terminationGracePeriodSeconds"`
-		Containers     []container `json:"containers"`
-		InitContainers []container `json:"initContainers"`
-	} `json:"spec"`
-	Status struct {
-		Phase v1.PodPhase `json:"phase"`
-	} `json:"status"`
-	Items []item `json:"items"` // of a list
-	Value int32  `json:"value"` // of a priority class
-}
-
-type container struct {
-	Name          string                     `json:"name"`
-	RestartPolicy *v1.ContainerRestartPolicy `json:"restartPolicy"`
-	Lifecycle     *v1.Lifecycle              `json:"lifecycle"`
-}
 
 // item is an object, or what is wrong with it if it is a pod: one of another kind may have fields of other types.
 type item struct {
@@ -192,8 +161,10 @@ func (c *Cluster) add(source string, i *item, kind string, static bool) error {
 	case kind == "PriorityClass":
 		c.Classes[i.Metadata.Name] = i.Value
 	case kind == "Pod":
-		pod := podOf(&i.object)
-		pod.Static = pod.Static || static
+		pod := i.pod()
+		if static {
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, staticpod.SourceAnnotation, "file") // as the kubelet marks it
+		}
 		c.addPod(i.Spec.NodeName, i.Status.Phase, pod)
 	default:
 		c.Others[kind]++

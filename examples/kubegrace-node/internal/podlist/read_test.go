@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
 // read reads a text into a new cluster.
@@ -133,7 +134,7 @@ func TestFolderHasStaticPods(t *testing.T) {
 	cluster := podlist.New()
 	require.NoError(t, cluster.ReadFolder(folder))
 	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/first", "default/second"}}, podNames(cluster))
-	require.True(t, cluster.Nodes()[0].Pods[0].Static)
+	require.True(t, staticpod.Is(cluster.Nodes()[0].Pods[0]))
 
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "3.yml"), []byte("kind: ["), 0o600))
 	require.ErrorContains(t, podlist.New().ReadFolder(folder), "3.yml")
