@@ -13,7 +13,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
-	"github.com/kubegrace/kubegrace/examples/internal/timeline/timelinetest"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
@@ -224,13 +223,4 @@ func TestFolderOfManifests(t *testing.T) {
 	require.ErrorIs(t, r.err, inspect.ErrCutShort)
 	require.Regexp(t, `default/etcd +0 +30s +!10s`, r.out)
 	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "the kubelet takes them as 0, and kills them first")
-}
-
-func TestPageCanBeReadInABrowser(t *testing.T) {
-	browser := timelinetest.Start(t)
-	browser.Open([]byte(run(t, "", cutShortArgs("-o", "html")...).out))
-	browser.RequireReadable()
-	var pods int
-	browser.Value(`document.querySelectorAll(".pod .bar").length`, &pods)
-	require.Equal(t, 5, pods)
 }

@@ -41,7 +41,7 @@ func Write(format string, out io.Writer, screen Screen, d nodeplan.Document) err
 		t.plan(d)
 		return t.writeTo(out)
 	case HTML:
-		return pageOf(d).Write(out)
+		return writePlanPage(out, d)
 	default:
 		return WriteData(format, out, d)
 	}

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -29,20 +30,13 @@ func WriteReport(format string, out io.Writer, screen Screen, r api.Report) erro
 
 // report shows a row for each pod, and then what went wrong.
 func (t *terminal) report(r api.Report) {
-	rows := make([][]string, 1, 1+len(r.Shutdown.Pods))
-	rows[0] = []string{"POD", "PRIORITY", "GRANTED", "TOOK", "OUTCOME"}
+	rows := [][]string{{"POD", "PRIORITY", "GRANTED", "TOOK", "OUTCOME"}}
 	problems := slices.Clone(r.Shutdown.Errors)
 	for _, p := range r.Shutdown.Pods {
-		name, took := p.Namespace+"/"+p.Name, "-"
-		if !p.Ended.IsZero() {
-			took = duration.Text(p.Ended.Sub(p.Started))
-		}
-		rows = append(rows, []string{name, strconv.Itoa(int(p.Priority)), duration.Seconds(p.GrantedSeconds), took, reportOutcome(p)})
-		if p.Error != "" {
-			problems = append(problems, name+": "+p.Error)
-		}
-		if p.Unflushed {
-			problems = append(problems, name+": the API server has not acknowledged its final status")
+		name := p.Namespace + "/" + p.Name
+		rows = append(rows, []string{name, strconv.Itoa(int(p.Priority)), duration.Seconds(p.GrantedSeconds), cmp.Or(tookText(p), "-"), reportOutcome(p)})
+		for _, problem := range reportProblems(p) {
+			problems = append(problems, name+": "+problem)
 		}
 	}
 	if len(rows) == 1 {
@@ -53,6 +47,25 @@ func (t *terminal) report(r api.Report) {
 	t.text.WriteByte('\n')
 	t.paragraph(shutdownSentence(r))
 	t.list("What went wrong:", problems)
+}
+
+// tookText says how long the stop of a pod has taken; "": it is not known to have ended.
+func tookText(p shutdown.PodReport) string {
+	if p.Ended.IsZero() {
+		return ""
+	}
+	return duration.Text(p.Ended.Sub(p.Started))
+}
+
+// reportProblems says what went wrong with a pod, beside its outcome.
+func reportProblems(p shutdown.PodReport) (problems []string) {
+	if p.Error != "" {
+		problems = append(problems, p.Error)
+	}
+	if p.Unflushed {
+		problems = append(problems, "the API server has not acknowledged its final status")
+	}
+	return problems
 }
 
 // reportOutcome says how the stop of a pod has ended according to a report.

@@ -4,7 +4,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/kubegrace/kubegrace/examples/internal/timeline"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
@@ -31,12 +31,9 @@ func KeepPlan(dir string, planned nodeplan.Node) error {
 // Page writes a report as an HTML page, with a timeline of what was planned, if that is in the state folder,
 // and what has happened. A shutdown that is under way is drawn up to the last event of its report.
 func Page(out io.Writer, r shutdown.Report, dir string) error {
-	node := timeline.Node{}
 	kept, err := statefile.Load[keptPlan](dir, planFile)
-	if delay := kept.Made.Sub(r.Started); err == nil && delay > -time.Second && delay < maxPlanDelay {
-		kept.Node.Name = ""
-		node = output.TimelineNode(kept.Node, 0)
+	if delay := kept.Made.Sub(r.Started); err != nil || delay < -time.Second || delay > maxPlanDelay {
+		kept.Node = nodeplan.Node{} // there is none, or it is that of another shutdown
 	}
-	node.Report(r)
-	return timeline.Page{Title: "Shutdown of this node", Text: []string{timeline.Summary(r)}, Nodes: []timeline.Node{node}}.Write(out)
+	return output.WriteReportPage(out, api.ReportOf(r), kept.Node)
 }

@@ -1,4 +1,4 @@
-package timelinetest
+package output_test
 
 import (
 	"context"
@@ -23,11 +23,11 @@ const browserTimeout = 3 * time.Minute
 
 // inspectScript is JavaScript that returns a list of what cannot be read in a page.
 //
-//go:embed inspect.js
+//go:embed testdata/inspect.js
 var inspectScript string
 
-// Browser is a Chromium with one open page. Make one with [Start].
-type Browser struct {
+// browser is a Chromium with one open page. Make one with [startBrowser].
+type browser struct {
 	t   testing.TB
 	ctx context.Context
 
@@ -35,9 +35,9 @@ type Browser struct {
 	requests []string
 }
 
-// Start starts a Chromium that ends with the test. Without a Chromium it skips the test, or
+// startBrowser starts a Chromium that ends with the test. Without a Chromium it skips the test, or
 // fails it, as package need decides.
-func Start(t testing.TB) *Browser {
+func startBrowser(t testing.TB) *browser {
 	t.Helper()
 	need.Long(t, "pages in a browser")
 	program := need.Program(t, "chromium", "chromium")
@@ -52,7 +52,7 @@ func Start(t testing.TB) *Browser {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx, chromedp.WithErrorf(t.Logf), chromedp.WithLogf(t.Logf))
 	t.Cleanup(cancel)
-	b := &Browser{t: t, ctx: ctx}
+	b := &browser{t: t, ctx: ctx}
 	chromedp.ListenTarget(ctx, func(event any) {
 		if sent, ok := event.(*network.EventRequestWillBeSent); ok {
 			b.mu.Lock()
@@ -78,11 +78,14 @@ func profileFolder(t testing.TB) string {
 	return folder
 }
 
-// Open opens a page, and fails the test if the page loads anything from elsewhere.
-func (b *Browser) Open(html []byte) {
+// open opens a page, and fails the test if the page loads anything from elsewhere.
+func (b *browser) open(html string) {
 	b.t.Helper()
 	file := filepath.Join(b.t.TempDir(), "page.html")
-	require.NoError(b.t, os.WriteFile(file, html, 0o600))
+	require.NoError(b.t, os.WriteFile(file, []byte(html), 0o600))
+	b.mu.Lock()
+	b.requests = nil
+	b.mu.Unlock()
 	require.NoError(b.t, chromedp.Run(b.ctx, chromedp.Navigate("file://"+file)))
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -92,21 +95,21 @@ func (b *Browser) Open(html []byte) {
 	require.NotEmpty(b.t, b.requests, "the request for the page itself was seen")
 }
 
-// RequireReadable requires that [Browser.Inspect] finds no problem in a wide window and in one
+// requireReadable requires that inspect finds no problem in a wide window and in one
 // of the width of a phone, in both color schemes.
-func (b *Browser) RequireReadable() {
+func (b *browser) requireReadable() {
 	b.t.Helper()
 	for _, width := range []int64{1280, 400} {
 		for _, scheme := range []string{"light", "dark"} {
-			require.Empty(b.t, b.Inspect(width, scheme), "%d pixels, %s", width, scheme)
+			require.Empty(b.t, b.inspect(width, scheme), "%d pixels, %s", width, scheme)
 		}
 	}
 }
 
-// Inspect shows the page in a window of width pixels, in the color scheme "light" or "dark",
+// inspect shows the page in a window of width pixels, in the color scheme "light" or "dark",
 // and returns a text for each problem: something is cut off, labels cover each other, a text
 // is too small, or its contrast to the background is too low.
-func (b *Browser) Inspect(width int64, scheme string) (problems []string) {
+func (b *browser) inspect(width int64, scheme string) (problems []string) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Run(b.ctx,
 		chromedp.EmulateViewport(width, 900),
@@ -116,8 +119,8 @@ func (b *Browser) Inspect(width int64, scheme string) (problems []string) {
 	return problems
 }
 
-// Value evaluates a JavaScript expression in the page and stores its value in to, a pointer.
-func (b *Browser) Value(expression string, to any) {
+// value evaluates a JavaScript expression in the page and stores its value in to, a pointer.
+func (b *browser) value(expression string, to any) {
 	b.t.Helper()
 	require.NoError(b.t, chromedp.Run(b.ctx, chromedp.Evaluate(expression, to)))
 }

@@ -1,0 +1,141 @@
+package output_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// plannedNode returns a planned node. Of its pods web asks for a minute and gets 17 s, and forever asks for all time.
+func plannedNode(name string) nodeplan.Node {
+	pod := func(namespace, name string, asks, gets int64, start float64) nodeplan.Pod {
+		return nodeplan.Pod{Namespace: namespace, Name: name, PrioritySource: "guess", OwnSeconds: asks, GrantedSeconds: gets, CutShort: gets < asks, LatestStartSeconds: start, LatestEndSeconds: start + float64(gets)}
+	}
+	long := strings.Repeat("and-a-name-of-the-longest-that-there-may-be-", 6)[:253]
+	return nodeplan.Node{Name: name, PodCount: 4, CutShort: 2, ReleaseSeconds: 34, Buckets: []nodeplan.Bucket{
+		{Seconds: 17, ConfiguredSeconds: 20, EndSeconds: 23, Pods: []nodeplan.Pod{
+			pod("shop", "web-7c9d6b5f4-x2x7k", 60, 17, 6), pod(strings.Repeat("a-very-long-namespace-", 3)[:63], long, 5, 5, 6), pod("data", "forever-0", math.MaxInt64, 17, 6),
+		}},
+		{Priority: 1000},
+		{Priority: plan.SystemCriticalPriority, Seconds: 10, ConfiguredSeconds: 10, EndSeconds: 33, Pods: []nodeplan.Pod{pod("kube-system", "network-abcde", 10, 10, 23)}},
+	}}
+}
+
+// drained returns a report of a drain of 28 s of two of the planned pods, one of which is not known to have ended, and of a pod
+// that was not planned.
+func drained() api.Report {
+	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
+	return api.ReportOf(shutdown.Report{
+		Started: began, Ended: at(28), Errors: []string{"publish the node's state: the API server did not answer"},
+		Pods: []shutdown.PodReport{
+			{Namespace: "shop", Name: "web-7c9d6b5f4-x2x7k", GrantedSeconds: 20, Started: at(5), Ended: at(14), Outcome: "Graceful"},
+			{Namespace: "shop", Name: "late-0", GrantedSeconds: 11, Started: at(9), Ended: at(20.5), Outcome: "GraceExceeded", Unflushed: true},
+			{Namespace: "kube-system", Name: "network-abcde", Bucket: plan.SystemCriticalPriority, GrantedSeconds: 10, Started: at(21), Error: "context deadline exceeded"},
+		},
+	})
+}
+
+// planPage returns the page of a plan of these nodes, and of one more that is not shown.
+func planPage(t *testing.T, nodes ...nodeplan.Node) string {
+	t.Helper()
+	limit := 34.0
+	long := strings.Repeat("a line that is very long and is not broken in the terminal ", 4)
+	var out strings.Builder
+	require.NoError(t, output.Write(output.HTML, &out, output.Screen{}, nodeplan.Document{
+		Header: nodeplan.Header{Agent: nodeplan.Kubegrace, LimitSeconds: &limit, NeededSeconds: 37.5}, Nodes: nodes,
+		Summary: nodeplan.Summary{
+			NodeCount: len(nodes) + 1, PodCount: 4, CutShort: 2, LostSeconds: 43,
+			Losses:    []nodeplan.Loss{{By: nodeplan.ByWorkload, Name: strings.Repeat("a-long-name", 20), PodCount: 12000, CutShort: 11000, LostSeconds: 1179405}},
+			Proposals: []nodeplan.Proposal{{Title: "Lengthen the buckets", Changes: []nodeplan.Change{{Where: "a file", Lines: []string{long}}}}},
+			Outliers:  []nodeplan.Outlier{{Name: "data/statefulset/forever", PodCount: 2, AsksSeconds: math.MaxInt64}},
+		},
+	}))
+	return out.String()
+}
+
+// reportPage returns the page of [drained] beside a plan.
+func reportPage(t *testing.T, planned nodeplan.Node) string {
+	t.Helper()
+	var out strings.Builder
+	require.NoError(t, output.WriteReportPage(&out, drained(), planned))
+	return out.String()
+}
+
+func TestPagesCanBeReadInABrowser(t *testing.T) {
+	b := startBrowser(t)
+	b.open(planPage(t, plannedNode("worker-1"), plannedNode("worker-2")))
+	b.requireReadable()
+	var legend []string
+	b.value(`[...document.querySelectorAll(".legend span")].filter(e => getComputedStyle(e).display != "none").map(e => e.className)`, &legend)
+	require.Equal(t, []string{"planned", "lost", "beyond"}, legend, "nothing that is not on the page")
+
+	b.open(reportPage(t, plannedNode("worker-1")))
+	b.requireReadable()
+	require.Empty(t, b.inspect(400, "dark"))
+	var dark string
+	b.value(`getComputedStyle(document.body).backgroundColor`, &dark)
+	require.Equal(t, "rgb(18, 22, 27)", dark)
+	var starts []float64 // of web's bars
+	b.value(`(() => { const r = (q) => document.querySelector(q).getBoundingClientRect();
+		const t = r(".track"); return [".planned .bar", ".actual .bar"].map(q => (r(q).left - t.left) / t.width) })()`, &starts)
+	require.InDelta(t, 5.0/6*starts[0], starts[1], 0.001, "both bars have one scale: web was planned to stop after 6 s, and has stopped after 5 s")
+}
+
+func TestBrowserFindsWhatCannotBeRead(t *testing.T) {
+	b := startBrowser(t)
+	b.open(`<!DOCTYPE html><body style="margin:0"><p style="width:500px;font-size:9px;color:#999">gray</p>
+		<div class="axis"><span style="position:absolute;left:10px">one</span><span style="position:absolute;left:15px">two</span></div>`)
+	problems := strings.Join(b.inspect(400, "light"), "\n")
+	for _, want := range []string{"the page is 500 pixels wide", "cut off", "letters of 9px", "contrast of 2.8", "cover each other"} {
+		require.Contains(t, problems, want)
+	}
+}
+
+// web and the network have 34 s, the last end. The axis reaches to four times that, so that what forever asks for is beyond it.
+func TestThePageOfAPlan(t *testing.T) {
+	text := planPage(t, plannedNode("<script>alert(1)</script>"))
+	require.NotContains(t, text, "<script>")
+	for _, want := range []string{
+		"<p>The host is asked for 37.5s, but waits for 34s only.</p>", "<h2>What to change</h2>\n<h3>Lengthen the buckets: none is cut short then.</h3>\n<p>In a file:</p>",
+		"2 pods ask for up to 106751d23h: data/statefulset/forever;", "<td>12000</td><td>11000</td><td>13d15h</td>", "Here are 1 of the 2 nodes.",
+		"Bucket 0, 17s of its 20s, over after 23s at the latest: 3 pods.", `<span class="facts">priority 0?, asks for 1m, gets 17s</span>`,
+		`aria-label="planned 6s to 23s, asked for until 1m6s"`, `style="width:12.500%"></div><div class="lost" style="width:31.618%"`, "106751d23h ▸</div>",
+		`style="left:25.000%">host's limit 34s`, "Source of the priority: guess.",
+	} {
+		require.Contains(t, text, want)
+	}
+	require.NotContains(t, text, "Bucket 1000", "it has no pods")
+	require.NotEmpty(t, planPage(t))
+}
+
+// A report adds to the drawn plan what has happened. Of the planned pods web stopped in time although it was to be cut short,
+// the second and the third are not in the report, and the network still ran when the host was released (an open bar).
+// late-0 was not planned: it gets a row in its bucket. Without a plan all pods get rows.
+func TestThePageOfAReport(t *testing.T) {
+	for name, planned := range map[string]nodeplan.Node{"with the plan": plannedNode("worker-1"), "alone": {}} {
+		t.Run(name, func(t *testing.T) {
+			text := reportPage(t, planned)
+			for _, want := range []string{
+				"<p>3 pods; 1 killed, its time was up; 1 not stopped; 1 stopped in time.</p>", "took 28s.</p>", "the API server did not answer</p>", "host let go at 28s",
+				"got 20s, took 9s</span>", `aria-label="actual 5s to 14s"`,
+				`aria-label="actual 9s to 20.5s, killed"`, `<div class="text">killed, its time was up; the API server has not acknowledged its final status.</div>`,
+				`aria-label="actual 21s to 28s at least, its end is not known"`, `<div class="text">not stopped; context deadline exceeded.</div>`,
+			} {
+				require.Contains(t, text, want)
+			}
+			require.Contains(t, text, "<li class=\"pod\">\n<div class=\"head\"><span class=\"name\">shop/web", "it was to be cut short, and has stopped in time")
+			require.Contains(t, text, "<li class=\"pod bad\">\n<div class=\"head\"><span class=\"name\">shop/late-0")
+			require.Less(t, strings.Index(text, "late-0"), strings.Index(text, "network-abcde"), "its bucket is the first")
+			require.Equal(t, len(planned.Buckets) > 0, strings.Contains(text, "planned 6s to 23s"))
+		})
+	}
+}

@@ -1,0 +1,94 @@
+package output
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+)
+
+// WriteReportPage writes what a shutdown has done as an HTML page, beside what was planned for the node. A zero plan is not known.
+func WriteReportPage(out io.Writer, r api.Report, planned nodeplan.Node) error {
+	c := &chart{}
+	if len(planned.Buckets) > 0 {
+		planned.Name = ""
+		c = chartOf(planned)
+	}
+	c.addReport(r)
+	return page{Title: "Shutdown of this node", Text: []string{outcomeCounts(r.Shutdown)}, Nodes: []*chart{c}}.write(out)
+}
+
+// outcomeCounts says in a line what became of the pods of a shutdown.
+func outcomeCounts(r shutdown.Report) string {
+	counts := map[string]int{}
+	for _, pod := range r.Pods {
+		counts[reportOutcome(pod)]++
+	}
+	text := CountText(len(r.Pods), "pod")
+	for _, outcome := range slices.Sorted(maps.Keys(counts)) {
+		text += fmt.Sprintf("; %d %s", counts[outcome], outcome)
+	}
+	return text + "."
+}
+
+// addReport adds what has happened to the rows of the planned pods. A pod that was not planned gets a new row at the end of its
+// bucket. The bar of a pod that is not known to have ended is drawn until the last time of the report.
+func (c *chart) addReport(r api.Report) {
+	known, last := map[string]*row{}, r.Shutdown.Ended
+	for _, b := range c.Buckets {
+		for _, pod := range b.Pods {
+			known[pod.Name] = pod
+		}
+	}
+	for _, pod := range r.Shutdown.Pods {
+		last = slices.MaxFunc([]time.Time{last, pod.Started, pod.Ended}, time.Time.Compare)
+	}
+	for _, pod := range r.Shutdown.Pods {
+		shown := known[pod.Namespace+"/"+pod.Name]
+		if shown == nil {
+			shown = &row{Name: pod.Namespace + "/" + pod.Name}
+			c.bucket(pod.Bucket).Pods = append(c.bucket(pod.Bucket).Pods, shown)
+		}
+		shown.addReport(pod, r.Shutdown.Started, last)
+	}
+	c.Release = max(r.Shutdown.Ended.Sub(r.Shutdown.Started), 0)
+	c.Text = append(append(c.Text, shutdownSentence(r)), r.Shutdown.Errors...)
+}
+
+// bucket returns the rows of a bucket, which is new if it was not planned.
+func (c *chart) bucket(priority int32) *rows {
+	i := slices.IndexFunc(c.Buckets, func(b *rows) bool { return b.priority == priority })
+	if i < 0 {
+		i = len(c.Buckets)
+		c.Buckets = append(c.Buckets, &rows{priority: priority, Title: fmt.Sprintf("Bucket %d", priority)})
+	}
+	return c.Buckets[i]
+}
+
+// addReport adds what has happened to a pod.
+func (p *row) addReport(r shutdown.PodReport, started, last time.Time) {
+	actual := bar{Kind: "actual", Start: r.Started.Sub(started), End: r.Ended.Sub(started)}
+	actual.Killed = r.Outcome == string(lifecycle.OutcomeGraceExceeded) || r.Outcome == string(lifecycle.OutcomeForced)
+	if r.Ended.IsZero() {
+		actual.End, actual.Open = last.Sub(started), true
+	}
+	p.Bars = append(p.Bars, actual)
+	facts := "got " + duration.Seconds(r.GrantedSeconds)
+	if took := tookText(r); took != "" {
+		facts += ", took " + took
+	}
+	p.Facts = strings.TrimPrefix(p.Facts+"; "+facts, "; ")
+	problems := reportProblems(r)
+	p.Text, p.Bad = "", actual.Killed || actual.Open || len(problems) > 0 // what was planned has not happened
+	if p.Bad {
+		p.Text = strings.Join(append([]string{reportOutcome(r)}, problems...), "; ") + "."
+	}
+}
