@@ -4,7 +4,7 @@
 //	docs, err := document.Read("pods/web.yaml")
 //	for _, doc := range docs {
 //		pod, err := document.Decode[v1.Pod](doc)
-//		// pods/web.yaml (document 2): unknown field "spec.containers[0].imag"
+//		// pods/web.yaml (document 2): ... unknown object member name "imag" within "/spec/containers/0"
 //	}
 //
 // # Concurrency properties
@@ -14,7 +14,7 @@
 // # Failure modes
 //
 // An error names the file, the document where the file has several, and, once the
-// text could be parsed, the field.
+// text could be parsed, the field, as a JSON pointer.
 //
 // # Testing
 //

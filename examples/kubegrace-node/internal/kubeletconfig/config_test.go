@@ -56,11 +56,11 @@ func TestLoad(t *testing.T) {
 
 func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"no duration":      {header + "shutdownGracePeriod: soon\n", `shutdownGracePeriod: Invalid value: "soon": time: invalid duration`},
-		"mistyped field":   {header + "shutdownGracePeriodCriticalPod: 10s\n", `unknown field "shutdownGracePeriodCriticalPod"`},
-		"mistyped in list": {header + "shutdownGracePeriodByPodPriority: [{priority: 0, seconds: 5}]\n", `unknown field "shutdownGracePeriodByPodPriority[0].seconds"`},
+		"no duration":      {header + "shutdownGracePeriod: soon\n", `within "/shutdownGracePeriod": time: invalid duration "soon"`},
+		"mistyped field":   {header + "shutdownGracePeriodCriticalPod: 10s\n", `unknown object member name "shutdownGracePeriodCriticalPod"`},
+		"mistyped in list": {header + "shutdownGracePeriodByPodPriority: [{priority: 0, seconds: 5}]\n", `unknown object member name "seconds" within "/shutdownGracePeriodByPodPriority/0"`},
 		"other version":    {"apiVersion: v2\nkind: KubeletConfiguration\n", `is apiVersion "v2", kind "KubeletConfiguration"; wanted is "kubelet.config.k8s.io/v1beta1", kind "KubeletConfiguration"`},
-		"gate":             {header + "featureGates: {A: sometimes}\n", `featureGates.A: Invalid value: "sometimes": must be true or false`},
+		"gate":             {header + "featureGates: {A: sometimes}\n", `within "/featureGates/A"`},
 		"a pod":            {"apiVersion: v1\nkind: Pod\n", `is apiVersion "v1", kind "Pod"; wanted is`},
 		"a config map":     {"apiVersion: v1\nkind: ConfigMap\n", "configmap kubelet-config -o jsonpath='{.data.kubelet}'"},
 		"a list":           {"- a\n", "wanted is a KubeletConfiguration"},

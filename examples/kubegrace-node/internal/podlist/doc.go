@@ -21,8 +21,8 @@
 // # Failure modes
 //
 // A text that is neither JSON nor YAML and a field of the wrong type are errors, which name
-// the source, the number of the document if it has several, the item of a list, the field and its
-// value. An unknown field is none, because a newer API server may have it. The whole input is in
+// the source, the number of the document if it has several, the item of a list, and the
+// field. An unknown field is none, because a newer API server may have it. The whole input is in
 // memory while it is read.
 //
 // # Testing

@@ -37,7 +37,7 @@ func (i *item) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 	if err := json.Unmarshal(text, &i.object); err != nil {
 		other := metav1.TypeMeta{}
 		_ = json.Unmarshal(text, &other) // i.err says it
-		i.Kind, i.err = other.Kind, document.Explain(text, err)
+		i.Kind, i.err = other.Kind, err
 	}
 	return nil
 }
@@ -93,8 +93,6 @@ func (c *Cluster) read(source string, r io.Reader, static bool) error {
 
 // readJSON reads objects that follow each other.
 func (c *Cluster) readJSON(source string, r *bufio.Reader, static bool) error {
-	head, _ := r.Peek(r.Size()) // for an error; the decoder has that of reading
-	head = bytes.Clone(head)
 	decoder := jsontext.NewDecoder(r)
 	for {
 		if decoder.PeekKind() == 0 {
@@ -103,12 +101,8 @@ func (c *Cluster) readJSON(source string, r *bufio.Reader, static bool) error {
 			}
 		}
 		var i item
-		err := json.UnmarshalDecode(decoder, &i.object) // one item after the other
-		switch {
-		case errors.Is(err, io.ErrUnexpectedEOF):
-			return fmt.Errorf("%s: not valid JSON: ends too early, as if it was cut off: %w", source, err)
-		case err != nil:
-			return fmt.Errorf("%s: %w", source, document.Explain(head, err))
+		if err := json.UnmarshalDecode(decoder, &i.object); err != nil { // one item after the other
+			return fmt.Errorf("%s: %w", source, err)
 		}
 		if err := c.add(source, &i, "", static); err != nil {
 			return err

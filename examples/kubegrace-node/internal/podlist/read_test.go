@@ -96,23 +96,24 @@ func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 }
 
 func TestErrorsNameThePlace(t *testing.T) {
-	for name, test := range map[string]struct{ text, want string }{
-		"a table":          {"NAMESPACE NAME READY\nshop web 1/1\n", "input: is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json"},
-		"a number":         {"5", "input: must be a mapping of fields, not 5"},
-		"binary":           {"\x7fELF\x00", "input: is no text, wanted is JSON or YAML"},
-		"no JSON":          {"{\"items\": [\n{\"kind\": \"Pod\",}]}", "input: not valid JSON: jsontext: invalid character '}'"},
-		"cut off":          {`{"items": [` + podA, "input: not valid JSON: ends too early, as if it was cut off: "},
-		"second cut off":   {podA + `{"items": [`, "input: not valid JSON: ends too early"},
-		"grace is a word":  {`{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, `input: items[1]: spec.terminationGracePeriodSeconds: Invalid value: "soon": must be a whole number of 64 bits`},
-		"of a class":       {`{"kind": "PriorityClass", "value": "high"}`, `input: value: Invalid value: "high": must be a whole number of 32 bits`},
-		"items is no list": {`{"kind": "List", "items": 5}`, "input: items: Invalid value: 5: must be a list"},
-		"in YAML":          {"kind: Pod\n---\nitems:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n", `input (document 2): items[1]: spec.priority: Invalid value: "high": must be a whole number`},
-		"no YAML":          {"items:\n- kind: Pod\n- kind: [\nkind: List\n", "input: not valid YAML"},
-		"alias in itself":  {"items: [&a {kind: List, items: [*a]}]\n", "input: not valid YAML"},
+	for name, test := range map[string]struct{ text, in, want string }{
+		"a table":          {"NAMESPACE NAME READY\nshop web 1/1\n", "", "input: is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json"},
+		"a number":         {"5", "", "JSON number into Go"},
+		"binary":           {"\x7fELF\x00", "", "input: is no text, wanted is JSON or YAML"},
+		"no JSON":          {"{\"items\": [\n{\"kind\": \"Pod\",}]}", "", "input: jsontext: invalid character '}' at start of string"},
+		"cut off":          {`{"items": [` + podA, "", "input: jsontext: unexpected EOF"},
+		"second cut off":   {podA + `{"items": [`, "", "input: jsontext: unexpected EOF"},
+		"grace is a word":  {`{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, ": items[1]", `string into Go int64 within "/spec/terminationGracePeriodSeconds"`},
+		"of a class":       {`{"kind": "PriorityClass", "value": "high"}`, "", `string into Go int32 within "/value"`},
+		"items is no list": {`{"kind": "List", "items": 5}`, "", `within "/items"`},
+		"in YAML":          {"kind: Pod\n---\nitems:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n", " (document 2): items[1]", `string into Go int32 within "/spec/priority"`},
+		"no YAML":          {"items:\n- kind: Pod\n- kind: [\nkind: List\n", "", "input: not valid YAML"},
+		"alias in itself":  {"items: [&a {kind: List, items: [*a]}]\n", "", "input: not valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := podlist.New().Read("input", strings.NewReader(test.text))
 			require.ErrorContains(t, err, test.want)
+			require.ErrorContains(t, err, "input"+test.in+": ")
 		})
 	}
 }
