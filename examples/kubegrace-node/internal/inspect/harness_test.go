@@ -58,7 +58,7 @@ func execute(t *testing.T, streams inspect.Streams, args []string) error {
 }
 
 // runOnTerminal runs the command on a terminal with a number of columns, and returns what it shows.
-func runOnTerminal(t *testing.T, columns uint16, environment map[string]string, args ...string) result {
+func runOnTerminal(t *testing.T, columns uint16, args ...string) result {
 	t.Helper()
 	screen, terminal, err := pty.Open()
 	require.NoError(t, err)
@@ -70,7 +70,7 @@ func runOnTerminal(t *testing.T, columns uint16, environment map[string]string, 
 		shown <- strings.ReplaceAll(string(text), "\r\n", "\n")
 	}()
 	var log bytes.Buffer
-	runErr := execute(t, inspect.Streams{In: terminal, Out: terminal, Err: &log, Getenv: func(name string) string { return environment[name] }}, args)
+	runErr := execute(t, inspect.Streams{In: terminal, Out: terminal, Err: &log, Getenv: func(string) string { return "" }}, args)
 	require.NoError(t, terminal.Close())
 	return result{<-shown, log.String(), runErr}
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/jedib0t/go-pretty/v6/text"
-
 	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
@@ -40,11 +38,7 @@ func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) err
 
 // machine shows a report.
 func (t *terminal) machine(r NodeReport) {
-	color := map[machine.Status]text.Color{machine.Held: text.FgGreen, machine.Unknown: text.FgYellow}[r.Verdict.Status]
-	if color == 0 {
-		color = text.FgRed
-	}
-	t.paragraph(t.colored(color, "At the next systemctl poweroff: "+clean(r.Verdict.Text)))
+	t.paragraph("At the next systemctl poweroff: " + clean(r.Verdict.Text))
 	seen := facts(r)
 	if len(seen) > 0 {
 		t.text.WriteByte('\n')

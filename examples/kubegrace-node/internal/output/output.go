@@ -10,12 +10,10 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
-// Screen is what a terminal can show.
+// Screen is a terminal, or what takes its place.
 type Screen struct {
 	// Width is the number of columns; less than 40 counts as 40.
 	Width int
-	// Color allows colors. ASCII restricts the output to ASCII characters.
-	Color, ASCII bool
 }
 
 // The formats of [Write] and [WriteMachine].

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
-	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
@@ -41,7 +41,7 @@ func TestReport(t *testing.T) {
 	report := api.ReportOf(sampleReport())
 	for _, width := range []int{120, 80} {
 		for line := range strings.Lines(written(t, output.Table, width, report)) {
-			require.LessOrEqual(t, text.StringWidthWithoutEscSequences(strings.TrimSuffix(line, "\n")), width, line)
+			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), width, line)
 		}
 	}
 	golden.Require(t, "report.txt", written(t, output.Table, 80, report))

@@ -27,11 +27,11 @@ func (t *terminal) podTable(pods []nodeplan.Pod) string {
 		pod := &pods[i]
 		gets := duration.Seconds(pod.GrantedSeconds)
 		if pod.CutShort {
-			gets = t.colored(text.FgRed, "!"+gets)
+			gets = "!" + gets
 		}
 		rows = append(rows, []string{pod.FullName(), priorityText(pod), duration.Seconds(pod.OwnSeconds), gets, duration.Seconds(pod.LatestStartSeconds), duration.Seconds(pod.LatestEndSeconds)})
 	}
-	if t.screen.Width < fullTableWidth {
+	if t.width < fullTableWidth {
 		for i, row := range rows {
 			rows[i] = []string{row[0], row[2], row[3], row[5]}
 		}
@@ -48,12 +48,12 @@ func (t *terminal) table(rows [][]string) string {
 	w := table.NewWriter()
 	w.SetStyle(style)
 	w.SuppressTrailingSpaces()
-	nameWidth := t.screen.Width
+	nameWidth := t.width
 	var configs []table.ColumnConfig
 	for column := 1; column < len(rows[0]); column++ {
 		width := 0
 		for _, row := range rows {
-			width = max(width, text.StringWidthWithoutEscSequences(row[column]))
+			width = max(width, len(row[column]))
 		}
 		nameWidth -= width + columnGap
 		align := text.AlignRight
@@ -64,7 +64,7 @@ func (t *terminal) table(rows [][]string) string {
 	}
 	w.SetColumnConfigs(configs)
 	for i, row := range rows {
-		cells := table.Row{t.screen.shortened(clean(row[0]), max(nameWidth, minName))}
+		cells := table.Row{shortened(clean(row[0]), max(nameWidth, minName))}
 		for _, cell := range row[1:] {
 			cells = append(cells, cell)
 		}
@@ -79,14 +79,10 @@ func (t *terminal) table(rows [][]string) string {
 
 // shortened cuts a name in its middle to a width, because the pods of one owner have names that
 // only differ at their end.
-func (s Screen) shortened(name string, width int) string {
+func shortened(name string, width int) string {
 	if len(name) <= width {
 		return name
 	}
-	ellipsis := "…"
-	if s.ASCII {
-		ellipsis = "~"
-	}
 	tail := (width - 1) / 2
-	return name[:width-1-tail] + ellipsis + name[len(name)-tail:]
+	return name[:width-1-tail] + "…" + name[len(name)-tail:]
 }

@@ -13,14 +13,11 @@ import (
 
 // terminal collects what is shown on a screen.
 type terminal struct {
-	screen Screen
-	text   strings.Builder
+	width int
+	text  strings.Builder
 }
 
-func newTerminal(screen Screen) *terminal {
-	screen.Width = max(screen.Width, 40)
-	return &terminal{screen: screen}
-}
+func newTerminal(screen Screen) *terminal { return &terminal{width: max(screen.Width, 40)} }
 
 func (t *terminal) writeTo(out io.Writer) error {
 	_, err := io.WriteString(out, t.text.String())
@@ -33,7 +30,7 @@ func (t *terminal) plan(d nodeplan.Document) {
 		t.paragraph(line)
 	}
 	if d.Summary.NodeCount != 1 {
-		t.paragraph(t.colored(lossColor(d.Summary.CutShort), sumLine(d.Summary)))
+		t.paragraph(sumLine(d.Summary))
 	}
 	t.changes(d.Summary, len(d.Nodes) < d.Summary.NodeCount)
 	if d.Summary.NodeCount > 1 && len(d.Summary.Losses) > 0 {
@@ -52,7 +49,7 @@ func (t *terminal) plan(d nodeplan.Document) {
 		t.text.WriteByte('\n')
 		t.paragraph("START and END are at the latest, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
 	}
-	if guessed && t.screen.Width >= fullTableWidth {
+	if guessed && t.width >= fullTableWidth {
 		t.paragraph("? A priority is guessed; -o json has the reasons.")
 	}
 }
@@ -85,7 +82,7 @@ func (t *terminal) changes(s nodeplan.Summary, brief bool) {
 
 // node shows a node.
 func (t *terminal) node(n nodeplan.Node) {
-	sentence := fmt.Sprintf("Node %s: %s, %s", clean(n.Name), CountText(n.PodCount, "pod"), t.colored(lossColor(n.CutShort), lossText(n.CutShort, n.LostSeconds)))
+	sentence := fmt.Sprintf("Node %s: %s, %s", clean(n.Name), CountText(n.PodCount, "pod"), lossText(n.CutShort, n.LostSeconds))
 	if n.ReleaseSeconds > 0 {
 		sentence += "; the host is let go after " + duration.Seconds(n.ReleaseSeconds) + " at the latest"
 	}
@@ -113,13 +110,6 @@ func (t *terminal) node(n nodeplan.Node) {
 	t.list("Warnings:", warnings)
 }
 
-func lossColor(cut int) text.Color {
-	if cut > 0 {
-		return text.FgRed
-	}
-	return text.FgGreen
-}
-
 func (t *terminal) list(title string, items []string) {
 	if len(items) == 0 {
 		return
@@ -133,7 +123,7 @@ func (t *terminal) list(title string, items []string) {
 // pasted shows a line that is not wrapped, so that it can be pasted; "" is none.
 func (t *terminal) pasted(line string) {
 	if line != "" {
-		fmt.Fprintf(&t.text, "      %s\n", t.colored(text.Bold, line))
+		fmt.Fprintf(&t.text, "      %s\n", line)
 	}
 }
 
@@ -147,17 +137,10 @@ func (t *terminal) item(s string) { t.wrapped("  - ", "    ", s) }
 // first line, and other that of its other lines.
 func (t *terminal) wrapped(first, other, s string) {
 	indent := first
-	for line := range strings.SplitSeq(text.WrapSoft(s, t.screen.Width-len(first)), "\n") {
+	for line := range strings.SplitSeq(text.WrapSoft(s, t.width-len(first)), "\n") {
 		fmt.Fprintln(&t.text, strings.TrimRight(indent+strings.TrimLeft(line, " "), " "))
 		indent = other
 	}
-}
-
-func (t *terminal) colored(color text.Color, s string) string {
-	if !t.screen.Color {
-		return s
-	}
-	return text.Colors{color}.EscapeSeq() + s + text.EscapeReset
 }
 
 // clean replaces all characters of a text but printable ASCII by question marks. The text may
