@@ -3,7 +3,6 @@ package inspect
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"slices"
 	"strings"
 	"time"
@@ -23,7 +22,6 @@ type flags struct {
 	config, configDir      string
 	total, critical, limit time.Duration
 	nodes                  []string
-	all                    bool
 	output                 string
 }
 
@@ -34,8 +32,7 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.total, "shutdown-grace-period", 0, "shutdownGracePeriod, in place of a file: the `time` of all pods")
 	fs.DurationVar(&f.critical, "shutdown-grace-period-critical-pods", 0, "the part of this `time` that is kept for critical pods")
 	fs.DurationVar(&f.limit, "limit", 0, "how long the host waits at most, a `time` such as 30s: InhibitDelayMaxSec of systemd-logind; 0 means that it is not known")
-	fs.StringSliceVar(&f.nodes, "node", nil, "show this `node` in full; may be given several times")
-	fs.BoolVar(&f.all, "all", false, fmt.Sprintf("show all nodes in full; of more than %d a table shows the sum", maxFullNodes))
+	fs.StringSliceVar(&f.nodes, "node", nil, fmt.Sprintf("show this `node` in full; may be given several times; of more than %d nodes a table shows the sum", maxFullNodes))
 	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, json, yaml, or html, which is one page with a timeline")
 }
 
@@ -72,33 +69,21 @@ func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settin
 // agentSteps is what kubegrace does beside the kills.
 func agentSteps() plan.Steps { return plan.Steps{Publish: true, Readiness: true, Statuses: true} }
 
-// configError adds to an error of the kubelet's configuration what helps.
+// configError adds the flag to an error of the kubelet's configuration. Those of a folder have theirs.
 func configError(err error) error {
-	isFolders := strings.HasPrefix(err.Error(), "--config-dir: ")
-	if !isFolders {
-		err = fmt.Errorf("--config: %w", err)
-	}
-	switch {
-	case strings.HasSuffix(err.Error(), "is a folder, wanted is a file"):
-		return fmt.Errorf("%w: a folder of drop-ins goes with --config-dir", err)
-	case errors.Is(err, fs.ErrNotExist) && isFolders:
-		return fmt.Errorf("%w: the command line of the kubelet names it, if there is one", err)
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: on a node it is most often /var/lib/kubelet/config.yaml", err)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: run it as root", err)
-	default:
+	if strings.HasPrefix(err.Error(), "--config-dir: ") {
 		return err
 	}
+	return fmt.Errorf("--config: %w", err)
 }
 
 // choose leaves in a document the nodes that are shown in full. With --node these are the named nodes. Without it they are
-// all nodes if the format is for programs, with --all, or if there are only a few. Otherwise a page shows the worst nodes,
-// and a terminal none.
+// all nodes if the format is for programs, or if there are only a few. Otherwise a page shows the worst nodes, and a terminal
+// none.
 func (f *flags) choose(d *nodeplan.Document) error {
 	names := f.nodes
 	if len(names) == 0 {
-		if f.all || !output.ForPeople(f.output) || len(d.Nodes) <= maxFullNodes {
+		if !output.ForPeople(f.output) || len(d.Nodes) <= maxFullNodes {
 			return nil
 		}
 		for _, loss := range d.Summary.Losses {

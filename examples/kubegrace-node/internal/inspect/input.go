@@ -2,9 +2,6 @@ package inspect
 
 import (
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"os"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
@@ -13,44 +10,30 @@ import (
 // standardInput names the standard input in messages.
 const standardInput = "standard input"
 
-// readInputs reads the files, the folders and the standard input that the arguments name.
+// readInputs reads what the arguments name: files, folders of manifests, and with "-" the standard input.
 func readInputs(streams Streams, cluster *podlist.Cluster, args []string) error {
 	for _, arg := range args {
-		if err := readInput(cluster, arg, streams.In); err != nil {
+		info, err := os.Stat(arg)
+		switch {
+		case arg == "-":
+			err = cluster.Read(standardInput, streams.In)
+		case err == nil && info.IsDir():
+			err = cluster.ReadFolder(arg)
+		case err == nil:
+			err = readFile(cluster, arg)
+		}
+		if err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// readInput reads one argument: a file, a folder, or "-" for the standard input.
-func readInput(cluster *podlist.Cluster, arg string, in io.Reader) (err error) {
-	if arg == "-" {
-		return cluster.Read(standardInput, in)
-	}
-	info, err := os.Stat(arg)
+func readFile(cluster *podlist.Cluster, name string) (err error) {
+	file, err := os.Open(name)
 	if err != nil {
-		return withWayOut(err)
-	}
-	if info.IsDir() {
-		return withWayOut(cluster.ReadFolder(arg))
-	}
-	r, err := os.Open(arg)
-	if err != nil {
-		return withWayOut(err)
-	}
-	defer func() { err = errors.Join(err, r.Close()) }()
-	return cluster.Read(arg, r)
-}
-
-// withWayOut adds to the error of a file what helps.
-func withWayOut(err error) error {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("%w: wanted is a file, a folder of manifests, or - for the standard input", err)
-	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: run it as a user who may read that, as root for the files of a kubelet", err)
-	default:
 		return err
 	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return cluster.Read(name, file)
 }

@@ -1,9 +1,11 @@
 package inspect
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -25,7 +27,7 @@ const ErrCutShort = ExitStatus(2)
 // Error says that it is an exit status.
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// maxFullNodes is the largest number of nodes that are all shown in full without --all.
+// maxFullNodes is the largest number of nodes that are all shown in full.
 const maxFullNodes = 3
 
 const planLong = `plan says what the shutdown of a node would do to its pods: when each is told
@@ -86,15 +88,7 @@ func NewPlan(streams Streams, askAgent func(context.Context) (nodeplan.Document,
 	}
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
-	explainFlags(c)
 	return c
-}
-
-// explainFlags lets an error of a flag say where all are listed.
-func explainFlags(c *cobra.Command) {
-	c.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return fmt.Errorf("%w; %s --help lists all flags and how they are written", err, c.CommandPath())
-	})
 }
 
 // planFiles plans the pods of files, folders or the standard input.
@@ -120,19 +114,14 @@ func planFiles(streams Streams, f *flags, args []string) (document nodeplan.Docu
 
 // checkPods returns an error if the input has no pods. An empty list is no error.
 func checkPods(cluster *podlist.Cluster, args []string) error {
+	if cluster.Pods+cluster.Ended+cluster.Unscheduled > 0 || cluster.Objects > 0 && len(cluster.Others) == 0 {
+		return nil
+	}
 	source := strings.Join(args, ", ")
 	if source == "-" {
 		source = standardInput
 	}
-	switch {
-	case cluster.Pods > 0 || cluster.Ended > 0 || cluster.Unscheduled > 0:
-		return nil
-	case len(cluster.Others) > 0:
-		return fmt.Errorf("%s: no pods, but %s", source, kindCounts(cluster.Others))
-	case cluster.Objects == 0:
-		return fmt.Errorf("%s: is empty, wanted are pods as kubectl get pods -o json gives them", source)
-	}
-	return nil
+	return fmt.Errorf("%s: has no pods, as kubectl get pods -o json gives them; it has: %s", source, cmp.Or(kindsOf(cluster), "nothing"))
 }
 
 // writeLeftOut writes how many objects of the input are left out of the plan.
@@ -145,22 +134,14 @@ func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
 			fmt.Fprintf(w, "kubegrace-node plan: %s: %d\n", left.text, left.count)
 		}
 	}
-	if len(cluster.Others) > 0 {
-		fmt.Fprintf(w, "kubegrace-node plan: left out is what is no pod: %s\n", kindCounts(cluster.Others))
+	if kinds := kindsOf(cluster); kinds != "" {
+		fmt.Fprintf(w, "kubegrace-node plan: left out is what is no pod: %s\n", kinds)
 	}
 }
 
-// kindCounts returns the numbers of objects by kind, for a message.
-func kindCounts(counts map[string]int) string {
-	parts := make([]string, 0, len(counts))
-	for kind, n := range counts {
-		if kind == "" {
-			kind = "without a kind"
-		}
-		parts = append(parts, fmt.Sprintf("%d %q", n, kind))
-	}
-	slices.Sort(parts)
-	return strings.Join(parts, ", ")
+// kindsOf names the kinds of the objects that are neither pods nor priority classes; "" if there are none.
+func kindsOf(cluster *podlist.Cluster) string {
+	return strings.Join(slices.Sorted(maps.Keys(cluster.Others)), ", ")
 }
 
 // writePlan writes a plan, unless it failed.

@@ -63,7 +63,6 @@ func NewStatus(streams Streams) *cobra.Command {
 	}
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
-	explainFlags(c)
 	return c
 }
 

@@ -187,7 +187,7 @@ func TestErrorsOfNode(t *testing.T) {
 		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: there is no folder /nonexistent"},
 		{[]string{"--root", "/nonexistent"}, "--root: there is no folder /nonexistent"},
 		{[]string{"--config-dir", "/nonexistent"}, "--config-dir: /nonexistent: failed to read: no such file"},
-		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory: on a node it is most often /var/lib/kubelet/config.yaml"},
+		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory"},
 		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
 		{[]string{"--frmat"}, "unknown flag: --frmat"},
 		{[]string{"pods.json"}, `unknown command "pods.json"`},

@@ -38,7 +38,7 @@ func (t *terminal) plan(d nodeplan.Document) {
 	}
 	if len(d.Nodes) < d.Summary.NodeCount {
 		t.text.WriteByte('\n')
-		t.paragraph("--node NAME shows a node in full, --all shows all; -o html has the lines of all that can be changed.")
+		t.paragraph("--node NAME shows a node in full; -o html has the lines of all that can be changed.")
 	}
 	guessed := false
 	for _, n := range d.Nodes {

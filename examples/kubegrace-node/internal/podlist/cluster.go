@@ -30,8 +30,8 @@ type Cluster struct {
 	Ended, Unscheduled int
 	// Repeated counts the pods that were given again, also in another form, such as the mirror pod of a static pod.
 	Repeated int
-	// Others counts the objects that are neither a pod nor a priority class, by kind.
-	Others map[string]int
+	// Others has the kinds of the objects that are neither a pod nor a priority class.
+	Others map[string]bool
 	// Classes has the values of the priority classes, by name.
 	Classes map[string]int32
 
@@ -40,7 +40,7 @@ type Cluster struct {
 
 // New makes an empty cluster.
 func New() *Cluster {
-	return &Cluster{Others: map[string]int{}, Classes: map[string]int32{}, nodes: map[string]*Node{}}
+	return &Cluster{Others: map[string]bool{}, Classes: map[string]int32{}, nodes: map[string]*Node{}}
 }
 
 // Nodes returns the nodes, sorted by name.

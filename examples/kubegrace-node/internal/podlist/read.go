@@ -14,8 +14,6 @@ import (
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
-	"golang.org/x/text/encoding/unicode"
-	"golang.org/x/text/transform"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/examples/internal/document"
@@ -42,8 +40,7 @@ func (i *item) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
 	return nil
 }
 
-// Read reads JSON or YAML to its end. Errors begin with source. The text may have a byte order mark, or be UTF-16 with
-// one, as PowerShell writes it.
+// Read reads JSON or YAML to its end. Errors begin with source.
 func (c *Cluster) Read(source string, r io.Reader) error { return c.read(source, r, false) }
 
 // ReadFolder reads the manifests of static pods in a folder: the files that end in .yaml,
@@ -70,7 +67,7 @@ func (c *Cluster) ReadFolder(folder string) error {
 }
 
 func (c *Cluster) read(source string, r io.Reader, static bool) error {
-	text := bufio.NewReaderSize(transform.NewReader(r, unicode.BOMOverride(transform.Nop)), 1<<16)
+	text := bufio.NewReaderSize(r, 1<<16)
 	for {
 		first, err := text.ReadByte()
 		switch {
@@ -161,7 +158,7 @@ func (c *Cluster) add(source string, i *item, kind string, static bool) error {
 		}
 		c.addPod(i.Spec.NodeName, i.Status.Phase, pod)
 	default:
-		c.Others[kind]++
+		c.Others[cmp.Or(kind, "an object without a kind")] = true
 	}
 	return nil
 }

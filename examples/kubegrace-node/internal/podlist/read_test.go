@@ -1,12 +1,10 @@
 package podlist_test
 
 import (
-	"encoding/binary"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"unicode/utf16"
 
 	"github.com/stretchr/testify/require"
 
@@ -63,20 +61,6 @@ func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 	}
 }
 
-// PowerShell redirects the output of kubectl in UTF-8 with a byte order mark, or in UTF-16.
-func TestFilesOfWindows(t *testing.T) {
-	text := `{"kind": "List", "items": [` + podA + "]}\r\n"
-	wide := []byte{0xff, 0xfe}
-	for _, unit := range utf16.Encode([]rune(text)) {
-		wide = binary.LittleEndian.AppendUint16(wide, unit)
-	}
-	for name, text := range map[string]string{"UTF-8 with a mark": "\ufeff" + text, "UTF-16": string(wide)} {
-		t.Run(name, func(t *testing.T) {
-			require.Equal(t, map[string][]string{"n1": {"shop/a"}}, podNames(read(t, text)))
-		})
-	}
-}
-
 func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 	cluster := read(t, `{"kind": "List", "items": [
 		{"kind": "Pod", "metadata": {"name": "done"}, "spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}},
@@ -89,7 +73,7 @@ func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 	]} {"kind": "List", "items": null}`)
 	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/manifest"}}, podNames(cluster))
 	require.Equal(t, []int{1, 2, 1, 9}, []int{cluster.Pods, cluster.Ended, cluster.Unscheduled, cluster.Objects})
-	require.Equal(t, map[string]int{"Deployment": 1, "ConfigMap": 1}, cluster.Others)
+	require.Equal(t, map[string]bool{"Deployment": true, "ConfigMap": true}, cluster.Others)
 	value, ok := cluster.PriorityOf("high")
 	require.True(t, ok)
 	require.Equal(t, int32(1000), value)
