@@ -4,53 +4,42 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // longestBucket is the longest bucket that is proposed. A longer grace period is not meant for a shutdown.
 const longestBucket = 10 * 60
 
-// coverage says, for each bucket, what its pods ask for and how long a proposed configuration makes it. Pods that ask for
-// too much are left out of it.
-type coverage struct {
-	// critical is the most that a critical pod asks for, and asked the most that another pod asks for. seconds is what is
-	// proposed: the longest of both and of what the bucket has now.
-	critical, asked, seconds []int64
-}
-
-// coverage determines what a proposed configuration gives. Every critical pod gets what it asks for, if that is at most
-// longestBucket or what its bucket has now. Of the others 99 in 100 do, or all if they are fewer than 100, up to longestBucket.
-func (s Settings) coverage(asks map[ask]int) coverage {
-	n := len(s.schedule)
-	c := coverage{make([]int64, n), make([]int64, n), make([]int64, n)}
-	graces := make([][]int64, n) // one for each pod that is not critical
+// longerSchedule returns the schedule of a proposed configuration: each bucket is as long as its pods ask for, and never shorter
+// than it was. Every critical pod counts, and of the others 99 in 100, or all if they are fewer than 100, but no pod that asks
+// for more than longestBucket.
+func (s Settings) longerSchedule(asks map[ask]int) plan.Schedule {
+	longer := slices.Clone(s.schedule)
+	graces := make([][]int64, len(longer)) // one for each pod that is not critical
 	for a, count := range asks {
-		switch {
-		case !a.critical:
+		if !a.critical {
 			graces[a.bucket] = append(graces[a.bucket], slices.Repeat([]int64{a.seconds}, count)...)
-		case a.seconds <= max(longestBucket, s.schedule[a.bucket].Seconds):
-			c.critical[a.bucket] = max(c.critical[a.bucket], a.seconds)
+		} else if a.seconds <= longestBucket {
+			longer[a.bucket].Seconds = max(longer[a.bucket].Seconds, a.seconds)
 		}
 	}
 	for i, of := range graces {
 		slices.Sort(of)
-		of = of[:len(of)-len(of)/100]
-		if beyond := slices.IndexFunc(of, func(grace int64) bool { return grace > longestBucket }); beyond >= 0 {
-			of = of[:beyond]
+		for _, grace := range of[:len(of)-len(of)/100] {
+			if grace <= longestBucket {
+				longer[i].Seconds = max(longer[i].Seconds, grace)
+			}
 		}
-		if len(of) > 0 {
-			c.asked[i] = of[len(of)-1]
-		}
-		c.seconds[i] = max(c.asked[i], c.critical[i], s.schedule[i].Seconds)
 	}
-	return c
+	return longer
 }
 
-// outliers returns the workloads with pods that ask for more than a proposed configuration gives them; those that ask for
-// most come first.
-func (c coverage) outliers(asks map[ask]int) (all []Outlier) {
+// outliers returns the workloads with pods that ask for more than a schedule gives them; those that ask for most come first.
+func outliers(asks map[ask]int, schedule plan.Schedule) (all []Outlier) {
 	found := map[string]Outlier{}
 	for a, count := range asks {
-		if a.seconds > c.seconds[a.bucket] {
+		if a.seconds > schedule[a.bucket].Seconds {
 			o := found[a.workload]
 			found[a.workload] = Outlier{a.workload, o.PodCount + count, max(o.AsksSeconds, a.seconds), o.Critical || a.critical}
 		}

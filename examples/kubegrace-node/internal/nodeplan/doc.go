@@ -31,6 +31,5 @@
 // # Testing
 //
 // The tests drain random nodes with a real agent, in synctest bubbles, and compare its report
-// with the plan. A kubelet's plan is compared with the cases of Kubernetes' own tests, and, for
-// random nodes, with the kubelet's loop.
+// with the plan. A kubelet's plan is compared with the kubelet's loop, for random nodes too.
 package nodeplan

@@ -3,9 +3,7 @@ package nodeplan_test
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -15,7 +13,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
@@ -54,124 +51,6 @@ func twoFields(total, critical int64) (c plan.Config) {
 	c.ShutdownGracePeriod = metav1.Duration{Duration: time.Duration(total) * time.Second}
 	c.ShutdownGracePeriodCriticalPods = metav1.Duration{Duration: time.Duration(critical) * time.Second}
 	return c
-}
-
-// decode decodes a file of vectors of the library's own tests.
-func decode(t *testing.T, file string, into any) {
-	t.Helper()
-	data, err := os.ReadFile("../../../../shutdown/" + file)
-	require.NoError(t, err)
-	require.NoError(t, yaml.Unmarshal(data, into))
-}
-
-// The nine cases of the kubelet's TestManager: the seven of the vectors, and the two in which its
-// manager does not start because logind keeps a limit that is too low.
-func TestConformanceManager(t *testing.T) {
-	type managerCase struct {
-		Desc                          string
-		Pods                          any
-		Total, Critical, Delay, After int64
-		Overrode, noLock              bool
-		Kills                         map[string]int64
-	}
-	var vectors struct {
-		Manager struct{ Cases []managerCase } `json:"nodeshutdown_manager"`
-	}
-	decode(t, "testdata/manager.yaml", &vectors)
-	cases := append(vectors.Manager.Cases,
-		managerCase{Desc: "override unsuccessful", Total: 30, Critical: 10, Delay: 5, After: 5, noLock: true, Kills: map[string]int64{"normal-nil": 0, "critical-nil": 0}},
-		managerCase{Desc: "override unsuccessful, zero time", Total: 5, Critical: 5, noLock: true, Kills: map[string]int64{"normal-nil": 0, "critical-nil": 0}})
-	require.Len(t, cases, 9)
-	for _, c := range cases {
-		t.Run(c.Desc, func(t *testing.T) {
-			var pods []*v1.Pod
-			for _, name := range slices.Sorted(maps.Keys(c.Kills)) {
-				priority, grace := int32(0), int64(30) // 30 s is the API server's default, of static pods too
-				if strings.HasPrefix(name, "critical") {
-					priority = plan.SystemCriticalPriority
-				}
-				switch {
-				case strings.HasSuffix(name, "-long"):
-					grace = 1000
-				case name == "normal" || name == "critical":
-					grace = 2
-				}
-				pods = append(pods, newPod(name, priority, grace))
-			}
-			limit := time.Duration(c.After) * time.Second // logind's, after the kubelet's try to raise it
-			header, node := kubeletPlan(t, twoFields(c.Total, c.Critical), cmp.Or(limit, -1), pods)
-			require.Equal(t, nodeplan.Kubelet, header.Agent)
-			require.Equal(t, c.noLock, header.NoLock)
-			require.InDelta(t, c.Total, header.NeededSeconds, 0)
-			granted := map[string]int64{}
-			for name, pod := range podsByName(node) {
-				granted[name] = pod.GrantedSeconds
-			}
-			require.Equal(t, c.Kills, granted)
-			if c.noLock {
-				require.Zero(t, node.ReleaseSeconds, "the host does not wait")
-				require.Equal(t, len(pods), node.CutShort)
-			}
-		})
-	}
-}
-
-// The cases of the kubelet's TestMigrateConfig and TestGroupByPriority.
-func TestConformanceBuckets(t *testing.T) {
-	var vectors struct {
-		Migrate struct {
-			Cases []struct {
-				Name            string
-				Total, Critical int64
-				Want            [][2]int64
-			}
-		} `json:"migrate_config"`
-		Group struct {
-			Cases []struct {
-				Name   string
-				Groups [][2]int64
-				Pods   map[string]int32
-				Want   [][]string
-			}
-		} `json:"group_by_priority"`
-	}
-	decode(t, "plan/testdata/schedule.yaml", &vectors)
-	require.Len(t, vectors.Migrate.Cases, 4)
-	for _, c := range vectors.Migrate.Cases {
-		t.Run(c.Name, func(t *testing.T) {
-			if c.Critical > c.Total { // a kubelet refuses to start with it
-				_, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(c.Total, c.Critical), nil, plan.Options{})
-				require.Error(t, err)
-				return
-			}
-			header, node := kubeletPlan(t, twoFields(c.Total, c.Critical), 0, nil)
-			require.Equal(t, c.Want == nil, header.Off)
-			for i, want := range c.Want {
-				require.Equal(t, want, [2]int64{int64(node.Buckets[i].Priority), node.Buckets[i].Seconds})
-			}
-		})
-	}
-	require.Len(t, vectors.Group.Cases, 2)
-	for _, c := range vectors.Group.Cases {
-		t.Run(c.Name, func(t *testing.T) {
-			var config plan.Config
-			for _, group := range c.Groups {
-				config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod{Priority: int32(group[0]), ShutdownGracePeriodSeconds: group[1]})
-			}
-			var pods []*v1.Pod
-			for _, name := range slices.Sorted(maps.Keys(c.Pods)) {
-				pods = append(pods, newPod(name, c.Pods[name], 30))
-			}
-			_, node := kubeletPlan(t, config, 0, pods)
-			for i, want := range c.Want {
-				var got []string
-				for _, pod := range node.Buckets[i].Pods {
-					got = append(got, pod.Name)
-				}
-				require.ElementsMatch(t, want, got)
-			}
-		})
-	}
 }
 
 // killed is what killPods does to a pod: the override, and the second at which it is told to stop.

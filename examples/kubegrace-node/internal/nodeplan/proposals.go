@@ -34,24 +34,19 @@ func (c score) isBetterThan(other score) bool {
 }
 
 // proposals returns what would be better than the plan, the best first, each with what it would do. None of
-// them shortens a grace period: that hides a loss and saves nothing.
-func (s Settings) proposals(before score, c coverage, nodes []*podlist.Node) (all []Proposal) {
+// them shortens a grace period, which hides a loss and saves nothing, or a bucket.
+func (s Settings) proposals(before score, schedule plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
 	offer := func(title string, after score, changes ...Change) {
 		if after.isBetterThan(before) {
 			all = append(all, Proposal{Title: title, CutShort: after.cut, LostSeconds: after.lost, Changes: changes})
 		}
 	}
 	limit := s.options.Limit
-	if short := s.noLock() || limit != 0 && max(limit, 0) < s.needed(); short {
+	if limit != 0 && max(limit, 0) < s.needed() {
 		raised := s.limitedTo(s.needed())
 		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised.score(nodes), s.limitChange(raised.needed()))
 	}
-	if limit > 0 && !s.raisable {
-		if fitting, ok := s.withSchedule(s.bucketsFor(limit, c)); ok {
-			offer("Fit the buckets to logind's limit", fitting.score(nodes), fitting.configChange())
-		}
-	}
-	if longer, ok := s.withSchedule(s.longerBuckets(c)); ok {
+	if longer, ok := s.withSchedule(schedule); ok {
 		changes := []Change{longer.configChange()}
 		if limit != 0 && max(limit, 0) < longer.needed() {
 			if !s.raisable {
@@ -84,46 +79,6 @@ func (s Settings) withSchedule(schedule plan.Schedule) (Settings, bool) {
 	}
 	other, err := NewSettings(s.agent, config, s.gates, s.options)
 	return other, err == nil && !other.off
-}
-
-// longerBuckets returns the schedule that covers the pods. No bucket is shorter than it was.
-func (s Settings) longerBuckets(c coverage) plan.Schedule {
-	schedule := slices.Clone(s.schedule)
-	for i := range schedule {
-		schedule[i].Seconds = c.seconds[i]
-	}
-	return schedule
-}
-
-// bucketsFor returns the schedule for a limit: critical pods have what they ask for, and each other bucket what is left of
-// what its pods ask for, the highest first, but 2 s for each lower one that had them. It is nil if the limit is too short
-// for the critical pods.
-func (s Settings) bucketsFor(limit time.Duration, c coverage) plan.Schedule {
-	schedule := slices.Clone(s.schedule)
-	beside := s.needed() - s.schedule.Total() // of kubegrace
-	if s.off {
-		beside = 0
-	}
-	left := int64((limit - beside) / time.Second)
-	for i := range schedule {
-		schedule[i].Seconds = c.critical[i]
-		left -= c.critical[i]
-	}
-	if left < 0 {
-		return nil
-	}
-	give := func(i int, seconds int64) {
-		seconds = max(min(seconds-schedule[i].Seconds, left), 0)
-		schedule[i].Seconds += seconds
-		left -= seconds
-	}
-	for i := range slices.Backward(schedule) {
-		give(i, min(cmp.Or(c.asked[i], s.schedule[i].Seconds), 2)) // the pods of an empty bucket may come later
-	}
-	for i := range slices.Backward(schedule) {
-		give(i, c.asked[i])
-	}
-	return schedule
 }
 
 // configChange is the change of the configuration to that of s.

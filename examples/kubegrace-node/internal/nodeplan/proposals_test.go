@@ -83,38 +83,6 @@ func TestProposalsDoWhatTheySay(t *testing.T) {
 	}
 }
 
-// No buckets of the same limit with all that the critical pods ask for lose fewer seconds than those that are
-// proposed, which is none if the limit is too short for these.
-func TestBucketsForALimitAreTheBest(t *testing.T) {
-	for seed := range uint64(200) {
-		r := rand.New(rand.NewPCG(seed, 5))
-		limit, needed := int64(4+r.IntN(12)), int64(0)
-		var pods []*v1.Pod
-		for i := range 1 + r.IntN(8) {
-			priority, grace := []int32{0, plan.SystemCriticalPriority}[r.IntN(2)], int64(2+r.IntN(15))
-			pods = append(pods, newPod(fmt.Sprintf("pod-%d", i), priority, grace))
-			if priority > 0 {
-				needed = max(needed, grace)
-			}
-		}
-		best := int64(-1)
-		for critical := max(needed, 2); critical <= limit && (critical <= limit-2 || critical == needed); critical++ {
-			lost := summaryOf(t, nodeplan.Kubelet, twoFields(limit, critical), 0, pods).LostSeconds
-			if best < 0 || lost < best {
-				best = lost
-			}
-		}
-		message := fmt.Sprintf("seed %d: %d s, %+v", seed, limit, pods)
-		found := int64(-1)
-		for _, proposal := range summaryOf(t, nodeplan.Kubelet, twoFields(60, 20), time.Duration(limit)*time.Second, pods).Proposals {
-			if proposal.Title == "Fit the buckets to logind's limit" {
-				found = proposal.LostSeconds
-			}
-		}
-		require.Equal(t, best, found, message)
-	}
-}
-
 // several returns pods of the Deployment web.
 func several(n int, grace int64) (pods []*v1.Pod) {
 	for range n {
@@ -128,14 +96,14 @@ func TestProposedConfigurations(t *testing.T) {
 	critical := func(grace int64) *v1.Pod { return newPod("cni", plan.SystemCriticalPriority, grace) }
 	odd := newPod("x", 0, 3600)
 	criticalHour := []nodeplan.Outlier{{Name: "default/pod/cni", PodCount: 1, AsksSeconds: 3600, Critical: true}}
-	const lengthen, fit, raise = "Lengthen the buckets", "Fit the buckets to logind's limit", "Raise logind's limit to 30s"
+	const lengthen, raise = "Lengthen the buckets", "Raise logind's limit to 30s"
 	for name, test := range map[string]struct {
 		pods     []*v1.Pod
 		limit    time.Duration
 		want     map[string][2]time.Duration // the title: all, and the part for critical pods
 		outliers []nodeplan.Outlier
 	}{
-		"critical pods at a limit":            {append(several(50, 60), critical(30)), time.Minute, map[string][2]time.Duration{lengthen: {90 * time.Second, 30 * time.Second}, fit: {time.Minute, 30 * time.Second}}, nil},
+		"critical pods at a limit":            {append(several(50, 60), critical(30)), time.Minute, map[string][2]time.Duration{lengthen: {90 * time.Second, 30 * time.Second}}, nil},
 		"a limit too short for critical pods": {append(several(50, 60), critical(30)), 20 * time.Second, map[string][2]time.Duration{lengthen: {90 * time.Second, 30 * time.Second}, raise: {}}, nil},
 		"all of a few":                        {append(several(98, 40), web(500)), 0, map[string][2]time.Duration{lengthen: {510 * time.Second, 10 * time.Second}}, nil},
 		"99 in 100":                           {append(several(99, 40), web(500)), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, []nodeplan.Outlier{{Name: "default/deployment/web", PodCount: 1, AsksSeconds: 500}}},
@@ -143,7 +111,6 @@ func TestProposedConfigurations(t *testing.T) {
 		"an hour":                             {append(several(2, 40), odd), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, []nodeplan.Outlier{{Name: "default/pod/x", PodCount: 1, AsksSeconds: 3600}}},
 		"a critical hour":                     {append(several(2, 40), critical(3600)), 0, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}}, criticalHour},
 		"a critical hour beside 30 s":         {append(several(2, 40), critical(3600), critical(30)), 0, map[string][2]time.Duration{lengthen: {70 * time.Second, 30 * time.Second}}, criticalHour},
-		"a critical hour at a limit":          {append(several(2, 40), critical(3600), critical(5)), 20 * time.Second, map[string][2]time.Duration{lengthen: {50 * time.Second, 10 * time.Second}, fit: {20 * time.Second, 5 * time.Second}, raise: {}}, criticalHour},
 	} {
 		t.Run(name, func(t *testing.T) {
 			summary := summaryOf(t, nodeplan.Kubelet, twoFields(30, 10), test.limit, test.pods)

@@ -31,9 +31,9 @@ func (s Settings) Document(nodes []*podlist.Node) Document {
 	d := documentOf(s.Header(), planned)
 	if d.Summary.CutShort > 0 {
 		asks := asksOf(planned)
-		c := s.coverage(asks)
-		d.Summary.Outliers = c.outliers(asks)
-		d.Summary.Proposals = s.proposals(score{d.Summary.CutShort, d.Summary.LostSeconds}, c, nodes)
+		longer := s.longerSchedule(asks)
+		d.Summary.Outliers = outliers(asks, longer)
+		d.Summary.Proposals = s.proposals(score{d.Summary.CutShort, d.Summary.LostSeconds}, longer, nodes)
 	}
 	return d
 }
