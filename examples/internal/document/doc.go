@@ -13,8 +13,8 @@
 //
 // # Failure modes
 //
-// An error names the file, the document where the file has several, and, once the
-// text could be parsed, the field, as a JSON pointer.
+// An error names the file, from the second document on its number, and, once the text could be parsed, the
+// field, as a JSON pointer.
 //
 // # Testing
 //

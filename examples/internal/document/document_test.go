@@ -19,12 +19,12 @@ func TestParseSplitsIntoDocuments(t *testing.T) {
 		sources []string
 	}{
 		"one":             {"a: 1\n", []string{"f"}},
-		"two":             {"a: 1\n---\na: 2\n", []string{"f (document 1)", "f (document 2)"}},
+		"two":             {"a: 1\n---\na: 2\n", []string{"f", "f (document 2)"}},
 		"separator first": {"---\na: 1\n", []string{"f"}},
 		"comment only":    {"# nothing\n", []string{}},
-		"empty between":   {"a: 1\n---\n# nothing\n---\na: 3\n", []string{"f (document 1)", "f (document 3)"}},
+		"empty between":   {"a: 1\n---\n# nothing\n---\na: 3\n", []string{"f", "f (document 3)"}},
 		"JSON":            {"\n\t{\"a\": 1}\n", []string{"f"}},
-		"two JSON":        {"{\"a\": 1}\n{\"a\": 2}", []string{"f (document 1)", "f (document 2)"}},
+		"two JSON":        {"{\"a\": 1}\n{\"a\": 2}", []string{"f", "f (document 2)"}},
 		"nothing":         {"", []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -46,22 +46,19 @@ func TestErrorsNameSourceFieldAndValue(t *testing.T) {
 		fmt.Fprintf(&aliases, "a%d: &a%d [%s*a%d]\n", i, i, strings.Repeat(fmt.Sprintf("*a%d, ", i-1), 9), i-1)
 	}
 	for name, test := range map[string]struct{ text, want string }{
-		"no YAML":           {"a: [", "f: not valid YAML: "},
-		"second is no YAML": {"kind: Pod\n---\na: [", "f (document 2): not valid YAML: "},
-		"no JSON":           {"{\n\"kind\": }", "f: not valid JSON: "},
-		"second is no JSON": {"{}\n{}\n{]", "f (document 3): not valid JSON: "},
-		"JSON cut off":      {"{\n\"kind\":\n", "f: not valid JSON: ends too early, as if it was cut off: jsontext: unexpected EOF"},
-		"key given twice":   {"kind: Pod\nkind: Pod\n", `key "kind" already set in map`},
-		"JSON given twice":  {`{"kind": "Pod", "kind": "Pod"}`, `f: not valid JSON: jsontext: duplicate object member name "kind"`},
+		"no YAML":           {"a: [", "f: not valid YAML or JSON: "},
+		"second is no YAML": {"kind: Pod\n---\na: [", "f (document 2): not valid YAML or JSON: "},
+		"second is no JSON": {"{}\n{}\n{]", "f (document 3): not valid YAML or JSON: "},
+		"JSON cut off":      {"{\n\"kind\":\n", "f: not valid YAML or JSON: unexpected EOF"},
+		"JSON given twice":  {`{"kind": "Pod", "kind": "Pod"}`, `f: jsontext: duplicate object member name "kind"`},
 		"unknown field":     {"spec: {containers: [{imag: nginx}]}", `unknown object member name "imag" within "/spec/containers/0"`},
 		"by case":           {"Kind: Pod", `unknown object member name "Kind"`},
 		"number wanted":     {"spec: {terminationGracePeriodSeconds: soon}", `JSON string into Go int64 within "/spec/terminationGracePeriodSeconds"`},
 		"too large":         {"spec: {priority: 3000000000}", `3000000000 into Go int32 within "/spec/priority": value out of range`},
 		"own decoder":       {"spec: {containers: [{resources: {limits: {cpu: lots}}}]}", `within "/spec/containers/0/resources/limits/cpu": quantities must match`},
-		"alias in itself":   {"a: &a [*a]", "f: not valid YAML: "},
-		"aliases that grow": {aliases.String(), "f: not valid YAML: "},
-		"deep YAML":         {"a: " + strings.Repeat("[", 1<<20), "f: not valid YAML: "},
-		"deep JSON":         {`{"a": ` + strings.Repeat("[", 1<<20), "f: not valid JSON"},
+		"alias in itself":   {"a: &a [*a]", "f: not valid YAML or JSON: "},
+		"aliases that grow": {aliases.String(), "f: not valid YAML or JSON: "},
+		"deep YAML":         {"a: " + strings.Repeat("[", 1<<20), "f: not valid YAML or JSON: "},
 		"a sentence":        {"not a pod", "JSON string into Go v1.Pod"},
 	} {
 		t.Run(name, func(t *testing.T) {
