@@ -87,29 +87,21 @@ func read(file string) (document.Document, error) {
 		return document.Document{}, fmt.Errorf("%s: has %d documents, wanted is one KubeletConfiguration", file, len(docs))
 	}
 	doc := docs[0]
-	var answer map[string]json.RawMessage
-	if err := json.Unmarshal(doc.JSON, &answer); err != nil {
-		return doc, fmt.Errorf("%s: wanted is a KubeletConfiguration, a mapping of fields: %w", file, err)
+	var object struct {
+		metav1.TypeMeta
+		KubeletConfig json.RawMessage `json:"kubeletconfig"` // of an answer
 	}
-	if config := answer["kubeletconfig"]; len(answer) == 1 && config != nil {
-		if doc.JSON = config; config[0] != '{' {
-			return doc, fmt.Errorf("%s: kubeletconfig: is no mapping of fields, as a kubelet answers", file)
-		}
-		return doc, nil
-	}
-	var object metav1.TypeMeta
 	if err := json.Unmarshal(doc.JSON, &object); err != nil {
 		return doc, fmt.Errorf("%s: wanted is a KubeletConfiguration: %w", file, err)
 	}
 	const version, kind = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
 	switch {
-	case object.APIVersion == version && object.Kind == kind:
-		return doc, nil
-	case object.Kind == "ConfigMap":
-		return doc, fmt.Errorf("%s: is a ConfigMap; wanted is the KubeletConfiguration in it, as kubectl get -n kube-system configmap kubelet-config -o jsonpath='{.data.kubelet}' prints it", file)
-	default:
+	case object.KubeletConfig != nil:
+		doc.JSON = object.KubeletConfig
+	case object.APIVersion != version || object.Kind != kind:
 		return doc, fmt.Errorf("%s: is apiVersion %q, kind %q; wanted is %q, kind %q, as in /var/lib/kubelet/config.yaml, or what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints", file, object.APIVersion, object.Kind, version, kind)
 	}
+	return doc, nil
 }
 
 // decode decodes the fields that a Config has, and ignores all others. A misspelled shutdown field is an
