@@ -27,18 +27,6 @@ func TestTheBalancerLearnsLateOfPods(t *testing.T) {
 	})
 }
 
-func TestTheBalancerPicksInTurn(t *testing.T) {
-	b := &balancer{}
-	picks := map[string]int{}
-	for _, address := range []string{"a", "b", "c"} {
-		b.add(address)
-	}
-	for range 30 {
-		picks[b.pick()]++
-	}
-	require.Equal(t, map[string]int{"a": 10, "b": 10, "c": 10}, picks)
-}
-
 func TestARequestWithoutAnEndpointIsLost(t *testing.T) {
 	answer := httptest.NewRecorder()
 	forward(&http.Transport{}, (&balancer{}).pick).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/", http.NoBody))

@@ -80,9 +80,6 @@ func (n *node) StopContainer(ctx context.Context, id string, timeoutSeconds int6
 	untilKill, cancel := context.WithTimeout(ctx, time.Duration(timeoutSeconds)*time.Second)
 	defer cancel()
 	err := server.Shutdown(untilKill) // SIGTERM
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = server.Close() // SIGKILL
 	}

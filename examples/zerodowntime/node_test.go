@@ -1,8 +1,6 @@
 package main
 
 import (
-	"context"
-	"errors"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -57,32 +55,5 @@ func TestAContainerIsKilledWhenItsTimeIsOver(t *testing.T) {
 		require.Empty(t, running)
 		require.ErrorIs(t, n.StopContainer(t.Context(), "pod/web", 7), lifecycle.ErrContainerNotFound)
 		require.NoError(t, n.close())
-	})
-}
-
-func TestAStopWithoutTimeOvertakesOneThatWaits(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, lost := stuckNode(t)
-		start, first := time.Now(), make(chan error, 1)
-		go func() { first <- n.StopContainer(t.Context(), "pod/web", 600) }()
-		synctest.Wait()
-		require.NoError(t, n.StopContainer(t.Context(), "pod/web", 0))
-		require.NoError(t, <-first)
-		require.Error(t, <-lost)
-		require.Less(t, time.Since(start), time.Second)
-		require.NoError(t, n.close())
-	})
-}
-
-func TestAStopEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n, lost := stuckNode(t)
-		ctx, cancel := context.WithCancelCause(t.Context())
-		reason := errors.New("the terminator is closed")
-		cancel(reason)
-		require.ErrorIs(t, n.StopContainer(ctx, "pod/web", 600), reason)
-		require.NotNil(t, n.find("pod/web"), "the container still runs")
-		require.NoError(t, n.close())
-		require.Error(t, <-lost)
 	})
 }
