@@ -31,8 +31,8 @@ type object struct {
 	Status struct {
 		Phase v1.PodPhase `json:"phase"`
 	} `json:"status"`
-	Items []item `json:"items"` // of a list
-	Value int32  `json:"value"` // of a priority class
+	Items []object `json:"items"` // of a list
+	Value int32    `json:"value"` // of a priority class
 }
 
 type container struct {

@@ -15,30 +15,11 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/internal/document"
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
-
-// item is an object, or what is wrong with it if it is a pod: one of another kind may have fields of other types.
-type item struct {
-	object
-	err error
-}
-
-// UnmarshalJSONFrom decodes an object of a list.
-func (i *item) UnmarshalJSONFrom(decoder *jsontext.Decoder) error {
-	text, err := decoder.ReadValue()
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(text, &i.object); err != nil {
-		other := metav1.TypeMeta{}
-		_ = json.Unmarshal(text, &other) // i.err says it
-		i.Kind, i.err = other.Kind, err
-	}
-	return nil
-}
 
 // Read reads JSON or YAML to its end. Errors begin with source.
 func (c *Cluster) Read(source string, r io.Reader) error { return c.read(source, r, false) }
@@ -66,45 +47,24 @@ func (c *Cluster) ReadFolder(folder string) error {
 	return nil
 }
 
+// read reads objects that follow each other. JSON is not read as a whole first, because a list of a cluster has 100 MB and more.
 func (c *Cluster) read(source string, r io.Reader, static bool) error {
-	text := bufio.NewReaderSize(r, 1<<16)
-	for {
-		first, err := text.ReadByte()
-		switch {
-		case errors.Is(err, io.EOF):
-			return nil
-		case err != nil:
-			return fmt.Errorf("%s: failed to read: %w", source, err)
-		case strings.ContainsRune(" \t\r\n", rune(first)):
-			continue
-		}
-		if err := text.UnreadByte(); err != nil {
-			return err
-		}
-		if first == '{' {
-			return c.readJSON(source, text, static)
-		}
-		return c.readYAML(source, text, static)
+	buffered := bufio.NewReader(r)
+	if head, _ := buffered.Peek(buffered.Size()); !utilyaml.IsJSONBuffer(head) { // reading on has the error
+		return c.readYAML(source, buffered, static)
 	}
-}
-
-// readJSON reads objects that follow each other.
-func (c *Cluster) readJSON(source string, r *bufio.Reader, static bool) error {
-	decoder := jsontext.NewDecoder(r)
-	for {
-		if decoder.PeekKind() == 0 {
-			if _, err := decoder.ReadToken(); errors.Is(err, io.EOF) {
-				return nil
-			}
-		}
-		var i item
-		if err := json.UnmarshalDecode(decoder, &i.object); err != nil { // one item after the other
+	decoder := jsontext.NewDecoder(buffered)
+	for decoder.PeekKind() != 0 { // until the end, or what is no JSON
+		var o object
+		if err := json.UnmarshalDecode(decoder, &o); err != nil {
 			return fmt.Errorf("%s: %w", source, err)
 		}
-		if err := c.add(source, &i, "", static); err != nil {
-			return err
-		}
+		c.add(&o, "", static)
 	}
+	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%s: %w", source, err)
+	}
+	return nil
 }
 
 func (c *Cluster) readYAML(source string, r io.Reader, static bool) error {
@@ -112,53 +72,42 @@ func (c *Cluster) readYAML(source string, r io.Reader, static bool) error {
 	if err != nil {
 		return fmt.Errorf("%s: failed to read: %w", source, err)
 	}
-	if bytes.IndexByte(text, 0) >= 0 {
-		return fmt.Errorf("%s: is no text, wanted is JSON or YAML", source)
-	}
 	docs, err := document.Parse(source, text)
 	if err != nil {
 		return err
 	}
 	for _, doc := range docs {
-		if bytes.HasPrefix(doc.JSON, []byte(`"`)) { // a table of kubectl, among others
+		if strings.HasPrefix(string(doc.JSON), `"`) { // a table of kubectl, among others
 			return fmt.Errorf("%s: is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json", doc.Source)
 		}
-		var i item
-		if err := json.Unmarshal(doc.JSON, &i); err != nil {
+		var o object
+		if err := json.Unmarshal(doc.JSON, &o); err != nil {
 			return fmt.Errorf("%s: %w", doc.Source, err)
 		}
-		if err := c.add(doc.Source, &i, "", static); err != nil {
-			return err
-		}
+		c.add(&o, "", static)
 	}
 	return nil
 }
 
 // add adds the objects of a list, or an object. kind is that of an object that does not say it. Pods and priority classes
-// are kept, and all others are counted.
-func (c *Cluster) add(source string, i *item, kind string, static bool) error {
+// are kept; of all others the kinds are.
+func (c *Cluster) add(o *object, kind string, static bool) {
 	c.Objects++
-	kind = cmp.Or(i.Kind, kind)
-	switch {
-	case i.err != nil && slices.Contains([]string{"", "Pod", "PriorityClass", "List", "PodList"}, kind):
-		return fmt.Errorf("%s: %w", source, i.err)
-	case len(i.Items) > 0 || kind == "List" || kind == "PodList":
+	switch kind = cmp.Or(o.Kind, kind); {
+	case len(o.Items) > 0 || kind == "List" || kind == "PodList":
 		of := cmp.Or(strings.TrimSuffix(kind, "List"), "Pod") // the items of an API server's list do not say it
-		for n := range i.Items {
-			if err := c.add(fmt.Sprintf("%s: items[%d]", source, n), &i.Items[n], of, static); err != nil {
-				return err
-			}
+		for i := range o.Items {
+			c.add(&o.Items[i], of, static)
 		}
 	case kind == "PriorityClass":
-		c.Classes[i.Metadata.Name] = i.Value
+		c.Classes[o.Metadata.Name] = o.Value
 	case kind == "Pod":
-		pod := i.pod()
+		pod := o.pod()
 		if static {
 			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, staticpod.SourceAnnotation, "file") // as the kubelet marks it
 		}
-		c.addPod(i.Spec.NodeName, i.Status.Phase, pod)
+		c.addPod(o.Spec.NodeName, o.Status.Phase, pod)
 	default:
 		c.Others[cmp.Or(kind, "an object without a kind")] = true
 	}
-	return nil
 }
