@@ -80,6 +80,21 @@ func (m *fakeMachine) kubelet(config string, flags ...string) {
 	m.write(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), strings.Join(words, "\x00")+"\x00")
 }
 
+// stock makes what a stock kubelet makes: a drop-in for its 30 s, by which logind goes, and its configuration. It takes no lock.
+func (m *fakeMachine) stock() {
+	m.t.Helper()
+	m.dropIn(kubeletFile, 30*time.Second)
+	m.login1.SetLimit(30 * time.Second)
+	m.kubelet(grace30)
+}
+
+// pods writes the pods of the machine to a file, with more of them, and returns the arguments for it.
+func (m *fakeMachine) pods(more string) []string {
+	m.t.Helper()
+	m.write("/pods.yaml", nodePods+more)
+	return []string{"--pods", filepath.Join(m.root, "pods.yaml")}
+}
+
 // lock takes a lock.
 func (m *fakeMachine) lock(who, why, mode string) {
 	m.t.Helper()

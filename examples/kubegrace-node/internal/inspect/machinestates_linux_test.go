@@ -21,9 +21,7 @@ type machineState struct {
 func machineStates() []machineState {
 	return []machineState{
 		{"lock-held", 0, func(m *fakeMachine) {
-			m.dropIn(kubeletFile, 30*time.Second)
-			m.login1.SetLimit(30 * time.Second)
-			m.kubelet(grace30)
+			m.stock()
 			m.lock("kubelet", kubeletWhy, "delay")
 		}},
 		{"pods-cut", 2, func(m *fakeMachine) {
@@ -33,9 +31,7 @@ func machineStates() []machineState {
 			m.lock("kubelet", kubeletWhy, "delay")
 		}},
 		{"none", 3, func(m *fakeMachine) {
-			m.dropIn(kubeletFile, 30*time.Second)
-			m.login1.SetLimit(30 * time.Second)
-			m.kubelet(grace30)
+			m.stock()
 			m.lock("unattended-upgrades", "Stop ongoing upgrades", "delay")
 		}},
 		{"limit-too-low", 3, func(m *fakeMachine) {
@@ -67,17 +63,13 @@ func machineStates() []machineState {
 			m.lock("kubelet", kubeletWhy, "delay")
 		}},
 		{"two-agents", 2, func(m *fakeMachine) {
-			m.dropIn(kubeletFile, 30*time.Second)
-			m.login1.SetLimit(30 * time.Second)
-			m.kubelet(grace30)
+			m.stock()
 			m.lock("kubelet", kubeletWhy, "delay")
 			m.lock("kubegrace-node", kubegraceWhy, "delay")
 		}},
 		{"started-while-pending", 3, func(m *fakeMachine) {
-			m.dropIn(kubeletFile, 30*time.Second)
-			m.login1.SetLimit(30 * time.Second)
+			m.stock()
 			m.login1.SetPreparing(true)
-			m.kubelet(grace30)
 		}},
 		{"masked", 3, func(m *fakeMachine) {
 			m.login1.Close()

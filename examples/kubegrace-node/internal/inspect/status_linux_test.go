@@ -36,14 +36,14 @@ func TestNode(t *testing.T) {
 	for _, state := range machineStates() {
 		t.Run(state.name, func(t *testing.T) {
 			m := newMachine(t)
-			m.write("/pods.yaml", nodePods)
 			state.make(m)
-			r := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
+			pods := m.pods("")
+			r := m.look(pods...)
 			golden.Require(t, "node-"+state.name+".golden", r.out)
 			requireStatus(t, state.status, r)
 
 			var report output.NodeReport
-			require.NoError(t, json.Unmarshal([]byte(m.look("--pods", filepath.Join(m.root, "pods.yaml"), "-o", "json").out), &report))
+			require.NoError(t, json.Unmarshal([]byte(m.look(append(pods, "-o", "json")...).out), &report))
 			require.Equal(t, state.status, int(report.Verdict.Status))
 		})
 	}
@@ -111,9 +111,8 @@ func TestPodsOfTheKubelet(t *testing.T) {
 
 func TestConfigzDecidesOverTheFile(t *testing.T) {
 	m := held(t, "")
-	m.write("/pods.yaml", nodePods)
 	m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
-	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "configz.json"))
+	r := m.look(append(m.pods(""), "--config", filepath.Join(m.root, "configz.json"))...)
 	requireStatus(t, 2, r)
 	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12s.")
 }
@@ -122,16 +121,15 @@ func TestConfigzDecidesOverTheFile(t *testing.T) {
 func TestAConfigurationThatHasChanged(t *testing.T) {
 	m := held(t, "", "--config-dir=/etc/kubelet.conf.d")
 	m.write("/etc/kubelet.conf.d/10.conf", configHeader)
-	m.write("/pods.yaml", nodePods)
 	startedAt := func(at time.Time) {
 		m.write("/proc/stat", fmt.Sprintf("cpu 1 1 1 1\nbtime %d\n", at.Unix()))
 		m.write(fmt.Sprintf("/proc/%d/stat", os.Getpid()), fmt.Sprintf("%d (kube let) S 1%s\n", os.Getpid(), strings.Repeat(" 0", 48)))
 	}
 	startedAt(time.Now().Add(time.Minute))
-	requireStatus(t, 0, m.look("--pods", filepath.Join(m.root, "pods.yaml")))
+	requireStatus(t, 0, m.look(m.pods("")...))
 
 	startedAt(time.Now().Add(-time.Minute))
-	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"))
+	r := m.look(m.pods("")...)
 	requireStatus(t, 4, r)
 	require.Contains(t, r.out, "; /var/lib/kubelet/config.yaml has changed since its start, and it goes by what it read then.")
 
@@ -143,8 +141,7 @@ func TestAConfigurationThatHasChanged(t *testing.T) {
 // Of the pods of a cluster those of this node count.
 func TestPodsOfSeveralNodes(t *testing.T) {
 	m := held(t, "")
-	m.write("/pods.yaml", nodePods+"- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
-	args := []string{"--pods", filepath.Join(m.root, "pods.yaml")}
+	args := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
 	r := m.look(args...)
 	requireStatus(t, 0, r)
 	require.Contains(t, r.out, "No pod is cut short, of 3.")
@@ -156,9 +153,8 @@ func TestAnAgentWithItsConfiguration(t *testing.T) {
 	m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
 	m.login1.SetLimit(time.Minute)
 	m.lock("kubegrace-node", kubegraceWhy, "delay")
-	m.write("/pods.yaml", nodePods)
 	m.write("/agent.yaml", configHeader+grace30)
-	r := m.look("--pods", filepath.Join(m.root, "pods.yaml"), "--config", filepath.Join(m.root, "agent.yaml"))
+	r := m.look(append(m.pods(""), "--config", filepath.Join(m.root, "agent.yaml"))...)
 	requireStatus(t, 0, r)
 	require.Contains(t, r.out, "kubegrace's plan.")
 }
@@ -200,8 +196,7 @@ func TestErrorsOfNode(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	m := held(t, "")
-	m.write("/pods.yaml", nodePods)
-	r, text := m.metrics("--pods", filepath.Join(m.root, "pods.yaml"))
+	r, text := m.metrics(m.pods("")...)
 	requireStatus(t, 0, r)
 	golden.Require(t, "node.prom", text)
 

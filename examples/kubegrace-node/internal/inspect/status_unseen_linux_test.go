@@ -14,10 +14,6 @@ import (
 
 // What cannot be seen is named, and then all is never well.
 func TestWhatCannotBeSeen(t *testing.T) {
-	pods := func(m *fakeMachine) []string {
-		m.write("/pods.yaml", nodePods)
-		return []string{"--pods", filepath.Join(m.root, "pods.yaml")}
-	}
 	for name, test := range map[string]struct {
 		make func(t *testing.T) (m *fakeMachine, args []string)
 		want []string
@@ -31,39 +27,39 @@ func TestWhatCannotBeSeen(t *testing.T) {
 		"the processes": {func(t *testing.T) (*fakeMachine, []string) {
 			m := held(t, "")
 			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "proc/1")))
-			return m, pods(m)
+			return m, m.pods("")
 		}, []string{"the processes: the processes of others are hidden from this user (run it as root"}},
 		"a file of logind": {func(t *testing.T) (*fakeMachine, []string) {
 			m := held(t, "")
 			require.NoError(t, os.MkdirAll(filepath.Join(m.root, "run/systemd/logind.conf.d/zz.conf"), 0o700))
 			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "usr")))
 			m.write("/usr/lib/systemd/logind.conf.d", "a file in the place of a folder")
-			return m, pods(m)
+			return m, m.pods("")
 		}, []string{"/usr/lib/systemd/logind.conf.d: not a directory"}},
 		"the kubelet itself": {func(t *testing.T) (*fakeMachine, []string) {
 			m := held(t, "")
 			require.NoError(t, os.Remove(filepath.Join(m.root, fmt.Sprintf("proc/%d/cmdline", os.Getpid()))))
-			return m, pods(m)
+			return m, m.pods("")
 		}, []string{"the kubelet: its lock is held, and no process is known as one (give --config"}},
 		"the configuration": {func(t *testing.T) (*fakeMachine, []string) {
 			m := held(t, "")
 			require.NoError(t, os.Remove(filepath.Join(m.root, "var/lib/kubelet/config.yaml")))
-			return m, pods(m)
+			return m, m.pods("")
 		}, []string{"whether that covers its configuration could not be seen", "config.yaml: failed to read: no such file"}},
 		"no bus": {func(t *testing.T) (*fakeMachine, []string) {
 			m := held(t, "")
 			m.bus.Stop()
-			return m, pods(m)
+			return m, m.pods("")
 		}, []string{"cannot be told: systemd-logind could not be asked", "failed to reach the system bus"}},
 		"no logind": {func(t *testing.T) (*fakeMachine, []string) {
 			m := newMachineWithoutLogind(t)
 			m.kubelet(grace30)
-			return m, pods(m)
+			return m, m.pods("")
 		}, []string{"cannot be told", "systemd-logind does not run (systemctl status systemd-logind)"}},
 		"a kubelet in k3s": {func(t *testing.T) (*fakeMachine, []string) {
 			m := held(t, "")
 			m.write(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), "/usr/local/bin/k3s\x00server\x00--config\x00/etc/rancher/k3s/config.yaml\x00")
-			return m, pods(m)
+			return m, m.pods("")
 		}, []string{"the configuration of the kubelet in k3s (PID 812): its command line does not have it", "proxy/configz"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -85,8 +81,7 @@ func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 		t.Skip("needs root, to be nobody")
 	}
 	m, program := held(t, ""), nobodytest.Program(t)
-	m.write("/pods.yaml", nodePods)
-	pods := []string{"--pods", filepath.Join(m.root, "pods.yaml")}
+	pods := m.pods("")
 	requireStatus(t, 0, m.lookAsNobody(program, pods...))
 	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o600))
 	require.NoError(t, os.Chmod(filepath.Join(m.root, kubeletFile), 0o600))
