@@ -12,39 +12,30 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// score is what a plan does to all pods.
-type score struct {
-	cut  int
-	lost int64
-}
-
-// score plans all nodes.
-func (s Settings) score(nodes []*podlist.Node) (sum score) {
+// losses plans all nodes, and returns a proposal with what its pods lose.
+func (s Settings) losses(nodes []*podlist.Node) (p Proposal) {
 	for _, node := range nodes {
 		n := s.Plan(node)
-		sum.cut += n.CutShort
-		sum.lost = saturatingAdd(sum.lost, n.LostSeconds)
+		p.CutShort += n.CutShort
+		p.LostSeconds = saturatingAdd(p.LostSeconds, n.LostSeconds)
 	}
-	return sum
-}
-
-// isBetterThan reports whether one figure is less and none more.
-func (c score) isBetterThan(other score) bool {
-	return c != other && c.cut <= other.cut && c.lost <= other.lost
+	return p
 }
 
 // proposals returns what would be better than the plan, the best first, each with what it would do. None of
 // them shortens a grace period, which hides a loss and saves nothing, or a bucket.
-func (s Settings) proposals(before score, schedule plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
-	offer := func(title string, after score, changes ...Change) {
-		if after.isBetterThan(before) {
-			all = append(all, Proposal{Title: title, CutShort: after.cut, LostSeconds: after.lost, Changes: changes})
+func (s Settings) proposals(before Summary, schedule plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
+	offer := func(title string, p Proposal, changes ...Change) {
+		same := p.CutShort == before.CutShort && p.LostSeconds == before.LostSeconds
+		if !same && p.CutShort <= before.CutShort && p.LostSeconds <= before.LostSeconds {
+			p.Title, p.Changes = title, changes
+			all = append(all, p)
 		}
 	}
 	limit := s.options.Limit
 	if limit != 0 && max(limit, 0) < s.needed() {
 		raised := s.limitedTo(s.needed())
-		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised.score(nodes), s.limitChange(raised.needed()))
+		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised.losses(nodes), s.limitChange(raised.needed()))
 	}
 	if longer, ok := s.withSchedule(schedule); ok {
 		changes := []Change{longer.configChange()}
@@ -54,7 +45,7 @@ func (s Settings) proposals(before score, schedule plan.Schedule, nodes []*podli
 			}
 			longer = longer.limitedTo(longer.needed())
 		}
-		offer("Lengthen the buckets", longer.score(nodes), changes...)
+		offer("Lengthen the buckets", longer.losses(nodes), changes...)
 	}
 	slices.SortStableFunc(all, func(a, b Proposal) int {
 		return cmp.Or(cmp.Compare(a.CutShort, b.CutShort), cmp.Compare(a.LostSeconds, b.LostSeconds))

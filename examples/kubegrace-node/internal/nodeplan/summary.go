@@ -33,7 +33,7 @@ func (s Settings) Document(nodes []*podlist.Node) Document {
 		asks := asksOf(planned)
 		longer := s.longerSchedule(asks)
 		d.Summary.Outliers = outliers(asks, longer)
-		d.Summary.Proposals = s.proposals(score{d.Summary.CutShort, d.Summary.LostSeconds}, longer, nodes)
+		d.Summary.Proposals = s.proposals(d.Summary, longer, nodes)
 	}
 	return d
 }

@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
@@ -26,33 +25,23 @@ type NodeReport struct {
 // MachineFormats returns the formats of [WriteMachine].
 func MachineFormats() []string { return []string{Table, JSON, YAML} }
 
-// WriteMachine writes a report in one of the formats of [MachineFormats].
-func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) error {
-	if format != Table {
-		return WriteData(format, out, r)
-	}
-	t := newTerminal(screen)
-	t.machine(r)
-	return t.writeTo(out)
-}
-
 // machine shows a report.
 func (t *terminal) machine(r NodeReport) {
-	t.paragraph("At the next systemctl poweroff: " + clean(r.Verdict.Text))
+	t.paragraph("At the next systemctl poweroff: " + r.Verdict.Text)
 	seen := facts(r)
 	if len(seen) > 0 {
 		t.text.WriteByte('\n')
 	}
 	for _, fact := range seen {
-		t.wrapped(fmt.Sprintf("%-11s", fact.name), strings.Repeat(" ", 11), clean(fact.text))
+		t.wrapped(fmt.Sprintf("%-11s", fact.name), strings.Repeat(" ", 11), fact.text)
 	}
 	t.list("Why, and what else:", r.Verdict.Why)
 	if len(r.Verdict.Do) > 0 {
 		t.text.WriteString("\nWhat to do:\n")
 	}
 	for _, step := range r.Verdict.Do {
-		t.item(clean(step.Text))
-		t.pasted(clean(step.Command))
+		t.item(step.Text)
+		t.pasted(step.Command)
 	}
 	unseen := make([]string, 0, len(r.NotSeen))
 	for _, one := range r.NotSeen {

@@ -6,6 +6,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
 )
 
+const neededHelp = "How long the agent asks the host to wait."
+
 // Metrics returns a report as metrics of Prometheus. What is not known has no value.
 func Metrics(r NodeReport) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
@@ -22,21 +24,18 @@ func Metrics(r NodeReport) prometheus.Gatherer {
 		add("preparing", "1 while a shutdown is pending.", flag(r.Logind.Preparing))
 		add("locks", "How many locks for shutdowns are held.", float64(len(r.Logind.Locks)))
 	}
-	if r.Agent != nil && r.Plan == nil {
-		add("needed_seconds", "How long the agent asks the host to wait.", r.Agent.AskedSeconds)
-		add("pods", "How many pods the machine has.", float64(r.Agent.PodCount))
-		add("pods_cut_short", "How many pods get less than they ask for.", float64(r.Agent.CutShort))
-		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(r.Agent.LostSeconds))
-	} else if needed, known := r.NeededSeconds(); known {
-		if r.Plan != nil {
-			needed = r.Plan.NeededSeconds
-		}
-		add("needed_seconds", "How long the agent asks the host to wait.", needed)
+	addPods := func(needed float64, pods, cutShort int, lost int64) {
+		add("needed_seconds", neededHelp, needed)
+		add("pods", "How many pods the machine has.", float64(pods))
+		add("pods_cut_short", "How many pods get less than they ask for.", float64(cutShort))
+		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(lost))
 	}
-	if r.Plan != nil {
-		add("pods", "How many pods the machine has.", float64(r.Plan.Summary.PodCount))
-		add("pods_cut_short", "How many pods get less than they ask for.", float64(r.Plan.Summary.CutShort))
-		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(r.Plan.Summary.LostSeconds))
+	if needed, known := r.NeededSeconds(); r.Plan != nil {
+		addPods(r.Plan.NeededSeconds, r.Plan.Summary.PodCount, r.Plan.Summary.CutShort, r.Plan.Summary.LostSeconds)
+	} else if r.Agent != nil {
+		addPods(r.Agent.AskedSeconds, r.Agent.PodCount, r.Agent.CutShort, r.Agent.LostSeconds)
+	} else if known {
+		add("needed_seconds", neededHelp, needed)
 	}
 	return registry
 }

@@ -7,6 +7,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
@@ -33,28 +34,39 @@ func ForPeople(format string) bool { return !slices.Contains([]string{JSON, YAML
 
 // Write writes a plan in one of the [Formats]. Its nodes are those that are shown.
 func Write(format string, out io.Writer, screen Screen, d nodeplan.Document) error {
-	switch format {
-	case Table:
-		t := newTerminal(screen)
-		t.plan(d)
-		return t.writeTo(out)
-	case HTML:
+	if format == HTML {
 		return writePlanPage(out, d)
-	default:
-		return WriteData(format, out, d)
 	}
+	return write(format, out, screen, d, func(t *terminal) { t.plan(d) })
 }
 
-// WriteData writes a value as JSON or YAML.
-func WriteData(format string, out io.Writer, value any) error {
-	if format == JSON {
+// WriteMachine writes a report in one of the formats of [MachineFormats].
+func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) error {
+	return write(format, out, screen, r, func(t *terminal) { t.machine(r) })
+}
+
+// WriteReport writes what a shutdown has done, as a table, JSON or YAML.
+func WriteReport(format string, out io.Writer, screen Screen, r api.Report) error {
+	return write(format, out, screen, r, func(t *terminal) { t.report(r) })
+}
+
+// write writes a value as JSON or YAML, or as a table, with the function that shows it.
+func write(format string, out io.Writer, screen Screen, value any, show func(*terminal)) error {
+	switch format {
+	case Table:
+		t := &terminal{width: max(screen.Width, 40)}
+		show(t)
+		_, err := io.WriteString(out, t.text.String())
+		return err
+	case JSON:
 		encoder := json.NewEncoder(out)
 		encoder.SetIndent("", "  ")
 		return encoder.Encode(value)
+	default:
+		text, err := yaml.Marshal(value)
+		if err == nil {
+			_, err = out.Write(text)
+		}
+		return err
 	}
-	text, err := yaml.Marshal(value)
-	if err == nil {
-		_, err = out.Write(text)
-	}
-	return err
 }

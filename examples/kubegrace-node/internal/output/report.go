@@ -3,7 +3,6 @@ package output
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strconv"
@@ -17,16 +16,6 @@ import (
 
 // Unbounded is a screen on which no line is wrapped, such as a journal.
 func Unbounded() Screen { return Screen{Width: math.MaxInt16} }
-
-// WriteReport writes what a shutdown has done, as a table, JSON or YAML.
-func WriteReport(format string, out io.Writer, screen Screen, r api.Report) error {
-	if format != Table {
-		return WriteData(format, out, r)
-	}
-	t := newTerminal(screen)
-	t.report(r)
-	return t.writeTo(out)
-}
 
 // report shows a row for each pod, and then what went wrong.
 func (t *terminal) report(r api.Report) {

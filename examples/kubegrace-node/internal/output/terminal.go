@@ -2,7 +2,6 @@ package output
 
 import (
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/text"
@@ -15,13 +14,6 @@ import (
 type terminal struct {
 	width int
 	text  strings.Builder
-}
-
-func newTerminal(screen Screen) *terminal { return &terminal{width: max(screen.Width, 40)} }
-
-func (t *terminal) writeTo(out io.Writer) error {
-	_, err := io.WriteString(out, t.text.String())
-	return err
 }
 
 // plan shows a plan: what to change, where to begin, and the nodes.
@@ -64,25 +56,25 @@ func (t *terminal) changes(s nodeplan.Summary, brief bool) {
 		fmt.Fprintf(&t.text, "\n%s:\n", changeTitle(s))
 	}
 	for i, proposal := range s.Proposals {
-		t.item(clean(proposalText(proposal)))
+		t.item(proposalText(proposal))
 		if brief && i > 0 {
 			continue
 		}
 		for _, change := range proposal.Changes {
-			t.wrapped("    ", "    ", clean(placeText(change)))
+			t.wrapped("    ", "    ", placeText(change))
 			for _, line := range change.Lines {
 				t.pasted(line)
 			}
 		}
 	}
 	for _, line := range outliers {
-		t.item(clean(line))
+		t.item(line)
 	}
 }
 
 // node shows a node.
 func (t *terminal) node(n nodeplan.Node) {
-	sentence := fmt.Sprintf("Node %s: %s, %s", clean(n.Name), CountText(n.PodCount, "pod"), lossText(n.CutShort, n.LostSeconds))
+	sentence := fmt.Sprintf("Node %s: %s, %s", n.Name, CountText(n.PodCount, "pod"), lossText(n.CutShort, n.LostSeconds))
 	if n.ReleaseSeconds > 0 {
 		sentence += "; the host is let go after " + duration.Seconds(n.ReleaseSeconds) + " at the latest"
 	}
@@ -116,14 +108,14 @@ func (t *terminal) list(title string, items []string) {
 	}
 	fmt.Fprintf(&t.text, "\n%s\n", title)
 	for _, item := range items {
-		t.item(clean(item))
+		t.item(item)
 	}
 }
 
 // pasted shows a line that is not wrapped, so that it can be pasted; "" is none.
 func (t *terminal) pasted(line string) {
 	if line != "" {
-		fmt.Fprintf(&t.text, "      %s\n", line)
+		fmt.Fprintf(&t.text, "      %s\n", clean(line))
 	}
 }
 
@@ -137,7 +129,7 @@ func (t *terminal) item(s string) { t.wrapped("  - ", "    ", s) }
 // first line, and other that of its other lines.
 func (t *terminal) wrapped(first, other, s string) {
 	indent := first
-	for line := range strings.SplitSeq(text.WrapSoft(s, t.width-len(first)), "\n") {
+	for line := range strings.SplitSeq(text.WrapSoft(clean(s), t.width-len(first)), "\n") {
 		fmt.Fprintln(&t.text, strings.TrimRight(indent+strings.TrimLeft(line, " "), " "))
 		indent = other
 	}
