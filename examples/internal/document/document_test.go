@@ -84,14 +84,6 @@ func decodeAll(text string) (pods []*v1.Pod, err error) {
 	return pods, nil
 }
 
-func TestDecode(t *testing.T) {
-	pods, err := decodeAll("apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {terminationGracePeriodSeconds: 5}\n---\nmetadata: {name: b}\n")
-	require.NoError(t, err)
-	require.Len(t, pods, 2)
-	require.Equal(t, int64(5), *pods[0].Spec.TerminationGracePeriodSeconds)
-	require.Equal(t, "b", pods[1].Name)
-}
-
 func TestRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pod.yaml")
 	_, err := document.Read(file)
@@ -112,7 +104,8 @@ func TestReadRefusesWhatIsNotARegularFile(t *testing.T) {
 	require.EqualError(t, err, os.DevNull+": is not a regular file")
 }
 
-func TestAliases(t *testing.T) {
+// Aliases and merges are those of YAML.
+func TestDecode(t *testing.T) {
 	pods, err := decodeAll("metadata: {name: a, labels: &labels {a: b}, annotations: *labels}\nspec: {containers: [&c {name: c, image: 'a && *'}, *c, {<<: *c, image: b}]}")
 	require.NoError(t, err)
 	require.Equal(t, map[string]string{"a": "b"}, pods[0].Annotations)

@@ -18,9 +18,3 @@ func TestDoing(t *testing.T) {
 	}
 	require.Equal(t, "runs until it is its bucket's turn", Pod{State: Running}.doing(true))
 }
-
-func TestOtherStopSignals(t *testing.T) {
-	c := containerIn("app", lifecycle.PhaseStopping)
-	c.Signal = "SIGQUIT"
-	require.Equal(t, "got SIGQUIT, is ending", c.doing())
-}

@@ -52,18 +52,22 @@ func endedContainerWithHook(hook lifecycle.HookResult) Container {
 func TestChangeLinesOncePerChange(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out)
+	v.Say("1 of 1 pods run.")
 	idle := Snapshot{Now: began, Pods: []Pod{{Name: "shop/web", State: Running}}}
 	v.Show(idle)
 	v.Show(idle)
 	v.Show(snapshotAt(0, Pod{Name: "shop/web", State: Running}))
 	v.Show(snapshotAt(time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseHook))))
 	v.Show(snapshotAt(2*time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseHook))))
-	v.Show(snapshotAt(3*time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseStopping))))
+	stopping := containerIn("app", lifecycle.PhaseStopping)
+	stopping.Signal = "SIGQUIT"
+	v.Show(snapshotAt(3*time.Second, endingPod("shop/web", stopping)))
 	v.Show(snapshotAt(4*time.Second, gonePod("shop/web", endedContainer(lifecycle.OutcomeGraceful))))
-	require.Equal(t, `shop/web                 runs
+	require.Equal(t, `1 of 1 pods run.
+shop/web                 runs
 Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18s.
     1s  shop/web                 runs its preStop hook: sleep of 2s (9s left)
-    3s  shop/web                 got SIGTERM, is ending (7s left)
+    3s  shop/web                 got SIGQUIT, is ending (7s left)
     4s  shop/web                 gone after 3s: stopped in time
 `, out.String())
 }
