@@ -175,10 +175,10 @@ func (s scale) Percent(d time.Duration) string {
 	return fmt.Sprintf("%.3f", 100*float64(d)/float64(s.Length))
 }
 
-// IsBehind reports whether a time lies behind a percentage of the width. Labels there stand on the left of their line, because
-// on the right they might not fit onto the page.
-func (s scale) IsBehind(percent time.Duration, at time.Duration) bool {
-	return at > s.Length/100*percent
+// IsBehind reports whether a time lies behind a part of the width, such as 0.9. Labels there stand on the left of their line,
+// because on the right they might not fit onto the page.
+func (s scale) IsBehind(part float64, at time.Duration) bool {
+	return float64(at) > part*float64(s.Length)
 }
 
 // drawnBar is a bar with its percentages of the width, and the text that describes it.

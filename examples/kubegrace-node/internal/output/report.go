@@ -19,7 +19,8 @@ func Unbounded() Screen { return Screen{Width: math.MaxInt16} }
 
 // report shows a row for each pod, and then what went wrong.
 func (t *terminal) report(r api.Report) {
-	rows := [][]string{{"POD", "PRIORITY", "GRANTED", "TOOK", "OUTCOME"}}
+	rows := make([][]string, 1, 1+len(r.Shutdown.Pods))
+	rows[0] = []string{"POD", "PRIORITY", "GRANTED", "TOOK", "OUTCOME"}
 	problems := slices.Clone(r.Shutdown.Errors)
 	for _, p := range r.Shutdown.Pods {
 		name := p.Namespace + "/" + p.Name

@@ -32,11 +32,11 @@ func outcomeCounts(r shutdown.Report) string {
 	for _, pod := range r.Pods {
 		counts[reportOutcome(pod)]++
 	}
-	text := CountText(len(r.Pods), "pod")
+	parts := []string{CountText(len(r.Pods), "pod")}
 	for _, outcome := range slices.Sorted(maps.Keys(counts)) {
-		text += fmt.Sprintf("; %d %s", counts[outcome], outcome)
+		parts = append(parts, fmt.Sprintf("%d %s", counts[outcome], outcome))
 	}
-	return text + "."
+	return strings.Join(parts, "; ") + "."
 }
 
 // addReport adds what has happened to the rows of the planned pods. A pod that was not planned gets a new row at the end of its
