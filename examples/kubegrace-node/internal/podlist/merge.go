@@ -13,8 +13,8 @@ import (
 type podName struct{ namespace, name string }
 
 // Merge counts each pod once: a pod that was given several times, and a static pod that was given by
-// its manifest, by the kubelet's list and by its mirror pod. Of these the manifest or the kubelet's
-// list counts, because the kubelet goes by it. Call it after the last Read.
+// its manifest, by the kubelet's list and by its mirror pod. Of these the manifest counts, or else the kubelet's
+// list, because the kubelet goes by it. Call it after the last Read.
 func (c *Cluster) Merge() {
 	for _, node := range c.nodes {
 		c.mergeNode(node)
@@ -63,11 +63,9 @@ func (c *Cluster) placeManifests(here *Node) {
 			}
 			placed[name] = true
 			c.Repeated++
-			if staticpod.IsMirror(pod) {
-				named := *manifest
-				named.Name = pod.Name
-				node.Pods[i] = &named
-			}
+			named := *manifest
+			named.Name, named.OwnerReferences = pod.Name, pod.OwnerReferences
+			node.Pods[i] = &named
 		}
 	}
 	c.Pods -= len(placed)
