@@ -17,6 +17,8 @@ import (
 // Unbounded is a screen on which no line is wrapped, such as a journal.
 func Unbounded() Screen { return Screen{Width: math.MaxInt16} }
 
+const noPodStopped = "No pod was stopped."
+
 // report shows a row for each pod, and then what went wrong.
 func (t *terminal) report(r api.Report) {
 	rows := make([][]string, 1, 1+len(r.Shutdown.Pods))
@@ -30,7 +32,7 @@ func (t *terminal) report(r api.Report) {
 		}
 	}
 	if len(rows) == 1 {
-		t.paragraph("No pod was stopped.")
+		t.paragraph(noPodStopped)
 	} else {
 		t.text.WriteString(t.table(rows))
 	}

@@ -1,6 +1,7 @@
 package output
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -26,17 +27,20 @@ func WriteReportPage(out io.Writer, r api.Report, planned nodeplan.Node) error {
 	return page{Title: "Shutdown of this node", Text: []string{outcomeCounts(r.Shutdown)}, Nodes: []*chart{c}}.write(out)
 }
 
-// outcomeCounts says in a line what became of the pods of a shutdown.
+// outcomeCounts says in a line what became of the pods of a shutdown, the most frequent outcome first.
 func outcomeCounts(r shutdown.Report) string {
 	counts := map[string]int{}
 	for _, pod := range r.Pods {
 		counts[reportOutcome(pod)]++
 	}
-	parts := []string{CountText(len(r.Pods), "pod")}
-	for _, outcome := range slices.Sorted(maps.Keys(counts)) {
-		parts = append(parts, fmt.Sprintf("%d %s", counts[outcome], outcome))
+	if len(counts) == 0 {
+		return noPodStopped
 	}
-	return strings.Join(parts, "; ") + "."
+	outcomes := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for i, outcome := range outcomes {
+		outcomes[i] = fmt.Sprintf("%s (%d)", outcome, counts[outcome])
+	}
+	return CountText(len(r.Pods), "pod") + ": " + strings.Join(outcomes, "; ") + "."
 }
 
 // addReport adds what has happened to the rows of the planned pods. A pod that was not planned gets a new row at the end of its
