@@ -11,5 +11,6 @@
 // be pasted may be wider.
 //
 // The tests of package inspect compare the output with golden files. With KUBEGRACE_GOLDEN=1 go test writes
-// these files.
+// these files. The tests of this package open the pages in a headless Chromium, in a wide window and in one of the
+// width of a phone.
 package output

@@ -9,8 +9,8 @@
 //		fmt.Println(node.Name, len(node.Pods))
 //	}
 //
-// Pods that have ended, pods without a node and objects of other kinds are counted and left
-// out. The values of PriorityClasses are kept, because pods of manifests have a class name and
+// Pods that have ended and pods without a node are counted and left out, and of objects of other kinds
+// the kinds are kept. The values of PriorityClasses are kept, because pods of manifests have a class name and
 // no priority. Missing fields get the API server's defaults: the namespace "default" and a
 // grace period of 30 s.
 //
