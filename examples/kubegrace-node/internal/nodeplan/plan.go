@@ -2,7 +2,6 @@ package nodeplan
 
 import (
 	"fmt"
-	"iter"
 	"math"
 	"slices"
 	"strings"
@@ -107,16 +106,13 @@ func (s Settings) pod(planned plan.PodPlan, release time.Duration) Pod {
 }
 
 // pods returns the pods of all buckets.
-func (n *Node) pods() iter.Seq[*Pod] {
-	return func(yield func(*Pod) bool) {
-		for i := range n.Buckets {
-			for k := range n.Buckets[i].Pods {
-				if !yield(&n.Buckets[i].Pods[k]) {
-					return
-				}
-			}
+func (n *Node) pods() (all []*Pod) {
+	for _, bucket := range n.Buckets {
+		for i := range bucket.Pods {
+			all = append(all, &bucket.Pods[i])
 		}
 	}
+	return all
 }
 
 // warn adds the warnings of a plan, and one about pods that may still run when the host is released.
@@ -124,7 +120,7 @@ func (n *Node) warn(warnings []string) {
 	n.Warnings = slices.DeleteFunc(slices.Clone(warnings), func(warning string) bool { return strings.HasPrefix(warning, "bucket ") }) // the buckets and pods say the same
 	var last *Pod
 	count := 0
-	for pod := range n.pods() {
+	for _, pod := range n.pods() {
 		if !pod.Outlives {
 			continue
 		}
@@ -141,12 +137,7 @@ func (n *Node) warn(warnings []string) {
 
 // HasGuessedPriorities reports whether the priority of a pod is guessed.
 func (n *Node) HasGuessedPriorities() bool {
-	for pod := range n.pods() {
-		if pod.PriorityIsGuessed() {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(n.pods(), (*Pod).PriorityIsGuessed)
 }
 
 // PriorityIsGuessed reports whether PrioritySource is a guess.

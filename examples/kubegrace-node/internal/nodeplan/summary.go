@@ -48,7 +48,7 @@ func documentOf(h Header, nodes []Node) Document {
 		sum.PodCount += n.PodCount
 		sum.CutShort += n.CutShort
 		sum.LostSeconds = saturatingAdd(sum.LostSeconds, n.LostSeconds)
-		for pod := range n.pods() {
+		for _, pod := range n.pods() {
 			for _, key := range []group{{ByWorkload, pod.workload}, {ByNode, n.Name}} {
 				loss := losses[key]
 				loss.By, loss.Name = key.by, key.name

@@ -13,6 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // plannedNode returns a planned node. Of its pods web asks for a minute and gets 17 s, and forever asks for all time.
@@ -35,7 +36,7 @@ func plannedNode(name string) nodeplan.Node {
 func drained() api.Report {
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 	return api.ReportOf(shutdown.Report{
-		Started: began, Ended: at(28), Errors: []string{"publish the node's state: the API server did not answer"},
+		Kind: source.KindReboot, Origin: "logind", Started: began, Ended: at(28), Errors: []string{"publish the node's state: the API server did not answer"},
 		Pods: []shutdown.PodReport{
 			{Namespace: "shop", Name: "web-7c9d6b5f4-x2x7k", GrantedSeconds: 20, Started: at(5), Ended: at(14), Outcome: "Graceful"},
 			{Namespace: "shop", Name: "early-0", GrantedSeconds: 20, Started: at(5), Ended: at(6), Outcome: "Graceful"},

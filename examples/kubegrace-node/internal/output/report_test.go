@@ -11,23 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
-	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-
-func sampleReport() shutdown.Report {
-	return shutdown.Report{
-		Kind: source.KindReboot, Origin: "logind", Started: began, Ended: began.Add(6500 * time.Millisecond),
-		Pods: []shutdown.PodReport{
-			{Namespace: "kube-system", Name: "node-exporter-prometheus-4x7fq-worker-17.example.internal", UID: "1", GrantedSeconds: 5, Started: began, Ended: began.Add(5 * time.Second), Outcome: "GraceExceeded"},
-			{Namespace: "shop", Name: "web", UID: "2", Priority: 1500, Bucket: 1000, GrantedSeconds: 9, Started: began.Add(5 * time.Second), Ended: began.Add(6 * time.Second), Outcome: "Graceful", Unflushed: true},
-			{Namespace: "data", Name: "postgres", UID: "3", Priority: 1500, Bucket: 1000, GrantedSeconds: 9, Started: began.Add(5 * time.Second), Outcome: "RuntimeStuck", Error: "the container runtime is away"},
-		},
-		Errors: []string{"failed to publish the node's state: connection refused"},
-	}
-}
 
 // written returns a report in a format.
 func written(t *testing.T, format string, width int, r api.Report) string {
@@ -38,7 +24,7 @@ func written(t *testing.T, format string, width int, r api.Report) string {
 }
 
 func TestReport(t *testing.T) {
-	report := api.ReportOf(sampleReport())
+	report := drained()
 	for _, width := range []int{120, 80} {
 		for line := range strings.Lines(written(t, output.Table, width, report)) {
 			require.LessOrEqual(t, utf8.RuneCountInString(strings.TrimSuffix(line, "\n")), width, line)
@@ -47,9 +33,9 @@ func TestReport(t *testing.T) {
 	golden.Require(t, "report.txt", written(t, output.Table, 80, report))
 	golden.Require(t, "report.json", written(t, output.JSON, 0, report))
 
-	require.Contains(t, written(t, output.Table, 200, report), "A shutdown (reboot), announced by logind, began at 2026-01-01T12:00:00Z and took 6.5s.")
+	require.Contains(t, written(t, output.Table, 200, report), "A shutdown (reboot), announced by logind, began at 2026-01-01T12:00:00Z and took 28s.")
 	report.Shutdown.Cancelled = true
-	require.Contains(t, written(t, output.Table, 200, report), "and was called off after 6.5s.")
+	require.Contains(t, written(t, output.Table, 200, report), "and was called off after 28s.")
 	report.Shutdown.Ended = time.Time{}
 	require.Contains(t, written(t, output.Table, 200, report), "; its end is not on record.")
 	report.UnderWay = true
