@@ -51,7 +51,7 @@ func TestMetricsKnowAllOutcomes(t *testing.T) {
 	require.NoError(t, err)
 	node, err := metrics.NewShutdown(registry, metrics.Options{})
 	require.NoError(t, err)
-	terminated, killed := map[string]bool{"other": true}, map[string]bool{"Other": true}
+	terminated, killed := map[string]bool{"other": true}, map[string]bool{"other": true}
 	for _, o := range append(lifecycle.Outcomes(), "Gone") {
 		pods.PodTerminated(string(o), 0)
 		node.PodKilled(string(o))

@@ -37,8 +37,8 @@
 // # Series
 //
 // All names begin with "kubelet_", or with the namespace of [Options]. Durations are in seconds. The README
-// beside this file lists all series with their labels. An unknown label value is recorded as "other", or
-// "Other" in [Shutdown], so the number of series is bounded.
+// beside this file lists all series with their labels. An unknown label value is recorded as "other",
+// so the number of series is bounded.
 //
 // # Sharing a registry
 //

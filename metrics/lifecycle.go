@@ -7,7 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// otherLabel replaces every label value that [Lifecycle] does not know, so that the number
+// otherLabel replaces every label value that [Lifecycle] or [Shutdown] does not know, so that the number
 // of series is bounded.
 const otherLabel = "other"
 

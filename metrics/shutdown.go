@@ -7,9 +7,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// otherOutcome replaces every outcome that [Shutdown] does not know.
-const otherOutcome = "Other"
-
 // Shutdown records the graceful shutdowns of a node. Create one with [NewShutdown]. A nil or
 // zero Shutdown records nothing. All methods may be called concurrently.
 type Shutdown struct {
@@ -19,7 +16,7 @@ type Shutdown struct {
 	buckets    prometheus.Histogram
 	pods       *prometheus.CounterVec
 	refused    counter
-	outcomes   []string // the allowed labels of pods, besides otherOutcome
+	outcomes   []string // the allowed labels of pods, besides otherLabel
 }
 
 // isMade reports whether NewShutdown has created the handle. If not, all methods do nothing.
@@ -123,13 +120,13 @@ func podOutcomes() []string {
 }
 
 // PodKilled counts a killed pod by outcome (kubelet_graceful_shutdown_pods_total): one of
-// package lifecycle, Ended or Failed. Any other outcome is counted as "Other".
+// package lifecycle, Ended or Failed. Any other outcome is counted as "other".
 func (m *Shutdown) PodKilled(outcome string) {
 	if !m.isMade() {
 		return
 	}
 	if !slices.Contains(m.outcomes, outcome) {
-		outcome = otherOutcome
+		outcome = otherLabel
 	}
 	m.pods.WithLabelValues(outcome).Inc()
 }

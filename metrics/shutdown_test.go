@@ -13,7 +13,7 @@ import (
 )
 
 // Each method of the handle has the effect that its series shows. The kubelet's series keep their names and help texts.
-// Unknown outcomes count together as "Other", and times are rounded down to seconds.
+// Unknown outcomes count together as "other", and times are rounded down to seconds.
 func TestShutdownSeries(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m, err := metrics.NewShutdown(reg, metrics.Options{})
@@ -44,7 +44,7 @@ kubelet_graceful_shutdown_pods_refused_total 1
 # HELP kubelet_graceful_shutdown_pods_total Pods killed by graceful shutdowns, by outcome
 # TYPE kubelet_graceful_shutdown_pods_total counter
 kubelet_graceful_shutdown_pods_total{outcome="Graceful"} 2
-kubelet_graceful_shutdown_pods_total{outcome="Other"} 2
+kubelet_graceful_shutdown_pods_total{outcome="other"} 2
 # HELP kubelet_graceful_shutdown_start_time_seconds [ALPHA] Last graceful shutdown start time since unix epoch in seconds
 # TYPE kubelet_graceful_shutdown_start_time_seconds gauge
 kubelet_graceful_shutdown_start_time_seconds 100
