@@ -38,11 +38,11 @@ type admission struct {
 // admissionSnapshot says which pods are refused.
 type admissionSnapshot struct {
 	refuses bool               // every pod is refused
-	until   time.Time          // when refuses ends if Run has not begun by then; zero: never
+	until   time.Time          // when refuses stops to apply, unless Run has begun before; zero: never
 	pods    map[types.UID]bool // the pods that are refused even if refuses is false; true: a static pod
 }
 
-// refusesAll reports whether every pod is refused at this moment.
+// refusesAll reports whether every pod is refused now: refuses is set, and until has not come.
 func (s *admissionSnapshot) refusesAll() bool {
 	return s.refuses && (s.until.IsZero() || time.Now().Before(s.until))
 }

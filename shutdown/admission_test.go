@@ -64,7 +64,7 @@ func (k *listingAgent) remove(pod *v1.Pod) {
 // admissions race one shutdown.
 func TestEveryAdmittedPodIsKilled(t *testing.T) {
 	const admissions = 1000
-	seen := map[bool]int{}  // by the result of Admit
+	seen := map[bool]int{}  // the number of pods, by the result of Admit
 	for round := range 10 { // each round announces the shutdown after another number of admissions
 		inBubble(t, nil, func(t *testing.T, n *node) {
 			agent := &listingAgent{}
@@ -111,5 +111,5 @@ func TestEveryAdmittedPodIsKilled(t *testing.T) {
 			}
 		})
 	}
-	require.Len(t, seen, 2, "%v", seen)
+	require.Len(t, seen, 2, "some admissions come before the announcement and some after it: %v", seen)
 }

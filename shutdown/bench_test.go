@@ -67,9 +67,10 @@ func (h *benchHost) RequestDelay(_ context.Context, delay time.Duration) (time.D
 	return delay, nil
 }
 
+// notifyingLock is a lock whose Close closes the channel.
 type notifyingLock chan struct{}
 
-func (r notifyingLock) Close() error { close(r); return nil }
+func (l notifyingLock) Close() error { close(l); return nil }
 
 // benchPods returns n pods, one in ten of them critical.
 func benchPods(n int) []*v1.Pod {
@@ -95,7 +96,7 @@ func BenchmarkSignalToRelease(b *testing.B) {
 	}
 }
 
-// benchWays measures the same drain in both ways.
+// benchWays measures the same drain twice: plain, and with kubegrace's manager.
 func benchWays(b *testing.B, name string, pods []*v1.Pod, killer shutdown.PodKillerFunc) {
 	b.Run(name+"/way=plain", func(b *testing.B) { benchPlain(b, pods, killer) })
 	b.Run(name+"/way=kubegrace", func(b *testing.B) { benchManager(b, pods, killer) })
@@ -118,7 +119,7 @@ func BenchmarkStart(b *testing.B) {
 	b.Run("host=instant/way=kubegrace", func(b *testing.B) {
 		for b.Loop() {
 			b.StopTimer()
-			m := benchManaged(b, newBenchHost(), nil, shutdown.PodKillerFunc(killAtOnce), "")
+			m := newBenchManager(b, newBenchHost(), nil, shutdown.PodKillerFunc(killAtOnce), "")
 			b.StartTimer()
 			end := startManager(b, m)
 			b.StopTimer()
@@ -129,8 +130,8 @@ func BenchmarkStart(b *testing.B) {
 	})
 }
 
-// benchManaged returns a manager for a benchmark. state is its state folder; "": none.
-func benchManaged(b *testing.B, host *benchHost, pods []*v1.Pod, killer shutdown.PodKiller, state string) *shutdown.Manager {
+// newBenchManager returns a manager for a benchmark. state is its state folder; "": none.
+func newBenchManager(b *testing.B, host *benchHost, pods []*v1.Pod, killer shutdown.PodKiller, state string) *shutdown.Manager {
 	b.Helper()
 	m, err := shutdown.NewManager(shutdown.Options{
 		Config:   config(30*time.Second, 10*time.Second),
@@ -163,7 +164,7 @@ func benchManager(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
 	for b.Loop() {
 		b.StopTimer()
 		host := newBenchHost()
-		end := startManager(b, benchManaged(b, host, pods, killer, b.TempDir()))
+		end := startManager(b, newBenchManager(b, host, pods, killer, b.TempDir()))
 		runtime.GC() // do not measure the garbage of the start
 		b.StartTimer()
 
@@ -189,7 +190,8 @@ func benchPlain(b *testing.B, pods []*v1.Pod, killer shutdown.PodKiller) {
 	require.FileExists(b, state)
 }
 
-// plainShutdown kills the pods below the critical ones, then the critical ones.
+// plainShutdown kills the pods that are not critical, then the critical ones, and writes the kubelet's state file
+// before and after that.
 func plainShutdown(ctx context.Context, state string, pods []*v1.Pod, killer shutdown.PodKiller) {
 	began := time.Now()
 	storePlain(state, began, time.Time{})

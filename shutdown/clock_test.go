@@ -18,7 +18,7 @@ import (
 type steppedClock struct {
 	mu    sync.Mutex // guards all below
 	now   time.Time
-	waits map[chan time.Time]time.Time
+	waits map[chan time.Time]time.Time // when to send on each channel that After returned
 }
 
 // Now returns the time to which the clock was stepped.
@@ -51,8 +51,9 @@ func (c *steppedClock) step(d time.Duration) {
 	synctest.Wait()
 }
 
-// Options.Clock decides when the next bucket begins, not the system clock, which stands still here. The clock
-// is stepped to 21 s, one after the end of the first bucket, so that etcd gets 9 s.
+// Options.Clock decides when the next bucket begins, not the system clock, which stands still here. The first
+// bucket has 20 s and the second 10 s. Options.Clock is stepped to 19 s, which changes nothing, and then to 21 s:
+// etcd has until 30 s, and gets 30 s - 21 s = 9 s.
 func TestBucketsFollowTheClockOfTheOptions(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}
 	inBubble(t, pods, func(t *testing.T, n *node) {

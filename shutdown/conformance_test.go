@@ -23,8 +23,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// managerVectors is testdata/manager.yaml. The pods of its list are described as
-// "prio 0" and "tgps nil".
+// managerVectors is the kubelet's own test cases, in testdata/manager.yaml. Pods describes each pod by its name:
+// "prio 0" is its priority, and "tgps nil" its terminationGracePeriodSeconds.
 type managerVectors struct {
 	Pods        map[string][]string
 	BeforeEvent struct {
@@ -56,7 +56,7 @@ type statusCommon struct {
 	Condition       v1.PodCondition
 }
 
-// loadManagerVectors returns the kubelet's own cases.
+// loadManagerVectors reads testdata/manager.yaml.
 func loadManagerVectors(t *testing.T) managerVectors {
 	t.Helper()
 	data, err := os.ReadFile("testdata/manager.yaml")
@@ -148,7 +148,8 @@ func TestConformanceManagerWithHooks(t *testing.T) {
 	}
 }
 
-// setSlowHooks sets all hooks but Prepare, for which the kubelet's sum has no time.
+// setSlowHooks sets all hooks, each of which takes the given time. It omits Prepare, which would take time from
+// the pods if the host grants only the kubelet's sum.
 func setSlowHooks(n *node, takes time.Duration) {
 	n.opts.Hold = func(ctx context.Context) error { return waitOrCancelled(ctx, takes) }
 	n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
@@ -162,7 +163,7 @@ func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 		total, critical, granted int64
 		kills                    map[string]int64
 	}{
-		{30, 10, 5, map[string]int64{"normal-nil": 3, "critical-nil": 1}},
+		{30, 10, 5, map[string]int64{"normal-nil": 3, "critical-nil": 1}}, // 2/3 and 1/3 of 5 s, in whole seconds
 		{5, 5, 0, map[string]int64{"normal-nil": 0, "critical-nil": 0}},
 	} {
 		for name, set := range map[string]func(*node){"no hook": func(*node) {}, "all hooks": enableAllSteps} {

@@ -120,8 +120,8 @@ func (s *shell) start(e node.Effect, name string, do func(context.Context) error
 	})
 }
 
-// plainError returns a *callError with all that the core uses of an embedder's error, whose methods may
-// panic; nil for nil.
+// plainError copies what the core uses of an embedder's error into a *callError, because the methods of that error
+// may panic. It returns nil for nil.
 func plainError(err error) error {
 	if err == nil {
 		return nil
@@ -326,7 +326,8 @@ func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, e
 	return result, err
 }
 
-// sendPod sends a pod's final status or its readiness, whichever the effect names, through the Reporter.
+// sendPod sends what the effect names through the Reporter: a pod's final status, the mark NotReady, or the
+// readiness that it had before.
 func (s *shell) sendPod(e node.Effect) {
 	key := e.Pod.Key
 	answer := func(err error) node.Input {
@@ -366,7 +367,7 @@ func (s *shell) publish(e node.Effect) {
 		func(err error) node.Input { return node.Published{Call: e.Call, Err: err} })
 }
 
-// store appends the effect's entities to the log, or replaces the log by them.
+// store appends the effect's shutdown and pods to the log. NewLog replaces the log by them.
 func (s *shell) store(e node.Effect) {
 	if !s.isStoring() {
 		return
@@ -428,10 +429,10 @@ func (s *shell) watchWrites() {
 			s.mu.Lock()
 			s.updateAdmission()
 			switch {
-			case ctx.Err() != nil:
+			case ctx.Err() != nil: // the loop ends
 			case err != nil:
 				s.written = s.log.Append() // with no entry of its own it repeats the failed write
-			case s.written == newest:
+			case s.written == newest: // otherwise it was replaced by a newer write, which the loop waits for
 				s.isWatching = false
 				s.mu.Unlock()
 				return
@@ -529,7 +530,7 @@ func (s *shell) report(e node.Effect) {
 func (s *shell) logDrainTime(e node.Effect) {
 	of := e.Shutdown
 	logger := klog.FromContext(s.ctx).WithValues("kind", of.Kind, "origin", of.Origin, "setBy", s.timeSetBy(of))
-	if len(s.schedule) > 0 || !of.HostEnd.IsZero() {
+	if len(s.schedule) > 0 || !of.HostEnd.IsZero() { // otherwise the time follows from the pods, which are not listed yet
 		logger = logger.WithValues("time", of.WaitEnd().Sub(s.now()).Round(time.Millisecond))
 	}
 	logger.Info(e.Text)
@@ -538,12 +539,14 @@ func (s *shell) logDrainTime(e node.Effect) {
 // timeSetBy says, for the log, what decides how much time a drain has: the announcement or the host's setting
 // if they allow less than the requested delay, otherwise the options.
 func (s *shell) timeSetBy(of *node.Shutdown) string {
-	end, requested := of.HostEnd, s.requestedDelay()
-	announced := end.Sub(of.Began)
+	requested := s.requestedDelay()
+	announced := of.HostEnd.Sub(of.Began) // meaningless without a HostEnd
+	isShorter := announced < requested-times.Lag || len(s.schedule) == 0
 	switch {
-	case !end.IsZero() && (announced < requested-times.Lag || len(s.schedule) == 0):
+	case !of.HostEnd.IsZero() && isShorter:
 		if h := s.host.Load(); h != nil {
-			if granted, known := h.Granted(); known && (announced-granted).Abs() < time.Second && h.LimitSetBy() != "" {
+			granted, known := h.Granted()
+			if isHostsLimit := known && (announced-granted).Abs() < time.Second; isHostsLimit && h.LimitSetBy() != "" {
 				return h.LimitSetBy()
 			}
 		}

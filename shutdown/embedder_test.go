@@ -107,7 +107,7 @@ func (r callingReporter) FlushPod(_ context.Context, pod *v1.Pod) error {
 	return callIfSet(r.flush)
 }
 
-// callIfSet calls f, which may be nil.
+// callIfSet calls f unless it is nil, and returns nil, as a reporter's call that succeeds.
 func callIfSet(f func()) error {
 	if f != nil {
 		f()
@@ -168,8 +168,8 @@ func TestMisbehavingEmbedderCodeDelaysNothing(t *testing.T) {
 // misbehaviour is a call to embedder code that misbehaves during a drain.
 type misbehaviour struct {
 	call      string
-	hangs     bool
-	set       func(n *node, misbehave func()) // changes the options of the node
+	hangs     bool                            // until over is closed; otherwise it panics or ends its goroutine
+	set       func(n *node, misbehave func()) // changes the options of the node so that the call calls misbehave
 	misbehave func(over <-chan struct{})
 }
 
@@ -190,13 +190,13 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	synctest.Wait()
 	begun.Store(true)
 	began := time.Now()
-	const limit = 50 * time.Second
+	const limit = 50 * time.Second // more than all steps need, so that one that hangs is given up first
 	n.host.Announce(source.Event{Deadline: began.Add(limit)})
 	n.advance(limit)
-	if m.call != "the closing of the shutdown inhibitor" {
+	if m.call != "the closing of the shutdown inhibitor" { // which never releases the lock if it misbehaves
 		require.LessOrEqual(t, n.releasedAfter(began), limit, "the lock was released on time")
 	}
-	if m.call != "Options.ListPods" {
+	if m.call != "Options.ListPods" { // without a list the manager knows no pod
 		_, killed := n.killer.Kill("etcd")
 		require.True(t, killed)
 	}
@@ -217,8 +217,8 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	close(over)
 }
 
-// OnPlan takes 30 s, and Run's context ends 2 s after the announcement. Run waits for OnPlan for the other 28
-// s, because the host has time until then: it waits until 10 s after the host's time.
+// Run's context ends 2 s after the announcement, while OnPlan, which takes 30 s, is under way. Run waits for OnPlan
+// for the other 28 s. It would wait until 10 s after the host's time, which is 32.5 s here.
 func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
@@ -292,13 +292,14 @@ type ongoingKillError struct{ after time.Duration }
 
 func (ongoingKillError) Error() string { return "timeout waiting to kill pod" }
 
-// Await returns when the kill is over, after g.after.
+// Await waits for the end of the kill, which takes g.after.
 func (g ongoingKillError) Await(context.Context) (shutdown.KillResult, error) {
 	<-time.After(g.after)
 	return shutdown.KillResult{Outcome: "Forced"}, nil
 }
 
-// If the killer's error has an Await method, the manager calls Await and does not call the killer again.
+// If the killer's error has an Await method, the manager calls Await and does not call the killer again. The killer
+// gives web up at once, but the kill ends after 8 s: only then etcd, in the next bucket, is killed.
 func TestAKillWhoseErrorHasAwaitIsNotRepeated(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
 		asked := 0

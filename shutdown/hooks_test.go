@@ -26,8 +26,8 @@ func (v volumes) WaitForAllPodsUnmount(ctx context.Context, pods []*v1.Pod) erro
 	return v(ctx, pods)
 }
 
-// Publishing hangs, and Hold has left all of its 10 s. The first kill still waits only 2 s, the time of
-// publishing.
+// Publishing hangs, and Hold returns at once, which leaves its 10 s unused. The first kill waits only for the 2 s
+// of publishing.
 func TestPublishingDoesNotGetTheTimeOfTheHold(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.Hold = func(context.Context) error { return nil }
@@ -125,6 +125,7 @@ func TestOnPlanAtTheBeginningAndOnReportAtTheEnd(t *testing.T) {
 				n.host.Announce(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(20 * time.Second)})
 				synctest.Wait()
 				require.Len(t, plans, 1)
+				// 2/3 and 1/3 of the 20 s until the deadline, in whole seconds; etcd has a grace period of 5 s.
 				require.Equal(t, map[string]int64{"web": 13, "etcd": 5}, granted(<-plans))
 				require.Empty(t, reports)
 				if cancels {
@@ -142,11 +143,12 @@ func TestOnPlanAtTheBeginningAndOnReportAtTheEnd(t *testing.T) {
 	}
 }
 
-// Prepare runs before the pods are listed. The manager requests 2 s for it. A Prepare that hangs costs 2 s of
-// a host's 13 s, and the buckets share the rest.
+// Prepare runs before the pods are listed. The manager requests 2 s for it: 32.5 s + 2 s = 34.5 s. If Prepare
+// returns at once, web has these 2 s. A Prepare that hangs costs 2 s of a host's 13 s. Two thirds of the other 11 s
+// give web 7 whole seconds; it ends at 2 s + 7 s = 9 s, which leaves 4 s for etcd.
 func TestPrepareRunsBeforeThePodsAreListed(t *testing.T) {
 	for name, test := range map[string]struct {
-		limit, takes, listed time.Duration
+		limit, takes, listed time.Duration // the host's time, that of Prepare, and when the pods are listed
 		granted              map[string]int64
 		errs                 []string
 	}{

@@ -14,7 +14,7 @@ import (
 
 // This file passes announcements of the host and of Trigger to the core.
 
-// event converts an event for the core. Its deadline becomes a time since the boot.
+// event converts an event for the core, which measures deadlines since the boot. fromHost is false for Trigger.
 func (s *shell) event(event source.Event, fromHost bool) node.Input {
 	now := s.opts.Clock.Now()
 	if !event.Deadline.IsZero() {
@@ -63,6 +63,6 @@ func (s *shell) HostCapped(err error) {
 // updateLimit tells the core how long the host waits, by its newest answer.
 func (s *shell) updateLimit() {
 	if granted, known := s.host.Load().Granted(); known {
-		s.step(node.Limit(cmp.Or(granted, -1)))
+		s.step(node.Limit(cmp.Or(granted, -1))) // 0, a host that does not wait, would be no limit for the core
 	}
 }

@@ -46,7 +46,7 @@ func (k *kubeletDrain) run() drainTimeline {
 	return slices.DeleteFunc(k.lines, func(l drainLine) bool { return k.isTooLate(l, now) })
 }
 
-// config returns the buckets of either form, ascending.
+// config returns the buckets of the list form, or of the two-field form without a list, ascending by priority.
 func (k *kubeletDrain) config() []drainBucket {
 	list := slices.Clone(k.ByPriority)
 	if len(list) == 0 {
@@ -56,7 +56,7 @@ func (k *kubeletDrain) config() []drainBucket {
 	return list
 }
 
-// groupOf returns the last group whose priority is not above the pod's, else the first.
+// groupOf returns the index of the last group whose priority is not above the pod's. If there is none, it is 0.
 func (k *kubeletDrain) groupOf(p drainPod) (group int) {
 	priority := int32(0)
 	switch {
@@ -98,10 +98,15 @@ func (k *kubeletDrain) killGroup(i int, began time.Duration) (ended time.Duratio
 	return min(ended+k.Unmounts, unmountsEnd)
 }
 
-// takes reports whether group i kills a pod. In kubegrace it also kills pods of earlier groups, unless it has
-// no time.
+// takes reports whether group i kills a pod that no group has killed yet. A group to which a short limit leaves no
+// time kills none. A group that is configured with 0 s kills its own pods. Groups with time also kill the pods that
+// earlier groups have left, which occurs only in kubegrace.
 func (k *kubeletDrain) takes(i int, p *modelPod) bool {
-	return p.bucket == i && (k.schedule[i].Seconds == 0 || k.table.pods[i] > 0) || p.bucket < i && k.table.pods[i] > 0
+	hasTime := k.table.pods[i] > 0
+	if p.bucket == i {
+		return hasTime || k.schedule[i].Seconds == 0
+	}
+	return p.bucket < i && hasTime
 }
 
 // window returns when the waits of a group end, and when the grace periods of its pods end. The kubelet
@@ -141,7 +146,7 @@ func (k *kubeletDrain) override(p *modelPod, now, graceEnd, own time.Duration) i
 	return seconds
 }
 
-// kill kills a pod. The kubelet only logs a failure.
+// kill kills a pod. After a failed call the kubelet only logs it; kubegrace calls again a second later.
 func (k *kubeletDrain) kill(p *modelPod, at time.Duration, grace int64) {
 	for deadline := at + inSeconds(grace); ; grace = wholeSeconds(deadline - at) {
 		returned, isKilled := k.killPodNow(p, at, grace)
@@ -153,8 +158,8 @@ func (k *kubeletDrain) kill(p *modelPod, at time.Duration, grace int64) {
 	}
 }
 
-// killPodNow waits for 1.5 grace periods, at least 10 s. isKilled is false if the call has failed or has
-// timed out; the kill continues after a timeout.
+// killPodNow is one call of the kubelet's function: it waits for 1.5 grace periods, but at least 10 s. isKilled is
+// false if the call has failed or has timed out; the kill continues after a timeout.
 func (k *kubeletDrain) killPodNow(p *modelPod, at time.Duration, grace int64) (returned time.Duration, isKilled bool) {
 	k.lines.add(at, p.Name, "killed with %d s", grace)
 	if p.calls++; p.calls <= p.Fails {

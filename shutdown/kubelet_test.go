@@ -124,9 +124,8 @@ func TestDrainMatchesTheKubeletsModel(t *testing.T) {
 	}
 }
 
-// If the host grants 30 s or 40 s to a configuration of 30 s with 10 s for critical pods, no critical pod
-// is killed earlier than by the kubelet, and no pod has less time, whatever its grace period and however
-// late it ends.
+// The configuration has 30 s, of which 10 s are for critical pods, and the host grants 30 s or 40 s. No pod is killed
+// earlier than by the kubelet or with less time, whatever the grace period of web is and however late it ends.
 func TestCriticalPodIsNotKilledBeforeTheKubeletWould(t *testing.T) {
 	steps := func(takes time.Duration) func(*shutdown.Options) {
 		return func(o *shutdown.Options) {
@@ -195,7 +194,7 @@ func compareDrains(t *testing.T, in drainInput) *drainComparison {
 	}
 	differs := drainDifferences(in.InFork)
 	c.kubelet, c.named = model(nil), model(differs)
-	for class := range differs {
+	for class := range differs { // a class is necessary if the model without it has another timeline
 		others := maps.Clone(differs)
 		if delete(others, class); !slices.Equal(model(others), c.named) {
 			c.classes = append(c.classes, class)
@@ -211,7 +210,7 @@ func compareDrains(t *testing.T, in drainInput) *drainComparison {
 	return c
 }
 
-// err returns an error if there is a difference without a class.
+// err returns an error if kubegrace differs from the model that has all classes, so that a difference has no class.
 func (c *drainComparison) err() error {
 	if !slices.Equal(c.kubelet, c.named) && len(c.classes) == 0 {
 		return errors.New("a difference has no single class")
@@ -335,7 +334,7 @@ func (k *kubeletDrain) newTable(sum time.Duration) (t drainTable) {
 			unmounts += t.unmounts[i]
 		}
 	}
-	requested := sum + unmounts + 2500*time.Millisecond
+	requested := sum + unmounts + 2500*time.Millisecond // floor: 2 s, margin: 500 ms
 	if k.InFork {
 		requested = sum
 	}
@@ -384,7 +383,7 @@ func (k *kubeletDrain) cutPods(pods []time.Duration, end time.Duration) {
 	}
 }
 
-// cut cuts parts in proportion, until their sum is at most a limit.
+// cut shortens all parts in proportion so that their sum is the limit, unless it is below the limit already.
 func cut(parts []time.Duration, limit time.Duration) {
 	var sum, before, used time.Duration
 	for _, part := range parts {
@@ -407,7 +406,7 @@ func (k *kubeletDrain) isTooLate(l drainLine, released time.Duration) bool {
 	return slices.ContainsFunc(k.pods, func(p *modelPod) bool { return p.Name == l.pod && p.killedAt > released })
 }
 
-// randomDrain returns the input of a seed.
+// randomDrain returns a random input, always the same one for a seed.
 func randomDrain(seed uint64) drainInput {
 	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // it must be reproducible
 	oneIn := func(n int) bool { return rng.IntN(n) == 0 }
@@ -558,7 +557,8 @@ func (w *drainWorld) list() (pods []*v1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, p := range w.Pods {
-		if p.ListedAt == 0 || !w.began.IsZero() && time.Since(w.began) >= p.ListedAt {
+		isAnnounced := !w.began.IsZero()
+		if p.ListedAt == 0 || isAnnounced && time.Since(w.began) >= p.ListedAt {
 			pods = append(pods, w.pods[p.Name].pod)
 		}
 	}
@@ -567,7 +567,8 @@ func (w *drainWorld) list() (pods []*v1.Pod) {
 
 var errDrainKill = errors.New("the killer fails")
 
-// KillPod kills a pod. In a fork it has the timeout of the kubelet's killPodNow.
+// KillPod kills a pod, after the failures that the input demands. In a fork it stops waiting at the timeout of the
+// kubelet's killPodNow, and the kill continues.
 func (w *drainWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	p, grace := w.pods[pod.Name], *req.GracePeriodSeconds
 	w.mu.Lock()

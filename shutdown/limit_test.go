@@ -72,12 +72,13 @@ func TestAChangedLimitAppliesWithinTenSeconds(t *testing.T) {
 	})
 }
 
-// At the default verbosity, the first log line of a drain has its time and what sets that time.
+// At the default verbosity, the first log line of a drain says how long it may take ("time") and what limits that
+// ("setBy").
 func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 	for setBy, c := range map[string]struct {
 		change      func(n *node)
 		deadline    time.Duration // of the event; 0: none
-		least, most time.Duration
+		least, most time.Duration // of the logged time, which may lack margins; 0: the line has no time
 	}{
 		"the configured grace periods":  {least: 30 * time.Second, most: 33 * time.Second},
 		"the grace periods of the pods": {change: func(n *node) { n.opts.Config = plan.Config{} }},

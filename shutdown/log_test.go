@@ -40,7 +40,7 @@ func (l logLines) all(match func(ktesting.LogEntry) bool) (found []ktesting.LogE
 	return found
 }
 
-// about returns the lines with a value.
+// about returns the lines that have a value, under any key or as their error.
 func (l logLines) about(value string) []ktesting.LogEntry {
 	return l.all(func(line ktesting.LogEntry) bool {
 		return slices.ContainsFunc(append(valuesOf(line), line.Err), func(v any) bool { return fmt.Sprint(v) == value })
@@ -142,14 +142,15 @@ func TestAPanicOfListPodsIsLoggedOnce(t *testing.T) {
 		n.run()
 		n.announce()
 		n.advance(5 * time.Second)
-		require.Greater(t, calls.Load(), int32(5))
+		require.Greater(t, calls.Load(), int32(5), "the list is read again and again")
 		require.Len(t, n.log.about("Options.ListPods"), 1)
 		n.advance(time.Minute)
 		require.Equal(t, 1, strings.Count(strings.Join(n.lastReport().Errors, "\n"), "a nil cache"))
 	})
 }
 
-// A killer that hangs is logged once, 5 s after the grace period; any other call after 5 s.
+// A killer that hangs is logged once, 5 s after the grace period of 5 s: not yet at 9 s, but at 11 s. Any other call
+// is logged after 5 s, such as a list that takes 20 s.
 func TestAHangingCallIsLoggedOnce(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
@@ -171,7 +172,8 @@ func TestAHangingCallIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// A deadline that has passed is logged as an error, because the pods have no time.
+// A deadline that has passed is logged as an error that names the origin of the event, because the pods have no
+// time. They are still killed.
 func TestADeadlineThatHasPassedIsLogged(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()

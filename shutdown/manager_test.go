@@ -98,7 +98,7 @@ func TestWithThePriorityGateOffOnlyTheTwoFieldsAreUsed(t *testing.T) {
 	opts.Config = config(30*time.Second, 10*time.Second)
 	m, err := shutdown.NewManager(opts)
 	require.NoError(t, err)
-	require.Equal(t, 30*time.Second, m.Plan().Fitted.Pods())
+	require.Equal(t, 30*time.Second, m.Plan().Fitted.Pods(), "the time of all pods")
 }
 
 // A manager runs once, and Trigger works only while it runs.
@@ -121,8 +121,8 @@ func TestAManagerRunsOnce(t *testing.T) {
 func TestReadyIsClosedByRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		set   func(n *node)
-		ended bool // the context of Run
-		locks int
+		ended bool // the test ends the context of Run before it waits for Ready
+		locks int  // that are held when Ready is closed
 	}{
 		"the lock is held":          {set: func(*node) {}, locks: 1},
 		"no source":                 {set: func(n *node) { n.opts.Source = nil }},
@@ -190,7 +190,7 @@ func TestTheEndOfRunInterruptsADrain(t *testing.T) {
 
 // Run returns nil if the session is lost while Run ends, which happens when the machine stops the bus.
 func TestASessionThatIsLostAtTheEndOfRunIsNoError(t *testing.T) {
-	for range 200 { // which of the two comes first depends on chance
+	for range 200 { // chance decides whether the manager sees the loss or the end first
 		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(_ *testing.T, n *node) {
 			n.run()
 			n.host.Lose()

@@ -16,7 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A Manager that NewManager has not made says so, and admits nothing.
+// A Manager that NewManager has not made, nil or the zero value, does not panic. Each method says what is wrong, and
+// Admit admits nothing.
 func TestAManagerThatWasNotMade(t *testing.T) {
 	const text = "the shutdown manager was not made with NewManager"
 	for name, m := range map[string]*shutdown.Manager{"nil": nil, "zero": {}} {
@@ -47,7 +48,8 @@ func TestOptionsThatNameTheirMistake(t *testing.T) {
 
 type nilGate struct{ featuregate.FeatureGate }
 
-// A context that ends before the drain begins signals no pod, and the next call drains them all.
+// TerminateAll with a context that has ended signals no pod. The next call drains them all. A third call, again with
+// the ended context, returns the report of that drain.
 func TestTerminateAllWithAContextThatHasEnded(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
@@ -74,7 +76,7 @@ func TestTriggerRefusesAKindThatItDoesNotKnow(t *testing.T) {
 	})
 }
 
-// Pods that cannot be told apart are in the report, because only one of them is killed.
+// Two pods without UID, namespace and name cannot be told apart. Only one of them is killed, and the error says so.
 func TestPodsThatCannotBeToldApart(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{}, {}} }, nil)
@@ -99,7 +101,7 @@ func TestPolicyDeleteNeedsAReporterThatDeletes(t *testing.T) {
 func TestPlanWithAPriorityOfThatMisbehaves(t *testing.T) {
 	for want, misbehave := range map[string]func(release chan struct{}){
 		"panicked: a bug": func(chan struct{}) { panic("a bug") },
-		"time":            func(release chan struct{}) { <-release },
+		"time":            func(release chan struct{}) { <-release }, // did not return in time
 	} {
 		inBubble(t, []*v1.Pod{{Spec: v1.PodSpec{PriorityClassName: "batch"}}}, func(t *testing.T, n *node) {
 			release := make(chan struct{})
@@ -126,7 +128,8 @@ func TestStoredReportOfNoFolder(t *testing.T) {
 	require.EqualError(t, err, `the state folder "/dev/null" is no directory`)
 }
 
-// A plan names what is wrong with its schedule.
+// A plan names what is wrong with its schedule: it is not ascending, and has a priority twice. A bucket index out of
+// range has the zero Window.
 func TestPlanOfAScheduleThatIsNotAscending(t *testing.T) {
 	p := plan.New(plan.Schedule{{Priority: 10, Seconds: 5}, {Priority: 0, Seconds: 5}, {Priority: 10, Seconds: 1}}, nil, plan.Options{})
 	require.Equal(t, []string{

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// tally collects the metrics of a node and the reports that OnReport gets.
+// tally has the metrics of a node and the reports that OnReport got.
 type tally struct {
 	registry *prometheus.Registry
 	reports  chan shutdown.Report
@@ -66,8 +66,8 @@ func TestOneReportForANoticeAndAnEarlierDeadlineOfTheHost(t *testing.T) {
 		n.advance(time.Minute)
 
 		require.Len(t, n.killer.Kills(), 2, "web is not killed again, its remaining time is enough")
-		require.Equal(t, 20*time.Second, n.killedAfter("etcd", began))
-		require.Equal(t, 21*time.Second, n.releasedAfter(began))
+		require.Equal(t, 20*time.Second, n.killedAfter("etcd", began), "after the 20 s that web was given at first")
+		require.Equal(t, 21*time.Second, n.releasedAfter(began), "etcd takes 1 s")
 		require.Len(t, told.reports, 1)
 		report := <-told.reports
 		require.Equal(t, n.lastReport(), report)
@@ -87,8 +87,8 @@ func TestOneReportForANoticeAndAnEarlierDeadlineOfTheHost(t *testing.T) {
 	})
 }
 
-// The host's own event follows a notice without a deadline by up to 3 s. A critical pod that needs 25 s
-// gets them if the host grants them.
+// Trigger announces a shutdown without a deadline, and the host's own event follows up to 3 s later. A critical pod
+// takes 25 s to end. It gets them, although its bucket has 10 s, because the host grants more and no other pod runs.
 func TestALaterEventDoesNotShortenTimeThatTheHostGrants(t *testing.T) {
 	for _, gap := range []time.Duration{0, 750 * time.Millisecond, 3 * time.Second} {
 		for _, limit := range []time.Duration{28 * time.Second, 30 * time.Second, time.Minute} {

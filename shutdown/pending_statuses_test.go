@@ -39,7 +39,7 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 				if id != one.id { // a later boot
 					now = &boot{id: id, began: time.Now().Add(30 * time.Minute)}
 				}
-				for range 2 { // the first agent cannot send either
+				for range 2 { // two more agents cannot reach the API server either
 					n.runOnBoot(now)
 					n.advance(time.Second)
 					require.Empty(t, c.flushedPods())
@@ -86,7 +86,8 @@ func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 	})
 }
 
-// A pod of a cancelled shutdown is refused until its final status, which is sent once, is acknowledged.
+// The API server cannot be reached. A pod that ended in a cancelled shutdown is refused until its final status is
+// acknowledged; other pods are admitted. Three such shutdowns leave one pending status, not three.
 func TestAPodWithAPendingStatusIsRefused(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 60)
 	inBubble(t, list(web), func(t *testing.T, n *node) {
@@ -110,8 +111,8 @@ func TestAPodWithAPendingStatusIsRefused(t *testing.T) {
 	})
 }
 
-// A pod with a pending status is refused from NewManager on. It is admitted when Run has read that the
-// previous agent sent the status.
+// The state log has a pending status when NewManager reads it: the pod is refused even before Run. Meanwhile the
+// previous agent sends the status. The pod is admitted once Run has read the log again.
 func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
@@ -136,8 +137,8 @@ func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 	})
 }
 
-// If a status is acknowledged after Run has ended, by a call that ignores its context, the log still has it
-// as pending: the pod stays refused, and the next agent sends the status.
+// FlushPod ignores its context and succeeds only after Run has ended. That comes too late for the log, in which the
+// status stays pending: the pod stays refused, and the next agent sends the status.
 func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
@@ -168,8 +169,8 @@ func (*lateCluster) FlushPod(context.Context, *v1.Pod) error {
 	return nil
 }
 
-// A pod whose kill was given up in a cancelled shutdown may still run. It is refused until it is not listed
-// any more, and gets no second grace period.
+// A pod whose kill was given up in a cancelled shutdown may still run. It is refused until a list lacks it. The next
+// shutdown kills it at once, with 0 s, because it has had its grace period.
 func TestAPodWhoseKillWasGivenUpIsRefused(t *testing.T) {
 	plain, gone := shutdowntest.Pod("plain", 0, 5), shutdowntest.Pod("gone", 0, 5)
 	inBubble(t, list(plain, gone), func(t *testing.T, n *node) {

@@ -30,9 +30,9 @@ func enableAllSteps(n *node) {
 	n.opts.Hold = func(context.Context) error { return nil }
 }
 
-// The requested delay covers all steps of a drain, and is at most Plan.Limit. With all steps these are 20 s
-// more: 10 s for Hold, 2 s for publishing, and for each of the two buckets 1 s for marks, 2 s for volumes and
-// 1 s for final statuses.
+// The requested delay covers all steps of a drain, and is at most Plan.Limit. All steps add 20 s to the 32.5 s of the
+// kills: 10 s for Hold, 2 s for publishing, and for each of the two buckets 1 s for marks, 2 s for volumes and 1 s for
+// final statuses. "other timeouts" has 1 s instead of 10 s for Hold, and none instead of 2 s for publishing.
 func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(n *node)
@@ -58,8 +58,8 @@ func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
 	}
 }
 
-// A host that grants the 30 s of the buckets, but not the time of the other steps, is no error in
-// Inhibitor.Err and no warning. One nanosecond less is.
+// A host that grants the 30 s of the buckets, but no time for the other steps, causes neither an error in
+// Inhibitor.Err nor a warning. A host that grants one nanosecond less does.
 func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit    time.Duration
@@ -93,8 +93,8 @@ func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 	}
 }
 
-// Manager.Plan applies the host's limit and Plan.Limit. Without a schedule each pod has its own grace period, or 30 s if
-// it has none.
+// Manager.Plan applies the shorter of the host's limit and Plan.Limit, of which the buckets get 2/3 and 1/3, in whole
+// seconds. Without a schedule each pod has its own grace period, or 30 s if it has none.
 func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(n *node)

@@ -94,8 +94,8 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 	began := func(n *node) time.Time { return n.lastReport().Started }
 	for name, test := range map[string]struct {
 		pods   func(n *node, began time.Time, over <-chan struct{}) ([]*v1.Pod, error)
-		killed time.Duration // after the event
-		web    int64         // its seconds
+		killed time.Duration // when web is killed, after the announcement; etcd is killed a second later
+		web    int64         // the grace period of web: 20 s less this delay, in whole seconds
 		errs   []string
 	}{
 		"panics for 200 ms": {func(n *node, began time.Time, _ <-chan struct{}) ([]*v1.Pod, error) {
@@ -103,7 +103,7 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 				panic("not made yet")
 			}
 			return n.currentPods(), nil
-		}, 350 * time.Millisecond, 19, []string{"the list of the pods failed: Options.ListPods panicked: not made yet"}},
+		}, (50 + 100 + 200) * time.Millisecond, 19, []string{"the list of the pods failed: Options.ListPods panicked: not made yet"}}, // after three growing pauses
 		"is not complete for 3 s": {func(n *node, began time.Time, _ <-chan struct{}) ([]*v1.Pod, error) {
 			if time.Since(began) < 3*time.Second {
 				return nil, errNotSynced
@@ -158,11 +158,12 @@ func TestWithoutPodsTheLockIsReleasedAtOnce(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		require.Zero(t, n.releasedAfter(began))
-		require.Error(t, n.m.ShutdownStatus(), "the host is still going down")
+		require.Error(t, n.m.ShutdownStatus(), "the node is still shutting down")
 	})
 }
 
-// In the first second of an agent an empty list may not be filled yet: it is read again.
+// In the first second of an agent an empty list may not be filled yet. A drain reads the list again when that second
+// is over, and kills the pods that have been added.
 func TestAListThatIsEmptyAtFirstIsReadAgain(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()

@@ -18,7 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// statusAfterShutdown returns the status that the killer sets in a shutdown of this kind.
+// statusAfterShutdown drains a node with a pod of the given status, and returns the status that the killer sets. The
+// policy is PolicyLeaveAsIs for reboots, PolicyDelete for halts, and PolicySetTerminal for all else.
 func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (after v1.PodStatus) {
 	t.Helper()
 	pod := shutdowntest.Pod("web", 0, 5)
@@ -51,7 +52,7 @@ func TestThePolicySetsTheFinalStatus(t *testing.T) {
 		kind source.Kind
 		from v1.PodPhase
 		want v1.PodPhase
-		left bool
+		left bool // the policy leaves the status as it is
 	}{
 		{"running", source.KindPoweroff, v1.PodRunning, v1.PodFailed, false},
 		{"failed", source.KindPoweroff, v1.PodFailed, v1.PodFailed, false},
@@ -83,7 +84,8 @@ func TestThePolicySetsTheFinalStatus(t *testing.T) {
 	}
 }
 
-// An existing condition is overwritten. It keeps its transition time if it was true.
+// An existing DisruptionTarget condition is overwritten. It keeps its transition time, zero in this test, if its
+// status was true already.
 func TestThePolicyOverwritesAnExistingCondition(t *testing.T) {
 	for _, old := range []v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse} {
 		condition := v1.PodCondition{Type: v1.DisruptionTarget, Status: old, Reason: "EvictionByEvictionAPI"}
@@ -92,7 +94,8 @@ func TestThePolicyOverwritesAnExistingCondition(t *testing.T) {
 		require.Len(t, status.Conditions, 2)
 		require.Equal(t, ready, status.Conditions[0])
 		require.Equal(t, "TerminationByKubelet", status.Conditions[1].Reason)
-		require.Equal(t, old == v1.ConditionTrue, status.Conditions[1].LastTransitionTime.IsZero())
+		isKept := status.Conditions[1].LastTransitionTime.IsZero()
+		require.Equal(t, old == v1.ConditionTrue, isKept)
 	}
 }
 
@@ -137,7 +140,8 @@ func deletedPod(name string) *v1.Pod {
 	return pod
 }
 
-// FlushPod gets the killer's status with the final status applied.
+// FlushPod gets the status that the killer returned, or else the listed one, with phase, reason and condition of a
+// final status. Succeeded stays Succeeded.
 func TestAFlushedPodHasTheFinalStatus(t *testing.T) {
 	ended := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main"}}}
 	web, job, plain := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("job", 0, 5), shutdowntest.Pod("plain", 0, 5)
@@ -187,7 +191,8 @@ func TestPolicyLeaveAsIsFlushesOnlyDeletedPods(t *testing.T) {
 	}
 }
 
-// PolicyDelete skips static pods and pods of a DaemonSet, like kubectl drain.
+// PolicyDelete skips static pods and pods that a DaemonSet controls, like kubectl drain. The pod "owned" is deleted:
+// a DaemonSet is among its owners, but a ReplicaSet controls it.
 func TestPolicyDeleteSkipsStaticAndDaemonSetPods(t *testing.T) {
 	other := shutdowntest.Pod("owned", 0, 5)
 	other.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "owned", Controller: ptr.To(true)}, {Kind: "DaemonSet", Name: "owned"}}

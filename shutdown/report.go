@@ -67,7 +67,8 @@ func (r Report) podErrs() (errs []error) {
 	return errs
 }
 
-// sortByStart sorts reports of pods by Started, in place, and returns them. Equal ones keep their order.
+// sortByStart sorts reports of pods by Started, in place, and returns them. Pods that were killed at the same time
+// keep their order.
 func sortByStart(reports []PodReport) []PodReport {
 	byStart := func(a, b PodReport) int { return a.Started.Compare(b.Started) }
 	if !slices.IsSortedFunc(reports, byStart) {

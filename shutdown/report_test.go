@@ -60,8 +60,8 @@ func TestTheReportHasEachKill(t *testing.T) {
 	})
 }
 
-// The stored report equals LastReport from the first kill on, also after restarts. A report of a shutdown
-// that is over has an end even if pods are still ending.
+// The stored report equals LastReport from the first kill on, also after restarts. The report has an end when the
+// drain is over. The pod stuck has none until it ends, later than the drain.
 func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		stored := func() shutdown.Report {
@@ -127,7 +127,8 @@ func TestADamagedStoredReportIsAnError(t *testing.T) {
 	}
 }
 
-// The metrics show the lock, the delay, the buckets, the pods, and how many pods were refused.
+// The metrics show the lock, the delay (the host grants 31 s of the requested 32.5 s), the buckets, the pods, and how
+// many pods were refused. The drain takes 30 s, because slow uses all time of both buckets.
 func TestMetricsFollowTheShutdown(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("slow", topPriority, 60)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
@@ -164,8 +165,8 @@ func TestMetricsFollowTheShutdown(t *testing.T) {
 	})
 }
 
-// A pod is counted under the killer's outcome, also with an error; without an outcome, under Ended or
-// Failed.
+// A pod is counted under the killer's outcome, even if the killer also returned an error. Without an outcome it is
+// counted as Ended, or as Failed if there is an error.
 func TestPodsAreCountedByOutcome(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("good", 0, 5), shutdowntest.Pod("bad", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
@@ -226,8 +227,8 @@ func TestTheAgentOfTheNextBootShowsTheStoredReport(t *testing.T) {
 		reporter := &shutdowntest.Reporter{}
 		n.opts.Reporter = reporter
 		n.runOnBoot(one)
-		began := time.Now()
 		n.advance(time.Second)
+		announced := time.Now()
 		n.announce()
 		n.advance(time.Minute)
 		before := n.lastReport()
@@ -240,8 +241,8 @@ func TestTheAgentOfTheNextBootShowsTheStoredReport(t *testing.T) {
 		n.opts.Metrics = m
 		n.runOnBoot(&boot{id: "two", began: time.Now()})
 		require.True(t, n.m.Admit(nil).Admit)
-		require.Equal(t, float64(began.Unix()+1), metricValue(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
-		require.Equal(t, float64(began.Unix()+1), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"))
+		require.Equal(t, float64(announced.Unix()), metricValue(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
+		require.Equal(t, float64(announced.Unix()), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"), "the pods end at once")
 		published := reporter.Published()
 		require.False(t, published[len(published)-1].State.ShuttingDown)
 		require.JSONEq(t, asJSON(t, before), asJSON(t, n.lastReport()))

@@ -65,8 +65,9 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	}
 }
 
-// A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each bucket
-// ends as planned: Prepare and Hold have left 12 s for web, which has 32 s. After 30 s it still has 2 s.
+// A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each bucket ends as
+// planned: Prepare and Hold return at once and leave their 2 s + 10 s to web, whose 20 s become 32 s. The next agent
+// starts after 30 s, when web still has 2 s.
 func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		prepared, held := 0, 0
@@ -86,8 +87,8 @@ func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 	})
 }
 
-// The API server accepts the node state after 1 s, and cannot be reached once the drain is resumed. That is no
-// failure, because the state was published before the first kill.
+// The API server accepts the node state after 1 s. When the next agent resumes the drain, the API server cannot be
+// reached. The report has no error of publishing, because the state was published before the first kill.
 func TestAResumedDrainKnowsThatTheNodeStateIsPublished(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -142,7 +143,7 @@ func TestPodsAreRefusedBeforeRunWhileAShutdownMayGoOn(t *testing.T) {
 		m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
 		require.NoError(t, err)
 		require.False(t, m.Admit(nil).Admit)
-		n.advance(12*time.Second - time.Millisecond)
+		n.advance(12*time.Second - time.Millisecond) // the crash was at 22 s: 22 s + 12 s = 34 s
 		require.False(t, m.Admit(nil).Admit)
 		n.advance(time.Millisecond)
 		require.True(t, m.Admit(nil).Admit)
@@ -150,8 +151,9 @@ func TestPodsAreRefusedBeforeRunWhileAShutdownMayGoOn(t *testing.T) {
 	})
 }
 
-// The wall clock is stepped by an hour before each of two restarts: the test changes the dates in the files.
-// The pods keep their times. Only the dates in the report follow the wall clock.
+// The wall clock is stepped by an hour before each of two restarts, 25 s and 28 s after the announcement: the test
+// changes the dates in the files. etcd still has until 31 s: it gets 6 s, then 3 s. Only the dates in the report
+// follow the wall clock.
 func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 	date := regexp.MustCompile(`"(1999|2000)-[^"]+"`)
 	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {
@@ -204,7 +206,7 @@ func TestADamagedShutdownInTheLogIsNotResumed(t *testing.T) {
 				n.runOnBoot(one)
 				n.announce()
 				n.advance(5 * time.Second)
-				n.crash() // whose killer ends etcd at once
+				n.crash() // the next agent's killer ends etcd at once
 				path := filepath.Join(n.opts.StateDir, logFile)
 				data, err := os.ReadFile(path)
 				require.NoError(t, err)
@@ -233,9 +235,9 @@ func TestADamagedShutdownInTheLogIsNotResumed(t *testing.T) {
 	}
 }
 
-// Another agent has the folder when the host announces a shutdown to both. When the second agent gets the
-// folder, it continues the shutdown of the first, which is further. A third agent resumes with the same
-// times.
+// The first of two agents has the state folder and drains its node. Then the second gets an announcement too. When
+// the first ends, the second gets the folder and continues the shutdown that is in the log: the report keeps its start
+// and has the pods of both. A third agent resumes with the same times.
 func TestAShutdownJoinsTheOneInTheLog(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, previous *node, one *boot) {
 		previous.runOnBoot(one)
@@ -274,7 +276,8 @@ func TestAShutdownJoinsTheOneInTheLog(t *testing.T) {
 }
 
 // An agent dies between a readiness mark (NotReady) and the kill. If the shutdown is cancelled, the next
-// agent restores the readiness of both pods: the mark of web is in the log, that of etcd only in the list.
+// agent restores the readiness of both pods: it knows the mark of web from the log, and that of etcd from the
+// pod's condition in the list.
 func TestTheNextAgentRestoresReadiness(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}

@@ -88,7 +88,8 @@ func (s *settings) shortensBucket(limit time.Duration) bool {
 	return s.budget().Fit(limit, nil).Pods() < s.schedule.Total()
 }
 
-// logRequest logs the delay that is requested from the host, and whether Options.Plan.Limit makes it too short.
+// logRequest logs the delay that is requested from the host. It also logs if Options.Plan.Limit makes it too short for
+// the schedule.
 func (s *settings) logRequest(ctx context.Context) {
 	b, logger := s.budget(), klog.FromContext(ctx)
 	if s.shortensBucket(s.requestedDelay()) {
@@ -128,7 +129,7 @@ func withGracePeriods(pods []*v1.Pod) []*v1.Pod {
 // incomplete list of pods is a warning in the plan.
 func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Duration) plan.Plan {
 	opts := s.opts.Plan
-	if limit < math.MaxInt64 && (opts.Limit == 0 || limit < opts.Limit) {
+	if limit < math.MaxInt64 && (opts.Limit == 0 || limit < opts.Limit) { // the host's limit is the shorter one
 		opts.Limit = cmp.Or(max(limit, 0), -1) // 0 would mean no limit
 	}
 	listed := call.Start(ctx, calls, "Options.ListPods", s.opts.ListPods)

@@ -187,8 +187,8 @@ func (s *shell) afterStep() {
 	s.showTimes()
 }
 
-// setTimer schedules a step at wake, in place of the step that was scheduled before; zero: none. The mutex is
-// held.
+// setTimer schedules the next Tick for wake, in place of the one that was scheduled before. A zero wake schedules
+// none. The mutex is held.
 func (s *shell) setTimer(wake time.Time) {
 	if wake.Equal(s.wake) && s.now().Before(wake) {
 		return
@@ -391,8 +391,8 @@ func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error
 	return h, result
 }
 
-// refuseWhileOpening is called when reading the log takes long. It refuses all pods until the log is read,
-// and lets announcements no longer wait for that.
+// refuseWhileOpening is called when the log has not been read within openTime. It refuses all pods until the log is
+// read. Announcements stop waiting for the log.
 func (s *shell) refuseWhileOpening() {
 	defer s.opening.end()
 	s.mu.Lock()
@@ -526,8 +526,8 @@ func (s *shell) awaitReport(ctx context.Context, number int) {
 	}
 }
 
-// reportingOf returns the state of the first call of OnReport for a shutdown, even before that call. The
-// mutex is held.
+// reportingOf returns the state of the first call of OnReport for the shutdown with this number. Before that call it
+// makes the state, so that awaitReport can wait for the call. The mutex is held.
 func (s *shell) reportingOf(number int) *reporting {
 	r := s.reported[number]
 	if r == nil {
@@ -612,7 +612,7 @@ func StoredReport(dir string) (report Report, found bool, err error) {
 	return reportOf(head, node.PodsOf(head, pods)), true, nil
 }
 
-// entriesOf returns the shutdown, if any, and the pods of a log.
+// entriesOf returns the shutdown and the pods of a log. head is nil if the log has no shutdown.
 func entriesOf(c statelog.Contents) (head *node.Shutdown, pods []*node.Pod) {
 	for _, entry := range c.Entries {
 		switch e := entry.(type) {

@@ -14,8 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A static pod restarts under the same UID after a cancelled shutdown. Neither this agent nor a later one
-// then sends its final status. The pod does not wait for the API server, which may be the pod itself.
+// A static pod restarts under the same UID after a cancelled shutdown, when its final status is still pending. Admit
+// withdraws the status: neither this agent nor a later one sends it. The pod is admitted as soon as the log has that,
+// without waiting for the API server, which may be the pod itself.
 func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 	static := staticPod()
 	for name, carried := range map[string]bool{"by its agent": false, "by the next agent": true} {
@@ -47,7 +48,8 @@ func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 	}
 }
 
-// A static pod is refused while its final status is being sent. Admit cancels that request.
+// A static pod is refused while its final status is being sent. The refusing Admit cancels that request, so that the
+// next Admit admits the pod.
 func TestAdmitEndsTheRequestOfAStaticPod(t *testing.T) {
 	static := staticPod()
 	inBubble(t, list(static), func(t *testing.T, n *node) {
@@ -66,8 +68,8 @@ func TestAdmitEndsTheRequestOfAStaticPod(t *testing.T) {
 	})
 }
 
-// A static pod whose final status was acknowledged is admitted after that is in the log. Otherwise the next
-// agent could send the status of a pod that runs again.
+// A static pod whose final status was acknowledged is admitted only when the log has the acknowledgement, here after 3
+// s. Otherwise the next agent could send the status of a pod that runs again.
 func TestAStaticPodIsAdmittedAfterItsStatusIsStored(t *testing.T) {
 	static := staticPod()
 	inBubbleWithState(t, list(static), func(t *testing.T, n *node, one *boot) {

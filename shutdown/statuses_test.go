@@ -59,7 +59,7 @@ func (s *slowServer) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-// acknowledgedBefore returns how many final statuses were acknowledged until t, and the time of the last one.
+// acknowledgedBefore returns how many final statuses were acknowledged at t or before, and when the last of them was.
 func (s *slowServer) acknowledgedBefore(t time.Time) (n int, last time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -74,7 +74,7 @@ func (s *slowServer) acknowledgedBefore(t time.Time) (n int, last time.Time) {
 	return n, last
 }
 
-// waitOrCancelled waits for d. It returns the cause of ctx if that ends first.
+// waitOrCancelled waits for d and returns nil. If ctx ends first, it returns the cause of ctx.
 func waitOrCancelled(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -106,12 +106,14 @@ func manyPods(n int, grace int64) []*v1.Pod {
 	return pods
 }
 
-// The final statuses of 500 pods are sent ten at a time, as fast as the server answers, and the lock is
-// released right after the last answer. A server that takes 970 ms for each has accepted 370 when the host's
-// time is over. The report then says how many were not acknowledged.
+// The final statuses of 500 pods are sent ten at a time, as fast as the server answers, and the lock is released right
+// after the last answer. A server that takes 970 ms for each ten has accepted 37 times ten when the 36 s are over that
+// a drain waits (37 * 0.97 s = 35.9 s). The report then says how many were not acknowledged.
 func TestStatusesAreSentTenAtATime(t *testing.T) {
-	const hostTime = 36550 * time.Millisecond // the requested delay and 50 ms, so that no answer comes at the very end
-	const mostWait = 36 * time.Second         // without the margin
+	// The requested delay: 32.5 s, 2 s for publishing, and 1 s for the statuses of each of the two buckets.
+	const requested = 36500 * time.Millisecond
+	const hostTime = requested + 50*time.Millisecond  // so that no answer comes at the very end
+	const mostWait = requested - 500*time.Millisecond // without the margin
 	for name, test := range map[string]struct {
 		podsTake     time.Duration
 		requestTakes time.Duration
@@ -146,9 +148,9 @@ func TestStatusesAreSentTenAtATime(t *testing.T) {
 	}
 }
 
-// The server refuses the status of one pod of 300. The others are accepted in 600 ms, ten each 20 ms. The
-// refused one costs each of the two waits for statuses 2.5 s, after which a server that accepts nothing is
-// not waited for.
+// The server refuses the status of one pod of 300. The others are accepted in 600 ms, ten each 20 ms. After each of
+// the two buckets the drain waits for statuses, and gives a server up that has accepted nothing for 2.5 s. The refused
+// status therefore costs 2.5 s twice.
 func TestARefusedStatusDelaysNoOtherStatus(t *testing.T) {
 	inBubble(t, manyPods(300, 20), func(t *testing.T, n *node) {
 		n.pods = append(n.pods, shutdowntest.Pod("etcd", topPriority, 10))
@@ -188,7 +190,7 @@ func TestAServerThatRefusesEverythingIsAskedLessAndLess(t *testing.T) {
 		require.Equal(t, 2500*time.Millisecond, n.releasedAfter(began))
 		before := calls.Load()
 		n.advance(5 * time.Minute)
-		require.LessOrEqual(t, calls.Load()-before, int64(100*5*2), "every 30 s")
+		require.LessOrEqual(t, calls.Load()-before, int64(100*5*2), "100 pods, five minutes, two requests a minute")
 		require.Contains(t, n.lastReport().Errors[0], "failed to flush the final statuses of 100 pods: connection refused")
 	})
 }

@@ -1,6 +1,7 @@
 package shutdown
 
 import (
+	"math"
 	"slices"
 	"time"
 
@@ -23,7 +24,7 @@ type StepRecorder struct {
 	tells     map[int]node.Message // by call: requests to the API server about a pod
 	syncs     map[int]bool         // by call
 	cancelled map[*node.Shutdown]bool
-	windows   judge.NodeFact // the newest timetable
+	windows   judge.NodeFact // the newest recorded timetable
 }
 
 // RecordSteps makes w record the steps of a manager that has not been run.
@@ -77,7 +78,8 @@ func (w *StepRecorder) step(at time.Time, in node.Input, effects []node.Effect) 
 	w.add(f)
 }
 
-// input records what the input of a step says about the pods and the calls.
+// input records what the input of a step says about the pods and the calls. effects is the number of effects of the
+// step: the judge looks for ticks that do nothing.
 func (w *StepRecorder) input(in node.Input, effects int) {
 	switch in := in.(type) {
 	case node.Tick:
@@ -124,7 +126,7 @@ func (w *StepRecorder) input(in node.Input, effects int) {
 // read records what a manager learns from the log of the previous one: which pods that was killing, and
 // whether the machine has booted since.
 func (w *StepRecorder) read(in node.Read) {
-	known := map[string]bool{} // it has not ended
+	known := map[string]bool{} // the signalled pods of the log; true: it has not ended
 	for _, entry := range in.Entries {
 		if p, is := entry.(node.Pod); is && !p.Signalled.IsZero() {
 			known[string(p.Key)] = p.Ended.IsZero()
@@ -243,13 +245,13 @@ func (w *StepRecorder) timetable() {
 	}
 	for i, b := range table.Budget().Buckets {
 		end := time.Unix(0, 0).Add(s.Timetable.Received + b.End)
-		kills := end.Add(-b.Unmount - b.Statuses)
+		kills := end.Add(-b.Unmount - b.Statuses) // when the wait for the kills ends
 		if kills.After(f.WaitEnd) {
 			kills = f.WaitEnd
 		}
 		priority := b.Priority
-		if i == 0 {
-			priority = -1 << 31
+		if i == 0 { // the first bucket also has the pods of all lower priorities
+			priority = math.MinInt32
 		}
 		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, Pods: b.Pods, KillsEnd: kills, End: end})
 	}

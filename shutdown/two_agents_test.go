@@ -16,7 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// withSecondAgent runs a test with two agents. The first one has the state folder.
+// withSecondAgent runs a test with two agents of one node. n has the state folder; other waits for it. prepare, if not
+// nil, changes the options or the host of other.
 func withSecondAgent(t *testing.T, prepare func(other *node), test func(t *testing.T, n, other *node)) {
 	t.Helper()
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -93,9 +94,9 @@ func TestALockIsAdoptedWhileAnotherAgentHasTheFolder(t *testing.T) {
 	})
 }
 
-// An announcement begins a drain at once although the agent waits for the folder. After its withdrawal pods
-// that were not signalled are admitted. The next shutdown is in the log as soon as the agent has the
-// folder.
+// An announcement begins a drain at once although the agent waits for the folder. After a cancellation pods that were
+// not signalled are admitted. A second announcement does not repeat the kill; that shutdown is in the log as soon as
+// the agent has the folder.
 func TestADrainDoesNotWaitForTheFolder(t *testing.T) {
 	for name, announce := range map[string]func(n *node, isCancelled bool){
 		"by the host": func(n *node, isCancelled bool) { n.host.Announce(source.Event{Cancelled: isCancelled}) },

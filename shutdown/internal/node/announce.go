@@ -53,8 +53,10 @@ func (n *Node) announcement(e Event) Announcement {
 // setDeadline sets the deadline of an announcement of the host that has none, if it is known how long the host
 // waits.
 func (n *Node) setDeadline(a *Announcement) {
-	if a.Host && a.Deadline.IsZero() && !a.At.IsZero() && n.limit != 0 {
-		a.Deadline = a.At.Add(max(n.limit, 0))
+	lacksDeadline := a.Host && a.Deadline.IsZero()
+	isOfNewestDrain := !a.At.IsZero()
+	if lacksDeadline && isOfNewestDrain && n.limit != 0 {
+		a.Deadline = a.At.Add(max(n.limit, 0)) // a negative limit: the host does not wait
 	}
 }
 
@@ -154,8 +156,8 @@ func (n *Node) pendingExpired(a Announcement) {
 	}
 }
 
-// withdrawHostAnnouncements withdraws what the host has announced, because it has cancelled its shutdown or
-// has none pending. The shutdown continues if Trigger has announced it too.
+// withdrawHostAnnouncements withdraws what the host has announced, because the host has cancelled its shutdown or has
+// none pending. The shutdown continues if Trigger has announced it too.
 func (n *Node) withdrawHostAnnouncements() {
 	switch n.state {
 	case StateNone, StateOpening:
@@ -172,7 +174,10 @@ func (n *Node) withdrawHostAnnouncements() {
 // shutdown is cancelled, except in StateUnsettled, where the host's answer decides.
 func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	s := n.shutdown
-	if n.state == StateNone || n.state == StateOpening || !s.withdraw(match) {
+	if n.state == StateNone || n.state == StateOpening { // no shutdown is in progress
+		return false
+	}
+	if removed := s.withdraw(match); !removed {
 		return false
 	}
 	n.markDirty(s)
@@ -186,7 +191,7 @@ func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 // cancelled. Otherwise it resumes, or ends if its time is over.
 func (n *Node) settleByLog() {
 	switch {
-	case n.state != StateUnsettled:
+	case n.state != StateUnsettled: // nothing is unsettled
 	case len(n.shutdown.Announced) == 0:
 		n.cancel()
 	case n.hasTimeLeft(n.shutdown):
@@ -208,7 +213,8 @@ func (u Unreached) apply(n *Node) {
 	}
 }
 
-// beginShutdown begins a new shutdown, which a announces, and its drain.
+// beginShutdown begins a new shutdown and its drain, because of the announcement a. wall is the time of that, by the
+// wall clock.
 func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 	n.lastNumber++
 	s := &Shutdown{Number: n.lastNumber, Began: n.now, Wall: wall, Policy: n.policy(a)}
@@ -328,12 +334,15 @@ func (n *Node) endUnsettled() {
 
 // updateState makes the state changes that follow from time or from other changes, rather than from an input.
 func (n *Node) updateState() {
-	if n.state == StateUnsettled && !n.unsettledUntil.IsZero() && !n.runEnded && n.reachedOrWakeAt(n.unsettledUntil) {
+	isUnsettled := n.state == StateUnsettled && !n.runEnded
+	if isUnsettled && !n.unsettledUntil.IsZero() && n.reachedOrWakeAt(n.unsettledUntil) {
 		n.endUnsettled()
 	}
 	n.advanceTerminateAll()
-	// Clear what a previous agent published, once the host has answered that no shutdown is pending.
-	if n.state == StateNone && !n.runEnded && (n.hostAnswer != nil || n.api.wanted != nil) {
+	// Publish that no shutdown is in progress: after one of this agent, and also before the first, in case a previous
+	// agent has published one. The latter waits for the host's answer, because that shutdown may still be pending.
+	isIdle := n.state == StateNone && !n.runEnded
+	if isIdle && (n.hostAnswer != nil || n.api.wanted != nil) {
 		n.publish(nil)
 	}
 }
@@ -351,7 +360,8 @@ func (n *Node) release(s *Shutdown) {
 // apply releases the lock, stops the drain and makes all reports now. The log still has the shutdown as
 // unfinished, so that the next agent resumes it.
 func (RunEnds) apply(n *Node) {
-	if n.runEnded = true; n.state == StateDraining {
+	n.runEnded = true
+	if n.state == StateDraining {
 		n.drain.stop(n)
 		n.queueReport(n.shutdown)
 	}
@@ -363,8 +373,8 @@ func (RunEnds) apply(n *Node) {
 	}
 }
 
-// tableRequest returns what a timetable is made from: the event of the drain was received at received, and
-// the host shuts down at hostEnd (zero: not known).
+// tableRequest returns what a timetable is made from. received is when the event that begins the drain was received,
+// and hostEnd is when the host shuts down (zero: not known).
 //
 // A host that waits 30 s leaves slightly less than 30 s when its event is received. Up to 100 ms that are
 // missing to a whole second are added, so that no grace period loses a second.

@@ -117,7 +117,10 @@ func (d *drain) stop(n *Node) {
 // current one. No time moves later. Pods in their grace periods are killed again with what is left of it.
 func (d *drain) shortenTable(n *Node) {
 	s := d.shutdown
-	if s == nil || s.local || s.HostEnd.IsZero() || !s.HostEnd.Before(s.end()) {
+	if s == nil || s.local { // no deadline of the host applies
+		return
+	}
+	if s.HostEnd.IsZero() || !s.HostEnd.Before(s.end()) {
 		return
 	}
 	if !s.Planned {
@@ -200,10 +203,10 @@ func (d *drain) prepareEnd() time.Time {
 // error or a timeout goes into the report. A call that timed out is aborted.
 func (d *drain) finishCall(n *Node, until time.Time) bool {
 	switch {
-	case d.call == 0 || d.isAnswered && d.callErr == nil:
+	case d.call == 0 || d.isAnswered && d.callErr == nil: // there is no call, or it has succeeded
 	case !d.isAnswered && !n.reachedOrWakeAt(until):
 		return false
-	case n.now.Before(until):
+	case n.now.Before(until): // it has returned an error
 		n.reportError(d.shutdown, d.stage.String()+" failed: "+d.callErr.Error())
 	default: // an error that comes after until is that of the call's context: a timeout too
 		n.reportError(d.shutdown, d.stage.String()+" did not return in time")
@@ -313,8 +316,8 @@ func (d *drain) finish(n *Node) (moved bool) {
 	return true
 }
 
-// plan waits for the first list and then makes the timetable. If the host leaves too little time, buckets
-// without a pod give theirs to the others. If no list comes in time, every bucket counts as having pods.
+// plan waits for the first list and then makes the timetable. If the host leaves too little time for all buckets, those
+// without a pod give their time to the others. If no list comes in time, every bucket counts as having pods.
 func (d *drain) plan(n *Node) (moved bool) {
 	s, longest := d.shutdown, answerTimeout
 	if len(n.Schedule) == 0 {
@@ -328,7 +331,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 		return false
 	case isFirstAndEmpty && !n.reachedOrWakeAt(warmUpEnd): // an informer may not be filled yet
 		return false
-	case isFirstAndEmpty && d.stageBegan.Before(warmUpEnd): // list again now that it is filled
+	case isFirstAndEmpty && d.stageBegan.Before(warmUpEnd): // list once more, now that the informer should be filled
 		d.wasFirstListEmpty = true
 		return d.enterStage(n, planning)
 	}
@@ -375,8 +378,8 @@ func (n *Node) Due() (due []*Pod) {
 	return due
 }
 
-// occupied returns for each bucket of the schedule whether it has pods to kill. Pods of the buckets that are
-// over, of which there are done, count for the first one that is not.
+// occupied returns for each bucket of the schedule whether it has pods to kill. The first buckets, done of them, are
+// over: the first one after them kills their pods too.
 func (n *Node) occupied(schedule plan.Schedule, done int) []bool {
 	has := make([]bool, len(schedule))
 	for _, p := range n.pods.all {
@@ -404,9 +407,9 @@ func (d *drain) bucketDone(n *Node) (moved bool) {
 	return d.nextBucket(n)
 }
 
-// pickBucket waits for a list, and then begins to kill the pods of the bucket. It waits at
-// most answerTimeout, because it can use the list before. If there has been none, it waits to the end of the
-// bucket's window, and kills the pods that the log names in the meantime.
+// pickBucket waits for a list, and then begins to kill the pods of the bucket. If no list comes within answerTimeout, it
+// uses the previous one. If there has been none at all, it waits until the end of the bucket's window, and meanwhile
+// kills the pods that the log names.
 func (d *drain) pickBucket(n *Node) (moved bool) {
 	schedule := d.shutdown.table.Schedule()
 	d.window = d.shutdown.table.Window(d.bucket, n.now)

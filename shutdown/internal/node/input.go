@@ -121,7 +121,11 @@ func (f Failed) apply(n *Node) {
 // apply reports that no lock is held, if the host has announced the shutdown. A shutdown of Trigger needs no
 // lock.
 func (NotHeld) apply(n *Node) {
-	if s := n.drain.shutdown; s != nil && !s.local && slices.ContainsFunc(s.Announced, Announcement.isOfHost) {
+	s := n.drain.shutdown
+	if s == nil || s.local { // no drain needs a lock
+		return
+	}
+	if slices.ContainsFunc(s.Announced, Announcement.isOfHost) {
 		n.reportError(s, "no inhibitor lock is held: the host may go on before the pods have ended")
 	}
 }

@@ -137,7 +137,7 @@ func (k Killed) apply(n *Node) {
 	}
 	p.Error = k.Err.Error()
 	switch {
-	case len(p.calls) > 0:
+	case len(p.calls) > 0: // the other call may succeed
 	case k.NoRetry || n.isRetryOver():
 		n.giveUp(p)
 	default:
@@ -173,7 +173,7 @@ func (n *Node) isRetryOver() bool {
 func (n *Node) retryKills() {
 	n.retrying = slices.DeleteFunc(n.retrying, func(p *Pod) bool {
 		switch {
-		case p.retryAt.IsZero():
+		case p.retryAt.IsZero(): // it was killed or given up since
 		case !n.reachedOrWakeAt(p.retryAt):
 			return false
 		case n.isRetryOver():

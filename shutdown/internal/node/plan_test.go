@@ -54,31 +54,31 @@ type drainOptions struct {
 
 // runDrain drains a node, from the host's announcement to the release.
 func runDrain(o drainOptions) *drainRun {
-	p := &drainRun{Node: node.New(o.config), drainOptions: o, now: time.Unix(50, 0), kills: map[string]killed{}}
-	p.step(node.Read{SameBoot: true})
-	p.step(node.Pending{Known: true})
-	p.now = announced
+	run := &drainRun{Node: node.New(o.config), drainOptions: o, now: time.Unix(50, 0), kills: map[string]killed{}}
+	run.step(node.Read{SameBoot: true})
+	run.step(node.Pending{Known: true})
+	run.now = announced
 	e := node.Event{Event: source.Event{Kind: source.KindReboot}, Host: true}
 	if o.limit != 0 {
 		e.Deadline = announced.Add(o.limit)
 	}
-	p.step(e)
-	for p.released.IsZero() {
-		next, nth := answer{at: p.Wake(), in: node.Tick{}}, -1
-		for i, a := range p.answers {
+	run.step(e)
+	for run.released.IsZero() {
+		next, nth := answer{at: run.Wake(), in: node.Tick{}}, -1 // the earliest answer, or the Tick that comes before it
+		for i, a := range run.answers {
 			if next.at.IsZero() || !next.at.Before(a.at) {
 				next, nth = a, i
 			}
 		}
 		if nth >= 0 {
-			p.answers = slices.Delete(p.answers, nth, nth+1)
+			run.answers = slices.Delete(run.answers, nth, nth+1)
 		}
-		if p.now.Before(next.at) {
-			p.now = next.at
+		if run.now.Before(next.at) {
+			run.now = next.at
 		}
-		p.step(next.in)
+		run.step(next.in)
 	}
-	return p
+	return run
 }
 
 // step passes an input, and queues the results of the effects for later steps.
@@ -115,6 +115,7 @@ func (p *drainRun) step(in node.Input) {
 	}
 }
 
+// answer queues an input that comes at the time at.
 func (p *drainRun) answer(at time.Time, in node.Input) { p.answers = append(p.answers, answer{at, in}) }
 
 // list answers a list with all pods, also those that have ended.
@@ -150,15 +151,16 @@ func planPod(name string, priority int32, grace int64) *v1.Pod {
 func TestADrainDoesWhatWasPlanned(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 0))
-		yes := func() bool { return random.IntN(2) == 0 }
-		c := node.Config{Options: plan.Options{NoRollOver: yes()}}
-		c.Options.Steps = plan.Steps{Prepare: yes(), Hold: yes(), Unmount: yes()}
+		flip := func() bool { return random.IntN(2) == 0 }
+		c := node.Config{Options: plan.Options{NoRollOver: flip()}}
+		c.Options.Steps = plan.Steps{Prepare: flip(), Hold: flip(), Unmount: flip()}
 		pods, ends := []*v1.Pod(nil), map[string]time.Duration{}
 		for i := range 1 + random.IntN(4) {
 			c.Schedule = append(c.Schedule, plan.Bucket{Priority: int32(i), Seconds: random.Int64N(30)})
 			for k := range random.IntN(4) {
 				pod := planPod(fmt.Sprint("pod-", i, "-", k), int32(i), random.Int64N(60)-1)
-				if pods = append(pods, pod); k == 0 {
+				pods = append(pods, pod)
+				if k == 0 { // the pod of the bucket that does not end
 					ends[pod.Name] = time.Hour
 				}
 			}
@@ -167,29 +169,29 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 			continue
 		}
 		opts, limit := c.Options, time.Duration(0)
-		if yes() {
+		if flip() {
 			opts.Limit = time.Duration(random.Int64N(int64(plan.NewBudget(c.Schedule, opts).Total())))
 			opts.Limit = max(opts.Limit, 2*time.Second)        // Prepare may use up a shorter limit, and a drain lasts at least 200 ms
 			if opts.Limit%time.Second > 800*time.Millisecond { // up to 200 ms below a whole second are rounded up
 				opts.Limit -= 300 * time.Millisecond
 			}
-			if yes() {
+			if flip() {
 				limit = opts.Limit
 			} else {
 				c.Options = opts
 			}
 		}
-		p := runDrain(drainOptions{config: c, pods: pods, endsAfter: ends, limit: limit, usesAllTime: true})
+		run := runDrain(drainOptions{config: c, pods: pods, endsAfter: ends, limit: limit, usesAllTime: true})
 
 		about := fmt.Sprintf("seed %d: %v within %v", seed, c.Schedule, opts.Limit)
 		want := plan.New(c.Schedule, pods, opts)
-		require.Equal(t, want.Buckets, p.plan.Buckets, about)
-		got := map[string]killed{}
+		require.Equal(t, want.Buckets, run.plan.Buckets, about)
+		wantKills := map[string]killed{}
 		for _, bucket := range want.Buckets {
 			for _, of := range bucket.Pods {
-				got[of.Pod.Name] = killed{of.Start, of.GrantedSeconds}
+				wantKills[of.Pod.Name] = killed{of.Start, of.GrantedSeconds}
 			}
 		}
-		require.Equal(t, got, p.kills, about)
+		require.Equal(t, wantKills, run.kills, about)
 	}
 }

@@ -28,6 +28,7 @@ func (r Read) apply(n *Node) {
 	}
 	isFirst := n.shutdown == nil && n.state != StateDraining // this agent has had no shutdown yet
 	mayGoOn := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
+	mayBeThisDrain := mayGoOn && n.state == StateDraining && n.shutdown.matches(Announcement{Kind: previous.Kind})
 	switch {
 	case isFirst && mayGoOn:
 		n.shutdown = previous
@@ -45,7 +46,7 @@ func (r Read) apply(n *Node) {
 			n.hostAnswer.apply(n)
 		}
 		return
-	case mayGoOn && n.state == StateDraining && n.hasTimeLeft(previous) && n.shutdown.matches(Announcement{Kind: previous.Kind}):
+	case mayBeThisDrain && n.hasTimeLeft(previous):
 		n.mergePrevious(previous, pods)
 	default:
 		n.closePrevious(pods, r.SameBoot, isFirst)

@@ -21,8 +21,10 @@ type script struct {
 	state   string
 }
 
-// Each scenario of testdata leads to its recorded output: the facts that a reader of a drain needs. At its
-// end no promise of judge.Node is broken. go test -rewrite records the output again. Commands:
+// Each scenario of testdata leads to its recorded output: the facts that a reader of a drain needs, each with its time
+// in seconds. The line of a timetable has, for each bucket in brackets, its lowest priority, when the wait for its kills
+// ends, and when the bucket ends. At the end of a scenario no promise of judge.Node is broken. go test -rewrite records
+// the output again. Commands:
 //
 //	agent [schedule=none]      a new agent starts on a new node
 //	pod NAME [priority=N] [grace=N] [takes=D] [stuck] [deleted]

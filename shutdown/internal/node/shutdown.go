@@ -66,6 +66,7 @@ type Announcement struct {
 	Deadline time.Time   `json:"deadline"` // when the host shuts down; zero: not known
 }
 
+// isOfHost reports whether the host's session made the announcement, rather than Trigger.
 func (a Announcement) isOfHost() bool { return a.Host }
 
 // announce adds an announcement. If the same announcer has announced the shutdown before, the two become one
@@ -120,7 +121,7 @@ func (s *Shutdown) Table() timetable.Table { return s.table }
 // timetable.
 func (s *Shutdown) WaitEnd() time.Time { return s.waitEnd() }
 
-// waitEnd is WaitEnd.
+// waitEnd is WaitEnd for this package, like end and releaseBy.
 func (s *Shutdown) waitEnd() time.Time {
 	if s.Timetable == nil {
 		return s.Began
@@ -144,7 +145,8 @@ func (s *Shutdown) releaseBy() time.Time {
 // boot returns the time of the boot, from which all times of this package count.
 func boot() time.Time { return time.Unix(0, 0) }
 
-// sinceBoot and timeOf convert between times and what the state log has of a timetable.
+// sinceBoot returns how long after the boot a time is, which is how the state log has the times of a timetable.
 func sinceBoot(t time.Time) time.Duration { return t.Sub(boot()) }
 
+// timeOf returns the time that is so long after the boot.
 func timeOf(since time.Duration) time.Time { return boot().Add(since) }

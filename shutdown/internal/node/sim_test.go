@@ -38,13 +38,12 @@ func newSim(seed uint64) *world {
 		{{Priority: 0, Seconds: 5}, {Priority: 500, Seconds: 0}, {Priority: 1000, Seconds: 3}, {Priority: 2000, Seconds: 1}},
 		nil,
 	}[w.draw(3)]
-	yes := func() bool { return w.draw(2) == 0 }
-	h := &c.Options.Steps
-	h.Publish, h.Statuses, h.Readiness = w.draw(4) > 0, w.draw(4) > 0, yes()
-	h.Unmount, h.Hold, h.Prepare = w.draw(4) == 0, w.draw(4) == 0, w.draw(4) == 0
+	steps := &c.Options.Steps
+	steps.Publish, steps.Statuses, steps.Readiness = w.draw(4) > 0, w.draw(4) > 0, w.draw(2) == 0
+	steps.Unmount, steps.Hold, steps.Prepare = w.draw(4) == 0, w.draw(4) == 0, w.draw(4) == 0
 	c.Options.NoRollOver = w.draw(5) == 0
 	c.Options.Limit = []time.Duration{0, 0, 12 * time.Second}[w.draw(3)]
-	w.record.Publishes, w.record.Statuses, w.record.Marks, w.record.NoRollOver = h.Publish, h.Statuses, h.Readiness, c.Options.NoRollOver
+	w.record.Publishes, w.record.Statuses, w.record.Marks, w.record.NoRollOver = steps.Publish, steps.Statuses, steps.Readiness, c.Options.NoRollOver
 	for i := range 1 + w.draw(6) {
 		w.addRandom(i)
 	}
@@ -173,7 +172,7 @@ func (w *world) restartStaticPod(p *worldPod) {
 	}
 }
 
-// announce has the host announce a shutdown, after whose limit it may power off the machine.
+// announce makes the host announce a shutdown. Once the host has waited for its limit, it may power off the machine.
 func (w *world) announce() {
 	e := &source.Event{Kind: []source.Kind{"reboot", ""}[w.draw(2)], Origin: "logind"}
 	if w.limit > 0 && w.chance(2) {
@@ -193,9 +192,14 @@ func (w *world) announce() {
 
 // maybePowerOff may power off the machine of a pending shutdown if no lock is held.
 func (w *world) maybePowerOff() {
-	if e := w.pending; e != nil && !w.isHeld && !w.isQuiet && !w.hasFixedLatency && w.chance(2) {
+	e := w.pending
+	if e == nil || w.hasFixedLatency { // a script has no random faults
+		return
+	}
+	isPossible := func() bool { return w.pending == e && !w.isHeld && !w.isQuiet }
+	if isPossible() && w.chance(2) {
 		w.schedule(time.Duration(w.draw(15_000))*time.Millisecond, func() {
-			if w.pending == e && !w.isHeld && !w.isQuiet {
+			if isPossible() {
 				w.powerOff()
 			}
 		})
@@ -277,7 +281,8 @@ func (w *world) powerOff() {
 	w.startAgent()
 }
 
-// quiesce ends all faults and cancels all announcements.
+// quiesce ends all faults and cancels all announcements, so that recordEnd can require that the agent has finished
+// everything. Half of the pods that are stuck end now.
 func (w *world) quiesce() {
 	w.isQuiet, w.apiServes, w.pending = true, true, nil
 	w.add(judge.NodeFact{What: judge.NodeCalm})

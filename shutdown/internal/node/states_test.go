@@ -142,10 +142,12 @@ func rigPod(name string) node.Pod {
 
 // The inputs. after is the deadline of an announcement, from now.
 
+// hostAnnounces is an announcement of the host with a deadline.
 func (r *rig) hostAnnounces(after time.Duration) node.Event {
 	return node.Event{Event: source.Event{Origin: "logind", Kind: "reboot", Deadline: r.now.Add(after)}, Host: true}
 }
 
+// hostHasPending is the host's answer that a shutdown with a deadline is pending.
 func (r *rig) hostHasPending(after time.Duration) node.Pending {
 	e := r.hostAnnounces(after).Event
 	return node.Pending{Known: true, Event: &e}
@@ -156,6 +158,7 @@ func triggerAnnounces(origin string) node.Event {
 	return node.Event{Event: source.Event{Origin: origin}}
 }
 
+// triggerCancels withdraws Trigger's announcement of an origin; "": all of them.
 func triggerCancels(origin string) node.Event {
 	return node.Event{Event: source.Event{Origin: origin, Cancelled: true}}
 }
@@ -210,7 +213,7 @@ func (r *rig) restart() {
 	r.step(node.Read{SameBoot: true, Entries: r.stored})
 }
 
-// unsettledPast restarts an agent when the time of its shutdown is over.
+// unsettledPast is unsettled, but with an agent that starts when the time of the shutdown is over.
 func unsettledPast(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
@@ -235,8 +238,8 @@ func cancelled(r *rig) {
 	r.inputs(hostCancels())
 }
 
-// restarted brings an agent into the state begin and replaces it by another one in the state then, which does
-// the rest. r.read passes the log of the first one later.
+// restarted brings an agent into the state begin, replaces it by another agent in the state then, and calls the
+// functions do for that one. The other agent has not read the log of the first one: the test passes it with r.read.
 func restarted(begin, then func(*rig), do ...func(*rig) string) func(*rig) {
 	return func(r *rig) {
 		begin(r)
@@ -310,12 +313,16 @@ func input(in ...node.Input) func(*rig) string {
 	return func(r *rig) string { return r.inputs(in...) }
 }
 
-// In each state (begin), each input (do) leads to the state, the admission and the effects of the table.
+// In each state (begin), each input (do) leads to the state (then), the admission (refuses) and the effects (did) of
+// the table.
+//
+// Effects: "publish" publishes the shutdown, and "clear" that there is none; "suspend" keeps the lock until a time, and
+// "holdagain" takes it for the next shutdown; "tell" sends a final status. The last rows return names of pods instead.
 //
 // The seconds of the kills: 15 is the grace period of the pods. 13 is what is left of it 2 s after the first
-// kill; 8, another 5 s later. 6 is the share of low if the host leaves 10 s for buckets of 20 s and 10 s. 10
-// is the bucket of critical, and 9 what is left if the host leaves 10 s. 0 means that the time of the
-// shutdown is over.
+// kill; 8, another 5 s later. 6 is the share of low if the host leaves 10 s for buckets of 20 s and 10 s: two
+// thirds. 10 is the bucket of critical, and 9 is what is left of 10 s after 1 s of waiting for a list that hangs.
+// 0 means that the time of the shutdown is over.
 func TestStateTransitions(t *testing.T) {
 	const (
 		admits  = false

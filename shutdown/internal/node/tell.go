@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	maxConcurrentCalls = 10
+	maxConcurrentCalls = 10 // about pods; publishing the node's state does not count
 	// minRetryPause is the first pause between two tries of a call. It doubles up to maxRetryPause while a
 	// drain waits, and up to maxIdleRetryPause otherwise.
 	minRetryPause, maxRetryPause = 100 * time.Millisecond, time.Second
@@ -143,7 +143,7 @@ func (n *Node) dueUpdates(queue *[]*Pod, most int) (due []*Pod) {
 	var tried []*Pod
 	for _, p := range *queue {
 		switch update := &p.update; {
-		case isOver(p) || update.call != 0 || !n.reachedOrWakeAt(update.retryAt):
+		case isOver(p) || update.call != 0 || !n.reachedOrWakeAt(update.retryAt): // nothing to send now
 		case update.tries > 0:
 			tried = append(tried, p)
 		default:
@@ -253,7 +253,11 @@ func (a *api) lastError() string { return cmp.Or(a.failure, "the time for it was
 // has the same UID, and would be ended by it. The status is kept if the pod may not start now, because all pods
 // are refused or its own kill is not over.
 func (s Start) apply(n *Node) {
-	if p := n.pods.byKey[s.Key]; p != nil && p.Static && !n.Refuses() && !p.isTerminating() && !p.Told {
+	p := n.pods.byKey[s.Key]
+	if p == nil || !p.Static || p.Told {
+		return
+	}
+	if mayStart := !n.Refuses() && !p.isTerminating(); mayStart {
 		p.Told = true
 		n.markDirty(p)
 		n.updateWanted(p)
@@ -284,7 +288,7 @@ func (n *Node) sendNodeState() {
 	switch {
 	case a.wanted == nil || a.isAccepted || !n.reachedOrWakeAt(a.retryAt):
 		return
-	case a.publishCall == 0:
+	case a.publishCall == 0: // no call is in progress
 	case a.publishing == a.wanted || !n.reachedOrWakeAt(a.until): // a call with an older state has time to end
 		return
 	}
@@ -323,9 +327,9 @@ func (n *Node) PendingStatuses() (pending int) {
 	return pending
 }
 
-// finishFlush returns true once a stage that has begun at since need not wait for the pods' final statuses
-// any more: all are accepted, or until has come, or the server does not respond. It then remembers that the
-// server does not, so that later stages do not wait for it.
+// finishFlush returns true once a stage, which has begun at since, need not wait for the pods' final statuses any more:
+// all are accepted, or until has come, or the server has accepted nothing for unresponsiveAfter. If it has accepted
+// nothing in the whole stage, later stages do not wait for it at all.
 //
 // It also waits for terminating pods. A pod that uses its whole grace period ends just after that. Its status
 // must be sent before the next bucket, which may have the pods of the network.

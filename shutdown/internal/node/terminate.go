@@ -41,7 +41,7 @@ func (n *Node) advanceTerminateAll() {
 	if !a.requested || a.isDone {
 		return
 	}
-	hasOwnDrain := a.shutdown != nil && a.shutdown.local
+	hasOwnDrain := a.shutdown != nil && a.shutdown.local // otherwise it waits for the drain of a shutdown, or for none
 	mayShutdownResume := n.state == StateUnsettled || n.state == StateOpening
 	switch {
 	case a.stopped:

@@ -75,8 +75,8 @@ func (w *walker) input(in node.Input, what string) {
 	w.addState(len(w.inFlight))
 }
 
-// choices returns an upper bound of the number of inputs that may come now: each call in flight succeeds or
-// fails, there are four announcements and cancellations, and a Tick and TerminateAll.
+// choices returns the number of inputs that choose can pass now, or some more: each call in flight succeeds or fails,
+// there are four announcements and cancellations, and a Tick and TerminateAll.
 func (w *walker) choices() int {
 	n := len(w.inFlight)
 	if w.faultsLeft > 0 {
@@ -207,7 +207,8 @@ func (h *hasher) text(s string) {
 	h.data = append(h.data, s...)
 }
 
-// value adds a value. A pointer that was added before is only its number, so that cycles end.
+// value adds a value. A pointer that was added before is only its number, so that cycles end: 0 is nil, 1 begins a
+// new value, and the numbers from 2 on are earlier values.
 func (h *hasher) value(v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -273,6 +274,7 @@ func TestAllInputSequences(t *testing.T) {
 		depth, err = strconv.Atoi(text)
 		require.NoError(t, err)
 	}
+	// The first choices of each sequence. In "announced" the host announces, and then three calls succeed.
 	for name, first := range map[string][]byte{"none": {}, "announced": {0, 0, 0, 1}} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[uint64]bool{}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -107,16 +108,16 @@ func (q *events) Pop() any {
 // newWorld returns a world without faults.
 func newWorld(seed uint64, c node.Config) *world {
 	w := &world{rng: rand.New(rand.NewPCG(seed, 41)), now: time.Unix(100, 0), apiServes: true, hostCanAnswer: true, isHeld: true, config: c}
-	hooks := c.Options.Steps
-	w.record = judge.NodeRecord{Publishes: hooks.Publish, Statuses: hooks.Statuses, Marks: hooks.Readiness, NoRollOver: c.Options.NoRollOver}
+	steps := c.Options.Steps
+	w.record = judge.NodeRecord{Publishes: steps.Publish, Statuses: steps.Statuses, Marks: steps.Readiness, NoRollOver: c.Options.NoRollOver}
 	return w
 }
 
 // draw returns a random number from 0 to n-1.
 func (w *world) draw(n int) int { return w.rng.IntN(n) }
 
-// chance returns true once in that many calls, on average; never for 0.
-func (w *world) chance(in int) bool { return in > 0 && w.draw(in) == 0 }
+// chance returns true once in n calls, on average. With n = 0 it never does.
+func (w *world) chance(n int) bool { return n > 0 && w.draw(n) == 0 }
 
 // latency draws the duration of a call, at most most milliseconds.
 func (w *world) latency(most int) time.Duration {
@@ -268,20 +269,23 @@ func (w *world) read() {
 	if w.isLossy {
 		w.forgetKills(func(p *worldPod) bool {
 			of, is := last[p.Key].(node.Pod)
-			return !is || of.Signalled.IsZero() || !in.SameBoot || p.isUnlogged
+			hasKill := is && !of.Signalled.IsZero()
+			return !hasKill || !in.SameBoot || p.isUnlogged
 		})
 	}
 	w.ownsLog = true
 	for _, p := range w.pods {
-		if of, is := last[p.Key].(node.Pod); is && p.boot == w.logBoot && !of.Signalled.IsZero() && p.killedInGeneration == 0 {
+		of, is := last[p.Key].(node.Pod)
+		hasKill := is && !of.Signalled.IsZero()
+		if hasKill && p.boot == w.logBoot && p.killedInGeneration == 0 {
 			w.add(judge.NodeFact{What: judge.NodeLogged, Pod: p.Name})
 		}
 	}
 	w.step(in, fmt.Sprintf("the log has %d entries, same boot %v", len(in.Entries), in.SameBoot))
 }
 
-// forgetKills records for the pods that match that the agent cannot know of kills by earlier agents, so that
-// the judge does not expect it to continue them.
+// forgetKills records, for each pod that matches, that the agent cannot know of its kill by an earlier agent. The judge
+// then does not expect the agent to continue that kill.
 func (w *world) forgetKills(is func(*worldPod) bool) {
 	for _, p := range w.pods {
 		if p.killedInGeneration != w.generation && is(p) {
@@ -396,8 +400,8 @@ func (w *world) recordTimetable() {
 			kills = f.WaitEnd
 		}
 		priority := b.Priority
-		if i == 0 {
-			priority = -1 << 31
+		if i == 0 { // the first bucket also has the pods of all lower priorities
+			priority = math.MinInt32
 		}
 		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, Pods: b.Pods, KillsEnd: kills, End: end})
 	}
@@ -408,7 +412,8 @@ func (w *world) recordTimetable() {
 	w.add(f)
 }
 
-// begin registers a call in flight. It returns the function that makes the call return, which calls answer.
+// begin registers a call in flight. It returns the function that makes the call return. That function calls answer,
+// unless the call has returned before.
 func (w *world) begin(e node.Effect, answer func(err error)) (returns func(err error)) {
 	returns = func(err error) {
 		if w.calls[e.Call] != nil {
@@ -520,7 +525,7 @@ func (w *world) addKill(e node.Effect) {
 	w.add(f)
 }
 
-// kill begins to end a pod. The call returns when the pod has ended; with a fault it fails or is late.
+// kill begins to end a pod. The call returns when the pod has ended. With a fault it fails, hangs or is late.
 func (w *world) kill(e node.Effect) {
 	p := w.podOf(e.Pod.Key)
 	w.addKill(e)
@@ -562,7 +567,7 @@ func (w *world) kill(e node.Effect) {
 	w.answerWhenEnded(p, late, returns)
 }
 
-// answerWhenEnded makes a kill return once the pod has ended.
+// answerWhenEnded makes a kill return, late after the pod has ended. The kill of a pod that never ends does not return.
 func (w *world) answerWhenEnded(p *worldPod, late time.Duration, returns func(error)) {
 	switch {
 	case !p.ended.IsZero():
