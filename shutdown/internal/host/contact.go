@@ -94,8 +94,8 @@ func callSource[T any](ctx context.Context, c *contact, method string, bound tim
 	return answer.Wait(context.WithoutCancel(ctx)) // does not block
 }
 
-// reportSlow has HostTried called because a call takes long, as if the first attempt had failed. Later
-// attempts it does not touch.
+// reportSlow calls HostTried because a call takes long, as if the first attempt had failed. It does nothing once
+// HostTried was called.
 func (c *contact) reportSlow() {
 	if !c.isTriedReported.Load() {
 		c.setResult(func() {
@@ -106,9 +106,9 @@ func (c *contact) reportSlow() {
 	}
 }
 
-// set records the result of an attempt. capped is the error of a grant that is too small: Status shows it,
-// but the attempt has not failed.
-func (c *contact) set(failed, capped error) {
+// setTaskResult records the result of a task of the session; nil: it succeeded. capped is the error of a grant that
+// is too small: Status shows it, but the task has not failed.
+func (c *contact) setTaskResult(failed, capped error) {
 	if failed == nil {
 		c.hasSucceeded.Store(true)
 	}
@@ -118,7 +118,8 @@ func (c *contact) set(failed, capped error) {
 // setLost records why a session ended or did not begin.
 func (c *contact) setLost(err error) { c.setResult(func() { c.err, c.lost = err, err }) }
 
-// setResult records the result of an attempt, and calls HostTried after the first one.
+// setResult calls result, which records the result of an attempt, with the mutex held. After the first attempt it
+// calls HostTried.
 func (c *contact) setResult(result func()) {
 	c.mu.Lock()
 	result()

@@ -14,10 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// methods of a source and its sessions.
+// methods has the names, in the script, of the methods of a source and its sessions.
 var methods = []string{"adopt", "connect", "events", "pending", "delay", "inhibit", "close"}
 
-// kinds of faults.
+// kinds has the faults by name.
 var kinds = map[string]fault{"hangs": {hangs: true}, "fails": {err: errRefused}, "panics": {panics: true}}
 
 // One call of a method, the first or the tenth, hangs, fails or panics. A lock is held all the time. Within
@@ -48,11 +48,14 @@ func TestOneFaultyCallIsRecovered(t *testing.T) {
 	}
 }
 
-// All calls of a method hang, fail or panic for 11 min. The previous agent's lock is kept, or replaced by a
-// new one if the method is not needed for that. Within 13 s of the end of the fault everything works.
+// All calls of a method hang, fail or panic for 11 min (60 times 11 s). The previous agent's lock is kept, or replaced
+// by a new one if the method is not needed for that. Within 13 s of the end of the fault everything works.
 func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	for _, method := range methods {
 		for kind, f := range kinds {
+			if method == "events" && kind == "fails" {
+				continue // Events returns no error
+			}
 			t.Run(fmt.Sprint(method, " ", kind), func(t *testing.T) {
 				inBubble(t, func(t *testing.T, r *rig) {
 					r.useAdopter(true)
@@ -72,7 +75,7 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 					require.Equal(t, map[string]host.State{
 						"adopt": host.StateHeld, "delay": host.StateHeld, "close": host.StateHeld,
 						"connect": host.StateAdopted, "events": host.StateAdopted, "pending": host.StateAdopted, "inhibit": host.StateAdopted,
-					}[method], withoutEvents(kind, method, r.host.Status().State))
+					}[method], r.host.Status().State)
 					r.script.set(func(s *script) { s.faults = nil })
 					r.advance(13 * time.Second)
 					r.requireLock(host.StateHeld, 1)
@@ -83,17 +86,9 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	}
 }
 
-// withoutEvents returns the state, except for the script's sessions, whose Events cannot fail.
-func withoutEvents(kind, method string, state host.State) host.State {
-	if method == "events" && kind == "fails" {
-		return host.StateAdopted
-	}
-	return state
-}
-
-// If Connect never returns, it is called again forever, but less often with more calls that hang: about 45
-// times in the first ten minutes, and 1200 times in a day. Once the calls return, it is called each second
-// again.
+// Connect never returns. Each call is abandoned after 11 s, and the next one follows after a pause of a second for
+// every ten calls that hang: about 45 calls in the first ten minutes, but only 1200 in a day. Once the calls return, it
+// is called each second again.
 func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("connect", fault{hangs: true})(r.script)
@@ -141,8 +136,8 @@ func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 	}
 }
 
-// Run may be ended at any moment, in any call and in a shutdown. It returns within 4 s, and all locks
-// and sessions are closed.
+// Run may be ended at any moment, in any call and in a shutdown. It returns within 4 s, and all locks and sessions are
+// closed: r.end, which inBubble calls, requires that.
 func TestRunEndsInAnyCall(t *testing.T) {
 	for _, method := range append([]string{"release"}, methods...) {
 		for kind, f := range map[string]fault{

@@ -26,8 +26,8 @@ func (o *Hold) ifCurrent(f func(l *lock)) {
 	})
 }
 
-// ReleaseAt has the lock released at t, or at once if t has passed, whatever else hangs. A later call
-// replaces t. It also applies to a lock that Retake takes before t, and to the next Hold of the same
+// ReleaseAt schedules the release of the lock for t, or for now if t has passed. The release waits for nothing that
+// hangs. A later call replaces t. It also applies to a lock that Retake takes before t, and to the next Hold of the same
 // shutdown. ctx has the logger; its end has no effect.
 func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	o.ifCurrent(func(l *lock) {

@@ -159,6 +159,7 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 				return fault{}
 			}
 		}, 0},
+		// Adopt has 2 s, and 1 s to return before it is abandoned.
 		"the attempt hangs": {func(r *rig) { r.useAdopter(false); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -180,8 +181,8 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 	}
 }
 
-// After the release the host may grant another lock. It counts as this agent's if this agent has held
-// one.
+// After the release Retake asks the host for another lock, once, which the host may refuse. A granted lock counts as
+// held, or as adopted if this agent has never held one of its own. Retake does nothing before the release.
 func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		grants bool
@@ -223,7 +224,8 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 	}
 }
 
-// If a shutdown begins without a lock, the session asks for one at once, once for each shutdown.
+// The host refuses every lock. The session asks for one when it starts or a shutdown is cancelled, and once more when a
+// shutdown begins without a lock: two requests for each shutdown. It requests the delay only outside shutdowns.
 func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("inhibit", fault{err: errRefused})(r.script)

@@ -84,7 +84,7 @@ func (l *lock) state() State {
 	}
 }
 
-// beginSession lets next return tasks. If no lock is held, an adoption attempt begins here, before the listener
+// beginSession records that a session is up. If no lock is held, an adoption attempt begins here, before the listener
 // learns whether a shutdown is pending: in a shutdown the lock can only be adopted.
 func (l *lock) beginSession() {
 	l.mu.Lock()
@@ -103,8 +103,8 @@ func (l *lock) endSession() {
 	l.endAdoption()
 }
 
-// next returns the next task. The epoch is that of a lock requested now, for setHeld.
-func (l *lock) next() (task, uint64) {
+// nextTask returns what the session has to do now. The epoch is that of a lock requested now, for setHeld.
+func (l *lock) nextTask() (task, uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	switch {
@@ -201,7 +201,8 @@ func (l *lock) wakeUp() {
 	}
 }
 
-// closeLock closes a lock, even if ctx has ended, and waits for that at most closeTimeout. lock may be nil.
+// closeLock closes a lock, which may be nil, even if ctx has ended. It waits for at most closeTimeout. Then it returns
+// an error, and the Close goes on.
 func (l *lock) closeLock(ctx context.Context, lock io.Closer) error {
 	if lock == nil {
 		return nil

@@ -17,9 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Whatever happens in random order: at most one lock is held, except during an exchange; none after the
-// release; none is lost before it. A previous Hold has no effect, and each lock is closed once. -run
-// TestRandomSequences/17 repeats one sequence.
+// A player does up to 30 random things, such as beginning a shutdown, losing the session or releasing the lock. After
+// each one (player.check): at most one lock is held, none after the release, and none is lost before it. A previous Hold
+// has no effect, and each lock is closed once. -run TestRandomSequences/17 repeats one sequence.
 func TestRandomSequences(t *testing.T) {
 	for seed := range 10_000 {
 		t.Run(strconv.Itoa(seed), func(t *testing.T) {
@@ -192,7 +192,7 @@ func (p *player) refuseLocks() string {
 			s.pending = &source.Event{}
 		}
 	})
-	return "pend"
+	return "refuse"
 }
 
 // wait lets time pass, at most until the next release.
@@ -250,11 +250,11 @@ func (p *player) concurrently() string {
 	require.LessOrEqual(p.t, p.script.heldNow(), 1, p.steps)
 	p.heldBefore = 0 // perhaps it was released
 	p.endShutdown()
-	return "at once"
+	return "concurrently"
 }
 
-// finish requires that a lock is held without a shutdown and faults, and that all locks and sessions
-// are closed after Run and Close.
+// finish ends the sequence. In half of them it first ends the shutdown and all faults, and requires that a lock is then
+// held. At the end all locks and sessions must be closed.
 func (p *player) finish() {
 	if p.rand.IntN(2) == 0 {
 		p.endShutdown()

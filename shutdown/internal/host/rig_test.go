@@ -30,10 +30,10 @@ type rig struct {
 	began  time.Time          // when Run began
 	stop   context.CancelFunc // ends Run; nil: it has not begun
 	ended  chan error         // the result of Run
-	over   bool               // end was called
+	over   bool               // end was called already
 
 	mu            sync.Mutex
-	received      []string // "at 2s: event true"
+	received      []string // calls of the listener, such as "2s event true": a shutdown began at 2 s
 	hold          *host.Hold
 	ignoresEvents bool // shutdowns do not suspend the lock
 }
@@ -61,7 +61,8 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// options says that pods get less time if the host grants less than 25 s of the 30 s.
+// options returns the options of the Host. They say that pods get less time if the host grants less than 25 s of the
+// 30 s.
 func (r *rig) options(source source.Source) host.Options {
 	return host.Options{
 		Source: source, Delay: requestedDelay, Calls: r.calls, Listener: r,
@@ -158,7 +159,7 @@ func (r *rig) HostUnreached()   { r.record("unreached") }
 func (r *rig) HostTried()       { r.record("tried") }
 func (r *rig) HostCapped(error) { r.record("capped") }
 
-// shutdown suspends the lock when a shutdown begins, and ends the Hold when it is cancelled.
+// shutdown is what an agent does when a shutdown begins or is cancelled: it suspends the lock, or ends the Hold.
 func (r *rig) shutdown(begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

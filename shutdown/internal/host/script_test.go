@@ -20,9 +20,9 @@ var (
 
 // fault is what goes wrong in a call of the script. The zero value is nothing.
 type fault struct {
-	delay           time.Duration
-	endsWithContext bool // delay ends with the context, if the method has one
-	hangs           bool // until unblock
+	delay           time.Duration // the call takes so long
+	endsWithContext bool          // delay ends with the context, if the method has one
+	hangs           bool          // until unblock
 	err             error
 	panics          bool
 	after           func() // called at the end
@@ -156,8 +156,8 @@ func (a adopting) Adopt() io.Closer {
 type conn struct {
 	script *script
 	events chan source.Event
-	life   context.Context
-	lost   bool // events is closed
+	life   context.Context // of Connect, which must last as long as the session
+	lost   bool            // events is closed
 	closed bool
 }
 
@@ -258,7 +258,7 @@ func (s *script) send(event source.Event) {
 	}
 }
 
-// announce begins a shutdown; cancel ends it.
+// announce begins a shutdown: it is pending, and all sessions get the event.
 func (s *script) announce() {
 	s.set(func(s *script) {
 		event := source.Event{Kind: source.KindReboot}
@@ -267,6 +267,7 @@ func (s *script) announce() {
 	})
 }
 
+// cancel ends the shutdown, and sends that to all sessions.
 func (s *script) cancel() {
 	s.set(func(s *script) { s.pending = nil; s.send(source.Event{Cancelled: true}) })
 }

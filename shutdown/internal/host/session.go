@@ -120,7 +120,7 @@ func (s *session) holdLock(ctx context.Context) error {
 		if done != taskNone || err != nil {
 			lastErr = err
 		}
-		s.contact.set(lastErr, s.delay.cappedErr)
+		s.contact.setTaskResult(lastErr, s.delay.cappedErr)
 		if errors.Is(err, errHangs) {
 			return err
 		}
@@ -130,9 +130,9 @@ func (s *session) holdLock(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// logOnce logs a task's error unless it was the last one logged. The result is the logged of the next call:
-// the text of the error, or "" after a success. Refused adoptions are not logged, because hosts refuse locks
-// during a shutdown.
+// logOnce logs a task's error, unless logged is its text: the caller passes the previous result of logOnce. It returns
+// the text of the error, or "" after a success. Refused adoptions are not logged, because hosts refuse locks during a
+// shutdown.
 func logOnce(ctx context.Context, err error, logged string, done task) string {
 	if err == nil {
 		return ""
@@ -178,11 +178,11 @@ func (s *session) readPending(ctx context.Context) error {
 // doTask does the next task, if there is one, and returns it. If the request for the delay fails, the lock is
 // taken anyway: a short delay is better than none.
 func (s *session) doTask(ctx context.Context) (task, error) {
-	next, epoch := s.lock.next()
+	next, epoch := s.lock.nextTask()
 	var delayErr, lockErr error
 	if next == taskTake || next == taskKeep {
 		delayErr = s.requestDelay(ctx)
-		next, epoch = s.lock.next() // a shutdown may have begun
+		next, epoch = s.lock.nextTask() // a shutdown may have begun
 	}
 	switch next {
 	case taskTake:
@@ -249,8 +249,8 @@ func setBy(capped *source.DelayCappedError) string {
 	}
 }
 
-// inhibit asks the host for a lock and holds it. epoch is from lock.next. adopting says that a shutdown is in
-// progress.
+// inhibit asks the host for a lock and holds it. epoch is from lock.nextTask. adopting says that a shutdown is in
+// progress, so that the host can only grant the previous agent's lock.
 func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) error {
 	given, err := callSource(ctx, s.contact, "Inhibit", callTimeout, s.conn.Inhibit)
 	if err == nil && given == nil {

@@ -23,8 +23,8 @@ func (e *recordingListener) HostPending(*source.Event, bool, time.Time) {
 	e.heard = append(e.heard, "pending")
 }
 
-// An event and the result of Pending are there at the same time. Only the event is passed on, because it is
-// newer, and neither of them if the session is over.
+// An event and the result of Pending are there at the same time. Only the event is passed on, because it is newer. If
+// the session is over, neither of them is.
 func TestASimultaneousEventWinsOverPending(t *testing.T) {
 	for range 100 { // the choice is random
 		for _, over := range []bool{false, true} {

@@ -240,8 +240,8 @@ func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 	}
 }
 
-// Each call of the first attempt may take just less than its own timeout: HostTried is called after all of
-// them, 10.6 s.
+// Each call of the first attempt may take just less than its own timeout: HostTried is called after all of them, 3 * 1.9
+// s + 4.9 s = 10.6 s.
 func TestEachAnswerHasItsOwnTimeout(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.faults = func(method string, _ int) fault {
@@ -257,12 +257,12 @@ func TestEachAnswerHasItsOwnTimeout(t *testing.T) {
 	})
 }
 
-// HostUnreached is called once after 5 s without a session. An event counts as reached.
+// HostUnreached is called once, after 5 s in which no session has answered Pending or sent an event.
 func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		fault   func(*script)
-		event   bool
-		reached bool
+		event   bool // the host announces a shutdown at once
+		reached bool // HostUnreached must not be called
 	}{
 		"no bus":              {fault: always("connect", fault{err: errRefused})},
 		"silent":              {fault: always("connect", fault{hangs: true})},
@@ -302,7 +302,7 @@ func TestANilResultIsAnError(t *testing.T) {
 			r.advance(10 * time.Second)
 			r.requireLock(host.StateTrying, 0)
 			require.ErrorContains(t, r.host.Status().Err, text)
-			require.InDelta(t, 11, r.script.number(method), 1)
+			require.InDelta(t, 11, r.script.number(method), 1, "it is retried every second")
 		})
 	}
 }

@@ -46,8 +46,8 @@ func isKnown(p node.Policy) bool {
 	return p == node.SetTerminal || p == node.LeaveAsIs || p == node.Delete
 }
 
-// checkShutdown returns why a shutdown is damaged; nil: it is not. now is the latest time that may have
-// passed: the time since the boot, or maxTime for another boot.
+// checkShutdown returns why a shutdown is damaged; nil: it is not. Nothing in it may have happened later than now, the
+// present; for the log of another boot, whose times cannot be compared, now is maxTime.
 func checkShutdown(s *node.Shutdown, now time.Time) error {
 	switch {
 	case s.Number < 1 || s.Number > math.MaxInt32:

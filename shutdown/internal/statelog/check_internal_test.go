@@ -147,8 +147,9 @@ func TestAllFieldsAreStored(t *testing.T) {
 	}
 }
 
-// An entity that no agent writes is named and left out. The others count, even the pods of a damaged
-// shutdown, because their statuses may be pending.
+// An entity that no agent writes is named and left out. The others count, even the pods of a damaged shutdown, because
+// their statuses may be pending. The present is an hour after the boot, 01:00:00, and the whole entities have times
+// around 3000 s, 00:50:00.
 func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 	for named, damage := range map[string]func(s *node.Shutdown){
 		"number -1 is not from 1 to 2147483647":          func(s *node.Shutdown) { s.Number = -1 },
@@ -203,8 +204,8 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 	}
 }
 
-// requireDamaged requires that a log with two entities, one of them damaged, has one error, with these texts.
-// The other entity, with the index left, is returned and stays in the log.
+// requireDamaged writes a log with two entities, one of them damaged, and reads it. There must be one error, with the
+// texts prefix and named. Only the other entity, entities[left], is returned and stays in the log.
 func requireDamaged(t *testing.T, entities []any, prefix, named string, left int) {
 	t.Helper()
 	var newest newestEntries

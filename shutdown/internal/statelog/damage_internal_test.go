@@ -59,7 +59,7 @@ func (a *agent) step(in node.Input) {
 	}
 }
 
-// store returns the lines of a Store effect.
+// store updates the newest entries with those of a Store or NewLog effect, and returns their lines.
 func (a *agent) store(e node.Effect) []byte {
 	var changed []any
 	if e.Shutdown != nil {
@@ -72,7 +72,7 @@ func (a *agent) store(e node.Effect) []byte {
 	return lines
 }
 
-// runUntil passes the time.
+// runUntil lets time pass until end, with a Tick whenever the Node wants one. It returns a.
 func (a *agent) runUntil(end time.Time) *agent {
 	for wake := a.n.Wake(); !wake.IsZero() && wake.Before(end); wake = a.n.Wake() {
 		a.now = times.Later(wake, a.now.Add(1))
@@ -82,7 +82,7 @@ func (a *agent) runUntil(end time.Time) *agent {
 	return a
 }
 
-// pod returns a pod that asks for a minute.
+// pod returns a pod with a grace period of a minute, more than its bucket has.
 func pod(name string, priority int32) node.Pod {
 	grace := int64(60)
 	return node.Pod{Key: types.UID(name), Namespace: "shop", Name: name, Priority: priority, Object: &v1.Pod{
@@ -91,9 +91,10 @@ func pod(name string, priority int32) node.Pod {
 	}}
 }
 
-// An agent is killed 5 s after the host's announcement. Then each bit of its log is flipped, one at a time, and
-// the log is cut at each byte. The next agent names what it cannot use. If it knows the shutdown, no grace
-// period ends later than the first agent planned, but for the lag of a timer. Otherwise it drains like an agent that has no log.
+// An agent is killed 5 s after the host's announcement. Then each bit of its log is flipped, one at a time, and the log
+// is cut at each byte. The next agent, a second later, names what it cannot use. If the log still has the shutdown, no
+// grace period ends later than the first agent planned, but for the lag of a timer. Otherwise the agent drains like one
+// that has no log.
 func TestADamagedLogGrantsNoTime(t *testing.T) {
 	began := at(3000).Add(123456789)
 	first := newAgent(began, Contents{}, nil)

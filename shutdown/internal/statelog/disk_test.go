@@ -88,6 +88,7 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 		states = append(states, state{first: first, entries: read(t, dir).Entries})
 	}
 	l.Read(t.Context())
+	// Each call leads to another state.
 	do(l.Begin, shutdown(1), pod("a"), pod("b"))
 	do(l.Append, signalled("a"))
 	do(l.Append, ended("a"), signalled("b"))
@@ -97,7 +98,7 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	closed(t, l)
 	require.Greater(t, len(killed), 10)
 	for step, folder := range killed {
-		i := 0
+		i := 0 // the index of the newest state whose call had begun
 		for i+1 < len(states) && states[i+1].first <= step {
 			i++
 		}
@@ -114,7 +115,8 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	}
 }
 
-// A log is synced before it replaces the old one only if a final status may be pending.
+// A log is synced before it replaces the old one only if the old one has a final status that may be pending: that of a
+// signalled pod without Told. A power cut must not lose that status.
 func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	var d disk
 	l := locked(t, on(t.TempDir(), &d))
@@ -127,11 +129,11 @@ func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 		{func() *call.Future[struct{}] { return l.Begin(shutdown(1), pod("a")) }, "write rename"},
 		{func() *call.Future[struct{}] { return l.Append(signalled("a")) }, "write"},
 		{l.Sync, "sync"},
-		{func() *call.Future[struct{}] { return l.Begin(shutdown(2), ended("a")) }, "write sync rename"},
+		{func() *call.Future[struct{}] { return l.Begin(shutdown(2), ended("a")) }, "write sync rename"}, // a is pending
 		{func() *call.Future[struct{}] { told := ended("a"); told.Told = true; return l.Append(told) }, "write"},
 		{func() *call.Future[struct{}] { return l.Begin(shutdown(3)) }, "write rename"},
 		{func() *call.Future[struct{}] { return l.Append(ended("b")) }, "write"},
-		{func() *call.Future[struct{}] { return l.Begin(shutdown(4)) }, "write sync rename"},
+		{func() *call.Future[struct{}] { return l.Begin(shutdown(4)) }, "write sync rename"}, // b is pending
 		{func() *call.Future[struct{}] { return l.Begin(shutdown(5)) }, "write rename"},
 		{func() *call.Future[struct{}] { return l.SaveTimes(statelog.Times{}) }, "times"},
 	} {
@@ -223,8 +225,8 @@ func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 	require.ErrorIs(t, l.Close(time.Now().Add(time.Minute)), errFull)
 }
 
-// If the disk hangs, calls return, and Close names what hangs. The folder stays locked until it
-// returns.
+// One operation of the disk hangs. All calls return, Lock a second after its context has ended and Close at the given
+// time. Close names what hangs. The folder stays locked until the operation returns.
 func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 	for hanging, named := range map[string]string{
 		"lock":   "the locking of DIR",
@@ -252,7 +254,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 				_, err := l.Lock(ctx)
 				if hanging == "lock" {
 					require.ErrorIs(t, err, call.ErrTimeSpent)
-					require.Equal(t, 6*time.Second, time.Since(begun))
+					require.Equal(t, (5+1)*time.Second, time.Since(begun), "the time of ctx, and a second to return")
 				} else {
 					require.NoError(t, err)
 				}
@@ -285,7 +287,9 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 				}
 				close(released)
 				for i, future := range written {
-					if err := await(t, future); hanging == "read" && i != 2 || hanging == "write" && i == 3 {
+					waitsForRead := hanging == "read" && i != 2   // all but SaveTimes
+					waitsForWrite := hanging == "write" && i == 3 // Append waits for Begin
+					if err := await(t, future); waitsForRead || waitsForWrite {
 						require.ErrorIs(t, err, call.ErrTimeSpent, "waiting writes are dropped")
 					}
 				}

@@ -88,6 +88,7 @@ func New(o Options) *Log {
 	return l
 }
 
+// path returns the path of a file of the state folder.
 func (l *Log) path(name string) string { return filepath.Join(l.opts.Dir, name) }
 
 // before calls Options.Before, so that a test can make the operation fail.

@@ -75,8 +75,8 @@ func notUsable(path string, err error) error {
 	return fmt.Errorf("shutdown state %s is not usable: %w", path, err)
 }
 
-// load reads the files. It returns what they have, and the log's entries in the form in which they are written
-// again when the log is replaced.
+// load reads the log and the kubelet's file. It returns what they have, and the log's entries in the form in which they
+// are written again when the log is replaced.
 func (l *Log) load() (Contents, newestEntries) {
 	var c Contents
 	var newest newestEntries

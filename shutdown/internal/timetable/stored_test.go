@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// The host booted an hour before the event.
+// sinceBoot and timeOf, its inverse, convert times for a host that booted an hour before the event.
 func sinceBoot(at time.Time) time.Duration { return at.Sub(received()) + time.Hour }
 func timeOf(d time.Duration) time.Time     { return received().Add(d - time.Hour) }
 

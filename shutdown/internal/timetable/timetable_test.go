@@ -63,12 +63,16 @@ func pod(grace ...int64) *v1.Pod {
 
 // The drain stops waiting (waitEnd) before the host's end, by the margin of 500 ms, or of 100 ms if the host
 // grants no more than the schedule. The lock is released half-way between the two. If the host grants more
-// than needed, the drain ends when the schedule of 30 s and its steps are over: 42 s with all steps but
-// Prepare and Hold, 32 s without steps.
+// than needed, the drain stops waiting when its steps are over:
+//
+//   - without other steps after 32 s: the schedule of 30 s, and 2 s more as a minimum for the containers,
+//   - with all steps but Prepare and Hold after 42 s: 2 s more for publishing, and for each of the two buckets 1 s for
+//     NotReady, 2 s for volumes and 1 s for final statuses,
+//   - with every step after 54 s: 2 s more for Prepare and 10 s for Hold.
 func TestWaitsEndBeforeTheHost(t *testing.T) {
-	hooks := plan.Options{Steps: allSteps()}
+	most := plan.Options{Steps: allSteps()}
 	operator := plan.Options{Steps: allSteps(), Limit: 20 * second}
-	full := hooks
+	full := most
 	full.Steps.Prepare, full.Steps.Hold = true, true
 	for name, c := range map[string]struct {
 		limit           time.Duration
@@ -76,22 +80,22 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 		set             func(*timetable.Request)
 		waitEnd, unlock time.Duration
 	}{
-		"no host waits":                  {0, hooks, nil, 42 * second, 42250 * ms},
-		"half an hour":                   {30 * time.Minute, hooks, nil, 42 * second, 42250 * ms},
-		"what was asked for":             {42500 * ms, hooks, nil, 42 * second, 42250 * ms},
-		"the schedule":                   {30 * second, hooks, nil, 29900 * ms, 29950 * ms},
-		"less":                           {10 * second, hooks, nil, 9900 * ms, 9950 * ms},
-		"the end has passed":             {-second, hooks, nil, 0, 0},
+		"no host waits":                  {0, most, nil, 42 * second, 42250 * ms},
+		"half an hour":                   {30 * time.Minute, most, nil, 42 * second, 42250 * ms},
+		"what was asked for":             {42500 * ms, most, nil, 42 * second, 42250 * ms},
+		"the schedule":                   {30 * second, most, nil, 29900 * ms, 29950 * ms},
+		"less":                           {10 * second, most, nil, 9900 * ms, 9950 * ms},
+		"the end has passed":             {-second, most, nil, 0, 0},
 		"an operator's limit":            {0, operator, nil, 19900 * ms, 19950 * ms},
 		"an operator's limit is nearer":  {30 * second, operator, nil, 19900 * ms, 19950 * ms},
 		"an operator's limit is farther": {10 * second, operator, nil, 9900 * ms, 9950 * ms},
 		"an operator leaves nothing":     {30 * second, plan.Options{Limit: -1}, nil, 0, 0},
-		"without hooks":                  {30 * time.Minute, plan.Options{}, nil, 32 * second, 32250 * ms},
+		"no other steps":                 {30 * time.Minute, plan.Options{}, nil, 32 * second, 32250 * ms},
 		"every step":                     {0, full, nil, 54 * second, 54250 * ms},
 		"Prepare has been":               {0, full, func(r *timetable.Request) { r.Prepared = true }, 52 * second, 52250 * ms},
 		"the hold has been":              {0, full, func(r *timetable.Request) { r.Held = true }, 44 * second, 44250 * ms},
 		"it was published":               {0, full, func(r *timetable.Request) { r.Published = true }, 52 * second, 52250 * ms},
-		"pods in one bucket":             {10 * second, hooks, func(r *timetable.Request) { r.Occupied = []bool{true, false} }, 9900 * ms, 9950 * ms},
+		"pods in one bucket":             {10 * second, most, func(r *timetable.Request) { r.Occupied = []bool{true, false} }, 9900 * ms, 9950 * ms},
 	} {
 		r := request(c.limit, c.opts)
 		if c.set != nil {
@@ -122,11 +126,11 @@ func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
 	opts.Steps.Prepare, opts.Steps.Hold = true, true
 	for limit, want := range map[time.Duration][]time.Duration{
-		time.Hour:    {12 * second, 14 * second},
-		47500 * ms:   {5 * second, 7 * second},
-		32 * second:  {2 * second, 2 * second},
-		1000 * ms:    {500 * ms, 500 * ms},
-		150 * ms:     {50 * ms, 50 * ms},
+		time.Hour:    {12 * second, 14 * second}, // 2 s for Prepare and 10 s for Hold, and then 2 s for publishing
+		47500 * ms:   {5 * second, 7 * second},   // 7 s less than the requested 54.5 s: Hold has 3 s
+		32 * second:  {2 * second, 2 * second},   // Prepare keeps its 2 s, the others have none
+		1000 * ms:    {500 * ms, 500 * ms},       // Prepare has at most half
+		150 * ms:     {50 * ms, 50 * ms},         // the drain stops waiting 100 ms before the end
 		-time.Second: {0, 0},
 	} {
 		tt := table(limit, opts)
@@ -194,7 +198,8 @@ func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, 
 		if was.Before(made.At(0)) {
 			was = made.At(0) // it is over
 		}
-		if end.After(was) || end.Before(was.Add(-less)) && end.After(made.At(0)) {
+		isTooEarly := end.Before(was.Add(-less)) && end.After(made.At(0))
+		if end.After(was) || isTooEarly {
 			t.Fatalf("end %d moves from %v to %v\n%s", i, was, end, about())
 		}
 		if i > 0 && i < len(made.Budget().Buckets) && end.Before(ends[i-1]) {
@@ -204,7 +209,7 @@ func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, 
 	require.NoError(t, made.Store(sinceBoot).Check())
 }
 
-// endTimes returns the ends of the buckets, WaitEnd and the end of a drain.
+// endTimes returns the ends of the buckets, then WaitEnd, and then the end of the drain.
 func endTimes(tt timetable.Table) (ends []time.Time) {
 	for _, of := range tt.Budget().Buckets {
 		ends = append(ends, tt.At(of.End))
@@ -248,18 +253,18 @@ func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 
 // pickRequest draws a random request for a new timetable.
 func pickRequest(r *rand.Rand) timetable.Request {
-	yes := func() bool { return r.IntN(2) == 0 }
+	flip := func() bool { return r.IntN(2) == 0 }
 	span := func() time.Duration {
 		return []time.Duration{0, 0, -1, 50 * ms, time.Duration(r.Int64N(int64(5 * second)))}[r.IntN(5)]
 	}
-	request := timetable.Request{Received: after(time.Duration(r.Int64N(int64(time.Minute)))), Prepared: yes(), Held: yes(), Published: yes()}
+	request := timetable.Request{Received: after(time.Duration(r.Int64N(int64(time.Minute)))), Prepared: flip(), Held: flip(), Published: flip()}
 	request.Options = plan.Options{
 		NoRollOver: r.IntN(4) == 0, HoldTimeout: span(), UnmountTimeout: span(),
-		Steps: plan.Steps{Prepare: yes(), Hold: yes(), Publish: yes(), Readiness: yes(), Unmount: yes(), Statuses: yes()},
+		Steps: plan.Steps{Prepare: flip(), Hold: flip(), Publish: flip(), Readiness: flip(), Unmount: flip(), Statuses: flip()},
 	}
 	for i := range 1 + r.IntN(5) {
 		request.Schedule = append(request.Schedule, plan.Bucket{Priority: int32(i), Seconds: r.Int64N(40)})
-		request.Occupied = append(request.Occupied, yes())
+		request.Occupied = append(request.Occupied, flip())
 	}
 	if r.IntN(4) == 0 {
 		request.Occupied = nil

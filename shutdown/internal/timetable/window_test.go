@@ -18,8 +18,9 @@ func windowTimes(w timetable.Window) (all []time.Duration) {
 	return all
 }
 
-// A bucket that begins as late as planned gets the time of the schedule. The second bucket, planned for 26 s
-// after the event, begins at 7 s here: its pods also get the 19 s that the first one has left.
+// A bucket that begins as late as planned gets the time of the schedule: 1 s for NotReady, 20 s or 10 s for the kills,
+// 2 s for volumes, 1 s for final statuses. The first one is planned for 2 s after the event, when publishing is over,
+// and the second for 26 s. If the second begins at 7 s, its pods also get the 19 s that the first one has left.
 func TestAnEarlyBucketGetsUnusedTime(t *testing.T) {
 	tt := table(time.Minute, plan.Options{Steps: allSteps()})
 	latest := tt.Window(0, after(2*second))
