@@ -92,7 +92,10 @@ func (a *agent) awaitRelease() shutdown.Report {
 	ticker := time.NewTicker(a.tick)
 	defer ticker.Stop()
 	for range ticker.C {
-		if report, ok := a.m.LastReport(); ok && !report.Ended.IsZero() && (a.opts.Source == nil || a.host.Held() == 0) {
+		report, ok := a.m.LastReport()
+		hasEnded := ok && !report.Ended.IsZero()
+		isReleased := a.opts.Source == nil || a.host.Held() == 0 // without a source there is no lock
+		if hasEnded && isReleased {
 			return report
 		}
 	}
@@ -120,7 +123,8 @@ func workload(name string, priority int32, grace int64) *v1.Pod {
 // critical is the lowest priority of critical pods.
 const critical int32 = 2_000_000_000
 
-// inBubble runs a test in a synctest bubble with a fake cluster of one node and pods.
+// inBubble runs a test in a synctest bubble, with a fake cluster of one node and these pods, and an agent that is not
+// running yet.
 func inBubble(t *testing.T, pods []*v1.Pod, test func(*testing.T, *cluster, *agent)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// poweringOff holds the conditions of a node that powers off.
+// poweringOff has the conditions of a node that powers off: not ready, and a shutdown in progress.
 var poweringOff = []conditionText{notReady, {inProgress, v1.ConditionTrue, "NodeShutdown", shutdownMessage + ": poweroff"}}
 
 // A shutdown is cancelled 5 s after it began, while pods of the lowest bucket are being stopped. The node is
@@ -47,10 +47,10 @@ func TestACancelledShutdownResetsTheNodeConditions(t *testing.T) {
 func TestRestoreReadinessMakesAPodReadyAgain(t *testing.T) {
 	inBubble(t, []*v1.Pod{workload("web", 0, 60)}, func(t *testing.T, c *cluster, a *agent) {
 		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), a.pods[0]))
-		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[2].Status)
+		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[readyIndex].Status)
 		require.True(t, *apistatus.EndpointConditions(c.pod(t, "web")).Serving, "open connections are still served")
 		require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), a.pods[0]))
-		require.Equal(t, v1.ConditionTrue, c.pod(t, "web").Status.Conditions[2].Status)
+		require.Equal(t, v1.ConditionTrue, c.pod(t, "web").Status.Conditions[readyIndex].Status)
 	})
 }
 
@@ -70,7 +70,7 @@ func TestDrainInProgressIsSetAndResetWithTheShutdownCondition(t *testing.T) {
 
 		a.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(5 * time.Second)
-		require.Equal(t, append(poweringOff[:2:2], drains), conditions())
+		require.Equal(t, append(poweringOff[:2:2], drains), conditions(), "both, and DrainInProgress")
 		kill, killed := a.killer.Kill("web")
 		require.True(t, killed)
 		require.True(t, kill.Started.After(c.all("patch status")[0].At), "the node is patched before any pod")
@@ -96,7 +96,7 @@ func TestDrainInProgressIsSetAndResetWithTheShutdownCondition(t *testing.T) {
 // A restarted agent resets the conditions unless the shutdown is still pending.
 func TestNodeConditionsAfterAnAgentRestart(t *testing.T) {
 	for name, test := range map[string]struct {
-		pending, reboots bool
+		pending, reboots bool // the host still has the shutdown pending; the machine reboots in between
 		want             []conditionText
 	}{
 		"pending":   {true, false, poweringOff},

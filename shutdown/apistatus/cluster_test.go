@@ -41,7 +41,8 @@ type cluster struct {
 	*fake.Clientset
 	// fault may wait, and returns the error of a call; nil: no call fails.
 	fault func(ctx context.Context, c call) error
-	// ignorePatches is for patches with another UID, which the fake clientset would apply.
+	// ignorePatches drops patches. A test sets it if the patch has the UID of another pod: a real API server refuses
+	// such a patch, but the fake clientset would apply it.
 	ignorePatches bool
 
 	mu    sync.Mutex // guards calls
@@ -98,6 +99,7 @@ func (c *cluster) all(verb string) []call {
 	return calls
 }
 
+// recordCall records a call, lets the fault wait, and returns the fault's error or that of ctx.
 func (c *cluster) recordCall(ctx context.Context, call call) error {
 	call.At = time.Now()
 	c.mu.Lock()

@@ -92,6 +92,7 @@ func hasRun(status *v1.ContainerStatus) bool {
 	return status.State.Waiting == nil || status.LastTerminationState.Terminated != nil
 }
 
+// succeeded reports whether the container has ended with exit code 0.
 func succeeded(state v1.ContainerState) bool {
 	return state.Terminated != nil && state.Terminated.ExitCode == 0
 }
@@ -113,11 +114,16 @@ func mayRun(pod *v1.Pod) bool {
 			hasState[statuses[i].Name] = statuses[i].State != v1.ContainerState{}
 		}
 	}
+	if status.Phase == v1.PodPending {
+		return false
+	}
+	if len(hasState) == 0 { // nothing is known of its containers
+		return true
+	}
 	spec := &pod.Spec
-	return status.Phase != v1.PodPending && (len(hasState) == 0 ||
-		slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return isSidecar(&c) && !hasState[c.Name] }) ||
+	return slices.ContainsFunc(spec.InitContainers, func(c v1.Container) bool { return isSidecar(&c) && !hasState[c.Name] }) ||
 		slices.ContainsFunc(spec.Containers, func(c v1.Container) bool { return !hasState[c.Name] }) ||
-		slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return !hasState[c.Name] }))
+		slices.ContainsFunc(spec.EphemeralContainers, func(c v1.EphemeralContainer) bool { return !hasState[c.Name] })
 }
 
 // isSidecar reports whether an init container is restartable (KEP-753).

@@ -83,8 +83,8 @@ func containersOf(n int, policy *v1.ContainerRestartPolicy) []v1.Container {
 	return all
 }
 
-// Containers with an unknown exit code are terminated; containers that were never started
-// are waiting.
+// A pod is flushed in a terminal phase. The API server then has a terminated state for each container that was or may
+// have been started, with the exit code 137 if it is not known. Containers that were never started stay waiting.
 func TestContainerStatusesInATerminalPhase(t *testing.T) {
 	type lists struct{ init, main, ephemeral []string }
 	for name, test := range map[string]struct{ node, want lists }{

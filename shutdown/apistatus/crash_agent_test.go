@@ -41,7 +41,7 @@ const (
 	hostIdle    = "idle"    // no shutdown is pending
 )
 
-// hostLimit is how long the host waits.
+// hostLimit is how long the host waits: the two buckets of 1 s, and time for the other steps.
 const hostLimit = 6 * time.Second
 
 // The annotation endsAfter holds the time that a pod needs to end. A pod with the annotation
@@ -259,8 +259,8 @@ func (p *podJournal) recordSignal(pod *v1.Pod, grace time.Duration) (ends time.D
 	return s.Ends, err
 }
 
-// startAdmitted admits pods after the reboot, and starts those that the API server still has as
-// running. It returns false once no pod is left.
+// startAdmitted asks Admit for the node's pods after the reboot, and starts those that are admitted and that the API
+// server still has as running. again is true while Admit refuses a pod, so that poll calls startAdmitted again.
 func (p *podJournal) startAdmitted(ctx context.Context, m *shutdown.Manager, api kubernetes.Interface, pods []*v1.Pod) (again bool) {
 	for _, pod := range pods {
 		if p.isDecided(pod) {
@@ -275,7 +275,7 @@ func (p *podJournal) startAdmitted(ctx context.Context, m *shutdown.Manager, api
 			continue // the next call asks again
 		}
 		p.mu.Lock()
-		p.ends[pod.Name] = 0
+		p.ends[pod.Name] = 0 // it has ended
 		if server.Status.Phase == v1.PodRunning {
 			delete(p.ends, pod.Name)
 			p.running = append(p.running, pod)

@@ -23,8 +23,9 @@ func (n *crashedNode) finishLastAgent(a *crashAgent) error {
 	if _, ok := a.awaitLine("ready"); !ok {
 		return errors.New("the last agent did not become ready")
 	}
-	resumes := !n.shutdownOver && !n.agentCannotKnow && sinceBoot()-n.began < 3*time.Second
-	if !n.shutdownOver && !n.agentCannotKnow {
+	continues := !n.shutdownOver && !n.agentCannotKnow
+	resumes := continues && sinceBoot()-n.began < 3*time.Second // there is time left to kill all pods
+	if continues {
 		if _, ok := a.awaitLine("ended"); !ok {
 			return errors.New("the shutdown does not end")
 		}
@@ -111,8 +112,8 @@ func (n *crashedNode) podsOfTheServer() (map[string]v1.Pod, error) {
 	return pods, nil
 }
 
-// checkReport checks that the report has each killed pod once, including those that previous agents
-// killed.
+// checkReport checks that the report has each killed pod once, including those that previous agents killed. resumes
+// says that the last agent had time to kill all pods, so that each must have been killed.
 func (n *crashedNode) checkReport(report shutdown.Report, resumes bool) {
 	signals, err := readSignals(n.config.Journal)
 	if err != nil {

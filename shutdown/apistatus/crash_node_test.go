@@ -101,6 +101,7 @@ func (s storedShutdown) isSameAs(other storedShutdown) bool {
 	return s.shutdown != nil && other.shutdown != nil && s.shutdown.Wall.Equal(other.shutdown.Wall)
 }
 
+// addViolation records that an agent has broken a promise. The test goes on, and fails at its end.
 func (n *crashedNode) addViolation(format string, args ...any) {
 	n.violations = append(n.violations, fmt.Errorf(format, args...))
 }
@@ -195,17 +196,20 @@ func (n *crashedNode) endShutdown() error {
 // bootID matches the boot ID in a state log.
 var bootID = regexp.MustCompile(`"bootID":"[^"]*"`)
 
-// recordUnacknowledged adds the pods whose stored final statuses the next agent has to send.
+// recordUnacknowledged adds the pods whose stored final statuses the next agent has to send: signalled pods that have
+// ended. A reboot ends all pods, but static ones run again.
 func (n *crashedNode) recordUnacknowledged() {
 	for _, pod := range n.stored.pods {
 		hasEnded := !pod.Ended.IsZero() || n.config.NextBoot
-		if !pod.Signalled.IsZero() && hasEnded && !pod.Told && (!n.config.NextBoot || !pod.Static) {
+		runsAgain := n.config.NextBoot && pod.Static
+		if !pod.Signalled.IsZero() && hasEnded && !pod.Told && !runsAgain {
 			n.mustBeFlushed[pod.Name] = true
 		}
 	}
 }
 
-// readAfterCrash reads and checks the journal and the state log after an agent was killed.
+// readAfterCrash reads and checks the journal and the state log after an agent was killed. killed is when that was,
+// since the boot.
 func (n *crashedNode) readAfterCrash(killed time.Duration) error {
 	signals, err := readSignals(n.config.Journal)
 	if err != nil {
@@ -277,6 +281,8 @@ type crashAgent struct {
 	startedPods []string    // from the lines that were read
 }
 
+// start starts an agent process. The first agent begins the shutdown. What the agent's host says follows from how the
+// shutdown ends, and is random where several answers are possible.
 func (n *crashedNode) start(first bool) (*crashAgent, error) {
 	o := n.config
 	o.BeginShutdown = first
@@ -357,14 +363,15 @@ func (a *crashAgent) kill() error {
 	return nil
 }
 
+// parseLine records a pod that the agent has started after the reboot, if the line says so.
 func (a *crashAgent) parseLine(line string) {
 	if name, ok := strings.CutPrefix(line, "agent: runs "); ok {
 		a.startedPods = append(a.startedPods, name)
 	}
 }
 
-// awaitLine waits for a line with the prefix and returns the rest of it. It returns false if
-// there is none.
+// awaitLine waits for the line "agent: " + what and returns the rest of it. ok is false if the agent ends before, or
+// does not print it within 30 s.
 func (a *crashAgent) awaitLine(what string) (rest string, ok bool) {
 	timeout := time.After(30 * time.Second)
 	for {

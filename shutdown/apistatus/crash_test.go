@@ -111,6 +111,8 @@ type crash struct {
 	after time.Duration
 }
 
+// nextCrash draws when the next agent is killed. The first agent, which begins the shutdown, lives longer, so that it
+// has begun to kill pods.
 func (n *crashedNode) nextCrash(first bool) crash {
 	within := 400 * time.Millisecond
 	if first {
@@ -171,9 +173,9 @@ func (n *crashedNode) makePods() []*v1.Pod {
 		pod.Spec.Priority, pod.Spec.TerminationGracePeriodSeconds = &priority, &grace
 		pod.Annotations = map[string]string{endsAfter: takes}
 		switch i {
-		case 6:
+		case 6: // the static pod
 			pod.Annotations[v1.MirrorPodAnnotationKey] = "hash"
-		case 7:
+		case 7: // the pod that cannot be killed
 			pod.Annotations[ignoresGrace] = "true"
 		}
 		pods = append(pods, pod)

@@ -38,8 +38,8 @@ func isStatus(code int32) func(error) bool {
 	}
 }
 
-// A fault fails one attempt, and the error names it. The next attempt has the same result as without a
-// fault.
+// One request of FlushPod meets a fault. The attempt fails with an error that names the fault, and makes no further
+// request except to tell what a conflict means. The next attempt, without a fault, succeeds.
 func TestAServerFaultFailsOneAttempt(t *testing.T) {
 	delays := func(seconds int) func(error) bool {
 		return func(err error) bool {
@@ -48,6 +48,7 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 		}
 	}
 	network := func(err error) bool { return !isTimeout(err) && !isStatus(0)(err) }
+	// An outcome is: failed, written, removed, and the number of requests.
 	for name, test := range map[string]struct {
 		fault apiserverproxy.Fault
 		verb  string // the request with the fault

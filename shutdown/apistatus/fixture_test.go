@@ -19,6 +19,9 @@ import (
 // before is the time of everything that the API server has when a test starts.
 var before = metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC))
 
+// The indexes of the conditions that running gives a pod.
+const gateIndex, readyIndex, containersReadyIndex = 1, 2, 3
+
 // running returns a running, ready pod.
 func running(name string) *v1.Pod {
 	return &v1.Pod{

@@ -83,6 +83,8 @@ func (r *Reporter) identify(ctx context.Context, pod *v1.Pod) (*object, error) {
 	return &object{namespace: pod.Namespace, name: pod.Name, uid: server.UID, static: true}, nil
 }
 
+// validatePod returns an error for a pod that no request can identify. A static pod needs no UID, because the status
+// goes to its mirror pod, which has another one.
 func validatePod(pod *v1.Pod) error {
 	if pod == nil {
 		return errNoPod

@@ -85,7 +85,7 @@ func TestFinalStatusPatchBody(t *testing.T) {
 		"running phase": {
 			func(pod *v1.Pod) {
 				pod.Status = running("web").Status
-				pod.Status.Conditions[3] = condition(v1.ContainersReady, v1.ConditionFalse, "ContainersNotReady")
+				pod.Status.Conditions[containersReadyIndex] = condition(v1.ContainersReady, v1.ConditionFalse, "ContainersNotReady")
 			},
 			`{"metadata": {"uid": "uid-web"}, "status": {"conditions": [
 				{"type": "ContainersReady", "status": "False", "lastTransitionTime": ` + earlier + `, "reason": "ContainersNotReady", "message": ""}]}}`,
@@ -129,7 +129,7 @@ func TestReadinessPatchBodies(t *testing.T) {
 // the IPs and the conditions of other programs.
 func TestFinalStatusKeepsFieldsOfOtherWriters(t *testing.T) {
 	server := running("web")
-	server.Status.Conditions[2] = markedNotReady()
+	server.Status.Conditions[readyIndex] = markedNotReady()
 	pod := ended(&v1.Pod{ObjectMeta: server.ObjectMeta})
 	pod.Generation = 3
 	pod.Status.Conditions = append(pod.Status.Conditions,
@@ -146,7 +146,7 @@ func TestFinalStatusKeepsFieldsOfOtherWriters(t *testing.T) {
 		{v1.ContainersReady, v1.ConditionFalse, "PodFailed", 3, true},
 		{v1.DisruptionTarget, v1.ConditionTrue, "TerminationByKubelet", 3, true},
 	}, conditionSummaries(got))
-	require.Empty(t, got.Conditions[2].Message, "the old message is cleared")
+	require.Empty(t, got.Conditions[readyIndex].Message, "the old message is cleared")
 	require.Equal(t, server.Status.PodIP, got.PodIP)
 	require.Equal(t, server.Status.HostIP, got.HostIP)
 	require.True(t, got.StartTime.Equal(&before))

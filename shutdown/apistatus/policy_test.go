@@ -62,7 +62,7 @@ func TestPodPolicyForEachShutdownKind(t *testing.T) {
 				t.Run(fmt.Sprintf("%s %s, manual %t", policy, kind, manual), func(t *testing.T) {
 					inBubble(t, podsOfEachKind(), func(t *testing.T, c *cluster, a *agent) {
 						a.opts.Policy = func(asked source.Kind) shutdown.PodPolicy {
-							if asked != kind {
+							if asked != kind { // an unknown policy, which would be an error in the report
 								return "wrong"
 							}
 							return policy

@@ -26,12 +26,12 @@ func TestMarkNotReady(t *testing.T) {
 	own.Generation = 2
 	require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), own))
 	got := c.pod(t, "web").Status.Conditions
-	require.Equal(t, v1.ConditionFalse, got[2].Status)
-	require.Equal(t, "TerminationByKubelet", got[2].Reason)
-	require.Equal(t, "Pod is being terminated by its node.", got[2].Message)
-	require.EqualValues(t, 2, got[2].ObservedGeneration)
-	require.False(t, got[2].LastTransitionTime.Equal(&before))
-	require.Equal(t, v1.ConditionTrue, got[3].Status, "ContainersReady does not change")
+	require.Equal(t, v1.ConditionFalse, got[readyIndex].Status)
+	require.Equal(t, "TerminationByKubelet", got[readyIndex].Reason)
+	require.Equal(t, "Pod is being terminated by its node.", got[readyIndex].Message)
+	require.EqualValues(t, 2, got[readyIndex].ObservedGeneration)
+	require.False(t, got[readyIndex].LastTransitionTime.Equal(&before))
+	require.Equal(t, v1.ConditionTrue, got[containersReadyIndex].Status, "ContainersReady does not change")
 	require.Equal(t, []string{"patch status"}, c.verbs(), "one request")
 }
 
@@ -46,10 +46,10 @@ func with(change func(*v1.Pod)) *v1.Pod {
 // the readiness, the pod is marked.
 func TestMarkNotReadySkipsPodsThatAreNotReady(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
-		"not ready": with(func(pod *v1.Pod) { pod.Status.Conditions[2].Status = v1.ConditionFalse }),
+		"not ready": with(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex].Status = v1.ConditionFalse }),
 		"ended":     with(func(pod *v1.Pod) { pod.Status.Phase = v1.PodFailed }),
 		"completed": with(func(pod *v1.Pod) { pod.Status.Phase = v1.PodSucceeded }),
-		"marked":    with(func(pod *v1.Pod) { pod.Status.Conditions[2] = markedNotReady() }),
+		"marked":    with(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex] = markedNotReady() }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(pod)
@@ -60,7 +60,7 @@ func TestMarkNotReadySkipsPodsThatAreNotReady(t *testing.T) {
 	t.Run("unknown readiness", func(t *testing.T) {
 		c := newCluster(running("web"))
 		require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), with(func(pod *v1.Pod) { pod.Status.Conditions = nil })))
-		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[2].Status)
+		require.Equal(t, v1.ConditionFalse, c.pod(t, "web").Status.Conditions[readyIndex].Status)
 	})
 }
 
@@ -71,7 +71,7 @@ func restore(t *testing.T, pod *v1.Pod) (v1.PodCondition, *cluster) {
 	own := running("web")
 	own.Generation = 1
 	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), own))
-	return c.pod(t, pod.Name).Status.Conditions[2], c
+	return c.pod(t, pod.Name).Status.Conditions[readyIndex], c
 }
 
 // RestoreReadiness reverts only the condition that MarkNotReady has set. It writes nothing for a condition of
@@ -80,18 +80,18 @@ func TestRestoreReadinessSkipsPodsThatAreNotMarked(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"ready": running("web"),
 		"another message": with(func(pod *v1.Pod) {
-			pod.Status.Conditions[2] = condition(v1.PodReady, v1.ConditionFalse, v1.PodReasonTerminationByKubelet)
+			pod.Status.Conditions[readyIndex] = condition(v1.PodReady, v1.ConditionFalse, v1.PodReasonTerminationByKubelet)
 		}),
 		"another reason": with(func(pod *v1.Pod) {
-			pod.Status.Conditions[2] = markedNotReady()
-			pod.Status.Conditions[2].Reason = "ContainersNotReady"
+			pod.Status.Conditions[readyIndex] = markedNotReady()
+			pod.Status.Conditions[readyIndex].Reason = "ContainersNotReady"
 		}),
-		"no Ready condition": with(func(pod *v1.Pod) { pod.Status.Conditions[2].Type = "Other" }),
+		"no Ready condition": with(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex].Type = "Other" }),
 		"ended": with(func(pod *v1.Pod) {
-			pod.Status.Conditions[2], pod.Status.Phase = markedNotReady(), v1.PodFailed
+			pod.Status.Conditions[readyIndex], pod.Status.Phase = markedNotReady(), v1.PodFailed
 		}),
 		"another pod": with(func(pod *v1.Pod) {
-			pod.Status.Conditions[2], pod.UID = markedNotReady(), "another"
+			pod.Status.Conditions[readyIndex], pod.UID = markedNotReady(), "another"
 		}),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -103,7 +103,7 @@ func TestRestoreReadinessSkipsPodsThatAreNotMarked(t *testing.T) {
 
 // The caller decides by the API server's answer whether it repeats the call.
 func TestReadinessErrorsWrapTheServersAnswer(t *testing.T) {
-	pod := with(func(pod *v1.Pod) { pod.Status.Conditions[2] = markedNotReady() })
+	pod := with(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex] = markedNotReady() })
 	for _, verb := range []string{"get", "patch status"} {
 		c := newCluster(pod)
 		c.fault = failFirst(1, verb, statusError(http.StatusForbidden))
@@ -124,13 +124,13 @@ func TestRestoreReadinessComputesReady(t *testing.T) {
 	}{
 		"ready again": {func(*v1.Pod) {}, v1.ConditionTrue, "", ""},
 		"containers are not ready": {func(pod *v1.Pod) {
-			pod.Status.Conditions[3] = v1.PodCondition{
+			pod.Status.Conditions[containersReadyIndex] = v1.PodCondition{
 				Type: v1.ContainersReady, Status: v1.ConditionFalse,
 				Reason: "ContainersNotReady", Message: "containers with unready status: [a]",
 			}
 		}, v1.ConditionFalse, "ContainersNotReady", "containers with unready status: [a]"},
 		"no ContainersReady condition": {func(pod *v1.Pod) {
-			pod.Status.Conditions[3].Type = "Other"
+			pod.Status.Conditions[containersReadyIndex].Type = "Other"
 		}, v1.ConditionFalse, "ContainersNotReady", ""},
 		"met readiness gate": {func(pod *v1.Pod) {
 			pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/gate"}}
@@ -138,7 +138,7 @@ func TestRestoreReadinessComputesReady(t *testing.T) {
 		"unmet readiness gates": {
 			func(pod *v1.Pod) {
 				pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "example.com/gate"}, {ConditionType: "example.com/none"}}
-				pod.Status.Conditions[1].Status = v1.ConditionFalse
+				pod.Status.Conditions[gateIndex].Status = v1.ConditionFalse
 			}, v1.ConditionFalse, "ReadinessGatesNotReady",
 			`the status of pod readiness gate "example.com/gate" is not "True", but False, ` +
 				`corresponding condition of pod readiness gate "example.com/none" does not exist.`,
@@ -146,8 +146,8 @@ func TestRestoreReadinessComputesReady(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
-			pod.Status.Conditions[2] = markedNotReady()
-			pod.Status.Conditions[2].ObservedGeneration = 2 // higher than the node's
+			pod.Status.Conditions[readyIndex] = markedNotReady()
+			pod.Status.Conditions[readyIndex].ObservedGeneration = 2 // higher than the node's
 			test.change(pod)
 			got, _ := restore(t, pod)
 			require.EqualValues(t, 2, got.ObservedGeneration)

@@ -144,6 +144,7 @@ func isForeignDrain(old *v1.NodeCondition) bool {
 	return old != nil && old.Type == drainInProgress && old.Status == v1.ConditionTrue && old.Reason != reasonNodeShutdown
 }
 
+// equalExceptTimes compares two conditions of one type.
 func equalExceptTimes(a, b *v1.NodeCondition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }

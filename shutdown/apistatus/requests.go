@@ -29,6 +29,7 @@ func (r requests) restClient() rest.Interface {
 	return client
 }
 
+// getPod reads a pod.
 func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	pod := &v1.Pod{}
 	err := withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
@@ -41,6 +42,7 @@ func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, 
 	return pod, err
 }
 
+// getNode reads a node.
 func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 	node := &v1.Node{}
 	err := withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
@@ -73,6 +75,7 @@ func (r requests) patchStatus(ctx context.Context, namespace, name string, patch
 	})
 }
 
+// deletePod deletes a pod.
 func (r requests) deletePod(ctx context.Context, namespace, name string, options *metav1.DeleteOptions) error {
 	return withTimeout(ctx, r.timeout, func(ctx context.Context) error {
 		if client := r.restClient(); client != nil {
