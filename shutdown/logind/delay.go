@@ -37,16 +37,17 @@ func (r *delayRequest) apply(ctx context.Context) (time.Duration, error) {
 	content, err := r.files.dropIn.find()
 	present, upToDate := content != nil, bytes.Equal(content, dropInText(r.requested))
 	isEnough := granted >= r.requested
+	isHigher := present && !upToDate && isEnough // the drop-in of an earlier, longer request
 	switch {
-	case err != nil:
+	case err != nil: // somebody else's file is in the drop-in's place
 		return r.result(ctx, err)
 	case upToDate && r.files.wasNotApplied(r.requested): // logind seems to read other files
 		return r.result(ctx, r.files.notAppliedError(granted, r.requested))
-	case present && !upToDate && isEnough && r.locks.heldByOtherProcess(ctx):
+	case isHigher && r.locks.heldByOtherProcess(ctx): // the other process may need it
 		return r.result(ctx, nil)
-	case present && r.files.configuredWithoutDropIn().delay >= r.requested:
+	case present && r.files.configuredWithoutDropIn().delay >= r.requested: // the other files are enough
 		return r.withdraw(ctx, granted)
-	case isEnough && (upToDate || !present):
+	case isEnough && (upToDate || !present): // nothing to change
 		return r.result(ctx, nil)
 	case upToDate && r.files.fileSetting(granted) != "": // a later file wins over the drop-in
 		return r.result(ctx, nil)
@@ -74,7 +75,7 @@ func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Du
 	failed := r.reloadUntil(ctx, enough)
 	limit, err := r.conn.limit(ctx)
 	switch {
-	case failed != nil || err != nil:
+	case failed != nil || err != nil: // logind was not reloaded, or does not answer
 	case enough(limit):
 		r.logger.Info("Changed the delay limit of systemd-logind", "from", before, "to", limit, "file", file, "setBefore", setBy)
 	default:

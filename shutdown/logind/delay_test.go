@@ -98,7 +98,7 @@ func TestALowLimitIsRaised(t *testing.T) {
 	}
 }
 
-// requireMode checks the permissions of a file.
+// requireMode requires that a file has these permissions.
 func requireMode(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
 	info, err := os.Stat(path)

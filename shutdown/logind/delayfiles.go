@@ -75,6 +75,7 @@ func (f *delayFiles) wasNotApplied(requested time.Duration) bool {
 	return f.notApplied == attempt{requested, f.configured()}
 }
 
+// setNotApplied records that logind has not applied the drop-in for this delay with the present files.
 func (f *delayFiles) setNotApplied(requested time.Duration) {
 	f.notApplied = attempt{requested, f.configured()}
 }
@@ -97,6 +98,7 @@ func (f *delayFiles) fileSetting(limit time.Duration) string {
 	return ""
 }
 
+// configured returns what the files set, including the drop-in.
 func (f *delayFiles) configured() setting {
 	return configured(os.DirFS(f.options.HostRoot), nil)
 }

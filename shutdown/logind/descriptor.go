@@ -127,6 +127,7 @@ type descriptorReader struct {
 	arrived []int      // since the last takeArrived
 }
 
+// Read reads like a UnixConn, and adds the descriptors that arrive to r.arrived.
 func (r *descriptorReader) Read(p []byte) (int, error) {
 	n, size, _, _, err := r.ReadMsgUnix(p, r.rights[:])
 	messages, parseErr := syscall.ParseSocketControlMessage(r.rights[:size])

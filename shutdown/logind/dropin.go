@@ -25,6 +25,7 @@ type dropIn struct {
 	files []string // paths on the host, the preferred one first
 }
 
+// dropIn returns where the drop-in may be by the options.
 func (o Options) dropIn() dropIn {
 	d := dropIn{root: o.HostRoot}
 	for _, dir := range o.DropInDirs {

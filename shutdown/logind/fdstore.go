@@ -72,7 +72,7 @@ func openFDStore() (*fdStore, error) {
 }
 
 // keep sends a copy of the lock's descriptor to the store. The lock is a pipe. With FDPOLL=0, systemd keeps it
-// even after logind, at the other end, has closed its side.
+// even after logind, at the other end, has closed its side. The result is for remove; nil if nothing is stored.
 func (s *fdStore) keep(file *os.File) (*storedFile, error) {
 	if s == nil {
 		return nil, nil
@@ -106,6 +106,7 @@ func (s *fdStore) reserveName() string {
 	return name
 }
 
+// releaseName makes a name free for another lock.
 func (s *fdStore) releaseName(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -50,6 +50,7 @@ func newHostOn(t testing.TB, bus *logindhost.Bus) *host {
 	return h
 }
 
+// source returns a new source with the options of h.
 func (h *host) source(t testing.TB) *logind.Source {
 	t.Helper()
 	source, err := logind.New(h.options.With(h.times))
@@ -63,6 +64,7 @@ func (h *host) connect(t *testing.T) source.Session {
 	return connect(t, h.source(t))
 }
 
+// connect returns a session of a source that is closed when the test ends.
 func connect(t testing.TB, source *logind.Source) source.Session {
 	t.Helper()
 	session, err := source.Connect(t.Context())

@@ -41,9 +41,9 @@ func awaitDelivery(t *testing.T, c *dbus.Conn) {
 	require.NoError(t, c.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err)
 }
 
-// onlyItsOwn requires that nothing sent before has announced a shutdown, and that the session still
+// requireOnlyItsOwnEvents requires that nothing sent before has announced a shutdown, and that the session still
 // delivers its own logind's events.
-func (h *host) onlyItsOwn(t *testing.T, session source.Session) {
+func (h *host) requireOnlyItsOwnEvents(t *testing.T, session source.Session) {
 	t.Helper()
 	pending, err := session.Pending(t.Context()) // the answer comes after all that was sent before
 	require.NoError(t, err)
@@ -71,7 +71,7 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 		}
 	}
 	awaitDelivery(t, forger)
-	h.onlyItsOwn(t, session)
+	h.requireOnlyItsOwnEvents(t, session)
 	require.LessOrEqual(t, openDescriptors(t), descriptors)
 	require.NoError(t, file.Close())
 }
@@ -105,7 +105,7 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	requireHeld(t, second)
 	require.LessOrEqual(t, openDescriptors(t), descriptors+2, "the lock, and the scripted logind's end of it")
 	require.NoError(t, file.Close())
-	h.onlyItsOwn(t, session)
+	h.requireOnlyItsOwnEvents(t, session)
 }
 
 // An unprivileged user floods the session, whose reader is busy. The signals must be dropped on arrival,
@@ -177,7 +177,7 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	_, err := session.Pending(t.Context()) // the answer comes after them
 	require.NoError(t, err)
 	require.Less(t, allocated()-before, uint64(encoded.Len()), "%d messages of %d bytes", signals, encoded.Len())
-	h.onlyItsOwn(t, session)
+	h.requireOnlyItsOwnEvents(t, session)
 }
 
 // An unprivileged user owns a bus name that begins like logind's. Its signals must neither announce a
@@ -201,6 +201,6 @@ func TestSignalsOfASimilarBusNameAreDropped(t *testing.T) {
 			logindhost.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
 		}
 		awaitDelivery(t, forger)
-		h.onlyItsOwn(t, session)
+		h.requireOnlyItsOwnEvents(t, session)
 	}
 }

@@ -166,7 +166,7 @@ func TestADeadlineUsesTheLimitBeforeAChange(t *testing.T) {
 	}()
 	require.NoError(t, <-raised)
 	event := <-events
-	require.WithinDuration(t, (<-announced).Add(15*time.Second), event.Deadline, 10*time.Second)
+	require.WithinDuration(t, (<-announced).Add(15*time.Second), event.Deadline, 10*time.Second, "not a minute ahead")
 }
 
 // Somebody lowers and raises the limit of a real logind while the lock is held. Each request must return

@@ -69,7 +69,8 @@ func TestANoticeAndLogindAreOneShutdown(t *testing.T) {
 		require.Eventually(t, func() bool { return len(n.killer.Kills()) > number }, testTimeout, time.Millisecond)
 		return *n.killer.Kills()[number].Request.GracePeriodSeconds
 	}
-	ends := func(t *testing.T, n node, within time.Duration) {
+	// requireEnd requires that the drain ends within the given time, which shortens the kill in progress.
+	requireEnd := func(t *testing.T, n node, within time.Duration) {
 		t.Helper()
 		began := time.Now()
 		require.LessOrEqual(t, awaitKill(t, n, 1), int64(within.Seconds()), "the kill in progress is shortened")
@@ -85,13 +86,13 @@ func TestANoticeAndLogindAreOneShutdown(t *testing.T) {
 			n.preempt(2 * time.Minute)
 			require.Equal(t, int64(30), awaitKill(t, n, 0))
 			n.Prepare(true)
-			ends(t, n, 2*time.Second)
+			requireEnd(t, n, 2*time.Second)
 		}},
 		"logind, overtaken by a notice": {100 * time.Second, time.Hour, func(t *testing.T, n node) {
 			n.Prepare(true)
 			require.Equal(t, int64(30), awaitKill(t, n, 0))
 			n.preempt(4 * time.Second)
-			ends(t, n, 4*time.Second)
+			requireEnd(t, n, 4*time.Second)
 		}},
 		"a notice that is taken back": {2 * time.Second, 3 * time.Second, func(t *testing.T, n node) {
 			n.preempt(2 * time.Minute)
@@ -107,7 +108,7 @@ func TestANoticeAndLogindAreOneShutdown(t *testing.T) {
 			awaitKill(t, n, 0)
 			n.Prepare(true)
 			n.preempt(0)
-			ends(t, n, 2*time.Second)
+			requireEnd(t, n, 2*time.Second)
 			require.Error(t, n.ShutdownStatus())
 		}},
 	} {

@@ -82,10 +82,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// validate returns an error for each option with which logind would not read the drop-in, joined.
 func (o Options) validate() error {
 	var errs []error
-	if name := o.DropInName; name != "" && (filepath.Base(name) != name || !strings.HasSuffix(name, ".conf") || len(name) == len(".conf")) {
-		errs = append(errs, fmt.Errorf("DropInName %q: must be a file name that ends with .conf, logind reads no other", name))
+	if name := o.DropInName; name != "" {
+		isFileName := filepath.Base(name) == name
+		isConf := strings.HasSuffix(name, ".conf") && name != ".conf"
+		if !isFileName || !isConf {
+			errs = append(errs, fmt.Errorf("DropInName %q: must be a file name that ends with .conf, logind reads no other", name))
+		}
 	}
 	for _, dir := range o.DropInDirs {
 		if !filepath.IsAbs(dir) {

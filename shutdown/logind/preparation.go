@@ -24,11 +24,12 @@ type preparation struct {
 func (p *preparation) signalled(active bool, at dbus.Sequence) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if at < p.newest || active && at < p.idle {
+	isOutdated := at < p.newest || active && at < p.idle
+	if isOutdated {
 		return false
 	}
-	isKnownOver := p.newest < p.idle // the known shutdown is over, so that an announcement means another one
-	news = p.inProgress != active || active && isKnownOver
+	isAnother := active && p.newest < p.idle // a reply has said that the shutdown before is over
+	news = p.inProgress != active || isAnother
 	p.inProgress, p.newest = active, at
 	return news
 }
@@ -64,6 +65,7 @@ func (p *preparation) endIfDenied() (ended bool) {
 	return true
 }
 
+// isInProgress reports whether a shutdown is known to be in progress. Its end may not be handled yet.
 func (p *preparation) isInProgress() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

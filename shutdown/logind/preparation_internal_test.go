@@ -10,8 +10,9 @@ import (
 )
 
 // Signals and replies count in the order of their arrival, in whatever order they are handled. Each step
-// handles a message; its number is the order of arrival. want is, for a signal, whether it is news; for a
-// reply, whether a shutdown is in progress after it; for ended, whether it has ended the shutdown.
+// handles a message; its number is the order of arrival: announced(3) before confirmed(1) is a reply that is handled
+// late. want is, for a signal, whether it is news; for a reply, whether a shutdown is in progress after it; for ended,
+// whether it has ended the shutdown.
 func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 	type call func(*preparation) bool
 	announced := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.signalled(true, at) } }

@@ -115,7 +115,7 @@ func TestFreshProcess(t *testing.T) {
 	require.NoError(t, err)
 	pods := runningPods(n)
 	for i, pod := range pods {
-		*pod.Spec.Priority = int32(i % 10 / 9 * 1000)
+		*pod.Spec.Priority = int32(i % 10 / 9 * 1000) // 1000 for every tenth pod, otherwise 0
 	}
 	if way == "plain" {
 		drainPlainly(t, pods)

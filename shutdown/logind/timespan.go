@@ -37,9 +37,9 @@ func unitLength(name string) (length time.Duration, known bool) {
 	case "weeks", "week", "w":
 		return 7 * 24 * time.Hour, true
 	case "months", "month", "M":
-		return 2629800 * time.Second, true
+		return 2629800 * time.Second, true // a twelfth of a year
 	case "years", "year", "y":
-		return 31557600 * time.Second, true
+		return 31557600 * time.Second, true // 365.25 days
 	}
 	return 0, false
 }

@@ -94,7 +94,7 @@ func TestAllUnitsOfTimespansAreParsed(t *testing.T) {
 		time.Microsecond: {"usec", "us", "µs", "μs"}, time.Millisecond: {"msec", "ms"},
 		time.Second: {"", "seconds", "second", "sec", "s"}, time.Minute: {"minutes", "minute", "min", "m"},
 		time.Hour: {"hours", "hour", "hr", "h"}, 24 * time.Hour: {"days", "day", "d"}, 168 * time.Hour: {"weeks", "week", "w"},
-		2629800 * time.Second: {"months", "month", "M"}, 31557600 * time.Second: {"years", "year", "y"},
+		2629800 * time.Second: {"months", "month", "M"}, 31557600 * time.Second: {"years", "year", "y"}, // a year has 365.25 days
 	} {
 		for _, name := range names {
 			got, err := parseTimespan("2" + name)

@@ -75,6 +75,7 @@ func newTransport(socket *net.UnixConn) *transport {
 	return &transport{in: descriptorReader{UnixConn: socket}}
 }
 
+// Close closes the socket.
 func (t *transport) Close() error { return t.in.Close() }
 
 // Write passes on what godbus writes. Before the BEGIN that ends the handshake it asks the bus to pass

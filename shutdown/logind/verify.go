@@ -91,6 +91,7 @@ func (l *locks) isLost() bool {
 	return vanished
 }
 
+// verifiedCount returns how many held locks logind has listed.
 func (l *locks) verifiedCount() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -93,6 +93,7 @@ func (l *Login1) Close() { l.object.close() }
 // Owner returns the unique bus name of this logind.
 func (l *Login1) Owner() string { return l.object.conn.Names()[0] }
 
+// answer answers a call, and counts it for Calls.
 func (l *Login1) answer(o *object, call *dbus.Message) {
 	l.mu.Lock()
 	l.calls[member(call)]++
@@ -109,6 +110,7 @@ func (l *Login1) answer(o *object, call *dbus.Message) {
 	}
 }
 
+// get answers the reading of a property, and then calls the function of Behind, if one is set.
 func (l *Login1) get(o *object, call *dbus.Message) {
 	l.mu.Lock()
 	values := map[string]any{"InhibitDelayMaxUSec": l.limit, "PreparingForShutdown": l.preparing}

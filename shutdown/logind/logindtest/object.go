@@ -74,6 +74,7 @@ func (o *object) reply(call *dbus.Message, values ...any) {
 	o.send(call, dbus.TypeMethodReply, nil, values)
 }
 
+// refuse answers a call with an error.
 func (o *object) refuse(call *dbus.Message, name, text string) {
 	o.send(call, dbus.TypeError, map[dbus.HeaderField]dbus.Variant{dbus.FieldErrorName: dbus.MakeVariant(name)}, []any{text})
 }

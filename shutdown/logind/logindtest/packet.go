@@ -49,12 +49,14 @@ func (p *packet) encode(lacks map[Lack]bool) ([]byte, error) {
 	return append(encoded.Bytes(), p.body...), nil
 }
 
+// closeDescriptors closes the broker's copies of the descriptors.
 func (p *packet) closeDescriptors() {
 	for _, descriptor := range p.descriptors {
 		_ = syscall.Close(descriptor) // nothing was written to it
 	}
 }
 
+// descriptorsOf returns the descriptors in the control data of a socket.
 func descriptorsOf(rights []byte) []int {
 	var descriptors []int
 	messages, _ := syscall.ParseSocketControlMessage(rights) // the kernel wrote it, so it parses

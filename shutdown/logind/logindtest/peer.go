@@ -139,8 +139,8 @@ func (p *peer) want(rule string) {
 	p.rules = append(p.rules, parseRule(rule))
 }
 
-// wants reports whether a match rule of the connection matches a signal. owner returns the owner of a bus name,
-// since a rule may name its sender by a well-known name.
+// wants reports whether a match rule of the connection matches a signal. A rule may name its sender by a well-known
+// name: owner returns the connection that owns a name.
 func (p *peer) wants(signal *dbus.Message, owner func(string) *peer) bool {
 	p.mu.Lock()
 	rules := p.rules
@@ -183,8 +183,11 @@ func (p *peer) lacksMethod(call *dbus.Message) bool {
 // sender or argument, or a [Lack] with the name of the signal.
 func (p *peer) lacksMatch(rule string) bool {
 	keys := parseRule(rule)
-	_, sender := keys["sender"]
-	return p.lacks[LackMatches] && (sender || strings.Contains(rule, "arg0=")) || p.lacks[Lack(keys["member"])]
+	if p.lacks[Lack(keys["member"])] {
+		return true
+	}
+	_, isBySender := keys["sender"]
+	return p.lacks[LackMatches] && (isBySender || strings.Contains(rule, "arg0="))
 }
 
 // parseRule returns the keys and values of a match rule, such as type='signal',member='PrepareForShutdown'.

@@ -85,6 +85,7 @@ func (s *Systemd1) answer(o *object, call *dbus.Message) {
 	}
 }
 
+// startUnit tells the test of a StartUnit, and then accepts or refuses it, as BreakStart has set.
 func (s *Systemd1) startUnit(o *object, call *dbus.Message) {
 	s.mu.Lock()
 	refusal := s.startRefusal
@@ -104,6 +105,7 @@ func (s *Systemd1) EndJob(unit string) {
 	_ = s.object.conn.Emit(systemd1Path, systemd1Manager+".JobRemoved", uint32(1), job, unit, "done") // fails only on a closed connection
 }
 
+// killUnit records a KillUnit, and calls the function of OnHangUp. It refuses any signal but SIGHUP.
 func (s *Systemd1) killUnit(o *object, call *dbus.Message) {
 	target, _ := call.Body[1].(string)
 	number, _ := call.Body[2].(int32)
