@@ -34,6 +34,7 @@ func BenchmarkNew(b *testing.B) {
 	}
 }
 
+// plainKill is what plainPlan plans for a pod.
 type plainKill struct {
 	pod   *v1.Pod
 	grace int64
@@ -53,7 +54,7 @@ func plainPlan(s plan.Schedule, pods []*v1.Pod) [][]plainKill {
 	return groups
 }
 
-// plainIndex returns the last group whose priority is not higher.
+// plainIndex returns the index of the last group whose priority is not higher than the given one; 0 if there is none.
 func plainIndex(s plan.Schedule, priority int32) int {
 	for i := len(s) - 1; i > 0; i-- {
 		if s[i].Priority <= priority {
@@ -80,6 +81,7 @@ func BenchmarkPriority(b *testing.B) {
 	})
 }
 
+// plainPriority is Options.Priority without PriorityOf.
 func plainPriority(p *v1.Pod) int32 {
 	switch {
 	case p.Spec.Priority != nil:

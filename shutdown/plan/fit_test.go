@@ -15,8 +15,8 @@ const (
 	second = time.Second
 )
 
-// times returns the Pods of each bucket.
-func times(b plan.Budget) (all []time.Duration) {
+// podTimes returns the pods' time of each bucket.
+func podTimes(b plan.Budget) (all []time.Duration) {
 	for _, of := range b.Buckets {
 		all = append(all, of.Pods)
 	}
@@ -61,7 +61,7 @@ func TestFitShortensBucketsInProportion(t *testing.T) {
 	} {
 		before := append(plan.Schedule(nil), c.schedule...)
 		for _, wanted := range []plan.Budget{plan.NewBudget(c.schedule, plan.Options{}), budget(c.schedule)} {
-			require.Equal(t, c.want, times(wanted.Fit(c.limit, nil)), name)
+			require.Equal(t, c.want, podTimes(wanted.Fit(c.limit, nil)), name)
 		}
 		require.Equal(t, before, c.schedule, name+": the schedule is not changed")
 	}
@@ -78,13 +78,13 @@ func TestFitShortensBucketsWithoutPodsFirst(t *testing.T) {
 		40 * second: {10 * second, 20 * second, 10 * second},
 	} {
 		fitted := three.Fit(limit, []bool{true, false, true})
-		require.Equal(t, want, times(fitted), limit)
+		require.Equal(t, want, podTimes(fitted), limit)
 		require.Equal(t, fitted, three.Fit(limit, []bool{true, false, true, false}), "further entries have no effect")
 	}
 	for _, nobody := range [][]bool{nil, {}, {false, false, false}} {
-		require.Equal(t, []time.Duration{5 * second, 10 * second, 5 * second}, times(three.Fit(20*second, nobody)))
+		require.Equal(t, []time.Duration{5 * second, 10 * second, 5 * second}, podTimes(three.Fit(20*second, nobody)))
 	}
-	require.Equal(t, []time.Duration{5 * second, 10 * second, 5 * second}, times(three.Fit(20*second, []bool{true, true, true})))
+	require.Equal(t, []time.Duration{5 * second, 10 * second, 5 * second}, podTimes(three.Fit(20*second, []bool{true, true, true})))
 }
 
 // From row to row the limit gets shorter. First the hold loses its time, then the floor, the margin down
@@ -134,10 +134,10 @@ func TestFitGivesPrepareAtMostHalfOfTheLimit(t *testing.T) {
 	long := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true}, PrepareTimeout: time.Minute})
 	require.Equal(t, time.Minute, long.Fit(2*time.Minute, nil).Prepare, "longer than all that follows")
 	require.Equal(t, long, long.Fit(math.MaxInt64, nil))
-	require.Equal(t, []time.Duration{20 * second, 10 * second}, times(wanted.Fit(32*second, nil)))
+	require.Equal(t, []time.Duration{20 * second, 10 * second}, podTimes(wanted.Fit(32*second, nil)))
 	require.Equal(t, []time.Duration{22 * second, 32 * second}, ends(wanted.Fit(32*second, nil)))
-	require.Equal(t, 900*ms, wanted.Fit(33*second, nil).Publish)
-	require.Equal(t, []time.Duration{12 * second, 17 * second}, ends(wanted.Fit(17*second, nil)))
+	require.Equal(t, 900*ms, wanted.Fit(33*second, nil).Publish, "33 s less 2 s for Prepare, 30 s for the pods and 100 ms of the margin")
+	require.Equal(t, []time.Duration{12 * second, 17 * second}, ends(wanted.Fit(17*second, nil)), "2 s for Prepare, then 10 s and 5 s")
 }
 
 // A timeout of 0 means the default, a negative one means 0, and a step that is not set has no time.
@@ -147,6 +147,8 @@ func TestNewBudgetAppliesTimeoutsAndSteps(t *testing.T) {
 		HoldTimeout: 1, PublishTimeout: 2, UnmountTimeout: 4, StatusesTimeout: 5, PrepareTimeout: 7,
 	}
 	one := plan.Schedule{{0, 1}, {1, 0}}
+	// The bucket of 1 s ends after the timeouts before it (7 + 1 + 2 ns), 1 s for readiness marks, its 1 s, and the
+	// timeouts after that (4 + 5 ns): 2 s + 19 ns. The bucket of 0 s takes no time.
 	require.Equal(t, plan.Budget{
 		Prepare: 7, Hold: 1, Publish: 2, Floor: 2 * second, Margin: 500 * ms,
 		Buckets: []plan.BucketBudget{{Seconds: 1, Readiness: second, Pods: second, Unmount: 4, Statuses: 5, End: 2*second + 19}, {Priority: 1, End: 2*second + 19}},

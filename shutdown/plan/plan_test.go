@@ -38,6 +38,7 @@ func allSteps() plan.Steps {
 	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
 
+// critical makes a pod critical, so that it is in the second of twoBuckets.
 func critical() func(*v1.Pod) { return withPriority(2_000_000_000) }
 
 // The pods of a test of the kubelet (TestManager) in buckets of 20 s and 10 s, without roll-over: each
@@ -121,7 +122,7 @@ func TestALimitShortensAllBucketsInProportion(t *testing.T) {
 	}
 }
 
-// A short limit goes to the buckets that have pods.
+// A short limit goes to the buckets that have pods: the only pod gets all 15 s, instead of the two thirds of its bucket.
 func TestAShortLimitGoesToBucketsWithPods(t *testing.T) {
 	p := plan.New(twoBuckets(), list(pod("normal", withGrace(30))), plan.Options{Limit: 15 * time.Second, Steps: allSteps()})
 	require.Equal(t, map[string]int64{"normal": 15}, granted(p))
@@ -168,8 +169,8 @@ func TestPodsStartAfterReadinessMarksAndGetTheMinimumStopTimeout(t *testing.T) {
 		ends[planned.Pod.Name] = planned.End
 	}
 	require.Equal(t, map[string]time.Duration{
-		"plain": 13 * time.Second, "short": 5 * time.Second, "eternal": 1003 * time.Second,
-		"hooked": 25 * time.Second, "sidecar": 8 * time.Second,
+		"plain": (3 + 10) * time.Second, "short": (3 + 2) * time.Second, "eternal": (3 + 1000) * time.Second,
+		"hooked": (3 + 20 + 2) * time.Second, "sidecar": (3 + 3 + 2) * time.Second,
 	}, ends)
 }
 

@@ -14,6 +14,7 @@ type unknownClasses struct {
 	first *v1.Pod
 }
 
+// add counts a pod whose class is unknown.
 func (u *unknownClasses) add(pod *v1.Pod) {
 	if u.pods == 0 {
 		u.first = pod
