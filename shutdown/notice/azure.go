@@ -73,7 +73,7 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	var first notice
 	known := map[string]notice{}
 	for _, e := range events {
-		n, wasKnown := z.known[e.EventID]
+		n, wasKnown := z.known[e.EventID] // a started event has no NotBefore, so its notice is the last known one
 		hasBegun := e.EventStatus != "Scheduled"
 		if !hasBegun {
 			n = e.notice(ahead)
@@ -138,11 +138,12 @@ func (z *azure) acknowledge(ctx context.Context) error {
 	type startRequest struct {
 		EventID string `json:"EventId"`
 	}
-	var start struct{ StartRequests []startRequest }
+	var start struct{ StartRequests []startRequest } // Azure's document for an acknowledgement
 	var errs []error
 	for _, e := range events {
 		switch {
-		case e.EventStatus != "Scheduled" || e.notice(ahead).isTooEarly():
+		case e.EventStatus != "Scheduled": // it has started already
+		case e.notice(ahead).isTooEarly(): // it was not announced, so nothing was drained for it
 		case len(e.Resources) > 1:
 			errs = append(errs, fmt.Errorf("event %s of %d machines was not acknowledged", e.EventID, len(e.Resources)))
 		default:
@@ -189,8 +190,8 @@ func (e scheduledEvent) kind() source.Kind {
 	}
 }
 
-// notice returns the event's notice. Without a valid NotBefore it has no deadline. ahead is clockAhead of the
-// answer.
+// notice returns the event's notice. Without a valid NotBefore the notice has no deadline. ahead is how far this
+// machine's clock is ahead of the service's.
 func (e scheduledEvent) notice(ahead time.Duration) notice {
 	event := source.Event{Kind: e.kind()}
 	if notBefore, err := http.ParseTime(e.NotBefore); err == nil {
@@ -199,7 +200,8 @@ func (e scheduledEvent) notice(ahead time.Duration) notice {
 	return notice{key: e.EventID + " " + e.NotBefore, event: event}
 }
 
-// isTooEarly reports whether the deadline is so far away that the notice must not be announced yet.
+// isTooEarly reports whether the deadline is so far away that the notice must not be announced yet. A notice
+// without a deadline is never too early.
 func (n notice) isTooEarly() bool {
 	return time.Until(n.event.Deadline) > announceAhead
 }

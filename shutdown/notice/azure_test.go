@@ -48,6 +48,8 @@ type azure struct {
 	first       time.Duration // how long the first request for the events takes
 }
 
+// ServeHTTP answers like Azure: the machine's name, the document of events, and acknowledgements. The first answer
+// with events comes after z.first, as if the service had to be switched on.
 func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Metadata") != "true" || r.URL.Query().Get("api-version") == "" {
 		http.Error(w, `{"error": "Bad request. Required metadata header not specified"}`, http.StatusBadRequest)
@@ -78,7 +80,7 @@ func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startAcknowledged starts the acknowledged events.
+// startAcknowledged starts the acknowledged events before their time, as Azure does.
 func (z *azure) startAcknowledged(w http.ResponseWriter, r *http.Request) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -117,7 +119,8 @@ func (z *azure) acknowledged() []string {
 	return z.started
 }
 
-// Each type of event is announced with its kind, starts, and is withdrawn.
+// Each type of event is announced with its kind, and withdrawn when Azure's document has no event any more. Its
+// start in between changes nothing, although a started event has no time.
 func TestEachAzureEventIsAnnounced(t *testing.T) {
 	for name, kind := range map[string]source.Kind{
 		"Preempt": source.KindPoweroff, "Terminate": source.KindPoweroff, "Reboot": source.KindReboot, "Redeploy": source.KindReboot,
@@ -126,7 +129,7 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 		inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 			w.watch()
 			advance(time.Minute)
-			require.LessOrEqual(t, w.takeRequests(), 62, "the name, and the events every second")
+			require.LessOrEqual(t, w.takeRequests(), 62, "1 for the name, 1 for the events at the start, 60 for them every second")
 			when := at(30 * time.Second)
 			scheduled := event("A", name, when)
 			service.set(scheduled)
@@ -135,7 +138,7 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 			scheduled.EventStatus, scheduled.NotBefore = "Started", ""
 			service.set(scheduled)
 			advance(time.Minute)
-			require.Empty(t, w.takeAnnounced(), "it is not withdrawn, and its time has not changed")
+			require.Empty(t, w.takeAnnounced(), "the event is still there, and counts with its old time")
 			service.set()
 			advance(time.Second)
 			require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
@@ -145,15 +148,16 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 	}
 }
 
-// Events that do not shut this machine down are not announced.
+// Events that do not shut this machine down are not announced: those of other machines or of none, without an ID,
+// of a type that is no shutdown or unknown, and one that had started before the first read.
 func TestOtherAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
-		other, started, nameless, without := event("A", "Reboot", at(time.Minute)), event("B", "Reboot", at(time.Minute)), event("", "Reboot", at(time.Minute)), event("C", "Preempt", at(time.Minute))
-		other.Resources = []string{"node-2", "node-11"}
+		otherMachines, started, withoutID, noMachine := event("A", "Reboot", at(time.Minute)), event("B", "Reboot", at(time.Minute)), event("", "Reboot", at(time.Minute)), event("C", "Preempt", at(time.Minute))
+		otherMachines.Resources = []string{"node-2", "node-11"}
 		started.EventStatus, started.NotBefore = "Started", ""
-		without.Resources = nil
-		service.set(other, started, nameless, without, event("D", "Freeze", at(time.Minute)), event("E", "New", at(time.Minute)))
+		noMachine.Resources = nil
+		service.set(otherMachines, started, withoutID, noMachine, event("D", "Freeze", at(time.Minute)), event("E", "New", at(time.Minute)))
 		w.watch()
 		advance(2 * time.Minute)
 		service.set()
@@ -163,7 +167,8 @@ func TestOtherAzureEventsAreIgnored(t *testing.T) {
 	})
 }
 
-// Of several events the first counts. The notice is withdrawn when all are gone.
+// Of several events the one with the earliest time counts. When that one is gone, the next one is announced. The
+// notice is withdrawn when all are gone.
 func TestTheFirstAzureEventCounts(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -190,9 +195,9 @@ func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 		when := at(time.Hour)
 		service.set(event("A", "Redeploy", when))
 		w.watch()
-		advance(45*time.Minute - 2*time.Second)
+		advance(45*time.Minute - 2*time.Second) // 15 min and 2 s before its time
 		require.Empty(t, w.takeAnnounced())
-		advance(3 * time.Second)
+		advance(3 * time.Second) // 15 min - 1 s before its time
 		require.Equal(t, []source.Event{{Kind: source.KindReboot, Deadline: when, Origin: notice.OriginAzure}}, w.takeAnnounced())
 		odd := event("B", "Preempt", when)
 		odd.NotBefore = "soon"
@@ -202,8 +207,8 @@ func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 	})
 }
 
-// An event whose time had passed when first read is not announced, and hides no other one. An announced
-// event whose time passes stays.
+// An event whose time had passed when first read is not announced, because the machine may have survived it. It
+// hides no later event. An announced event whose time passes is not withdrawn.
 func TestPassedAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -234,10 +239,10 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 		},
 		"its time has come": func(w *world, _ *azure, _ azureEvent) {
 			w.failService(func(rw http.ResponseWriter, _ *http.Request) { http.Error(rw, "", http.StatusGone) })
-			advance(25 * time.Hour)
+			advance(25 * time.Hour) // an hour past the event's time
 			w.failService(nil)
-			advance(10 * time.Second)
-			w.takeErrors()
+			advance(10 * time.Second) // the longest pause between two attempts
+			w.takeErrors()            // those of the outage
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -261,7 +266,8 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 	}
 }
 
-// The first request switches the service on and may take long; later ones may not.
+// The first request for the events switches the service on, and may take two minutes. A later one that takes as
+// long fails.
 func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 	service := &azure{first: 2 * time.Minute}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -275,12 +281,13 @@ func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 		service.mu.Lock()
 		service.first = 2 * time.Minute
 		service.mu.Unlock()
-		advance(7 * time.Second)
+		advance(7 * time.Second) // more than 1 s to the next request and 5 s for its answer
 		require.Len(t, w.takeErrors(), 1)
 	})
 }
 
-// Acknowledge starts the announced events of this machine alone.
+// Acknowledge starts the announced events of this machine alone: not one that is a day away, not one that is no
+// shutdown, none twice, and none of several machines. A refused acknowledgement is an error.
 func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -296,7 +303,7 @@ func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 		require.NoError(t, notice.Acknowledge(t.Context(), w.provider), "it has started")
 		require.Equal(t, []string{"A"}, service.acknowledged())
 		advance(time.Second)
-		require.Empty(t, w.takeAnnounced())
+		require.Empty(t, w.takeAnnounced(), "its start is not announced again")
 
 		service.set(event("E", "Preempt", at(time.Minute)), shared)
 		require.ErrorContains(t, notice.Acknowledge(t.Context(), w.provider), "event C of 2 machines")
@@ -313,7 +320,7 @@ func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 	})
 }
 
-// EC2 and GCE accept no acknowledgement.
+// EC2 and GCE accept no acknowledgement. A zero Provider and an invalid Endpoint are errors as well.
 func TestAcknowledgeIsUnsupported(t *testing.T) {
 	for _, p := range []notice.Provider{notice.EC2(), notice.GCE()} {
 		require.ErrorIs(t, notice.Acknowledge(t.Context(), p), errors.ErrUnsupported)

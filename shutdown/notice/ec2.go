@@ -36,7 +36,7 @@ func EC2() Provider {
 type ec2 struct {
 	service *service
 	token   string
-	renewAt time.Time
+	renewAt time.Time // when the token must be replaced; zero: before the next read
 }
 
 // read implements item.read. If the service does not know the token, read gets a new one and asks again: the
@@ -45,7 +45,7 @@ type ec2 struct {
 func (e *ec2) read(ctx context.Context, _ bool) (n notice, err error) {
 	defer func() {
 		if err != nil {
-			e.renewAt = time.Time{} // renew before the next read
+			e.renewAt = time.Time{}
 		}
 	}()
 	if !time.Now().Before(e.renewAt) {
@@ -63,7 +63,7 @@ func (e *ec2) read(ctx context.Context, _ bool) (n notice, err error) {
 	switch {
 	case err != nil:
 		return notice{}, err
-	case a.status == http.StatusNotFound:
+	case a.status == http.StatusNotFound: // no interruption
 		return notice{}, nil
 	case a.status != http.StatusOK:
 		return notice{}, a.statusError()

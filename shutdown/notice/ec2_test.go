@@ -26,6 +26,7 @@ type ec2 struct {
 	action  string // the item spot/instance-action; "": there is none
 }
 
+// ServeHTTP answers like EC2: it issues tokens, and tells the interruption to requests with a valid token.
 func (e *ec2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -59,7 +60,7 @@ func (e *ec2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// interrupt announces an interruption at a time; "" withdraws it.
+// interrupt announces an interruption at when. The action "" withdraws it.
 func (e *ec2) interrupt(action string, when time.Time) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -126,14 +127,15 @@ func TestAChangedEC2TimeIsAnnounced(t *testing.T) {
 	})
 }
 
-// The service is read every 5 s, with one token for almost six hours, and never with an expired one.
+// The service is read every 5 s. A token is valid for six hours and replaced 5 minutes earlier, so 7 hours need
+// two tokens. No request has an expired one.
 func TestTheEC2TokenIsRenewed(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
 		w.watch()
-		require.Equal(t, 2, w.takeRequests(), "a token, and the item")
+		require.Equal(t, 2, w.takeRequests(), "one for a token, one for the interruption")
 		advance(time.Minute)
-		require.Equal(t, 12, w.takeRequests())
+		require.Equal(t, 12, w.takeRequests(), "one every 5 s")
 		advance(7 * time.Hour)
 		issued, refused := service.counts()
 		require.Equal(t, 2, issued)
@@ -142,7 +144,7 @@ func TestTheEC2TokenIsRenewed(t *testing.T) {
 	})
 }
 
-// A token that the service does not know is replaced at once, without OnError.
+// A token that the service does not know is replaced at once. The refused request is no failure for OnError.
 func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -152,13 +154,14 @@ func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 		advance(5 * time.Second)
 		require.Len(t, w.takeAnnounced(), 1)
 		issued, refused := service.counts()
-		require.Equal(t, []int{2, 1}, []int{issued, refused})
+		require.Equal(t, 2, issued)
+		require.Equal(t, 1, refused)
 		require.Empty(t, w.takeErrors())
 	})
 }
 
-// A service without version 2, or with invalid tokens, is a failure, is read again, and withdraws
-// nothing.
+// A service that gives no valid token is a failure, which is reported once. When it works again, the interruption
+// is announced. If it then fails again, the interruption is not withdrawn.
 func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 	for name, token := range map[string]http.HandlerFunc{
 		"none":     http.NotFound,
@@ -196,7 +199,7 @@ func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 	}
 }
 
-// A notice whose time has passed when first read is neither announced nor withdrawn.
+// A notice whose time has passed when first read is neither announced nor withdrawn: the machine has survived it.
 func TestAPassedNoticeIsNotAnnounced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -210,7 +213,7 @@ func TestAPassedNoticeIsNotAnnounced(t *testing.T) {
 	})
 }
 
-// An answer that is too long is a failure, whatever it begins with.
+// An answer of more than 1 MiB is a failure, even if it begins with a valid interruption.
 func TestALongAnswerIsAFailure(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {

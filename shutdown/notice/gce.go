@@ -40,10 +40,10 @@ func GCE() Provider {
 type gce struct {
 	service *service
 	name    string
-	parse   func(value string, since time.Time) (notice, error)
-	etag    string    // of the last answer
-	value   string    // the last answer
-	since   time.Time // when value was first read
+	parse   func(value string, since time.Time) (notice, error) // the notice that the value means
+	etag    string                                              // of the last valid answer; "": none
+	value   string                                              // the last answer
+	since   time.Time                                           // when value was first read
 }
 
 // read implements item.read. A request with the ETag of the last answer is held back until the value changes.
@@ -88,7 +88,8 @@ func parsePreempted(value string, since time.Time) (notice, error) {
 	}
 }
 
-// parseMaintenance parses the value "maintenance-event".
+// parseMaintenance parses the value "maintenance-event". A live migration is no notice, because the machine keeps
+// running. The notice has no deadline, because the service gives no time.
 func parseMaintenance(value string, _ time.Time) (notice, error) {
 	switch value {
 	case "NONE", "MIGRATE_ON_HOST_MAINTENANCE":

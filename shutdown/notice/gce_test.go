@@ -21,13 +21,16 @@ type gce struct {
 	mu      sync.Mutex
 	values  map[string]string
 	changed chan struct{} // closed at the next change; made in the bubble, when it is first waited for
-	noETag  bool
+	noETag  bool          // answers have no ETag
 }
 
+// newGCE returns a server that announces nothing.
 func newGCE() *gce {
 	return &gce{values: map[string]string{"preempted": "FALSE", "maintenance-event": "NONE"}}
 }
 
+// ServeHTTP answers with a value. Like Google's server, it holds back the answer to a wait_for_change request
+// while the value has the ETag of the request, for at most timeout_sec.
 func (g *gce) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Metadata-Flavor") != "Google" {
 		http.Error(w, "<html>Missing Metadata-Flavor:Google header.</html>", http.StatusForbidden)
@@ -47,11 +50,11 @@ func (g *gce) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "<html>Bad Request</html>", http.StatusBadRequest)
 			return
 		}
-		over := time.After(seconds)
+		timeout := time.After(seconds)
 		for waits := true; waits && query.Get("last_etag") == etag(value); value, changed = g.value(name) {
 			select {
 			case <-changed:
-			case <-over:
+			case <-timeout:
 				waits = false
 			case <-r.Context().Done():
 				return
@@ -67,7 +70,8 @@ func (g *gce) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // etag returns the ETag of a value: equal values have equal ones.
 func etag(value string) string { return fmt.Sprintf("%x", value) }
 
-func (g *gce) value(name string) (string, <-chan struct{}) {
+// value returns a value, and a channel that is closed when any value changes.
+func (g *gce) value(name string) (value string, changed <-chan struct{}) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.changed == nil {
@@ -94,9 +98,9 @@ func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 		w.watch()
 		w.takeRequests()
 		advance(10 * time.Minute)
-		require.LessOrEqual(t, w.takeRequests(), 22, "the server holds back two answers at once")
+		require.LessOrEqual(t, w.takeRequests(), 22, "2 values, each held back for a minute: 10 or 11 requests each")
 		require.Empty(t, w.takeAnnounced())
-		advance(17 * time.Second)
+		advance(17 * time.Second) // to some moment while the answers are held back
 		service.set("preempted", "TRUE")
 		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: time.Now().Add(30 * time.Second), Origin: notice.OriginGCEPreempted}}, w.takeAnnounced())
 		advance(time.Minute)
@@ -108,8 +112,8 @@ func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	})
 }
 
-// Maintenance that stops the machine is announced without a deadline. A live migration is not
-// announced.
+// Maintenance that stops the machine is announced without a deadline. A live migration is not announced. The end
+// of the maintenance withdraws only that notice, and not a preemption.
 func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
@@ -121,7 +125,7 @@ func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Origin: notice.OriginGCEMaintenance}}, w.takeAnnounced())
 		advance(time.Second)
 		service.set("preempted", "TRUE")
-		require.Len(t, w.takeAnnounced(), 1)
+		require.Len(t, w.takeAnnounced(), 1, "the preemption")
 		advance(2 * time.Second)
 		service.set("maintenance-event", "NONE")
 		require.Equal(t, cancelled(notice.OriginGCEMaintenance), w.takeAnnounced(), "the preemption is not withdrawn")
@@ -145,8 +149,8 @@ func TestGCEWithoutAnETagIsPolled(t *testing.T) {
 	})
 }
 
-// A preemption whose announcement failed is read again at once, and its 30 s count from the first
-// reading.
+// The announcement of a preemption fails for 10 s. It is repeated, although the value has not changed. The 30 s of
+// notice still count from the first reading.
 func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
@@ -163,7 +167,8 @@ func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 	})
 }
 
-// Values of another service at the address are a failure.
+// Another service at the address answers: without Google's header, or with a value that Google does not have. That
+// is a failure and no preemption.
 func TestAnotherServiceIsNotGCE(t *testing.T) {
 	for name, fault := range map[string]http.HandlerFunc{
 		"no flavor": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "TRUE") },

@@ -32,7 +32,7 @@ func FuzzParseInstanceAction(f *testing.F) {
 	})
 }
 
-// FuzzParseGCE checks that every answer of Compute Engine is nothing, a power off, or an error.
+// FuzzParseGCE checks that every answer of Compute Engine is no notice, the notice of a power off, or an error.
 func FuzzParseGCE(f *testing.F) {
 	for _, value := range []string{"TRUE", "FALSE", "NONE", "MIGRATE_ON_HOST_MAINTENANCE", "TERMINATE_ON_HOST_MAINTENANCE", "true", "", "<html>"} {
 		f.Add(value)

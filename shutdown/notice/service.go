@@ -27,13 +27,17 @@ type service struct {
 	base   string
 }
 
+// newService returns the service at p.Endpoint. The paths of requests are appended to that URL, so it must name a
+// host and have no query and no fragment.
 func newService(p Provider) (*service, error) {
 	base := strings.TrimSuffix(cmp.Or(p.Endpoint, "http://169.254.169.254"), "/")
 	endpoint, err := url.Parse(base)
 	if err != nil {
 		return nil, fmt.Errorf("notice: Provider.Endpoint: %w", err)
 	}
-	if (endpoint.Scheme != "http" && endpoint.Scheme != "https") || endpoint.Hostname() == "" || strings.ContainsAny(base, "?#") {
+	isHTTP := endpoint.Scheme == "http" || endpoint.Scheme == "https"
+	hasQueryOrFragment := strings.ContainsAny(base, "?#")
+	if !isHTTP || endpoint.Hostname() == "" || hasQueryOrFragment {
 		return nil, fmt.Errorf("notice: Provider.Endpoint %q is no http URL of a host", p.Endpoint)
 	}
 	return &service{base: base, client: &http.Client{
@@ -80,7 +84,7 @@ func (s *service) send(ctx context.Context, r request) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1))
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxBody+1)) // one more byte shows that the body is too long
 	err = errors.Join(err, resp.Body.Close())
 	switch {
 	case err != nil:
@@ -91,17 +95,17 @@ func (s *service) send(ctx context.Context, r request) (answer, error) {
 	return answer{request: r, status: resp.StatusCode, header: resp.Header, body: body, clockAhead: clockAhead(resp.Header, sent, time.Now())}, nil
 }
 
-// clockAhead compares the Date of an answer with this machine's clock. By that clock, the request was sent at sent
-// and the answer received at received. Date has whole seconds. As long as the clocks may be equal, the result is
-// 0; also without a Date. A negative result means that this machine's clock is behind.
+// clockAhead compares the Date of an answer with this machine's clock, and returns how far that clock is ahead of
+// the service's; negative: behind. sent and received are when this machine sent the request and had the answer.
+// Date has whole seconds, so the result is 0 as long as the clocks may be equal. Without a Date it is 0 too.
 func clockAhead(header http.Header, sent, received time.Time) time.Duration {
 	date, err := http.ParseTime(header.Get("Date"))
 	switch {
 	case err != nil:
 		return 0
-	case date.Add(time.Second).Before(sent):
+	case date.Add(time.Second).Before(sent): // the answer seems older than its request
 		return sent.Sub(date)
-	case date.After(received):
+	case date.After(received): // the answer seems to come from the future; the result is negative
 		return received.Sub(date)
 	default:
 		return 0

@@ -30,12 +30,12 @@ func (n notice) hasPassed() bool {
 type item struct {
 	origin   string
 	interval time.Duration // from an answer to the next request
-	// read reads it once. fresh says that the last attempt failed, either to read or to announce. Then the
+	// read reads the value once. fresh says that the last attempt failed, either to read or to announce. Then the
 	// service must answer at once, and not hold back the answer until the value changes.
 	read func(ctx context.Context, fresh bool) (notice, error)
 
 	announced string // the key of the notice that was announced and not withdrawn; "": none
-	lastErr   error  // why the last reading was not read or not announced; nil: it succeeded
+	lastErr   error  // why the last attempt to read and announce failed; nil: it succeeded
 }
 
 // reading is one result of item.read. The goroutine that polls the item passes it to Watch, and waits for handled.
@@ -92,7 +92,7 @@ func Watch(ctx context.Context, p Provider, announce func(source.Event) error) e
 		select {
 		case r := <-readings:
 			err := r.handle(announce)
-			if err != nil && r.item.lastErr == nil {
+			if isNewOutage := err != nil && r.item.lastErr == nil; isNewOutage {
 				onError(err)
 			}
 			r.item.lastErr = err
@@ -143,7 +143,8 @@ func (i *item) poll(ctx context.Context, readings chan<- reading) {
 }
 
 // handle announces a new notice, or the withdrawal of the announced one. If nothing has changed, it does nothing.
-// After an error the item is read again, and the announcement repeated.
+// An error is that of the reading or of announce. Then the caller reads the item again, and so repeats the
+// announcement.
 func (r reading) handle(announce func(source.Event) error) error {
 	i, event := r.item, r.notice.event
 	switch {
@@ -151,7 +152,7 @@ func (r reading) handle(announce func(source.Event) error) error {
 		return fmt.Errorf("%s: %w", i.origin, r.err)
 	case r.notice.key == i.announced:
 		return nil
-	case r.notice.key == "":
+	case r.notice.key == "": // the announced notice is gone
 		event = source.Event{Cancelled: true}
 	case i.announced == "" && r.notice.hasPassed(): // the machine has survived it, or is shutting down
 		return nil

@@ -27,7 +27,7 @@ type cloud struct {
 	service    http.Handler
 	announceAt func(when time.Time)
 	withdraw   func()
-	items      int // how many questions are asked
+	items      int // how many values Watch reads, each with failures of its own
 }
 
 // clouds returns a function for each provider that makes a new service and its controls.
@@ -60,7 +60,7 @@ func clouds() map[string]func() cloud {
 	}
 }
 
-// faults are wrong answers of a service.
+// faults returns handlers that give wrong answers, or none.
 func faults() map[string]http.HandlerFunc {
 	write := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -124,8 +124,12 @@ func raw(text string) http.HandlerFunc {
 	}
 }
 
-// After a wrong answer the announcement stays, OnError is called once, and a recovered service is read
-// within one attempt. Neither a redirect's target nor a proxy is connected to.
+// A service answers wrongly after an announcement. The announcement stays, and OnError is called once for each
+// value. When the service works again, the withdrawal is read. The harness checks that neither a redirect's
+// target nor a proxy is connected to.
+//
+// The outages are long enough for the slowest failure, that of GCE: a request times out after 65 s. The last
+// outage may begin while a request is held back for up to 60 s, so it takes 140 s.
 func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	for provider, newCloud := range clouds() {
 		for name, fault := range faults() {
@@ -156,8 +160,8 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	}
 }
 
-// This machine's clock is an hour ahead of the service's, or behind. The deadline in this machine's time
-// must still be 5 minutes ahead. (GCE has no times.)
+// The service announces a shutdown in 5 minutes, by a clock that is an hour behind this machine's, or ahead. By this
+// machine's clock the deadline must also be 5 minutes ahead. (GCE announces no times.)
 func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
 		for _, name := range []string{"EC2", "Azure"} {
@@ -191,11 +195,12 @@ func TestAFailingServiceIsRetriedWithBackOff(t *testing.T) {
 			advance(time.Millisecond)
 		}
 		advance(time.Hour)
-		require.InDelta(t, 361, w.takeRequests(), 1)
+		require.InDelta(t, 361, w.takeRequests(), 1, "the one that is due now, and one every 10 s of an hour")
 	})
 }
 
-// A failed announcement or cancellation is repeated.
+// announce fails for 20 s: first for a notice, then for its withdrawal. Each is repeated until it succeeds, at the
+// latest after the longest pause of 10 s. OnError is called once for each outage.
 func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -218,7 +223,8 @@ func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 	})
 }
 
-// The end of the context withdraws nothing, and ends a hanging request.
+// The context of Watch ends while a request hangs. Watch returns at once and withdraws nothing, since the machine
+// still goes down.
 func TestTheEndOfTheContextWithdrawsNothing(t *testing.T) {
 	for name, newCloud := range clouds() {
 		t.Run(name, func(t *testing.T) {
@@ -271,7 +277,7 @@ func TestFailuresAreLoggedWithoutOnError(t *testing.T) {
 	require.Equal(t, 1, strings.Count(text.String(), "level=WARN"))
 }
 
-// A panic of announce reaches the caller of Watch and leaks no goroutine.
+// A panic of announce reaches the caller of Watch and leaks no goroutine: with one left, the bubble would fail.
 func TestAPanicOfAnnounceLeaksNothing(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -283,7 +289,7 @@ func TestAPanicOfAnnounceLeaksNothing(t *testing.T) {
 	})
 }
 
-// A Provider of nobody, a nil function and an endpoint that is no URL of a host are errors at once.
+// A zero Provider, a nil announce and an Endpoint that is no URL of a host are errors at once.
 func TestWatchValidatesItsArguments(t *testing.T) {
 	announce := func(source.Event) error { return nil }
 	require.ErrorContains(t, notice.Watch(t.Context(), notice.Provider{}, announce), "the Provider was not made with EC2, GCE or Azure")

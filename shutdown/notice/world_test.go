@@ -85,7 +85,8 @@ type world struct {
 	failures []string
 }
 
-// inBubble runs a test in a bubble, with a service that is not watched yet.
+// inBubble runs a test in a bubble, with a service that is not watched yet. At the end it checks that no connection
+// is open and that Watch has connected to the metadata address alone, so to no proxy and no target of a redirect.
 func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -110,7 +111,7 @@ func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test
 		go func() { served <- server.Serve(w.listener) }()
 		defer func() {
 			if w.stop != nil {
-				_ = w.end() // the test does not ask
+				_ = w.end() // a test that cares about the error has called end itself
 			}
 			synctest.Wait()
 			require.Zero(t, open.Load(), "open connections")
@@ -122,6 +123,7 @@ func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test
 	})
 }
 
+// ServeHTTP counts the request. The fault of failService answers it, or the service if there is none.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	w.requests++
@@ -213,10 +215,10 @@ func advance(d time.Duration) {
 // errNotRunning stands for the error of a manager's Trigger before Run.
 var errNotRunning = errors.New("not running")
 
-// at returns a time in whole seconds, as the providers write it.
+// at returns the time that is in from now, in whole seconds, as the providers write it.
 func at(in time.Duration) time.Time { return time.Now().Add(in).UTC().Truncate(time.Second) }
 
-// cancelled returns the only event of a withdrawn notice.
+// cancelled returns what takeAnnounced returns after the notice of this origin was withdrawn.
 func cancelled(origin string) []source.Event {
 	return []source.Event{{Cancelled: true, Origin: origin}}
 }

@@ -66,7 +66,9 @@ func (h Holder) Run(ctx context.Context) error {
 // validate returns an error for each field that is missing or wrong, joined.
 func (h Holder) validate() error {
 	var errs []error
-	if v := reflect.ValueOf(h.Source); h.Source == nil || v.Kind() == reflect.Pointer && v.IsNil() {
+	value := reflect.ValueOf(h.Source)
+	isNilPointer := value.Kind() == reflect.Pointer && value.IsNil() // in an interface that is not nil
+	if h.Source == nil || isNilPointer {
 		errs = append(errs, errors.New("Holder.Source is required"))
 	}
 	if h.Delay < time.Second {
@@ -106,7 +108,7 @@ func (h *holding) session(ctx context.Context) (err error) {
 		return errors.New("the session with the host has no channel of events")
 	}
 	switch pending, err := callSource(ctx, h, "Pending", session.Pending); {
-	case errors.Is(err, errors.ErrUnsupported):
+	case errors.Is(err, errors.ErrUnsupported): // the host cannot be asked, and what was announced stays so
 	case err != nil:
 		return fmt.Errorf("failed to ask the host for a pending shutdown: %w", err)
 	case pending == nil:
@@ -174,8 +176,8 @@ func (h *holding) replaceLock(ctx context.Context, session Session) error {
 // takeKeptLock takes the lock of a previous run of this program, if the host has kept it and none is held yet.
 // During a shutdown, a host grants no other lock.
 func (h *holding) takeKeptLock(ctx context.Context, session Session) {
-	isRunning := h.returned != nil // OnShutdown; once it has returned, no lock is needed
-	if h.lock != nil || !isRunning {
+	isDraining := h.returned != nil // OnShutdown is running; once it has returned, no lock is needed
+	if h.lock != nil || !isDraining {
 		return
 	}
 	if err := h.inhibit(ctx, session); err != nil {
@@ -239,11 +241,12 @@ func (h *holding) cancelShutdown() {
 	}
 }
 
-// call starts OnShutdown for the announced shutdown in a goroutine. While the call for an earlier shutdown is
-// still running it does nothing: afterShutdown calls it again.
+// call starts OnShutdown for the announced shutdown in a goroutine, unless that was done before. While OnShutdown is
+// still running for an earlier shutdown, call does nothing: afterShutdown does it later.
 func (h *holding) call(ctx context.Context) {
-	isRunning := h.returned != nil // for an earlier shutdown
-	if h.announced == nil || h.called || isRunning {
+	isDue := h.announced != nil && !h.called
+	isBusy := h.returned != nil // with an earlier shutdown
+	if !isDue || isBusy {
 		return
 	}
 	event, returned := *h.announced, make(chan struct{})
@@ -297,7 +300,8 @@ func (h Holder) logIfSlow(ctx context.Context) (done func()) {
 func (h *holding) afterShutdown(ctx context.Context) {
 	h.cancel()
 	h.returned = nil
-	if h.announced != nil && h.called {
+	isStillAnnounced := h.announced != nil && h.called // not called: it was cancelled, and another one announced
+	if isStillAnnounced {
 		if err := h.release(); err != nil {
 			h.log(ctx, err)
 		}
@@ -347,7 +351,8 @@ func (h *holding) release() error {
 // err means that all is well: it logs the end of a failure.
 func (h *holding) log(ctx context.Context, err error) {
 	switch text := textOf(err); {
-	case ctx.Err() != nil || text == h.failure:
+	case ctx.Err() != nil: // Run ends, and its calls fail because of that
+	case text == h.failure: // logged already
 	case err != nil:
 		h.failure = text
 		if errors.As(err, new(*DelayCappedError)) {

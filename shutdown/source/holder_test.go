@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// program is a program with a Holder, and its fake host. Its OnShutdown takes 3 s unless a test changes
-// that.
+// program is a program with a Holder that requests a delay of 30 s, and its fake host. Its OnShutdown takes 3 s
+// unless a test changes that.
 type program struct {
 	*testing.T
 	host  *shutdowntest.Host
@@ -33,8 +33,8 @@ type program struct {
 
 // call is a call of OnShutdown.
 type call struct {
-	began, ended time.Duration
-	cause        error // the error of its context; nil: it returned before its context ended
+	began, ended time.Duration // after the start of the test
+	cause        error         // the error of its context; nil: it returned before its context ended
 }
 
 // inBubble runs a test with a program. At the end it checks that no lock is held and none was closed twice.
@@ -73,10 +73,10 @@ func (p *program) onShutdown(ctx context.Context, _ source.Event) {
 	p.calls = append(p.calls, c)
 }
 
-// after waits until the time at after the start of the test has come, and everything has settled.
-func (p *program) after(at time.Duration) {
+// waitUntil waits until the test has run for elapsed, and everything has settled.
+func (p *program) waitUntil(elapsed time.Duration) {
 	p.Helper()
-	<-time.After(at - time.Since(p.began))
+	<-time.After(elapsed - time.Since(p.began))
 	synctest.Wait()
 }
 
@@ -94,7 +94,7 @@ func TestTheLockIsReleasedWhenOnShutdownReturns(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		require.Equal(p, 1, p.host.Held())
 		p.host.Announce(source.Event{Deadline: p.began.Add(30 * time.Second)})
-		p.after(time.Minute)
+		p.waitUntil(time.Minute)
 		require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
 		p.requireReleased(3 * time.Second)
 		require.Empty(p, p.log.String())
@@ -106,23 +106,24 @@ func TestTheContextOfOnShutdownEndsAtTheDeadline(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.takes = time.Hour
 		p.host.Announce(source.Event{Deadline: p.began.Add(30 * time.Second)})
-		p.after(time.Minute)
+		p.waitUntil(time.Minute)
 		require.Equal(p, []call{{ended: 30 * time.Second, cause: context.DeadlineExceeded}}, p.calls)
 	})
 }
 
-// The lock of a lost session is held until the next session has taken one.
+// The session is lost, and no other one can begin for 5 s. The old lock stays held meanwhile. The Holder tries again
+// every second. Only when the next session has taken a lock is the old one released.
 func TestALostSessionKeepsTheLock(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
 		p.host.Lose()
-		p.after(5 * time.Second)
+		p.waitUntil(5 * time.Second)
 		require.Equal(p, 1, p.host.Held())
 		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
-		p.after(7 * time.Second)
+		p.waitUntil(7 * time.Second)
 		require.Equal(p, 1, p.host.Held())
 		calls := strings.Join(p.host.Calls(), " ")
-		require.True(p, strings.HasSuffix(calls, "connect pending delay inhibit release"), calls)
+		require.True(p, strings.HasSuffix(calls, "connect pending delay inhibit release"), calls) // the release comes last
 		require.Equal(p, 1, strings.Count(p.log.String(), "no bus"), "a repeated failure is logged once")
 		require.Contains(p, p.log.String(), "The inhibitor lock is held for the requested delay")
 	})
@@ -133,64 +134,67 @@ func TestALostSessionKeepsTheLock(t *testing.T) {
 func TestASessionLostDuringAShutdownDoesNotCallOnShutdownAgain(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
-		p.after(time.Second)
+		p.waitUntil(time.Second)
 		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
 		p.host.Lose()
-		p.after(time.Minute)
+		p.waitUntil(time.Minute)
 		require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
 		p.requireReleased(3 * time.Second)
 		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
-		p.after(2 * time.Minute)
+		p.waitUntil(2 * time.Minute)
 		require.Len(p, p.calls, 1, "it is the same shutdown")
 		require.Zero(p, p.host.Held())
 	})
 }
 
-// After a cancellation the lock stays held, and the next shutdown calls OnShutdown again.
+// A shutdown is cancelled after 1 s, while OnShutdown is running. Its context ends, and the lock stays held. The next
+// shutdown, at 10 s, calls OnShutdown again, which takes 3 s. Then the lock is released.
 func TestACancelledShutdownKeepsTheLock(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
-		p.after(time.Second)
+		p.waitUntil(time.Second)
 		p.host.Cancel()
-		p.after(10 * time.Second)
+		p.waitUntil(10 * time.Second)
 		require.Equal(p, []call{{ended: time.Second, cause: context.Canceled}}, p.calls)
 		require.Equal(p, 1, p.host.Held())
 		p.host.Announce(source.Event{})
-		p.after(20 * time.Second)
+		p.waitUntil(20 * time.Second)
 		require.Equal(p, call{began: 10 * time.Second, ended: 13 * time.Second}, p.calls[1])
 		p.requireReleased(13 * time.Second)
 	})
 }
 
-// The host cancels the shutdown after OnShutdown has returned and the lock is released. The next shutdown
-// must be delayed too.
+// OnShutdown has returned after 3 s, and the lock is released. At 5 s the host cancels the shutdown. The Holder must
+// take a new lock, since the next shutdown must be delayed too.
 func TestACancellationAfterTheReleaseTakesANewLock(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
-		p.after(5 * time.Second)
+		p.waitUntil(5 * time.Second)
 		require.Zero(p, p.host.Held())
 		p.host.Cancel()
-		p.after(6 * time.Second)
+		p.waitUntil(6 * time.Second)
 		require.Equal(p, 1, p.host.Held())
 	})
 }
 
-// The next session notices a cancellation that was sent while no session existed.
+// The host cancels a shutdown while no session exists, so that the event is lost. The next session, a second later,
+// finds no pending shutdown. It takes a new lock, and the next shutdown calls OnShutdown again.
 func TestACancellationBetweenSessions(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
-		p.after(5 * time.Second)
+		p.waitUntil(5 * time.Second)
 		p.host.SetPending(nil)
 		p.host.Lose()
-		p.after(7 * time.Second)
+		p.waitUntil(7 * time.Second)
 		require.Equal(p, 1, p.host.Held())
 		p.host.Announce(source.Event{})
-		p.after(20 * time.Second)
+		p.waitUntil(20 * time.Second)
 		require.Len(p, p.calls, 2)
 	})
 }
 
-// A program that starts during a shutdown takes the lock that the host has kept, if any.
+// A program starts during a shutdown. It calls OnShutdown at once. If the lock of its previous run was kept, by the
+// host or by systemd (adopted), that lock is held until OnShutdown returns. Otherwise the host grants none.
 func TestAShutdownThatIsPendingAtTheStart(t *testing.T) {
 	for name, change := range map[string]func(*shutdowntest.Host){
 		"kept by the host": func(h *shutdowntest.Host) { h.Kept = true },
@@ -202,7 +206,7 @@ func TestAShutdownThatIsPendingAtTheStart(t *testing.T) {
 			host.SetPending(&source.Event{})
 			change(host)
 			inBubble(t, host, func(p *program) {
-				p.after(time.Minute)
+				p.waitUntil(time.Minute)
 				require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
 				if name == "no lock" {
 					require.Contains(p, p.log.String(), "failed to take the inhibitor lock")
@@ -215,28 +219,30 @@ func TestAShutdownThatIsPendingAtTheStart(t *testing.T) {
 	}
 }
 
-// If the context of Run ends during a shutdown, that of OnShutdown ends too. Run returns after the release.
+// The context of Run ends after 1 s, during a shutdown. That of OnShutdown ends too, so OnShutdown returns before its
+// 3 s. Run returns after the release.
 func TestRunEndsDuringAShutdown(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
-		p.after(time.Second)
+		p.waitUntil(time.Second)
 		require.NoError(p, p.stop())
 		p.requireReleased(time.Second)
 		require.Equal(p, []call{{ended: time.Second, cause: context.Canceled}}, p.calls)
-		p.stop = func() error { return nil }
+		p.stop = func() error { return nil } // Run has ended, and inBubble must not end it again
 	})
 }
 
-// A limit that is lowered while the lock is held is logged once.
+// The host's limit is lowered to 5 s while the lock is held, which the Holder checks every 10 s. It logs that once,
+// and once more when the limit is raised again.
 func TestALoweredLimitIsLogged(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
-		p.after(time.Second)
+		p.waitUntil(time.Second)
 		require.Empty(p, p.log.String())
 		p.host.Script(func(h *shutdowntest.Host) { h.Limit = 5 * time.Second })
-		p.after(time.Minute)
+		p.waitUntil(time.Minute)
 		require.Equal(p, 1, strings.Count(p.log.String(), "delays its shutdown by 5s at most"))
-		p.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 })
-		p.after(2 * time.Minute)
+		p.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 }) // no limit
+		p.waitUntil(2 * time.Minute)
 		require.Equal(p, 1, strings.Count(p.log.String(), "The inhibitor lock is held for the requested delay"))
 	})
 }
@@ -245,10 +251,10 @@ func TestALoweredLimitIsLogged(t *testing.T) {
 // grants it.
 func TestARefusedLockIsRequestedAgain(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{InhibitErr: errors.New("not allowed")}, func(p *program) {
-		p.after(5 * time.Second)
+		p.waitUntil(5 * time.Second)
 		require.Equal(p, 1, strings.Count(p.log.String(), "failed to take the inhibitor lock: not allowed"))
 		p.host.Script(func(h *shutdowntest.Host) { h.InhibitErr = nil })
-		p.after(7 * time.Second)
+		p.waitUntil(7 * time.Second)
 		require.Equal(p, 1, p.host.Held())
 	})
 }
@@ -285,7 +291,8 @@ func (*nothing) Inhibit(context.Context) (io.Closer, error) {
 }
 func (*nothing) Close() error { return nil }
 
-// A source that returns nothing where something is needed is logged, and the Holder tries again.
+// A source that returns nothing where something is needed is logged once, and the Holder tries again. A nil pointer
+// as the source is an error of Run.
 func TestHolderLogsASourceThatReturnsNothing(t *testing.T) {
 	for want, src := range map[string]*nothing{
 		"the source has returned no session and no error":    {},
@@ -294,7 +301,7 @@ func TestHolderLogsASourceThatReturnsNothing(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log strings.Builder
-			ctx, stop := context.WithTimeout(t.Context(), 3*time.Second)
+			ctx, stop := context.WithTimeout(t.Context(), 3*time.Second) // three attempts, a second apart
 			defer stop()
 			require.NoError(t, source.Holder{
 				Source: src, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {},
@@ -345,7 +352,7 @@ func TestAnOnShutdownThatIgnoresItsContextIsLogged(t *testing.T) {
 		}()
 		synctest.Wait()
 		host.Announce(source.Event{Deadline: time.Now().Add(time.Minute)})
-		<-time.After(time.Minute + 6*time.Second)
+		<-time.After(time.Minute + 6*time.Second) // OnShutdown has 5 s after the end of its context
 		synctest.Wait()
 		require.Contains(t, log.String(), "OnShutdown has not returned since its context ended")
 		close(release)
