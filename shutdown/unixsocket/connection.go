@@ -41,6 +41,7 @@ func (u *unannounced) add(host net.Conn) (oldest net.Conn) {
 	return oldest
 }
 
+// remove removes a connection that has announced a shutdown or ended. One that is not in the list is ignored.
 func (u *unannounced) remove(host net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -69,7 +70,8 @@ func (s *session) serve(host net.Conn) {
 	// The end of the session interrupts a read with a deadline in the past.
 	stop := context.AfterFunc(s.ctx, func() { _ = host.SetReadDeadline(time.Unix(1, 0)) }) // fails only if the connection is closed
 	defer stop()
-	waits, hostReads := false, true
+	waits := false // host has announced a shutdown and waits for the reply
+	hostReads := true
 	lines := bufio.NewScanner(host)
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
 	for hostReads && s.setLineDeadline(host, waits) && lines.Scan() {
@@ -86,16 +88,17 @@ func (s *session) serve(host net.Conn) {
 	switch err := lines.Err(); {
 	case errors.Is(err, bufio.ErrTooLong):
 		_ = writeLine(host, fmt.Sprintf("error: a line is longer than %d bytes", maxLine)) // fails if the host has closed the connection
-	case errors.Is(err, os.ErrDeadlineExceeded) && s.ctx.Err() == nil:
+	case errors.Is(err, os.ErrDeadlineExceeded) && s.ctx.Err() == nil: // not interrupted by the end of the session
 		_ = writeLine(host, fmt.Sprintf("error: no line within %v", s.source.idleTimeout)) // fails if the host has closed the connection
 	}
-	_ = host.Close() // the host does not wait
+	_ = host.Close() // the host does not wait; fails if startServing has closed the connection
 }
 
-// setLineDeadline sets the time by which the next line must arrive. ok is false if the session or the connection
-// has ended, so that no line must be read.
+// setLineDeadline sets the time by which the next line must arrive. If waits, the host waits for the reply to an
+// announcement and may stay silent for any time. ok is false if the session or the connection has ended, so that no
+// line must be read.
 func (s *session) setLineDeadline(host net.Conn, waits bool) (ok bool) {
-	var end time.Time // none for a waiting host
+	var end time.Time // zero: no deadline
 	if !waits {
 		end = time.Now().Add(s.source.idleTimeout)
 	}

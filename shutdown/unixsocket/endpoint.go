@@ -86,8 +86,8 @@ func (e *endpoint) close() error {
 	return errors.Join(err, e.Close())
 }
 
-// isTaken reports whether another agent listens at path. It connects to find out, since the file of a dead
-// agent stays there.
+// isTaken reports whether another agent listens at path. isTaken connects to find out, since the socket's file of a
+// dead agent stays there.
 func (e *endpoint) isTaken(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -129,7 +129,7 @@ func removeStale(path string, now time.Time) error {
 		for _, name := range leftovers {
 			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, fmt.Errorf("remove a leftover of a previous agent: %w", err))
-				break
+				break // with the socket in it, its folder cannot be removed
 			}
 		}
 	}

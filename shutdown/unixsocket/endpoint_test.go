@@ -49,7 +49,8 @@ func TestCloseKeepsALaterAgentsSocket(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// Whatever happens to the file, hosts can reach the agent again, in the same session.
+// The file of the socket is removed or replaced. The agent makes the socket again, in the same session, so that hosts
+// can reach it.
 func TestARemovedSocketIsRecreated(t *testing.T) {
 	for name, harm := range map[string]func(t *testing.T, path string){
 		"removed": func(t *testing.T, path string) { require.NoError(t, os.Remove(path)) },
@@ -101,46 +102,47 @@ func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	require.NoError(t, err)
 	later, err := second.Connect(t.Context())
 	require.NoError(t, err)
-	before, err := os.Lstat(path)
+	laterSocket, err := os.Lstat(path)
 	require.NoError(t, err)
-	<-time.After(3 * unixsocket.LookInterval)
-	after, err := os.Lstat(path)
+	<-time.After(3 * unixsocket.LookInterval) // the first agent has looked and could have taken the socket back
+	socket, err := os.Lstat(path)
 	require.NoError(t, err)
-	require.True(t, os.SameFile(before, after), "the agents do not fight for the socket")
+	require.True(t, os.SameFile(laterSocket, socket), "the agents do not fight for the socket")
 	requireReaches(t, path, later)
 	require.NoError(t, later.Close())
 	awaitListener(t, path)
 	requireReaches(t, path, session)
 }
 
-// Agents that were killed during listen have left a socket (.1) and a folder (.2), an hour old: both must
-// go. Young ones may belong to a listen in progress, and other files are not an agent's: these stay.
+// Agents that were killed during listen have left a socket (.1) and a folder with a socket (.2), an hour old: both
+// must go. Young ones, a socket named after this process and the folder .3, may belong to a listen in progress. Other
+// files (.4, .old and .) are not an agent's. These stay.
 func TestLeftoversOfADeadAgentAreRemoved(t *testing.T) {
 	src, path := newSource(t)
-	long := time.Now().Add(-time.Hour)
-	leave := func(name string, age time.Time) {
+	longAgo := time.Now().Add(-time.Hour)
+	leaveSocket := func(name string, modified time.Time) {
 		listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: name})
 		require.NoError(t, err)
 		listener.SetUnlinkOnClose(false)
 		require.NoError(t, listener.Close())
-		require.NoError(t, os.Chtimes(name, age, age))
+		require.NoError(t, os.Chtimes(name, modified, modified))
 	}
-	leave(path+".1", long)
-	leave(path+"."+strconv.Itoa(os.Getpid()), time.Now())
+	leaveSocket(path+".1", longAgo)
+	leaveSocket(path+"."+strconv.Itoa(os.Getpid()), time.Now())
 	require.NoError(t, os.Mkdir(path+".2", 0o700))
-	leave(filepath.Join(path+".2", "s"), long)
-	require.NoError(t, os.Chtimes(path+".2", long, long))
-	require.NoError(t, os.Mkdir(path+".3", 0o700)) // another agent's listen in progress
+	leaveSocket(filepath.Join(path+".2", "s"), longAgo)
+	require.NoError(t, os.Chtimes(path+".2", longAgo, longAgo))
+	require.NoError(t, os.Mkdir(path+".3", 0o700))
 	for _, name := range []string{path + ".4", path + ".old", path + "."} {
 		require.NoError(t, os.WriteFile(name, nil, 0o600))
-		require.NoError(t, os.Chtimes(name, long, long))
+		require.NoError(t, os.Chtimes(name, longAgo, longAgo))
 	}
-	connect(t, src)
+	connect(t, src) // removes leftovers
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	var names []string
 	for _, entry := range entries {
-		names = append(names, entry.Name()[len(filepath.Base(path)):])
+		names = append(names, entry.Name()[len(filepath.Base(path)):]) // the socket itself becomes ""
 	}
 	require.ElementsMatch(t, []string{"", "." + strconv.Itoa(os.Getpid()), ".3", ".4", ".old", "."}, names)
 }

@@ -2,7 +2,7 @@ package unixsocket
 
 import "time"
 
-// SetIdle changes idleTimeout.
+// SetIdle changes how long a connection that has announced nothing may take for a line.
 func (s *Source) SetIdle(idle time.Duration) { s.idleTimeout = idle }
 
 // LookInterval is how often the session checks its socket.

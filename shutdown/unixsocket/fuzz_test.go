@@ -53,22 +53,22 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, piece byte) { serveAll(t, text, int(piece)+1) })
 }
 
-// serveAll sends a text in pieces to a session with a lock, and ends the session. No more events may come
-// than the text has lines, and no connection may be left.
+// serveAll sends a text in pieces of this many bytes to a session with a lock, and ends the session. No more events
+// may come than the text has lines, and no connection may be left.
 func serveAll(t *testing.T, text []byte, piece int) {
 	t.Helper()
-	made, err := New(Options{Path: "/unused"})
+	src, err := New(Options{Path: "/unused"})
 	require.NoError(t, err)
-	made.hosts.addLock()
-	s := &session{source: made, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
+	src.hosts.addLock()
+	s := &session{source: src, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(t.Context())
-	heard := make(chan int)
+	received := make(chan int)
 	go func() {
-		n := 0
+		events := 0
 		for range s.events {
-			n++
+			events++
 		}
-		heard <- n
+		received <- events
 	}()
 	host, agent := net.Pipe()
 	answers := make(chan struct{})
@@ -78,19 +78,19 @@ func serveAll(t *testing.T, text []byte, piece int) {
 	}()
 	require.Nil(t, s.unannounced.add(agent))
 	s.goroutines.Go(func() { s.serve(agent) })
-	// A host that waits is read no more once it has sent too long a line, and the pipe,
-	// unlike a socket, keeps nothing for a reader.
+	// After too long a line the session reads no more from a host that waits. A pipe, unlike a socket, has no buffer, so
+	// further writes would block without a deadline.
 	require.NoError(t, host.SetWriteDeadline(time.Now().Add(100*time.Millisecond)))
 	for part := range slices.Chunk(text, piece) {
 		if _, err := host.Write(part); err != nil {
-			break // it has been told to go
+			break // the agent has closed the connection or reads no more
 		}
 	}
-	require.NoError(t, replyAndClose(made.hosts.removeLock(), "released"))
+	require.NoError(t, replyAndClose(src.hosts.removeLock(), "released"))
 	s.cancel()
 	s.goroutines.Wait()
 	close(s.events)
-	require.LessOrEqual(t, <-heard, 1+bytes.Count(text, []byte("\n")))
+	require.LessOrEqual(t, <-received, 1+bytes.Count(text, []byte("\n")))
 	require.Empty(t, s.unannounced.list)
 	_ = host.Close() // the agent may have closed its end
 	_ = agent.Close()

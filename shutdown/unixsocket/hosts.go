@@ -61,8 +61,11 @@ func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, reply s
 // setReleased records that no lock is held any more, so that the hosts shut down now and not at their deadline.
 // The caller holds the mutex.
 func (h *hosts) setReleased() {
-	now := time.Now()
-	if a := h.announced; a != nil && (a.shutsDownAt.IsZero() || a.shutsDownAt.After(now)) {
+	a, now := h.announced, time.Now()
+	if a == nil {
+		return
+	}
+	if isLater := a.shutsDownAt.IsZero() || a.shutsDownAt.After(now); isLater {
 		a.shutsDownAt = now
 	}
 }
@@ -75,7 +78,8 @@ func (h *hosts) setAnnounced(a *announcement) (before *announcement) {
 	return before
 }
 
-// pending implements session.Pending.
+// pending returns the announced shutdown. It returns nil without an error if that shutdown has failed: half an hour
+// after its time the host still runs. If none was announced, the error wraps [errors.ErrUnsupported].
 func (h *hosts) pending() (*source.Event, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -83,8 +87,8 @@ func (h *hosts) pending() (*source.Event, error) {
 	if a == nil {
 		return nil, fmt.Errorf("no shutdown was announced, and the host cannot be asked: %w", errors.ErrUnsupported)
 	}
-	if !a.shutsDownAt.IsZero() && time.Since(a.shutsDownAt) >= pendingFor {
-		return nil, nil // the host has not shut down, so that shutdown has failed
+	if hasFailed := !a.shutsDownAt.IsZero() && time.Since(a.shutsDownAt) >= pendingFor; hasFailed {
+		return nil, nil
 	}
 	copied := a.event
 	return &copied, nil
@@ -98,6 +102,7 @@ func (h *hosts) takeWaiting() (taken []net.Conn) {
 	return taken
 }
 
+// addLock counts a new lock. Hosts that announce a shutdown now wait for the reply.
 func (h *hosts) addLock() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

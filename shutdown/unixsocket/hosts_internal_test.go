@@ -17,11 +17,11 @@ import (
 // down half an hour ago. Without a lock the host shuts down at once.
 func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 	for name, test := range map[string]struct {
-		line     string
-		delay    time.Duration
-		locked   bool
-		released time.Duration // after the announcement; 0: never
-		over     time.Duration // after the announcement; 0: never
+		line     string        // the announcement
+		delay    time.Duration // Options.Delay
+		locked   bool          // a lock is held at the announcement
+		released time.Duration // from the announcement to the close of the lock; 0: never
+		over     time.Duration // from the announcement until the shutdown is no longer pending; 0: never
 	}{
 		"with seconds":                      {line: "poweroff 90", locked: true, over: 90*time.Second + pendingFor},
 		"with seconds, released before":     {line: "poweroff 90", locked: true, released: time.Minute, over: time.Minute + pendingFor},
@@ -35,17 +35,17 @@ func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				made, err := New(Options{Path: "/unused", Delay: test.delay})
+				src, err := New(Options{Path: "/unused", Delay: test.delay})
 				require.NoError(t, err)
-				s := &session{source: made}
+				s := &session{source: src}
 				_, err = s.Pending(t.Context())
-				require.ErrorIs(t, err, errors.ErrUnsupported)
+				require.ErrorIs(t, err, errors.ErrUnsupported, "nothing is announced yet")
 				if test.locked {
-					made.hosts.addLock()
+					src.hosts.addLock()
 				}
 				event, err := parse(test.line, time.Now())
 				require.NoError(t, err)
-				made.hosts.announce(event, nil)
+				src.hosts.announce(event, nil)
 				pending := func() *source.Event {
 					found, err := s.Pending(t.Context())
 					require.NoError(t, err)
@@ -54,18 +54,18 @@ func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 				began := time.Now()
 				if test.released != 0 {
 					<-time.After(test.released)
-					made.hosts.removeLock()
+					src.hosts.removeLock()
 				}
 				if test.over == 0 {
-					<-time.After(10_000 * time.Hour)
+					<-time.After(10_000 * time.Hour) // more than a year
 					require.Equal(t, &event, pending())
 					return
 				}
-				<-time.After(test.over - time.Since(began) - 1)
+				<-time.After(test.over - time.Since(began) - 1) // a nanosecond before
 				require.Equal(t, &event, pending(), "with its own deadline or none")
 				<-time.After(1)
 				require.Nil(t, pending())
-				made.hosts.announce(source.Event{Kind: source.KindKexec}, nil)
+				src.hosts.announce(source.Event{Kind: source.KindKexec}, nil)
 				require.Equal(t, &source.Event{Kind: source.KindKexec}, pending(), "the next one")
 			})
 		})

@@ -12,9 +12,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// 400 connections send half a line and wait. Another host must get its reply. At most 64 of the
-// connections stay open, which limits goroutines and descriptors; 68 leaves room for a few goroutines of
-// the session.
+// 400 connections send half a line and wait. Another host must still get its reply. At most 64 of the connections
+// stay open, each with one goroutine, which limits goroutines and descriptors.
 func TestIncompleteLinesBlockNobody(t *testing.T) {
 	host, path := newSource(t)
 	session := connect(t, host)
@@ -29,7 +28,8 @@ func TestIncompleteLinesBlockNobody(t *testing.T) {
 	h.send("reboot")
 	require.Equal(t, source.KindReboot, nextEvent(t, session).Kind)
 	require.Equal(t, "released\n", h.readLine())
-	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+68 }, testTimeout, time.Millisecond)
+	const limit = 64 + 4 // connections, and room for goroutines of the session
+	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+limit }, testTimeout, time.Millisecond)
 }
 
 // A connection that announces nothing in time (50 ms here) gets an error and is closed. One that waits for
@@ -41,14 +41,14 @@ func TestAnIdleConnectionIsClosed(t *testing.T) {
 	h := dial(t, path)
 	require.Equal(t, "error: no line within 50ms\n", h.readLine())
 	_, err := h.in.ReadByte()
-	require.ErrorIs(t, err, io.EOF)
+	require.ErrorIs(t, err, io.EOF, "closed")
 
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	h = dial(t, path)
 	h.send("poweroff")
 	nextEvent(t, session)
-	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
+	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond))) // four times the 50 ms
 	_, err = h.in.Peek(1)
 	require.ErrorContains(t, err, "timeout", "a waiting connection is not idle")
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(testTimeout)))
@@ -66,7 +66,8 @@ func TestALongLineIsRefused(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// 64 hosts may wait. The next one gets an error, but its announcement counts. The others get their reply.
+// 64 hosts wait for the reply, which is the limit. The next one gets an error instead, but its announcement still is
+// an event. The 64 get their reply when the lock is closed.
 func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -89,8 +90,9 @@ func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	}
 }
 
-// The pending shutdown changes together with the event: an announcement after a cancellation counts,
-// however long the replies take.
+// One host waits for a reply and reads nothing, so that a reply to it takes until a timeout. A second host cancels the
+// shutdown, and a third one announces a reboot before the cancellation is received. The events come in that order,
+// and the reboot is pending afterwards, however long the replies to the cancellation take.
 func TestAnAnnouncementAfterACancellationCounts(t *testing.T) {
 	host, path := newSource(t)
 	session := connect(t, host)
@@ -100,7 +102,7 @@ func TestAnAnnouncementAfterACancellationCounts(t *testing.T) {
 	deaf.send("poweroff")
 	nextEvent(t, session)
 	require.NoError(t, deaf.conn.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
-	for range 4000 { // it reads no answer, until there is no room for another
+	for range 4000 { // each line gets an error as its reply, until there is no room for another
 		if _, err := deaf.conn.Write([]byte("dance\n")); err != nil {
 			break
 		}
@@ -108,22 +110,23 @@ func TestAnAnnouncementAfterACancellationCounts(t *testing.T) {
 	pending := func() string {
 		event, err := session.Pending(t.Context())
 		if err != nil {
-			return "cannot tell"
+			return "none"
 		}
 		return string(event.Kind)
 	}
-	first, second := dial(t, path), dial(t, path)
-	first.send("cancel")
-	require.Eventually(t, func() bool { return pending() == "cannot tell" }, testTimeout, time.Millisecond)
-	second.send("reboot")
-	<-time.After(100 * time.Millisecond)
+	cancelling, announcing := dial(t, path), dial(t, path)
+	cancelling.send("cancel")
+	require.Eventually(t, func() bool { return pending() == "none" }, testTimeout, time.Millisecond)
+	announcing.send("reboot")
+	<-time.After(100 * time.Millisecond) // so that the agent has the line before the cancellation is received
 	require.True(t, nextEvent(t, session).Cancelled)
 	require.Equal(t, source.KindReboot, nextEvent(t, session).Kind)
 	require.Equal(t, "reboot", pending())
-	require.Equal(t, "cancelled\n", first.readLine())
+	require.Equal(t, "cancelled\n", cancelling.readLine())
 }
 
-// A cancellation that the manager has not received has no effect.
+// The session ends before the manager has received a cancellation. The shutdown stays pending for the next session,
+// and the host is told to cancel again.
 func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	host, path := newSource(t)
 	session, err := host.Connect(t.Context())
@@ -144,7 +147,8 @@ func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// A host that sends a lot and reads nothing does not delay Close.
+// A host sends lines until there is no room for another, because it reads no replies. Close must not wait for it. A
+// reply may take 1 s, so 5 s leave room for a busy machine.
 func TestAHostThatDoesNotReadDoesNotBlockClose(t *testing.T) {
 	host, path := newSource(t)
 	session, err := host.Connect(t.Context())

@@ -18,7 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// The user of a connection is checked even if the socket's mode was changed.
+// The socket's mode was changed so that everybody may connect. The agent, which runs as root, still refuses the user
+// nobody, and then still serves root.
 func TestOtherUsersAreRefused(t *testing.T) {
 	need.Root(t)
 	dir, err := os.MkdirTemp("", "socket")
@@ -45,8 +46,8 @@ func TestOtherUsersAreRefused(t *testing.T) {
 			heard <- err.Error()
 			return
 		}
-		_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // a source that takes the word sends no line
-		_, _ = conn.Write([]byte("poweroff\n"))                // it may be closed already
+		_ = conn.SetDeadline(time.Now().Add(10 * time.Second)) // if the agent did not refuse, it would not reply
+		_, _ = conn.Write([]byte("poweroff\n"))                // fails if the agent has closed the connection already
 		line, _ := bufio.NewReader(conn).ReadString('\n')
 		_ = conn.Close()
 		heard <- line
@@ -55,7 +56,8 @@ func TestOtherUsersAreRefused(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// Others can never open the socket, whatever the umask is.
+// The umask is 0, and the socket is made 300 times. A goroutine looks at the files all the time: never may one of them
+// have a permission for other users.
 func TestTheSocketIsNeverOpenToOthers(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)

@@ -91,7 +91,7 @@ func writeRecipes(t *testing.T) *recipes {
 	return &recipes{t: t, dir: dir, env: append(os.Environ(), "PATH="+dir+"/sbin:"+os.Getenv("PATH"))}
 }
 
-// run runs a command with a shell; %s is the folder.
+// run runs a command with a shell. %s in the command stands for the folder of the scripts.
 func (r *recipes) run(shell, command string) (output string, err error) {
 	words := append(strings.Fields(shell), "-c", strings.ReplaceAll(command, "%s", r.dir+"/sbin"))
 	cmd := exec.CommandContext(r.t.Context(), words[0], words[1:]...)
@@ -110,7 +110,7 @@ func (r *recipes) start(shell, command string) <-chan error {
 	return ended
 }
 
-// called returns the other programs called since the last call.
+// called returns the programs, poweroff or s6-rc, that the scripts have called since the last call.
 func (r *recipes) called() string {
 	text, err := os.ReadFile(r.dir + "/called")
 	if errors.Is(err, os.ErrNotExist) {
@@ -133,8 +133,8 @@ func shells(t *testing.T) (found []string) {
 	return found
 }
 
-// commands returns how the init systems and UPS daemons run the README's files. The key is the line that
-// the agent must receive; called is the program that the script runs at last.
+// commands returns how the init systems and UPS daemons run the README's files. The key begins with the kind that the
+// agent must receive. called is the program that the script runs at last; "": none.
 func commands(t *testing.T, r *recipes) map[string]struct{ command, called string } {
 	t.Helper()
 	conf, err := os.ReadFile(r.dir + "/sbin/upsmon.conf")
@@ -143,15 +143,16 @@ func commands(t *testing.T, r *recipes) map[string]struct{ command, called strin
 	require.NotNil(t, nut)
 	openRC := `ebegin() { :; }; eend() { return "$1"; }; need() { :; }; . %s/kubegrace-hold; depend; start; `
 	return map[string]struct{ command, called string }{
-		"poweroff 90": {". %s/05-kubegrace.sh; echo on", ""},
-		"shutdown 90": {openRC + "RC_RUNLEVEL=shutdown; stop", ""},
-		"shutdown":    {"%s/rc.shutdown", "s6-rc"},
-		"poweroff":    {string(nut[1]), "poweroff"},
-		"poweroff 60": {"%s/doshutdown onbattery ups 1 1", ""},
+		"poweroff by runit":   {". %s/05-kubegrace.sh; echo on", ""},
+		"shutdown by OpenRC":  {openRC + "RC_RUNLEVEL=shutdown; stop", ""},
+		"shutdown by s6":      {"%s/rc.shutdown", "s6-rc"},
+		"poweroff by NUT":     {string(nut[1]), "poweroff"},
+		"poweroff by apcupsd": {"%s/doshutdown onbattery ups 1 1", ""},
 	}
 }
 
-// Each script announces the shutdown and waits until the agent has drained its pods.
+// Each script announces a shutdown in 60 or 90 s and waits until the agent releases its lock, as after a drain. Only
+// then may the script call poweroff or s6-rc.
 func TestRecipesWaitForTheDrain(t *testing.T) {
 	for _, shell := range shells(t) {
 		r := writeRecipes(t)
@@ -161,10 +162,10 @@ func TestRecipesWaitForTheDrain(t *testing.T) {
 				ended := r.start(shell, c.command)
 				event := <-session.Events()
 				kind, _, _ := strings.Cut(name, " ")
-				require.Equal(t, source.Kind(strings.TrimPrefix(kind, "shutdown")), event.Kind)
+				require.Equal(t, source.Kind(strings.TrimPrefix(kind, "shutdown")), event.Kind) // "shutdown": KindUnknown, which is ""
 				require.WithinRange(t, event.Deadline, time.Now().Add(50*time.Second), time.Now().Add(90*time.Second))
 				require.Empty(t, ended, "it waits")
-				require.Empty(t, r.called(), "no call is in progress")
+				require.Empty(t, r.called(), "nothing is called before the reply")
 				require.NoError(t, lock.Close())
 				require.NoError(t, <-ended)
 				require.Equal(t, c.called, r.called())
@@ -173,7 +174,7 @@ func TestRecipesWaitForTheDrain(t *testing.T) {
 	}
 }
 
-// agent returns the session of an agent that holds the lock until the test ends.
+// agent returns the session of an agent, which ends with the test, and the agent's lock, which the caller closes.
 func (r *recipes) agent(t *testing.T) (source.Session, io.Closer) {
 	t.Helper()
 	s, err := unixsocket.New(unixsocket.Options{Path: r.dir + "/run/shutdown.sock"})
@@ -217,13 +218,13 @@ func TestStoppingTheServiceAnnouncesNothing(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
-// The script for upssched announces a drain and returns; another call of it cancels. The script for runit
-// announces a reboot if runit's file for that exists.
+// The script for upssched announces a power off in 600 s and returns at once. Another call of it cancels that. The
+// script for runit announces a reboot if runit's file for that exists.
 func TestConditionalRecipes(t *testing.T) {
 	r := writeRecipes(t)
 	session, lock := r.agent(t)
 	_, err := r.run("sh", "%s/kubegrace-upssched drain > /dev/null 2>&1")
-	require.NoError(t, err, "it does not wait")
+	require.NoError(t, err, "the script has returned, although the lock is held")
 	event := <-session.Events()
 	require.Equal(t, source.KindPoweroff, event.Kind)
 	require.WithinRange(t, event.Deadline, time.Now().Add(9*time.Minute), time.Now().Add(10*time.Minute))

@@ -72,7 +72,7 @@ func (s *session) Pending(context.Context) (*source.Event, error) { return s.sou
 // RequestDelay grants delay, or Options.Delay with a *[source.DelayCappedError] if that is shorter.
 func (s *session) RequestDelay(_ context.Context, delay time.Duration) (time.Duration, error) {
 	limit := s.source.options.Delay
-	if limit == 0 || limit >= delay {
+	if limit == 0 || limit >= delay { // 0: hosts wait as long as requested
 		return delay, nil
 	}
 	return limit, &source.DelayCappedError{Requested: delay, Granted: limit}
@@ -106,7 +106,7 @@ func (s *session) watchSocket(e *endpoint) error {
 	defer s.cancel()
 	tick := time.NewTicker(checkInterval)
 	defer tick.Stop()
-	isYielding := false
+	isYielding := false // another agent has the socket, and that was logged
 	for {
 		select {
 		case <-s.ctx.Done():

@@ -14,14 +14,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A host announces a shutdown and another one cancels it, before the manager reads an event. Pending
-// returns the shutdown until the manager has received both events.
+// A host announces a shutdown and another one cancels it, before the manager reads an event. Pending must agree with
+// the events that the manager has received: it returns the shutdown until the cancellation is received.
 func TestLinesCountInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		made, err := New(Options{Path: "/unused"})
+		src, err := New(Options{Path: "/unused"})
 		require.NoError(t, err)
-		made.hosts.addLock()
-		s := &session{source: made, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
+		src.hosts.addLock()
+		s := &session{source: src, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
 		s.ctx, s.cancel = context.WithCancel(t.Context())
 		for _, line := range []string{"poweroff", "cancel"} {
 			host, agent := net.Pipe()
@@ -37,6 +37,6 @@ func TestLinesCountInOrder(t *testing.T) {
 		require.True(t, (<-s.events).Cancelled)
 		s.goroutines.Wait()
 		_, err = s.Pending(t.Context())
-		require.Error(t, err, "nobody has announced anything")
+		require.Error(t, err, "after the cancellation nothing is announced")
 	})
 }

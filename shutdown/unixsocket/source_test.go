@@ -60,12 +60,14 @@ func dial(t *testing.T, path string) *host {
 	return &host{t: t, conn: conn, in: bufio.NewReader(conn)}
 }
 
+// send sends a line to the agent.
 func (h *host) send(line string) {
 	h.t.Helper()
 	_, err := h.conn.Write([]byte(line + "\n"))
 	require.NoError(h.t, err)
 }
 
+// readLine waits for a line of the agent, and returns it with its line end.
 func (h *host) readLine() string {
 	h.t.Helper()
 	line, err := h.in.ReadString('\n')
@@ -118,7 +120,7 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	second, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, lock.Close())
-	require.NoError(t, lock.Close(), "once")
+	require.NoError(t, lock.Close(), "has no further effect")
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	_, err = h.in.Peek(1)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "one lock is held")
@@ -139,23 +141,24 @@ func TestWithoutALockNobodyWaits(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// A cancellation on any connection releases the waiting ones.
+// One host waits for the reply to its announcement. A cancellation on another connection frees it.
 func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
-	first, second := dial(t, path), dial(t, path)
-	first.send("poweroff")
+	waiting, cancelling := dial(t, path), dial(t, path)
+	waiting.send("poweroff")
 	nextEvent(t, session)
-	second.send("cancel")
+	cancelling.send("cancel")
 	require.True(t, nextEvent(t, session).Cancelled)
-	require.Equal(t, "cancelled\n", first.readLine())
+	require.Equal(t, "cancelled\n", waiting.readLine())
 	_, err = session.Pending(t.Context())
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }
 
-// A host may close its side after the announcement, as a pipe into socat does.
+// A host may close its sending side after the announcement, as socat does at the end of its input. It still gets the
+// reply.
 func TestAHostMayCloseItsSideAndWait(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -189,10 +192,11 @@ func TestInvalidLinesChangeNothing(t *testing.T) {
 		require.Equal(t, want, h.readLine())
 	}
 	h.send("kexec")
-	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "still received")
+	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "the first event: no invalid line was one")
 }
 
-// Only the agent's user can open the socket, which replaces a previous agent's.
+// A file is at the path of the socket, which replaces it. The socket has the mode 0600. Close removes the socket and
+// ends the events. A folder that does not exist is an error of Connect.
 func TestTheSocketReplacesAnOldOne(t *testing.T) {
 	src, path := newSource(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o666))
@@ -202,13 +206,13 @@ func TestTheSocketReplacesAnOldOne(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.ModeSocket|0o600, info.Mode())
 	require.NoError(t, session.Close())
-	require.NoError(t, session.Close(), "once")
+	require.NoError(t, session.Close(), "has no further effect")
 	require.NoFileExists(t, path)
 	_, open := <-session.Events()
 	require.False(t, open)
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
-	require.Empty(t, entries)
+	require.Empty(t, entries, "nothing is left beside the socket either")
 
 	src, err = unixsocket.New(unixsocket.Options{Path: "/nonexistent/shutdown.sock"})
 	require.NoError(t, err)
@@ -216,7 +220,8 @@ func TestTheSocketReplacesAnOldOne(t *testing.T) {
 	require.ErrorContains(t, err, "/nonexistent/shutdown.sock")
 }
 
-// A waiting host outlives the session and gets the reply when the lock is closed.
+// A host waits for the reply when the session ends. The next session finds the shutdown pending, and the host gets its
+// reply when the lock is closed.
 func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	src, path := newSource(t)
 	session, err := src.Connect(t.Context())
