@@ -58,6 +58,7 @@ func (h *signalHost) RequestDelay(_ context.Context, requested time.Duration) (t
 	return requested, nil
 }
 
+// closer is a lock that closes a channel.
 type closer chan struct{}
 
 func (c closer) Close() error { close(c); return nil }
@@ -83,6 +84,8 @@ func BenchmarkSignalToRelease(b *testing.B) {
 	}
 }
 
+// benchTerminator measures a shutdown by a manager whose killer has a terminator. Only the time from the host's event
+// to the close of the lock counts.
 func benchTerminator(b *testing.B, pods []*v1.Pod) {
 	b.ReportAllocs()
 	ctx := klog.NewContext(b.Context(), klog.Logger{})
@@ -116,6 +119,7 @@ func benchTerminator(b *testing.B, pods []*v1.Pod) {
 	}
 }
 
+// benchPlain measures goroutines that stop the containers of all pods at once, without a manager or a terminator.
 func benchPlain(b *testing.B, pods []*v1.Pod) {
 	b.ReportAllocs()
 	for b.Loop() {
@@ -131,6 +135,7 @@ func benchPlain(b *testing.B, pods []*v1.Pod) {
 	}
 }
 
+// plainKill kills a pod with the goroutines that the kubelet uses: one that kills it, and one for each container.
 func plainKill(ctx context.Context, rt *instantRuntime, pod *v1.Pod) {
 	killed := make(chan struct{})
 	go func() {

@@ -21,8 +21,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// terminateAll calls TerminateAll of a manager with one running pod. It returns how long the call took, and
-// its results. prepare is called before.
+// terminateAll calls TerminateAll of a manager with a grace period of 30 s and one running pod, whose container
+// behaves like script. It returns how long the call took, and its results. prepare is called before.
 func terminateAll(t *testing.T, script lifecycletest.Script, prepare func(context.Context, *lifecycle.Terminator)) (took time.Duration, report shutdown.Report, err error) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -47,7 +47,8 @@ func terminateAll(t *testing.T, script lifecycletest.Script, prepare func(contex
 	return took, report, err
 }
 
-// TerminateAll returns an error for a pod that could not be killed.
+// Each stop of the pod's container fails. TerminateAll returns an error that names the pod, and the report does not
+// say that the pod has ended.
 func TestAPodThatCannotBeKilledIsAnError(t *testing.T) {
 	_, report, err := terminateAll(t, lifecycletest.Script{FailStops: -1}, func(context.Context, *lifecycle.Terminator) {})
 	require.ErrorContains(t, err, "web")
@@ -55,7 +56,8 @@ func TestAPodThatCannotBeKilledIsAnError(t *testing.T) {
 	require.Zero(t, report.Pods[0].Ended)
 }
 
-// The manager does not retry a kill after the terminator was closed.
+// The terminator was closed, so the kill fails, and no later one can succeed. The manager does not retry the kill: that
+// would take its whole grace period of 30 s.
 func TestAKillIsNotRetriedAfterTheTerminatorWasClosed(t *testing.T) {
 	took, report, err := terminateAll(t, lifecycletest.Script{}, func(ctx context.Context, terminator *lifecycle.Terminator) {
 		require.NoError(t, terminator.Close(ctx))

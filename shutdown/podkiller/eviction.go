@@ -37,6 +37,7 @@ func LocalStorageEviction(message string) shutdown.KillRequest {
 	return eviction(graceperiod.ImmediateEvictionSeconds, evictedStatus(message))
 }
 
+// eviction returns the request to evict a pod with a grace period of so many seconds. setStatus sets its final status.
 func eviction(seconds int64, setStatus func(*v1.PodStatus)) shutdown.KillRequest {
 	return shutdown.KillRequest{GracePeriodSeconds: &seconds, Evict: true, SetStatus: setStatus}
 }
@@ -64,6 +65,9 @@ func evictedByNode(message string) func(*v1.PodStatus) {
 // pods, and pods with a priority of system-cluster-critical or more (the kubelet's
 // IsCriticalPod). It is false for a nil pod.
 func Evictable(pod *v1.Pod) bool {
-	return pod != nil && !staticpod.Is(pod) && !staticpod.IsMirror(pod) &&
-		(pod.Spec.Priority == nil || *pod.Spec.Priority < plan.SystemCriticalPriority)
+	if pod == nil || staticpod.Is(pod) || staticpod.IsMirror(pod) {
+		return false
+	}
+	hasCriticalPriority := pod.Spec.Priority != nil && *pod.Spec.Priority >= plan.SystemCriticalPriority
+	return !hasCriticalPriority
 }

@@ -88,7 +88,8 @@ func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *
 	})
 }
 
-// The kill takes 3 s of its timeout of 30 s. Its result and error are passed on, and no event is recorded.
+// The kill takes 3 s of its timeout of 30 s, one and a half times its grace period of 20 s. Its result and error are
+// passed on, and no event is recorded.
 func TestAKillWithinItsTimeout(t *testing.T) {
 	failed := errors.New("no")
 	timed(t, shutdowntest.Behaviour{Takes: 3 * time.Second, Err: failed}, func(t *testing.T, k *podkiller.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
@@ -101,20 +102,20 @@ func TestAKillWithinItsTimeout(t *testing.T) {
 	})
 }
 
-// KillPod returns an OverdueError after the kubelet's timeout, one and a half times the grace period and
-// at least 10 s. The kill continues, and Await returns its result.
+// The kill hangs. KillPod returns an OverdueError after the kubelet's timeout: the grace period and half of it, in
+// whole seconds (21 s + 10 s = 31 s), and at least 10 s. The kill continues, and Await returns its result.
 func TestAKillThatExceedsItsTimeout(t *testing.T) {
-	for seconds, want := range map[int64]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 20: 30 * time.Second, 21: 31 * time.Second} {
+	for seconds, wantTimeout := range map[int64]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 20: 30 * time.Second, 21: 31 * time.Second} {
 		t.Run("grace="+strconv.FormatInt(seconds, 10)+"s", func(t *testing.T) {
 			timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 				began := time.Now()
 				_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), shutdown.KillRequest{GracePeriodSeconds: &seconds})
-				require.Equal(t, want, time.Since(began))
+				require.Equal(t, wantTimeout, time.Since(began))
 				var overdue *podkiller.OverdueError
-				ok := errors.As(err, &overdue)
-				require.True(t, ok)
+				isOverdue := errors.As(err, &overdue)
+				require.True(t, isOverdue)
 				require.Equal(t, types.NamespacedName{Namespace: "default", Name: "web"}, overdue.Pod)
-				require.Equal(t, want, overdue.Timeout)
+				require.Equal(t, wantTimeout, overdue.Timeout)
 				require.EqualError(t, err, "timeout waiting to kill pod")
 				require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, events.all())
 				kill, _ := inner.Kill("web")
@@ -140,7 +141,8 @@ func TestAKillThatPanics(t *testing.T) {
 	require.EqualError(t, err, "the killer of pod default/web panicked: no sandbox")
 }
 
-// When its context ends, KillPod returns without an event. Wait waits for a kill that ignores its context.
+// The context ends after 1 s, and the killer ignores that for an hour. KillPod returns at once, with the reason of the
+// context's end and without an event. Wait still waits for the killer.
 func TestAKillWhoseContextEnds(t *testing.T) {
 	timed(t, shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 		defer inner.Release()
@@ -168,7 +170,7 @@ func TestATimedKillerNeedsAKillerAndAPod(t *testing.T) {
 	require.EqualError(t, err, "the pod is nil")
 }
 
-// The recorder may be nil.
+// Without a recorder, a kill that exceeds its timeout is only an error.
 func TestATimedKillerWithoutARecorder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		inner := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true}}

@@ -24,7 +24,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// mayRun is a manager with a terminator, and a pod whose kill fails at least once.
+// mayRun is a pod whose kill fails at least once, so that the pod may still run, with its runtime and terminator.
 type mayRun struct {
 	*testing.T
 
@@ -35,11 +35,13 @@ type mayRun struct {
 	failures   atomic.Int64    // failed kills
 }
 
-// After a failed kill, the manager does not report that the pod has ended before its container has exited.
+// A kill fails, and the manager repeats it. It must not report that the pod has ended before its container has exited.
+// Kills fail because the runtime does for a while (the 12 stops, 15 s and 16 s end within the manager's 20 s, and the
+// pod ends) or until the end (-1, or a broken list; then the report must not say that the pod has ended).
 func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 	for name, test := range map[string]struct {
-		begin func(*mayRun)
-		ends  bool
+		begin func(*mayRun) // starts the container in its situation
+		ends  bool          // the report must say at last that the pod has ended
 	}{
 		"a start that panicked": {func(m *mayRun) {
 			m.rt.Start(m.pod, "web", "id", lifecycletest.Script{FailStops: -1})

@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// lines is a log that sends its messages.
+// lines is a klog sink that sends each message, with the values of an info message, to a channel.
 type lines chan []any
 
 func (lines) Init(klog.RuntimeInfo)                    {}
@@ -54,7 +54,7 @@ func TestMisuse(t *testing.T) {
 				_, err := timed.KillPod(t.Context(), pod, shutdown.KillRequest{})
 				var overdue *podkiller.OverdueError
 				require.ErrorAs(t, err, &overdue)
-				time.AfterFunc(6*time.Second, func() { close(release) })
+				time.AfterFunc(6*time.Second, func() { close(release) }) // Wait logs after 5 s
 				timed.Wait()
 				require.Equal(t, []any{"TimedKiller.Wait waits for calls that have not returned", "calls", []string{"the killer of pod default/web"}}, <-log)
 			})

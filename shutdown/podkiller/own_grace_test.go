@@ -16,7 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Without a grace period in the request, the pod's own determines the kill and its timeout.
+// Without a grace period in the request, that of the pod's spec counts: 30 s for a kill by the terminator, and a
+// timeout of 60 s + 30 s = 90 s, one and a half times as long, for a timed killer.
 func TestARequestWithoutAGracePeriodUsesThatOfThePod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()

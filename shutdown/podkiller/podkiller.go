@@ -44,6 +44,7 @@ func New(t *lifecycle.Terminator, opts Options) shutdown.PodKiller {
 	return &killer{terminator: t, opts: opts}
 }
 
+// killer is the PodKiller that New returns.
 type killer struct {
 	terminator *lifecycle.Terminator
 	opts       Options
@@ -64,7 +65,8 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 		// With listed containers the terminator takes the grace period of the request as it is. So compute what
 		// the terminator computes if it lists the containers itself.
 		seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-		stop.GracePeriodSeconds, stop.Containers = &seconds, append([]lifecycle.Container{}, running...)
+		stop.GracePeriodSeconds = &seconds
+		stop.Containers = append([]lifecycle.Container{}, running...) // not nil, which would let the runtime list
 	}
 	result, err := k.terminator.KillPod(ctx, pod, stop)
 	kill := shutdown.KillResult{Outcome: string(result.Outcome())}

@@ -54,8 +54,8 @@ func (s *podOnRuntime) status(context.Context, *v1.Pod) *v1.PodStatus {
 	}}}
 }
 
-// The container ignores SIGTERM, so it is killed at the end of the 20 s and exits with 137 (128 +
-// SIGKILL). The final status has that code and what the eviction sets.
+// The container ignores SIGTERM, so it is killed at the end of the eviction's 20 s and exits with 137 (128 + 9, the
+// number of SIGKILL). The final status has that code, and the phase that the eviction sets.
 func TestTheFinalStatusHasTheExitCode(t *testing.T) {
 	inBubble(t, lifecycletest.Script{IgnoreTerm: true}, func(s *podOnRuntime) {
 		began := time.Now()
@@ -69,7 +69,8 @@ func TestTheFinalStatusHasTheExitCode(t *testing.T) {
 	})
 }
 
-// A failed kill returns no final status, and the pod can be killed again.
+// The runtime is away for 10 s, so the first kill fails. It returns no final status, since the pod may run. The second
+// kill succeeds.
 func TestAFailedKillReturnsNoFinalStatus(t *testing.T) {
 	inBubble(t, lifecycletest.Script{}, func(s *podOnRuntime) {
 		s.rt.Away(0, 10*time.Second)
@@ -85,7 +86,8 @@ func TestAFailedKillReturnsNoFinalStatus(t *testing.T) {
 	})
 }
 
-// A runtime that cannot list containers needs Options.Containers.
+// A runtime that cannot list containers needs Options.Containers. The containers listed there are stopped with the
+// grace period of the pod's spec, 60 s, or of the request, at least 2 s.
 func TestARuntimeThatCannotListContainers(t *testing.T) {
 	var stops []string
 	rt := lifecycle.RuntimeFunc(func(_ context.Context, id string, seconds int64) error {
@@ -97,7 +99,7 @@ func TestARuntimeThatCannotListContainers(t *testing.T) {
 		containers func(context.Context, *v1.Pod) ([]lifecycle.Container, error)
 		grace      *int64
 		outcome    string
-		stops      []string
+		stops      []string // the ID and the grace period of each container that is stopped
 		err        error
 	}{
 		"no Containers":     {outcome: "RuntimeStuck", err: errors.ErrUnsupported},
@@ -149,8 +151,8 @@ func TestTheFunctionsGetTheContextOfTheKill(t *testing.T) {
 	ctx := context.WithValue(t.Context(), key{}, "kill")
 	result, err := killer.KillPod(ctx, shutdowntest.Pod("web", 0, 30), podkiller.HardEviction("low"))
 	require.NoError(t, err)
-	require.Equal(t, v1.PodFailed, result.Status.Phase)
-	require.Equal(t, v1.PodRunning, given.Phase)
+	require.Equal(t, v1.PodFailed, result.Status.Phase, "set by the eviction")
+	require.Equal(t, v1.PodRunning, given.Phase, "the result of Status is not modified")
 	_, err = killer.KillPod(ctx, nil, shutdown.KillRequest{})
 	require.ErrorContains(t, err, "the pod is nil")
 	require.NoError(t, terminator.Close(t.Context()))

@@ -64,7 +64,8 @@ type TimedKiller struct {
 // timeout. It records an event on the pod if a kill exceeds its timeout; events may be nil. For a nil
 // killer, or a nil [shutdown.PodKillerFunc], Timed returns nil, whose KillPod returns an error.
 func Timed(killer shutdown.PodKiller, events EventRecorder) *TimedKiller {
-	if f, isFunc := killer.(shutdown.PodKillerFunc); killer == nil || isFunc && f == nil {
+	f, isFunc := killer.(shutdown.PodKillerFunc)
+	if isNilFunc := isFunc && f == nil; killer == nil || isNilFunc {
 		return nil
 	}
 	return &TimedKiller{killer: killer, events: events}
@@ -82,7 +83,7 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 	if pod == nil {
 		return shutdown.KillResult{}, errNoPod
 	}
-	grace := *cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64))
+	grace := *cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64)) // the first that is not nil
 	timeout := graceperiod.KillTimeout(grace)
 	kill := call.Start(ctx, &t.calls, "the killer of pod "+pod.Namespace+"/"+pod.Name, func(ctx context.Context) (shutdown.KillResult, error) {
 		return t.killer.KillPod(ctx, pod, req)

@@ -77,7 +77,7 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	call, termination := k.startCall(pod, req, behaviour)
 	done := ctx.Done()
 	if behaviour.IgnoresContext {
-		done = nil
+		done = nil // never ready
 	}
 	select {
 	case <-termination.ended:
@@ -141,7 +141,8 @@ func (k *Killer) startCall(pod *v1.Pod, req shutdown.KillRequest, behaviour Beha
 		req.SetStatus(&call.Status)
 	}
 	k.calls = append(k.calls, call)
-	grace := time.Duration(*cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64))) * time.Second
+	seconds := *cmp.Or(req.GracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds, new(int64)) // the first that is not nil
+	grace := time.Duration(seconds) * time.Second
 	if running, ok := k.terminating[pod.Name]; ok {
 		running.shorten(grace)
 		return call, running

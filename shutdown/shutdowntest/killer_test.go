@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Release comes while a pod ends that does not hang. A later call with a shorter grace period still joins the
-// first one, and both return at its end.
+// Release comes while a pod ends that does not hang, and so has no effect on it. The pod needs its grace period of
+// 30 s, until a second call shortens that to 10 s. Both calls return then.
 func TestReleaseLeavesAPodThatDoesNotHang(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 30 * time.Second}}

@@ -79,6 +79,7 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return r.mark(ctx, pod, true)
 }
 
+// mark records a call of RestoreReadiness, if ready, or of MarkNotReady, and returns its error.
 func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
 	err := wait(ctx, r.MarkTakes)
 	r.mu.Lock()

@@ -57,7 +57,8 @@ func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h := s.host
 	h.mu.Lock()
 	err, takes := h.recordCall(ctx, "inhibit", h.InhibitErr), h.InhibitTakes
-	if err == nil && h.pending != nil && !h.Kept {
+	isShuttingDown := h.pending != nil
+	if err == nil && isShuttingDown && !h.Kept {
 		err = errInProgress
 	}
 	h.Kept = false
