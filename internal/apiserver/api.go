@@ -59,6 +59,7 @@ type installer struct {
 	codecs serializer.CodecFactory
 }
 
+// install makes the stores of the resources in etcd, and serves each group version with its resources.
 func (i *installer) install(all []resource, in storage) error {
 	groups := map[schema.GroupVersion]map[string]rest.Storage{}
 	for _, r := range all {

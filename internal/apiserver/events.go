@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// events returns the resource events. As in kube-apiserver, a PUT creates an event, and events vanish after an hour.
 func events() resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: "Event", plural: "events", singular: "event",
@@ -17,6 +18,7 @@ func events() resource {
 	}
 }
 
+// eventFields returns the fields of an event that field selectors may use, as in kube-apiserver.
 func eventFields(event *v1.Event) fields.Set {
 	return fields.Set{
 		"involvedObject.kind":            event.InvolvedObject.Kind,

@@ -24,7 +24,7 @@ func main() {
 	defer stop()
 	if *untilEOF {
 		go func() {
-			_, _ = io.Copy(io.Discard, os.Stdin)
+			_, _ = io.Copy(io.Discard, os.Stdin) // an error ends the program as the end of the input does
 			stop()
 		}()
 	}

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
+// namespaces returns the resource namespaces. A new namespace is active and has the label with its name.
 func namespaces() resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: "Namespace", plural: "namespaces", singular: "namespace",

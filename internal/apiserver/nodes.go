@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// nodes keep the status with which they are created, because a kubelet registers its node
-// together with a status.
+// nodes returns the resource nodes. A node keeps the status with which it is created, because a kubelet registers its
+// node together with a status.
 func nodes() resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: "Node", plural: "nodes", singular: "node",

@@ -10,6 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// pods returns the resource pods. A delete only begins the termination, and the agent's delete with 0 s removes the pod.
 func pods() resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: "Pod", plural: "pods", singular: "pod",
@@ -39,9 +40,8 @@ func updatePod(pod, old *v1.Pod) {
 	}
 }
 
-// updatePodStatus keeps everything but the status, the labels, the annotations and the
-// finalizers, as podStatusStrategy of the API server does. The store restores the
-// deletion timestamp.
+// updatePodStatus keeps everything but the status, the labels, the annotations and the finalizers, as podStatusStrategy
+// of the API server does. It clears the deletion timestamp of the request, and the store sets the stored one.
 func updatePodStatus(pod, old *v1.Pod) {
 	pod.Spec = old.Spec
 	pod.DeletionTimestamp = nil

@@ -39,6 +39,7 @@ type resource struct {
 	defaults func(obj runtime.Object)
 }
 
+// resources returns all resources that the server serves.
 func resources() []resource {
 	return []resource{
 		pods(), nodes(), namespaces(), events(), leases(),

@@ -54,23 +54,28 @@ func newStatusStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
 	return strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, resource: r, update: r.status}
 }
 
+// The next three methods tell the store whether objects are in namespaces, whether a PUT creates a missing object, and
+// whether a PUT without a resourceVersion replaces any version.
 func (s strategy) NamespaceScoped() bool          { return !s.resource.global }
 func (s strategy) AllowCreateOnUpdate() bool      { return s.resource.createOnUpdate }
 func (s strategy) AllowUnconditionalUpdate() bool { return !s.resource.versioned }
 func (strategy) Canonicalize(runtime.Object)      {}
 
+// PrepareForCreate sets what a client may not set in a new object.
 func (s strategy) PrepareForCreate(_ context.Context, obj runtime.Object) {
 	if s.resource.create != nil {
 		s.resource.create(obj)
 	}
 }
 
+// PrepareForUpdate restores from old what a client may not change in obj.
 func (s strategy) PrepareForUpdate(_ context.Context, obj, old runtime.Object) {
 	if s.update != nil {
 		s.update(obj, old)
 	}
 }
 
+// Validate validates the metadata of a new object.
 func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorList {
 	path := field.NewPath("metadata")
 	object, err := meta.Accessor(obj)

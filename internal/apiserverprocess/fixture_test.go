@@ -42,10 +42,11 @@ func startCluster(t testing.TB) cluster {
 	return cluster{client, url}
 }
 
+// pods and nodes return clients for the pods of namespace default and for the nodes.
 func (c cluster) pods() corev1.PodInterface   { return c.CoreV1().Pods("default") }
 func (c cluster) nodes() corev1.NodeInterface { return c.CoreV1().Nodes() }
 
-// createRunning creates a running pod on a node.
+// createRunning creates a running pod on node-1. The changes are made before the pod is created.
 func (c cluster) createRunning(t testing.TB, name string, change ...func(*v1.Pod)) *v1.Pod {
 	t.Helper()
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: v1.PodSpec{NodeName: "node-1"}}
@@ -69,7 +70,7 @@ func (c cluster) pod(t testing.TB, name string) *v1.Pod {
 	return pod
 }
 
-// patch patches the pod web.
+// patch patches the pod web, or a subresource of it, such as its status.
 func (c cluster) patch(ctx context.Context, how types.PatchType, body string, subresources ...string) (*v1.Pod, error) {
 	return c.pods().Patch(ctx, "web", how, []byte(body), metav1.PatchOptions{}, subresources...)
 }

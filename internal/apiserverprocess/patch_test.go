@@ -21,10 +21,10 @@ func TestStrategicMergePatchMergesConditions(t *testing.T) {
 	got, err := c.patch(t.Context(), strategic, `{"status":{"phase":"Failed","conditions":[{"type":"Ready","status":"False"}]}}`, "status")
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
-	require.Len(t, got.Status.Conditions, 2)
+	require.Len(t, got.Status.Conditions, 2, "Ready and PodScheduled")
 	require.Equal(t, v1.ConditionFalse, got.Status.Conditions[0].Status)
 	require.NotEqual(t, before.ResourceVersion, got.ResourceVersion)
-	require.Equal(t, before.Generation, got.Generation)
+	require.Equal(t, before.Generation, got.Generation, "only a new spec changes the generation")
 	require.Equal(t, got, c.pod(t, "web"))
 }
 
@@ -49,8 +49,8 @@ func TestJSONPatch(t *testing.T) {
 	require.True(t, apierrors.IsInvalid(err), "%v", err)
 }
 
-// Apply refuses a field that another manager owns, unless it is forced. It creates a missing object, and
-// removes fields that are no longer applied.
+// A server-side apply refuses a field that another manager owns, unless the apply is forced. An apply creates a missing
+// object, and removes fields that are no longer applied.
 func TestServerSideApply(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -84,14 +84,14 @@ func TestPatchChangesOnlySpecOrStatus(t *testing.T) {
 	got, err := c.patch(t.Context(), strategic, both, "status")
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
-	require.Nil(t, got.Spec.ActiveDeadlineSeconds)
+	require.Nil(t, got.Spec.ActiveDeadlineSeconds, "/status does not change the spec")
 	require.EqualValues(t, 1, got.Generation)
 	require.Equal(t, "shop", got.Labels["app"], "/status also changes labels")
-	require.Empty(t, got.OwnerReferences)
+	require.Empty(t, got.OwnerReferences, "/status does not change owners")
 
 	got, err = c.patch(t.Context(), strategic, `{"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Running"}}`)
 	require.NoError(t, err)
-	require.Equal(t, v1.PodFailed, got.Status.Phase)
+	require.Equal(t, v1.PodFailed, got.Status.Phase, "the pod's own path does not change the status")
 	require.Equal(t, ptr.To(int64(5)), got.Spec.ActiveDeadlineSeconds)
 	require.EqualValues(t, 2, got.Generation, "a new spec increments the generation")
 }
@@ -109,18 +109,18 @@ func TestAPatchWithoutAChangeKeepsTheResourceVersion(t *testing.T) {
 	}
 }
 
-// Clients cannot change metadata of the server, such as the deletion timestamp. A patch is ignored or
-// refused, exactly as by kube-apiserver.
+// Clients cannot change metadata of the server, such as the deletion timestamp. A patch of the pod itself or of its
+// /status is ignored (without an error) or refused, exactly as by kube-apiserver.
 func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
-	for field, test := range map[string]struct{ value, root, status string }{
+	for field, test := range map[string]struct{ value, ownPathErr, statusErr string }{ // "": the patch is ignored
 		"creationTimestamp":          {`"2001-01-01T00:00:00Z"`, "", ""},
 		"deletionTimestamp":          {`"2001-01-01T00:00:00Z"`, "metadata.deletionTimestamp: Invalid value", ""},
 		"deletionGracePeriodSeconds": {`1`, "metadata.deletionGracePeriodSeconds: Invalid value", "metadata.deletionGracePeriodSeconds: Invalid value"},
 		"generation":                 {`9`, "", ""},
 	} {
-		for path, wantErr := range map[string]string{"": test.root, "status": test.status} {
+		for path, wantErr := range map[string]string{"": test.ownPathErr, "status": test.statusErr} {
 			t.Run(field+path, func(t *testing.T) {
 				subresources := []string{path}
 				if path == "" {

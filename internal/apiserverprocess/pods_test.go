@@ -114,8 +114,8 @@ func TestUpdate(t *testing.T) {
 	got, err = c.pods().UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
-	require.Equal(t, v1.PodQOSBestEffort, got.Status.QOSClass)
-	require.Equal(t, "node-1", got.Spec.NodeName)
+	require.Equal(t, v1.PodQOSBestEffort, got.Status.QOSClass, "the server sets the class")
+	require.Equal(t, "node-1", got.Spec.NodeName, "/status does not change the spec")
 
 	for i, version := range []string{"", "0"} {
 		changed.ResourceVersion, changed.Spec.ActiveDeadlineSeconds = version, ptr.To(int64(100-i))

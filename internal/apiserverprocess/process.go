@@ -16,6 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
+// startTimeout and stopTimeout are how long the server may take to become ready and to end. Then it is killed.
 const (
 	startTimeout = time.Minute
 	stopTimeout  = 10 * time.Second
@@ -45,7 +46,8 @@ func Start(t testing.TB) (url string) {
 	return p.url
 }
 
-// needProgram skips the test if the server's program cannot be built, or go test -short forbids it.
+// needProgram skips the test if there is no prebuilt program of the server, and it cannot be built or go test -short
+// forbids the build.
 func needProgram(t testing.TB) {
 	t.Helper()
 	if os.Getenv(prebuiltVariable) == "" {
@@ -58,12 +60,12 @@ func needProgram(t testing.TB) {
 type process struct {
 	cmd   *exec.Cmd
 	url   string
-	stdin io.Closer    // the server exits when it is closed
+	stdin io.Closer    // the server exits when its standard input is closed
 	log   bytes.Buffer // read it only after the server has exited
 }
 
-// start starts the program at path, with its data in the folder data, and returns when the server is ready: it then
-// prints its URL. It is killed if that takes longer than startTimeout.
+// start starts the program at path, with its data in the folder data, and returns when the server prints its URL, since
+// it is then ready. A server that takes longer than startTimeout is killed.
 func start(path, data string) (*process, error) {
 	p := &process{cmd: exec.Command(path, "--exit-on-stdin-eof", "--data", data)}
 	p.cmd.Stderr = &p.log

@@ -34,7 +34,7 @@ func TestAServerIsReadyAndEndsWithItsTest(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, http.StatusOK, code)
 	})
-	_, err := readyStatus(t.Context(), t, url)
+	_, err := readyStatus(t.Context(), t, url) // the subtest has ended, and the server with it
 	var refused *net.OpError
 	require.ErrorAs(t, err, &refused)
 }
@@ -59,7 +59,8 @@ func TestParallelTestsHaveTheirOwnServers(t *testing.T) {
 	require.Len(t, seen, cap(urls))
 }
 
-// k8s.io/apiserver sends READY=1 to NOTIFY_SOCKET, which must not reach the test's service manager.
+// k8s.io/apiserver sends READY=1 to NOTIFY_SOCKET. That must not reach the service manager of the test, so the server
+// gets no NOTIFY_SOCKET, although the test has one.
 func TestTheServiceManagerIsNotNotified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})

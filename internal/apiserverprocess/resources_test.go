@@ -151,7 +151,7 @@ func TestAProtobufClient(t *testing.T) {
 	require.NoError(t, pods.Delete(t.Context(), "api", *metav1.NewDeleteOptions(0)))
 }
 
-// More concurrent requests succeed than the default limit of 200 mutating ones.
+// 500 concurrent creates succeed. kube-apiserver's default limit is 200 mutating requests at once.
 func TestConcurrentRequestsAreNotLimited(t *testing.T) {
 	c := startCluster(t)
 	const pods = 500

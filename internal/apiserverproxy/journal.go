@@ -27,6 +27,7 @@ func (j *journal) answered(index, status int) {
 	j.requests[index].Status, j.requests[index].Answered = status, time.Now()
 }
 
+// all returns a copy of the recorded requests.
 func (j *journal) all() []Request {
 	j.mu.Lock()
 	defer j.mu.Unlock()

@@ -67,8 +67,8 @@ func TestResponsesAreNotModified(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, proxy.Requests()[0].Status)
 }
 
-// Over TCP the client sees a closed connection or nothing at all. Only of a lost response the server gets the
-// request. The proxy of a dead server closes the connection too.
+// The client sees a closed connection (an EOF), or nothing at all if the request hangs. The server gets the request only
+// if its response is lost. The proxy of a dead server closes the connection too.
 func TestFaultsWithoutAResponse(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{"dropped": {Drop: true}, "lost": {Lost: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -165,7 +165,7 @@ func TestDieAndRevive(t *testing.T) {
 	code, err = patch(t.Context(), t, client, proxy.URL())
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, code)
-	require.Len(t, proxy.Requests(), 3)
+	require.Len(t, proxy.Requests(), 3, "the first, the one that killed the proxy, and the last")
 }
 
 // The server sends one line and does not end the response. The client must get the line at once, as with a
@@ -197,7 +197,8 @@ func TestReviveAfterTheTestIsAnError(t *testing.T) {
 	require.ErrorIs(t, proxy.Revive(), http.ErrServerClosed)
 }
 
-// The proxy works after concurrent requests, deaths, revivals and script changes.
+// 50 clients send requests while the proxy dies and is revived 20 times. Afterwards the proxy still works. With -race
+// the test also finds unguarded fields.
 func TestConcurrentUse(t *testing.T) {
 	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	var wg sync.WaitGroup

@@ -37,9 +37,9 @@ func Rules(rules ...Rule) Script {
 			if !rule.matches(r) {
 				continue
 			}
-			k := key{i, r.Verb, r.Resource, r.Namespace, r.Name}
-			times[k]++
-			if rule.Times == 0 || times[k] <= rule.Times {
+			counted := key{i, r.Verb, r.Resource, r.Namespace, r.Name}
+			times[counted]++
+			if isUsedUp := rule.Times != 0 && times[counted] > rule.Times; !isUsedUp {
 				return rule.Fault
 			}
 		}
@@ -47,6 +47,7 @@ func Rules(rules ...Rule) Script {
 	}
 }
 
+// matches reports whether each field of the rule is empty or that of the request.
 func (r Rule) matches(request Request) bool {
 	return (r.Verb == "" || r.Verb == request.Verb) &&
 		(r.Resource == "" || r.Resource == request.Resource) &&

@@ -20,8 +20,11 @@ import (
 const pod = "http://server/api/v1/namespaces/default/pods/web"
 
 // backend is a server without sockets.
-type backend struct{ done []string }
+type backend struct {
+	done []string // the method and body of each request
+}
 
+// RoundTrip records a request and answers with 200.
 func (b *backend) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
 	b.done = append(b.done, r.Method+" "+string(body))
@@ -36,16 +39,16 @@ func send(ctx context.Context, t *testing.T, transport http.RoundTripper, method
 	return transport.RoundTrip(r)
 }
 
-// Each case has a fault, and what the client sees of it: a status or an error, and when. done says whether
-// the server gets the request.
+// Each case has a fault, and what the client, which waits for a minute, sees of it: a status or an error. The transport
+// records the request with that status, or with none.
 func TestFaults(t *testing.T) {
 	const timeout = time.Minute
 	for name, test := range map[string]struct {
 		fault  apiserverproxy.Fault
 		status int
 		err    string
-		done   bool
-		after  time.Duration
+		done   bool          // the server gets the request
+		after  time.Duration // when the client has the status or the error
 	}{
 		"no fault":                   {status: http.StatusOK, done: true},
 		"delayed":                    {fault: apiserverproxy.Fault{Delay: time.Second}, status: http.StatusOK, done: true, after: time.Second},
@@ -98,6 +101,7 @@ func TestErrorsOfTheServerAreReturned(t *testing.T) {
 	}
 }
 
+// roundTrip is a server that is one function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
@@ -112,6 +116,7 @@ func TestAnUnreadableBodyIsAnError(t *testing.T) {
 	require.Empty(t, transport.Requests())
 }
 
+// failing is a body that cannot be read.
 type failing struct{}
 
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }

@@ -29,7 +29,7 @@ const (
 	drainInProgress    v1.NodeConditionType = "DrainInProgress"
 )
 
-// rule reports whether a DaemonSet controller creates no pods on a node.
+// rule reports whether a DaemonSet controller must not create pods on a node.
 type rule func(*v1.Node) bool
 
 // noRule is the controller up to Kubernetes v1.37.
@@ -43,6 +43,7 @@ func ruleOfItsFirstDrafts(node *v1.Node) bool {
 	return isTrue(node, shutdownInProgress) && isTrue(node, drainInProgress)
 }
 
+// isTrue reports whether the node has the condition with the status True.
 func isTrue(node *v1.Node, conditionType v1.NodeConditionType) bool {
 	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
 		return c.Type == conditionType && c.Status == v1.ConditionTrue
@@ -53,7 +54,7 @@ func isTrue(node *v1.Node, conditionType v1.NodeConditionType) bool {
 type daemonSet struct {
 	node       *testNode
 	suppresses rule
-	created    int
+	created    int // pods
 }
 
 // sync deletes failed pods, and creates a pod if the node has none and the rule allows it. It reads the node after
@@ -105,7 +106,8 @@ type testNode struct {
 	running []*v1.Pod
 }
 
-// newTestNode creates a node with conditions.
+// newTestNode creates a ready node, with more conditions. gateOn is the feature gate DaemonSetGracefulNodeShutdown of
+// its agent, which start starts.
 func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn bool, conditions ...v1.NodeCondition) *testNode {
 	t.Helper()
 	gate := featuregate.NewFeatureGate()
@@ -144,6 +146,7 @@ type publisher struct {
 	published chan<- shutdown.NodeState
 }
 
+// PublishNode publishes a state, and sends it to the test if the API server has accepted it.
 func (p publisher) PublishNode(ctx context.Context, state shutdown.NodeState) error {
 	err := p.Reporter.PublishNode(ctx, state)
 	if err == nil {
@@ -230,7 +233,7 @@ func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 	for name, test := range map[string]struct {
 		suppresses rule
 		gateOn     bool
-		created    int // during the shutdown
+		created    int // during the shutdown; syncs: each sync creates a pod, which the node refuses
 	}{
 		"no-rule":                  {noRule, true, syncs},
 		"rule-of-the-kep":          {ruleOfTheKEP, true, 0},
@@ -265,7 +268,8 @@ func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 	}
 }
 
-// The agent keeps kubectl drain's condition, which does not affect the DaemonSet controller.
+// A node has the condition of kubectl drain before its agent starts. The agent keeps that condition before, during and
+// after a shutdown. The condition alone does not stop the DaemonSet controller; only the shutdown does.
 func TestTheConditionOfKubectlDrainIsKept(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)
@@ -276,16 +280,16 @@ func TestTheConditionOfKubectlDrainIsKept(t *testing.T) {
 	node := newTestNode(t, client, "drained", true, drain)
 	controller := &daemonSet{node: node, suppresses: ruleOfTheKEP}
 	stop := node.start()
-	require.Equal(t, 1, controller.syncs(2))
+	require.Equal(t, 1, controller.syncs(2), "the node gets its pod")
 	require.Contains(t, node.get().Status.Conditions, drain)
 	node.shutDown()
 	during := <-node.killing
 	require.True(t, isTrue(during, shutdownInProgress))
 	require.Contains(t, during.Status.Conditions, drain)
-	require.Zero(t, controller.syncs(2))
+	require.Zero(t, controller.syncs(2), "no pod is created during the shutdown")
 	node.host.Cancel()
 	require.False(t, (<-node.published).ShuttingDown)
 	require.Contains(t, node.get().Status.Conditions, drain)
-	require.Equal(t, 1, controller.syncs(2))
+	require.Equal(t, 1, controller.syncs(2), "the pod is back")
 	stop()
 }

@@ -43,6 +43,7 @@ func (g generator) seconds() *int64 {
 // span returns a duration of up to half a minute.
 func (g generator) span() time.Duration { return time.Duration(g.Int64N(int64(30 * time.Second))) }
 
+// pod returns a pod in any phase, on a node or not. Half of the pods are being deleted.
 func (g generator) pod() *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: "web", Namespace: "default", UID: "u-1", ResourceVersion: "17", Generation: g.Int64N(3),
@@ -64,6 +65,7 @@ func (g generator) pod() *v1.Pod {
 	return pod
 }
 
+// options returns options for a delete, some of which the API server refuses.
 func (g generator) options() *metav1.DeleteOptions {
 	options := &metav1.DeleteOptions{GracePeriodSeconds: g.seconds()}
 	if g.oneIn(5) {

@@ -15,10 +15,10 @@ type vectors struct {
 	FirstDelete struct {
 		Cases []struct {
 			Name      string
-			Node      string
+			Node      string // "": the pod is on no node
 			Phase     v1.PodPhase
-			TGPS, Opt *int64
-			Want      int64
+			TGPS, Opt *int64 // the grace period of the pod's spec, and of the delete
+			Want      int64  // the grace period of the deleted pod
 		}
 	} `json:"check_graceful_delete"`
 	RepeatedDelete struct {
@@ -26,6 +26,7 @@ type vectors struct {
 	} `json:"before_delete"`
 }
 
+// readVectors reads the file.
 func readVectors(t *testing.T) vectors {
 	t.Helper()
 	data, err := os.ReadFile("testdata/vectors.yaml")
