@@ -67,7 +67,7 @@ func TestAnOpenReaderReadsTheOldContent(t *testing.T) {
 	require.Equal(t, "old", seen.String())
 }
 
-// Sixteen writers write different contents. The file must have the whole content of one of them.
+// Sixteen writers each write another digit 4096 times. The file must have the whole content of one of them.
 func TestConcurrentWritesDoNotMix(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
@@ -86,7 +86,8 @@ func TestConcurrentWritesDoNotMix(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir))
 }
 
-// A path without a directory works too: the temporary file is made beside the file.
+// A path without a directory works too. The temporary file is made in the working directory, not in that of the system,
+// from where it could not be renamed on every machine.
 func TestWriteInTheWorkingDirectory(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -111,7 +112,7 @@ func TestWriteThatCannotRenameChangesNothing(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir), "the temporary file is removed")
 }
 
-// If the content function fails after a partial write, the old content stays.
+// The content function fails after it has written something. The old content stays, and no temporary file is left.
 func TestReplaceThatFailsKeepsTheOldContent(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
@@ -146,6 +147,7 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
+// plainWrite replaces a file as the kubelet does: by a temporary file that is synced and renamed.
 func plainWrite(path string, data []byte) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+filepath.Base(path))
 	if err != nil {

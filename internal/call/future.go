@@ -13,7 +13,7 @@ var ErrTimeSpent = errors.New("timed out")
 
 // Future is the result of a call that runs in another goroutine.
 type Future[T any] struct {
-	done  chan struct{}
+	done  chan struct{} // closed when value and err are set
 	value T
 	err   error
 }

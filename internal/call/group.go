@@ -42,6 +42,7 @@ func (g *Group) Go(name func() string, f func()) {
 	}()
 }
 
+// add counts a goroutine as running until remove.
 func (g *Group) add(name func() string) *member {
 	m := &member{name: name}
 	g.mu.Lock()
@@ -100,6 +101,7 @@ func (g *Group) setProblem(name, text string) (isNew bool) {
 	return true
 }
 
+// remove counts a goroutine as ended. If it was the last one, the callers of Wait return.
 func (g *Group) remove(m *member) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

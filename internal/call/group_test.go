@@ -39,7 +39,7 @@ func TestWaitForAllFunctions(t *testing.T) {
 		}
 		require.Empty(t, <-waited)
 		require.Empty(t, <-waited)
-		require.Equal(t, 5*time.Second, time.Since(began))
+		require.Equal(t, 5*time.Second, time.Since(began), "2 s of the first function, then 3 s of the second")
 	})
 }
 
@@ -60,13 +60,13 @@ func TestWaitForAGroupThatRunsAgain(t *testing.T) {
 func TestWaitReturnsTheNamesOfRunningFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
-		over, doing := make(chan struct{}), "b"
+		over, changing := make(chan struct{}), "b"
 		for _, name := range []string{"c", "a", "c"} {
 			group.Go(func() string { return name }, func() { <-over })
 		}
-		group.Go(func() string { return doing }, func() { <-over })
+		group.Go(func() string { return changing }, func() { <-over })
 		group.Go(func() string { return "done" }, func() {})
-		doing = "d"
+		changing = "d"
 		giveUp := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(giveUp) })
 		began := time.Now()

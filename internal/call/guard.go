@@ -35,9 +35,9 @@ func Guard(ctx context.Context, name string, f func() error, end func(error)) {
 // previous is the error of the call before, which may be nil: a panic that is in it is not logged again.
 func GuardAbout(ctx context.Context, name string, previous error, about func() []any, f func() error, end func(error)) {
 	guard(name, f, func(err error) {
-		before := (*PanicError)(nil)
+		var before *PanicError
 		if errors.As(previous, &before) && before.Error() == err.Error() {
-			return // logged before
+			return // the same panic was logged before
 		}
 		logger := klog.FromContext(ctx)
 		if about != nil {
@@ -61,6 +61,7 @@ func guard(name string, f func() error, panicked, end func(error)) {
 	err = f()
 }
 
+// logPanic logs a panic. It must be called before the stack of the panic is unwound, since it logs that stack.
 func logPanic(logger klog.Logger, name string, err error) {
 	logger.Error(err, "Recovered from a panic", "call", name, "stack", string(debug.Stack()))
 }

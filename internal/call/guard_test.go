@@ -17,8 +17,8 @@ import (
 func TestGuardCallsEndOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		f     func() error
-		err   string
-		exits bool
+		err   string // "": none
+		exits bool   // f ends its goroutine, so that Guard does not return
 	}{
 		"returns": {f: func() error { return nil }},
 		"fails":   {f: func() error { return errTest }, err: "refused"},

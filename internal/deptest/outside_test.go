@@ -40,7 +40,7 @@ func TestAnOutsideModuleBuilds(t *testing.T) {
 	need.Long(t, "modules outside of the repository that import it")
 	documented, minor := readmeFigures(t)
 	isDocumented := strings.HasPrefix(kubernetesVersion(t), minor+".")
-	counted := map[string]string{}
+	counted := map[string]string{} // "PACKAGES MODULES" by the imports
 	for _, imports := range append(publicPackages(t), agent) {
 		packages, modules := buildOutside(t, strings.Fields(imports))
 		counted[imports] = fmt.Sprintf("%d %d", len(packages), len(modules))
@@ -89,16 +89,16 @@ func buildOutside(t *testing.T, imports []string) (packages, modules []string) {
 	} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600))
 	}
-	call := func(args ...string) string {
+	goCommand := func(args ...string) (output string) {
 		cmd := exec.CommandContext(t.Context(), "go", args...)
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off", "GOOS=linux")
 		out, err := cmd.CombinedOutput()
 		require.NoError(t, err, "%v: %s", imports, out)
 		return string(out)
 	}
-	call("build", ".")
+	goCommand("build", ".")
 	moduleSet := map[string]bool{}
-	for line := range strings.Lines(call("list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}} {{.Module.Path}}{{end}}", ".")) {
+	for line := range strings.Lines(goCommand("list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}} {{.Module.Path}}{{end}}", ".")) {
 		path, from, found := strings.Cut(strings.TrimSpace(line), " ")
 		if found && from != module && from != "example.com/agent" {
 			packages = append(packages, path)
@@ -108,8 +108,8 @@ func buildOutside(t *testing.T, imports []string) (packages, modules []string) {
 	return packages, slices.Sorted(maps.Keys(moduleSet))
 }
 
-// readmeFigures reads the README: the numbers of packages and modules for each import, and the Kubernetes
-// minor that they apply to.
+// readmeFigures reads the README: the numbers "PACKAGES MODULES" for each import, and the Kubernetes minor that they
+// apply to.
 func readmeFigures(t *testing.T) (figures map[string]string, minor string) {
 	t.Helper()
 	readme, err := os.ReadFile("../../README.md")

@@ -106,9 +106,9 @@ func TestDirectImports(t *testing.T) {
 			if !strings.HasPrefix(path, module+"/") {
 				continue
 			}
-			may, listed := rules[strings.TrimPrefix(path, module+"/")]
+			allowed, listed := rules[strings.TrimPrefix(path, module+"/")]
 			require.True(t, listed, "%s: no import rule", path)
-			require.Empty(t, graph.Disallowed(path, may...), "%s has disallowed imports (%s)", path, goos)
+			require.Empty(t, graph.Disallowed(path, allowed...), "%s has disallowed imports (%s)", path, goos)
 		}
 	}
 }
@@ -116,8 +116,8 @@ func TestDirectImports(t *testing.T) {
 // Every allowed import is used on some platform.
 func TestEveryRuleIsUsed(t *testing.T) {
 	graphs := []deptest.Graph{loadGraph(t, "linux"), loadGraph(t, "darwin"), loadGraph(t, "windows")}
-	for path, may := range allowedImports() {
-		for _, root := range may {
+	for path, allowed := range allowedImports() {
+		for _, root := range allowed {
 			used := slices.ContainsFunc(graphs, func(graph deptest.Graph) bool {
 				return slices.ContainsFunc(graph[module+"/"+path].Imports, func(to string) bool {
 					return to == root || strings.HasPrefix(to, root+"/")

@@ -46,7 +46,7 @@ func TestDocumentationOfAPackageIsShort(t *testing.T) {
 		}
 		return nil
 	}))
-	require.Greater(t, count, 20)
+	require.Greater(t, count, 20, "the walk finds the doc.go files")
 }
 
 // wordsOf returns the number of words of a package's documentation. Programs do not count, tables do.

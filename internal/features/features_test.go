@@ -9,6 +9,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/features"
 )
 
+// all returns all features of the package.
 func all() []featuregate.Feature {
 	return []featuregate.Feature{
 		features.PodLifecycleSleepAction,

@@ -50,6 +50,7 @@ func StartFDStore(t testing.TB, most int) *FDStore {
 	return s
 }
 
+// close ends the loop and closes the stored descriptors.
 func (s *FDStore) close() {
 	_ = s.conn.Close() // ends the loop
 	s.read.Wait()
@@ -58,6 +59,7 @@ func (s *FDStore) close() {
 	}
 }
 
+// loop handles each message of the unit until the socket is closed.
 func (s *FDStore) loop() {
 	text, rights := make([]byte, 4096), make([]byte, 4096)
 	for {
@@ -99,7 +101,7 @@ func (s *FDStore) handle(message string, files []*os.File) {
 			s.stored[name] = file
 			continue
 		}
-		_ = file.Close() // the store is full; systemd only logs that
+		_ = file.Close() // the store is full or has the name; systemd only logs that
 	}
 }
 

@@ -47,7 +47,7 @@ func StartSystemBus(t testing.TB) *Bus {
 		"</busconfig>"
 	config := strings.Replace(hostOnly.ReplaceAllString(string(content), ""), "</busconfig>", ours, 1)
 	b := startBus(t, "", config)
-	must(t, os.Chmod(filepath.Dir(b.socket), 0o711))
+	must(t, os.Chmod(filepath.Dir(b.socket), 0o711)) // so that nobody can connect
 	return b
 }
 

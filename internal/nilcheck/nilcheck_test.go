@@ -10,6 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/nilcheck"
 )
 
+// reader is a type whose pointer implements an interface.
 type reader struct{ io.Reader }
 
 // A nil pointer, function, map, channel or slice in an interface is a mistake. A plain nil means that the

@@ -11,14 +11,15 @@ import (
 	"github.com/kubegrace/kubegrace/internal/podcondition"
 )
 
-// LastTransitionTime changes only with the status, fields that Set does not name stay, and the list that
-// another status shares is not changed.
+// Set changes the status, reason and message of a condition, LastTransitionTime only together with the status, and no
+// other fields. A status that shares its list with a cached one is changed. The cached list is not, neither by Set nor
+// by a later Observe.
 func TestSet(t *testing.T) {
 	before, now := metav1.NewTime(time.Unix(1, 0)), metav1.NewTime(time.Unix(2, 0))
 	ready := v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionTrue, Message: "old", LastTransitionTime: before, LastProbeTime: before, ObservedGeneration: 3}
 	scheduled := v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue}
 	for name, test := range map[string]struct {
-		set, want v1.PodCondition
+		set, want v1.PodCondition // the argument of Set, and the condition afterwards
 	}{
 		"status changes": {
 			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "Why", Message: "new", LastProbeTime: now},

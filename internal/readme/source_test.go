@@ -87,8 +87,8 @@ func inspect[N ast.Node](s source, f func(N)) {
 	}
 }
 
-// literal returns the value of a string literal.
-func literal(expr ast.Expr) (string, bool) {
+// literal returns the value of a string literal. ok is false for another expression.
+func literal(expr ast.Expr) (value string, ok bool) {
 	basic, ok := expr.(*ast.BasicLit)
 	if !ok || basic.Kind != token.STRING {
 		return "", false
@@ -97,8 +97,9 @@ func literal(expr ast.Expr) (string, bool) {
 	return value, err == nil
 }
 
-// value returns the value of a string literal or string constant of the package.
-func (s source) value(expr ast.Expr) (string, bool) {
+// value returns the value of a string literal or of a string constant of the package. ok is false for another
+// expression.
+func (s source) value(expr ast.Expr) (value string, ok bool) {
 	if name, ok := expr.(*ast.Ident); ok {
 		value, ok := s.constants[name.Name]
 		return value, ok

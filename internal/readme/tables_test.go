@@ -55,7 +55,7 @@ func TestTablesMatchTheCode(t *testing.T) {
 	}
 }
 
-// replace writes the rows of a table into the page.
+// replace writes rows of a table into the page, in place of text[from:to]. written has the last column of known rows.
 func replace(t *testing.T, text string, from, to int, rows map[string]bool, written map[string]string) {
 	t.Helper()
 	var lines []string
@@ -72,6 +72,7 @@ func replace(t *testing.T, text string, from, to int, rows map[string]bool, writ
 // row returns the beginning of a row.
 func row(columns ...string) string { return "| " + strings.Join(columns, " | ") }
 
+// code returns Markdown that shows a text as code in a table.
 func code(text string) string { return "`" + strings.ReplaceAll(text, "|", `\|`) + "`" }
 
 // identifier matches a reason.
@@ -83,7 +84,7 @@ func events(packages []source) map[string]bool {
 	rows := map[string]bool{}
 	for _, s := range packages {
 		inspect(s, func(call *ast.CallExpr) {
-			kind := ""
+			kind := "" // the type of the event; "": the call records none
 			if calledName(call) == "Event" && len(call.Args) == 4 {
 				kind = "any"
 			}
@@ -201,6 +202,7 @@ type registerer struct {
 	collectors []prometheus.Collector
 }
 
+// Register records the collector, and registers it nowhere.
 func (r *registerer) Register(c prometheus.Collector) error {
 	r.collectors = append(r.collectors, c)
 	return nil

@@ -33,7 +33,8 @@ func Passed() <-chan time.Time {
 
 // Earlier returns the earlier one of two times. A zero time is ignored.
 func Earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
+	isBEarlier := !b.IsZero() && b.Before(a)
+	if a.IsZero() || isBEarlier {
 		return b
 	}
 	return a

@@ -10,7 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// Up to 100 ms are added before rounding down, so 900 ms is 1 s. Nothing overflows.
+// 100 ms are added before rounding down, so 900 ms is 1 s, and a nanosecond less is 0 s. Negative times are 0 s. The
+// longest and the shortest duration do not overflow.
 func TestWholeSeconds(t *testing.T) {
 	for remaining, want := range map[time.Duration]int64{
 		math.MinInt64: 0, -time.Hour: 0, 0: 0,
@@ -21,7 +22,7 @@ func TestWholeSeconds(t *testing.T) {
 	}
 }
 
-// Earlier ignores a zero time, which means that there is none.
+// Earlier ignores a zero time, which means that there is none. Later needs no such rule: a zero time is never later.
 func TestEarlierAndLater(t *testing.T) {
 	none, one, two := time.Time{}, time.Unix(1, 0), time.Unix(2, 0)
 	for _, test := range []struct{ a, b, earlier, later time.Time }{

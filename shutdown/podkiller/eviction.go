@@ -65,7 +65,7 @@ func evictedByNode(message string) func(*v1.PodStatus) {
 // pods, and pods with a priority of system-cluster-critical or more (the kubelet's
 // IsCriticalPod). It is false for a nil pod.
 func Evictable(pod *v1.Pod) bool {
-	if pod == nil || staticpod.Is(pod) || staticpod.IsMirror(pod) {
+	if pod == nil || staticpod.IsOrMirrors(pod) {
 		return false
 	}
 	hasCriticalPriority := pod.Spec.Priority != nil && *pod.Spec.Priority >= plan.SystemCriticalPriority
