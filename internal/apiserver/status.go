@@ -23,11 +23,13 @@ type statusREST struct {
 	store *genericregistry.Store
 }
 
+// New returns an empty object.
 func (r statusREST) New() runtime.Object { return r.store.New() }
 
 // Destroy does nothing: the store of the resource destroys what both share.
 func (statusREST) Destroy() {}
 
+// Get returns the whole object, not only its status.
 func (r statusREST) Get(ctx context.Context, name string, options *metav1.GetOptions) (runtime.Object, error) {
 	return r.store.Get(ctx, name, options)
 }
@@ -39,6 +41,7 @@ func (r statusREST) Update(ctx context.Context, name string, object rest.Updated
 	return r.store.Update(ctx, name, object, create, update, false, options)
 }
 
+// GetResetFields returns the fields that the path /status does not write.
 func (r statusREST) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return r.store.GetResetFields()
 }

@@ -92,6 +92,7 @@ func (r resource) attributes(obj runtime.Object) (labels.Set, fields.Set, error)
 // server-side apply through that path does not make the client the owner of a field that it could not change.
 type resetFields struct{ version, field string }
 
+// GetResetFields returns the field as a set.
 func (r resetFields) GetResetFields() map[fieldpath.APIVersion]*fieldpath.Set {
 	return map[fieldpath.APIVersion]*fieldpath.Set{
 		fieldpath.APIVersion(r.version): fieldpath.NewSet(fieldpath.MakePathOrDie(r.field)),

@@ -89,6 +89,8 @@ func (s strategy) Validate(_ context.Context, obj runtime.Object) field.ErrorLis
 func (strategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) field.ErrorList {
 	return nil
 }
+
+// WarningsOnCreate and WarningsOnUpdate return no warnings.
 func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
 func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil

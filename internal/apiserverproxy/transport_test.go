@@ -104,6 +104,7 @@ func TestErrorsOfTheServerAreReturned(t *testing.T) {
 // roundTrip is a server that is one function.
 type roundTrip func(*http.Request) (*http.Response, error)
 
+// RoundTrip calls the function.
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 // A request whose body cannot be read is neither forwarded nor recorded.
@@ -119,6 +120,7 @@ func TestAnUnreadableBodyIsAnError(t *testing.T) {
 // failing is a body that cannot be read.
 type failing struct{}
 
+// Read fails as after a connection that was cut.
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
 // The recorder reads the body, and the server must still get it.

@@ -124,6 +124,7 @@ func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn boo
 	}
 }
 
+// pods returns a client for the pods of namespace default.
 func (n *testNode) pods() corev1.PodInterface { return n.api.CoreV1().Pods(metav1.NamespaceDefault) }
 
 // list returns the node's pods from the API server.

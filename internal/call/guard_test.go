@@ -58,6 +58,7 @@ func TestPanicError(t *testing.T) {
 // name is the name of a call.
 type name string
 
+// String returns the name.
 func (n name) String() string { return string(n) }
 
 // runRecovered calls f with a deferred Recover, as a user of Recover does.

@@ -24,6 +24,7 @@ func all() []featuregate.Feature {
 // oneMethodGate cannot list its features.
 type oneMethodGate map[featuregate.Feature]bool
 
+// Enabled reports whether the feature is in the map and on.
 func (g oneMethodGate) Enabled(key featuregate.Feature) bool { return g[key] }
 
 // If the gate does not have a feature, kubegrace's default counts. A gate that cannot list its features is

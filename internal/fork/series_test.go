@@ -27,8 +27,9 @@ func commands(t *testing.T, change string) string {
 	return all.String()
 }
 
-// The commands of the first five changes, applied to the declarations without kubegrace's lines, produce the files that are
-// compiled and tested here: they copy each file and add each line.
+// The test makes a fork from the files that only declare what a kubelet has, without the lines that call kubegrace. The
+// commands of the first five changes, run in that fork, must add these lines again and copy kubegrace's files, so that the
+// fork has the files that are compiled and tested here.
 func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 	for _, tool := range []string{"bash", "perl", "sed"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -38,8 +39,9 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
 			fork, tested := filepath.Join(t.TempDir(), "fork"), mustAbs(t, version)
+			// The lines of the declarations that the series adds.
 			added := regexp.MustCompile(`(?m)^\tif kubegraceEnabled\(\) \{\n.*\n\t\}\n|^\tterminator +kubegraceTerminator\n|^\tdefer m\.kubegraceForget.*\n`)
-			declared := map[string]string{}
+			declared := map[string]string{} // what the files must be after the commands, by name
 			require.NoError(t, filepath.WalkDir(tested, func(path string, entry os.DirEntry, err error) error {
 				if err != nil || entry.IsDir() || isCopied(path) || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 					return err
@@ -59,6 +61,7 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 				require.NoError(t, os.WriteFile(path, []byte(string(data)+only.before), 0o600))
 				declared[only.file] += only.after
 			}
+			// The commands take the files from the folder in their variable FORK.
 			var script strings.Builder
 			script.WriteString(regexp.MustCompile(`(?m)^FORK=\S+`).ReplaceAllLiteralString(commands(t, "0"), "FORK="+tested))
 			for _, change := range []string{"1", "2", "3", "4", "5"} {
@@ -134,10 +137,11 @@ func TestCommandsNeedNoNetwork(t *testing.T) {
 	}
 }
 
-// onlyInFork is a function of a fork that the series removes or edits, and that is not declared here.
+// onlyInFork is a function of a fork that the series removes or edits, and that is not declared here. before and after are
+// its text before and after the commands; after "": the series removes it.
 type onlyInFork struct{ file, before, after string }
 
-// onlyInForks returns these functions, with what the series must make of each.
+// onlyInForks returns these functions: two that the series edits, and each that a command "drop" of the first change names.
 func onlyInForks(t *testing.T) []onlyInFork {
 	all := []onlyInFork{
 		{
@@ -160,6 +164,7 @@ func onlyInForks(t *testing.T) []onlyInFork {
 // oneSpace replaces each sequence of spaces by one, because the alignment of fields differs.
 func oneSpace(text string) string { return strings.Join(strings.Fields(text), " ") }
 
+// mustAbs returns the absolute path.
 func mustAbs(t *testing.T, path string) string {
 	t.Helper()
 	path, err := filepath.Abs(path)

@@ -177,6 +177,7 @@ func await(t testing.TB, isReady func() bool) {
 // testWriter writes logind's standard error to the log of the test.
 type testWriter struct{ t testing.TB }
 
+// Write logs what logind has written.
 func (w testWriter) Write(p []byte) (int, error) {
 	w.t.Logf("systemd-logind: %s", p)
 	return len(p), nil

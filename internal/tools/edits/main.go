@@ -24,6 +24,7 @@ import (
 	"time"
 )
 
+// uncompilable and survived are results of an edit. The other one is "killed by" and a package.
 const uncompilable, survived = "does not compile", "SURVIVED"
 
 func main() {
@@ -58,12 +59,17 @@ func run(root string, seed, n int, results, progress io.Writer) error {
 			isForTests := strings.Contains(by.ImportPath, "kubegrace/internal/") || strings.HasSuffix(by.ImportPath, "test")
 			return !isForTests && slices.Contains(append(by.Deps, by.ImportPath), p.ImportPath)
 		})
-		for i := 0; isPart && err == nil && i < len(p.GoFiles); i++ {
-			edits, err = collect(p, filepath.Join(p.Dir, p.GoFiles[i]), edits)
+		if !isPart {
+			continue
+		}
+		for _, name := range p.GoFiles {
+			if err == nil {
+				edits, err = collect(p, filepath.Join(p.Dir, name), edits)
+			}
 		}
 	}
 	count, order := map[string]int{}, rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(edits))
-	for i := 0; err == nil && i < min(n+count[uncompilable], len(order)); i++ {
+	for i := 0; err == nil && i < min(n+count[uncompilable], len(order)); i++ { // n without those that do not compile
 		fmt.Fprintf(progress, "%d: %s\n", i-count[uncompilable]+1, edits[order[i]].what)
 		var result string
 		result, err = judge(packages, edits[order[i]], filepath.Join(root, ".cache/edits"))
@@ -82,11 +88,12 @@ type goPackage struct {
 	GoFiles, Imports, TestImports, XTestImports, Deps []string
 }
 
-// judge returns what becomes of an edit. It writes what the go command is to read into a folder.
-func judge(packages []goPackage, e edit, folder string) (string, error) {
+// judge returns what becomes of an edit: uncompilable, survived, or which package's tests kill it. It writes the edited file
+// and the overlay, with which the go command reads that file, into a folder.
+func judge(packages []goPackage, e edit, folder string) (result string, err error) {
 	edited, overlay := filepath.Join(folder, "edited.go"), filepath.Join(folder, "overlay.json")
 	table := fmt.Appendf(nil, `{"Replace": {%q: %q}}`, e.file, edited)
-	err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(edited, e.source, 0o600), os.WriteFile(overlay, table, 0o600))
+	err = errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(edited, e.source, 0o600), os.WriteFile(overlay, table, 0o600))
 	passes := func(p goPackage, args ...string) bool {
 		command := exec.Command("go", append(args, "-overlay", overlay, ".")...)
 		command.Dir = p.Dir
@@ -95,6 +102,7 @@ func judge(packages []goPackage, e edit, folder string) (string, error) {
 	if err != nil || !passes(e.in, "build") {
 		return uncompilable, err
 	}
+	// The first and the last are the edited package. Only for the last one the tests are not short.
 	for i, p := range slices.Concat([]goPackage{e.in}, packages, []goPackage{e.in}) {
 		isTester := p.Dir == e.in.Dir || slices.Contains(slices.Concat(p.Imports, p.TestImports, p.XTestImports), e.in.ImportPath)
 		if isTester && !passes(p, "test", fmt.Sprintf("-short=%t", i <= len(packages)), "-failfast", "-vet=off", "-timeout=10m") {
@@ -104,9 +112,10 @@ func judge(packages []goPackage, e edit, folder string) (string, error) {
 	return survived, nil
 }
 
+// edit is one change of a file of a package.
 type edit struct {
 	in         goPackage
-	file, what string
+	file, what string // what: FILE:LINE: OLD -> NEW
 	source     []byte // the whole file after the change
 }
 

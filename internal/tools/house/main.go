@@ -40,7 +40,7 @@ func main() {
 	}
 }
 
-// check checks a repository. It returns how many things it has looked at, and the problems, each of
+// check is one of the program's checks. run returns how many things it has looked at, and the problems, each of
 // which begins with the name of a file. It returns an error if it cannot read the repository.
 type check struct {
 	name string

@@ -45,8 +45,9 @@ func open(ctx context.Context, root string) (repository, error) {
 // a pattern of path.Match.
 func (r repository) match(folder, pattern string) []string {
 	return slices.DeleteFunc(slices.Clone(r.files), func(name string) bool {
-		matched, _ := path.Match(pattern, path.Base(name)) // the patterns are constants of this program
-		return !matched || folder != "" && !strings.HasPrefix(name, folder+"/")
+		matches, _ := path.Match(pattern, path.Base(name)) // the patterns are constants of this program
+		isBelow := folder == "" || strings.HasPrefix(name, folder+"/")
+		return !matches || !isBelow
 	})
 }
 
@@ -57,6 +58,7 @@ func (r repository) source() []string {
 	})
 }
 
+// path returns the path of a file for the os package.
 func (r repository) path(name string) string { return filepath.Join(r.root, filepath.FromSlash(name)) }
 
 // read returns the content of a file.

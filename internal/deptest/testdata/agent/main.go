@@ -26,6 +26,7 @@ type runtime struct{}
 func (runtime) Running(context.Context, *v1.Pod) ([]lifecycle.Container, error) { return nil, nil }
 func (runtime) StopContainer(context.Context, string, int64) error              { return nil }
 
+// run runs the agent until ctx ends.
 func run(ctx context.Context, registry *prometheus.Registry) error {
 	hooks, err := metrics.NewLifecycle(registry, metrics.Options{})
 	if err != nil {

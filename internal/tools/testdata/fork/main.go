@@ -32,6 +32,7 @@ func main() {
 	}
 }
 
+// run uses each of these once, so that the linker keeps them: it applies a node, and kills a pod.
 func run(ctx context.Context) error {
 	if _, err := kubernetes.NewForConfig(&rest.Config{}); err != nil {
 		return err

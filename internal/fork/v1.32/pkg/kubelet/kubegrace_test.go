@@ -16,7 +16,8 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The kubelet's Test_calculateEffectiveGracePeriod passes.
+// The kubelet's Test_calculateEffectiveGracePeriod passes. The same grace period shortens a termination that had a second
+// more.
 func TestEffectiveGracePeriodVectors(t *testing.T) {
 	vectors.SetGate(t, kubegrace.Termination, true)
 	cases := vectors.Read[struct {
@@ -35,14 +36,14 @@ func TestEffectiveGracePeriodVectors(t *testing.T) {
 			pod.DeletionGracePeriodSeconds = c.Deletion
 			got, shortened := calculateEffectiveGracePeriod(&podSyncStatus{}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: c.Override})
 			require.Equal(t, c.Want, got)
-			require.False(t, shortened)
+			require.False(t, shortened, "no termination has begun")
 			got, shortened = calculateEffectiveGracePeriod(&podSyncStatus{gracePeriod: c.Want + 1}, pod, &KillPodOptions{PodTerminationGracePeriodSecondsOverride: &c.Want})
 			require.Equal(t, c.Want, got)
 			require.True(t, shortened)
 		})
 	}
 	got, _ := calculateEffectiveGracePeriod(&podSyncStatus{}, &v1.Pod{}, nil)
-	require.EqualValues(t, 1, got)
+	require.EqualValues(t, 1, got, "the minimum")
 }
 
 // An override applies even if the pod was deleted with a grace period of 0, as in the kubelet, which treats 0 as unset. It
@@ -63,6 +64,7 @@ type scriptedWorkers struct {
 	updates []UpdatePodOptions
 }
 
+// update records the update, and completes its kill after the delay.
 func (w *scriptedWorkers) update(options UpdatePodOptions) {
 	w.updates = append(w.updates, options)
 	if w.delay >= 0 {
@@ -70,7 +72,8 @@ func (w *scriptedWorkers) update(options UpdatePodOptions) {
 	}
 }
 
-// The kubelet's TestKillPodNowNoTimeout passes: the pod workers get the options of the kill.
+// The kubelet's TestKillPodNowNoTimeout passes. The kill takes 14 s, and the timeout is 15 s, one and a half times the grace
+// period. The pod workers get the options of the kill.
 func TestKillPodNowPassesItsOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events, w := record.NewFakeRecorder(1), &scriptedWorkers{delay: 14 * time.Second}
@@ -111,7 +114,8 @@ func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 	}
 }
 
-// A kill continues after its timeout. The shutdown manager can wait for its end through the error.
+// The kill takes 25 s, and its timeout is 10 s, the shortest. It continues after the timeout. Through the error, the shutdown
+// manager can wait for its end.
 func TestAKillThatTimedOutCanBeAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &scriptedWorkers{delay: 25 * time.Second}

@@ -10,6 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
+// UpdatePod has the signature of this version of the kubelet.
 func (w *scriptedWorkers) UpdatePod(options UpdatePodOptions) { w.update(options) }
 
 // killNow returns the function of killPodNow, with the gate on.

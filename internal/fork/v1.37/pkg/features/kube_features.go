@@ -13,6 +13,7 @@ const (
 	PodObservedGenerationTracking          featuregate.Feature = "PodObservedGenerationTracking"
 )
 
+// init adds the gates to Kubernetes' gate.
 func init() { //nolint:gochecknoinits // as in k8s.io/kubernetes/pkg/features
 	beta := featuregate.FeatureSpec{Default: true, PreRelease: featuregate.Beta}
 	utilruntime.Must(utilfeature.DefaultMutableFeatureGate.Add(map[featuregate.Feature]featuregate.FeatureSpec{

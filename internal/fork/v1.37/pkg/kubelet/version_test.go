@@ -11,6 +11,7 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
+// UpdatePod has the signature of this version of the kubelet.
 func (w *scriptedWorkers) UpdatePod(_ context.Context, options UpdatePodOptions) { w.update(options) }
 
 // killNow returns the function of killPodNow, with the gate on.

@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 // description is what a registry exposes about a series.
 type description struct {
 	help, labels string
-	kind         string
-	bounds       int
+	kind         string // such as COUNTER
+	bounds       int    // how many buckets a histogram has
 }
 
 // describe uses each series once and returns what a registry exposes.
@@ -66,8 +66,9 @@ func TestEachSeriesIsDeclared(t *testing.T) {
 	require.NoError(t, err)
 	node, err := metrics.NewShutdown(own, metrics.Options{})
 	require.NoError(t, err)
-	want := describe(t, pods, node, own)
+	want := describe(t, pods, node, own) // with kubegrace's own series
 	got := describe(t, LifecycleMetrics(klog.Background()), ShutdownMetrics(klog.Background()), legacyregistry.DefaultGatherer)
+	// Not all of want are declared by the fork. The value says whether got may have the series all the same.
 	for name, exposed := range map[string]bool{
 		disabled: false,
 		"kubelet_sleep_action_ended_by_container_exit_total": false, // a fork has no ExitWatcher
@@ -82,7 +83,7 @@ func TestEachSeriesIsDeclared(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, got)
-	require.Len(t, got, 9)
+	require.Len(t, got, 9, "the ten series that the fork declares, without the disabled one")
 	families, err := legacyregistry.DefaultGatherer.Gather()
 	require.NoError(t, err)
 	for _, family := range families {
@@ -92,8 +93,8 @@ func TestEachSeriesIsDeclared(t *testing.T) {
 	}
 }
 
-// The kubelet registers its own series after it has created its managers, which would panic if they were registered. What
-// was counted before is then exposed.
+// The kubelet registers its own series after it has created its managers. That would panic if kubegrace had registered them,
+// so kubegrace only counts in them. What was counted before the registration is exposed after it.
 func TestTheKubeletCanRegisterItsSeriesLater(t *testing.T) {
 	node, pods := ShutdownMetrics(klog.Background()), LifecycleMetrics(klog.Background())
 	require.NotNil(t, node)

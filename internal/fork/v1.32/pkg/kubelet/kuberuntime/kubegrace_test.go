@@ -19,7 +19,8 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The kubelet's TestKillContainerGracePeriod passes.
+// The kubelet's TestKillContainerGracePeriod passes: the reason of the kill decides whether the grace period is that of the
+// pod or of a probe. The container is stopped with that grace period.
 func TestTerminationGracePeriodVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Container struct {
@@ -47,13 +48,13 @@ func TestTerminationGracePeriodVectors(t *testing.T) {
 	}
 }
 
-// The kubelet's TestKillContainer passes: the hook uses part of the grace period, an override replaces the grace period, and
-// the stop has at least two seconds.
+// The kubelet's TestKillContainer passes. The hook takes 10 s of the grace period of 30 s, or of the override: 30 - 10 = 20 s
+// or 60 - 10 = 50 s remain for the stop, which has at least 2 s. A hook is cut at the end of a shorter override.
 func TestKillContainer(t *testing.T) {
 	for name, c := range map[string]struct {
 		override *int64
-		want     int64
-		took     time.Duration
+		want     int64         // the timeout of the stop
+		took     time.Duration // by the hook; the container exits at once
 	}{
 		"no override":                                 {want: 20, took: 10 * time.Second},
 		"a longer override":                           {override: vectors.Seconds(60), want: 50, took: 10 * time.Second},
@@ -86,7 +87,7 @@ func TestAFailedExecHookIsAnEvent(t *testing.T) {
 	})
 }
 
-// Killing a container that does not exist succeeds.
+// The kubelet believes that a container runs which the runtime does not have. Its kill succeeds.
 func TestAMissingContainerIsNoError(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
@@ -95,7 +96,8 @@ func TestAMissingContainerIsNoError(t *testing.T) {
 	})
 }
 
-// If the kubelet no longer knows the pod, the container's labels have its grace period and its hook.
+// If the kubelet no longer knows the pod, the container's labels have its grace period of 30 s and its hook, which takes 3 s:
+// 27 s remain for the stop. Without labels the kill fails.
 func TestAContainerWithoutAPodIsKilledByItsLabels(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(3)
@@ -116,6 +118,7 @@ func TestAContainerWithoutAPodIsKilledByItsLabels(t *testing.T) {
 	})
 }
 
+// errorOf returns the error of a result. The method Error cannot be called on the result of a call.
 func errorOf(result kubecontainer.PodSyncResult) error { return result.Error() }
 
 // The kubelet's TestKillPod passes: the containers are stopped, then the sandbox. The pod is then forgotten.
@@ -133,7 +136,8 @@ func TestKillPodStopsContainersAndSandboxes(t *testing.T) {
 	})
 }
 
-// An override replaces the grace period of a pod, as in an eviction. 0 leaves no time for a hook.
+// An override replaces the grace period of a pod, as in an eviction. The hook would take 10 s: 60 - 10 = 50 s remain for the
+// stop, 7 s cut the hook, and 0 leaves no time for it. The stop has at least 2 s.
 func TestAnOverrideReplacesTheGracePeriod(t *testing.T) {
 	for override, want := range map[int64]int64{60: 50, 7: 2, 0: 2} {
 		t.Run(fmt.Sprint(override, " s"), func(t *testing.T) {
@@ -177,11 +181,12 @@ func TestARepeatedKillRunsNoHookAgain(t *testing.T) {
 		began := time.Now()
 		result = n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
 		require.NoError(t, result.Error())
-		require.Less(t, time.Since(began), 3*time.Second)
+		require.Less(t, time.Since(began), 3*time.Second, "the hook would take 3 s")
 	})
 }
 
-// The end of the context ends the wait for a kill, but not the kill.
+// The context ends 1 s after the begin of a kill that takes 10 s. That ends the wait for the kill, but not the kill. A second
+// kill waits for the end of the first, and does not stop the container again.
 func TestAKillContinuesAfterItsContextEnds(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{takes: 10 * time.Second})
@@ -205,10 +210,11 @@ type orderingCase struct {
 		Grace          int64   `json:"grace_each"`
 		ExitAfter      float64 `json:"each_exits_after_its_turn"`
 	}
-	Want map[string]int64 // seconds until each container is stopped
+	Want map[string]int64 // seconds from the begin of the kill until each container is stopped
 }
 
-// The kubelet's cases for the stop order pass.
+// The kubelet's cases for the stop order pass: the main containers are stopped at once, and then the sidecars, the last one
+// first, each after the one before has exited.
 func TestTerminationOrderVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Cases []orderingCase `json:"termination_ordering"`
@@ -236,7 +242,7 @@ func TestTerminationOrderVectors(t *testing.T) {
 	}
 }
 
-// If the gate is off, the kubelet's own code kills.
+// If the gate is off, the kubelet's own code kills: here a stand-in that fails with errStock.
 func TestTheGateSelectsTheKill(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
@@ -255,7 +261,7 @@ func TestAFailedStopIsNotRepeated(t *testing.T) {
 		require.EqualError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)),
 			`failed to "KillContainer" for "app" with KillContainerError: "the runtime is unavailable"`)
 		require.Zero(t, time.Since(began))
-		require.Len(t, n.runtime.recordedStops(), 2)
+		require.Len(t, n.runtime.recordedStops(), 2, "one for each kill")
 	})
 }
 
@@ -274,7 +280,8 @@ func TestARepeatedKillHasTheWholeGracePeriod(t *testing.T) {
 	})
 }
 
-// A sidecar waits for a container that could not be stopped until the grace period is over.
+// The main container cannot be stopped, so the sidecar is not stopped before the grace period of 30 s is over. It then has
+// the minimum of 2 s.
 func TestASidecarWaitsForAContainerThatCannotBeStopped(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addSidecar("proxy", script{})
@@ -286,8 +293,8 @@ func TestASidecarWaitsForAContainerThatCannotBeStopped(t *testing.T) {
 	})
 }
 
-// A grace period of 0, as after a sandbox change, leaves no time for hooks and sidecars to wait. Without a grace period they
-// have two seconds.
+// A grace period of 0, as after a sandbox change, leaves no time: no hook runs, and the sidecar does not wait for the main
+// container. A pod without a grace period has the minimum of 2 s, in which the hook begins and is cut.
 func TestKillPodWithoutAGracePeriod(t *testing.T) {
 	for name, c := range map[string]struct {
 		grace *int64
@@ -326,7 +333,8 @@ func TestEachKillUsesTheCurrentRunner(t *testing.T) {
 	})
 }
 
-// A shortened grace period applies to a kill that has begun.
+// The kill of a container that ignores SIGTERM begins with 600 s. After 5 s the grace period is shortened to 1 s, and the kill
+// ends soon after. Shortening that of an unknown pod does nothing.
 func TestAShortenedGracePeriodAppliesAtOnce(t *testing.T) {
 	onNode(t, 600, func(t *testing.T, n *node) {
 		n.addMain("app", script{takes: time.Hour})
@@ -338,8 +346,8 @@ func TestAShortenedGracePeriodAppliesAtOnce(t *testing.T) {
 	})
 }
 
-// A StopContainer that hangs returns when the CRI client gives up, and its error is the kill's. The next kill has the whole
-// grace period, as in the kubelet.
+// A StopContainer that hangs returns when the CRI client gives up, 2 minutes after the timeout of 30 s: after 150 s. Its error
+// is that of the kill. The next kill has the whole grace period again, as in the kubelet.
 func TestAStopThatTimesOutFailsTheKill(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{hangs: true})
@@ -355,7 +363,8 @@ func TestAStopThatTimesOutFailsTheKill(t *testing.T) {
 	})
 }
 
-// A sleep hook continues after its container has exited, because the terminator has no ExitWatcher.
+// The container exits after 1 s, during its sleep hook of 10 s. The kill still takes 10 s, because the terminator has no
+// ExitWatcher that would tell it of the exit.
 func TestASleepHookContinuesAfterItsContainerHasExited(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(10)
@@ -366,7 +375,8 @@ func TestASleepHookContinuesAfterItsContainerHasExited(t *testing.T) {
 	})
 }
 
-// A hook that uses up the grace period is cancelled. This is no failure.
+// A hook that would take 60 s uses up the grace period of 5 s and is cancelled. That is no failure. The stop has the minimum
+// of 2 s.
 func TestAHookIsCancelledAtTheEndOfItsGracePeriod(t *testing.T) {
 	onNode(t, 5, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(60)
@@ -387,20 +397,22 @@ func TestAContainerThatTheSpecLacksIsStopped(t *testing.T) {
 	})
 }
 
-// The first of three sidecars waits for the last, although the second is not running.
+// Of three sidecars the second is not running. The first still waits for the last, which takes 5 s to exit: 30 - 5 = 25 s
+// remain for the first.
 func TestTheOrderHoldsAcrossASidecarThatIsNotRunning(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addSidecar("first", script{})
 		n.addSidecar("between", script{})
 		n.addSidecar("last", script{takes: 5 * time.Second})
 		n.addMain("app", script{})
-		n.running.Containers = append(n.running.Containers[:1], n.running.Containers[2:]...)
+		n.running.Containers = append(n.running.Containers[:1], n.running.Containers[2:]...) // without "between"
 		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
 		require.Equal(t, map[string]int64{"app": 30, "last": 30, "first": 25}, n.stopTimeouts())
 	})
 }
 
-// The time used by the hook and by the wait is truncated as a sum: 1.6 s and 1.6 s are 3 s.
+// A sidecar's hook takes 1.6 s, and the sidecar then waits another 1.6 s for the main container. The sum of 3.2 s is truncated
+// to 3 s, so 27 s remain. If each was truncated, 28 s would remain.
 func TestUsedTimeIsTruncatedOnce(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.hooks.extra = 1600 * time.Millisecond

@@ -45,6 +45,7 @@ type criRuntime struct {
 	sandboxes  []string // the stopped ones
 }
 
+// StopContainer records the call and does what the container's script says.
 func (r *criRuntime) StopContainer(ctx context.Context, id string, timeout int64) error {
 	r.mu.Lock()
 	r.stops = append(r.stops, stop{id, timeout, time.Now()})
@@ -67,6 +68,7 @@ func (r *criRuntime) StopContainer(ctx context.Context, id string, timeout int64
 	return ctx.Err()
 }
 
+// StopPodSandbox records the call and returns sandboxErr.
 func (r *criRuntime) StopPodSandbox(_ context.Context, id string) error {
 	r.sandboxes = append(r.sandboxes, id)
 	return r.sandboxErr
@@ -159,13 +161,14 @@ func sleeping(seconds int64) *v1.Lifecycle {
 
 // hookFake is a runner whose sleep hooks take extra longer than they should.
 type hookFake struct {
-	err           error // of hooks that are not cancelled
-	extra         time.Duration
-	mu            sync.Mutex // guards all below
-	ran           []string   // the IDs of the containers
-	cancellations []error    // the errors of the cancelled contexts
+	err           error         // of hooks that are not cancelled
+	extra         time.Duration // added to each sleep
+	mu            sync.Mutex    // guards all below
+	ran           []string      // the IDs of the containers
+	cancellations []error       // the errors of the cancelled contexts
 }
 
+// Run records the call. It sleeps if the hook does, and otherwise returns at once with err.
 func (h *hookFake) Run(ctx context.Context, id kubecontainer.ContainerID, _ *v1.Pod, _ *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	h.mu.Lock()
 	h.ran = append(h.ran, id.String())

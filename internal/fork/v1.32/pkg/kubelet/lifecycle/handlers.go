@@ -29,6 +29,7 @@ func NewHandlerRunner(httpDoer kubetypes.HTTPDoer, commandRunner kubecontainer.C
 	return &handlerRunner{}
 }
 
+// Run runs no hook. Its result shows that the kubelet's runner was called.
 func (*handlerRunner) Run(context.Context, kubecontainer.ContainerID, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
 	return "the kubelet's", nil
 }
@@ -36,6 +37,7 @@ func (*handlerRunner) Run(context.Context, kubecontainer.ContainerID, *v1.Pod, *
 // appArmorAdmitHandler, NewAppArmorAdmitHandler and resolvePort are in the kubelet's file and remain there.
 type appArmorAdmitHandler struct{}
 
+// Admit admits every pod.
 func (*appArmorAdmitHandler) Admit(*PodAdmitAttributes) PodAdmitResult {
 	return PodAdmitResult{Admit: true}
 }

@@ -51,6 +51,7 @@ type action struct {
 	Headers    map[string]string
 }
 
+// handler returns the hook as it is in a pod's spec.
 func (a action) handler() *v1.LifecycleHandler {
 	get := &v1.HTTPGetAction{Host: a.Host, Path: a.Path, Port: a.Port, Scheme: a.Scheme}
 	for _, name := range slices.Sorted(maps.Keys(a.Headers)) {
@@ -91,6 +92,7 @@ type runnerOutcome struct {
 	recognised        bool              // the outcome in the file is "true": the HTTPS request got an HTTP response
 }
 
+// UnmarshalJSON sets recognised if the data is true, and otherwise the other fields.
 func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
 	if o.recognised = bytes.Equal(data, []byte("true")); o.recognised {
 		return nil
@@ -110,12 +112,14 @@ type hookFakes struct {
 	requests []*http.Request
 }
 
+// RunInContainer records the command of an exec hook.
 func (f *hookFakes) RunInContainer(_ context.Context, id kubecontainer.ContainerID, cmd []string, timeout time.Duration) ([]byte, error) {
 	f.timeouts = append(f.timeouts, timeout)
 	f.ran = append(f.ran, strings.Join(append([]string{id.String()}, cmd...), " "))
 	return []byte(f.output), f.err
 }
 
+// Do records the request of an httpGet hook.
 func (f *hookFakes) Do(req *http.Request) (*http.Response, error) {
 	f.requests = append(f.requests, req)
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, f.err
@@ -159,6 +163,7 @@ func TestHandlerRunnerVectors(t *testing.T) {
 	}
 }
 
+// run runs the hook with fakes, and requires the outcome.
 func (v runnerVector) run(t *testing.T) {
 	fakes := &hookFakes{ips: []string{"192.0.2.1"}, output: v.In.RunnerOutput}
 	if text := v.In.RunnerErr + v.In.DoerErr; text != "" {
@@ -208,6 +213,7 @@ func (v runnerVector) run(t *testing.T) {
 	}
 }
 
+// handler returns the hook as it is in a pod's spec.
 func (v runnerVector) handler() *v1.LifecycleHandler {
 	switch {
 	case v.In.Exec != nil:
@@ -294,7 +300,7 @@ func TestHTTPHooksUseTheKubeletsClient(t *testing.T) {
 	require.False(t, fakes.requests[0].Close)
 }
 
-// The timeout of an exec hook is the remaining time.
+// The context of an exec hook ends in 10 s. That is the timeout of its command.
 func TestAnExecHookHasTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fakes := &hookFakes{}
@@ -307,7 +313,7 @@ func TestAnExecHookHasTheRemainingTime(t *testing.T) {
 	})
 }
 
-// A sleep that is interrupted within 100 ms of its end succeeds.
+// A sleep of 1 s that is interrupted within 100 ms of its end, here 50 ms before, succeeds. 150 ms before is a failure.
 func TestASleepThatIsCutAtItsEndSucceeds(t *testing.T) {
 	for cut, fails := range map[time.Duration]bool{950 * time.Millisecond: false, 850 * time.Millisecond: true} {
 		t.Run(cut.String(), func(t *testing.T) {

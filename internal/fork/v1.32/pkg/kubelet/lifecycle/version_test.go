@@ -9,6 +9,7 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
+// GetPodStatus returns a status with the IPs, unless failing is set. In this version no other method can fail.
 func (f *hookFakes) GetPodStatus(context.Context, types.UID, string, string) (*kubecontainer.PodStatus, error) {
 	if f.failing != "" {
 		return nil, errors.New("the runtime is unavailable")

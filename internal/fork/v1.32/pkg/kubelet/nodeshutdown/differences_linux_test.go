@@ -71,7 +71,8 @@ func (k *kubelet) configWithSlowKills(d time.Duration) *Config {
 	return conf
 }
 
-// A cancellation takes effect at once: the manager admits pods, kills no more, and holds a new lock.
+// The shutdown is cancelled while the pod web, which has 20 s, is being killed. The cancellation takes effect at once: the
+// manager admits pods, does not kill the critical pod dns, and holds a lock.
 func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
@@ -87,7 +88,8 @@ func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	})
 }
 
-// A second announcement with an earlier deadline starts another drain at once.
+// The pod web is being killed with 20 s, and dns would follow at 20 s. Then the host announces that it goes down in 9 s. The
+// second drain begins at once and fits into that time: dns is killed before 8.5 s, and the lock is released by 9.5 s.
 func TestAnEarlierDeadlineStartsAnotherDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
@@ -101,7 +103,7 @@ func TestAnEarlierDeadlineStartsAnotherDrain(t *testing.T) {
 	})
 }
 
-// A failed kill is repeated every second with the remaining grace period.
+// Two kills of a pod fail. The kill is repeated every second with what remains of the grace period of 20 s.
 func TestAFailedKillIsRepeatedWithTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
@@ -119,7 +121,8 @@ func TestAFailedKillIsRepeatedWithTheRemainingTime(t *testing.T) {
 	})
 }
 
-// The kubelet sets the status of a pod when it is killed, even if the pod may still run when the host goes down.
+// The kill takes longer than the shutdown, so the pod may still run when the lock is released. Its status is Failed anyway,
+// because the kubelet sets the status when it begins a kill.
 func TestAPodThatMayStillRunIsFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
@@ -150,7 +153,8 @@ func TestAPodThatIsListedLateIsKilled(t *testing.T) {
 	})
 }
 
-// A list that is empty in the first second is read again.
+// The kubelet has no pods yet when the shutdown is announced. The manager reads an empty list again for a second, so the pod
+// that is then listed is killed.
 func TestAListThatIsEmptyAtTheStartIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
@@ -161,7 +165,8 @@ func TestAListThatIsEmptyAtTheStartIsReadAgain(t *testing.T) {
 	})
 }
 
-// A static pod without a priority has the priority of its class.
+// A static pod has the class system-node-critical but no priority, because only the API server resolves classes. The manager
+// uses the priority of the class: it kills the pod as a critical one, after web.
 func TestTheClassNameOfAStaticPodIsResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		static := shutdowntest.Pod("etcd", 0, 60)
@@ -174,7 +179,8 @@ func TestTheClassNameOfAStaticPodIsResolved(t *testing.T) {
 	})
 }
 
-// A kubelet that restarts during a shutdown refuses pods before it has connected to the host, and resumes the drain.
+// A kubelet stops 2 s after the announcement, while web is being killed. Its successor reads the state file: it refuses pods
+// even before it is started, and after the start it resumes the drain, so that dns is killed.
 func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +206,8 @@ func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 	})
 }
 
-// The drain uses the clock of the Config. While it stands still, no bucket ends.
+// The drain uses the clock of the Config, so 10 s of another clock do not end the bucket of web. When the Config's clock is
+// 21 s further, web's 20 s are over, and dns has 30 s - 21 s = 9 s.
 func TestTheConfigsClockTimesTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))

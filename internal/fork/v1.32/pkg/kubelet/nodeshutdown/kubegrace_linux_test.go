@@ -37,15 +37,18 @@ type kubelet struct {
 
 	mu        sync.Mutex // guards all below
 	pods      []*v1.Pod
-	kills     map[string]int64
-	synced    int      // syncs of the node's status
-	unmounted []string // the pods whose unmounts were awaited
+	kills     map[string]int64 // the last grace period of each killed pod
+	synced    int              // syncs of the node's status
+	unmounted []string         // the pods whose unmounts were awaited
 }
 
+// newKubelet returns a kubelet with these pods, whose host grants every delay.
 func newKubelet(pods ...*v1.Pod) *kubelet {
 	return &kubelet{events: record.NewFakeRecorder(100), host: &shutdowntest.Host{}, stopped: make(chan struct{}), pods: pods, kills: map[string]int64{}}
 }
 
+// config returns the configuration of a manager of this kubelet: total is the time of all pods, of which the last part,
+// critical, is that of critical pods.
 func (k *kubelet) config(total, critical time.Duration) *Config {
 	return &Config{
 		Logger:                          klog.Background(),
@@ -60,6 +63,7 @@ func (k *kubelet) config(total, critical time.Duration) *Config {
 	}
 }
 
+// WaitForAllPodsUnmount records the pods and does not wait.
 func (k *kubelet) WaitForAllPodsUnmount(_ context.Context, pods []*v1.Pod) error {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -69,6 +73,7 @@ func (k *kubelet) WaitForAllPodsUnmount(_ context.Context, pods []*v1.Pod) error
 	return nil
 }
 
+// syncNodeStatus counts the calls.
 func (k *kubelet) syncNodeStatus() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -116,16 +121,17 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// The node's status is synced before the first kill. Events, metrics and the state file are the kubelet's.
+// The node's status is synced once after the announcement, before the first kill. The event, the unmounts that are awaited,
+// the state file, and the times of the shutdown in the metrics are the kubelet's.
 func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kubeletmetrics.Register()
 		k := newKubelet(shutdowntest.Pod("web", 0, 5))
 		conf := k.config(30*time.Second, 10*time.Second)
-		before := -1
+		syncedAtKill := -1
 		conf.KillPodFunc = func(pod *v1.Pod, evict bool, grace *int64, fn func(*v1.PodStatus)) error {
 			k.mu.Lock()
-			before = k.synced
+			syncedAtKill = k.synced
 			k.mu.Unlock()
 			return k.killPod(pod, evict, grace, fn)
 		}
@@ -133,10 +139,10 @@ func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 		_, err := k.start(t, conf)
 		require.NoError(t, err)
 		synctest.Wait()
-		first := k.synced // the sync at the start
+		syncedAtStart := k.synced
 		k.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(time.Minute)
-		require.Equal(t, first+1, before)
+		require.Equal(t, syncedAtStart+1, syncedAtKill)
 		require.Equal(t, []string{"Normal Shutdown Shutdown manager detected shutdown event"}, vectors.Events(k.events))
 
 		require.Equal(t, []string{"web"}, k.unmounted)
@@ -151,7 +157,7 @@ func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 				require.Contains(t, family.GetHelp(), "[ALPHA] ")
 			}
 		}
-		began := float64(time.Now().Add(-time.Minute).Unix())
+		began := float64(time.Now().Add(-time.Minute).Unix()) // the announcement; the kill took no time
 		require.Equal(t, map[string]float64{
 			"kubelet_graceful_shutdown_start_time_seconds": began,
 			"kubelet_graceful_shutdown_end_time_seconds":   began,
@@ -159,7 +165,8 @@ func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	})
 }
 
-// If the host is unavailable at the start, Start returns no error and the manager retries. The kubelet's gives up.
+// If the host is unavailable at the start, Start returns no error. The manager tries again, and takes the lock within 2 s after
+// the host is back. The kubelet's manager gives up.
 func TestAFailedStartIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
@@ -195,7 +202,8 @@ func TestADisabledGateMeansTheStub(t *testing.T) {
 	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(30*time.Second, 0), &shutdowntest.Host{}))
 }
 
-// A list of priorities replaces the other two fields, and the unused time of one goes to the next.
+// A list of priorities replaces the other two fields. The pod web (priority 0, 30 s) ends at once, so its 30 s go to the pod
+// db (priority 10, 20 s), which has 50 s.
 func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 10, 60))
@@ -205,7 +213,7 @@ func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 		require.NoError(t, err)
 		k.host.Announce(source.Event{Kind: source.KindReboot})
 		advance(2 * time.Minute)
-		require.Equal(t, map[string]int64{"web": 30, "db": 50}, k.kills, "db gets the unused time of web")
+		require.Equal(t, map[string]int64{"web": 30, "db": 30 + 20}, k.kills)
 	})
 }
 

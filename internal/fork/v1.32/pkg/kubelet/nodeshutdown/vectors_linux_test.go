@@ -21,7 +21,8 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// managerVectors are the cases of the kubelet's TestManager. Its pods have descriptions such as "prio 0" and "tgps nil".
+// managerVectors are the cases of the kubelet's TestManager. Its pods have descriptions such as "prio 0" (priority) and
+// "tgps nil" (terminationGracePeriodSeconds).
 type managerVectors struct {
 	Vectors struct {
 		Pods       map[string][]string
@@ -33,18 +34,21 @@ type managerVectors struct {
 	} `json:"nodeshutdown_manager"`
 }
 
+// managerCase is one case. All times are in seconds.
 type managerCase struct {
-	Desc                   string
-	Pods                   any // names, or the phases of pods by name
-	Total, Critical, After int64
-	Kills                  map[string]int64
-	Status                 map[string]v1.PodPhase
-	StatusCommon           struct {
+	Desc            string
+	Pods            any   // names, or the phases of pods by name
+	Total, Critical int64 // shutdownGracePeriod and shutdownGracePeriodCriticalPods
+	After           int64 // the delay that the host grants
+	Kills           map[string]int64
+	Status          map[string]v1.PodPhase // of some pods, at the end
+	StatusCommon    struct {
 		Reason, Message string
 		Condition       v1.PodCondition
 	} `json:"status_common"`
 }
 
+// podFromDescription returns a running pod with the priority and the grace period of its description.
 func podFromDescription(t *testing.T, name string, description []string) *v1.Pod {
 	t.Helper()
 	pod := shutdowntest.Pod(name, 0, -1)
@@ -66,6 +70,7 @@ func podFromDescription(t *testing.T, name string, description []string) *v1.Pod
 	return pod
 }
 
+// podsOf returns the pods of a case: described ones, or pods without a grace period in the given phases.
 func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	t.Helper()
 	var pods []*v1.Pod
@@ -85,8 +90,9 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	return pods
 }
 
-// The kubelet's TestManager passes. The requested delay is the sum of the schedule, and the host grants what the fake of
-// that test grants.
+// The kubelet's TestManager passes. The manager requests the whole grace period from the host, which grants what the fake in
+// the kubelet's test grants. After the announcement the node refuses pods, the pods are killed with the grace periods of the
+// case, and get its statuses.
 func TestManagerVectors(t *testing.T) {
 	cases := vectors.Read[managerVectors](t, "shutdown/testdata/manager.yaml")
 	require.Len(t, cases.Vectors.Cases, 7)
@@ -121,6 +127,7 @@ func TestManagerVectors(t *testing.T) {
 	}
 }
 
+// requireStatus requires the phase, and the reason, message and condition that all pods of the case must have.
 func (c managerCase) requireStatus(t *testing.T, status v1.PodStatus, phase v1.PodPhase) {
 	t.Helper()
 	want := c.StatusCommon
@@ -141,14 +148,14 @@ func planOfManager(conf *Config) *plan.Plan {
 	return &drain
 }
 
-// The kubelet's Test_migrateConfig passes.
+// The kubelet's Test_migrateConfig passes: two grace periods become a list of priorities with seconds.
 func TestMigrateConfigVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Migrate struct {
 			Cases []struct {
 				Name            string
 				Total, Critical int64
-				Want            [][]int64
+				Want            [][]int64 // pairs of a priority and seconds
 			}
 		} `json:"migrate_config"`
 	}](t, "shutdown/plan/testdata/schedule.yaml").Migrate.Cases
@@ -168,7 +175,7 @@ func TestMigrateConfigVectors(t *testing.T) {
 	}
 }
 
-// The kubelet's Test_groupByPriority passes.
+// The kubelet's Test_groupByPriority passes: each pod is in the bucket of the highest priority that is not above its own.
 func TestGroupByPriorityVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Group struct {

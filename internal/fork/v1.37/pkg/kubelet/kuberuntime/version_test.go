@@ -15,16 +15,18 @@ func gracePeriodOf(pod *v1.Pod, container *v1.Container, reason containerKillRea
 	return setTerminationGracePeriod(context.Background(), pod, container, container.Name, kubecontainer.ContainerID{}, reason)
 }
 
-// watchedRecorder passes the object of each event to observe.
+// watchedRecorder is a recorder that also passes the object of each event to observe.
 type watchedRecorder struct {
 	record.EventRecorderLogger
 	observe func(runtime.Object)
 }
 
+// recorderOf returns a recorder that records with events and passes the object of each event to observe.
 func recorderOf(events record.EventRecorderLogger, observe func(runtime.Object)) watchedRecorder {
 	return watchedRecorder{events, observe}
 }
 
+// Event passes the object to observe, and records the event.
 func (r watchedRecorder) Event(object runtime.Object, eventtype, reason, message string) {
 	r.observe(object)
 	r.EventRecorderLogger.Event(object, eventtype, reason, message)

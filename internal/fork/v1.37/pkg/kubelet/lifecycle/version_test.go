@@ -9,6 +9,7 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
+// GetPod returns the pod, unless failing says that this method fails.
 func (f *hookFakes) GetPod(_ context.Context, uid types.UID) (*kubecontainer.Pod, error) {
 	if f.failing == "GetPod" {
 		return nil, errors.New("the runtime is unavailable")
@@ -16,6 +17,7 @@ func (f *hookFakes) GetPod(_ context.Context, uid types.UID) (*kubecontainer.Pod
 	return &kubecontainer.Pod{ID: uid}, nil
 }
 
+// GetPodStatus returns a status with the IPs, unless failing says that this method fails.
 func (f *hookFakes) GetPodStatus(context.Context, *kubecontainer.Pod) (*kubecontainer.PodStatus, error) {
 	if f.failing == "GetPodStatus" {
 		return nil, errors.New("the runtime is unavailable")

@@ -10,14 +10,15 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The API server's TestCheckGracefulDelete passes.
+// The API server's TestCheckGracefulDelete passes. A pod that has ended is deleted with 0 s, and a delete without options is
+// not graceful.
 func TestCheckGracefulDeleteVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		FirstDelete struct {
 			Cases []struct {
 				Name, Node, Phase string
-				TGPS, Opt         *int64
-				Want              int64
+				TGPS, Opt         *int64 // the grace period of the pod's spec, and of the delete
+				Want              int64  // that of the delete afterwards
 			}
 		} `json:"check_graceful_delete"`
 	}](t, "graceperiod/testdata/vectors.yaml").FirstDelete.Cases
