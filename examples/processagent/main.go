@@ -30,6 +30,7 @@ import (
 // node is the list of the containers of all pods, in start order.
 type node []container
 
+// container is a container of a pod.
 type container struct {
 	*exec.Cmd // the process
 	pod       *v1.Pod
@@ -67,6 +68,7 @@ func main() {
 	must(report, errors.Join(err, <-ended, terminator.Close(context.WithoutCancel(ctx))))
 }
 
+// must returns value, or ends the program if err is not nil.
 func must[T any](value T, err error) T {
 	if err != nil {
 		log.Fatal(err)
@@ -74,6 +76,7 @@ func must[T any](value T, err error) T {
 	return value
 }
 
+// start starts the container's process.
 func (c container) start(context.Context) error {
 	if err := c.Start(); err != nil {
 		return err
@@ -89,6 +92,7 @@ func (c container) start(context.Context) error {
 	return nil
 }
 
+// Running implements [lifecycle.Runtime]: it lists the containers of a pod that have not exited.
 func (n node) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Container, _ error) {
 	for _, c := range n {
 		if c.pod.Namespace == pod.Namespace && c.pod.Name == pod.Name && c.running.Load() {
@@ -98,6 +102,7 @@ func (n node) Running(_ context.Context, pod *v1.Pod) (running []lifecycle.Conta
 	return running, nil
 }
 
+// StopContainer implements [lifecycle.Runtime]: it sends SIGTERM, SIGKILL after the timeout, and waits for the exit.
 func (n node) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	c := n.find(id)
 	_ = c.Process.Signal(syscall.SIGTERM) // fails only after the process has exited
@@ -110,6 +115,7 @@ func (n node) StopContainer(ctx context.Context, id string, timeoutSeconds int64
 	}
 }
 
+// RunInContainer implements [lifecycle.CommandRunner]: it runs the command of an exec hook.
 func (n node) RunInContainer(ctx context.Context, id string, command []string, _ time.Duration) ([]byte, error) {
 	hook := exec.CommandContext(ctx, command[0], command[1:]...)
 	hook.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: n.find(id).Process.Pid}
@@ -117,10 +123,12 @@ func (n node) RunInContainer(ctx context.Context, id string, command []string, _
 	return hook.CombinedOutput()
 }
 
+// find returns the container with this ID. Exited implements [lifecycle.ExitWatcher].
 func (n node) find(id string) container         { return n[slices.IndexFunc(n, hasID(id))] }
 func (n node) Exited(id string) <-chan struct{} { return n.find(id).exited }
 func hasID(id string) func(container) bool      { return func(c container) bool { return c.id == id } }
 
+// pods returns the pods with a running container.
 func (n node) pods() (pods []*v1.Pod) {
 	for _, c := range n {
 		if c.running.Load() {
@@ -130,12 +138,14 @@ func (n node) pods() (pods []*v1.Pod) {
 	return slices.Compact(pods) // once each: the containers of a pod are adjacent
 }
 
+// printReport prints how each pod of a drain has ended.
 func printReport(_ context.Context, report shutdown.Report) {
 	for _, p := range report.Pods {
 		fmt.Println("pod", p.Namespace+"/"+p.Name, "had", p.GrantedSeconds, "s to end:", p.Outcome, p.Error)
 	}
 }
 
+// readPods returns the containers of all manifests in a folder. None is started yet.
 func readPods(folder string) (n node, err error) {
 	_, missing := os.ReadDir(folder)
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))

@@ -120,8 +120,9 @@ func writeManifest(t *testing.T, folder, name, script string) {
 	require.NoError(t, os.WriteFile(filepath.Join(folder, name+".yaml"), []byte(text), 0o600))
 }
 
-// The agent drains the pods of README.md. The two pods of the lower bucket end before the others are stopped;
-// one of them ignores SIGTERM and is killed. The sidecar of a pod ends after its container.
+// The agent drains the four pods of the folder pods, each within the grace period of its manifest. The two pods with a
+// priority below 1000 end before the others are stopped. Of these two, stubborn ignores SIGTERM and is killed after 2 s. The
+// sidecar of the pod cart ends after its container.
 func TestSIGTERMDrainsThePodsInOrder(t *testing.T) {
 	t.Parallel()
 	p := start(t, "pods")
@@ -143,7 +144,8 @@ func TestSIGTERMDrainsThePodsInOrder(t *testing.T) {
 	require.Equal(t, "checkpoint\n", string(hook), "the hook ran once")
 }
 
-// A pod whose process has exited is not in the report: there is nothing to drain.
+// The process of the pod job has exited before the drain, so the pod is not in the report: there is nothing to drain. The pod
+// web has no grace period in its manifest, so it has the 20 s of its priority.
 func TestAnExitedPodIsNotDrained(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -168,7 +170,8 @@ func TestChildProcessesOfAContainerAreKilled(t *testing.T) {
 	p.stop()
 }
 
-// One of two pods has no program. The agent logs that, and runs and drains the other pod.
+// The program of one of two pods does not exist. The agent logs that, and runs and drains the other pod, which has the 20 s of
+// its priority.
 func TestAContainerThatFailsToStartIsLogged(t *testing.T) {
 	t.Parallel()
 	folder := t.TempDir()
@@ -228,12 +231,12 @@ func TestREADMEShowsTheOutput(t *testing.T) {
 	require.ElementsMatch(t, want, p.seen)
 }
 
-// README.md promises an agent in 160 lines.
+// README.md promises an agent in 170 lines.
 func TestMainIsShort(t *testing.T) {
 	t.Parallel()
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)
-	require.LessOrEqual(t, strings.Count(string(source), "\n"), 160)
+	require.LessOrEqual(t, strings.Count(string(source), "\n"), 170)
 }
 
 // The code blocks of README.md must be in main.go word for word, and short enough to read.

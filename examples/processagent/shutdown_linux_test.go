@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
-// On a shutdown by a real systemd-logind the pods end in order. The agent then releases its inhibitor lock, and logind
-// powers off before the delay limit.
+// A real systemd-logind is asked to power off. The agent drains its pods in the order of their priorities, and the sidecar
+// proxy after its container app. Only then does it release its inhibitor lock, and logind powers off.
 func TestAShutdownDrainsThePodsInOrder(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -73,5 +73,5 @@ func TestAShutdownDrainsThePodsInOrder(t *testing.T) {
 		require.NotEqual(t, -1, first, "%q in %s", order[0], ended)
 		require.Greater(t, strings.Index(ended, order[1]), first, "%q after %q in %s", order[1], order[0], ended)
 	}
-	require.Contains(t, printed(), "pod shop/web had 5 s to end: Graceful")
+	require.Contains(t, printed(), "pod shop/web had 5 s to end: Graceful") // its terminationGracePeriodSeconds
 }

@@ -66,7 +66,7 @@ func TestREADMEShowsTheCostOfEachProgram(t *testing.T) {
 	}
 }
 
-// README.md shows the output of each program. These tests run the programs and compare.
+// The program grace reads testdata/pods.yaml. It must print what README.md shows for that.
 func TestGracePrintsTheDocumentedOutput(t *testing.T) {
 	pods, err := os.Open("testdata/pods.yaml")
 	require.NoError(t, err)
@@ -78,6 +78,7 @@ func TestGracePrintsTheDocumentedOutput(t *testing.T) {
 	require.Equal(t, documentedOutput(t, "../bin/grace < small/testdata/pods.yaml"), string(out))
 }
 
+// The program limit reads the kubelet's configuration of the demo. It must print what README.md shows for that.
 func TestLimitPrintsTheDocumentedOutput(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), build(t, "limit"), "../kubegrace-node/demo/kubelet.yaml").CombinedOutput()
 	require.NoError(t, err, "%s", out)

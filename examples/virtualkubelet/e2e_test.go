@@ -23,6 +23,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
 )
 
+// e2eNode is the name of the node that the suite tests.
 const e2eNode = "virtual-node"
 
 // The provider passes virtual-kubelet's end-to-end suite at a real API server, with processes as containers and as

@@ -29,19 +29,23 @@ type jobs struct {
 	client http.Client
 }
 
+// Create creates the job of a pod.
 func (j *jobs) Create(ctx context.Context, pod *v1.Pod) error {
 	return j.request(ctx, http.MethodPut, "/jobs/"+string(pod.UID), pod, nil)
 }
 
+// Stop requests the stop of a job, and does not wait for its end.
 func (j *jobs) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
 	return j.request(ctx, http.MethodPost, fmt.Sprintf("/jobs/%s/stop?grace=%d", pod.UID, graceSeconds), nil, nil)
 }
 
+// Statuses returns the pods of all jobs of this node, with their statuses.
 func (j *jobs) Statuses(ctx context.Context) (pods []*v1.Pod, err error) {
 	err = j.request(ctx, http.MethodGet, "/jobs", nil, &pods)
 	return pods, err
 }
 
+// Delete deletes the job of a pod.
 func (j *jobs) Delete(ctx context.Context, pod *v1.Pod) error {
 	return j.request(ctx, http.MethodDelete, "/jobs/"+string(pod.UID), nil, nil)
 }

@@ -22,22 +22,25 @@ type jobService struct {
 	mu                  sync.Mutex
 	broken              bool // respond with 500
 	jobs                map[types.UID]*job
-	created             map[types.UID]int
-	deletes             int
-	lists               int
+	created             map[types.UID]int // how often each job was created
+	deletes             int               // requests
+	lists               int               // requests
 	deletedWhileRunning []types.UID
 }
 
+// job is the job of a pod.
 type job struct {
 	pod     *v1.Pod
-	stopped bool
+	stopped bool      // a stop was requested
 	ends    time.Time // zero: runs until it is stopped
 }
 
+// newJobService returns a service without jobs, in which a job runs for stopDelay after a stop.
 func newJobService(stopDelay time.Duration) *jobService {
 	return &jobService{stopDelay: stopDelay, jobs: map[types.UID]*job{}, created: map[types.UID]int{}}
 }
 
+// isRunning reports whether the job has not ended.
 func (j *job) isRunning() bool { return j.ends.IsZero() || time.Now().Before(j.ends) }
 
 // isRunning reports whether the job of a pod is running.
@@ -55,6 +58,7 @@ func (s *jobService) setBroken(broken bool) {
 	s.broken = broken
 }
 
+// ServeHTTP serves the requests of jobs.go one at a time. The handlers below are called with the mutex.
 func (s *jobService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("PUT /jobs/{uid}", s.create)
@@ -70,6 +74,7 @@ func (s *jobService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
+// create creates the job of a pod, unless it exists. A lossy service sends no response to one request of four.
 func (s *jobService) create(w http.ResponseWriter, r *http.Request) {
 	var pod v1.Pod
 	if err := json.NewDecoder(r.Body).Decode(&pod); err != nil {
@@ -90,6 +95,7 @@ func (s *jobService) create(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// stop makes a running job end after stopDelay.
 func (s *jobService) stop(w http.ResponseWriter, r *http.Request) {
 	j := s.jobs[types.UID(r.PathValue("uid"))]
 	switch {
@@ -100,6 +106,7 @@ func (s *jobService) stop(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// list returns the pods of all jobs, with their phases.
 func (s *jobService) list(w http.ResponseWriter, _ *http.Request) {
 	s.lists++
 	pods := []*v1.Pod{}
@@ -118,6 +125,7 @@ func (s *jobService) list(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(pods)
 }
 
+// remove removes a job. A lossy service ignores one request of three, and sends no response to another.
 func (s *jobService) remove(w http.ResponseWriter, r *http.Request) {
 	uid := types.UID(r.PathValue("uid"))
 	if s.deletes++; s.lossy && s.deletes%3 == 1 {

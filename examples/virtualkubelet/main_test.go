@@ -165,7 +165,8 @@ func TestDeletedAndDrainedPodsRunTheirHooksAndExit(t *testing.T) {
 	requireExitCode3(t, p.pod("drained"))
 }
 
-// On SIGTERM the node refuses new pods and drains the others, and their statuses in the API server say so.
+// A pod's drain takes 4 s for its sleep hook, and as a whole pod 2 s for its stop. During that time pods are created until the
+// node refuses one. The statuses in the API server say which pods were refused and which were drained.
 func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 	service := httptest.NewServer(newJobService(2 * time.Second))
 	t.Cleanup(service.Close)

@@ -103,8 +103,9 @@ func (ps *processes) Exited(id string) <-chan struct{} {
 	return nil
 }
 
-// ExitCode returns the exit code of a process that Running no longer lists: its ProcessState is set.
-func (ps *processes) ExitCode(id string) (int32, bool) {
+// ExitCode returns the exit code of a process that Running no longer lists: its ProcessState is set. found is false for an
+// unknown ID.
+func (ps *processes) ExitCode(id string) (code int32, found bool) {
 	p, ok := ps.find(id)
 	if !ok {
 		return 0, false
@@ -115,6 +116,7 @@ func (ps *processes) ExitCode(id string) (int32, bool) {
 	return int32(p.ProcessState.ExitCode()), true
 }
 
+// find returns the process of a container.
 func (ps *processes) find(id string) (p *process, found bool) {
 	value, _ := ps.byID.Load(id)
 	p, found = value.(*process)

@@ -24,6 +24,7 @@ var _ nodeutil.Provider = (*measuredProvider)(nil)
 // sleepRuntime runs "sleep" for containers without a command, such as those of the suite.
 type sleepRuntime struct{ *processes }
 
+// StartContainer starts the container's command, or "sleep 3600" if it has none.
 func (r sleepRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	c = c.DeepCopy()
 	if len(c.Command) == 0 {
@@ -96,6 +97,7 @@ func (m *measuredProvider) cpuTimes(ctx context.Context, pod *v1.Pod) (times []c
 	return times, err
 }
 
+// GetStatsSummary returns the CPU time of each running container.
 func (m *measuredProvider) GetStatsSummary(ctx context.Context) (*stats.Summary, error) {
 	pods, err := m.GetPods(ctx)
 	summary := &stats.Summary{Node: stats.NodeStats{NodeName: e2eNode}}
@@ -112,6 +114,7 @@ func (m *measuredProvider) GetStatsSummary(ctx context.Context) (*stats.Summary,
 	return summary, err
 }
 
+// GetMetricsResource returns the CPU time of each running container, and the sum of each pod.
 func (m *measuredProvider) GetMetricsResource(ctx context.Context) ([]*dto.MetricFamily, error) {
 	pods, err := m.GetPods(ctx)
 	kind := dto.MetricType_COUNTER

@@ -24,6 +24,7 @@ type podProcesses struct {
 	pods map[types.UID]*v1.Pod // with the statuses that their containers had at the start
 }
 
+// newPodProcesses returns a PodRuntime that starts each container of a pod with runtime.
 func newPodProcesses(runtime sleepRuntime) *podProcesses {
 	return &podProcesses{runtime: runtime, pods: map[types.UID]*v1.Pod{}}
 }
@@ -33,6 +34,7 @@ func (w *podProcesses) options(o *virtualkubelet.Options) {
 	o.Runtime, o.Pods, o.PollInterval = nil, w, 50*time.Millisecond
 }
 
+// Create starts all containers of a pod, unless it has done so before.
 func (w *podProcesses) Create(ctx context.Context, pod *v1.Pod) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -54,6 +56,7 @@ func (w *podProcesses) Create(ctx context.Context, pod *v1.Pod) error {
 	return nil
 }
 
+// Stop begins to stop the running containers, and does not wait for them.
 func (w *podProcesses) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -67,6 +70,8 @@ func (w *podProcesses) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int64
 	return err
 }
 
+// Statuses returns all pods with the states of their containers. A pod with a running container is Running. Otherwise it is
+// Failed if a container has failed, or Succeeded.
 func (w *podProcesses) Statuses(context.Context) (pods []*v1.Pod, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -99,6 +104,7 @@ func (w *podProcesses) Statuses(context.Context) (pods []*v1.Pod, err error) {
 	return pods, nil
 }
 
+// Delete forgets a pod that has ended.
 func (w *podProcesses) Delete(_ context.Context, pod *v1.Pod) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -24,6 +24,7 @@ func main() {
 	}
 }
 
+// run prints the containers of the runtime at an endpoint.
 func run(ctx context.Context, endpoint string) (err error) {
 	runtime, err := criruntime.Dial(ctx, endpoint, criruntime.Options{})
 	if err != nil {

@@ -26,6 +26,7 @@ func main() {
 	}
 }
 
+// run holds the inhibitor lock until SIGTERM, and runs the command when the machine shuts down.
 func run(command []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
