@@ -48,10 +48,12 @@ type benchHost struct {
 	released chan struct{}
 }
 
+// newBenchHost returns a host that announces nothing by itself.
 func newBenchHost() *benchHost {
 	return &benchHost{events: make(chan source.Event), released: make(chan struct{})}
 }
 
+// Connect, Events and Pending implement a session without a pending shutdown.
 func (h *benchHost) Connect(context.Context) (source.Session, error) { return h, nil }
 func (h *benchHost) Events() <-chan source.Event                     { return h.events }
 func (h *benchHost) Pending(context.Context) (*source.Event, error)  { return nil, nil }
@@ -61,8 +63,10 @@ func (h *benchHost) Inhibit(context.Context) (io.Closer, error) {
 	return notifyingLock(h.released), nil
 }
 
+// Close ends the session.
 func (h *benchHost) Close() error { close(h.events); return nil }
 
+// RequestDelay grants every delay.
 func (h *benchHost) RequestDelay(_ context.Context, delay time.Duration) (time.Duration, error) {
 	return delay, nil
 }
@@ -70,6 +74,7 @@ func (h *benchHost) RequestDelay(_ context.Context, delay time.Duration) (time.D
 // notifyingLock is a lock whose Close closes the channel.
 type notifyingLock chan struct{}
 
+// Close releases the lock.
 func (l notifyingLock) Close() error { close(l); return nil }
 
 // benchPods returns n pods, one in ten of them critical.

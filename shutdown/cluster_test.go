@@ -36,6 +36,7 @@ func (c *cluster) FlushPod(_ context.Context, pod *v1.Pod) error {
 	return nil
 }
 
+// setUnreachable makes the API server unreachable, or reachable again.
 func (c *cluster) setUnreachable(unreachable bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -145,6 +145,7 @@ func (s closingSession) Inhibit(ctx context.Context) (io.Closer, error) {
 
 type closerFunc func() error
 
+// Close calls the function.
 func (f closerFunc) Close() error { return f() }
 
 // Embedder code that hangs, panics or ends its goroutine delays neither the host, nor a cancellation, nor
@@ -290,6 +291,7 @@ func TestAReportersErrorMayPanic(t *testing.T) {
 // ongoingKillError is the error of a kill that is still under way.
 type ongoingKillError struct{ after time.Duration }
 
+// Error returns the kubelet's text.
 func (ongoingKillError) Error() string { return "timeout waiting to kill pod" }
 
 // Await waits for the end of the kill, which takes g.after.

@@ -69,6 +69,7 @@ const (
 	simTimeout               = 10 * time.Second // in real time
 )
 
+// inSeconds converts whole seconds to a duration.
 func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }
 
 // TestDrainMatchesTheKubeletsModel compares random drains with a model of the kubelet's drain. Every

@@ -26,6 +26,7 @@ import (
 // logLines has what is logged at the default verbosity.
 type logLines struct{ klog.Logger }
 
+// newLogLines returns an empty log.
 func newLogLines() logLines {
 	return logLines{ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))}
 }

@@ -51,6 +51,7 @@ func printKill(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdo
 	return shutdown.KillResult{Outcome: "Graceful"}, nil
 }
 
+// exampleOptions are the options of a node with 20 s for the pod web and then 10 s for the critical pod etcd.
 func exampleOptions() shutdown.Options {
 	return shutdown.Options{
 		Config: plan.Config{

@@ -19,6 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
+// noPods is the list of a node without pods.
 func noPods() []*v1.Pod { return nil }
 
 // The error names all invalid options.

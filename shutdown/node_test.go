@@ -247,6 +247,7 @@ func (r *recorder) Event(_ runtime.Object, eventtype, reason, message string) {
 	r.events = append(r.events, eventtype+" "+reason+" "+message)
 }
 
+// all returns the events so far.
 func (r *recorder) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -17,6 +17,7 @@ type allOff struct {
 	featuregate.FeatureGate // nil: only Enabled is called
 }
 
+// Enabled reports that the feature is off.
 func (allOff) Enabled(featuregate.Feature) bool { return false }
 
 // config returns a configuration in the two-field form, total with critical being its part for critical pods,
@@ -41,6 +42,7 @@ func staticPod() *v1.Pod {
 	return pod
 }
 
+// list returns its arguments.
 func list(pods ...*v1.Pod) []*v1.Pod { return pods }
 
 // granted returns the seconds that a plan grants each pod, by the name of the pod.

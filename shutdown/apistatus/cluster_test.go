@@ -129,24 +129,30 @@ func (c *cluster) node(t *testing.T) *v1.Node {
 	return node
 }
 
+// CoreV1 returns a client that records calls of pods and nodes, and lets the test fail them.
 func (c *cluster) CoreV1() corev1.CoreV1Interface { return core{c.Clientset.CoreV1(), c} }
 
+// core is the client that CoreV1 returns.
 type core struct {
 	corev1.CoreV1Interface
 	c *cluster
 }
 
+// Pods returns a client whose calls are recorded.
 func (a core) Pods(namespace string) corev1.PodInterface {
 	return podCalls{a.CoreV1Interface.Pods(namespace), a.c}
 }
 
+// Nodes returns a client whose calls are recorded.
 func (a core) Nodes() corev1.NodeInterface { return nodeCalls{a.CoreV1Interface.Nodes(), a.c} }
 
+// podCalls records each call, and returns the error that the test has set for it.
 type podCalls struct {
 	corev1.PodInterface
 	c *cluster
 }
 
+// Get records the call and returns the pod.
 func (p podCalls) Get(ctx context.Context, name string, options metav1.GetOptions) (*v1.Pod, error) {
 	if err := p.c.recordCall(ctx, call{Verb: "get", Name: name}); err != nil {
 		return nil, err
@@ -154,6 +160,7 @@ func (p podCalls) Get(ctx context.Context, name string, options metav1.GetOption
 	return p.PodInterface.Get(ctx, name, options)
 }
 
+// Patch records the call and its body, and patches the pod unless the cluster ignores patches.
 func (p podCalls) Patch(ctx context.Context, name string, as types.PatchType, data []byte, options metav1.PatchOptions, sub ...string) (*v1.Pod, error) {
 	if err := p.c.recordCall(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
 		return nil, err
@@ -164,6 +171,7 @@ func (p podCalls) Patch(ctx context.Context, name string, as types.PatchType, da
 	return p.PodInterface.Patch(ctx, name, as, data, options, sub...)
 }
 
+// Delete records the call and deletes the pod.
 func (p podCalls) Delete(ctx context.Context, name string, options metav1.DeleteOptions) error {
 	if err := p.c.recordCall(ctx, call{Verb: "delete", Name: name, Delete: options}); err != nil {
 		return err
@@ -171,11 +179,13 @@ func (p podCalls) Delete(ctx context.Context, name string, options metav1.Delete
 	return p.PodInterface.Delete(ctx, name, options)
 }
 
+// nodeCalls is like podCalls, for the node.
 type nodeCalls struct {
 	corev1.NodeInterface
 	c *cluster
 }
 
+// Get records the call and returns the node.
 func (n nodeCalls) Get(ctx context.Context, name string, options metav1.GetOptions) (*v1.Node, error) {
 	if err := n.c.recordCall(ctx, call{Verb: "get", Name: name}); err != nil {
 		return nil, err
@@ -183,6 +193,7 @@ func (n nodeCalls) Get(ctx context.Context, name string, options metav1.GetOptio
 	return n.NodeInterface.Get(ctx, name, options)
 }
 
+// Patch records the call and its body, and patches the node.
 func (n nodeCalls) Patch(ctx context.Context, name string, as types.PatchType, data []byte, options metav1.PatchOptions, sub ...string) (*v1.Node, error) {
 	if err := n.c.recordCall(ctx, call{Verb: strings.Join(append([]string{"patch"}, sub...), " "), Name: name, Body: string(data)}); err != nil {
 		return nil, err

@@ -31,6 +31,7 @@ func evict(ctx context.Context, reporter *apistatus.Reporter, killer shutdown.Po
 	return reporter.FlushPod(ctx, &evicted) // one attempt; an agent retries
 }
 
+// A pod is evicted with the killer of the shutdown manager. It is not ready before it is killed, and Failed afterwards.
 func ExampleReporter_eviction() {
 	pod := running("web")
 	client, reporter, err := report(pod)

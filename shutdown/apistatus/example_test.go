@@ -90,6 +90,7 @@ func ExampleNew() {
 	// Options.NodeName is required
 }
 
+// A node shuts down, and the shutdown is cancelled. Each state becomes two conditions of the node.
 func ExampleReporter_PublishNode() {
 	ctx := context.Background()
 	client, reporter, err := report(nodeOf(ready))
@@ -117,6 +118,7 @@ func ExampleReporter_PublishNode() {
 	// GracefulNodeShutdownInProgress False NodeShutdown no node shutdown is in progress
 }
 
+// The final status of a pod whose container has no exit code. The reporter adds the one that the kubelet would add.
 func ExampleReporter_FlushPod() {
 	ctx := context.Background()
 	client, reporter, err := report(running("web"))
@@ -138,6 +140,7 @@ func ExampleReporter_FlushPod() {
 	// app 137 ContainerStatusUnknown
 }
 
+// A pod is marked as not ready for a shutdown, and is ready again after its cancellation. It serves open connections.
 func ExampleReporter_MarkNotReady() {
 	ctx := context.Background()
 	client, reporter, err := report(running("web"))
@@ -160,6 +163,7 @@ func ExampleReporter_MarkNotReady() {
 	// serves: true
 }
 
+// An agent that writes its node's status itself gets the conditions from NodeConditions.
 func ExampleNodeConditions() {
 	ready := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue}
 	for _, c := range apistatus.NodeConditions(shutdown.NodeState{ShuttingDown: true}, ready, time.Now()) {
@@ -170,6 +174,7 @@ func ExampleNodeConditions() {
 	// GracefulNodeShutdownInProgress True
 }
 
+// The conditions of a terminating pod in an EndpointSlice: it still serves, but gets no new connections.
 func ExampleEndpointConditions() {
 	endpoint := apistatus.EndpointConditions(running("web"))
 	fmt.Println("ready:", *endpoint.Ready, "serving:", *endpoint.Serving, "terminating:", *endpoint.Terminating)

@@ -65,6 +65,7 @@ type object struct {
 	static          bool   // the object is the mirror pod of a static pod
 }
 
+// String returns NAMESPACE/NAME.
 func (o *object) String() string { return o.namespace + "/" + o.name }
 
 // identify returns the object that holds the pod's status on the API server: for a static pod that is its mirror

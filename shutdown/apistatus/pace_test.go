@@ -29,6 +29,7 @@ type timingReporter struct {
 	last time.Time
 }
 
+// FlushPod sends the final status, and records the time if the API server has accepted it.
 func (r *timingReporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	err := r.Reporter.FlushPod(ctx, pod)
 	r.mu.Lock()

@@ -135,6 +135,7 @@ func (s *realServer) pods() []v1.Pod {
 	return list.Items
 }
 
+// pod returns the pod with this name.
 func (s *realServer) pod(name string) *v1.Pod {
 	s.t.Helper()
 	pod, err := s.api.Pods(metav1.NamespaceDefault).Get(s.t.Context(), name, metav1.GetOptions{})
@@ -142,6 +143,7 @@ func (s *realServer) pod(name string) *v1.Pod {
 	return pod
 }
 
+// node returns the reporter's node.
 func (s *realServer) node() *v1.Node {
 	s.t.Helper()
 	node, err := s.api.Nodes().Get(s.t.Context(), nodeName, metav1.GetOptions{})

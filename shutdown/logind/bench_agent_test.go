@@ -34,6 +34,7 @@ import (
 // container. end ends the agent.
 type agentStarter func(b *testing.B, h *host, n int, stopped func()) (end func())
 
+// agents returns both kinds of agents by their names in the results.
 func agents() map[string]agentStarter {
 	return map[string]agentStarter{"plain": startPlain, "kubegrace": startManaged}
 }
@@ -126,6 +127,7 @@ func runManager(ctx context.Context, b *testing.B, manager *shutdown.Manager) (s
 	}
 }
 
+// thirtySeconds is a configuration with one bucket of 30 s.
 func thirtySeconds() plan.Config {
 	return plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
 }
@@ -139,6 +141,7 @@ type obedientRuntime struct {
 	stopped func()
 }
 
+// Running returns the pod's container until it is stopped.
 func (r *obedientRuntime) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	if _, ended := r.ended.Load(pod.Name); ended {
 		return nil, nil
@@ -146,6 +149,7 @@ func (r *obedientRuntime) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.C
 	return []lifecycle.Container{{Name: "app", ID: pod.Name}}, nil
 }
 
+// StopContainer ends the container at once and calls stopped.
 func (r *obedientRuntime) StopContainer(_ context.Context, id string, _ int64) error {
 	r.ended.Store(id, true)
 	r.stopped()

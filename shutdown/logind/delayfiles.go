@@ -25,6 +25,7 @@ type delayFiles struct {
 	limitBeforeChange atomic.Pointer[time.Duration]
 }
 
+// newDelayFiles returns the files of a source with these options. It touches no file.
 func newDelayFiles(o Options) *delayFiles {
 	return &delayFiles{options: o, dropIn: o.dropIn(), locked: make(chan struct{}, 1)}
 }

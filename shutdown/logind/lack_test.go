@@ -25,6 +25,7 @@ type missingFeaturesOf struct {
 	lines []string
 }
 
+// The methods of klog.LogSink. Info records the value of the key "missing" up to its first colon.
 func (*missingFeaturesOf) Init(klog.RuntimeInfo)            {}
 func (*missingFeaturesOf) Enabled(int) bool                 { return true }
 func (*missingFeaturesOf) Error(error, string, ...any)      {}

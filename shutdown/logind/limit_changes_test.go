@@ -98,6 +98,7 @@ func TestAWinningFileIsNamed(t *testing.T) {
 // logCount counts what is logged at the default verbosity.
 type logCount struct{ infos, errors atomic.Int64 }
 
+// The methods of klog.LogSink count the lines. in returns a context with a logger that does.
 func (*logCount) Init(klog.RuntimeInfo)                    {}
 func (*logCount) Enabled(level int) bool                   { return level == 0 }
 func (c *logCount) Info(int, string, ...any)               { c.infos.Add(1) }

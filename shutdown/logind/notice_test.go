@@ -28,6 +28,7 @@ type azure struct {
 	events []map[string]any
 }
 
+// ServeHTTP answers with the scheduled events, or with the machine's name.
 func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.URL.Path != "/metadata/scheduledevents" {
 		fmt.Fprint(w, "node")

@@ -67,6 +67,7 @@ type times struct {
 	verify time.Duration
 }
 
+// withDefaults returns the options with the default of each field that is zero.
 func (o Options) withDefaults() Options {
 	o.Who = cmp.Or(o.Who, programName())
 	o.Why = cmp.Or(o.Why, defaultWhy)

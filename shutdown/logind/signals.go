@@ -36,6 +36,7 @@ type signalQueue struct {
 
 var _ dbus.SignalHandler = (*signalQueue)(nil)
 
+// newSignalQueue returns an empty queue, which accepts no announcements until setOwner.
 func newSignalQueue() *signalQueue { return &signalQueue{arrived: make(chan struct{}, 1)} }
 
 // setOwner makes the queue accept announcements, only those of the logind process with this unique bus name; "":

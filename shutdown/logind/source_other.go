@@ -35,6 +35,7 @@ func (*Source) RemoveDropIn(context.Context) error { return unsupported() }
 // Connect fails with an error that wraps [errors.ErrUnsupported].
 func (*Source) Connect(context.Context) (source.Session, error) { return nil, unsupported() }
 
+// unsupported returns the error of all functions.
 func unsupported() error {
 	return fmt.Errorf("there is no systemd-logind on %s: %w", runtime.GOOS, errors.ErrUnsupported)
 }

@@ -71,6 +71,7 @@ type transport struct {
 	message           bytes.Reader // the part of the current message that godbus has not read yet
 }
 
+// newTransport returns a transport over a socket to the bus, before the handshake.
 func newTransport(socket *net.UnixConn) *transport {
 	return &transport{in: descriptorReader{UnixConn: socket}}
 }

@@ -38,6 +38,7 @@ type pipes struct {
 	dialed map[string]bool
 }
 
+// Accept returns the other end of the next connection that dial makes.
 func (p *pipes) Accept() (net.Conn, error) {
 	select {
 	case conn := <-p.conns:
@@ -47,11 +48,13 @@ func (p *pipes) Accept() (net.Conn, error) {
 	}
 }
 
+// Close ends Accept.
 func (p *pipes) Close() error {
 	close(p.closed)
 	return nil
 }
 
+// Addr returns no useful address: nobody connects to one.
 func (*pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
 // dial connects the client by a pipe, whose other end Accept returns, and records the address.

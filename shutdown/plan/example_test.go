@@ -48,6 +48,7 @@ shutdownGracePeriodCriticalPods: 10s
 	// pods of priority 2000000000 and above: 10 s
 }
 
+// Critical pods cannot have more time than all pods together.
 func ExampleConfig_Validate() {
 	cfg := plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: time.Second},
@@ -58,6 +59,7 @@ func ExampleConfig_Validate() {
 	// invalid configuration: shutdownGracePeriodCriticalPods {2s} must be <= shutdownGracePeriod {1s}
 }
 
+// A pod belongs to the last bucket whose priority is not above its own, or else to the first.
 func ExampleSchedule_Index() {
 	s := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}
 	fmt.Println(s.Index(-5), s.Index(0), s.Index(999), s.Index(1000), s.Index(2_000_000_000))
@@ -205,6 +207,7 @@ func ExampleOptions_Priority() {
 	// lead 0
 }
 
+// A priority may occur only once.
 func ExampleConfig_Validate_duplicatePriority() {
 	cfg := plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 		{Priority: 0, ShutdownGracePeriodSeconds: 20}, {Priority: 0, ShutdownGracePeriodSeconds: 10},

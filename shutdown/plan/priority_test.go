@@ -21,20 +21,25 @@ func pod(name string, changes ...func(*v1.Pod)) *v1.Pod {
 	return p
 }
 
+// list returns its arguments.
 func list(pods ...*v1.Pod) []*v1.Pod { return pods }
 
+// withPriority sets spec.priority.
 func withPriority(priority int32) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.Spec.Priority = &priority }
 }
 
+// withClass sets spec.priorityClassName.
 func withClass(name string) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.Spec.PriorityClassName = name }
 }
 
+// withGrace sets spec.terminationGracePeriodSeconds.
 func withGrace(seconds int64) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.Spec.TerminationGracePeriodSeconds = &seconds }
 }
 
+// withAnnotation sets an annotation.
 func withAnnotation(key, value string) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.Annotations[key] = value }
 }

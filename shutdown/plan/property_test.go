@@ -51,6 +51,7 @@ type randomCase struct {
 	pods     []*v1.Pod
 }
 
+// String is the case in the message of a failed check.
 func (c randomCase) String() string {
 	return fmt.Sprintf("%v within %v, occupied %v, %+v", c.schedule, c.limit, c.occupied, c.opts)
 }
@@ -62,6 +63,7 @@ type failureContext struct {
 	fitted plan.Budget
 }
 
+// String is the text before the message of a failed check.
 func (s failureContext) String() string {
 	return fmt.Sprintf("seed %d: %v: %+v", s.seed, s.of, s.fitted)
 }

@@ -29,6 +29,7 @@ import (
 // stopped.
 type instantRuntime struct{ stopped sync.Map }
 
+// Running returns the pod's container until it is stopped.
 func (r *instantRuntime) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	if _, ended := r.stopped.Load(pod.Name); ended {
 		return nil, nil
@@ -36,6 +37,7 @@ func (r *instantRuntime) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Co
 	return []lifecycle.Container{{Name: "app", ID: pod.Name}}, nil
 }
 
+// StopContainer ends the container.
 func (r *instantRuntime) StopContainer(_ context.Context, id string, _ int64) error {
 	r.stopped.Store(id, true)
 	return nil
@@ -47,13 +49,16 @@ type signalHost struct {
 	released chan struct{}
 }
 
+// Connect, Events, Pending and Inhibit implement a session without a pending shutdown, which has one lock.
 func (h *signalHost) Connect(context.Context) (source.Session, error) { return h, nil }
 func (h *signalHost) Events() <-chan source.Event                     { return h.events }
 func (h *signalHost) Pending(context.Context) (*source.Event, error)  { return nil, nil }
 func (h *signalHost) Inhibit(context.Context) (io.Closer, error)      { return closer(h.released), nil }
 
+// Close ends the session.
 func (h *signalHost) Close() error { close(h.events); return nil }
 
+// RequestDelay grants every delay.
 func (h *signalHost) RequestDelay(_ context.Context, requested time.Duration) (time.Duration, error) {
 	return requested, nil
 }
@@ -61,6 +66,7 @@ func (h *signalHost) RequestDelay(_ context.Context, requested time.Duration) (t
 // closer is a lock that closes a channel.
 type closer chan struct{}
 
+// Close releases the lock.
 func (c closer) Close() error { close(c); return nil }
 
 // runningPods returns n pods with one running container each.

@@ -198,12 +198,14 @@ type recorder struct {
 	events []string
 }
 
+// Event records an event as "TYPE REASON MESSAGE".
 func (r *recorder) Event(_ runtime.Object, eventtype, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.events = append(r.events, eventtype+" "+reason+" "+message)
 }
 
+// all returns the events so far.
 func (r *recorder) all() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -21,6 +21,7 @@ import (
 // lines is a klog sink that sends each message, with the values of an info message, to a channel.
 type lines chan []any
 
+// The methods of klog.LogSink.
 func (lines) Init(klog.RuntimeInfo)                    {}
 func (lines) Enabled(int) bool                         { return true }
 func (l lines) Info(_ int, text string, values ...any) { l <- append([]any{text}, values...) }

@@ -271,24 +271,33 @@ type nothing struct {
 	events  chan source.Event
 }
 
+// Connect returns the session, or neither a session nor an error.
 func (n *nothing) Connect(context.Context) (source.Session, error) {
 	if n.session == nil {
 		return nil, nil //nolint:nilnil // a mistake of a source
 	}
 	return n.session, nil
 }
+
+// Events returns events, which may be nil.
 func (n *nothing) Events() <-chan source.Event { return n.events }
+
+// Pending reports no pending shutdown.
 func (*nothing) Pending(context.Context) (*source.Event, error) {
 	return nil, nil //nolint:nilnil // nothing is pending
 }
 
+// RequestDelay grants every delay.
 func (*nothing) RequestDelay(_ context.Context, d time.Duration) (time.Duration, error) {
 	return d, nil
 }
 
+// Inhibit returns neither a lock nor an error.
 func (*nothing) Inhibit(context.Context) (io.Closer, error) {
 	return nil, nil //nolint:nilnil // a mistake of a session
 }
+
+// Close does nothing.
 func (*nothing) Close() error { return nil }
 
 // A source that returns nothing where something is needed is logged once, and the Holder tries again. A nil pointer

@@ -10,6 +10,7 @@ import (
 // log has what is logged at the default verbosity.
 type log struct{ klog.Logger }
 
+// newLog returns an empty log.
 func newLog() log {
 	return log{ktesting.NewLogger(ktesting.NopTL{}, ktesting.NewConfig(ktesting.Verbosity(0), ktesting.BufferLogs(true)))}
 }
@@ -20,6 +21,7 @@ type line struct {
 	values map[string]any
 }
 
+// lines returns what was logged so far.
 func (l log) lines() (lines []line) {
 	for _, entry := range l.GetSink().(ktesting.Underlier).GetBuffer().Data() {
 		values := map[string]any{}

@@ -49,6 +49,8 @@ type player struct {
 	heldBefore int        // the locks held after the last step
 }
 
+// newPlayer starts a host with random circumstances: an adopter with or without a lock, a slow adoption, a pending
+// shutdown.
 func newPlayer(t *testing.T, seed uint64) *player {
 	t.Helper()
 	p := &player{rig: newRig(t), rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // a test
@@ -116,6 +118,7 @@ func (p *player) modelRelease() {
 
 // The steps, each of which updates the model and returns its name for messages.
 
+// suspend begins a shutdown, or another one that replaces it.
 func (p *player) suspend() string {
 	if p.current != nil {
 		p.previous = append(p.previous, p.current)
@@ -124,6 +127,7 @@ func (p *player) suspend() string {
 	return "suspend"
 }
 
+// release releases the lock for the shutdown.
 func (p *player) release() string {
 	if p.current != nil {
 		require.NoError(p.t, p.current.Release()(p.t.Context()))
@@ -132,6 +136,7 @@ func (p *player) release() string {
 	return "release"
 }
 
+// releaseAt sets a time for the release, up to 1 s in the past or 5 s in the future.
 func (p *player) releaseAt() string {
 	after := p.randomDuration(6) - time.Second + time.Microsecond // at no moment at which anything else happens
 	if p.current != nil {
@@ -141,6 +146,7 @@ func (p *player) releaseAt() string {
 	return fmt.Sprint("release after ", after)
 }
 
+// retake takes the lock again during the shutdown.
 func (p *player) retake() string {
 	if p.current != nil {
 		p.current.Retake()
@@ -151,6 +157,7 @@ func (p *player) retake() string {
 	return "retake"
 }
 
+// endShutdown ends the shutdown, as after a cancellation.
 func (p *player) endShutdown() string {
 	if p.current != nil {
 		p.current.End()
@@ -160,6 +167,7 @@ func (p *player) endShutdown() string {
 	return "end"
 }
 
+// lose ends the session with the host.
 func (p *player) lose() string {
 	p.script.set((*script).lose)
 	return "lose"

@@ -48,6 +48,7 @@ func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	})
 }
 
+// newRig returns a rig that has not started.
 func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, script: newScript(), calls: &call.Group{}, log: newLog()}
@@ -133,6 +134,7 @@ func (r *rig) record(format string, args ...any) {
 	r.received = append(r.received, fmt.Sprintf("%v ", time.Since(r.began))+fmt.Sprintf(format, args...))
 }
 
+// allReceived returns the calls of the listener so far.
 func (r *rig) allReceived() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,12 +143,14 @@ func (r *rig) allReceived() []string {
 
 // The methods of host.Listener record that they were called.
 
+// HostEvent records whether a shutdown begins or is cancelled, and suspends or ends the Hold accordingly.
 func (r *rig) HostEvent(event source.Event, received time.Time) {
 	require.False(r.t, received.After(time.Now()))
 	r.record("event %v", !event.Cancelled)
 	r.shutdown(!event.Cancelled)
 }
 
+// HostPending records whether a shutdown is pending and whether that is known, and does the same if it is known.
 func (r *rig) HostPending(pending *source.Event, known bool, received time.Time) {
 	require.False(r.t, received.After(time.Now()))
 	r.record("pending %v %v", pending != nil, known)
@@ -155,6 +159,7 @@ func (r *rig) HostPending(pending *source.Event, known bool, received time.Time)
 	}
 }
 
+// HostUnreached, HostTried and HostCapped only record the call.
 func (r *rig) HostUnreached()   { r.record("unreached") }
 func (r *rig) HostTried()       { r.record("tried") }
 func (r *rig) HostCapped(error) { r.record("capped") }

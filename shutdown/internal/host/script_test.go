@@ -52,6 +52,7 @@ type script struct {
 	allowsTwoLocks  bool      // two locks may be held, because the Close of one hangs
 }
 
+// newScript returns a host without faults.
 func newScript() *script { return &script{blocked: make(chan struct{}), counts: map[string]int{}} }
 
 // set changes the script while a Host uses it.

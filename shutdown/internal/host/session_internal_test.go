@@ -17,8 +17,10 @@ type recordingListener struct {
 	heard []string
 }
 
+// HostEvent records that it was called.
 func (e *recordingListener) HostEvent(source.Event, time.Time) { e.heard = append(e.heard, "event") }
 
+// HostPending records that it was called.
 func (e *recordingListener) HostPending(*source.Event, bool, time.Time) {
 	e.heard = append(e.heard, "pending")
 }

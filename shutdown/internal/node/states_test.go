@@ -163,8 +163,10 @@ func triggerCancels(origin string) node.Event {
 	return node.Event{Event: source.Event{Origin: origin, Cancelled: true}}
 }
 
+// hostCancels is the host's cancellation of its shutdown.
 func hostCancels() node.Event { return node.Event{Event: source.Event{Cancelled: true}, Host: true} }
 
+// nothingPending is the host's answer that it is not shutting down.
 func nothingPending() node.Pending { return node.Pending{Known: true} }
 
 // The states.

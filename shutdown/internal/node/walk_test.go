@@ -201,6 +201,7 @@ type hasher struct {
 	seen map[unsafe.Pointer]int
 }
 
+// number and text add a number, or a text with its length.
 func (h *hasher) number(n uint64) { h.data = binary.AppendUvarint(h.data, n) }
 func (h *hasher) text(s string) {
 	h.number(uint64(len(s)))

@@ -90,6 +90,7 @@ type event struct {
 // events is a heap with the next event first.
 type events []event
 
+// The methods of heap.Interface: of two events at the same time, the one that was scheduled first comes first.
 func (q events) Len() int { return len(q) }
 func (q events) Less(i, j int) bool {
 	if c := q[i].at.Compare(q[j].at); c != 0 {
@@ -295,6 +296,7 @@ func (w *world) forgetKills(is func(*worldPod) bool) {
 	}
 }
 
+// mustDecode decodes what encode has encoded.
 func mustDecode(data []byte, to any) {
 	if err := json.Unmarshal(data, to); err != nil {
 		panic(err)

@@ -61,6 +61,7 @@ func read(t testing.TB, dir string) statelog.Contents {
 	return statelog.New(options(dir)).Read(t.Context())
 }
 
+// logPath returns the path of the log file in a folder.
 func logPath(dir string) string { return filepath.Join(dir, statelog.LogFile) }
 
 // content returns the text of the log.

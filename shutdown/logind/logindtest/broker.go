@@ -220,12 +220,14 @@ func (b *Broker) owner(name string) *peer {
 	return b.names[name]
 }
 
+// allPeers returns all open connections.
 func (b *Broker) allPeers() []*peer {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Collect(maps.Keys(b.peers))
 }
 
+// must fails the test if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {

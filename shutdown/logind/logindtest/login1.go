@@ -68,6 +68,7 @@ func StartLogin1(t testing.TB, address string) *Login1 {
 	return l
 }
 
+// newLogin1 returns a logind with its default limit of 5 s, which owns logind's name on the bus.
 func newLogin1(address string) (l *Login1, err error) {
 	l = &Login1{limit: uint64(5 * time.Second / time.Microsecond), afterReply: map[string]func(){}, calls: map[string]int{}}
 	l.object, err = newObject(address, login1, l.answer)

@@ -79,6 +79,7 @@ func (o *object) refuse(call *dbus.Message, name, text string) {
 	o.send(call, dbus.TypeError, map[dbus.HeaderField]dbus.Variant{dbus.FieldErrorName: dbus.MakeVariant(name)}, []any{text})
 }
 
+// send answers a call with a message of this type, with more headers and this body.
 func (o *object) send(call *dbus.Message, kind dbus.Type, more map[dbus.HeaderField]dbus.Variant, body []any) {
 	message := answerTo(call, kind, "", body)
 	maps.Copy(message.Headers, more)

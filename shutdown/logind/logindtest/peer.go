@@ -121,6 +121,7 @@ func (p *peer) send(sent *packet) {
 	}
 }
 
+// reply answers a call with values, in the name of the bus.
 func (p *peer) reply(call *dbus.Message, values ...any) {
 	p.send(&packet{Message: answerTo(call, dbus.TypeMethodReply, driver, values), order: binary.LittleEndian})
 }

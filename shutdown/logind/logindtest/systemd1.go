@@ -40,6 +40,7 @@ func StartSystemd1(t testing.TB, address string, hangUp func()) *Systemd1 {
 	return s
 }
 
+// newSystemd1 returns a systemd that owns systemd's name on the bus.
 func newSystemd1(address string, hangUp func()) (s *Systemd1, err error) {
 	s = &Systemd1{Started: make(chan string, 16), hangUp: hangUp}
 	s.object, err = newObject(address, systemd1, s.answer)
@@ -70,6 +71,7 @@ func (s *Systemd1) Killed() []string {
 	return append([]string(nil), s.killed...)
 }
 
+// answer answers a call of logind.
 func (s *Systemd1) answer(o *object, call *dbus.Message) {
 	switch member(call) {
 	case "Get": // a unit's LoadState, before logind shuts down
