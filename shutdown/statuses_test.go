@@ -177,8 +177,8 @@ func TestARefusedStatusDelaysNoOtherStatus(t *testing.T) {
 	})
 }
 
-// A server that refuses everything delays the release by 2.5 s. After that it gets a request for each of the
-// 100 pods every 30 s at most.
+// A server refuses everything. A drain waits for such a server for 2.5 s, which delays the release of the lock. After
+// that the server gets a request for each of the 100 pods every 30 s at most.
 func TestAServerThatRefusesEverythingIsAskedLessAndLess(t *testing.T) {
 	inBubble(t, manyPods(100, 5), func(t *testing.T, n *node) {
 		var calls atomic.Int64

@@ -21,6 +21,7 @@ var errNotServed = errors.New("not served by this node")
 // stats and metrics. They are called only if NewNode gets an HTTP handler, which this program does not pass.
 type withoutStreams struct{ *virtualkubelet.Provider }
 
+// GetContainerLogs and the other methods fail: this node does not serve them.
 func (withoutStreams) GetContainerLogs(context.Context, string, string, string, api.ContainerLogOpts) (io.ReadCloser, error) {
 	return nil, errNotServed
 }

@@ -65,7 +65,7 @@ func TestReadinessSucceedsForAPodThatIsGone(t *testing.T) {
 	c := newCluster()
 	require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), running("web")))
 	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), running("web")))
-	require.Equal(t, []string{"patch status", "get"}, c.verbs())
+	require.Equal(t, []string{"patch status", "get"}, c.verbs(), "MarkNotReady patches the pod, RestoreReadiness reads it first")
 }
 
 // The caller decides by the API server's answer whether and when it repeats FlushPod, so the error must wrap

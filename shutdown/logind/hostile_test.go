@@ -84,7 +84,7 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	forger := h.bus.ConnectAsNobodyWithDescriptors()
 	file, err := os.Open(os.DevNull)
 	require.NoError(t, err)
-	_, first := h.inhibit(t, session) // what is made once is made
+	_, first := h.inhibit(t, session) // so that descriptors counts whatever is opened only once
 	descriptors := openDescriptors(t)
 
 	goOn := h.login1.Delay()

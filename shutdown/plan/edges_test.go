@@ -22,7 +22,8 @@ func TestValidateRejectsBothFormsHoweverShort(t *testing.T) {
 	require.Equal(t, plan.Schedule{{0, 0}, {2_000_000_000, 0}}, config(1, 0).Schedule(false))
 }
 
-// Containers that are stopped at once do not need the minimum stop timeout on top of the grace period.
+// The pods have init containers and a postStart hook, but neither preStop hooks nor sidecars. Their containers are stopped
+// at once, so they do not need the minimum stop timeout on top of the grace period of 10 s.
 func TestPodsWithoutHooksEndWithTheirGracePeriod(t *testing.T) {
 	initialized := pod("initialized", withGrace(10))
 	initialized.Spec.InitContainers = []v1.Container{{}}

@@ -65,7 +65,8 @@ func TestARefusedAdoptionIsNotRepeated(t *testing.T) {
 	})
 }
 
-// A cancelled pending event counts as none, and so does the answer of a host that cannot know.
+// A cancelled pending event counts as none, and so does the answer of a host that cannot know. The rig records
+// "TIME pending IS_PENDING IS_KNOWN".
 func TestACancelledPendingEventIsNone(t *testing.T) {
 	for want, change := range map[string]func(*script){
 		"0s pending false true":  func(s *script) { s.pending = &source.Event{Cancelled: true} },
@@ -334,7 +335,7 @@ func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 			err := <-r.ended
 			require.ErrorContains(t, err, "failed to close the session with the host: ")
 			require.ErrorContains(t, err, text)
-			r.ended <- nil
+			r.ended <- nil // for inBubble, which waits for the end of Run, too
 		})
 	}
 	inBubble(t, func(t *testing.T, r *rig) {

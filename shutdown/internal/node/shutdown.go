@@ -121,7 +121,7 @@ func (s *Shutdown) Table() timetable.Table { return s.table }
 // timetable.
 func (s *Shutdown) WaitEnd() time.Time { return s.waitEnd() }
 
-// waitEnd is WaitEnd for this package, like end and releaseBy.
+// waitEnd returns when the newest drain stops waiting for pods, or Began if no timetable was made yet.
 func (s *Shutdown) waitEnd() time.Time {
 	if s.Timetable == nil {
 		return s.Began

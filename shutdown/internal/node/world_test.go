@@ -245,9 +245,9 @@ func (w *world) start(read time.Duration) {
 	}
 }
 
-// read passes the log to the agent.
+// read passes the log to the agent: the last entry of each pod and of the shutdown, in the order of their first ones.
 func (w *world) read() {
-	last, order := map[node.Key]any{}, []node.Key{}
+	last, order := map[node.Key]any{}, []node.Key{} // the shutdown has the key ""
 	for _, e := range w.log {
 		if _, is := last[e.key]; !is {
 			order = append(order, e.key)
@@ -262,11 +262,10 @@ func (w *world) read() {
 			last[e.key] = p
 		}
 	}
-	in := node.Read{SameBoot: true}
+	in := node.Read{SameBoot: w.logBoot == w.boot}
 	for _, key := range order {
 		in.Entries = append(in.Entries, last[key])
 	}
-	in.SameBoot = w.logBoot == w.boot
 	if w.isLossy {
 		w.forgetKills(func(p *worldPod) bool {
 			of, is := last[p.Key].(node.Pod)

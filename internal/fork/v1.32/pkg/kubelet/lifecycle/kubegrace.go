@@ -58,7 +58,7 @@ func newKubegraceRunner(httpDoer kubetypes.HTTPDoer, commandRunner kubecontainer
 	})
 }
 
-// Run runs a hook.
+// Run runs a hook with a new runner for the container.
 func (r kubegraceRunner) Run(ctx context.Context, id kubecontainer.ContainerID, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	return r(id).Run(ctx, id.ID, pod, container, handler)
 }
