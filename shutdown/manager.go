@@ -44,7 +44,7 @@ type Manager struct {
 // be under way; otherwise it refuses the pods whose final statuses are pending there.
 func NewManager(opts Options) (*Manager, error) { return newManager(opts, statelog.Options{}) }
 
-// newManager is NewManager with another disk and boot clock, which tests pass.
+// newManager returns a manager that uses the disk and the boot clock of disk. Tests replace these.
 func newManager(opts Options, disk statelog.Options) (*Manager, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("invalid shutdown options: %w", err)

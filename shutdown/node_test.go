@@ -60,8 +60,8 @@ func inBubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	})
 }
 
-// inBubbleWithState is inBubble for a node with an empty state folder. The test starts the manager with
-// runOnBoot(one).
+// inBubbleWithState runs a test in a bubble, with a node that has an empty state folder. The test starts the manager
+// with runOnBoot(one).
 func inBubbleWithState(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node, one *boot)) {
 	t.Helper()
 	dir := t.TempDir() // outside the bubble, so that it is removed after the manager has ended

@@ -336,7 +336,8 @@ func awaitCalls(calls *call.Group, until time.Time) error {
 	}
 }
 
-// run implements Run.
+// run implements [Manager.Run]. Until ctx ends, it watches the host and drains the pods in shutdowns. Then it waits for
+// the calls in progress, at most until their time is over.
 func (s *shell) run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.phase != phaseIdle {
@@ -362,7 +363,7 @@ func (s *shell) run(ctx context.Context) error {
 	}
 	<-runCtx.Done()
 	stop(nil)
-	until := s.endRun()
+	until := s.endRun() // the time at which the calls in progress are given up
 	var closeErr, hostErr error
 	if h != nil {
 		closeErr = h.Close(context.WithoutCancel(ctx)) // before leave, so that the host does not wait for calls that hang

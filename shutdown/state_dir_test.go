@@ -41,7 +41,8 @@ func (b *boot) sinceBoot() (string, time.Duration, error) {
 // runOnBoot starts a manager on a boot, and waits until it is ready.
 func (n *node) runOnBoot(b *boot) { n.runOnDisk(b, nil) }
 
-// runOnDisk is runOnBoot with a disk whose operations fail if fails, called before each, returns an error.
+// runOnDisk starts a manager on a boot, and waits until it is ready. fails is called before each operation of the disk,
+// which fails with its error. nil: no operation fails.
 func (n *node) runOnDisk(b *boot, fails func(step string) error) {
 	n.t.Helper()
 	m, err := shutdown.NewManagerWith(n.opts, b.sinceBoot, func(step, _ string) error {

@@ -28,9 +28,9 @@ func Write(path string, data []byte) error {
 	return nil
 }
 
-// Replace is [Write] for data that the function content writes in pieces, and without syncing the directory. If
-// content returns an error, the old file stays. When Replace returns nil, the new file is synced. But a power
-// failure may bring back the old file, unless [SyncDir] was called.
+// Replace replaces or creates a file like [Write]. The function content writes its data, in any number of pieces. If
+// content returns an error, the old file stays. When Replace returns nil, the new file is synced, but its directory is
+// not: a power failure may bring back the old file, unless [SyncDir] was called.
 func Replace(path string, content func(io.Writer) error) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+filepath.Base(path))
 	if err != nil {

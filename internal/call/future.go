@@ -52,7 +52,8 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	return f.result(context.Cause(ctx))
 }
 
-// Await is [Future.Wait] that waits only until a time. If there is no result by then, the error is [ErrTimeSpent].
+// Await waits until the result is available, ctx ends or the time is until. An available result is returned anyway.
+// Otherwise the error is the cause of ctx, or [ErrTimeSpent].
 func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 	err := ErrTimeSpent
 	select {

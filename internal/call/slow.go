@@ -38,15 +38,15 @@ func WatchEnd(ctx context.Context, name string, about ...any) (returned func()) 
 	}
 }
 
-// Enter is [Group.Go] for code that runs in the caller's goroutine: the group counts it as running until leave is
-// called.
+// Enter makes the group count the caller's code as running until leave is called, like code that [Group.Go] runs. name
+// returns the name under which Wait reports it.
 func (g *Group) Enter(name func() string) (leave func()) {
 	m := g.add(name)
 	return func() { g.remove(m) }
 }
 
-// WaitLoudly is [Group.Wait] with a log line after 5 s. The line names who, the method that waits, and the calls
-// that it waits for. WaitLoudly stops waiting when enough is closed.
+// WaitLoudly waits like [Group.Wait] until no goroutine is running or enough is closed. After 5 s it logs who, the method
+// that waits, and the calls that it waits for.
 func (g *Group) WaitLoudly(ctx context.Context, who string, enough <-chan struct{}) (hanging []string) {
 	timer := time.AfterFunc(slow, func() {
 		if names := g.names(); len(names) > 0 {

@@ -52,7 +52,8 @@ func StartBus(t testing.TB, socket string) *Bus {
 	return startBus(t, socket, config)
 }
 
-// startBus is StartBus with a configuration, in which it replaces ADDRESS by the address of the bus.
+// startBus starts a dbus-daemon, as StartBus does, with this configuration. It replaces ADDRESS in the configuration by
+// the address of the bus.
 func startBus(t testing.TB, socket, config string) *Bus {
 	t.Helper()
 	if socket == "" { // the path of t.TempDir may be too long for a socket
@@ -75,7 +76,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// Start starts the daemon again after [Bus.Stop].
+// Start starts the daemon, and returns when it listens. A test calls Start after [Bus.Stop].
 func (b *Bus) Start() {
 	b.t.Helper()
 	program := need.Program(b.t, "dbus-daemon", "dbus-daemon")

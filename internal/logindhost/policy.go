@@ -33,8 +33,8 @@ const LookAlike = login1 + ".Manager"
 // how it starts other programs, and additions by an administrator.
 var hostOnly = regexp.MustCompile(`(?s)<!--.*?-->|<(user|pidfile|listen|servicehelper|include|includedir)\b[^>]*>[^<]*</\w+>|<(fork|syslog|standard_system_servicedirs)/>`)
 
-// StartSystemBus is [StartBus] with the distribution's policy: only root may own logind's bus name, and every
-// user may send signals to every other user.
+// StartSystemBus starts a dbus-daemon with the distribution's policy: only root may own logind's bus name, and every user
+// may send signals to every other user. The bus of [StartBus] has no such restriction.
 func StartSystemBus(t testing.TB) *Bus {
 	t.Helper()
 	need.Root(t)
@@ -66,7 +66,7 @@ func (b *Bus) ConnectAsNobody() (*dbus.Conn, io.Writer) {
 	return bus, socket
 }
 
-// ConnectAsNobodyWithDescriptors is [Bus.ConnectAsNobody] with a connection that can pass file descriptors.
+// ConnectAsNobodyWithDescriptors returns a connection of an unprivileged user that can pass file descriptors.
 func (b *Bus) ConnectAsNobodyWithDescriptors() *dbus.Conn {
 	b.t.Helper()
 	return b.asNobody(func() (*dbus.Conn, error) { return dbus.Dial(b.Address) })

@@ -206,7 +206,7 @@ func openPodJournal(path string) (*podJournal, error) {
 	return p, err
 }
 
-// runningPods is Options.ListPods: the pods that have not ended.
+// runningPods returns the pods that have not ended, for Options.ListPods.
 func (p *podJournal) runningPods() []*v1.Pod {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -58,8 +58,8 @@ func (s *realServer) reporter(timeout time.Duration) *apistatus.Reporter {
 	return reporterOf(s.t, client, timeout)
 }
 
-// serveWithPods is serve with n running pods. It also returns the pods with their final statuses. It
-// creates ten at a time, because a server on a busy machine refuses more.
+// serveWithPods starts a server, as serve does, that has n running pods. It also returns the pods with their final
+// statuses. It creates ten at a time, because a server on a busy machine refuses more.
 func serveWithPods(t testing.TB, n int) (server *realServer, r *apistatus.Reporter, pods []*v1.Pod) {
 	t.Helper()
 	server, r = serve(t)

@@ -86,8 +86,8 @@ func startAgent(t *testing.T, store *logindhost.FDStore, others map[string]*os.F
 	return startAgentThat(t, "inhibits", store, others)
 }
 
-// startAgentThat is startAgent with a value for agentEnv. The store passes the others and what it stores
-// to the agent.
+// startAgentThat starts an agent process that does what this value of agentEnv says. The store passes the others and what
+// it stores to the agent.
 func startAgentThat(t *testing.T, does string, store *logindhost.FDStore, others map[string]*os.File) *agent {
 	t.Helper()
 	self, err := os.Executable()

@@ -55,7 +55,7 @@ func runManagerOn(t *testing.T, source source.Source, options shutdown.Options) 
 	return runManagerIn(t.Context(), t, source, options)
 }
 
-// runManagerIn is runManagerOn with a context for Run.
+// runManagerIn runs a manager like runManagerOn, until ctx ends.
 func runManagerIn(ctx context.Context, t *testing.T, source source.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
 	options.Source = source

@@ -81,7 +81,7 @@ func BenchmarkPriority(b *testing.B) {
 	})
 }
 
-// plainPriority is Options.Priority without PriorityOf.
+// plainPriority returns a pod's priority as Options.Priority does, but knows only the two built-in classes.
 func plainPriority(p *v1.Pod) int32 {
 	switch {
 	case p.Spec.Priority != nil:

@@ -78,7 +78,7 @@ func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	return p
 }
 
-// planOf is New for a schedule that is ascending already.
+// planOf plans the drain of pods by a schedule that is ascending. It has no warnings about the schedule itself.
 func planOf(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	buckets, unknown := schedule.assign(pods, opts)
 	occupied := make([]bool, len(buckets))
@@ -89,8 +89,8 @@ func planOf(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	return fitted.plan(buckets, unknown, opts)
 }
 
-// Plan is [New] for a budget that [Budget.Fit] has shortened already. opts must be those that were passed to
-// [NewBudget] for b.
+// Plan plans the drain of pods, like [New], within the times of a budget that [Budget.Fit] has shortened already. opts
+// must be those that were passed to [NewBudget] for b.
 func (b Budget) Plan(pods []*v1.Pod, opts Options) Plan {
 	buckets, unknown := b.schedule().assign(pods, opts)
 	return b.plan(buckets, unknown, opts)

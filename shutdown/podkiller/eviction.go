@@ -49,8 +49,8 @@ func evictedStatus(message string) func(*v1.PodStatus) {
 	}
 }
 
-// evictedByNode is evictedStatus and also sets the DisruptionTarget condition, which says that the pod failed
-// because of its node.
+// evictedByNode returns the SetStatus of an eviction because of the node: it makes the pod Failed with the reason Evicted,
+// and sets the DisruptionTarget condition, which says that the pod failed because of its node.
 func evictedByNode(message string) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) {
 		evictedStatus(message)(status)

@@ -44,6 +44,7 @@ func run(root string, seed, n int, results, progress io.Writer) error {
 	var packages []goPackage
 	var edits []edit
 	root, err := filepath.Abs(root)
+	// List the packages, collect the edits of those that belong to the library, and judge n of them.
 	for _, module := range []string{".", "lifecycle/virtualkubelet", "lifecycle/criruntime"} {
 		command := exec.Command("go", "list", "-json", "./...")
 		command.Dir, command.Stderr = filepath.Join(root, module), progress

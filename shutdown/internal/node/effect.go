@@ -80,7 +80,8 @@ func (n *Node) startCall(e Effect) int {
 	return e.Call
 }
 
-// startCallAfterStore is startCall for a call that must follow the step's Store effect.
+// startCallAfterStore emits an effect that is a call, after the step's Store effect: what the call does must be in the
+// log first. It returns the call's number.
 func (n *Node) startCallAfterStore(e Effect) int {
 	n.lastCall++
 	e.Call = n.lastCall

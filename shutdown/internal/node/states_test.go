@@ -215,7 +215,7 @@ func (r *rig) restart() {
 	r.step(node.Read{SameBoot: true, Entries: r.stored})
 }
 
-// unsettledPast is unsettled, but with an agent that starts when the time of the shutdown is over.
+// unsettledPast has a drain that was interrupted, and an agent that starts when the time of that shutdown is over.
 func unsettledPast(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)

@@ -33,7 +33,7 @@ func checkTime(name string, t, from, until time.Time) error {
 	return nil
 }
 
-// checkOptional is checkTime for a time that may be zero.
+// checkOptional returns an error if t is before from or after until. A zero time, which means none, is no error.
 func checkOptional(name string, t, from, until time.Time) error {
 	if t.IsZero() {
 		return nil

@@ -134,7 +134,8 @@ func fillGaps(b *plan.Budget, had []plan.BucketBudget, done int) {
 	}
 }
 
-// End returns WaitEnd and Unlock of New(r). They do not depend on Occupied.
+// End returns when a drain with the timetable New(r) stops waiting, and when its lock is released. Both are the same
+// for each r.Occupied.
 func End(r Request) (waitEnd, unlock time.Time) {
 	t := New(r)
 	return t.WaitEnd(), t.Unlock()

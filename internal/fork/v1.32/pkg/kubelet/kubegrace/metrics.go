@@ -93,7 +93,8 @@ func LifecycleMetrics(logger klog.Logger) *metrics.Lifecycle {
 	return series
 }
 
-// ShutdownMetrics is LifecycleMetrics for the series of node shutdowns.
+// ShutdownMetrics returns kubegrace's series of node shutdowns, the same in each call. If they cannot be registered, it
+// logs this and returns nil, which counts nothing.
 func ShutdownMetrics(logger klog.Logger) *metrics.Shutdown {
 	series, err := metrics.NewShutdown(declared{}, metrics.Options{})
 	if err != nil {

@@ -52,7 +52,7 @@ func (k *kubelet) setPods(pods ...*v1.Pod) {
 	k.pods = pods
 }
 
-// configWithSlowKills is defaultConfig with kills that take d.
+// configWithSlowKills has 20 s for pods and then 10 s for critical ones, and kills that take d.
 func (k *kubelet) configWithSlowKills(d time.Duration) *Config {
 	conf := k.defaultConfig()
 	conf.GetPodsFunc = func() []*v1.Pod {

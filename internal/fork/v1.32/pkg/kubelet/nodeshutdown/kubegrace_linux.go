@@ -49,7 +49,8 @@ func newKubegraceManager(conf *Config) Manager {
 	return newManagerOfHost(conf, host)
 }
 
-// newManagerOfHost is newKubegraceManager for any host.
+// newManagerOfHost returns kubegrace's shutdown manager for a host, or the kubelet's stub as newKubegraceManager does. Tests
+// pass a fake host.
 func newManagerOfHost(conf *Config, host source.Source) Manager {
 	if !utilfeature.DefaultFeatureGate.Enabled(features.GracefulNodeShutdown) {
 		return managerStub{}
