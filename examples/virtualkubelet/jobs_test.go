@@ -318,7 +318,7 @@ func (c *cluster) run(kills ...time.Duration) {
 
 // An agent that is killed at any time and restarted reports no running job as ended and leaks no job, although the
 // service loses DELETEs, fails for 30 s and stops jobs late. Each run of the simulation kills the agent 1.3 s later than the
-// one before (6.5 s later with -short), until 220 s.
+// one before (6.5 s later if the test is to do less), until 220 s.
 func TestAKilledAgentLeaksNoJobAndReportsNoneAsEndedEarly(t *testing.T) {
 	step := 1300 * time.Millisecond
 	if need.Less(t, "four of five moments at which an agent is killed") {

@@ -109,8 +109,8 @@ func TestAShutdownDuringAReconnectIsDelivered(t *testing.T) {
 	}
 }
 
-// 50 managers lose logind 20 times: a thousand reconnects, in parallel because each takes a second. All
-// must hold a lock again, and nothing may leak.
+// 50 managers lose logind 5 times: 250 reconnects, in parallel because each takes a second. All must hold a lock again,
+// and nothing may leak.
 func TestManyManagersReconnect(t *testing.T) {
 	const managers, rounds = 50, 5
 	h := newHost(t)

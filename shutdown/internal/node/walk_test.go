@@ -201,8 +201,10 @@ type hasher struct {
 	seen map[unsafe.Pointer]int
 }
 
-// number and text add a number, or a text with its length.
+// number adds a number.
 func (h *hasher) number(n uint64) { h.data = binary.AppendUvarint(h.data, n) }
+
+// text adds a text with its length.
 func (h *hasher) text(s string) {
 	h.number(uint64(len(s)))
 	h.data = append(h.data, s...)

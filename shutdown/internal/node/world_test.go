@@ -90,16 +90,20 @@ type event struct {
 // events is a heap with the next event first.
 type events []event
 
-// The methods of heap.Interface: of two events at the same time, the one that was scheduled first comes first.
-func (q events) Len() int { return len(q) }
+// The methods of heap.Interface.
+func (q events) Len() int      { return len(q) }
+func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
+func (q *events) Push(e any)   { *q = append(*q, e.(event)) }
+
+// Less puts the next event first. Of two events at the same time, that is the one that was scheduled first.
 func (q events) Less(i, j int) bool {
 	if c := q[i].at.Compare(q[j].at); c != 0 {
 		return c < 0
 	}
 	return q[i].sequence < q[j].sequence
 }
-func (q events) Swap(i, j int) { q[i], q[j] = q[j], q[i] }
-func (q *events) Push(e any)   { *q = append(*q, e.(event)) }
+
+// Pop removes the last element.
 func (q *events) Pop() any {
 	e := (*q)[len(*q)-1]
 	*q = (*q)[:len(*q)-1]
