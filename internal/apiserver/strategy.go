@@ -54,8 +54,8 @@ func newStatusStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
 	return strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, resource: r, update: r.status}
 }
 
-// The next three methods tell the store whether objects are in namespaces, whether a PUT creates a missing object, and
-// whether a PUT without a resourceVersion replaces any version.
+// NamespaceScoped and the next two methods tell the store whether objects are in namespaces, whether a PUT creates a missing
+// object, and whether a PUT without a resourceVersion replaces any version.
 func (s strategy) NamespaceScoped() bool          { return !s.resource.global }
 func (s strategy) AllowCreateOnUpdate() bool      { return s.resource.createOnUpdate }
 func (s strategy) AllowUnconditionalUpdate() bool { return !s.resource.versioned }
@@ -90,8 +90,10 @@ func (strategy) ValidateUpdate(context.Context, runtime.Object, runtime.Object) 
 	return nil
 }
 
-// WarningsOnCreate and WarningsOnUpdate return no warnings.
+// WarningsOnCreate returns no warnings.
 func (strategy) WarningsOnCreate(context.Context, runtime.Object) []string { return nil }
+
+// WarningsOnUpdate returns no warnings.
 func (strategy) WarningsOnUpdate(context.Context, runtime.Object, runtime.Object) []string {
 	return nil
 }
