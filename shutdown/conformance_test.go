@@ -40,6 +40,7 @@ type managerVectors struct {
 	Cases []managerCase
 }
 
+// managerCase is one case of the kubelet's TestManager. All times are in seconds.
 type managerCase struct {
 	Desc            string
 	Pods            any // names, or the phases of pods by name
@@ -51,6 +52,7 @@ type managerCase struct {
 	StatusCommon    statusCommon `json:"status_common"`
 }
 
+// statusCommon is what the statuses of all killed pods of a case have.
 type statusCommon struct {
 	Reason, Message string
 	Condition       v1.PodCondition
@@ -194,6 +196,7 @@ type grantingHost struct {
 	granted time.Duration
 }
 
+// grantingSession is a session with a grantingHost.
 type grantingSession struct {
 	source.Session
 

@@ -128,6 +128,7 @@ func (c closingHost) Connect(ctx context.Context) (source.Session, error) {
 	return closingSession{session, c.before}, err
 }
 
+// closingSession is a session with a closingHost.
 type closingSession struct {
 	source.Session
 
@@ -143,6 +144,7 @@ func (s closingSession) Inhibit(ctx context.Context) (io.Closer, error) {
 	return closerFunc(func() error { s.before(); return lock.Close() }), nil
 }
 
+// closerFunc is a lock whose Close is the function.
 type closerFunc func() error
 
 // Close calls the function.

@@ -285,11 +285,13 @@ type drainInput struct {
 	Pods            []drainPod
 }
 
+// drainBucket is an entry of the schedule.
 type drainBucket struct {
 	Priority int32
 	Seconds  int64
 }
 
+// drainPod is a pod of the input, and how it ends.
 type drainPod struct {
 	Name       string
 	Priority   *int32
@@ -544,6 +546,7 @@ type drainWorld struct {
 	lines drainTimeline
 }
 
+// worldPod is a pod of a drainWorld.
 type worldPod struct {
 	drainPod
 
@@ -566,6 +569,7 @@ func (w *drainWorld) list() (pods []*v1.Pod) {
 	return pods
 }
 
+// errDrainKill is the error of the calls of the killer that fail.
 var errDrainKill = errors.New("the killer fails")
 
 // KillPod kills a pod, after the failures that the input demands. In a fork it stops waiting at the timeout of the

@@ -46,6 +46,7 @@ func TestOptionsThatNameTheirMistake(t *testing.T) {
 	require.ErrorContains(t, err, "Options.StateDir is required with Options.RequireStateDir")
 }
 
+// nilGate is a feature gate of which the test passes a nil pointer.
 type nilGate struct{ featuregate.FeatureGate }
 
 // TerminateAll with a context that has ended signals no pod. The next call drains them all. A third call, again with

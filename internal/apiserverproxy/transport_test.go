@@ -17,6 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
+// pod is the URL of a pod.
 const pod = "http://server/api/v1/namespaces/default/pods/web"
 
 // backend is a server without sockets.

@@ -67,6 +67,7 @@ func conditionTexts(conditions []v1.NodeCondition) []conditionText {
 	return all
 }
 
+// reboot is the state of a node that reboots.
 var reboot = shutdown.NodeState{ShuttingDown: true, Kind: source.KindReboot}
 
 // Each case has the conditions that the node has, the state to publish, and the conditions that must result.

@@ -34,6 +34,7 @@ type fdStore struct {
 	passed []*storedFile   // by the previous process, not adopted yet
 }
 
+// storedFile is a lock that systemd has passed to this process.
 type storedFile struct {
 	name string
 	file *os.File

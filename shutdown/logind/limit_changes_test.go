@@ -20,6 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
+// ours is the path of kubegrace's drop-in below the root of the test's host.
 const ours = etc + "/zz-kubegrace.conf"
 
 // requireCapped requests a minute, and requires that only limit is granted because of the file winner.

@@ -154,6 +154,7 @@ func (a adopting) Adopt() io.Closer {
 	return a.grant()
 }
 
+// conn is a session with the scripted host.
 type conn struct {
 	script *script
 	events chan source.Event
@@ -273,6 +274,7 @@ func (s *script) cancel() {
 	s.set(func(s *script) { s.pending = nil; s.send(source.Event{Cancelled: true}) })
 }
 
+// lock is a lock of the scripted host, which counts how often it was closed.
 type lock struct {
 	script *script
 	closed int

@@ -169,6 +169,7 @@ type object struct {
 	Status   *v1.PodStatus `json:"status"`
 }
 
+// objectMeta is the stored part of a pod's metadata.
 type objectMeta struct {
 	Namespace                  string            `json:"namespace,omitempty"`
 	Name                       string            `json:"name,omitempty"`
@@ -179,6 +180,7 @@ type objectMeta struct {
 	DeletionGracePeriodSeconds *int64            `json:"deletionGracePeriodSeconds,omitempty"`
 }
 
+// objectSpec is the stored part of a pod's spec.
 type objectSpec struct {
 	RestartPolicy                 v1.RestartPolicy  `json:"restartPolicy,omitempty"`
 	TerminationGracePeriodSeconds *int64            `json:"terminationGracePeriodSeconds,omitempty"`
@@ -187,6 +189,7 @@ type objectSpec struct {
 	EphemeralContainers           []objectContainer `json:"ephemeralContainers,omitempty"`
 }
 
+// objectContainer is the stored part of a container in a pod's spec.
 type objectContainer struct {
 	Name          string                     `json:"name"`
 	RestartPolicy *v1.ContainerRestartPolicy `json:"restartPolicy,omitempty"`

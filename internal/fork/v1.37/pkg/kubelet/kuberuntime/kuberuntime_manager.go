@@ -23,6 +23,7 @@ type kubeGenericRuntimeManager struct {
 	restored func(context.Context, kubecontainer.ContainerID) (*v1.Pod, *v1.Container, error)
 }
 
+// containerKillReason is why a container is killed.
 type containerKillReason string
 
 const (
