@@ -186,7 +186,7 @@ func TestWarningsOfANode(t *testing.T) {
 		"bucket 0 is cut from 25s to 15s",
 		"bucket 0 is too short for 1 of its 3 pods: test/web asks for 60s and gets 15s",
 		"bucket 2000000000 is cut from 10s to 6s",
-		`unknown priority class "lead", using priority 0 (pods: 2, first: test/job)`,
+		`pods of unknown priority classes count as priority 0 (pods: 2, first: test/job of class "lead")`,
 		`pod test/dns has priority class "system-cluster-critical" but no priority: it counts as 2000000000 here and as 0 for a kubelet, which kills it first`,
 	}, validation.WarnNodeShutdown(cfg, []*v1.Pod{
 		podOfClass("dns", "system-cluster-critical", 5), podOfClass("web", "", 60), podOfClass("job", "lead", 1), static,

@@ -49,8 +49,8 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 	}
 	texts = append(texts, bucketTexts...)
 	if unknown.pods > 0 {
-		texts = append(texts, fmt.Sprintf("unknown priority class %q, using priority 0 (pods: %d, first: %s)",
-			unknown.first.Spec.PriorityClassName, unknown.pods, describe(unknown.first)))
+		texts = append(texts, fmt.Sprintf("pods of unknown priority classes count as priority 0 (pods: %d, first: %s of class %q)",
+			unknown.pods, describe(unknown.first), unknown.first.Spec.PriorityClassName))
 	}
 	return texts
 }

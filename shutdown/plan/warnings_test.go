@@ -76,7 +76,7 @@ func TestPlanWarnsOfUnknownClasses(t *testing.T) {
 	p := plan.New(twoBuckets(), list(
 		pod("a"), pod("b", withClass("gold")), pod("c", withClass("lead")), pod("d", withClass("lead"), withPriority(1)), static,
 	), plan.Options{})
-	require.Equal(t, []string{`unknown priority class "gold", using priority 0 (pods: 3, first: test/b)`}, p.Warnings)
+	require.Equal(t, []string{`pods of unknown priority classes count as priority 0 (pods: 3, first: test/b of class "gold")`}, p.Warnings)
 	p = plan.New(twoBuckets(), list(pod("b", withClass("gold"))), plan.Options{})
-	require.Equal(t, []string{`unknown priority class "gold", using priority 0 (pods: 1, first: test/b)`}, p.Warnings)
+	require.Equal(t, []string{`pods of unknown priority classes count as priority 0 (pods: 1, first: test/b of class "gold")`}, p.Warnings)
 }
