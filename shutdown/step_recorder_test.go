@@ -75,6 +75,9 @@ func (w *StepRecorder) step(at time.Time, in node.Input, effects []node.Effect) 
 	if s := w.node.Shutdown(); s != nil {
 		f.Shutdown = s.Number
 	}
+	if s := w.draining(); s != nil {
+		f.Drain, f.Done = s.Number, s.Done
+	}
 	w.add(f)
 }
 
@@ -184,7 +187,7 @@ func (w *StepRecorder) effect(e node.Effect) {
 		if key := string(e.Pod.Key); !w.runs[key] && !w.signalled[key] && e.Pod.Signalled.Equal(w.now) { // it was started again after its end
 			w.runsNow(e.Pod)
 		}
-		f := judge.NodeFact{What: judge.NodeKill, Pod: string(e.Pod.Key), Call: e.Call, Seconds: e.Seconds, Until: e.Until, Bucket: e.Pod.Bucket}
+		f := judge.NodeFact{What: judge.NodeKill, Pod: string(e.Pod.Key), Call: e.Call, Seconds: e.Seconds, Until: e.Until}
 		if s := w.draining(); s != nil {
 			f.Shutdown, f.Own = s.Number, isOwn(s)
 		}

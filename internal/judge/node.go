@@ -25,7 +25,7 @@ const (
 	NodePodLost      NodeWhat = "a power cut has taken what was stored"  // Pod
 	NodeTicked       NodeWhat = "a tick"                                 // Effects
 	NodeInput        NodeWhat = "an input"                               // Text
-	NodeState        NodeWhat = "after a step"                           // State, Refuses, Calls, Shutdown
+	NodeState        NodeWhat = "after a step"                           // State, Refuses, Calls, Shutdown, Drain: the shutdown that drains, 0: none does, Done: how many of its buckets are over by the log
 	NodeWindows      NodeWhat = "a timetable"                            // Shutdown, Own, Windows, WaitEnd, ReleaseBy, Planned, Failed: there is no log
 	NodeCancelled    NodeWhat = "the shutdown is cancelled"              // Shutdown
 	NodeStored       NodeWhat = "a pod is stored"                        // Pod, Until: its deadline
@@ -33,7 +33,7 @@ const (
 	NodeSynced       NodeWhat = "the log is synced"                      // Call
 	NodeListing      NodeWhat = "a list is requested"                    // Call
 	NodeListed       NodeWhat = "a list was answered"                    // Pods, Failed
-	NodeKill         NodeWhat = "a pod is killed"                        // Pod, Call, Seconds, Until: its deadline, Shutdown: that drains, 0: none does, Own: it is TerminateAll's, Bucket: of the pod in the log
+	NodeKill         NodeWhat = "a pod is killed"                        // Pod, Call, Seconds, Until: its deadline, Shutdown: that drains, 0: none does, Own: it is TerminateAll's
 	NodeKilled       NodeWhat = "a kill was answered"                    // Pod, Call, Failed, NoRetry
 	NodeCounted      NodeWhat = "a pod is counted in the metrics"        // Pod, Failed: it is not known to have ended
 	NodeStarts       NodeWhat = "a static pod is to start"               // Pod: it is refused this time
@@ -56,11 +56,12 @@ type NodeFact struct {
 	What      NodeWhat
 	Pod       string
 	Priority  int32
-	Bucket    int32
 	Call      int
 	Calls     int // in progress
 	Effects   int
 	Shutdown  int
+	Drain     int
+	Done      int
 	Seconds   int64
 	Until     time.Time
 	WaitEnd   time.Time
@@ -100,6 +101,7 @@ func (f NodeFact) String() string {
 	add(f.Call != 0, " (call %d)", f.Call)
 	add(f.Shutdown != 0, " shutdown %d", f.Shutdown)
 	add(f.State != "", " %s, %d calls", f.State, f.Calls)
+	add(f.Drain != 0, ", shutdown %d drains, %d buckets are over", f.Drain, f.Done)
 	add(f.Own, " by TerminateAll")
 	add(f.Failed, " failed")
 	add(f.NoRetry, " for good")
@@ -183,6 +185,27 @@ func Node(r *NodeRecord) (violations []string) {
 	}
 	slices.Sort(violations)
 	return violations
+}
+
+// signalledPods has the pods that were signalled in this boot, as far as the agent can know: it has killed them, or reads
+// in the log that an earlier agent has.
+type signalledPods map[string]bool
+
+// isFirstKill adds a fact, and reports whether it is the first kill of its pod.
+func (pods signalledPods) isFirstKill(f NodeFact) (isFirst bool) {
+	switch f.What {
+	case NodeBooted:
+		clear(pods)
+	case NodePodRuns, NodePodLost:
+		delete(pods, f.Pod)
+	case NodeLogged:
+		pods[f.Pod] = true
+	case NodeKill:
+		isFirst = !pods[f.Pod]
+		pods[f.Pod] = true
+	default:
+	}
+	return isFirst
 }
 
 // nodeViolation returns a sentence that says how a fact violates a rule.

@@ -1,8 +1,9 @@
 package judge
 
 import (
-	"slices"
 	"time"
+
+	"github.com/kubegrace/kubegrace/internal/times"
 )
 
 // deadlinesOnlyMoveEarlier checks that a pod's deadline only moves earlier, even if another drain, shutdown or agent of
@@ -126,77 +127,78 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// bucketsDoNotOverlap checks that within one drain no pod of a higher bucket is killed while pods of a lower one run
-// and still have time.
+// bucketsDoNotOverlap checks that a drain kills no pod before the turn of its bucket, and ends no turn early: only when
+// all pods that were killed in it have ended, or the time of the bucket is over. Otherwise a pod could lose others that it
+// needs to end.
 //
-// A pod belongs to the bucket of its priority, or to a higher one if it came late or if its own has no time. Pods
-// that TerminateAll killed belong to its drain, even if a shutdown takes over. A kill that failed for good delays no
-// bucket. The next agent may repeat it, when its bucket may be over.
+// How many turns are over is in the log. So an agent that reads the log continues with the next turn, and an agent that
+// cannot read it begins with the first. A turn waits for the pods of its bucket and of lower ones that the agent has
+// killed, and for which no turn has waited. It does not wait for a pod whose kill has failed for good.
 func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
-	killed, isKilled, runs := map[string]bool{}, map[string]bool{}, map[string]bool{} // killed: by this agent, and still running
-	at, isOwn, isGivenUp := map[string]time.Time{}, map[string]bool{}, map[string]bool{}
-	priorities, buckets := map[string]int32{}, map[string]int32{}
+	signalled := signalledPods{}
+	running := map[string]NodeFact{} // by pod: the fact that says so
+	isAwaited := map[string]bool{}   // running pods that this agent has killed; false: a turn has waited for the pod
+	var drain NodeFact               // the last NodeState of the drain
 	var windows []NodeWindow
+	var firstKills []NodeFact // of the current step
+	var turnBegan time.Time   // or earlier: the lists and steps before the kills count
+	bucketOf := func(pod string) int { return nodeBucket(windows, running[pod].Priority) }
 	for _, f := range r.Facts {
+		isFirstKill := signalled.isFirstKill(f)
 		switch f.What {
-		case NodeLogged:
-			isKilled[f.Pod] = true
-		case NodeBooted:
-			clear(killed)
-			clear(isKilled)
 		case NodeBegan:
-			clear(killed)
-			windows = nil
-		case NodePodLost:
-			delete(isKilled, f.Pod)
-			delete(buckets, f.Pod)
+			clear(isAwaited)
+			drain, firstKills = NodeFact{}, nil
+		case NodeRetaken:
+			drain = NodeFact{} // the same shutdown drains again
 		case NodePodRuns:
-			priorities[f.Pod], runs[f.Pod] = f.Priority, true
-			delete(buckets, f.Pod)
-			delete(isKilled, f.Pod)
-			delete(killed, f.Pod)
-			delete(isGivenUp, f.Pod)
-		case NodeWindows:
-			before := windows
-			windows = slices.Clone(f.Windows)
-			for i := range min(len(before), len(windows)) {
-				if before[i].KillsEnd.Before(f.At) { // its pods have had their time
-					windows[i].KillsEnd = before[i].KillsEnd
-				}
-			}
+			running[f.Pod] = f
 		case NodePodEnded:
-			delete(runs, f.Pod)
-			delete(killed, f.Pod)
+			delete(running, f.Pod)
+			delete(isAwaited, f.Pod)
+		case NodeWindows:
+			windows = f.Windows
+		case NodeKill:
+			_, isRunning := running[f.Pod]
+			if _, isKnown := isAwaited[f.Pod]; isRunning && !isKnown {
+				isAwaited[f.Pod] = true
+			}
+			if isFirstKill && isRunning && f.Shutdown != 0 {
+				firstKills = append(firstKills, f)
+			}
 		case NodeKilled:
 			if f.NoRetry {
-				delete(killed, f.Pod)
+				delete(isAwaited, f.Pod)
 			}
-			isGivenUp[f.Pod] = isGivenUp[f.Pod] || f.NoRetry
-		case NodeKill:
-			isFirst := !isKilled[f.Pod]
-			isKilled[f.Pod] = true
-			if _, hasBucket := buckets[f.Pod]; !hasBucket {
-				at[f.Pod], isOwn[f.Pod], buckets[f.Pod] = f.At, f.Own, f.Bucket
-				if len(windows) > 0 && windows[nodeBucket(windows, priorities[f.Pod])].Pods > 0 {
-					buckets[f.Pod] = max(priorities[f.Pod], f.Bucket)
+		case NodeState:
+			if f.Drain != drain.Drain {
+				drain, turnBegan = f, f.At
+				for pod := range isAwaited {
+					isAwaited[pod] = true
 				}
 			}
-			if isFirst && f.Shutdown != 0 && len(windows) > 0 {
-				bucket := nodeBucket(windows, buckets[f.Pod])
-				for pod := range killed {
-					lower := nodeBucket(windows, buckets[pod])
-					until := windows[lower].KillsEnd
-					if own := at[pod].Add(windows[lower].Pods - time.Second); r.NoRollOver && own.Before(until) { // readiness marks may have been late
-						until = own
-					}
-					if isOwn[pod] == f.Own && lower < bucket && windows[lower].Pods > 0 && f.At.Before(until) {
-						violations = append(violations, nodeViolation(f, "%s has until %v", pod, until.Sub(time.Unix(0, 0))))
-					}
+			for _, kill := range firstKills {
+				if bucket := bucketOf(kill.Pod); f.Drain == kill.Shutdown && bucket > f.Done {
+					violations = append(violations, nodeViolation(kill, "its bucket is %d, and only %d are over", bucket, f.Done))
 				}
 			}
-			if f.Shutdown != 0 && runs[f.Pod] && !isGivenUp[f.Pod] {
-				killed[f.Pod] = true
+			for turn := drain.Done; turn < f.Done; turn++ {
+				end := windows[turn].KillsEnd
+				if r.NoRollOver { // the turn has only the bucket's own time
+					end = times.Earlier(end, turnBegan.Add(windows[turn].Pods))
+				}
+				for pod, is := range isAwaited {
+					if bucketOf(pod) > turn {
+						continue
+					}
+					if is && windows[turn].Pods > 0 && f.At.Before(end) {
+						violations = append(violations, nodeViolation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, pod, end.Sub(time.Unix(0, 0))))
+					}
+					isAwaited[pod] = false
+				}
+				turnBegan = f.At
 			}
+			drain, firstKills = f, nil
 		default:
 		}
 	}

@@ -339,6 +339,9 @@ func (w *world) addState(calls int) {
 	if of := w.agent.Shutdown(); of != nil {
 		f.Shutdown = of.Number
 	}
+	if of := w.draining(); of != nil {
+		f.Drain, f.Done = of.Number, of.Done
+	}
 	w.add(f)
 }
 
@@ -523,7 +526,7 @@ func (w *world) list(e node.Effect) {
 // addKill records a kill.
 func (w *world) addKill(e node.Effect) {
 	w.podOf(e.Pod.Key).killedInGeneration = w.generation
-	f := judge.NodeFact{What: judge.NodeKill, Pod: e.Pod.Name, Call: e.Call, Seconds: e.Seconds, Until: e.Until, Bucket: e.Pod.Bucket}
+	f := judge.NodeFact{What: judge.NodeKill, Pod: e.Pod.Name, Call: e.Call, Seconds: e.Seconds, Until: e.Until}
 	if s := w.draining(); s != nil {
 		f.Shutdown, f.Own = s.Number, s.Origin == "TerminateAll"
 	}
