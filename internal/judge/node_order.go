@@ -29,21 +29,16 @@ func podIsLoggedBeforeKill(r *NodeRecord) (violations []string) {
 // published. Otherwise a replacement of the pod could be started on this node. A publish call in progress is enough:
 // one that hangs must not delay the kill.
 func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
-	killed := map[string]bool{} // pods that have been killed before, maybe by another agent
+	signalled := signalledPods{}
 	publishes := map[int]bool{} // publish calls in progress
 	published := 0              // the shutdown that was published last; 0: none
 	var killsInStep []NodeFact  // the first kills of the current step; its NodeState fact says whether pods are refused
 	for _, f := range r.Facts {
+		isFirstKill := signalled.isFirstKill(f)
 		switch f.What {
-		case NodeLogged:
-			killed[f.Pod] = true
-		case NodeBooted:
-			clear(killed)
 		case NodeBegan:
 			clear(publishes)
 			published = 0
-		case NodePodRuns, NodePodLost:
-			delete(killed, f.Pod)
 		case NodePublish:
 			publishes[f.Call], published = true, f.Shutdown
 		case NodePublished:
@@ -58,14 +53,13 @@ func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
 		case NodeDied:
 			killsInStep = killsInStep[:0]
 		case NodeKill:
-			if !killed[f.Pod] && f.Shutdown != 0 {
+			if isFirstKill && f.Shutdown != 0 {
 				killsInStep = append(killsInStep, f)
 				isPublished := published == f.Shutdown || len(publishes) > 0
 				if r.Publishes && !f.Own && !isPublished {
 					violations = append(violations, nodeViolation(f, "the node's state is not published"))
 				}
 			}
-			killed[f.Pod] = true
 		default:
 		}
 	}
@@ -77,18 +71,15 @@ func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
 // before the release. A release that is due, or that follows the end of Run, need not wait. TerminateAll's
 // own kills do not count, because they are not stored.
 func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
-	killed := map[string]bool{}  // pods signalled since the machine booted
+	signalled := signalledPods{}
 	stored := map[string]int{}   // for each pod, the index of the fact that stored it last
 	syncs := map[int]int{}       // for each sync call, the index of the fact that began it
 	unsynced := map[string]int{} // signalled pods, with the index of the fact that stored them
 	var until time.Time          // when the release is due
 	isEnding := false            // Run has ended
 	for i, f := range r.Facts {
+		isFirstKill := signalled.isFirstKill(f)
 		switch f.What {
-		case NodeLogged:
-			killed[f.Pod] = true
-		case NodeBooted:
-			clear(killed)
 		case NodeBegan:
 			isEnding = false
 			clear(syncs)
@@ -100,10 +91,9 @@ func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 		case NodeStored:
 			stored[f.Pod] = i
 		case NodeKill:
-			if f.Shutdown != 0 && !f.Own && !killed[f.Pod] {
+			if isFirstKill && f.Shutdown != 0 && !f.Own {
 				unsynced[f.Pod] = stored[f.Pod]
 			}
-			killed[f.Pod] = true
 		case NodeSync:
 			syncs[f.Call] = i
 		case NodeSynced:
@@ -121,21 +111,10 @@ func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 // noNewKillAfterCancellation checks that no pod is signalled for the first time after the shutdown was cancelled. A pod
 // that was signalled before may be killed again, because its grace period continues.
 func noNewKillAfterCancellation(r *NodeRecord) (violations []string) {
-	killed := map[string]bool{}
+	signalled := signalledPods{}
 	for _, f := range r.Facts {
-		switch f.What {
-		case NodeLogged:
-			killed[f.Pod] = true
-		case NodeBooted:
-			clear(killed)
-		case NodePodRuns, NodePodLost:
-			delete(killed, f.Pod)
-		case NodeKill:
-			if f.Shutdown == 0 && !killed[f.Pod] {
-				violations = append(violations, nodeViolation(f, "no drain is in progress"))
-			}
-			killed[f.Pod] = true
-		default:
+		if signalled.isFirstKill(f) && f.Shutdown == 0 {
+			violations = append(violations, nodeViolation(f, "no drain is in progress"))
 		}
 	}
 	return violations

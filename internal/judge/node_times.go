@@ -37,26 +37,16 @@ func deadlinesOnlyMoveEarlier(r *NodeRecord) (violations []string) {
 // noGraceAfterWaitEnd checks that no grace period of a drain ends after WaitEnd, at which the drain stops waiting for
 // pods. Only a pod's first kill counts: a repeated one keeps the pod's earlier deadline.
 func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
-	killed := map[string]bool{}
+	signalled := signalledPods{}
 	var waitEnd time.Time
 	for _, f := range r.Facts {
-		switch f.What {
-		case NodeLogged:
-			killed[f.Pod] = true
-		case NodeBooted:
-			clear(killed)
-		case NodePodRuns, NodePodLost:
-			delete(killed, f.Pod)
-		case NodeWindows:
+		isFirstKill := signalled.isFirstKill(f)
+		if f.What == NodeWindows {
 			waitEnd = f.WaitEnd
-		case NodeKill:
-			isFirst := !killed[f.Pod] && f.Shutdown != 0
-			graceEnd := f.At.Add(time.Duration(f.Seconds) * time.Second)
-			if isFirst && f.Seconds > 0 && graceEnd.After(waitEnd.Add(2*nodeLag)) {
-				violations = append(violations, nodeViolation(f, "the waits end at %v", waitEnd.Sub(time.Unix(0, 0))))
-			}
-			killed[f.Pod] = true
-		default:
+		}
+		graceEnd := f.At.Add(time.Duration(f.Seconds) * time.Second)
+		if isFirstKill && f.Shutdown != 0 && f.Seconds > 0 && graceEnd.After(waitEnd.Add(2*nodeLag)) {
+			violations = append(violations, nodeViolation(f, "the waits end at %v", waitEnd.Sub(time.Unix(0, 0))))
 		}
 	}
 	return violations
@@ -78,23 +68,17 @@ func nodeBucket(windows []NodeWindow, priority int32) int {
 // time that its bucket has left if that is less. Without roll-over it gets no more than the time of its bucket, or of a
 // higher one if it came late. The end of the drain gives such a pod that of a lower bucket if these have none.
 func graceFillsTheWindow(r *NodeRecord) (violations []string) {
-	killed, pods := map[string]bool{}, map[string]NodeFact{}
+	signalled, pods := signalledPods{}, map[string]NodeFact{}
 	var windows []NodeWindow
 	for _, f := range r.Facts {
+		isFirstKill := signalled.isFirstKill(f)
 		switch f.What {
-		case NodeLogged:
-			killed[f.Pod] = true
-		case NodeBooted:
-			clear(killed)
 		case NodePodRuns:
-			delete(killed, f.Pod)
 			pods[f.Pod] = f
-		case NodePodLost:
-			delete(killed, f.Pod)
 		case NodeWindows:
 			windows = f.Windows
 		case NodeKill:
-			if pod := pods[f.Pod]; !killed[f.Pod] && f.Shutdown != 0 && len(windows) > 0 {
+			if pod := pods[f.Pod]; isFirstKill && f.Shutdown != 0 && len(windows) > 0 {
 				bucket := nodeBucket(windows, pod.Priority)
 				w := windows[bucket]
 				left, most := w.KillsEnd.Sub(f.At), time.Duration(0)
@@ -120,7 +104,6 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 					violations = append(violations, nodeViolation(f, "its window leaves %d s", least))
 				}
 			}
-			killed[f.Pod] = true
 		default:
 		}
 	}
