@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -32,24 +33,32 @@ func Terminations(r *Record) []string {
 	var violations []string
 	for _, p := range r.podHistories() {
 		for _, rule := range []func(*podHistory){
+			(*podHistory).deadlineOnlyMovesEarlier,
 			(*podHistory).deadlineIsEarliestRequested,
+			(*podHistory).noStopWithoutRequest,
 			(*podHistory).noKillBeforeDeadline,
 			(*podHistory).noStopOutlastsDeadlineAndMinimum,
 			(*podHistory).everyRunIsStoppedByItsDeadline,
-			(*podHistory).hookRunsOncePerRun,
-			(*podHistory).hooksEndByTheDeadline,
-			(*podHistory).hooksAreReportedAsTheyEnded,
+			(*podHistory).failedStopsAreRepeated,
+			(*podHistory).nothingHangs,
 			(*podHistory).nothingIsGivenUpEarly,
+			(*podHistory).hookRunsOncePerRun,
+			(*podHistory).hookOfPreviousAgentIsNotRepeated,
+			(*podHistory).noHookStartsAfterTheDeadline,
+			(*podHistory).hooksEndByTheDeadline,
+			(*podHistory).hooksEndAtClose,
+			(*podHistory).hooksAreReportedAsTheyEnded,
 			(*podHistory).sidecarsStopLast,
 			(*podHistory).noRunningContainerIsReportedEnded,
+			(*podHistory).noRunningPodIsReportedEnded,
 			(*podHistory).noKilledContainerIsStillListed,
 			(*podHistory).killedIsNotGraceful,
 			(*podHistory).everyListedRunHasAResult,
-			(*podHistory).failedStopsAreRepeated,
+			(*podHistory).failuresAreReported,
+			(*podHistory).failedStopsAreLogged,
+			(*podHistory).failedListsAreLogged,
 			(*podHistory).noStartAfterTermination,
 			(*podHistory).lateStartsAreStopped,
-			(*podHistory).failuresAreReported,
-			(*podHistory).nothingHangs,
 		} {
 			rule(p)
 		}
@@ -263,6 +272,15 @@ func (p *podHistory) forgottenAt(after Moment) Moment {
 	return Moment{}
 }
 
+// isForgotten reports whether Forget was called for the pod after a termination had begun, and before a moment. The
+// termination then gets no new lists, and another one may begin beside it.
+func (p *podHistory) isForgotten(t *Termination, before Moment) bool {
+	return p.forgottenAt(t.startedAt()).Before(before)
+}
+
+// wasForgotten reports whether Forget was called for the pod after a termination had begun.
+func (p *podHistory) wasForgotten(t *Termination) bool { return !p.forgottenAt(t.startedAt()).IsZero() }
+
 // closedAt returns when Close was first called; zero: never.
 func (p *podHistory) closedAt() Moment {
 	if len(p.closes) == 0 {
@@ -299,9 +317,52 @@ func (t *Termination) usesList() bool {
 	return t.IsForLateStart || slices.ContainsFunc(t.Requests, func(u *Request) bool { return u.UsesList })
 }
 
-// isOneAttempt reports whether a request has OneAttempt: the caller repeats failed stops itself.
+// isOneAttempt reports whether a request for the termination has OneAttempt: its caller repeats failed stops itself.
 func (t *Termination) isOneAttempt() bool {
 	return slices.ContainsFunc(t.Requests, func(u *Request) bool { return u.OneAttempt })
+}
+
+// isOneAttempt reports whether any request for the pod has OneAttempt: its caller repeats failed stops itself.
+func (p *podHistory) isOneAttempt() bool {
+	return slices.ContainsFunc(p.terminations, (*Termination).isOneAttempt) || slices.ContainsFunc(p.kills, func(u *Request) bool { return u.OneAttempt })
+}
+
+// stopsAsUnit reports whether StopPod stops all containers of the pod at once. They then have one deadline, the earliest.
+func (p *podHistory) stopsAsUnit() bool { return p.options.Pods != nil }
+
+// hasSeveralRuns reports whether a later run had the ID of an earlier one, so that a hook or a call may be of either.
+func (p *podHistory) hasSeveralRuns(id string) bool {
+	runs := 0
+	for _, c := range p.known {
+		if c.ID == id {
+			runs++
+		}
+	}
+	return runs > 1
+}
+
+// cannotList reports whether the runtime cannot list containers at all.
+func (p *podHistory) cannotList() bool {
+	return slices.ContainsFunc(p.Record.lists, func(l *List) bool { return errors.Is(l.Err, errors.ErrUnsupported) })
+}
+
+// trustsStop reports whether the success of StopContainer proves the end of a container: a Terminate call named it, so
+// that nothing is listed, or the runtime cannot list.
+func (p *podHistory) trustsStop(id string) bool {
+	return p.cannotList() || slices.ContainsFunc(p.terminations, func(t *Termination) bool { return t.namesID(id) })
+}
+
+// namesID reports whether a Terminate call named the container.
+func (t *Termination) namesID(id string) bool {
+	return slices.ContainsFunc(t.Requests, func(u *Request) bool {
+		return slices.ContainsFunc(u.Containers, func(c lifecycle.Container) bool { return c.ID == id })
+	})
+}
+
+// isTrustedEnded reports whether the terminator may take a container for ended without a list, because a call that stops
+// it has succeeded before a moment.
+func (p *podHistory) isTrustedEnded(id string, by Moment) bool {
+	return p.trustsStop(id) && slices.ContainsFunc(p.stops, func(s *Stop) bool { return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(by) })
 }
 
 // lastDeadline returns the deadline at the end, which is the earliest that was read.
@@ -317,8 +378,8 @@ func (t *Termination) lastDeadline() time.Time {
 // before it; zero: there were none.
 func (t *Termination) deadlineBefore(at time.Time) time.Time {
 	var until time.Time
-	for _, u := range slices.Concat(t.Requests, t.Shortens) {
-		if u.Called.At.Before(at) && !u.Returned.IsZero() && (!u.HasDefaultGrace || len(t.Requests) == 1) {
+	for _, u := range t.deadlineRequests() {
+		if u.Called.At.Before(at) && !u.Returned.IsZero() {
 			until = times.Earlier(until, u.Deadline)
 		}
 	}

@@ -8,79 +8,112 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// deadlineIsEarliestRequested: a pod has one deadline: the earliest one requested. It only moves
-// earlier.
-func (p *podHistory) deadlineIsEarliestRequested() {
-	var requests []*Request // of all terminations: one for a late start keeps the previous deadline
+// deadlineOnlyMovesEarlier: the deadline of a termination never moves later. Otherwise a second caller could prolong a
+// shutdown that has no more time.
+func (p *podHistory) deadlineOnlyMovesEarlier() {
 	for _, t := range p.terminations {
-		requests = slices.Concat(requests, t.Requests, t.Shortens)
-	}
-	for _, t := range p.terminations {
-		for i, reading := range t.Readings {
-			if i > 0 && reading.Deadline.After(t.Readings[i-1].Deadline) && t.Readings[i-1].Before(reading.Called) {
-				p.violation("deadlineOnlyMovesEarlier", reading.At, "it moved from %v to %v", p.since(t.Readings[i-1].Deadline), p.since(reading.Deadline))
-			}
-			for _, u := range slices.Concat(t.Requests, t.Shortens) {
-				if u.HasDefaultGrace && len(t.Requests) > 1 {
-					continue // a request without a grace period joins, and does not shorten
-				}
-				wasInProgress := t.Done.IsZero() || u.Called.At.Before(t.Done.At)
-				isInTime := wasInProgress && !p.closedAt().Before(u.Returned)
-				if isInTime && u.Returned.Before(reading.Called) && reading.Deadline.After(u.Deadline) {
-					p.violation("deadlineIsEarliestRequested", reading.At, "it is %v, though %v was requested", p.since(reading.Deadline), p.since(u.Deadline))
-				}
-			}
-			if !slices.ContainsFunc(requests, func(u *Request) bool { return u.Called.Before(reading.Moment) && !u.Deadline.After(reading.Deadline) }) {
-				p.violation("deadlineIsEarliestRequested", reading.At, "it is %v, earlier than any request", p.since(reading.Deadline))
+		for i := 1; i < len(t.Readings); i++ {
+			before, reading := t.Readings[i-1], t.Readings[i]
+			if before.Before(reading.Called) && reading.Deadline.After(before.Deadline) {
+				p.violation("deadlineOnlyMovesEarlier", reading.At, "it moved from %v to %v", p.since(before.Deadline), p.since(reading.Deadline))
 			}
 		}
 	}
 }
 
-// noKillBeforeDeadline: no run is killed before its deadline, or stopped without a request.
-func (p *podHistory) noKillBeforeDeadline() {
-	for _, s := range p.stops {
-		earliest := p.earliestKill(s)
-		seen := p.visibleLists(s.Called)
-		for _, u := range p.kills { // no later list shows another run with the ID
-			if u.Containers[0].ID == s.ID && u.Called.Before(s.Called) && (len(seen) == 0 || seen[len(seen)-1].Called.Before(u.Called)) {
-				earliest = times.Earlier(earliest, u.Deadline)
+// deadlineIsEarliestRequested: the deadline of a termination is the earliest one that a caller has requested. A later one
+// would ignore a caller, and an earlier one would take time from the pod that nobody wants to take.
+func (p *podHistory) deadlineIsEarliestRequested() {
+	const rule = "deadlineIsEarliestRequested"
+	var all []*Request // of all terminations: one for a late start keeps the previous deadline
+	for _, t := range p.terminations {
+		all = slices.Concat(all, t.Requests, t.Shortens)
+	}
+	for _, t := range p.terminations {
+		for _, reading := range t.Readings {
+			for _, u := range t.deadlineRequests() {
+				if u.Returned.Before(reading.Called) && !p.isTooLate(t, u) && reading.Deadline.After(u.Deadline) {
+					p.violation(rule, reading.At, "it is %v, though %v was requested", p.since(reading.Deadline), p.since(u.Deadline))
+				}
+			}
+			if !slices.ContainsFunc(all, func(u *Request) bool { return u.Called.Before(reading.Moment) && !u.Deadline.After(reading.Deadline) }) {
+				p.violation(rule, reading.At, "it is %v, earlier than any request", p.since(reading.Deadline))
 			}
 		}
-		switch {
-		case earliest.IsZero():
+	}
+}
+
+// deadlineRequests returns the Terminate and Shorten calls that may move the deadline. One without a grace period of its
+// own joins a termination and leaves its deadline alone.
+func (t *Termination) deadlineRequests() (requests []*Request) {
+	for _, u := range slices.Concat(t.Requests, t.Shortens) {
+		isJoining := u.HasDefaultGrace && len(t.Requests) > 1
+		if !isJoining {
+			requests = append(requests, u)
+		}
+	}
+	return requests
+}
+
+// isTooLate reports whether a call may have come when the termination had ended, or when Close had been called.
+func (p *podHistory) isTooLate(t *Termination, u *Request) bool {
+	return !t.Done.IsZero() && !u.Called.At.Before(t.Done.At) || p.closedAt().Before(u.Returned)
+}
+
+// noStopWithoutRequest: no container is stopped that nobody has asked to stop.
+func (p *podHistory) noStopWithoutRequest() {
+	for _, s := range p.stops {
+		if p.earliestKill(s).IsZero() {
 			p.violation("noStopWithoutRequest", s.Called.At, "stop(%d) of %q", s.Seconds, s.ID)
-		case s.killAt().Before(earliest):
+		}
+	}
+}
+
+// noKillBeforeDeadline: no container is killed before its deadline, because it was promised that time.
+func (p *podHistory) noKillBeforeDeadline() {
+	for _, s := range p.stops {
+		if earliest := p.earliestKill(s); s.killAt().Before(earliest) {
 			p.violation("noKillBeforeDeadline", s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, s.ID, p.since(s.killAt()), p.since(earliest))
 		}
 	}
 }
 
-// earliestKill returns the time before which a call may not kill. A StopPod call may kill all containers at the
-// earliest of their deadlines.
+// earliestKill returns the time before which a call may not kill; zero: nobody has requested the end of what it stops. A
+// StopPod call may kill all containers at the earliest of their deadlines, and a StopContainer call that may mean several
+// runs at the earliest of theirs.
 func (p *podHistory) earliestKill(s *Stop) (earliest time.Time) {
-	targets := p.candidates(s)
-	if s.ID == "" { // a StopPod call
-		targets = p.known
+	if s.ID == "" {
+		return p.earliestDeadlineOf(p.known, s.Called)
 	}
-	for _, c := range targets {
-		earliest = times.Earlier(earliest, p.earliestDeadline(c, s.Called))
+	earliest = p.earliestDeadlineOf(p.candidates(s), s.Called)
+	for _, u := range p.kills { // the caller may mean a run that no list has had yet
+		if u.Containers[0].ID == s.ID && u.Called.Before(s.Called) && !p.hasListSince(u.Called, s.Called) {
+			earliest = times.Earlier(earliest, u.Deadline)
+		}
+	}
+	return earliest
+}
+
+// hasListSince reports whether each list that a decision at a moment may have used was requested after another moment.
+// It is false if there was no list.
+func (p *podHistory) hasListSince(since, at Moment) bool {
+	seen := p.visibleLists(at)
+	return len(seen) > 0 && !seen[len(seen)-1].Called.Before(since)
+}
+
+// earliestDeadlineOf returns the earliest of the deadlines of several runs; zero: none has one.
+func (p *podHistory) earliestDeadlineOf(runs []lifecycle.Container, called Moment) (earliest time.Time) {
+	for _, c := range runs {
+		earliest = times.Earlier(earliest, p.earliestDeadline(c, called))
 	}
 	return earliest
 }
 
 // earliestDeadline returns the time before which a run may not be killed by a call: the earliest deadline that was
-// requested before the call. It is zero if nobody had requested the end of the run.
+// requested before the call; zero: nobody had requested the end of the run.
 func (p *podHistory) earliestDeadline(c lifecycle.Container, called Moment) (earliest time.Time) {
 	for _, t := range p.terminations {
-		isNamed := t.namesID(c.ID) && !t.Done.Before(called) // stops any run with the ID
-		if forgotten := p.forgottenAt(t.startedAt()); !isNamed && !forgotten.IsZero() && forgotten.At.Before(c.Began) {
-			continue
-		}
-		hasLateStart := slices.ContainsFunc(p.starts, func(s *Start) bool {
-			return s.Begun.Before(t.Done) && !s.Ended.Before(t.Done)
-		})
-		if !isNamed && !t.Done.IsZero() && t.Done.At.Before(c.Began) && !hasLateStart {
+		if !p.mayStop(t, c, called) {
 			continue
 		}
 		for _, u := range slices.Concat(t.Requests, t.Shortens) {
@@ -102,18 +135,30 @@ func (p *podHistory) earliestDeadline(c lifecycle.Container, called Moment) (ear
 	return earliest
 }
 
-// noStopOutlastsDeadlineAndMinimum: no call gives a run more time than until its deadline, plus the minimum of 2 s
-// that a container has even after its deadline.
+// mayStop reports whether a termination may be the reason of a call that stops a run: it names the run's ID, or the run
+// began before the termination had ended and before the pod was forgotten. A start that was in progress when the
+// termination ended belongs to it.
+func (p *podHistory) mayStop(t *Termination, c lifecycle.Container, called Moment) bool {
+	if t.namesID(c.ID) && !t.Done.Before(called) {
+		return true
+	}
+	if forgotten := p.forgottenAt(t.startedAt()); !forgotten.IsZero() && forgotten.At.Before(c.Began) {
+		return false
+	}
+	hasLateStart := slices.ContainsFunc(p.starts, func(s *Start) bool { return s.Begun.Before(t.Done) && !s.Ended.Before(t.Done) })
+	return t.Done.IsZero() || !t.Done.At.Before(c.Began) || hasLateStart
+}
+
+// noStopOutlastsDeadlineAndMinimum: no call gives a run more time than until its deadline, plus the 2 s that a container
+// has even after its deadline. Otherwise a pod would outlast the time that its caller has planned for it.
 func (p *podHistory) noStopOutlastsDeadlineAndMinimum() {
 	for _, c := range p.known {
 		for _, s := range p.stopsOf(c) {
 			var until time.Time
 			for _, t := range p.terminations {
 				since := p.includedAt(t, c)
-				if p.forgottenAt(t.startedAt()).Before(s.Called) {
-					continue
-				}
-				if !since.IsZero() && since.At.Before(s.Called.At) && !t.Done.By(s.Called.At) {
+				isStopping := !since.IsZero() && since.At.Before(s.Called.At) && !t.Done.By(s.Called.At)
+				if isStopping && !p.isForgotten(t, s.Called) {
 					until = times.Earlier(until, t.deadlineBefore(s.Called.At))
 				}
 			}

@@ -8,16 +8,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// hookRunsOncePerRun: the preStop hook runs at most once in each run of a container. Another hook of the same ID is
-// allowed only after the run has ended: a list lacked it, or its StopContainer call succeeded and a caller had
-// named it.
+// hookRunsOncePerRun: the preStop hook runs at most once in each run of a container. A second one would drain twice what
+// can be drained once. Another hook of the same ID needs a new run.
 func (p *podHistory) hookRunsOncePerRun() {
 	for i, h := range p.hooks {
-		for _, c := range p.known {
-			if c.ID == h.ID && c.PreStopDone && !slices.ContainsFunc(p.known, func(other lifecycle.Container) bool { return other.ID == h.ID && !isSameRun(c, other) }) {
-				p.violation("hookRunsOncePerRun", h.Called.At, "the hook of %q had run for a previous agent", h.ID)
-			}
-		}
 		for _, earlier := range p.hooks[:i] {
 			if earlier.ID == h.ID && !p.mayBeNewRun(h.ID, earlier.Called, h.Called) {
 				p.violation("hookRunsOncePerRun", h.Called.At, "the hook of %q has run at %v", h.ID, p.since(earlier.Called.At))
@@ -27,27 +21,33 @@ func (p *podHistory) hookRunsOncePerRun() {
 	}
 }
 
-// mayBeNewRun reports whether the terminator could take an ID for that of a new run: between the two moments the old
-// run may have ended, or the pod was forgotten.
+// mayBeNewRun reports whether the terminator could take an ID for that of a new run: between two moments the pod was
+// forgotten, another run with the ID began, or the terminator learned that the old run had ended.
 func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
-	if forgotten := p.forgottenAt(from); forgotten.Before(to) {
-		return true
-	}
-	if p.isNamed(id) && slices.ContainsFunc(p.stops, func(s *Stop) bool {
+	isStart := func(run *Run) bool { return run.ID == id && from.Before(run.Start) && run.Start.Before(to) }
+	isEnd := func(s *Stop) bool {
 		return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(to) && !s.Returned.At.Before(from.At)
-	}) {
-		return true
 	}
-	if slices.ContainsFunc(p.runs, func(run *Run) bool { return run.ID == id && from.Before(run.Start) && run.Start.Before(to) }) {
-		return true
-	}
-	for _, t := range p.terminations {
-		if slices.ContainsFunc(t.Requests, func(u *Request) bool { // a request that names the running containers lacks it
-			return !u.UsesList && from.Before(u.Returned) && u.Called.Before(to) && !slices.ContainsFunc(u.Containers, func(c lifecycle.Container) bool { return c.ID == id })
-		}) {
-			return true
-		}
-	}
+	return p.forgottenAt(from).Before(to) ||
+		slices.ContainsFunc(p.runs, isStart) ||
+		p.trustsStop(id) && slices.ContainsFunc(p.stops, isEnd) ||
+		p.isUnnamed(id, from, to) || p.isUnlistedOrReplaced(id, from, to)
+}
+
+// isUnnamed reports whether between two moments a Terminate call named the running containers, and the ID was not among
+// them.
+func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
+	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
+		return slices.ContainsFunc(t.Requests, func(u *Request) bool {
+			isBetween := from.Before(u.Returned) && u.Called.Before(to)
+			return !u.UsesList && isBetween && !slices.ContainsFunc(u.Containers, func(c lifecycle.Container) bool { return c.ID == id })
+		})
+	})
+}
+
+// isUnlistedOrReplaced reports whether a list between two moments has no run with the ID, or another one than a list
+// before it.
+func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
 	var began []time.Time
 	for _, l := range p.lists {
 		if l.Returned.At.Before(from.At) || to.Before(l.Returned) {
@@ -61,37 +61,107 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 			return true
 		}
 	}
-	// An earlier list may show another run.
-	before := p.visibleLists(from)
-	return len(began) > 0 && slices.ContainsFunc(before, func(l *List) bool {
+	return len(began) > 0 && slices.ContainsFunc(p.visibleLists(from), func(l *List) bool {
 		return slices.ContainsFunc(l.Running, func(c lifecycle.Container) bool { return c.ID == id && !c.Began.Equal(began[0]) })
 	})
 }
 
-// hooksEndByTheDeadline: a hook starts before its container's deadline, and has returned or its context has ended by
-// then, and also by Close.
-func (p *podHistory) hooksEndByTheDeadline() {
+// hookOfPreviousAgentIsNotRepeated: a hook that a previous agent has run, by all that the terminator has been told of the
+// runs with this ID, does not run again.
+func (p *podHistory) hookOfPreviousAgentIsNotRepeated() {
 	for _, h := range p.hooks {
-		isOver := func(by time.Time) bool { return h.Cancelled.By(by) || h.Returned.By(by) }
-		if closed := p.closedAt(); !closed.IsZero() && !isOver(times.Later(closed.At, h.Called.At)) {
-			p.violation("hooksEndByTheDeadline", closed.At, "the hook of %q continues after Close", h.ID)
+		runs := p.runsBefore(h.ID, h.Called)
+		if len(runs) > 0 && !slices.ContainsFunc(runs, func(c lifecycle.Container) bool { return !c.PreStopDone }) {
+			p.violation("hookOfPreviousAgentIsNotRepeated", h.Called.At, "the hook of %q had run for a previous agent", h.ID)
 		}
+	}
+}
+
+// runsBefore returns what lists and callers had said before a moment about the runs with an ID.
+func (p *podHistory) runsBefore(id string, before Moment) (runs []lifecycle.Container) {
+	add := func(told Moment, containers []lifecycle.Container) {
+		for _, c := range containers {
+			if c.ID == id && told.Before(before) {
+				runs = append(runs, c)
+			}
+		}
+	}
+	for _, l := range p.lists {
+		add(l.Returned, l.Running)
+	}
+	for _, t := range p.terminations {
+		for _, u := range t.Requests {
+			add(u.Called, u.Containers)
+		}
+	}
+	for _, u := range p.kills {
+		add(u.Called, u.Containers)
+	}
+	return runs
+}
+
+// hookUse is a hook that runs for a termination.
+type hookUse struct {
+	*Hook
+	*Termination
+
+	since Moment // when the termination first had to stop the run
+}
+
+// hookUses returns the hooks of the pod's terminations. A hook of an ID that had several runs may be of any, and is left
+// out.
+func (p *podHistory) hookUses() (uses []hookUse) {
+	for _, h := range p.hooks {
 		for _, c := range p.known {
-			if c.ID != h.ID || slices.ContainsFunc(p.known, func(other lifecycle.Container) bool { return other.ID == c.ID && !isSameRun(c, other) }) {
-				continue // another container, or the ID had several runs and the hook may be of any
+			if c.ID != h.ID || p.hasSeveralRuns(c.ID) {
+				continue
 			}
 			for _, t := range p.terminations {
 				since := p.includedAt(t, c)
-				if since.IsZero() || t.Done.By(h.Called.At) || p.forgottenAt(t.startedAt()).Before(h.Called) {
-					continue // the hook is not of this termination, which lacks the run, had ended or was forgotten
-				}
-				until := t.lastDeadline()
-				if before := t.deadlineBefore(h.Called.At); since.At.Before(h.Called.At) && !before.IsZero() && !h.Called.At.Before(before) {
-					p.violation("noHookStartsAfterTheDeadline", h.Called.At, "the hook of %q, whose deadline was %v", h.ID, p.since(before))
-				} else if late := times.Later(times.Later(until, h.Called.At), since.At); !t.Done.By(late) && !isOver(late) {
-					p.violation("hooksEndByTheDeadline", late, "the hook of %q, which began at %v, continues", h.ID, p.since(h.Called.At))
+				if !since.IsZero() && !t.Done.By(h.Called.At) && !p.isForgotten(t, h.Called) {
+					uses = append(uses, hookUse{h, t, since})
 				}
 			}
+		}
+	}
+	return uses
+}
+
+// isOver reports whether a hook has returned, or its context has ended, by a time.
+func (h *Hook) isOver(by time.Time) bool { return h.Cancelled.By(by) || h.Returned.By(by) }
+
+// startsLate reports whether a hook began at or after the deadline that was then in force.
+func (h hookUse) startsLate() bool {
+	deadline := h.deadlineBefore(h.Hook.Called.At)
+	return h.since.At.Before(h.Hook.Called.At) && !deadline.IsZero() && !h.Hook.Called.At.Before(deadline)
+}
+
+// noHookStartsAfterTheDeadline: no hook starts at or after its container's deadline, because it has no time left.
+func (p *podHistory) noHookStartsAfterTheDeadline() {
+	for _, h := range p.hookUses() {
+		if h.startsLate() {
+			p.violation("noHookStartsAfterTheDeadline", h.Hook.Called.At, "the hook of %q, whose deadline was %v", h.ID, p.since(h.deadlineBefore(h.Hook.Called.At)))
+		}
+	}
+}
+
+// hooksEndByTheDeadline: a hook has returned by its container's deadline, or its context has ended. What runs longer takes
+// the time of the stop.
+func (p *podHistory) hooksEndByTheDeadline() {
+	for _, h := range p.hookUses() {
+		end := times.Later(times.Later(h.lastDeadline(), h.Hook.Called.At), h.since.At)
+		if !h.startsLate() && !h.Done.By(end) && !h.isOver(end) {
+			p.violation("hooksEndByTheDeadline", end, "the hook of %q, which began at %v, continues", h.ID, p.since(h.Hook.Called.At))
+		}
+	}
+}
+
+// hooksEndAtClose: Close ends the context of each hook, so that the agent can exit.
+func (p *podHistory) hooksEndAtClose() {
+	closed := p.closedAt()
+	for _, h := range p.hooks {
+		if !closed.IsZero() && !h.isOver(times.Later(closed.At, h.Called.At)) {
+			p.violation("hooksEndAtClose", closed.At, "the hook of %q continues after Close", h.ID)
 		}
 	}
 }

@@ -10,44 +10,57 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// noRunningContainerIsReportedEnded: a pod or a run is reported as ended only if a list proves it. The list lacks the
-// run, and was requested after the call that stopped it and after the last start; or it has a later run with the
-// same ID. For containers that the caller named, the success of StopContainer is the proof.
+// noRunningContainerIsReportedEnded: a container is reported as ended only if a list proves it, because its volumes and
+// addresses may go to other pods then. The list was requested after the first call that stops the run and lacks it, or it
+// has a later run with the same ID. Where nothing is listed, the success of StopContainer is the proof.
 func (p *podHistory) noRunningContainerIsReportedEnded() {
 	const rule = "noRunningContainerIsReportedEnded"
 	for _, t := range p.terminations {
 		if t.Done.IsZero() {
 			continue
 		}
-		forgotten := p.forgottenAt(t.startedAt())
-		isForgotten := !forgotten.IsZero() && !forgotten.At.After(t.Done.At)
-		isEmptyForT := func(l *List) bool {
-			return t.startedAt().Before(l.Called) && l.Returned.Before(t.Done) && (forgotten.IsZero() || !l.Returned.At.After(forgotten.At)) && len(l.Running) == 0
-		}
 		for _, c := range t.Result.Containers {
-			if c.Outcome == lifecycle.OutcomeNotFound && c.ID == "" && t.usesList() && !t.IsForLateStart && !slices.ContainsFunc(p.lists, isEmptyForT) {
+			isNotFound := c.Outcome == lifecycle.OutcomeNotFound
+			if isNotFound && c.ID == "" && t.usesList() && !t.IsForLateStart && !p.hasEmptyList(t) {
 				p.violation(rule, t.Done.At, "%s is %s, but no list requested since is empty", c.Name, c.Outcome)
 			}
-			if !hasEnded(c.Outcome) || c.ID == "" || !t.usesList() && !t.namesID(c.ID) { // the request names the containers
+			run := lifecycle.Container{ID: c.ID, Began: c.Began}
+			known := p.firstKnown(run)
+			isJudged := hasEnded(c.Outcome) && c.ID != "" && !known.IsZero() && (t.usesList() || t.namesID(c.ID))
+			if !isJudged || p.isTrustedEnded(c.ID, t.Done) {
 				continue
 			}
-			run := lifecycle.Container{ID: c.ID, Began: c.Began}
-			var first Moment
-			for _, s := range p.stops {
-				if (s.ID == run.ID && c.Outcome != lifecycle.OutcomeNotFound || s.ID == "") && first.IsZero() && !s.Called.At.Before(p.firstKnown(run).At) {
-					first = s.Called
-				}
+			since := known.At
+			if i := slices.IndexFunc(p.stops, func(s *Stop) bool { // a call of an earlier run does not count
+				return (s.ID == "" || s.ID == run.ID && !isNotFound) && !s.Called.At.Before(known.At)
+			}); i >= 0 {
+				since = p.stops[i].Called.At
 			}
-			isMissed := slices.ContainsFunc(p.lists, func(l *List) bool {
-				isNewEnough := !l.Called.At.Before(times.Later(first.At, p.firstKnown(run).At))
-				return l.Returned.Before(t.Done) && l.lacks(run) && (isNewEnough || l.replaces(run))
-			})
-			if !p.firstKnown(run).IsZero() && !isMissed && !p.isTrustedEnded(c.ID, t.Done) {
+			if !slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.Before(t.Done) && l.provesEnd(run, since) }) {
 				p.violation(rule, t.Done.At, "%q is %s, but no list requested after its stop lacks it", c.ID, c.Outcome)
 			}
 		}
-		lists := p.visibleLists(t.Done)
-		if isForgotten || !t.usesList() || slices.ContainsFunc(t.Result.Containers, func(c lifecycle.ContainerResult) bool { return !hasEnded(c.Outcome) }) {
+	}
+}
+
+// hasEmptyList reports whether a list that a termination has requested and used was empty.
+func (p *podHistory) hasEmptyList(t *Termination) bool {
+	forgotten := p.forgottenAt(t.startedAt())
+	return slices.ContainsFunc(p.lists, func(l *List) bool {
+		isOfT := t.startedAt().Before(l.Called) && l.Returned.Before(t.Done)
+		isUsed := forgotten.IsZero() || !l.Returned.At.After(forgotten.At)
+		return isOfT && isUsed && len(l.Running) == 0
+	})
+}
+
+// noRunningPodIsReportedEnded: a pod is reported as ended only if nothing is being started, and the last list, which was
+// requested after the last start, is empty.
+func (p *podHistory) noRunningPodIsReportedEnded() {
+	const rule = "noRunningPodIsReportedEnded"
+	for _, t := range p.terminations {
+		forgotten := p.forgottenAt(t.startedAt())
+		isForgotten := !forgotten.IsZero() && !forgotten.At.After(t.Done.At)
+		if t.Done.IsZero() || isForgotten || !t.usesList() || t.leavesContainers() {
 			continue
 		}
 		since := t.startedAt()
@@ -55,10 +68,12 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 			if s.Begun.Before(t.Done) && s.Ended.At.Before(t.Done.At) && since.Before(s.Ended) {
 				since = s.Ended
 			}
-			if s.Begun.Before(t.startedAt()) && (s.Ended.IsZero() || s.Ended.At.After(t.Done.At)) && p.forgottenAt(s.Begun).IsZero() {
+			isStarting := s.Begun.Before(t.startedAt()) && (s.Ended.IsZero() || s.Ended.At.After(t.Done.At))
+			if isStarting && p.forgottenAt(s.Begun).IsZero() {
 				p.violation(rule, t.Done.At, "the pod is %s, but %s is being started", t.Result.Outcome(), s.Name)
 			}
 		}
+		lists := p.visibleLists(t.Done)
 		if !t.IsForLateStart && !slices.ContainsFunc(lists, func(l *List) bool { return since.Before(l.Called) }) {
 			p.violation(rule, t.Done.At, "the pod is %s, but no list was requested after %v", t.Result.Outcome(), p.since(since.At))
 		}
@@ -71,74 +86,63 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 	}
 }
 
-// noKilledContainerIsStillListed: if KillContainer reports that the container has ended, a list that was requested
-// during the call lacks the container.
+// leavesContainers reports whether the termination has reported a container that has not ended.
+func (t *Termination) leavesContainers() bool {
+	return slices.ContainsFunc(t.Result.Containers, func(c lifecycle.ContainerResult) bool { return !hasEnded(c.Outcome) })
+}
+
+// noKilledContainerIsStillListed: if KillContainer reports that the container has ended, a list that was requested during
+// the call, or during the stop that it joined, lacks the container.
 func (p *podHistory) noKilledContainerIsStillListed() {
 	for _, u := range p.kills {
-		seen := p.visibleLists(u.Returned)
-		if u.Returned.IsZero() || !hasEnded(u.Result.Outcome) || len(seen) == 0 || p.isNamed(u.Containers[0].ID) {
+		id := u.Containers[0].ID
+		isReportedEnded := !u.Returned.IsZero() && hasEnded(u.Result.Outcome)
+		if !isReportedEnded || len(p.visibleLists(u.Returned)) == 0 || p.trustsStop(id) || p.hasSeveralRuns(id) {
 			continue
 		}
-		since, runsWithID := u.Called.At, 0
+		since := u.Called.At
 		for _, s := range p.stops {
-			if s.ID == u.Containers[0].ID {
-				since = times.Earlier(since, s.Called.At) // it may have joined a stop in progress
+			if s.ID == id {
+				since = times.Earlier(since, s.Called.At)
 			}
 		}
-		for _, c := range p.known {
-			if c.ID == u.Containers[0].ID {
-				runsWithID++
-			}
-		}
-		if runsWithID < 2 && !slices.ContainsFunc(p.lists, func(l *List) bool {
+		if !slices.ContainsFunc(p.lists, func(l *List) bool {
 			return !l.Called.At.Before(since) && l.Returned.Before(u.Returned) && !slices.ContainsFunc(l.Running, u.matches)
 		}) {
-			p.violation("noKilledContainerIsStillListed", u.Returned.At, "%q is %s", u.Containers[0].ID, u.Result.Outcome)
+			p.violation("noKilledContainerIsStillListed", u.Returned.At, "%q is %s", id, u.Result.Outcome)
 		}
 	}
 }
 
-// isTrustedEnded reports whether the terminator may take a container for ended without a list: a caller named it, and
-// a call that stops it has succeeded before the moment.
-func (p *podHistory) isTrustedEnded(id string, by Moment) bool {
-	return p.isNamed(id) && slices.ContainsFunc(p.stops, func(s *Stop) bool { return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(by) })
-}
-
-// isNamed reports whether a Terminate call named the container. The terminator then lists nothing, and has to trust a
-// successful StopContainer call.
-func (p *podHistory) isNamed(id string) bool {
-	return slices.ContainsFunc(p.terminations, func(t *Termination) bool { return t.namesID(id) })
-}
-
-// namesID reports whether a Terminate call named the container.
-func (t *Termination) namesID(id string) bool {
-	return slices.ContainsFunc(t.Requests, func(u *Request) bool {
-		return slices.ContainsFunc(u.Containers, func(c lifecycle.Container) bool { return c.ID == id })
-	})
-}
-
-// killedIsNotGraceful: a run that the runtime has killed is not reported as Graceful. It may be if the runtime had
-// wrongly reported its end before the kill: as the result of StopContainer, or in the last list that the
-// termination saw.
+// killedIsNotGraceful: a run that the runtime has killed is not reported as Graceful, because an operator who reads that
+// would not look for the cause.
+//
+// Not judged is what the terminator cannot know: a kill after the runtime had said that the run had ended, a run that
+// shares its ID with another one, one that StopPod has killed for another container, and one of a runtime whose word is
+// all that there is.
 func (p *podHistory) killedIsNotGraceful() {
 	for _, t := range p.terminations {
 		for _, run := range p.runs {
 			result := t.result(run.Container)
-			wasReportedEnded := p.wasUnlisted(t, run) || slices.ContainsFunc(p.stopsOf(run.Container), func(s *Stop) bool {
-				return s.succeeded() && s.Returned.Before(run.Exit)
-			})
-			isOfUnit := slices.ContainsFunc(p.stops, func(s *Stop) bool { // killed by a StopPod for other containers
-				return s.ID == "" && (run.Exit.Before(s.Called) || s.Seconds > 0 && s.Called.At.Equal(run.Exit.At))
-			})
-			isReused := slices.ContainsFunc(p.runs, func(other *Run) bool { return other != run && other.ID == run.ID })
 			isGraceful := result != nil && result.Outcome == lifecycle.OutcomeGraceful
-			wasKilledByT := run.EndedBy == "KILL" && t.startedAt().Before(run.Exit) && run.Exit.Before(t.Done)
-			isExcused := p.isNamed(run.ID) || wasReportedEnded || isReused || isOfUnit
-			if isGraceful && wasKilledByT && !isExcused {
+			isKilled := run.EndedBy == "KILL" && t.startedAt().Before(run.Exit) && run.Exit.Before(t.Done)
+			if isGraceful && isKilled && p.knowsKill(t, run) {
 				p.violation("killedIsNotGraceful", run.Exit.At, "%q", run.ID)
 			}
 		}
 	}
+}
+
+// knowsKill reports whether a termination can know that the runtime has killed a run.
+func (p *podHistory) knowsKill(t *Termination, run *Run) bool {
+	wasSaidToHaveEnded := p.wasUnlisted(t, run) || slices.ContainsFunc(p.stopsOf(run.Container), func(s *Stop) bool {
+		return s.succeeded() && s.Returned.Before(run.Exit)
+	})
+	isKilledForOther := slices.ContainsFunc(p.stops, func(s *Stop) bool {
+		return s.ID == "" && (run.Exit.Before(s.Called) || s.Seconds > 0 && s.Called.At.Equal(run.Exit.At))
+	})
+	sharesID := slices.ContainsFunc(p.runs, func(other *Run) bool { return other != run && other.ID == run.ID })
+	return !wasSaidToHaveEnded && !isKilledForOther && !sharesID && !p.trustsStop(run.ID)
 }
 
 // wasUnlisted reports whether the termination had to believe that the run had ended before it did: a list lacked the
@@ -161,31 +165,8 @@ func (p *podHistory) wasUnlisted(t *Termination, run *Run) (unlisted bool) {
 	return unlisted
 }
 
-// nothingIsGivenUpEarly: a container is stuck only GiveUpAfter past its deadline, and left running only by Close. The
-// exceptions are callers who try again by themselves, and a runtime that cannot list.
-func (p *podHistory) nothingIsGivenUpEarly() {
-	canList := !slices.ContainsFunc(p.Record.lists, func(l *List) bool { return errors.Is(l.Err, errors.ErrUnsupported) })
-	for _, t := range p.terminations {
-		for _, c := range t.Result.Containers {
-			if c.Outcome == lifecycle.OutcomeLeftRunning && !p.closedAt().Before(t.Done) {
-				p.violation("nothingIsGivenUpEarly", t.Done.At, "%s(%s) is %s, though nobody has called Close", c.Name, c.ID, c.Outcome)
-			}
-			if c.Outcome != lifecycle.OutcomeRuntimeStuck || p.isOneAttempt() || !canList || !p.forgottenAt(t.startedAt()).IsZero() {
-				continue
-			}
-			until := t.lastDeadline()
-			if c.ID != "" {
-				until = p.earliestDeadline(lifecycle.Container{ID: c.ID, Began: c.Began}, t.Done)
-			}
-			if givenUp := until.Add(p.options.GiveUpAfter); !until.IsZero() && t.Done.At.Before(givenUp) {
-				p.violation("nothingIsGivenUpEarly", t.Done.At, "%s(%s) is %s before %v", c.Name, c.ID, c.Outcome, p.since(givenUp))
-			}
-		}
-	}
-}
-
 // everyListedRunHasAResult: each run that a termination had to stop has a result of its own, even if it shares its ID
-// with another run.
+// with another run. Otherwise the caller does not learn what became of it.
 func (p *podHistory) everyListedRunHasAResult() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
@@ -196,8 +177,7 @@ func (p *podHistory) everyListedRunHasAResult() {
 	}
 }
 
-// failuresAreReported: a run that was forced, is stuck or was left running has an error in its result. Failures of the
-// runtime are logged.
+// failuresAreReported: a run that was forced, is stuck or was left running has an error in its result, which says why.
 func (p *podHistory) failuresAreReported() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
@@ -206,34 +186,43 @@ func (p *podHistory) failuresAreReported() {
 			}
 		}
 	}
+}
+
+// failedStopsAreLogged: a failed stop is logged as an error by the time of the next try, so that a pod that takes long
+// has a line that says why. A call that nobody waited for, because one beside it had succeeded, need not be logged. If the
+// test records no log, nothing is judged.
+func (p *podHistory) failedStopsAreLogged() {
 	for i, s := range p.stops {
-		if len(p.logs) == 0 || s.Returned.IsZero() || s.succeeded() || errors.Is(s.Err, context.Canceled) {
+		isFailure := !s.Returned.IsZero() && !s.succeeded() && !errors.Is(s.Err, context.Canceled)
+		next := slices.IndexFunc(p.stops[i+1:], func(again *Stop) bool {
+			return again.ID == s.ID && s.Returned.Before(again.Called) && !s.Returned.At.Equal(again.Called.At)
+		})
+		if len(p.logs) == 0 || !isFailure || next < 0 {
 			continue
 		}
-		for _, again := range p.stops[i+1:] {
-			if again.ID != s.ID || !s.Returned.Before(again.Called) || s.Returned.At.Equal(again.Called.At) {
-				continue
-			}
-			hasSucceeded := slices.ContainsFunc(p.stops, func(other *Stop) bool { // a concurrent call, so that nobody waited for s
-				return other.ID == s.ID && other.succeeded() && s.Called.Before(other.Returned) && other.Returned.Before(s.Returned)
-			})
-			if hasSucceeded {
-				break
-			}
-			if !slices.ContainsFunc(p.logs, func(line LogEntry) bool {
-				return line.IsError && line.Before(again.Called) && strings.Contains(line.Text, p.key) && strings.Contains(line.Text, s.ID)
-			}) {
-				p.violation("failuresAreReported", again.Called.At, "stop(%d) of %q failed, which was not logged", s.Seconds, s.ID)
-			}
-			break
+		again := p.stops[i+1+next]
+		isUseless := slices.ContainsFunc(p.stops, func(beside *Stop) bool {
+			return beside.ID == s.ID && beside.succeeded() && s.Called.Before(beside.Returned) && beside.Returned.Before(s.Returned)
+		})
+		isLogged := slices.ContainsFunc(p.logs, func(line LogEntry) bool {
+			return line.IsError && line.Before(again.Called) && strings.Contains(line.Text, p.key) && strings.Contains(line.Text, s.ID)
+		})
+		if !isUseless && !isLogged {
+			p.violation("failedStopsAreLogged", again.Called.At, "stop(%d) of %q failed, which was not logged", s.Seconds, s.ID)
 		}
 	}
+}
+
+// failedListsAreLogged: a failed list is logged, because a pod whose containers cannot be listed does not end. A list that
+// Close has ended is no failure, nor is the answer of a runtime that cannot list. If the test records no log, nothing is
+// judged.
+func (p *podHistory) failedListsAreLogged() {
 	isLogged := slices.ContainsFunc(p.logs, func(s LogEntry) bool { return s.IsError })
 	for _, l := range p.Record.lists {
 		isCancelled := p.closedAt().Before(l.Returned) && (errors.Is(l.Err, context.Canceled) || errors.Is(l.Err, lifecycle.CauseTerminatorClosed))
 		isFailure := l.Err != nil && !isCancelled && !errors.Is(l.Err, errors.ErrUnsupported)
 		if l.Pod == p.key && isFailure && len(p.logs) > 0 && !isLogged {
-			p.violation("failuresAreReported", l.Returned.At, "a list failed, and nothing was logged")
+			p.violation("failedListsAreLogged", l.Returned.At, "a list failed, and nothing was logged")
 		}
 	}
 }

@@ -10,8 +10,9 @@ import (
 )
 
 // everyRunIsStoppedByItsDeadline: each run has had a StopContainer call with the remaining time by its deadline, or, if
-// it was listed later, at that moment. Slow hooks, the order of containers, the runtime and events must not delay
-// the call. Only if an earlier call has returned, a list and a pause may come first.
+// it was listed later, at that moment. Neither a slow hook nor the order of containers, the runtime or an event recorder
+// may delay the call, because nothing else ends the run. Only if an earlier call did not end it, a list and a pause may
+// come first.
 func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
@@ -22,25 +23,34 @@ func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 			due := times.Later(t.lastDeadline(), since.At)
 			by := due // the latest time of the call
 			stops := p.stopsOf(c)
-			if slices.ContainsFunc(stops, func(s *Stop) bool { return s.Returned.By(due) }) || p.options.Pods != nil && len(p.stopPodsBefore(c)) > 0 {
-				by = due.Add(maxPause + 2*p.options.StopTimeoutSlack)
+			if slices.ContainsFunc(stops, func(s *Stop) bool { return s.Returned.By(due) }) {
+				by = due.Add(p.repeatPause())
 			}
-			// Another call may have given up the run. A later run with its ID would be hit by a call.
-			givenUp := p.earliestDeadline(c, Moment{At: by, Order: math.MaxInt}).Add(p.options.GiveUpAfter)
-			isReplaced := slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.By(by) && l.replaces(c) })
-			isOver := isReplaced || t.Done.By(by) || p.closedAt().By(by) || !by.Before(givenUp) || t.usesList() && !p.staysListed(c, by)
-			if isOver || slices.ContainsFunc(stops, func(s *Stop) bool {
+			if earlier := p.stopsBefore(c); p.stopsAsUnit() && len(earlier) > 0 { // they may have stopped the run too
+				by = times.Later(due.Add(p.repeatPause()), p.repeatBy(earlier))
+			}
+			isStopped := slices.ContainsFunc(stops, func(s *Stop) bool {
 				return s.Called.By(by) && (s.Seconds == 0 || !s.killAt().After(times.Later(due, s.Called.At).Add(minimum+times.Lag)))
-			}) || p.isTrustedEnded(c.ID, Moment{At: by, Order: math.MaxInt}) {
-				continue
+			})
+			if !isStopped && !p.needsNoStop(t, c, by) {
+				p.violation("everyRunIsStoppedByItsDeadline", by, "no StopContainer call kills %q by %v", c.ID, p.since(due.Add(minimum)))
 			}
-			p.violation("everyRunIsStoppedByItsDeadline", by, "no StopContainer call kills %q by %v", c.ID, p.since(due.Add(minimum)))
 		}
 	}
 }
 
-// stopPodsBefore returns the calls made before a run was known. With StopPod these may have stopped the run too.
-func (p *podHistory) stopPodsBefore(c lifecycle.Container) (stops []*Stop) {
+// needsNoStop reports whether by a time a run has ended, as far as the terminator can know, or is not to be stopped any
+// more.
+func (p *podHistory) needsNoStop(t *Termination, c lifecycle.Container, by time.Time) bool {
+	end := Moment{At: by, Order: math.MaxInt} // after all else at that time
+	mayHaveEnded := t.usesList() && !p.staysListed(c, by) || p.isTrustedEnded(c.ID, end)
+	isReplaced := slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.By(by) && l.replaces(c) })
+	isGivenUp := !by.Before(p.earliestDeadline(c, end).Add(p.options.GiveUpAfter)) // perhaps by another call
+	return mayHaveEnded || isReplaced || isGivenUp || t.Done.By(by) || p.closedAt().By(by)
+}
+
+// stopsBefore returns the calls that were made before a run was known.
+func (p *podHistory) stopsBefore(c lifecycle.Container) (stops []*Stop) {
 	first := p.firstKnown(c)
 	for _, s := range p.stops {
 		if s.Called.Before(first) {
@@ -50,8 +60,28 @@ func (p *podHistory) stopPodsBefore(c lifecycle.Container) (stops []*Stop) {
 	return stops
 }
 
+// repeatPause returns how long a list and the pause before the next call may take.
+func (p *podHistory) repeatPause() time.Duration { return maxPause + 2*p.options.StopTimeoutSlack }
+
+// repeatBy returns the latest time at which the last of several calls is repeated: a list and a pause after it has
+// returned or timed out. The more calls hang, the longer the terminator waits for the next one.
+func (p *podHistory) repeatBy(stops []*Stop) time.Time {
+	last, unanswered := stops[len(stops)-1], 0
+	for _, s := range stops {
+		if s.Returned.IsZero() || s.Returned.At.After(last.Called.At) { // a hanging call returns when its stop ends
+			unanswered++
+		}
+	}
+	repliedBy := last.killAt().Add(p.options.StopTimeoutSlack << min(unanswered+1, 10))
+	if last.Returned.By(repliedBy) {
+		repliedBy = last.Returned.At
+	}
+	return repliedBy.Add(p.repeatPause())
+}
+
 // failedStopsAreRepeated: while a run is not known to have ended, StopContainer is called again, each time after a
-// pause and a list, until GiveUpAfter is over.
+// pause and a list, until GiveUpAfter is over. A runtime that fails for a while must not cost the node a container that
+// runs on.
 func (p *podHistory) failedStopsAreRepeated() {
 	for _, t := range p.terminations {
 		if p.isOneAttempt() || !t.usesList() {
@@ -59,125 +89,145 @@ func (p *podHistory) failedStopsAreRepeated() {
 		}
 		for _, c := range p.known {
 			stops := p.stopsOf(c)
-			if p.includedAt(t, c).IsZero() || len(stops) == 0 {
+			if p.includedAt(t, c).IsZero() || len(stops) == 0 || p.isTrustedEnded(c.ID, t.Done) {
 				continue
 			}
-			if p.isTrustedEnded(c.ID, t.Done) {
-				continue
-			}
-			last, unanswered := stops[len(stops)-1], 0
-			for _, s := range stops {
-				if s.Returned.IsZero() || s.Returned.At.After(last.Called.At) { // a hanging call returns when its stop ends
-					unanswered++
-				}
-			}
-			repliedBy := last.Returned.At
-			if timedOutAt := last.killAt().Add(p.options.StopTimeoutSlack << min(unanswered+1, 10)); last.Returned.IsZero() || timedOutAt.Before(repliedBy) {
-				repliedBy = timedOutAt
-			}
-			again := repliedBy.Add(maxPause + 2*p.options.StopTimeoutSlack)
+			last, by := stops[len(stops)-1], p.repeatBy(stops)
 			until := p.earliestDeadline(c, last.Called)
-			if last.ID == "" {
+			if p.stopsAsUnit() {
 				until = p.earliestKill(last)
 			}
-			givenUp := times.Later(until, stops[0].Called.At).Add(p.options.GiveUpAfter)
-			if t.Done.By(again) || !again.Before(givenUp) || p.closedAt().By(again) {
-				continue
-			}
-			if !slices.ContainsFunc(p.lists, func(l *List) bool { return !l.Called.At.Before(last.Called.At) && l.lacks(c) }) {
-				p.violation("failedStopsAreRepeated", again, "%q was last stopped at %v, and not again", c.ID, p.since(last.Called.At))
+			isGivenUp := !by.Before(times.Later(until, stops[0].Called.At).Add(p.options.GiveUpAfter))
+			hasEnded := slices.ContainsFunc(p.lists, func(l *List) bool { return l.provesEnd(c, last.Called.At) })
+			if !hasEnded && !isGivenUp && !t.Done.By(by) && !p.closedAt().By(by) {
+				p.violation("failedStopsAreRepeated", by, "%q was last stopped at %v, and not again", c.ID, p.since(last.Called.At))
 			}
 		}
 	}
 }
 
-// isOneAttempt reports whether any request for the pod has OneAttempt: its caller repeats failed stops itself.
-func (p *podHistory) isOneAttempt() bool {
-	return slices.ContainsFunc(p.terminations, (*Termination).isOneAttempt) || slices.ContainsFunc(p.kills, func(u *Request) bool { return u.OneAttempt })
-}
-
-// nothingHangs: each call ends by GiveUpAfter past the deadline. For a run that was listed only after the deadline, the
-// time counts from the first call that stops it. Close ends all calls at once.
-func (p *podHistory) nothingHangs() {
-	slack := maxPause + 4*p.options.StopTimeoutSlack + cancelSlack
-	// lastAttempt returns the latest time at which a KillContainer call has begun to stop the run: its first
-	// StopContainer call. GiveUpAfter counts from there again.
-	lastAttempt := func(c lifecycle.Container) (first time.Time) {
-		for _, u := range p.kills {
-			for _, s := range p.stops {
-				if u.matches(c) && s.ID == c.ID && u.Called.Before(s.Called) {
-					first = times.Later(first, s.Called.At)
-					break
-				}
-			}
-		}
-		return first
-	}
-	// included returns when the call first included a run; zero if never. Earlier stops of the run were
-	// another attempt, with its own GiveUpAfter.
-	assertEnds := func(what string, until, lastRequest time.Time, isShared bool, included func(lifecycle.Container) Moment, called, ended Moment) {
-		if ended.IsZero() {
-			ended.At = time.Now()
-		}
-		for _, t := range p.terminations {
-			for _, u := range t.Requests {
-				if isShared && u.Called.Before(ended) {
-					until = times.Later(until, u.Deadline)
-				}
-			}
-		}
-		for _, c := range p.known {
-			since := included(c)
-			if since.IsZero() {
-				continue
-			}
-			until = times.Later(until, lastAttempt(c))
-			for _, s := range p.stopsOf(c) {
-				if since.Before(s.Called) && s.Called.Before(ended) {
-					until = times.Later(until, s.Called.At)
-					if !isShared {
-						break // only the first call counts
-					}
-				}
-			}
-		}
-		end := times.Later(until.Add(p.options.GiveUpAfter), lastRequest).Add(slack)
-		if closed := p.closedAt(); !closed.IsZero() {
-			end = times.Earlier(end, times.Later(closed.At, called.At).Add(cancelSlack))
-		}
-		if ended.At.After(end) {
-			p.violation("nothingHangs", end, "%s, called at %v, has not ended", what, p.since(called.At))
-		}
-	}
+// nothingIsGivenUpEarly: a container is stuck only GiveUpAfter past its deadline, and left running only by Close, because
+// nobody stops it after that. Two cases are not judged: a caller who tries again by himself, and a runtime that cannot list.
+func (p *podHistory) nothingIsGivenUpEarly() {
+	const rule = "nothingIsGivenUpEarly"
 	for _, t := range p.terminations {
-		lastRequest := t.startedAt().At
-		for _, u := range t.Requests {
-			lastRequest = times.Later(lastRequest, u.Called.At)
+		for _, c := range t.Result.Containers {
+			if c.Outcome == lifecycle.OutcomeLeftRunning && !p.closedAt().Before(t.Done) {
+				p.violation(rule, t.Done.At, "%s(%s) is %s, though nobody has called Close", c.Name, c.ID, c.Outcome)
+			}
+			if c.Outcome != lifecycle.OutcomeRuntimeStuck || p.isOneAttempt() || p.cannotList() || p.wasForgotten(t) {
+				continue
+			}
+			until := t.lastDeadline()
+			switch {
+			case c.ID != "" && p.stopsAsUnit():
+				until = p.earliestDeadlineOf(p.known, t.Done)
+			case c.ID != "":
+				until = p.earliestDeadline(lifecycle.Container{ID: c.ID, Began: c.Began}, t.Done)
+			}
+			if givenUp := until.Add(p.options.GiveUpAfter); !until.IsZero() && t.Done.At.Before(givenUp) {
+				p.violation(rule, t.Done.At, "%s(%s) is %s before %v", c.Name, c.ID, c.Outcome, p.since(givenUp))
+			}
 		}
-		// Callers that retry, and the next termination of a forgotten pod, stop the containers again.
-		isShared := p.isOneAttempt() || !p.forgottenAt(t.startedAt()).IsZero() || p.options.Pods != nil
-		assertEnds("the termination", times.Later(t.lastDeadline(), t.startedAt().At), lastRequest, isShared, func(c lifecycle.Container) Moment {
-			since := p.includedAt(t, c)
-			if since.IsZero() && p.hasKillContainer(c, t.Done) {
+	}
+}
+
+// nothingHangs: each call ends by GiveUpAfter past the deadline, and Close ends all calls at once. A caller that waits
+// longer would take the time of the other pods. For a run that was listed only after the deadline, the time counts from
+// the first call that stops it.
+func (p *podHistory) nothingHangs() {
+	for _, t := range p.terminations {
+		c := blockingCall{what: "the termination", called: t.startedAt(), ended: t.Done, until: times.Later(t.lastDeadline(), t.startedAt().At)}
+		c.lastRequest = t.startedAt().At
+		for _, u := range t.Requests {
+			c.lastRequest = times.Later(c.lastRequest, u.Called.At)
+		}
+		c.isShared = p.isOneAttempt() || p.wasForgotten(t) || p.stopsAsUnit()
+		c.included = func(run lifecycle.Container) Moment {
+			since := p.includedAt(t, run)
+			isKilled := slices.ContainsFunc(p.kills, func(u *Request) bool { return u.matches(run) && u.Called.Before(t.Done) })
+			if since.IsZero() && isKilled { // it may wait for the run of a KillContainer call
 				since = t.startedAt()
 			}
 			return since
-		}, t.startedAt(), t.Done)
+		}
+		p.assertEnds(c)
 	}
 	for _, u := range p.kills {
 		if u.IsPostStart {
 			continue
 		}
-		assertEnds("KillContainer", times.Later(u.Deadline, u.Called.At), u.Called.At, p.isOneAttempt() || len(p.forgets) > 0, func(c lifecycle.Container) Moment {
-			if !u.matches(c) {
+		c := blockingCall{what: "KillContainer", called: u.Called, ended: u.Returned, until: times.Later(u.Deadline, u.Called.At), lastRequest: u.Called.At}
+		c.isShared = p.isOneAttempt() || len(p.forgets) > 0
+		c.included = func(run lifecycle.Container) Moment {
+			if !u.matches(run) {
 				return Moment{}
 			}
 			return u.Called
-		}, u.Called, u.Returned)
+		}
+		p.assertEnds(c)
 	}
 }
 
-// hasKillContainer reports whether a KillContainer call before the moment may mean the run.
-func (p *podHistory) hasKillContainer(c lifecycle.Container, before Moment) bool {
-	return slices.ContainsFunc(p.kills, func(u *Request) bool { return u.matches(c) && u.Called.Before(before) })
+// blockingCall is a termination or a KillContainer call, which must end in time.
+type blockingCall struct {
+	what          string
+	called, ended Moment
+	until         time.Time                        // the deadline
+	lastRequest   time.Time                        // the time of the newest request
+	isShared      bool                             // other callers stop the same containers again: those who retry, and the next termination of a forgotten pod
+	included      func(lifecycle.Container) Moment // when the call had to stop a run; zero: never
+}
+
+// assertEnds records a violation if a call has not ended GiveUpAfter past the latest of these: its deadline, its first
+// call that stops a container, and each later attempt of another caller.
+func (p *podHistory) assertEnds(c blockingCall) {
+	ended := c.ended
+	if ended.IsZero() {
+		ended.At = time.Now()
+	}
+	until := c.until
+	for _, t := range p.terminations {
+		for _, u := range t.Requests {
+			if c.isShared && u.Called.Before(ended) {
+				until = times.Later(until, u.Deadline)
+			}
+		}
+	}
+	for _, run := range p.known {
+		since := c.included(run)
+		if since.IsZero() {
+			continue
+		}
+		until = times.Later(until, p.lastAttempt(run))
+		for _, s := range p.stopsOf(run) {
+			if since.Before(s.Called) && s.Called.Before(ended) {
+				until = times.Later(until, s.Called.At)
+				if !c.isShared {
+					break // only the first call counts
+				}
+			}
+		}
+	}
+	end := times.Later(until.Add(p.options.GiveUpAfter), c.lastRequest).Add(maxPause + 4*p.options.StopTimeoutSlack + cancelSlack)
+	if closed := p.closedAt(); !closed.IsZero() {
+		end = times.Earlier(end, times.Later(closed.At, c.called.At).Add(cancelSlack))
+	}
+	if ended.At.After(end) {
+		p.violation("nothingHangs", end, "%s, called at %v, has not ended", c.what, p.since(c.called.At))
+	}
+}
+
+// lastAttempt returns the latest time at which a KillContainer call has begun to stop a run, from which GiveUpAfter counts
+// again; zero: none has.
+func (p *podHistory) lastAttempt(c lifecycle.Container) (first time.Time) {
+	for _, u := range p.kills {
+		for _, s := range p.stops {
+			if u.matches(c) && s.ID == c.ID && u.Called.Before(s.Called) {
+				first = times.Later(first, s.Called.At)
+				break
+			}
+		}
+	}
+	return first
 }

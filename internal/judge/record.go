@@ -72,6 +72,12 @@ func (l *List) replaces(c lifecycle.Container) bool {
 	})
 }
 
+// provesEnd reports whether the list shows that a run has ended: it was requested at a time or later and lacks the run,
+// or it has a later run with the same ID.
+func (l *List) provesEnd(c lifecycle.Container, since time.Time) bool {
+	return l.lacks(c) && (!l.Called.At.Before(since) || l.replaces(c))
+}
+
 // Stop is one StopContainer or StopPod call.
 type Stop struct {
 	Span
