@@ -48,40 +48,40 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// givenUpKillsAreNotRepeated checks that a drain does not repeat a kill whose error says that a repetition is useless.
-// Another drain and a shutdown that is cancelled try once more. So does the bucket of a pod that an earlier agent or
-// drain has signalled, because that kill may have been continued before the bucket began.
+// givenUpKillsAreNotRepeated checks that a drain does not repeat a kill of its own whose error says that a repetition is
+// useless. A pod that an earlier agent or drain has signalled is not judged: its kill may be continued before the turn of
+// its bucket, and is then tried once more.
 func givenUpKillsAreNotRepeated(r *NodeRecord) (violations []string) {
-	earlier := map[string]bool{}  // pods that an earlier agent or drain has signalled
-	calls := map[string]int{}     // kills in progress, by pod
-	killedBy := map[string]int{}  // the shutdown of the newest kill, by pod
-	givenUpBy := map[string]int{} // the shutdown whose kill was given up, by pod
+	type drain struct{ number, shutdown int }
+	drains := 0                     // how many have begun, or were cancelled
+	earlier := map[string]bool{}    // pods that an earlier agent or drain has signalled
+	calls := map[string]int{}       // kills in progress, by pod
+	killedBy := map[string]drain{}  // of the newest kill, by pod
+	givenUpBy := map[string]drain{} // of the kill that was given up, by pod
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeLogged:
 			earlier[f.Pod] = true
 		case NodeBegan:
-			for pod := range killedBy {
-				earlier[pod] = true
-			}
+			drains++
 			clear(calls)
-			clear(givenUpBy)
 		case NodeCancelled, NodeRetaken:
-			clear(givenUpBy)
+			drains++
 		case NodePodRuns:
 			delete(earlier, f.Pod)
 			delete(calls, f.Pod)
 			delete(killedBy, f.Pod)
 			delete(givenUpBy, f.Pod)
 		case NodeKill:
-			if by, isGivenUp := givenUpBy[f.Pod]; isGivenUp && by == f.Shutdown && !earlier[f.Pod] {
-				violations = append(violations, nodeViolation(f, "its kill was given up"))
-			}
-			if by, isKilled := killedBy[f.Pod]; isKilled && by != f.Shutdown {
+			current := drain{drains, f.Shutdown}
+			if by, isKilled := killedBy[f.Pod]; isKilled && by != current {
 				earlier[f.Pod] = true
 			}
+			if by, isGivenUp := givenUpBy[f.Pod]; isGivenUp && by == current && !earlier[f.Pod] {
+				violations = append(violations, nodeViolation(f, "its kill was given up"))
+			}
 			calls[f.Pod]++
-			killedBy[f.Pod] = f.Shutdown
+			killedBy[f.Pod] = current
 		case NodeKilled:
 			if calls[f.Pod]--; f.NoRetry && calls[f.Pod] == 0 {
 				givenUpBy[f.Pod] = killedBy[f.Pod]

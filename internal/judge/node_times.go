@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/times"
@@ -140,7 +141,13 @@ func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 			delete(running, f.Pod)
 			delete(isAwaited, f.Pod)
 		case NodeWindows:
-			windows = f.Windows
+			before := windows
+			windows = slices.Clone(f.Windows)
+			for i := range min(len(before), len(windows)) {
+				if f.Shutdown == drain.Drain && before[i].KillsEnd.Before(f.At) { // the time is over, whatever the new timetable says
+					windows[i].KillsEnd = before[i].KillsEnd
+				}
+			}
 		case NodeKill:
 			_, isRunning := running[f.Pod]
 			if _, isKnown := isAwaited[f.Pod]; isRunning && !isKnown {
