@@ -284,6 +284,7 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 // if there was none, forced if one had timeout 0, else graceful before the end of the newest call's timeout,
 // and grace exceeded after it.
 func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
+	c.readReplies()
 	outcome := c.reported
 	switch {
 	case outcome != "":
@@ -303,6 +304,19 @@ func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 		c.logStopped(outcome)
 	}
 	return outcome, c.lastFailure()
+}
+
+// readReplies reads the replies of calls that returned when nobody waited for them, until one reports the outcome: it
+// may say that the runtime has killed the container.
+func (c *stopCalls) readReplies() {
+	for c.reported == "" {
+		select {
+		case reply := <-c.replies:
+			c.setReported(reply)
+		default:
+			return
+		}
+	}
 }
 
 // logStopped logs the end of a container whose failures were logged before, so that the log shows that

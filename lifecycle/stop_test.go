@@ -39,6 +39,31 @@ func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	})
 }
 
+// A stop is shortened, and the calls with less time fail. The container is killed by the first call, which returns
+// while the stop waits for a list. The outcome is that of the first call, though the newest one still has time.
+func TestKillByAnEarlierCallIsReported(t *testing.T) {
+	var calls atomic.Int64
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
+		termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+		b.sleepUntil(7500 * time.Millisecond)
+		b.rt.SetLists(lifecycletest.Lists{Poll: 1300 * time.Millisecond})
+		require.True(b, b.Shorten(termination, 2))
+		result, err := termination.Wait(b.Context())
+		require.NoError(b, err)
+		require.Equal(b, 10100*time.Millisecond, b.elapsed())
+		require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome())
+	}, func(o *lifecycle.TerminatorOptions) {
+		runtime := o.Runtime
+		o.Runtime = runtimeWithStop{runtime, func(ctx context.Context, id string, seconds int64) error {
+			if calls.Add(1) > 1 {
+				return lifecycletest.ErrScripted
+			}
+			return runtime.StopContainer(ctx, id, seconds)
+		}}
+	})
+}
+
 // The StopContainer calls of the containers zoo and app ignore their context, and so does app's hook. Close
 // waits until its own context ends. Its error names zoo and app, each once, sorted; web has ended.
 func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {

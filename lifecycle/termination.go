@@ -295,8 +295,11 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 		return false
 	}
 	for _, s := range reappeared {
-		s.result.Outcome = OutcomeRuntimeStuck
-		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: s.errStillListed()})
+		err := s.errStillListed()
+		if s.result.Outcome = OutcomeRuntimeStuck; t.ctx.Err() != nil {
+			s.result.Outcome, err = OutcomeLeftRunning, errors.Join(ErrClosed, err)
+		}
+		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: err})
 	}
 	if t.foundNothing() && t.previous != nil { // the earlier termination has stopped everything
 		t.results = t.previous.resultsSinceEnded()
