@@ -25,42 +25,53 @@ const (
 	cancelSlack = 2 * time.Second
 )
 
+// podRule is one guarantee of package lifecycle.
+type podRule struct {
+	name  string
+	check func(*podHistory)
+}
+
+// podRules returns the rules. A rule adds the violations that it finds in the history of a pod.
+func podRules() []podRule {
+	return []podRule{
+		{"a deadline only moves earlier", (*podHistory).deadlineOnlyMovesEarlier},
+		{"the deadline is the earliest that was requested", (*podHistory).deadlineIsEarliestRequested},
+		{"no container is stopped without a request", (*podHistory).noStopWithoutRequest},
+		{"no container is killed before its deadline", (*podHistory).noKillBeforeDeadline},
+		{"no stop outlasts the deadline and the minimum", (*podHistory).noStopOutlastsDeadlineAndMinimum},
+		{"every run is stopped by its deadline", (*podHistory).everyRunIsStoppedByItsDeadline},
+		{"failed stops are repeated", (*podHistory).failedStopsAreRepeated},
+		{"nothing hangs", (*podHistory).nothingHangs},
+		{"nothing is given up early", (*podHistory).nothingIsGivenUpEarly},
+		{"a hook runs once in each run", (*podHistory).hookRunsOncePerRun},
+		{"the hook of a previous agent is not repeated", (*podHistory).hookOfPreviousAgentIsNotRepeated},
+		{"no hook starts after the deadline", (*podHistory).noHookStartsAfterTheDeadline},
+		{"hooks end by the deadline", (*podHistory).hooksEndByTheDeadline},
+		{"hooks end at Close", (*podHistory).hooksEndAtClose},
+		{"hooks are reported as they ended", (*podHistory).hooksAreReportedAsTheyEnded},
+		{"sidecars stop last", (*podHistory).sidecarsStopLast},
+		{"no running container is reported as ended", (*podHistory).noRunningContainerIsReportedEnded},
+		{"no running pod is reported as ended", (*podHistory).noRunningPodIsReportedEnded},
+		{"no container that KillContainer has ended is listed", (*podHistory).noKilledContainerIsStillListed},
+		{"a killed container is not Graceful", (*podHistory).killedIsNotGraceful},
+		{"every listed run has a result", (*podHistory).everyListedRunHasAResult},
+		{"failures are in the result", (*podHistory).failuresAreReported},
+		{"failed stops are logged", (*podHistory).failedStopsAreLogged},
+		{"failed lists are logged", (*podHistory).failedListsAreLogged},
+		{"nothing starts after a termination", (*podHistory).noStartAfterTermination},
+		{"late starts are stopped", (*podHistory).lateStartsAreStopped},
+	}
+}
+
 // Terminations returns the violations of package lifecycle's guarantees, one sentence each. Call it
 // when every call should have returned: what has not ended by then counts as hanging.
-func Terminations(r *Record) []string {
+func Terminations(r *Record) (violations []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var violations []string
 	for _, p := range r.podHistories() {
-		for _, rule := range []func(*podHistory){
-			(*podHistory).deadlineOnlyMovesEarlier,
-			(*podHistory).deadlineIsEarliestRequested,
-			(*podHistory).noStopWithoutRequest,
-			(*podHistory).noKillBeforeDeadline,
-			(*podHistory).noStopOutlastsDeadlineAndMinimum,
-			(*podHistory).everyRunIsStoppedByItsDeadline,
-			(*podHistory).failedStopsAreRepeated,
-			(*podHistory).nothingHangs,
-			(*podHistory).nothingIsGivenUpEarly,
-			(*podHistory).hookRunsOncePerRun,
-			(*podHistory).hookOfPreviousAgentIsNotRepeated,
-			(*podHistory).noHookStartsAfterTheDeadline,
-			(*podHistory).hooksEndByTheDeadline,
-			(*podHistory).hooksEndAtClose,
-			(*podHistory).hooksAreReportedAsTheyEnded,
-			(*podHistory).sidecarsStopLast,
-			(*podHistory).noRunningContainerIsReportedEnded,
-			(*podHistory).noRunningPodIsReportedEnded,
-			(*podHistory).noKilledContainerIsStillListed,
-			(*podHistory).killedIsNotGraceful,
-			(*podHistory).everyListedRunHasAResult,
-			(*podHistory).failuresAreReported,
-			(*podHistory).failedStopsAreLogged,
-			(*podHistory).failedListsAreLogged,
-			(*podHistory).noStartAfterTermination,
-			(*podHistory).lateStartsAreStopped,
-		} {
-			rule(p)
+		for _, rule := range podRules() {
+			p.rule = rule.name
+			rule.check(p)
 		}
 		violations = append(violations, p.violations...)
 	}
@@ -71,6 +82,7 @@ func Terminations(r *Record) []string {
 type podHistory struct {
 	*Record
 
+	rule         string // the name of the rule that is checked
 	key          string
 	ids          map[string]bool // of all its containers
 	lists        []*List         // the successful ones, by the time of their return, without stale ones
@@ -169,9 +181,9 @@ func withoutStale(lists []*List) (fresh []*List) {
 	return fresh
 }
 
-// violation records that a rule was violated.
-func (p *podHistory) violation(rule string, at time.Time, format string, args ...any) {
-	p.violations = append(p.violations, fmt.Sprintf("%s: pod %s at %v: %s", rule, p.key, p.since(at), fmt.Sprintf(format, args...)))
+// violation records that the rule that is checked was violated.
+func (p *podHistory) violation(at time.Time, format string, args ...any) {
+	p.violations = append(p.violations, fmt.Sprintf("%s: pod %s at %v: %s", p.rule, p.key, p.since(at), fmt.Sprintf(format, args...)))
 }
 
 // stopsOf returns the calls that stop a run: StopPod calls once the run was known, and StopContainer calls with its

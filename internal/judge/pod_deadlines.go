@@ -15,7 +15,7 @@ func (p *podHistory) deadlineOnlyMovesEarlier() {
 		for i := 1; i < len(t.Readings); i++ {
 			before, reading := t.Readings[i-1], t.Readings[i]
 			if before.Before(reading.Called) && reading.Deadline.After(before.Deadline) {
-				p.violation("deadlineOnlyMovesEarlier", reading.At, "it moved from %v to %v", p.since(before.Deadline), p.since(reading.Deadline))
+				p.violation(reading.At, "it moved from %v to %v", p.since(before.Deadline), p.since(reading.Deadline))
 			}
 		}
 	}
@@ -24,7 +24,6 @@ func (p *podHistory) deadlineOnlyMovesEarlier() {
 // deadlineIsEarliestRequested: the deadline of a termination is the earliest one that a caller has requested. A later one
 // would ignore a caller, and an earlier one would take time from the pod that nobody wants to take.
 func (p *podHistory) deadlineIsEarliestRequested() {
-	const rule = "deadlineIsEarliestRequested"
 	var all []*Request // of all terminations: one for a late start keeps the previous deadline
 	for _, t := range p.terminations {
 		all = slices.Concat(all, t.Requests, t.Shortens)
@@ -33,11 +32,11 @@ func (p *podHistory) deadlineIsEarliestRequested() {
 		for _, reading := range t.Readings {
 			for _, u := range t.deadlineRequests() {
 				if u.Returned.Before(reading.Called) && !p.isTooLate(t, u) && reading.Deadline.After(u.Deadline) {
-					p.violation(rule, reading.At, "it is %v, though %v was requested", p.since(reading.Deadline), p.since(u.Deadline))
+					p.violation(reading.At, "it is %v, though %v was requested", p.since(reading.Deadline), p.since(u.Deadline))
 				}
 			}
 			if !slices.ContainsFunc(all, func(u *Request) bool { return u.Called.Before(reading.Moment) && !u.Deadline.After(reading.Deadline) }) {
-				p.violation(rule, reading.At, "it is %v, earlier than any request", p.since(reading.Deadline))
+				p.violation(reading.At, "it is %v, earlier than any request", p.since(reading.Deadline))
 			}
 		}
 	}
@@ -64,7 +63,7 @@ func (p *podHistory) isTooLate(t *Termination, u *Request) bool {
 func (p *podHistory) noStopWithoutRequest() {
 	for _, s := range p.stops {
 		if p.earliestKill(s).IsZero() {
-			p.violation("noStopWithoutRequest", s.Called.At, "stop(%d) of %q", s.Seconds, s.ID)
+			p.violation(s.Called.At, "stop(%d) of %q", s.Seconds, s.ID)
 		}
 	}
 }
@@ -73,7 +72,7 @@ func (p *podHistory) noStopWithoutRequest() {
 func (p *podHistory) noKillBeforeDeadline() {
 	for _, s := range p.stops {
 		if earliest := p.earliestKill(s); s.killAt().Before(earliest) {
-			p.violation("noKillBeforeDeadline", s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, s.ID, p.since(s.killAt()), p.since(earliest))
+			p.violation(s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, s.ID, p.since(s.killAt()), p.since(earliest))
 		}
 	}
 }
@@ -163,7 +162,7 @@ func (p *podHistory) noStopOutlastsDeadlineAndMinimum() {
 				}
 			}
 			if !until.IsZero() && s.Seconds > 0 && s.killAt().After(until.Add(minimum+times.Lag)) {
-				p.violation("noStopOutlastsDeadlineAndMinimum", s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, c.ID, p.since(s.killAt()), p.since(until))
+				p.violation(s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, c.ID, p.since(s.killAt()), p.since(until))
 			}
 		}
 	}

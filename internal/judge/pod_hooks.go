@@ -14,7 +14,7 @@ func (p *podHistory) hookRunsOncePerRun() {
 	for i, h := range p.hooks {
 		for _, earlier := range p.hooks[:i] {
 			if earlier.ID == h.ID && !p.mayBeNewRun(h.ID, earlier.Called, h.Called) {
-				p.violation("hookRunsOncePerRun", h.Called.At, "the hook of %q has run at %v", h.ID, p.since(earlier.Called.At))
+				p.violation(h.Called.At, "the hook of %q has run at %v", h.ID, p.since(earlier.Called.At))
 				break
 			}
 		}
@@ -72,7 +72,7 @@ func (p *podHistory) hookOfPreviousAgentIsNotRepeated() {
 	for _, h := range p.hooks {
 		runs := p.runsBefore(h.ID, h.Called)
 		if len(runs) > 0 && !slices.ContainsFunc(runs, func(c lifecycle.Container) bool { return !c.PreStopDone }) {
-			p.violation("hookOfPreviousAgentIsNotRepeated", h.Called.At, "the hook of %q had run for a previous agent", h.ID)
+			p.violation(h.Called.At, "the hook of %q had run for a previous agent", h.ID)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func (h hookUse) startsLate() bool {
 func (p *podHistory) noHookStartsAfterTheDeadline() {
 	for _, h := range p.hookUses() {
 		if h.startsLate() {
-			p.violation("noHookStartsAfterTheDeadline", h.Hook.Called.At, "the hook of %q, whose deadline was %v", h.ID, p.since(h.deadlineBefore(h.Hook.Called.At)))
+			p.violation(h.Hook.Called.At, "the hook of %q, whose deadline was %v", h.ID, p.since(h.deadlineBefore(h.Hook.Called.At)))
 		}
 	}
 }
@@ -151,7 +151,7 @@ func (p *podHistory) hooksEndByTheDeadline() {
 	for _, h := range p.hookUses() {
 		end := times.Later(times.Later(h.lastDeadline(), h.Hook.Called.At), h.since.At)
 		if !h.startsLate() && !h.Done.By(end) && !h.isOver(end) {
-			p.violation("hooksEndByTheDeadline", end, "the hook of %q, which began at %v, continues", h.ID, p.since(h.Hook.Called.At))
+			p.violation(end, "the hook of %q, which began at %v, continues", h.ID, p.since(h.Hook.Called.At))
 		}
 	}
 }
@@ -161,7 +161,7 @@ func (p *podHistory) hooksEndAtClose() {
 	closed := p.closedAt()
 	for _, h := range p.hooks {
 		if !closed.IsZero() && !h.isOver(times.Later(closed.At, h.Called.At)) {
-			p.violation("hooksEndAtClose", closed.At, "the hook of %q continues after Close", h.ID)
+			p.violation(closed.At, "the hook of %q continues after Close", h.ID)
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (p *podHistory) hooksAreReportedAsTheyEnded() {
 				isTrue = !h.Cancelled.IsZero() && !h.Returned.By(h.Cancelled.At.Add(abandonAfter-1))
 			}
 			if !isTrue {
-				p.violation("hooksAreReportedAsTheyEnded", t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
+				p.violation(t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
 			}
 		}
 	}

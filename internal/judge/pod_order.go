@@ -26,7 +26,7 @@ func (p *podHistory) sidecarsStopLast() {
 				continue
 			}
 			if dependent := p.dependentOf(t, c, s.Called); dependent != "" {
-				p.violation("sidecarsStopLast", s.Called.At, "stop(%d) of sidecar %q while %s", s.Seconds, c.ID, dependent)
+				p.violation(s.Called.At, "stop(%d) of sidecar %q while %s", s.Seconds, c.ID, dependent)
 			}
 		}
 	}

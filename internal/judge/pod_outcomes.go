@@ -14,7 +14,6 @@ import (
 // addresses may go to other pods then. The list was requested after the first call that stops the run and lacks it, or it
 // has a later run with the same ID. Where nothing is listed, the success of StopContainer is the proof.
 func (p *podHistory) noRunningContainerIsReportedEnded() {
-	const rule = "noRunningContainerIsReportedEnded"
 	for _, t := range p.terminations {
 		if t.Done.IsZero() {
 			continue
@@ -22,7 +21,7 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 		for _, c := range t.Result.Containers {
 			isNotFound := c.Outcome == lifecycle.OutcomeNotFound
 			if isNotFound && c.ID == "" && t.usesList() && !t.IsForLateStart && !p.hasEmptyList(t) {
-				p.violation(rule, t.Done.At, "%s is %s, but no list requested since is empty", c.Name, c.Outcome)
+				p.violation(t.Done.At, "%s is %s, but no list requested since is empty", c.Name, c.Outcome)
 			}
 			run := lifecycle.Container{ID: c.ID, Began: c.Began}
 			known := p.firstKnown(run)
@@ -37,7 +36,7 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 				since = p.stops[i].Called.At
 			}
 			if !slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.Before(t.Done) && l.provesEnd(run, since) }) {
-				p.violation(rule, t.Done.At, "%q is %s, but no list requested after its stop lacks it", c.ID, c.Outcome)
+				p.violation(t.Done.At, "%q is %s, but no list requested after its stop lacks it", c.ID, c.Outcome)
 			}
 		}
 	}
@@ -56,7 +55,6 @@ func (p *podHistory) hasEmptyList(t *Termination) bool {
 // noRunningPodIsReportedEnded: a pod is reported as ended only if nothing is being started, and the last list, which was
 // requested after the last start, is empty.
 func (p *podHistory) noRunningPodIsReportedEnded() {
-	const rule = "noRunningPodIsReportedEnded"
 	for _, t := range p.terminations {
 		forgotten := p.forgottenAt(t.startedAt())
 		isForgotten := !forgotten.IsZero() && !forgotten.At.After(t.Done.At)
@@ -70,18 +68,18 @@ func (p *podHistory) noRunningPodIsReportedEnded() {
 			}
 			isStarting := s.Begun.Before(t.startedAt()) && (s.Ended.IsZero() || s.Ended.At.After(t.Done.At))
 			if isStarting && p.forgottenAt(s.Begun).IsZero() {
-				p.violation(rule, t.Done.At, "the pod is %s, but %s is being started", t.Result.Outcome(), s.Name)
+				p.violation(t.Done.At, "the pod is %s, but %s is being started", t.Result.Outcome(), s.Name)
 			}
 		}
 		lists := p.visibleLists(t.Done)
 		if !t.IsForLateStart && !slices.ContainsFunc(lists, func(l *List) bool { return since.Before(l.Called) }) {
-			p.violation(rule, t.Done.At, "the pod is %s, but no list was requested after %v", t.Result.Outcome(), p.since(since.At))
+			p.violation(t.Done.At, "the pod is %s, but no list was requested after %v", t.Result.Outcome(), p.since(since.At))
 		}
 		isEmpty := func(l *List) bool {
 			return !slices.ContainsFunc(l.Running, func(c lifecycle.Container) bool { return !p.isTrustedEnded(c.ID, t.Done) })
 		}
 		if len(lists) > 0 && !slices.ContainsFunc(lists, isEmpty) {
-			p.violation(rule, t.Done.At, "the pod is %s, but the runtime lists %s", t.Result.Outcome(), names(lists[0].Running))
+			p.violation(t.Done.At, "the pod is %s, but the runtime lists %s", t.Result.Outcome(), names(lists[0].Running))
 		}
 	}
 }
@@ -109,7 +107,7 @@ func (p *podHistory) noKilledContainerIsStillListed() {
 		if !slices.ContainsFunc(p.lists, func(l *List) bool {
 			return !l.Called.At.Before(since) && l.Returned.Before(u.Returned) && !slices.ContainsFunc(l.Running, u.matches)
 		}) {
-			p.violation("noKilledContainerIsStillListed", u.Returned.At, "%q is %s", id, u.Result.Outcome)
+			p.violation(u.Returned.At, "%q is %s", id, u.Result.Outcome)
 		}
 	}
 }
@@ -127,7 +125,7 @@ func (p *podHistory) killedIsNotGraceful() {
 			isGraceful := result != nil && result.Outcome == lifecycle.OutcomeGraceful
 			isKilled := run.EndedBy == "KILL" && t.startedAt().Before(run.Exit) && run.Exit.Before(t.Done)
 			if isGraceful && isKilled && p.knowsKill(t, run) {
-				p.violation("killedIsNotGraceful", run.Exit.At, "%q", run.ID)
+				p.violation(run.Exit.At, "%q", run.ID)
 			}
 		}
 	}
@@ -171,7 +169,7 @@ func (p *podHistory) everyListedRunHasAResult() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
 			if !t.Done.IsZero() && !p.includedAt(t, c).IsZero() && t.result(c) == nil {
-				p.violation("everyListedRunHasAResult", t.Done.At, "%q", c.ID)
+				p.violation(t.Done.At, "%q", c.ID)
 			}
 		}
 	}
@@ -182,7 +180,7 @@ func (p *podHistory) failuresAreReported() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
 			if c.Err == nil && (c.Outcome == lifecycle.OutcomeForced || !hasEnded(c.Outcome)) {
-				p.violation("failuresAreReported", t.Done.At, "%s(%s) is %s without an error", c.Name, c.ID, c.Outcome)
+				p.violation(t.Done.At, "%s(%s) is %s without an error", c.Name, c.ID, c.Outcome)
 			}
 		}
 	}
@@ -208,7 +206,7 @@ func (p *podHistory) failedStopsAreLogged() {
 			return line.IsError && line.Before(again.Called) && strings.Contains(line.Text, p.key) && strings.Contains(line.Text, s.ID)
 		})
 		if !isUseless && !isLogged {
-			p.violation("failedStopsAreLogged", again.Called.At, "stop(%d) of %q failed, which was not logged", s.Seconds, s.ID)
+			p.violation(again.Called.At, "stop(%d) of %q failed, which was not logged", s.Seconds, s.ID)
 		}
 	}
 }
@@ -222,7 +220,7 @@ func (p *podHistory) failedListsAreLogged() {
 		isCancelled := p.closedAt().Before(l.Returned) && (errors.Is(l.Err, context.Canceled) || errors.Is(l.Err, lifecycle.CauseTerminatorClosed))
 		isFailure := l.Err != nil && !isCancelled && !errors.Is(l.Err, errors.ErrUnsupported)
 		if l.Pod == p.key && isFailure && len(p.logs) > 0 && !isLogged {
-			p.violation("failedListsAreLogged", l.Returned.At, "a list failed, and nothing was logged")
+			p.violation(l.Returned.At, "a list failed, and nothing was logged")
 		}
 	}
 }

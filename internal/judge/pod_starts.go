@@ -19,7 +19,7 @@ func (p *podHistory) noStartAfterTermination() {
 			mustRefuse := !t.IsForLateStart && t.Requests[0].Returned.Before(s.Called) && !p.isForgotten(t, s.Begun)
 			mayRestart := specOf(t.Pod, s.Name).kind == sidecar && slices.ContainsFunc(p.terminations, isInProgress)
 			if !s.Begun.IsZero() && mustRefuse && !mayRestart {
-				p.violation("noStartAfterTermination", s.Begun.At, "%s is started, the pod was terminated at %v", s.Name, p.since(t.startedAt().At))
+				p.violation(s.Begun.At, "%s is started, the pod was terminated at %v", s.Name, p.since(t.startedAt().At))
 			}
 		}
 	}
@@ -29,7 +29,6 @@ func (p *podHistory) noStartAfterTermination() {
 // before Start returns, because nobody else knows of it. A termination in progress, or that of another late start, may
 // stop it instead.
 func (p *podHistory) lateStartsAreStopped() {
-	const rule = "lateStartsAreStopped"
 	for _, s := range p.starts {
 		isOver := !s.Ended.IsZero() && !s.Returned.IsZero() && !errors.Is(s.Err, errDidNotReturn)
 		if !isOver || p.isStoppedByOthers(s) || p.closedAt().Before(s.Returned) {
@@ -48,12 +47,12 @@ func (p *podHistory) lateStartsAreStopped() {
 			}
 			isGivenUp := s.Result != nil && slices.ContainsFunc(s.Result.Containers, func(c lifecycle.ContainerResult) bool { return !hasEnded(c.Outcome) })
 			if len(lists) == 0 && !isGivenUp {
-				p.violation(rule, s.Returned.At, "Start(%s) returned, but no list was requested", s.Name)
+				p.violation(s.Returned.At, "Start(%s) returned, but no list was requested", s.Name)
 			}
 			for _, l := range lists {
 				for _, c := range l.Running {
 					if len(p.stopsOf(c)) == 0 {
-						p.violation(rule, s.Returned.At, "Start(%s) returned, but %q was not stopped", s.Name, c.ID)
+						p.violation(s.Returned.At, "Start(%s) returned, but %q was not stopped", s.Name, c.ID)
 					}
 				}
 			}

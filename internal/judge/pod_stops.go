@@ -33,7 +33,7 @@ func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 				return s.Called.By(by) && (s.Seconds == 0 || !s.killAt().After(times.Later(due, s.Called.At).Add(minimum+times.Lag)))
 			})
 			if !isStopped && !p.needsNoStop(t, c, by) {
-				p.violation("everyRunIsStoppedByItsDeadline", by, "no StopContainer call kills %q by %v", c.ID, p.since(due.Add(minimum)))
+				p.violation(by, "no StopContainer call kills %q by %v", c.ID, p.since(due.Add(minimum)))
 			}
 		}
 	}
@@ -100,7 +100,7 @@ func (p *podHistory) failedStopsAreRepeated() {
 			isGivenUp := !by.Before(times.Later(until, stops[0].Called.At).Add(p.options.GiveUpAfter))
 			hasEnded := slices.ContainsFunc(p.lists, func(l *List) bool { return l.provesEnd(c, last.Called.At) })
 			if !hasEnded && !isGivenUp && !t.Done.By(by) && !p.closedAt().By(by) {
-				p.violation("failedStopsAreRepeated", by, "%q was last stopped at %v, and not again", c.ID, p.since(last.Called.At))
+				p.violation(by, "%q was last stopped at %v, and not again", c.ID, p.since(last.Called.At))
 			}
 		}
 	}
@@ -109,11 +109,10 @@ func (p *podHistory) failedStopsAreRepeated() {
 // nothingIsGivenUpEarly: a container is stuck only GiveUpAfter past its deadline, and left running only by Close, because
 // nobody stops it after that. Two cases are not judged: a caller who tries again by himself, and a runtime that cannot list.
 func (p *podHistory) nothingIsGivenUpEarly() {
-	const rule = "nothingIsGivenUpEarly"
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
 			if c.Outcome == lifecycle.OutcomeLeftRunning && !p.closedAt().Before(t.Done) {
-				p.violation(rule, t.Done.At, "%s(%s) is %s, though nobody has called Close", c.Name, c.ID, c.Outcome)
+				p.violation(t.Done.At, "%s(%s) is %s, though nobody has called Close", c.Name, c.ID, c.Outcome)
 			}
 			if c.Outcome != lifecycle.OutcomeRuntimeStuck || p.isOneAttempt() || p.cannotList() || p.wasForgotten(t) {
 				continue
@@ -126,7 +125,7 @@ func (p *podHistory) nothingIsGivenUpEarly() {
 				until = p.earliestDeadline(lifecycle.Container{ID: c.ID, Began: c.Began}, t.Done)
 			}
 			if givenUp := until.Add(p.options.GiveUpAfter); !until.IsZero() && t.Done.At.Before(givenUp) {
-				p.violation(rule, t.Done.At, "%s(%s) is %s before %v", c.Name, c.ID, c.Outcome, p.since(givenUp))
+				p.violation(t.Done.At, "%s(%s) is %s before %v", c.Name, c.ID, c.Outcome, p.since(givenUp))
 			}
 		}
 	}
@@ -214,7 +213,7 @@ func (p *podHistory) assertEnds(c blockingCall) {
 		end = times.Earlier(end, times.Later(closed.At, c.called.At).Add(cancelSlack))
 	}
 	if ended.At.After(end) {
-		p.violation("nothingHangs", end, "%s, called at %v, has not ended", c.what, p.since(c.called.At))
+		p.violation(end, "%s, called at %v, has not ended", c.what, p.since(c.called.At))
 	}
 }
 
