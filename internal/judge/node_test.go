@@ -1,0 +1,254 @@
+package judge
+
+import (
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// second returns the time that many seconds after the beginning of a record.
+func second(seconds float64) time.Time {
+	return time.Unix(0, 0).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+// nodeHistory is a record that a test changes.
+type nodeHistory struct {
+	*testing.T
+	*NodeRecord
+}
+
+// soundNode returns the record of a shutdown that breaks no rule: the pod "low" and then the pod "high" are killed, the
+// lock is released, the host cancels the shutdown, and another pod, "late", starts.
+func soundNode(t *testing.T) nodeHistory {
+	windows := []NodeWindow{
+		{Priority: math.MinInt32, Pods: 10 * time.Second, KillsEnd: second(11), End: second(11)},
+		{Priority: 1000, Pods: 10 * time.Second, KillsEnd: second(21), End: second(21)},
+	}
+	draining := NodeFact{What: NodeState, State: "draining", Refuses: true, Calls: 2, Shutdown: 1, Drain: 1}
+	state := func(at float64, done int) NodeFact {
+		f := draining
+		f.At, f.Done = second(at), done
+		return f
+	}
+	return nodeHistory{t, &NodeRecord{Publishes: true, Statuses: true, Marks: true, Facts: []NodeFact{
+		{At: second(0), What: NodePodRuns, Pod: "low", Seconds: 30},
+		{At: second(0), What: NodePodRuns, Pod: "high", Priority: 1000, Seconds: 30},
+		{At: second(0), What: NodeBegan},
+		{At: second(0), What: NodeState, State: "none"},
+		{At: second(1), What: NodeInput, Text: "the host announces"},
+		{At: second(1), What: NodeWindows, Shutdown: 1, Windows: windows, WaitEnd: second(21), ReleaseBy: second(22), Planned: true},
+		{At: second(1), What: NodeSuspended, Until: second(22)},
+		{At: second(1), What: NodePublish, Call: 1, Shutdown: 1},
+		{At: second(1), What: NodeStored, Pod: "low", Until: second(11)},
+		{At: second(1), What: NodeSync, Call: 2},
+		{At: second(1), What: NodeKill, Pod: "low", Call: 3, Seconds: 10, Until: second(11), Shutdown: 1},
+		state(1, 0),
+		{At: second(2), What: NodePublished, Call: 1},
+		{At: second(2), What: NodeSynced, Call: 2},
+		state(2, 0),
+		{At: second(5), What: NodePodEnded, Pod: "low"},
+		{At: second(5), What: NodeKilled, Pod: "low", Call: 3},
+		{At: second(5), What: NodeCounted, Pod: "low"},
+		state(5, 1),
+		{At: second(6), What: NodeTold, Pod: "low"},
+		{At: second(6), What: NodeStored, Pod: "high", Until: second(21)},
+		{At: second(6), What: NodeSync, Call: 4},
+		{At: second(6), What: NodeKill, Pod: "high", Call: 5, Seconds: 15, Until: second(21), Shutdown: 1},
+		state(6, 1),
+		{At: second(7), What: NodeSynced, Call: 4},
+		{At: second(9), What: NodePodEnded, Pod: "high"},
+		{At: second(9), What: NodeKilled, Pod: "high", Call: 5},
+		{At: second(9), What: NodeCounted, Pod: "high"},
+		{At: second(9), What: NodeTold, Pod: "high"},
+		state(9, 2),
+		{At: second(10), What: NodeReleased},
+		{At: second(10), What: NodeReported, Shutdown: 1, Pods: []string{"low", "high"}},
+		{At: second(10), What: NodeState, State: "released", Refuses: true, Shutdown: 1},
+		{At: second(12), What: NodeCancelled, Shutdown: 1},
+		{At: second(12), What: NodePublish, Call: 6},
+		{At: second(12), What: NodeHeldAgain},
+		{At: second(12), What: NodeState, State: "none"},
+		{At: second(13), What: NodePodRuns, Pod: "late", Seconds: 30},
+		{At: second(20), What: NodeFinished, Ready: []string{"late"}},
+	}}}
+}
+
+// index returns the index of the fact of a kind at a time, about a pod; "": about any.
+func (h nodeHistory) index(what NodeWhat, at float64, pod string) int {
+	h.Helper()
+	i := slices.IndexFunc(h.Facts, func(f NodeFact) bool {
+		return f.What == what && f.At.Equal(second(at)) && (pod == "" || f.Pod == pod)
+	})
+	require.GreaterOrEqual(h, i, 0, "no such fact: %s", what)
+	return i
+}
+
+// fact returns a fact, to be changed.
+func (h nodeHistory) fact(what NodeWhat, at float64, pod string) *NodeFact {
+	h.Helper()
+	return &h.Facts[h.index(what, at, pod)]
+}
+
+// drop removes a fact.
+func (h nodeHistory) drop(what NodeWhat, at float64, pod string) {
+	h.Helper()
+	i := h.index(what, at, pod)
+	h.Facts = slices.Delete(h.Facts, i, i+1)
+}
+
+// insert adds facts before the one of a kind at a time. They have its time.
+func (h nodeHistory) insert(what NodeWhat, at float64, facts ...NodeFact) {
+	h.Helper()
+	for i := range facts {
+		facts[i].At = second(at)
+	}
+	h.Facts = slices.Insert(h.Facts, h.index(what, at, ""), facts...)
+}
+
+func TestSoundNodeBreaksNoRule(t *testing.T) {
+	h := soundNode(t)
+	require.Empty(t, Node(h.NodeRecord), h.Story())
+}
+
+// Each rule refuses a record that differs from a sound one only in what the rule forbids.
+func TestNodeRulesRefuse(t *testing.T) {
+	changes := map[string]map[string]func(h nodeHistory){
+		"a deadline only moves earlier": {
+			"a later kill has a later deadline": func(h nodeHistory) {
+				h.insert(NodePublished, 2, NodeFact{What: NodeStored, Pod: "low", Until: second(12)},
+					NodeFact{What: NodeKill, Pod: "low", Call: 7, Seconds: 10, Until: second(12), Shutdown: 1})
+			},
+			"more seconds than the deadline leaves": func(h nodeHistory) { h.fact(NodeKill, 1, "low").Seconds = 11 },
+		},
+		"no grace period ends after WaitEnd": {
+			"too long": func(h nodeHistory) { h.fact(NodeKill, 6, "high").Seconds = 16 },
+		},
+		"a grace period fills the window": {
+			"too short": func(h nodeHistory) { h.fact(NodeKill, 6, "high").Seconds = 14 },
+			"more than the bucket has, without roll-over": func(h nodeHistory) {
+				h.NoRollOver = true
+				h.fact(NodeKill, 6, "high").Seconds = 12
+			},
+		},
+		"buckets do not overlap": {
+			"a turn ends while its pod runs":  func(h nodeHistory) { h.fact(NodeState, 2, "").Done = 1 },
+			"a pod is killed before its turn": func(h nodeHistory) { h.fact(NodeState, 6, "").Done = 0; h.fact(NodeState, 5, "").Done = 0 },
+			"a turn ends early without roll-over": func(h nodeHistory) {
+				h.NoRollOver = true
+				h.fact(NodeWindows, 1, "").Windows[1].Pods = 2 * time.Second // it is over at 7 s
+				h.fact(NodeState, 6, "").Done = 2
+			},
+		},
+		"windows only move earlier": {
+			"the end": func(h nodeHistory) {
+				f := *h.fact(NodeWindows, 1, "")
+				f.WaitEnd = second(22)
+				h.insert(NodePublished, 2, f)
+			},
+			"a bucket": func(h nodeHistory) {
+				f := *h.fact(NodeWindows, 1, "")
+				f.Windows = slices.Clone(f.Windows)
+				f.Windows[0].End = second(12)
+				h.insert(NodePublished, 2, f)
+			},
+		},
+		"a pod is logged before it is killed": {
+			"not at all":            func(h nodeHistory) { h.drop(NodeStored, 1, "low") },
+			"with another deadline": func(h nodeHistory) { h.fact(NodeStored, 1, "low").Until = second(12) },
+		},
+		"pods are refused and the state is published before a kill": {
+			"pods are admitted": func(h nodeHistory) { h.fact(NodeState, 1, "").Refuses = false },
+			"not published":     func(h nodeHistory) { h.drop(NodePublish, 1, "") },
+		},
+		"the log is synced before the release": {
+			"no sync":              func(h nodeHistory) { h.drop(NodeSynced, 7, "") },
+			"a sync that is older": func(h nodeHistory) { h.fact(NodeSynced, 7, "").Call = 2 },
+		},
+		"no pod is signalled after a cancellation": {
+			"outside a drain": func(h nodeHistory) { h.fact(NodeKill, 6, "high").Shutdown = 0 },
+		},
+		"a cancellation reverts everything": {
+			"admission": func(h nodeHistory) { h.fact(NodeState, 12, "").Refuses = true },
+			"the lock":  func(h nodeHistory) { h.drop(NodeHeldAgain, 12, "") },
+			"the state": func(h nodeHistory) { h.drop(NodePublish, 12, "") },
+		},
+		"the lock is released once, in time": {
+			"twice":                     func(h nodeHistory) { h.insert(NodeReported, 10, NodeFact{What: NodeReleased}) },
+			"late":                      func(h nodeHistory) { h.fact(NodeSuspended, 1, "").Until = second(9.5) },
+			"without an announced time": func(h nodeHistory) { h.drop(NodeSuspended, 1, "") },
+			"the time moves later":      func(h nodeHistory) { h.insert(NodePublished, 2, NodeFact{What: NodeSuspended, Until: second(23)}) },
+			"never":                     func(h nodeHistory) { h.drop(NodeReleased, 10, ""); h.fact(NodeSuspended, 1, "").Until = second(9.5) },
+		},
+		"every end is published": {
+			"not this one": func(h nodeHistory) { h.drop(NodeTold, 9, "high") },
+		},
+		"only ended pods are published": {
+			"it runs":          func(h nodeHistory) { h.drop(NodePodEnded, 9, "high") },
+			"it is not killed": func(h nodeHistory) { h.insert(NodePodRuns, 0, NodeFact{What: NodeTold, Pod: "low"}) },
+		},
+		"each shutdown is reported once, with all killed pods": {
+			"never":            func(h nodeHistory) { h.drop(NodeReported, 10, "") },
+			"twice":            func(h nodeHistory) { h.insert(NodeReported, 10, *h.fact(NodeReported, 10, "")) },
+			"a pod is missing": func(h nodeHistory) { h.fact(NodeReported, 10, "").Pods = []string{"low"} },
+			"a pod is twice":   func(h nodeHistory) { h.fact(NodeReported, 10, "").Pods = []string{"low", "high", "low"} },
+		},
+		"each end is counted once": {
+			"twice": func(h nodeHistory) { h.insert(NodeCounted, 9, *h.fact(NodeCounted, 9, "high")) },
+		},
+		"a shutdown refuses pods": {
+			"it does not":     func(h nodeHistory) { h.fact(NodeState, 2, "").Refuses = false },
+			"only a shutdown": func(h nodeHistory) { h.fact(NodeState, 0, "").Refuses = true },
+		},
+		"killed pods stay refused": {
+			"it runs and may start": func(h nodeHistory) { h.drop(NodePodEnded, 9, "high") },
+		},
+		"surviving pods are ready": {
+			"it is not": func(h nodeHistory) { h.fact(NodeFinished, 20, "").Ready = nil },
+		},
+		"a failed kill is repeated": {
+			"it is not": func(h nodeHistory) {
+				h.fact(NodeKilled, 5, "low").Failed = true
+				h.fact(NodeState, 6, "").At = second(6.1)
+			},
+		},
+		"a kill that was given up is not repeated": {
+			"it is": func(h nodeHistory) {
+				f := h.fact(NodeKilled, 5, "low")
+				f.Failed, f.NoRetry = true, true
+				again := *h.fact(NodeKill, 1, "low")
+				again.Seconds = 4
+				h.insert(NodeTold, 6, again)
+			},
+		},
+		"the number of calls is bounded": {
+			"too many": func(h nodeHistory) { h.fact(NodeState, 2, "").Calls = nodeExtraCalls + 3*2 + 1 },
+		},
+		"no busy loop": {
+			"ticks without an effect": func(h nodeHistory) {
+				for range nodeMaxIdleTicks + 1 {
+					h.insert(NodePublished, 2, NodeFact{What: NodeTicked})
+				}
+			},
+		},
+		"no panic": {
+			"a panic": func(h nodeHistory) { h.insert(NodePublished, 2, NodeFact{What: NodePanicked}) },
+		},
+		"every drain ends without faults": {
+			"it does not": func(h nodeHistory) { h.fact(NodeState, 12, "").State = "draining" },
+		},
+	}
+	require.Len(t, changes, len(NodeRules()))
+	for name, rule := range NodeRules() {
+		require.NotEmpty(t, changes[name], "no record breaks the rule: %s", name)
+		for what, change := range changes[name] {
+			t.Run(name+": "+what, func(t *testing.T) {
+				h := soundNode(t)
+				change(h)
+				require.NotEmpty(t, rule(h.NodeRecord), h.Story())
+			})
+		}
+	}
+}
