@@ -251,19 +251,23 @@ func (w *world) start(read time.Duration) {
 
 // read passes the log to the agent: the last entry of each pod and of the shutdown, in the order of their first ones.
 func (w *world) read() {
-	last, order := map[node.Key]any{}, []node.Key{} // the shutdown has the key ""
+	data, order := map[node.Key][]byte{}, []node.Key{} // the shutdown has the key ""
 	for _, e := range w.log {
-		if _, is := last[e.key]; !is {
+		if _, is := data[e.key]; !is {
 			order = append(order, e.key)
 		}
-		if e.key == "" {
+		data[e.key] = e.data
+	}
+	last := map[node.Key]any{}
+	for _, key := range order {
+		if key == "" {
 			var s node.Shutdown
-			mustDecode(e.data, &s)
-			last[e.key] = s
+			mustDecode(data[key], &s)
+			last[key] = s
 		} else {
 			var p node.Pod
-			mustDecode(e.data, &p)
-			last[e.key] = p
+			mustDecode(data[key], &p)
+			last[key] = p
 		}
 	}
 	in := node.Read{SameBoot: w.logBoot == w.boot}
