@@ -1,11 +1,6 @@
 package judge
 
-import (
-	"slices"
-	"time"
-
-	"github.com/kubegrace/kubegrace/internal/times"
-)
+import "time"
 
 // deadlinesOnlyMoveEarlier checks that a pod's deadline only moves earlier, even if another drain, shutdown or agent of
 // the same boot kills the pod again. A pod that is started again has a new deadline.
@@ -53,18 +48,6 @@ func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// nodeBucket returns the index of the bucket that has the pods of a priority: the last whose lowest priority is not
-// above it, or the first bucket.
-func nodeBucket(windows []NodeWindow, priority int32) int {
-	bucket := 0
-	for i, w := range windows {
-		if w.Priority <= priority {
-			bucket = i
-		}
-	}
-	return bucket
-}
-
 // graceFillsTheWindow checks that a drain does not shorten grace periods without need: a pod gets its own, or all the
 // time that its bucket has left if that is less. Without roll-over it gets no more than the time of its bucket, or of a
 // higher one if it came late. The end of the drain gives such a pod that of a lower bucket if these have none.
@@ -105,90 +88,6 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 					violations = append(violations, nodeViolation(f, "its window leaves %d s", least))
 				}
 			}
-		default:
-		}
-	}
-	return violations
-}
-
-// bucketsDoNotOverlap checks that a drain kills no pod before the turn of its bucket, and ends no turn early: only when
-// all pods that were killed in it have ended, or the time of the bucket is over. Otherwise a pod could lose others that it
-// needs to end.
-//
-// How many turns are over is in the log. So an agent that reads the log continues with the next turn, and an agent that
-// cannot read it begins with the first. A turn waits for the pods of its bucket and of lower ones that the agent has
-// killed, and for which no turn has waited. It does not wait for a pod whose kill has failed for good.
-func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
-	signalled := signalledPods{}
-	running := map[string]NodeFact{} // by pod: the fact that says so
-	isAwaited := map[string]bool{}   // running pods that this agent has killed; false: a turn has waited for the pod
-	var drain NodeFact               // the last NodeState of the drain
-	var windows []NodeWindow
-	var firstKills []NodeFact // of the current step
-	var turnBegan time.Time   // or earlier: the lists and steps before the kills count
-	bucketOf := func(pod string) int { return nodeBucket(windows, running[pod].Priority) }
-	for _, f := range r.Facts {
-		isFirstKill := signalled.isFirstKill(f)
-		switch f.What {
-		case NodeBegan:
-			clear(isAwaited)
-			drain, firstKills = NodeFact{}, nil
-		case NodeRetaken:
-			drain = NodeFact{} // the same shutdown drains again
-		case NodePodRuns:
-			running[f.Pod] = f
-		case NodePodEnded:
-			delete(running, f.Pod)
-			delete(isAwaited, f.Pod)
-		case NodeWindows:
-			before := windows
-			windows = slices.Clone(f.Windows)
-			for i := range min(len(before), len(windows)) {
-				if f.Shutdown == drain.Drain && before[i].KillsEnd.Before(f.At) { // the time is over, whatever the new timetable says
-					windows[i].KillsEnd = before[i].KillsEnd
-				}
-			}
-		case NodeKill:
-			_, isRunning := running[f.Pod]
-			if _, isKnown := isAwaited[f.Pod]; isRunning && !isKnown {
-				isAwaited[f.Pod] = true
-			}
-			if isFirstKill && isRunning && f.Shutdown != 0 {
-				firstKills = append(firstKills, f)
-			}
-		case NodeKilled:
-			if f.NoRetry {
-				delete(isAwaited, f.Pod)
-			}
-		case NodeState:
-			if f.Drain != drain.Drain {
-				drain, turnBegan = f, f.At
-				for pod := range isAwaited {
-					isAwaited[pod] = true
-				}
-			}
-			for _, kill := range firstKills {
-				if bucket := bucketOf(kill.Pod); f.Drain == kill.Shutdown && bucket > f.Done {
-					violations = append(violations, nodeViolation(kill, "its bucket is %d, and only %d are over", bucket, f.Done))
-				}
-			}
-			for turn := drain.Done; turn < f.Done; turn++ {
-				end := windows[turn].KillsEnd
-				if r.NoRollOver { // the turn has only the bucket's own time
-					end = times.Earlier(end, turnBegan.Add(windows[turn].Pods))
-				}
-				for pod, is := range isAwaited {
-					if bucketOf(pod) > turn {
-						continue
-					}
-					if is && windows[turn].Pods > 0 && f.At.Before(end) {
-						violations = append(violations, nodeViolation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, pod, end.Sub(time.Unix(0, 0))))
-					}
-					isAwaited[pod] = false
-				}
-				turnBegan = f.At
-			}
-			drain, firstKills = f, nil
 		default:
 		}
 	}
