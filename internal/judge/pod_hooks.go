@@ -132,15 +132,15 @@ func (h *Hook) isOver(by time.Time) bool { return h.Cancelled.By(by) || h.Return
 
 // startsLate reports whether a hook began at or after the deadline that was then in force.
 func (h hookUse) startsLate() bool {
-	deadline := h.deadlineBefore(h.Hook.Called.At)
-	return h.since.At.Before(h.Hook.Called.At) && !deadline.IsZero() && !h.Hook.Called.At.Before(deadline)
+	deadline := h.deadlineBefore(h.Called.At)
+	return h.since.At.Before(h.Called.At) && !deadline.IsZero() && !h.Called.At.Before(deadline)
 }
 
 // noHookStartsAfterTheDeadline: no hook starts at or after its container's deadline, because it has no time left.
 func (p *podHistory) noHookStartsAfterTheDeadline() {
 	for _, h := range p.hookUses() {
 		if h.startsLate() {
-			p.violation(h.Hook.Called.At, "the hook of %q, whose deadline was %v", h.ID, p.since(h.deadlineBefore(h.Hook.Called.At)))
+			p.violation(h.Called.At, "the hook of %q, whose deadline was %v", h.ID, p.since(h.deadlineBefore(h.Called.At)))
 		}
 	}
 }
@@ -149,9 +149,9 @@ func (p *podHistory) noHookStartsAfterTheDeadline() {
 // the time of the stop.
 func (p *podHistory) hooksEndByTheDeadline() {
 	for _, h := range p.hookUses() {
-		end := times.Later(times.Later(h.lastDeadline(), h.Hook.Called.At), h.since.At)
+		end := times.Later(times.Later(h.lastDeadline(), h.Called.At), h.since.At)
 		if !h.startsLate() && !h.Done.By(end) && !h.isOver(end) {
-			p.violation(end, "the hook of %q, which began at %v, continues", h.ID, p.since(h.Hook.Called.At))
+			p.violation(end, "the hook of %q, which began at %v, continues", h.ID, p.since(h.Called.At))
 		}
 	}
 }
