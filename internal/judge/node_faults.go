@@ -2,31 +2,38 @@ package judge
 
 import "time"
 
-// failedKillsAreRepeated checks that a drain repeats a failed kill after 1 s, unless another call for the pod is in
-// progress, the drain is over, or the error says that a repetition is useless.
+// failedKillsAreRepeated checks that a failed kill is repeated after 1 s, so that a fault costs a pod no more time than it
+// lasts. It need not be if another call for the pod is in progress, the drain is over or the agent ends. The kill of a pod
+// that has ended, or whose error says that a repetition is useless, is over.
 func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 	failed := map[string]NodeFact{} // kills that must be repeated, by pod
 	calls := map[string]int{}       // calls in progress, by pod
+	isOver := map[string]bool{}     // pods that need no kill any more
 	state, isEnding := "", false
 	for _, f := range r.Facts {
 		switch f.What {
-		case NodeBegan, NodeDied, NodeRunEnded:
+		case NodeBegan, NodeDied:
+			isEnding = false
 			clear(failed)
-			if isEnding = f.What == NodeRunEnded; !isEnding {
-				clear(calls)
-			}
+			clear(calls)
+			clear(isOver)
+		case NodeRunEnded, NodeTerminateAll:
+			isEnding = true
+			clear(failed)
 		case NodeKill:
 			calls[f.Pod]++
 			delete(failed, f.Pod)
 		case NodePodRuns:
 			delete(failed, f.Pod)
 			delete(calls, f.Pod)
+			delete(isOver, f.Pod)
 		case NodeKilled:
 			calls[f.Pod]--
+			isRetrying := !isEnding && (state == "draining" || state == "none")
 			if !f.Failed || f.NoRetry {
+				isOver[f.Pod] = true
 				delete(failed, f.Pod)
-				calls[f.Pod] = 1 << 20 // no other call follows
-			} else if calls[f.Pod] == 0 && !isEnding && (state == "draining" || state == "none") {
+			} else if calls[f.Pod] == 0 && !isOver[f.Pod] && isRetrying {
 				failed[f.Pod] = f
 			}
 		case NodeState:
@@ -39,9 +46,6 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 					delete(failed, pod)
 				}
 			}
-		case NodeTerminateAll:
-			clear(failed)
-			isEnding = true
 		default:
 		}
 	}

@@ -50,7 +50,7 @@ func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 
 // graceFillsTheWindow checks that a drain does not shorten grace periods without need: a pod gets its own, or all the
 // time that its bucket has left if that is less. Without roll-over it gets no more than the time of its bucket, or of a
-// higher one if it came late. The end of the drain gives such a pod that of a lower bucket if these have none.
+// higher one if it came late.
 func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 	signalled, pods := signalledPods{}, map[string]NodeFact{}
 	var windows []NodeWindow
@@ -62,36 +62,48 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 		case NodeWindows:
 			windows = f.Windows
 		case NodeKill:
-			if pod := pods[f.Pod]; isFirstKill && f.Shutdown != 0 && len(windows) > 0 {
-				bucket := nodeBucket(windows, pod.Priority)
-				w := windows[bucket]
-				left, most := w.KillsEnd.Sub(f.At), time.Duration(0)
-				for _, later := range windows[bucket:] {
-					most = max(most, later.Pods)
-				}
-				if r.NoRollOver && most > 0 && f.Seconds > int64((most+nodeLag)/time.Second) {
-					violations = append(violations, nodeViolation(f, "its bucket has only %v", most))
-				}
-				if pod.Seconds < 0 || r.NoRollOver {
-					for _, later := range windows[bucket:] { // the pod may have come late
-						left = min(left, later.Pods)
-					}
-				}
-				least := int64(left / time.Second)
-				if pod.Seconds >= 0 {
-					least = min(least, pod.Seconds)
-				}
-				if r.NoRollOver { // readiness marks may have used up to 2 s of the window
-					least -= 2
-				}
-				if f.Seconds < least && w.Pods > 0 {
-					violations = append(violations, nodeViolation(f, "its window leaves %d s", least))
-				}
+			if !isFirstKill || f.Shutdown == 0 || len(windows) == 0 {
+				continue
+			}
+			own := windows[nodeBucket(windows, pods[f.Pod].Priority):] // the windows of the pod's bucket and of the higher ones
+			if most := mostTime(own); r.NoRollOver && most > 0 && f.Seconds > int64((most+nodeLag)/time.Second) {
+				violations = append(violations, nodeViolation(f, "its bucket has only %v", most))
+			}
+			if least := r.leastGrace(pods[f.Pod], own, f.At); own[0].Pods > 0 && f.Seconds < least {
+				violations = append(violations, nodeViolation(f, "its window leaves %d s", least))
 			}
 		default:
 		}
 	}
 	return violations
+}
+
+// mostTime returns the most time that one of several windows gives to pods.
+func mostTime(windows []NodeWindow) (most time.Duration) {
+	for _, w := range windows {
+		most = max(most, w.Pods)
+	}
+	return most
+}
+
+// leastGrace returns the seconds that a pod must get at least at a time. windows are those of its bucket and of the
+// higher ones, of which any may be the current one if the pod came late. A pod without a grace period of its own gets the
+// time of a bucket.
+func (r *NodeRecord) leastGrace(pod NodeFact, windows []NodeWindow, at time.Time) int64 {
+	left, hasGrace := windows[0].KillsEnd.Sub(at), pod.Seconds >= 0
+	if !hasGrace || r.NoRollOver {
+		for _, w := range windows {
+			left = min(left, w.Pods)
+		}
+	}
+	least := int64(left / time.Second)
+	if hasGrace {
+		least = min(least, pod.Seconds)
+	}
+	if r.NoRollOver { // readiness marks may have used up to 2 s of the window
+		least -= 2
+	}
+	return least
 }
 
 // windowsOnlyMoveEarlier checks that the end of a drain, and of each of its buckets, only moves earlier, even if another
