@@ -65,3 +65,26 @@ func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 		require.Zero(b, b.Pods())
 	})
 }
+
+// A list shows that a container has ended, while its hook has not returned. A later list has the container again, and
+// then Close is called: the container is left running, which is no failure of the runtime.
+func TestCloseLeavesAContainerThatIsListedAgain(t *testing.T) {
+	inBubble(t, graceSeconds(2), func(b *testBed) {
+		released := make(chan struct{})
+		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
+			<-released
+			return nil, nil
+		}})
+		termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+		b.sleepUntil(2500 * time.Millisecond)
+		require.Equal(b, lifecycle.OutcomeGraceful, termination.Result().Containers[0].Outcome)
+		b.rt.SetLists(lifecycletest.Lists{HasEnded: true})
+		b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+		b.sleepUntil(2600 * time.Millisecond)
+		close(released)
+		require.NoError(b, b.Close(b.Context()))
+		result := termination.Result().Containers[0]
+		require.Equal(b, lifecycle.OutcomeLeftRunning, result.Outcome)
+		require.ErrorIs(b, result.Err, lifecycle.ErrClosed)
+	})
+}
