@@ -10,6 +10,9 @@
 //
 // A rule uses only recorded calls, results, events and log lines, with their times. It never reads the state of the
 // terminator, so that a bug there cannot hide from it.
+//
+// A shutdown of a node is checked in the same way: the tests of package shutdown fill a [NodeRecord], and [Node] returns
+// the violations.
 package judge
 
 import (
