@@ -93,11 +93,15 @@ func (p *podHistory) earliestKill(s *Stop) (earliest time.Time) {
 	return earliest
 }
 
-// hasListSince reports whether each list that a decision at a moment may have used was requested after another moment.
-// It is false if there was no list.
+// hasListSince reports whether a decision at a moment has seen a list that was requested after another moment. It may not
+// have seen one that returned at the same time.
 func (p *podHistory) hasListSince(since, at Moment) bool {
 	seen := p.visibleLists(at)
-	return len(seen) > 0 && !seen[len(seen)-1].Called.Before(since)
+	if len(seen) == 0 {
+		return false
+	}
+	oldest := seen[len(seen)-1]
+	return oldest.Returned.At.Before(at.At) && !oldest.Called.Before(since)
 }
 
 // earliestDeadlineOf returns the earliest of the deadlines of several runs; zero: none has one.
