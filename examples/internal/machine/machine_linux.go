@@ -36,7 +36,7 @@ type Machine struct {
 	name        string
 	base        string // the Debian under the overlay, shared with other machines
 	folder      string
-	binds       []string // flags of nspawn
+	flags       []string // of nspawn
 	hostNetwork bool     // see ShareNetwork
 	boots       int
 	nspawn      *exec.Cmd
@@ -53,7 +53,7 @@ func New(t testing.TB, debian Debian) *Machine {
 	need.Program(t, "journalctl", "systemd")
 	m := &Machine{base: debian.tree(t), folder: t.TempDir()}
 	m.name = fmt.Sprintf("kubegrace-%.12x", sha256.Sum256([]byte(m.folder))) // a name has 64 characters at most
-	for _, dir := range []string{m.upper(), m.work(), m.root(), m.journal()} {
+	for _, dir := range []string{m.upper(), m.work(), m.root(), m.writable(), m.journal()} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
 	return m
@@ -61,11 +61,12 @@ func New(t testing.TB, debian Debian) *Machine {
 
 // upper is the folder with the files of the machine's disk that differ from base: the disk is an
 // overlay. They can be read when the machine is off. root is the mount point of the overlay, which
-// exists only in the machine's mount namespace.
-func (m *Machine) upper() string   { return filepath.Join(m.folder, "upper") }
-func (m *Machine) work() string    { return filepath.Join(m.folder, "work") }
-func (m *Machine) root() string    { return filepath.Join(m.folder, "root") }
-func (m *Machine) console() string { return filepath.Join(m.folder, "console") }
+// exists only in the machine's mount namespace. writable is another one, which stays writable when nspawn makes root read-only.
+func (m *Machine) upper() string    { return filepath.Join(m.folder, "upper") }
+func (m *Machine) work() string     { return filepath.Join(m.folder, "work") }
+func (m *Machine) root() string     { return filepath.Join(m.folder, "root") }
+func (m *Machine) writable() string { return filepath.Join(m.folder, "writable") }
+func (m *Machine) console() string  { return filepath.Join(m.folder, "console") }
 
 // journal is the folder of the journal. New creates it, because journald otherwise keeps
 // the journal in memory.
@@ -100,7 +101,15 @@ func (m *Machine) Enable(t testing.TB, unit string, content []byte) {
 }
 
 // Bind mounts a file, socket or folder of the host into a machine that is not booted.
-func (m *Machine) Bind(host, inside string) { m.binds = append(m.binds, "--bind="+host+":"+inside) }
+func (m *Machine) Bind(host, inside string) { m.flags = append(m.flags, "--bind="+host+":"+inside) }
+
+// ReadOnly makes the disk of a machine that is not booted read-only, but for these folders. /run and /tmp are in memory.
+func (m *Machine) ReadOnly(except ...string) {
+	m.flags = append(m.flags, "--read-only")
+	for _, folder := range except {
+		m.Bind(filepath.Join(m.writable(), folder), folder)
+	}
+}
 
 // Boot starts the machine and returns at once; [Machine.AwaitActive] waits for it.
 func (m *Machine) Boot(t testing.TB) {
@@ -108,13 +117,13 @@ func (m *Machine) Boot(t testing.TB) {
 	// nspawn is the first process of a PID namespace: when it is killed, the kernel kills
 	// the machine too. /run is a new tmpfs, so that nspawn leaves nothing in the host's.
 	const script = `for group in $CGROUPS; do echo 0 > "$group/cgroup.procs" || exit; done
-mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && shift && exec "$@"`
+mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && mount --bind "$1" "$2" && shift 2 && exec "$@"`
 	m.boots++
 	groups, err := makeCgroups(fmt.Sprintf("%s-%d", m.name, m.boots))
 	t.Cleanup(func() { m.removeCgroups(t, groups) })
 	require.NoError(t, err)
 	overlay := fmt.Sprintf("lowerdir=%s,upperdir=%s,workdir=%s", m.base, m.upper(), m.work())
-	args := append([]string{"-c", script, overlay, m.root()}, m.command()...)
+	args := append([]string{"-c", script, overlay, m.root(), m.writable()}, m.command()...)
 	m.nspawnEnded, m.nspawnErr = make(chan struct{}), nil
 	m.nspawn = exec.Command("/bin/sh", args...)
 	m.nspawn.Env = append(os.Environ(), "CGROUPS="+strings.Join(groups, " "))
@@ -141,7 +150,7 @@ func (m *Machine) command() []string {
 	if !m.hostNetwork {
 		command = append(command, "--private-network")
 	}
-	return append(command, m.binds...)
+	return append(command, m.flags...)
 }
 
 // awaitNspawn waits for nspawn in the background. At the end of the test it kills nspawn,

@@ -1,0 +1,30 @@
+//go:build e2e
+
+package e2e_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/examples/internal/machine"
+)
+
+// The disk is read-only, /etc and /usr included, but for the folders of logind and journald, as on a host such as
+// Bottlerocket. The agent, which has no folder for its state, raises logind's limit under /run and drains the pods before
+// the power off.
+func TestAHostWhoseDiskIsReadOnly(t *testing.T) { eachPlatform(t, testAHostWhoseDiskIsReadOnly) }
+
+func testAHostWhoseDiskIsReadOnly(t *testing.T, on platform) {
+	m, server, containers := bootAgent(t, on, map[string]string{
+		flagsFile: "KUBEGRACE_NODE_FLAGS=--state-dir=\n",
+		"/etc/systemd/system/" + agentUnit + ".d/state.conf": "[Service]\nStateDirectory=\n",
+	}, func(m *machine.Machine) { m.ReadOnly("/var/lib/systemd", "/var/log/journal") })
+	m.Run(t, "sh", "-c", "! touch /etc/x && ! touch /usr/x && ! touch /var/lib/x && test -e /run/systemd/logind.conf.d/zz-kubegrace.conf")
+	require.True(t, delaysShutdowns(t, m))
+	require.Greater(t, limitOf(t, m), 30*time.Second)
+	m.Run(t, "systemctl", "poweroff")
+	m.AwaitPowerOff(t)
+	checkPowerOff(t, awaitExits(t, server, containers), m.Journal(t))
+}
