@@ -47,7 +47,7 @@ func allowedImports() map[string][]string {
 		"shutdown/shutdowntest":      {api, machine, module + "/shutdown", module + "/shutdown/source"},
 		"shutdown/podkiller":         {api, machine, module + "/lifecycle", module + "/shutdown", module + "/internal/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
 		"shutdown/source":            {},
-		"shutdown/logind":            {klog, dbus, systemd, module + "/shutdown/source", module + "/internal/atomicfile"},
+		"shutdown/logind":            {klog, dbus, module + "/shutdown/source", module + "/internal/atomicfile", module + "/internal/logindconf"},
 		"shutdown/logind/logindtest": {dbus},
 		"shutdown/notice":            {module + "/shutdown/source"},
 		"shutdown/unixsocket":        {klog, module + "/shutdown/source"},
@@ -58,6 +58,7 @@ func allowedImports() map[string][]string {
 		"internal/features":   {gates, module + "/internal/nilcheck"},
 		"internal/nilcheck":   {},
 		"internal/atomicfile": {},
+		"internal/logindconf": {systemd},
 		"internal/call":       {klog, module + "/internal/times"},
 		"internal/podkey":     {api, machine},
 		"internal/judge":      {api, machine, "github.com/go-logr/logr", module + "/lifecycle", module + "/graceperiod", module + "/internal/times"},
@@ -151,7 +152,7 @@ func TestNoPackageHasADeniedDependency(t *testing.T) {
 	}
 	// A program that needs only the inhibitor lock does not inherit the manager.
 	for _, source := range []string{"shutdown/source", "shutdown/logind", "shutdown/unixsocket", "shutdown/notice"} {
-		require.Subset(t, []string{module + "/shutdown/source", module + "/internal/atomicfile"}, graph.Denied(module+"/"+source, module), source)
+		require.Subset(t, []string{module + "/shutdown/source", module + "/internal/atomicfile", module + "/internal/logindconf"}, graph.Denied(module+"/"+source, module), source)
 	}
 	for path := range graph {
 		if path != signals {

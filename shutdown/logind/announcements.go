@@ -12,6 +12,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/logindconf"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -119,7 +120,7 @@ func (a *announcements) deadline() time.Time {
 	case err != nil:
 		a.logger.V(1).Info("Failed to read the deadline of the shutdown", "err", err)
 		return time.Time{}
-	case limit == unlimited:
+	case limit == logindconf.Unlimited:
 		return time.Time{}
 	default:
 		return now.Add(limit)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
+	"github.com/kubegrace/kubegrace/internal/logindconf"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -107,7 +108,7 @@ func (c *conn) limit(ctx context.Context) (time.Duration, error) {
 	if _, err := c.property(ctx, "InhibitDelayMaxUSec", &usec); err != nil {
 		return 0, err
 	}
-	return fromMicroseconds(usec), nil
+	return logindconf.FromMicroseconds(usec), nil
 }
 
 // pendingKind returns the kind of the shutdown in progress. It is unknown before logind v257, which has no

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/kubegrace/kubegrace/internal/logindconf"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -144,6 +145,6 @@ func (r *delayRequest) result(ctx context.Context, failed error) (time.Duration,
 		}
 		return granted, nil
 	}
-	capped := &source.DelayCappedError{Requested: r.requested, Granted: granted, Setting: delaySetting, SetBy: r.files.fileSetting(granted)}
+	capped := &source.DelayCappedError{Requested: r.requested, Granted: granted, Setting: logindconf.Setting, SetBy: r.files.fileSetting(granted)}
 	return granted, errors.Join(capped, failed)
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"sync/atomic"
 	"time"
+
+	"github.com/kubegrace/kubegrace/internal/logindconf"
 )
 
 // delayFiles are the host's files that set logind's limit, including the drop-in. All sessions of a
@@ -99,14 +101,23 @@ func (f *delayFiles) fileSetting(limit time.Duration) string {
 	return ""
 }
 
-// configured returns what the files set, including the drop-in.
-func (f *delayFiles) configured() setting {
-	return configured(os.DirFS(f.options.HostRoot), nil)
+// setting is a value of InhibitDelayMaxSec and the file that sets it; "" for logind's default.
+type setting struct {
+	file  string
+	delay time.Duration
+}
+
+// configured returns what logind's files set, including the drop-in, as if the files at the paths ignored did not exist.
+func (f *delayFiles) configured(ignored ...string) setting {
+	if last := logindconf.Last(logindconf.Files(os.DirFS(f.options.HostRoot), ignored...)); last != nil {
+		return setting{file: last.Path, delay: last.Limit}
+	}
+	return setting{delay: logindconf.Default}
 }
 
 // configuredWithoutDropIn returns the setting without the drop-in.
 func (f *delayFiles) configuredWithoutDropIn() setting {
-	return configured(os.DirFS(f.options.HostRoot), f.dropIn.files)
+	return f.configured(f.dropIn.files...)
 }
 
 // removeDropIn removes the drop-in and reloads logind.

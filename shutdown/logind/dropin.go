@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
+	"github.com/kubegrace/kubegrace/internal/logindconf"
 )
 
 // ownedMark is the first line of every drop-in that this package writes. A file without this line is somebody
@@ -41,7 +42,7 @@ func dropInText(delay time.Duration) []byte {
 	if delay%time.Second > 0 {
 		seconds++
 	}
-	return fmt.Appendf(nil, "%s[Login]\n%s=%d\n", ownedMark, delaySetting, seconds)
+	return fmt.Appendf(nil, "%s[Login]\n%s=%d\n", ownedMark, logindconf.Setting, seconds)
 }
 
 // find returns the content of the drop-in; nil if there is none.

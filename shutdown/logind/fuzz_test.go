@@ -5,14 +5,13 @@ package logind
 import (
 	"bytes"
 	"encoding/binary"
-	"io/fs"
 	"testing"
-	"testing/fstest"
 	"time"
 
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/logindconf"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -74,29 +73,6 @@ func FuzzMessage(f *testing.F) {
 			}
 		}
 		require.Contains(t, kinds, kindOf(map1))
-		require.GreaterOrEqual(t, fromMicroseconds(limit), time.Duration(0))
-	})
-}
-
-// FuzzDropIn checks that no drop-in makes the limit negative, and that a drop-in without a valid limit
-// does not change it.
-func FuzzDropIn(f *testing.F) {
-	for _, text := range []string{"[Login]\nInhibitDelayMaxSec=30\n", "[Login]\nInhibitDelayMaxSec=infinity", "[Login]\nInhibitDelayMaxSec=1min 30s\nInhibitDelayMaxSec=x\n", "InhibitDelayMaxSec=30", "[Other]\nInhibitDelayMaxSec=30\n", "[Login\n", "[Login]\nInhibitDelayMaxSec=\\\n5\n", "\x00\xff"} {
-		f.Add([]byte(text))
-	}
-	f.Fuzz(func(t *testing.T, text []byte) {
-		host := fstest.MapFS{
-			"etc/systemd/logind.conf":           {Data: []byte("[Login]\nInhibitDelayMaxSec=7\n")},
-			"etc/systemd/logind.conf.d/50.conf": {Data: text},
-		}
-		got := configured(host, nil)
-		delay, ok := delayIn(host, "etc/systemd/logind.conf.d/50.conf")
-		require.GreaterOrEqual(t, got.delay, time.Duration(0))
-		if ok {
-			require.Equal(t, setting{"/etc/systemd/logind.conf.d/50.conf", delay}, got)
-		} else {
-			require.Equal(t, setting{"/etc/systemd/logind.conf", 7 * time.Second}, got)
-		}
-		require.Equal(t, delayDefault, configured(fstest.MapFS{"etc/systemd/logind.conf.d": {Mode: fs.ModeDir}}, nil).delay)
+		require.GreaterOrEqual(t, logindconf.FromMicroseconds(limit), time.Duration(0))
 	})
 }

@@ -89,7 +89,7 @@ func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 	requireStatus(t, 4, r)
 	text := strings.Join(strings.Fields(r.out), " ")
 	require.Contains(t, text, "config.yaml: failed to read: permission denied (run it as root)")
-	require.Contains(t, text, " - /etc/systemd/logind.conf.d/99-kubelet.conf: failed to read: permission denied (run it as root)")
+	require.Contains(t, text, " - /etc/systemd/logind.conf.d/99-kubelet.conf: permission denied (run it as root)")
 	require.NotContains(t, text, "has not read them since they changed")
 
 	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o644)) //nolint:gosec // it is to be read

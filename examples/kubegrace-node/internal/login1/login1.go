@@ -7,12 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/godbus/dbus/v5"
+
+	"github.com/kubegrace/kubegrace/internal/logindconf"
 )
 
 const (
@@ -75,13 +76,10 @@ func read[T any](ctx context.Context, b Bus, property string) (value T, err erro
 	return value, nil
 }
 
-// Limit reads how long locks may delay a shutdown; math.MaxInt64 means for ever.
+// Limit reads how long locks may delay a shutdown; [logindconf.Unlimited] means for ever.
 func (b Bus) Limit(ctx context.Context) (time.Duration, error) {
 	microseconds, err := read[uint64](ctx, b, "InhibitDelayMaxUSec")
-	if microseconds > uint64(math.MaxInt64/time.Microsecond) {
-		return math.MaxInt64, err
-	}
-	return time.Duration(microseconds) * time.Microsecond, err
+	return logindconf.FromMicroseconds(microseconds), err
 }
 
 // Preparing reports whether a shutdown is pending.

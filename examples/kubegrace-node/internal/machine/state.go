@@ -91,12 +91,7 @@ func Look(ctx context.Context, o Options) *State {
 	root := cmp.Or(o.Root, "/")
 	s := &State{Mask: mask(root)}
 	s.lookAtLogind(ctx, root, o.Bus)
-	var unread []LimitFile
-	s.LimitFiles, unread = limitFiles(root)
-	s.unreadFiles = len(unread) > 0
-	for _, file := range unread {
-		s.miss(file.Path, file.err, "")
-	}
+	s.lookAtLimitFiles(root)
 	s.lookAtAgent(ctx, cmp.Or(o.Socket, filepath.Join(root, socket.Default)))
 	var err error
 	if s.Kubelets, err = kubelets(root); err != nil {
@@ -252,9 +247,9 @@ func (s *State) HostLimit() (time.Duration, bool) {
 
 // LimitFile returns the file of logind that wins against the drop-in of an agent; "": none does.
 func (s *State) LimitFile(agent nodeplan.Agent) string {
-	file := beyondKubelet(s.LimitFiles)
+	file := s.beyondKubelet()
 	if agent == nodeplan.Kubegrace {
-		file = beyond(s.LimitFiles, KubegraceDropIn)
+		file = s.beyond(KubegraceDropIn)
 	}
 	if file == nil {
 		return ""

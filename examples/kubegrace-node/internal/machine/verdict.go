@@ -10,6 +10,7 @@ import (
 	durations "github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/login1"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/internal/logindconf"
 )
 
 // Status is the exit status for a verdict.
@@ -154,14 +155,14 @@ func (s *State) judgeByAgent(v *Verdict) {
 
 // addLimitForAgent says how the limit of an agent with kubegrace is raised. It reads the limit anew by itself.
 func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
-	if file := beyond(s.LimitFiles, KubegraceDropIn); file != nil {
+	if file := s.beyond(KubegraceDropIn); file != nil {
 		v.do(fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), file.Path), reload)
 	}
 }
 
 // byFile names the file that sets logind's limit now.
 func (s *State) byFile() string {
-	if file := winner(s.LimitFiles); file != nil && file.limit == s.Logind.limit {
+	if file := s.winner(); file != nil && file.limit == s.Logind.limit {
 		return ", by " + file.Path
 	}
 	return ""
@@ -208,7 +209,7 @@ func (s *State) judgeNobody(v *Verdict) {
 	case s.Logind.limit < needed:
 		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), duration(needed), duration(s.Logind.limit), s.bySetting())
 		s.addRaise(v, needed)
-	case s.Logind.limit == Unlimited && beyondKubelet(s.LimitFiles) != nil:
+	case s.Logind.limit == Unlimited && s.beyondKubelet() != nil:
 		cause = s.Kubelets[0].text() + " takes no lock: logind's limit is infinity" + s.bySetting() + ", and a kubelet takes that for less than nothing."
 		s.addRaise(v, needed)
 	default:
@@ -222,13 +223,13 @@ func (s *State) judgeNobody(v *Verdict) {
 
 // bySetting names the file that sets logind's limit.
 func (s *State) bySetting() string {
-	file := winner(s.LimitFiles)
+	file := s.winner()
 	switch {
-	case file == nil && s.Logind.limit == DefaultLimit:
+	case file == nil && s.Logind.limit == logindconf.Default:
 		return ", its default"
 	case file == nil || file.limit != s.Logind.limit:
 		return ""
-	case beyondKubelet(s.LimitFiles) != nil:
+	case s.beyondKubelet() != nil:
 		return ", by " + file.Path + ", which sorts behind 99-kubelet.conf and so wins against it"
 	default:
 		return ", by " + file.Path
@@ -237,7 +238,7 @@ func (s *State) bySetting() string {
 
 // addRaise says how the limit is raised.
 func (s *State) addRaise(v *Verdict, needed time.Duration) {
-	file := beyondKubelet(s.LimitFiles)
+	file := s.beyondKubelet()
 	switch {
 	case file == nil:
 		v.do("Restart the kubelet: no file sorts behind its drop-in, so that it can raise the limit itself.", "systemctl restart kubelet")
@@ -284,8 +285,8 @@ func (s *State) addRemarks(v *Verdict) {
 	if s.Logind == nil {
 		return
 	}
-	configured, source := DefaultLimit, "logind's default"
-	if file := winner(s.LimitFiles); file != nil {
+	configured, source := logindconf.Default, "logind's default"
+	if file := s.winner(); file != nil {
 		configured, source = file.limit, file.Path
 	}
 	if configured != s.Logind.limit && !s.unreadFiles {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package logind
+package logindconf
 
 import (
 	"os/exec"
@@ -26,8 +26,8 @@ var timespans = []string{
 func TestParseTimespan(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"5": 5 * time.Second, "1.5s": 1500 * time.Millisecond, "1min 30s": 90 * time.Second,
-		"infinity": unlimited, "2min": 2 * time.Minute, "99999 years": unlimited,
-		"200years 200years": unlimited,
+		"infinity": Unlimited, "2min": 2 * time.Minute, "99999 years": Unlimited,
+		"200years 200years": Unlimited,
 	} {
 		got, err := parseTimespan(text)
 		require.NoError(t, err, text)
@@ -56,7 +56,7 @@ func TestParseTimespanLikeSystemd(t *testing.T) {
 		require.NotNil(t, found, "%s", out)
 		want, err := strconv.ParseUint(string(found[1]), 10, 64)
 		require.NoError(t, err)
-		require.Equal(t, fromMicroseconds(want), got, text)
+		require.Equal(t, FromMicroseconds(want), got, text)
 	}
 }
 
@@ -81,10 +81,10 @@ func FuzzParseTimespan(f *testing.F) {
 // logind's infinity, and anything longer than a time.Duration, becomes unlimited and does not overflow.
 func TestFromMicrosecondsSaturates(t *testing.T) {
 	for usec, want := range map[uint64]time.Duration{
-		0: 0, 5_000_000: 5 * time.Second, ^uint64(0): unlimited, 1 << 63: unlimited,
-		9223372036854775: 9223372036854775 * time.Microsecond, 9223372036854776: unlimited,
+		0: 0, 5_000_000: 5 * time.Second, ^uint64(0): Unlimited, 1 << 63: Unlimited,
+		9223372036854775: 9223372036854775 * time.Microsecond, 9223372036854776: Unlimited,
 	} {
-		require.Equal(t, want, fromMicroseconds(usec))
+		require.Equal(t, want, FromMicroseconds(usec))
 	}
 }
 

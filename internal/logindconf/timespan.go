@@ -1,6 +1,4 @@
-//go:build linux
-
-package logind
+package logindconf
 
 import (
 	"errors"
@@ -15,8 +13,8 @@ import (
 // errTimespan is the error of a value that is no time span.
 var errTimespan = errors.New("not a time span")
 
-// unlimited is InhibitDelayMaxSec=infinity, or a value that does not fit into a [time.Duration].
-const unlimited = time.Duration(math.MaxInt64)
+// Unlimited is a limit that never ends: infinity, or a value that does not fit into a [time.Duration].
+const Unlimited = time.Duration(math.MaxInt64)
 
 // unitLength returns the length of a unit of systemd.time(7), such as "min"; known is false for any other name.
 // No unit means seconds, as in all settings whose name ends with Sec.
@@ -45,14 +43,14 @@ func unitLength(name string) (length time.Duration, known bool) {
 }
 
 // parseTimespan parses a time span as logind does: numbers with units, such as "1min 30s", are added up. A sum
-// that is too long becomes [unlimited].
+// that is too long becomes [Unlimited].
 func parseTimespan(text string) (time.Duration, error) {
 	rest := strings.TrimSpace(text)
 	switch rest {
 	case "":
 		return 0, fmt.Errorf("%q: %w", text, errTimespan)
 	case "infinity":
-		return unlimited, nil
+		return Unlimited, nil
 	}
 	var sum time.Duration // saturates
 	for rest != "" {
@@ -60,7 +58,7 @@ func parseTimespan(text string) (time.Duration, error) {
 		if err != nil {
 			return 0, fmt.Errorf("%q: %w", text, err)
 		}
-		sum = min(sum, unlimited-part) + part
+		sum = min(sum, Unlimited-part) + part
 		rest = strings.TrimLeftFunc(after, unicode.IsSpace)
 	}
 	return sum, nil
@@ -75,8 +73,8 @@ func parsePart(text string) (part time.Duration, rest string, err error) {
 	if err != nil || !known || strings.HasSuffix(digits, ".") {
 		return 0, "", errTimespan
 	}
-	if number >= float64(unlimited/length) {
-		return unlimited, rest, nil
+	if number >= float64(Unlimited/length) {
+		return Unlimited, rest, nil
 	}
 	return time.Duration(number * float64(length)), rest, nil
 }
@@ -91,11 +89,11 @@ func cutWhile(text string, in func(rune) bool) (head, rest string) {
 	return text[:end], text[end:]
 }
 
-// fromMicroseconds converts logind's unit. A value that does not fit becomes [unlimited], also logind's
+// FromMicroseconds converts logind's unit. A value that does not fit becomes [Unlimited], also logind's
 // infinity, which is the largest uint64.
-func fromMicroseconds(usec uint64) time.Duration {
-	if usec > uint64(unlimited/time.Microsecond) {
-		return unlimited
+func FromMicroseconds(usec uint64) time.Duration {
+	if usec > uint64(Unlimited/time.Microsecond) {
+		return Unlimited
 	}
 	return time.Duration(usec) * time.Microsecond
 }

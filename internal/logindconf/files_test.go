@@ -1,9 +1,7 @@
-//go:build linux
-
-package logind
+package logindconf
 
 import (
-	"strings"
+	"io/fs"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -18,6 +16,14 @@ func fileSystem(content map[string]string) fstest.MapFS {
 		host[name] = &fstest.MapFile{Data: []byte(text)}
 	}
 	return host
+}
+
+// limitOf returns the limit of a host, and the file that sets it.
+func limitOf(host fs.FS, ignored ...string) (file string, limit time.Duration) {
+	if last := Last(Files(host, ignored...)); last != nil {
+		return last.Path, last.Limit
+	}
+	return "", Default
 }
 
 // Of all files that logind reads, the last one that sets InhibitDelayMaxSec counts: drop-ins after the
@@ -44,12 +50,13 @@ func TestTheLastFileSetsTheLimit(t *testing.T) {
 		"a comment does not":          {map[string]string{"etc/systemd/logind.conf": "[Login]\n#InhibitDelayMaxSec=9\n;InhibitDelayMaxSec=9\n"}, "", 5 * time.Second},
 		"a file that cannot be read":  {map[string]string{"etc/systemd/logind.conf.d/a.conf": login + "1\n", "etc/systemd/logind.conf.d/b.conf": "garbage"}, "/etc/systemd/logind.conf.d/a.conf", time.Second},
 		"spaces around the equals":    {map[string]string{"etc/systemd/logind.conf": "[Login]\n InhibitDelayMaxSec = 1min 5s \n"}, "/etc/systemd/logind.conf", 65 * time.Second},
-		"infinity":                    {map[string]string{"etc/systemd/logind.conf": login + "infinity"}, "/etc/systemd/logind.conf", unlimited},
+		"infinity":                    {map[string]string{"etc/systemd/logind.conf": login + "infinity"}, "/etc/systemd/logind.conf", Unlimited},
 		"a later one without setting": {map[string]string{"etc/systemd/logind.conf.d/a.conf": login + "1", "etc/systemd/logind.conf.d/b.conf": "[Login]\nKillUserProcesses=no\n"}, "/etc/systemd/logind.conf.d/a.conf", time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := configured(fileSystem(test.files), nil)
-			require.Equal(t, setting{file: test.file, delay: test.delay}, got)
+			file, limit := limitOf(fileSystem(test.files))
+			require.Equal(t, test.file, file)
+			require.Equal(t, test.delay, limit)
 		})
 	}
 }
@@ -60,18 +67,35 @@ func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 		"etc/systemd/logind.conf.d/zz.conf":     "[Login]\nInhibitDelayMaxSec=60\n",
 		"usr/lib/systemd/logind.conf.d/zz.conf": "[Login]\nInhibitDelayMaxSec=20\n",
 	})
-	got := configured(host, []string{"/etc/systemd/logind.conf.d/zz.conf"})
-	require.Equal(t, setting{file: "/usr/lib/systemd/logind.conf.d/zz.conf", delay: 20 * time.Second}, got, "the masked file counts again")
+	file, limit := limitOf(host, "/etc/systemd/logind.conf.d/zz.conf")
+	require.Equal(t, "/usr/lib/systemd/logind.conf.d/zz.conf", file, "the masked file counts again")
+	require.Equal(t, 20*time.Second, limit)
 }
 
-// A fraction of a second must not be lost: the limit would be shorter than the requested delay. The
-// longest duration becomes 9223372037 s, which logind accepts.
-func TestTheDropInRoundsUpToSeconds(t *testing.T) {
-	for wish, seconds := range map[time.Duration]string{
-		0: "=0\n", 1: "=1\n", time.Second: "=1\n", time.Second + 1: "=2\n", 400 * time.Millisecond: "=1\n", unlimited: "=9223372037\n",
-	} {
-		text := string(dropInText(wish))
-		require.True(t, strings.HasPrefix(text, ownedMark), "the drop-in is recognized")
-		require.True(t, strings.HasSuffix(text, "[Login]\nInhibitDelayMaxSec"+seconds), text)
+// Only regular files are read, because reading a pipe may block.
+func TestOnlyRegularFilesAreRead(t *testing.T) {
+	for mode, read := range map[fs.FileMode]bool{0o644: true, 0o644 | fs.ModeNamedPipe: false, 0o644 | fs.ModeDevice: false} {
+		host := fstest.MapFS{"etc/systemd/logind.conf": {Data: []byte("[Login]\nInhibitDelayMaxSec=7\n"), Mode: mode}}
+		require.Equal(t, read, len(Files(host)) == 1, mode)
 	}
+}
+
+// FuzzDropIn checks that no drop-in makes the limit negative, and that a drop-in without a valid limit
+// does not change it.
+func FuzzDropIn(f *testing.F) {
+	for _, text := range []string{"[Login]\nInhibitDelayMaxSec=30\n", "[Login]\nInhibitDelayMaxSec=infinity", "[Login]\nInhibitDelayMaxSec=1min 30s\nInhibitDelayMaxSec=x\n", "InhibitDelayMaxSec=30", "[Other]\nInhibitDelayMaxSec=30\n", "[Login\n", "[Login]\nInhibitDelayMaxSec=\\\n5\n", "\x00\xff"} {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		host := fstest.MapFS{
+			"etc/systemd/logind.conf":           {Data: []byte("[Login]\nInhibitDelayMaxSec=7\n")},
+			"etc/systemd/logind.conf.d/50.conf": {Data: text},
+		}
+		file, limit := limitOf(host)
+		require.GreaterOrEqual(t, limit, time.Duration(0))
+		if file != "/etc/systemd/logind.conf.d/50.conf" {
+			require.Equal(t, "/etc/systemd/logind.conf", file)
+			require.Equal(t, 7*time.Second, limit)
+		}
+	})
 }

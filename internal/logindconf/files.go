@@ -1,0 +1,107 @@
+package logindconf
+
+import (
+	"bytes"
+	"errors"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"github.com/coreos/go-systemd/v22/unit"
+)
+
+const (
+	// Setting is the name of the limit, in section Login.
+	Setting = "InhibitDelayMaxSec"
+	// Default is logind's limit without the setting (logind.conf(5)).
+	Default = 5 * time.Second
+)
+
+// File is a file that sets the limit, or that cannot be read.
+type File struct {
+	Path  string        // from the root of the host
+	Limit time.Duration // [Unlimited] for infinity
+	Text  []byte        // all of the file
+	Err   error         // nil: the file was read and sets the limit; else Limit is 0
+}
+
+// Files returns the files of a host that set the limit or cannot be read, in logind's order, as if the drop-ins at the
+// paths ignored did not exist. The last one without an Err counts, because logind skips what it cannot read. Files that
+// cannot be parsed are skipped, too.
+func Files(host fs.FS, ignored ...string) []File {
+	names, found := names(host, ignored)
+	for _, name := range names {
+		if file, ok := read(host, name); ok {
+			found = append(found, file)
+		}
+	}
+	return found
+}
+
+// Last returns the file whose limit counts: the last one without an Err. nil: none sets the limit.
+func Last(files []File) *File {
+	for i, file := range slices.Backward(files) {
+		if file.Err == nil {
+			return &files[i]
+		}
+	}
+	return nil
+}
+
+// names lists the files that logind reads, in its order. These are one main file, and the drop-ins sorted by name across
+// all directories. Of drop-ins with the same name only the one in the first directory is read (systemd.unit(5)). The
+// second result has the directories that cannot be read.
+func names(host fs.FS, ignored []string) (files []string, unread []File) {
+	var mains []string
+	dropIns := map[string]string{} // file name: path
+	// The directories are in order of precedence. systemd 252 reads only the main file in /etc. systemd 257
+	// reads the main files in the other directories too.
+	for _, dir := range []string{"etc", "run", "usr/local/lib", "usr/lib", "lib"} {
+		main := path.Join(dir, "systemd/logind.conf")
+		if _, err := fs.Stat(host, main); err == nil {
+			mains = append(mains, main)
+		}
+		entries, err := fs.ReadDir(host, main+".d")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			unread = append(unread, File{Path: "/" + main + ".d", Err: err})
+		}
+		for _, entry := range entries {
+			file := path.Join(main+".d", entry.Name())
+			if _, found := dropIns[entry.Name()]; !found && path.Ext(file) == ".conf" && !slices.Contains(ignored, "/"+file) {
+				dropIns[entry.Name()] = file
+			}
+		}
+	}
+	files = mains[:min(len(mains), 1)]
+	for _, name := range slices.Sorted(maps.Keys(dropIns)) {
+		files = append(files, dropIns[name])
+	}
+	return files, unread
+}
+
+// read reads one file; ok is false if it can be read, and does not set the limit. The last valid line wins.
+func read(host fs.FS, name string) (file File, ok bool) {
+	file.Path = "/" + name
+	// Masks are links to /dev/null, and reading a pipe could block forever.
+	if info, err := fs.Stat(host, name); err == nil && !info.Mode().IsRegular() {
+		return file, false
+	}
+	if file.Text, file.Err = fs.ReadFile(host, name); file.Err != nil {
+		return file, true
+	}
+	options, err := unit.DeserializeOptions(bytes.NewReader(file.Text))
+	if err != nil {
+		return file, false
+	}
+	for _, option := range options {
+		if option.Section != "Login" || option.Name != Setting {
+			continue
+		}
+		if limit, err := parseTimespan(option.Value); err == nil {
+			file.Limit, ok = limit, true
+		}
+	}
+	return file, ok
+}
