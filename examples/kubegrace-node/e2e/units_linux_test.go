@@ -95,7 +95,7 @@ func testDrainOfAMachineThatStaysUp(t *testing.T, on platform) {
 	require.True(t, active(t, m))
 	require.Eventually(t, func() bool { return delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
 	m.Run(t, "systemctl", "disable", "--now", agentUnit)
-	require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "uninstall", "--remove-state"), "No pods run.")
+	m.Run(t, "/usr/local/bin/kubegrace-node", "uninstall", "--remove-state")
 	m.Run(t, "test", "!", "-e", "/var/lib/kubegrace-node", "-a", "!", "-e", "/etc/systemd/logind.conf.d")
 	require.True(t, active(t, m))
 }

@@ -147,7 +147,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	managed := make(chan error, 1)
 	go func() { managed <- a.manager.Run(ctx) }() // the host is held before anything else is opened
 	var background sync.WaitGroup
-	for _, work := range []func(context.Context){a.keepInfo, a.watchAPIServer, a.askKubelet, a.watchKubelet, a.watchUnits, a.watchNotice, a.startUnits, a.serve, a.serveControl} {
+	for _, work := range []func(context.Context){a.keepInfo, a.watchAPIServer, a.askKubelet, a.watchHost, a.watchNotice, a.startUnits, a.serve, a.serveControl} {
 		background.Go(func() { work(ctx) })
 	}
 	l := newLoop(a)

@@ -3,12 +3,13 @@ package agent
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/login1"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/shutdown/notice"
 )
 
@@ -97,30 +98,31 @@ func (a *Agent) askKubelet(ctx context.Context) {
 	})
 }
 
-// watchKubelet finds a kubelet that drains this machine too.
-func (a *Agent) watchKubelet(ctx context.Context) {
-	if !a.opts.UsesLogind {
-		return
-	}
-	repeat(ctx, listInterval, func() error {
-		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
-		defer cancel()
-		err := a.opts.Units.CheckKubelet(askCtx)
-		if err == nil || errors.Is(err, units.ErrKubeletHolds) {
-			a.missing.set(ctx, "the only drain of this machine", err)
-		}
-		return err
-	})
-}
+// errKubeletHolds says that a kubelet drains this machine itself.
+var errKubeletHolds = errors.New("a kubelet holds a shutdown lock of its own: it has a shutdownGracePeriod, and both would stop the same pods " +
+	"at the same moment; set its shutdownGracePeriod to 0 and start it again")
 
-// watchUnits says if units that are to be stopped cannot be.
-func (a *Agent) watchUnits(ctx context.Context) {
+// watchHost finds units that are to be stopped and cannot be, and a kubelet that drains this machine too.
+func (a *Agent) watchHost(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
 		err := a.opts.Units.Check(askCtx)
 		a.missing.set(ctx, "units to stop", err)
-		return err
+		if !a.opts.UsesLogind {
+			return err
+		}
+		return errors.Join(err, login1.Ask(askCtx, "", func(bus login1.Bus) error {
+			locks, err := bus.Locks(askCtx)
+			if err == nil {
+				var held error
+				if slices.ContainsFunc(locks, login1.Lock.IsKubelets) {
+					held = errKubeletHolds
+				}
+				a.missing.set(ctx, "the only drain of this machine", held)
+			}
+			return err
+		}))
 	})
 }
 
@@ -168,13 +170,18 @@ func (a *Agent) startUnits(ctx context.Context) {
 // startUnitsNow starts what a shutdown has stopped, unless the host prepares for one: a kubelet that is
 // started before logind has called it off gets no lock of its own.
 func (a *Agent) startUnitsNow(ctx context.Context) error {
-	if record := a.opts.Units.Stopped(); record == nil || record.Reason == units.Drain {
+	if a.opts.Units.Stopped() == nil || a.opts.Units.Drained() {
 		return nil
 	}
 	if a.opts.UsesLogind {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
-		if goesDown, err := a.opts.Units.HostGoesDown(askCtx); goesDown || err != nil {
+		var goesDown bool
+		err := login1.Ask(askCtx, "", func(bus login1.Bus) (err error) {
+			goesDown, err = bus.Preparing(askCtx)
+			return err
+		})
+		if goesDown || err != nil && !errors.Is(err, login1.ErrNotRunning) { // a machine without logind goes down unheard
 			return err
 		}
 	}

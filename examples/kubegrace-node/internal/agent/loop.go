@@ -10,7 +10,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -97,7 +96,7 @@ func (l *loop) begin(ctx context.Context) {
 	}
 	l.refresh(ctx)
 	l.notify("READY=1")
-	if record := l.opts.Units.Stopped(); record != nil && record.Reason == units.Drain {
+	if l.opts.Units.Drained() {
 		l.opts.View.Say("This node was drained by kubegrace-node drain, and stays so until kubegrace-node undrain.")
 		if err := l.trigger(source.Event{Origin: drainOrigin}); err != nil {
 			l.opts.View.Say("Warning: " + err.Error())
@@ -191,8 +190,9 @@ func (l *loop) snapshot(now time.Time) view.Snapshot {
 	return view.Snapshot{Now: now, Began: l.began, Allowed: l.allowed, Pods: l.kills.views(now, l.terminator)}
 }
 
-// What the host may lack, as /healthz and the status name it.
+// What may be missing, as /healthz and the status name it.
 const (
+	lackRuntime = "container runtime"
 	lackHold    = "hold on the shutdown"
 	lackTime    = "time for the pods"
 	lackAnswers = "answers of the host" // the lock is held, and may be lost

@@ -9,7 +9,6 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
@@ -25,11 +24,11 @@ func (a *Agent) document(p plan.Plan) nodeplan.Document {
 
 // handleStatus answers with what the agent does.
 func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) {
-	planned, record := a.document(a.manager.Plan()), a.opts.Units.Stopped()
+	planned := a.document(a.manager.Plan())
 	writeJSON(w, http.StatusOK, api.Status{
 		Meta: api.Meta{APIVersion: api.Version, Kind: "Status"},
-		Held: a.manager.Inhibitor().Held, Drained: record != nil && record.Reason == units.Drain, ShuttingDown: a.shuttingDown(),
-		AskedSeconds: planned.NeededSeconds, Missing: a.missing.lines(),
+		Held: a.manager.Inhibitor().Held, Drained: a.opts.Units.Drained(), ShuttingDown: a.shuttingDown(),
+		AskedSeconds: planned.NeededSeconds, Missing: a.missing.lines(), PodsUnknown: a.missing.any(lackRuntime),
 		PodCount: planned.Summary.PodCount, CutShort: planned.Summary.CutShort, LostSeconds: planned.Summary.LostSeconds,
 	})
 }
@@ -86,16 +85,16 @@ func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
 // drain begins a drain that lasts until undrain, and sends its report when the pods have ended. What is
 // drained already is reported again.
 func (l *loop) drain(outcomes chan<- drainOutcome) {
-	if record := l.opts.Units.Stopped(); record != nil && record.Reason == units.Drain && l.drained {
+	if l.opts.Units.Drained() && l.drained {
 		report, _ := l.manager.LastReport()
 		outcomes <- drainOutcome{report: api.ReportOf(report)}
 		return
 	}
-	if err := l.opts.Units.Reserve(); err != nil { // the drain lasts as long as this agent
+	if err := l.opts.Units.SetDrained(true); err != nil { // the drain lasts as long as this agent
 		l.opts.View.Say("Warning: " + err.Error())
 	}
 	if err := l.trigger(source.Event{Origin: drainOrigin}); err != nil {
-		outcomes <- drainOutcome{err: errors.Join(err, l.opts.Units.Release())}
+		outcomes <- drainOutcome{err: errors.Join(err, l.opts.Units.SetDrained(false))}
 		return
 	}
 	l.waiting = append(l.waiting, outcomes)
@@ -109,10 +108,10 @@ func (l *loop) drain(outcomes chan<- drainOutcome) {
 }
 
 func (l *loop) undrain() error {
-	if record := l.opts.Units.Stopped(); record == nil || record.Reason != units.Drain {
+	if !l.opts.Units.Drained() {
 		return errors.New("this node is not drained")
 	}
-	return errors.Join(l.opts.Units.Release(), l.trigger(source.Event{Origin: drainOrigin, Cancelled: true}))
+	return errors.Join(l.opts.Units.SetDrained(false), l.trigger(source.Event{Origin: drainOrigin, Cancelled: true}))
 }
 
 // handleUndrain takes a drain back: the node is ready again, and the units run again when it answers.

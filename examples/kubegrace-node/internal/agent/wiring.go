@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/metrics"
@@ -86,7 +85,7 @@ func (a *Agent) newManager() error {
 		OnReport: a.onReport,
 	}
 	if len(a.opts.Units.Units()) > 0 {
-		opts.Prepare = func(ctx context.Context) error { return a.opts.Units.Stop(ctx, units.Shutdown) }
+		opts.Prepare = a.opts.Units.Stop
 	}
 	if a.opts.StateDir != "" {
 		opts.OnPlan = a.storePlan
@@ -104,7 +103,7 @@ func (a *Agent) newManager() error {
 // listPods returns the pods that the runtime has, and remembers them for those who ask what runs.
 func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
-	a.missing.set(ctx, "container runtime", err)
+	a.missing.set(ctx, lackRuntime, err)
 	if err == nil {
 		pods = slices.Clone(pods)
 		a.kills.sort(pods) // the report has them in the order of the list

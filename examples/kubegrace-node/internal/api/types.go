@@ -29,6 +29,8 @@ type Status struct {
 	AskedSeconds float64 `json:"askedSeconds"`
 	// Missing has a line for each thing that the agent works without.
 	Missing []string `json:"missing,omitempty"`
+	// PodsUnknown says that the container runtime does not list the pods, so that what follows is not known.
+	PodsUnknown bool `json:"podsUnknown,omitempty"`
 	// PodCount is the number of pods, CutShort of those that would get less time than they ask for, and
 	// LostSeconds the sum of what these would lose.
 	PodCount    int   `json:"podCount"`

@@ -34,6 +34,7 @@ func newNode(t *testing.T) *node {
 	dir, err := os.MkdirTemp("", "n") // the path of a socket is short
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
+	require.NoError(t, os.MkdirAll(filepath.Join(dir, "host/run"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(kubelet+"shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 5s\n"), 0o600))
 	return &node{Login1: broker.Login1, t: t, address: broker.Address, dir: dir}
 }

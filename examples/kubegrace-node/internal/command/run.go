@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/daemon"
@@ -76,7 +77,7 @@ func (c commands) run(ctx context.Context, f *flags) error {
 		f.stateDir = ""
 	}
 	opts.StateDir, opts.Signals, opts.View, opts.Logger, opts.Notify = f.stateDir, c.signals(), screen.view, screen.logger, notify
-	if opts.Units, err = units.New(f.stateDir, f.stopUnits); err != nil {
+	if opts.Units, err = units.New(filepath.Join("/", f.hostRoot, "run"), f.stopUnits); err != nil {
 		screen.logger.Error(err, "Goes on without what a previous agent has stored")
 	}
 	if err := c.connect(ctx, f, &opts); err != nil {

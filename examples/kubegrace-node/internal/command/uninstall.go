@@ -13,14 +13,12 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
-	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
@@ -31,14 +29,11 @@ const (
 	tempFilePrefix  = ".tmp-" // of what remains if the agent was killed while it wrote
 )
 
-// runtimeTimeout bounds the question what runs on.
-const runtimeTimeout = 5 * time.Second
-
 // uninstaller removes from a host what the agent has written to it.
 type uninstaller struct {
-	out                          io.Writer
-	hostRoot, stateDir, endpoint string
-	removeState                  bool
+	out                io.Writer
+	hostRoot, stateDir string
+	removeState        bool
 }
 
 func newUninstall(out io.Writer) *cobra.Command {
@@ -49,7 +44,7 @@ func newUninstall(out io.Writer) *cobra.Command {
 		Long: `uninstall removes the drop-in file by which the agent has raised the time that
 systemd-logind lets it hold back a shutdown, and tells logind. Units that the agent
 has stopped are started again. The state folder is kept unless --remove-state is
-given. Pods run on, and it says how many.
+given. Pods run on.
 
 Stop the agent first (systemctl disable --now kubegrace-node): one that runs writes
 the file again. What is gone already is no error.`,
@@ -58,61 +53,56 @@ the file again. What is gone already is no error.`,
 	}
 	c.Flags().StringVar(&u.hostRoot, "host-root", "", "`folder` that has the /etc and /run of the host; empty means /")
 	c.Flags().StringVar(&u.stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, as the agent was given it")
-	c.Flags().StringVar(&u.endpoint, "container-runtime-endpoint", defaultEndpoint, "`address` of the container runtime, as the agent was given it")
 	c.Flags().BoolVar(&u.removeState, "remove-state", false, "remove the state from --state-dir, with the report of the last shutdown")
 	return c
 }
 
-// run removes the state files first, because that fails while an agent runs.
-func (u *uninstaller) run(ctx context.Context) error {
+// run locks the state folder first, because that fails while an agent runs.
+func (u *uninstaller) run(ctx context.Context) (err error) {
 	if u.removeState && u.stateDir == "" {
 		return field.Required(field.NewPath("--state-dir"), "with --remove-state")
 	}
-	if err := u.releaseState(ctx); err != nil {
-		return err
-	}
-	if err := u.removeDropIn(ctx); err != nil {
-		return err
-	}
-	u.sayWhatRunsOn(ctx)
-	return nil
-}
-
-// releaseState starts stopped units again and removes the state files, unless an agent runs.
-func (u *uninstaller) releaseState(ctx context.Context) (err error) {
-	if u.stateDir == "" {
-		return nil
-	}
 	lock, err := lockState(u.stateDir)
-	switch {
-	case err == nil:
-		defer func() { err = errors.Join(err, lock.Close()) }()
-	case !errors.Is(err, fs.ErrNotExist):
-		return err
-	}
-	keeper, err := units.New(u.stateDir, nil)
-	if record := keeper.Stopped(); record != nil {
-		if err := keeper.Start(ctx); err != nil {
-			return err
-		}
-		for _, unit := range record.Units {
-			u.print("Started %s again, which the agent had stopped.", unit)
-		}
-	}
 	if err != nil {
 		return err
 	}
-	if lock == nil {
-		u.print("%s has no state of shutdowns.", u.stateDir)
-		return nil
+	if lock != nil {
+		defer func() { err = errors.Join(err, lock.Close()) }()
 	}
-	return u.removeStateFiles()
+	if err := u.startUnits(ctx); err != nil {
+		return err
+	}
+	if err := u.removeStateFiles(lock != nil); err != nil {
+		return err
+	}
+	return u.removeDropIn(ctx)
 }
 
-// lockState locks a state folder as package shutdown does. It fails if an agent uses the
-// folder. If there is no lock file, the error wraps fs.ErrNotExist.
-func lockState(dir string) (io.Closer, error) {
+// startUnits starts again what the agent has stopped.
+func (u *uninstaller) startUnits(ctx context.Context) error {
+	keeper, err := units.New(filepath.Join("/", u.hostRoot, "run"), nil)
+	record := keeper.Stopped()
+	if err != nil || record == nil {
+		return err
+	}
+	if err := keeper.Start(ctx); err != nil {
+		return err
+	}
+	for _, unit := range record.Units {
+		u.print("Started %s again, which the agent had stopped.", unit)
+	}
+	return nil
+}
+
+// lockState locks a state folder as package shutdown does, and fails if an agent uses the folder. nil: there is no state.
+func lockState(dir string) (*os.File, error) {
+	if dir == "" {
+		return nil, nil //nolint:nilnil // see above
+	}
 	lock, err := os.OpenFile(filepath.Join(dir, lockFile), os.O_RDWR|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil //nolint:nilnil // see above
+	}
 	if err != nil {
 		return nil, fmt.Errorf("failed to look for an agent: %w", err)
 	}
@@ -123,10 +113,16 @@ func lockState(dir string) (io.Closer, error) {
 	return lock, nil
 }
 
-// removeStateFiles removes the files of shutdowns from the state folder, or prints that
-// they are kept. It removes the folder if it is empty then.
-func (u *uninstaller) removeStateFiles() error {
-	if !u.removeState {
+// removeStateFiles removes the files of shutdowns from the state folder, and the folder if it is empty then, or prints that
+// they are kept, or that there are none.
+func (u *uninstaller) removeStateFiles(exist bool) error {
+	switch {
+	case u.stateDir == "":
+		return nil
+	case !exist:
+		u.print("%s has no state of shutdowns.", u.stateDir)
+		return nil
+	case !u.removeState:
 		u.print("%s is kept, with the state of shutdowns; --remove-state removes it.", u.stateDir)
 		return nil
 	}
@@ -191,25 +187,6 @@ func (u *uninstaller) dropIns() []string {
 		}
 	}
 	return existing
-}
-
-// sayWhatRunsOn prints how many pods the runtime has, if it can be asked.
-func (u *uninstaller) sayWhatRunsOn(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, runtimeTimeout)
-	defer cancel()
-	runtime, err := criruntime.Dial(ctx, u.endpoint, criruntime.Options{})
-	if err != nil {
-		return // an address of another kind
-	}
-	defer func() { _ = runtime.Close() }() // nothing was changed
-	switch pods, err := runtime.Pods(ctx); {
-	case err != nil:
-		u.print("What runs on is not known: the container runtime does not answer.")
-	case len(pods) == 0:
-		u.print("No pods run.")
-	default:
-		u.print("%d pods run on, and nothing stops them in order any more.", len(pods))
-	}
 }
 
 func (u *uninstaller) print(format string, args ...any) {

@@ -69,6 +69,10 @@ func TestStatusOfTheAgent(t *testing.T) {
 			agent: api.Status{Held: true, PodCount: 3}, site: 25 * time.Second, status: 0, want: "No pod is cut short, of 3.",
 			nobodys: 2, nobodySees: "asks for 30s, and the host goes down after 25s",
 		},
+		"the container runtime is away": {
+			agent: api.Status{Held: true, PodsUnknown: true}, status: 4, want: "Its pods are not known: the container runtime does not list them.",
+			nobodys: 4, nobodySees: "Which pods lose time only the agent can say.",
+		},
 		"it is drained": {
 			agent: api.Status{Drained: true}, status: 0, want: "this machine is drained: kubegrace-node drain has stopped its pods",
 			nobodys: 4, nobodySees: "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.",

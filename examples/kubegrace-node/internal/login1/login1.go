@@ -1,5 +1,5 @@
 // Package login1 asks systemd-logind for its limit and its locks, and changes nothing. A Bus may be used concurrently.
-// Errors say that the bus, or logind on it, does not answer. The tests of packages machine and units run it on a bus.
+// Errors say that the bus, or logind on it, does not answer. The tests of packages command and inspect run it on a bus.
 package login1
 
 import (
@@ -34,25 +34,25 @@ type Lock struct {
 	PID  uint32 `json:"pid"`
 }
 
-// Bus is a connection to the system bus. Its calls start no service. The caller closes Conn.
-type Bus struct{ Conn *dbus.Conn }
+// Bus is a connection to the system bus. Its calls start no service.
+type Bus struct{ conn *dbus.Conn }
 
-// Connect connects to the bus at an address; "" means the system bus. The caller closes it.
-func Connect(ctx context.Context, address string) (Bus, error) {
+// Ask connects to the bus at an address, "" for the system bus, and calls a function with it.
+func Ask(ctx context.Context, address string, call func(Bus) error) error {
 	connect := dbus.ConnectSystemBus
 	if address != "" {
 		connect = func(opts ...dbus.ConnOption) (*dbus.Conn, error) { return dbus.Connect(address, opts...) }
 	}
 	conn, err := connect(dbus.WithContext(ctx))
 	if err != nil {
-		return Bus{}, fmt.Errorf("failed to reach the system bus: %w", err)
+		return fmt.Errorf("failed to reach the system bus: %w", err)
 	}
-	return Bus{conn}, nil
+	return errors.Join(call(Bus{conn}), conn.Close())
 }
 
 // call calls a method of logind and stores its reply.
 func (b Bus) call(ctx context.Context, method string, reply any, args ...any) error {
-	err := b.Conn.Object(name, "/org/freedesktop/login1").CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(reply)
+	err := b.conn.Object(name, "/org/freedesktop/login1").CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(reply)
 	var refused dbus.Error
 	if errors.As(err, &refused) && (refused.Name == "org.freedesktop.DBus.Error.NameHasNoOwner" || refused.Name == "org.freedesktop.DBus.Error.ServiceUnknown") {
 		return ErrNotRunning

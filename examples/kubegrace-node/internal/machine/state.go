@@ -135,12 +135,7 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 		address = "unix:path=" + filepath.Join(root, "run/dbus/system_bus_socket")
 	}
 	logind := &Logind{}
-	err := func() error {
-		b, err := login1.Connect(ctx, address)
-		if err != nil {
-			return err
-		}
-		defer b.Conn.Close() //nolint:errcheck // the replies have been read
+	err := login1.Ask(ctx, address, func(b login1.Bus) (err error) {
 		if logind.limit, err = b.Limit(ctx); err != nil {
 			return err
 		}
@@ -150,7 +145,7 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 		}
 		logind.Locks, err = b.Locks(ctx)
 		return err
-	}()
+	})
 	switch {
 	case err == nil:
 		s.Logind = logind

@@ -146,7 +146,12 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 // judgeByAgent judges by what the agent says of its pods.
 func (s *State) judgeByAgent(v *Verdict) {
 	v.Why = append(v.Why, s.Agent.Missing...)
-	v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
+	if s.Agent.PodsUnknown {
+		v.Status = Unknown
+		v.Text += " Its pods are not known: the container runtime does not list them."
+	} else {
+		v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
+	}
 	if asked := time.Duration(s.Agent.AskedSeconds * float64(time.Second)); s.Logind.limit < asked {
 		v.Why = append(v.Why, fmt.Sprintf("kubegrace-node asks for %s, and the host waits for %s%s.", duration(asked), duration(s.Logind.limit), s.byFile()))
 		s.addLimitForAgent(v, asked)

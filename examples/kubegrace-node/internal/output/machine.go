@@ -90,7 +90,11 @@ func facts(r NodeReport) (all []fact) {
 		case r.Agent.Held:
 			does = "holds the shutdown"
 		}
-		add("agent", "kubegrace-node %s, asks for %s, and has %d pods", does, duration.Seconds(r.Agent.AskedSeconds), r.Agent.PodCount)
+		pods := fmt.Sprintf("has %d pods", r.Agent.PodCount)
+		if r.Agent.PodsUnknown {
+			pods = "cannot list its pods"
+		}
+		add("agent", "kubegrace-node %s, asks for %s, and %s", does, duration.Seconds(r.Agent.AskedSeconds), pods)
 	}
 	for i, kubelet := range r.Kubelets {
 		add([]string{"kubelet", ""}[min(i, 1)], "%s (PID %d)", kubelet.Program, kubelet.PID)

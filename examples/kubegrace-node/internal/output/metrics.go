@@ -6,8 +6,6 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
 )
 
-const neededHelp = "How long the agent asks the host to wait."
-
 // Metrics returns a report as metrics of Prometheus. What is not known has no value.
 func Metrics(r NodeReport) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
@@ -24,18 +22,22 @@ func Metrics(r NodeReport) prometheus.Gatherer {
 		add("preparing", "1 while a shutdown is pending.", flag(r.Logind.Preparing))
 		add("locks", "How many locks for shutdowns are held.", float64(len(r.Logind.Locks)))
 	}
-	addPods := func(needed float64, pods, cutShort int, lost int64) {
-		add("needed_seconds", neededHelp, needed)
+	addNeeded := func(needed float64) { add("needed_seconds", "How long the agent asks the host to wait.", needed) }
+	addPods := func(pods, cutShort int, lost int64) {
 		add("pods", "How many pods the machine has.", float64(pods))
 		add("pods_cut_short", "How many pods get less than they ask for.", float64(cutShort))
 		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(lost))
 	}
 	if needed, known := r.NeededSeconds(); r.Plan != nil {
-		addPods(r.Plan.NeededSeconds, r.Plan.Summary.PodCount, r.Plan.Summary.CutShort, r.Plan.Summary.LostSeconds)
+		addNeeded(r.Plan.NeededSeconds)
+		addPods(r.Plan.Summary.PodCount, r.Plan.Summary.CutShort, r.Plan.Summary.LostSeconds)
 	} else if r.Agent != nil {
-		addPods(r.Agent.AskedSeconds, r.Agent.PodCount, r.Agent.CutShort, r.Agent.LostSeconds)
+		addNeeded(r.Agent.AskedSeconds)
+		if !r.Agent.PodsUnknown {
+			addPods(r.Agent.PodCount, r.Agent.CutShort, r.Agent.LostSeconds)
+		}
 	} else if known {
-		add("needed_seconds", neededHelp, needed)
+		addNeeded(needed)
 	}
 	return registry
 }

@@ -11,6 +11,8 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
 )
 
 // startTimeout bounds the start of one unit.
@@ -18,23 +20,24 @@ const startTimeout = 90 * time.Second
 
 // Keeper stops units and starts them again. Make one with [New].
 type Keeper struct {
-	stateDir, runtimeDir, boot string
-	units                      []string
-	dial                       func(context.Context) (*dbus.Conn, error)
+	runDir string
+	units  []string
+	dial   func(context.Context) (*dbus.Conn, error)
 
 	changing sync.Mutex // held while units are changed
 	mu       sync.Mutex // guards record; never held while anything waits
 	record   *Record
 }
 
-// New returns a Keeper of units, which may be none: then it does nothing. stateDir "" keeps no
-// file. The error says that the record of a previous agent cannot be used; the Keeper can.
-func New(stateDir string, units []string) (*Keeper, error) {
+// New returns a Keeper of units, which may be none. runDir is the machine's /run; with "" what is stopped is not
+// recorded. The error says that the record of a previous agent cannot be used; the Keeper can.
+func New(runDir string, units []string) (*Keeper, error) {
 	k := &Keeper{
-		stateDir: stateDir, runtimeDir: "/run/systemd/system", boot: bootID(), units: units,
+		runDir: runDir, units: units,
 		dial: func(ctx context.Context) (*dbus.Conn, error) { return dbus.ConnectSystemBus(dbus.WithContext(ctx)) },
 	}
-	if err := k.load(); err != nil {
+	var err error
+	if k.record, err = statefile.Load[*Record](runDir, File); err != nil {
 		return k, fmt.Errorf("the record of stopped units cannot be used: %w", err)
 	}
 	return k, nil
@@ -54,27 +57,21 @@ func (k *Keeper) connect(ctx context.Context) (*systemd.Conn, error) {
 
 // Stop stops the units that run, keeps all from starting, and returns when they have stopped. It
 // may be called again, also by the agent that follows. A failure of one step does not end the others.
-func (k *Keeper) Stop(ctx context.Context, reason Reason) error {
+func (k *Keeper) Stop(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
-	before := k.Stopped()
-	if before != nil && before.Reason == Drain {
-		reason = Drain
-	}
-	record := &Record{Boot: k.boot, Reason: reason, Units: joined(before, nil)}
-	switch {
-	case len(k.units) == 0 && reason == Shutdown:
-		return nil
-	case len(k.units) == 0:
-		return k.store(record)
-	}
+	record := &Record{Drained: k.Drained(), Units: k.stoppedUnits()}
 	conn, err := k.connect(ctx)
 	if err != nil {
 		return errors.Join(err, k.store(record))
 	}
 	defer conn.Close()
 	running, err := k.running(ctx, conn)
-	record.Units = joined(before, running)
+	for _, unit := range running {
+		if !slices.Contains(record.Units, unit) {
+			record.Units = append(record.Units, unit)
+		}
+	}
 	errs := []error{err, k.store(record), k.block(k.units), conn.ReloadContext(ctx)}
 	for _, unit := range running {
 		errs = append(errs, stopUnit(ctx, conn, unit))
@@ -149,24 +146,6 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	}
 }
 
-// Reserve records that units are to stay stopped once they are: until Release.
-func (k *Keeper) Reserve() error {
-	k.changing.Lock()
-	defer k.changing.Unlock()
-	return k.store(&Record{Boot: k.boot, Reason: Drain, Units: joined(k.Stopped(), nil)})
-}
-
-// Release changes the record so that the units are started again as after a shutdown.
-func (k *Keeper) Release() error {
-	k.changing.Lock()
-	defer k.changing.Unlock()
-	before := k.Stopped()
-	if before == nil {
-		return nil
-	}
-	return k.store(&Record{Boot: before.Boot, Reason: Shutdown, Units: before.Units})
-}
-
 // Start starts the units of the record again, and removes the record once they run. The error leaves
 // it, so that Start is called again.
 func (k *Keeper) Start(ctx context.Context) error {
@@ -177,7 +156,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 		return nil
 	}
 	if len(k.units) == 0 && len(record.Units) == 0 {
-		return k.forget()
+		return k.store(nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
@@ -186,7 +165,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	if err := errors.Join(k.unblock(joined(record, k.units)), conn.ReloadContext(ctx)); err != nil {
+	if err := errors.Join(k.unblock(slices.Concat(record.Units, k.units)), conn.ReloadContext(ctx)); err != nil {
 		return fmt.Errorf("failed to let units start again: %w", err)
 	}
 	for _, unit := range record.Units {
@@ -203,5 +182,5 @@ func (k *Keeper) Start(ctx context.Context) error {
 			return fmt.Errorf("%s has not started again: %w", unit, context.Cause(ctx))
 		}
 	}
-	return k.forget()
+	return k.store(nil)
 }

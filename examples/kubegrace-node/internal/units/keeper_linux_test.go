@@ -2,7 +2,6 @@ package units
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/logindhost"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 const kubeletUnit = "kubelet.service"
@@ -95,7 +93,7 @@ func (s *systemd1) end(unit, state string) {
 }
 
 // start returns a systemd whose kubelet runs, and a function that makes a Keeper of it.
-func start(t *testing.T) (s *systemd1, stateDir string, keeper func() *Keeper) {
+func start(t *testing.T) (s *systemd1, runDir string, keeper func() *Keeper) {
 	t.Helper()
 	bus := logindhost.StartBus(t, "")
 	s = &systemd1{conn: bus.Connect(), state: "active"}
@@ -104,13 +102,11 @@ func start(t *testing.T) (s *systemd1, stateDir string, keeper func() *Keeper) {
 	require.NoError(t, s.conn.ExportSubtreeMethodTable(map[string]any{"Get": s.Get}, "/org/freedesktop/systemd1/unit", "org.freedesktop.DBus.Properties"))
 	_, err := s.conn.RequestName("org.freedesktop.systemd1", dbus.NameFlagDoNotQueue)
 	require.NoError(t, err)
-	stateDir, runtimeDir := t.TempDir(), t.TempDir()
-	return s, stateDir, func() *Keeper {
-		k := &Keeper{
-			stateDir: stateDir, runtimeDir: runtimeDir, boot: "boot", units: []string{kubeletUnit},
-			dial: func(ctx context.Context) (*dbus.Conn, error) { return dbus.Connect(bus.Address, dbus.WithContext(ctx)) },
-		}
-		require.NoError(t, k.load())
+	runDir = t.TempDir()
+	return s, runDir, func() *Keeper {
+		k, err := New(runDir, []string{kubeletUnit})
+		require.NoError(t, err)
+		k.dial = func(ctx context.Context) (*dbus.Conn, error) { return dbus.Connect(bus.Address, dbus.WithContext(ctx)) }
 		return k
 	}
 }
@@ -125,25 +121,25 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 // The record and the drop-in are on the disk before the unit is stopped, the next agent knows, and
 // starts it again.
 func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
-	s, stateDir, keeper := start(t)
+	s, runDir, keeper := start(t)
 	first := keeper()
 	s.script(func() {
 		s.seen = func() {
-			assert.FileExists(t, filepath.Join(stateDir, File))
+			assert.FileExists(t, filepath.Join(runDir, File))
 			assert.FileExists(t, first.dropIn(kubeletUnit))
 		}
 	})
-	require.NoError(t, first.Stop(bounded(t, 10*time.Second), Shutdown))
-	require.NoError(t, first.Stop(bounded(t, 10*time.Second), Shutdown), "again, as after a restart in the drain")
+	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))
+	require.NoError(t, first.Stop(bounded(t, 10*time.Second)), "again, as after a restart in the drain")
 	require.Equal(t, []string{"reload", "stop " + kubeletUnit, "reload"}, s.all())
 
 	next := keeper()
-	require.Equal(t, &Record{Boot: "boot", Reason: Shutdown, Units: []string{kubeletUnit}}, next.Stopped())
+	require.Equal(t, &Record{Units: []string{kubeletUnit}}, next.Stopped())
 	require.NoError(t, next.Start(bounded(t, 10*time.Second)))
 	require.Equal(t, "start "+kubeletUnit, s.all()[4])
 	require.Nil(t, next.Stopped())
 	require.NoFileExists(t, next.dropIn(kubeletUnit))
-	require.NoFileExists(t, filepath.Join(stateDir, File))
+	require.NoFileExists(t, filepath.Join(runDir, File))
 	require.Nil(t, keeper().Stopped())
 }
 
@@ -152,7 +148,7 @@ func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	s, _, keeper := start(t)
 	s.script(func() { s.state = "inactive" })
 	k := keeper()
-	require.NoError(t, k.Stop(bounded(t, 10*time.Second), Shutdown))
+	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
 	require.NoError(t, k.Start(bounded(t, 10*time.Second)))
 	require.Equal(t, []string{"reload", "reload"}, s.all())
 }
@@ -160,51 +156,19 @@ func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 	s, _, keeper := start(t)
 	s.script(func() { s.hangs = true })
-	require.NoError(t, keeper().Stop(bounded(t, 2*time.Second), Shutdown))
+	require.NoError(t, keeper().Stop(bounded(t, 2*time.Second)))
 	require.Equal(t, "kill main", s.all()[2])
 }
 
-// A full disk keeps nobody from stopping the unit; the drop-in tells the next agent.
-func TestWithoutAStateFolderTheDropInCounts(t *testing.T) {
-	s, stateDir, keeper := start(t)
-	k := keeper()
-	require.NoError(t, os.RemoveAll(stateDir))
-	require.Error(t, k.Stop(bounded(t, 10*time.Second), Shutdown))
-	require.Contains(t, s.all(), "stop "+kubeletUnit)
-	require.Equal(t, []string{kubeletUnit}, keeper().Stopped().Units)
-}
-
-// A drain outlives a shutdown that is called off, until it is taken back; a boot ends both.
-func TestReasons(t *testing.T) {
+// A drain outlives a shutdown that is called off, until it is taken back.
+func TestDrainedUnitsStayStopped(t *testing.T) {
 	_, _, keeper := start(t)
 	k := keeper()
-	require.NoError(t, k.Reserve())
-	require.NoError(t, k.Stop(bounded(t, 10*time.Second), Shutdown))
-	require.Equal(t, Drain, keeper().Stopped().Reason)
-	require.NoError(t, k.Release())
-	require.Equal(t, &Record{Boot: "boot", Reason: Shutdown, Units: []string{kubeletUnit}}, keeper().Stopped())
-	require.NoError(t, os.RemoveAll(k.runtimeDir))
-	k.boot = "another"
-	require.NoError(t, k.store(&Record{Boot: "older", Reason: Drain}))
-	require.Nil(t, keeper().Stopped())
-}
-
-func TestLogindIsAsked(t *testing.T) {
-	bus := logindhost.StartBus(t, "")
-	k := &Keeper{dial: func(ctx context.Context) (*dbus.Conn, error) { return dbus.Connect(bus.Address, dbus.WithContext(ctx)) }}
-	goesDown, err := k.HostGoesDown(t.Context())
-	require.NoError(t, err, "there is no logind")
-	require.False(t, goesDown)
-	host := logindtest.StartLogin1(t, bus.Address)
-	host.SetPreparing(true)
-	goesDown, err = k.HostGoesDown(t.Context())
-	require.NoError(t, err)
-	require.True(t, goesDown)
-	require.NoError(t, k.CheckKubelet(t.Context()))
-	object := bus.Connect().Object("org.freedesktop.login1", dbus.ObjectPath("/org/freedesktop/login1"))
-	host.SetPreparing(false)
-	require.NoError(t, object.Call("org.freedesktop.login1.Manager.Inhibit", 0, "shutdown", "kubelet", "pods", "delay").Err)
-	require.ErrorIs(t, k.CheckKubelet(t.Context()), ErrKubeletHolds)
+	require.NoError(t, k.SetDrained(true))
+	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
+	require.True(t, keeper().Drained())
+	require.NoError(t, k.SetDrained(false))
+	require.Equal(t, &Record{Units: []string{kubeletUnit}}, keeper().Stopped())
 }
 
 // A unit that systemd does not know, as after a slip of the pen, is told of: it would never be stopped.

@@ -6,29 +6,19 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
 )
 
-// File is the name of the file in the state folder.
+// File is the name of the file in the folder of [New].
 const File = statefile.Prefix + "stopped_units.json"
 
-// Reason is why units are stopped.
-type Reason string
-
-// The reasons. Drain counts more: a shutdown that is called off does not end it.
-const (
-	Shutdown Reason = "shutdown" // the units are started again when it is called off
-	Drain    Reason = "drain"    // the units stay stopped until the drain is taken back
-)
-
-// Record says which units are stopped.
+// Record says what is stopped.
 type Record struct {
-	Boot   string   `json:"boot"` // the boot ID: a boot starts the units by itself
-	Reason Reason   `json:"reason"`
-	Units  []string `json:"units"` // those that ran; none: they did not run
+	// Drained says that the units stay stopped until the drain is taken back, also if a shutdown is called off.
+	Drained bool `json:"drained"`
+	// Units are those that ran.
+	Units []string `json:"units"`
 }
 
 // Stopped returns what this agent or a previous one of the same boot has stopped, nil if nothing.
@@ -38,53 +28,46 @@ func (k *Keeper) Stopped() *Record {
 	return k.record
 }
 
-// load reads the record of a previous agent. Without a usable file the drop-ins count.
-func (k *Keeper) load() error {
-	record, err := statefile.Load[*Record](k.stateDir, File)
-	switch {
-	case err == nil && record != nil && record.Boot == k.boot:
-		k.record = record
-		return nil
-	case err == nil && record != nil: // of another boot
-		err = k.forget()
-	}
-	dropIns, _ := filepath.Glob(k.dropIn("*")) // the pattern is right
-	for _, dropIn := range dropIns {
-		if k.record == nil {
-			k.record = &Record{Boot: k.boot, Reason: Shutdown}
-		}
-		k.record.Units = append(k.record.Units, strings.TrimSuffix(filepath.Base(filepath.Dir(dropIn)), ".d"))
-	}
-	return err
+// Drained reports whether units stay stopped until SetDrained(false).
+func (k *Keeper) Drained() bool {
+	record := k.Stopped()
+	return record != nil && record.Drained
 }
 
-// store writes the record, and returns when it is on the disk.
-func (k *Keeper) store(record *Record) error {
-	k.set(record)
-	if err := statefile.Store(k.stateDir, File, record); err != nil {
-		return fmt.Errorf("failed to record that units are stopped: %w", err)
+// SetDrained records whether the units that are stopped, now or later, stay so when a shutdown is called off.
+func (k *Keeper) SetDrained(drained bool) error {
+	k.changing.Lock()
+	defer k.changing.Unlock()
+	return k.store(&Record{Drained: drained, Units: k.stoppedUnits()})
+}
+
+// stoppedUnits returns a copy of the units of the record.
+func (k *Keeper) stoppedUnits() []string {
+	if record := k.Stopped(); record != nil {
+		return append([]string(nil), record.Units...)
 	}
 	return nil
 }
 
-// forget removes the record.
-func (k *Keeper) forget() error {
-	k.set(nil)
-	if err := statefile.Remove(k.stateDir, File); err != nil {
-		return fmt.Errorf("failed to remove the record of stopped units: %w", err)
-	}
-	return nil
-}
-
-func (k *Keeper) set(record *Record) {
+// store replaces the record, and returns when it is on the disk. nil removes it.
+func (k *Keeper) store(record *Record) (err error) {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	k.record = record
+	k.mu.Unlock()
+	if record == nil {
+		err = statefile.Remove(k.runDir, File)
+	} else {
+		err = statefile.Store(k.runDir, File, record)
+	}
+	if err != nil {
+		return fmt.Errorf("failed to record which units are stopped: %w", err)
+	}
+	return nil
 }
 
 // dropIn returns the path of the drop-in that keeps a unit from starting.
 func (k *Keeper) dropIn(unit string) string {
-	return filepath.Join(k.runtimeDir, unit+".d", "50-kubegrace-node-stopped.conf")
+	return filepath.Join(k.runDir, "systemd/system", unit+".d", "50-kubegrace-node-stopped.conf")
 }
 
 // block writes the drop-ins. Their condition is not met while they are there: a drop-in that was
@@ -113,24 +96,4 @@ func (k *Keeper) unblock(units []string) error {
 		_ = os.Remove(filepath.Dir(k.dropIn(unit))) // fails if it is not empty
 	}
 	return errors.Join(errs...)
-}
-
-// bootID returns the ID of this boot, "" off Linux.
-func bootID() string {
-	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // missing off Linux
-	return strings.TrimSpace(string(text))
-}
-
-// joined returns the units of a record and more, each once.
-func joined(record *Record, more []string) []string {
-	var units []string
-	if record != nil {
-		units = append(units, record.Units...)
-	}
-	for _, unit := range more {
-		if !slices.Contains(units, unit) {
-			units = append(units, unit)
-		}
-	}
-	return units
 }
