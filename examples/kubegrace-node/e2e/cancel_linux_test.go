@@ -33,12 +33,14 @@ func TestPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T) {
 func testPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, map[string]string{capFile: capText, "/etc/systemd/system/" + blocker: blockerUnit})
 
+	awaitRow(t, m, "limit lowered before kubegrace-node starts (c)")
 	asked := time.Now()
 	m.Run(t, "systemctl", "start", "--no-block", "--job-mode=replace-irreversibly", blocker)
 	m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "PowerOff", "b", "false")
 	exits := awaitExits(t, server, containers)
 	require.Less(t, exits.lastExit().Sub(asked), 10*time.Second, "the schedule of 38 s was fitted to 6 s and the containers' floor")
 	awaitCancellation(t, m)
+	awaitRow(t, m, "shutdown cancelled at its limit")
 
 	m.Run(t, "systemctl", "cancel") // stopping the blocker would be refused, as every job is
 	m.Run(t, "systemctl", "poweroff")
@@ -65,6 +67,7 @@ func TestCancellationDuringADrainIsNoticed(t *testing.T) {
 	for _, name := range []string{database, orders, proxy, network} {
 		require.Equal(t, containers[name], running[name], "%s runs on", name)
 	}
+	awaitRow(t, m, "shutdown cancelled in a drain")
 
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)

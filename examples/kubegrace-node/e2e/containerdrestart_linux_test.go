@@ -52,11 +52,15 @@ func testContainerdIsRestartedInADrain(t *testing.T, on platform) {
 	m.Run(t, "systemctl", "poweroff")
 	<-time.After(2 * time.Second)
 	server.Kill(t)
+	away := row(t, "containerd restarted")
+	said := away.MatchString(status(t, m, nil, ""))
 	for _, name := range []string{nginx[0], database} { // stubborn and orders are told to stop then
 		awaitStatuses(t, server, selectContainers(containers, name))
 		<-time.After(time.Second)
 		server.Kill(t)
+		said = said || away.MatchString(status(t, m, nil, ""))
 	}
+	require.True(t, said, "status tells that containerd is away")
 	m.AwaitPowerOff(t)
 	exits, journal := awaitStatuses(t, server, containers), m.Journal(t)
 	logAgent(t, journal)

@@ -136,6 +136,7 @@ func testLimitThatIsLoweredUnderTheAgent(t *testing.T, on platform) {
 	t.Logf("seen after %v", time.Since(lowered).Round(100*time.Millisecond))
 	require.True(t, delaysShutdowns(t, m))
 	requireLow(t, m)
+	awaitRow(t, m, "limit lowered under kubegrace-node (d)")
 	powerOffInTime(t, m, server, containers)
 }
 

@@ -35,6 +35,7 @@ func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
 	require.ElementsMatch(t, append(nginx[:2:2], stubborn, database, orders, proxy, network), slices.Collect(maps.Keys(containers)))
 
 	planned := planOf(t, m)
+	awaitRow(t, m, "power off")
 
 	asked := time.Now()
 	m.Run(t, "systemctl", "poweroff")

@@ -30,6 +30,7 @@ func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 
 func testAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, nil)
+	between, said := row(t, "agent killed"), false
 	asked := time.Now()
 	m.Run(t, "systemctl", "poweroff")
 	for i := range 20 {
@@ -41,8 +42,12 @@ func testAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T, on platform) 
 		case <-m.Ended():
 		case <-time.After(pause):
 			_, _ = m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit) // fails while it is started again
+			if !said {
+				said = between.MatchString(status(t, m, nil, ""))
+			}
 		}
 	}
+	require.True(t, said, "status tells of an agent that is dead and holds the machine")
 	m.AwaitPowerOff(t)
 	exits := awaitExits(t, server, containers)
 	previousEnd := asked

@@ -89,6 +89,7 @@ func testDrainOfAMachineThatStaysUp(t *testing.T, on platform) {
 	checkExitCodes(t, exits())
 	require.False(t, active(t, m))
 	require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "drain"), "shop/database", "it is reported again")
+	awaitRow(t, m, "drained")
 	m.Run(t, "systemctl", "restart", agentUnit)
 	require.False(t, active(t, m))
 	require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "undrain"), "taken back")
@@ -96,6 +97,7 @@ func testDrainOfAMachineThatStaysUp(t *testing.T, on platform) {
 	require.Eventually(t, func() bool { return delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
 	m.Run(t, "systemctl", "disable", "--now", agentUnit)
 	m.Run(t, "/usr/local/bin/kubegrace-node", "uninstall", "--remove-state")
+	awaitRow(t, m, "uninstalled")
 	m.Run(t, "test", "!", "-e", "/var/lib/kubegrace-node", "-a", "!", "-e", "/etc/systemd/logind.conf.d")
 	require.True(t, active(t, m))
 }

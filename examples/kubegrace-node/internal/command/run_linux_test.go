@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/need"
@@ -125,6 +126,18 @@ func TestTheHostIsHeldWithoutAStateFolder(t *testing.T) {
 			require.Contains(t, p.stderr.String(), `missing="socket of the commands"`)
 		})
 	}
+}
+
+// A kubelet that drains the machine too is named.
+func TestAKubeletThatHoldsALock(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	bus, err := dbus.Connect(n.address)
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, bus.Close()) })
+	require.NoError(t, bus.Object("org.freedesktop.login1", "/org/freedesktop/login1").Call("org.freedesktop.login1.Manager.Inhibit", 0, "shutdown", "kubelet", "pods", "delay").Err)
+	n.run()
+	n.awaitHealth("missing: the only drain of this machine: a kubelet holds a shutdown lock of its own")
 }
 
 // What is there later is used later.

@@ -4,10 +4,6 @@ package e2e_test
 
 import (
 	"fmt"
-	"os"
-	"os/exec"
-	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -23,8 +19,8 @@ const (
 	// would have both until its exec.
 	kubeletScript = "#!/bin/bash\nexec -a /usr/bin/kubelet perl -e sleep -- \"$@\"\n"
 	lockedBy      = "systemd-inhibit --what=shutdown --mode=delay --who=%s \"--why=%s\" "
-	config        = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-	pods          = `{"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 10}, "status": {"phase": "Running"}}]}`
+	configHeader  = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+	webPod        = `{"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 10}, "status": {"phase": "Running"}}]}`
 )
 
 // host is a machine with the program.
@@ -37,42 +33,24 @@ type host struct {
 func newHost(t *testing.T, debian machine.Debian) host {
 	t.Helper()
 	m := machine.New(t, debian)
-	m.Bind(buildProgram(t), "/usr/local/bin/kubegrace-node")
+	m.WriteFile(t, "/usr/local/bin/kubegrace-node", 0o755, buildAgent(t))
 	m.WriteFile(t, "/usr/local/bin/fakekubelet", 0o755, []byte(kubeletScript))
-	m.WriteFile(t, "/etc/kubelet/config.yaml", 0o644, []byte(config+"shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n"))
-	m.WriteFile(t, "/etc/kubelet/none.yaml", 0o644, []byte(config))
-	m.WriteFile(t, "/etc/kubelet/conf.d/20.conf", 0o644, []byte(config+"shutdownGracePeriod: 25s\n"))
-	m.WriteFile(t, "/etc/pods.json", 0o644, []byte(pods))
-	kubeletLock := fmt.Sprintf(lockedBy, "kubelet", "Kubelet needs time to handle node shutdown")
+	m.WriteFile(t, "/etc/kubelet/config.yaml", 0o644, []byte(configHeader+"shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n"))
+	m.WriteFile(t, "/etc/pods.json", 0o644, []byte(webPod))
 	for name, command := range map[string]string{
-		"kubelet-held":   kubeletLock + "/usr/local/bin/fakekubelet --config=/etc/kubelet/config.yaml",
-		"kubelet-folder": kubeletLock + "/usr/local/bin/fakekubelet --config=/etc/kubelet/config.yaml --config-dir=/etc/kubelet/conf.d",
-		"kubelet":        "/usr/local/bin/fakekubelet --config=/etc/kubelet/config.yaml",
-		"kubelet-none":   "/usr/local/bin/fakekubelet --config=/etc/kubelet/none.yaml",
-		"agents-lock":    fmt.Sprintf(lockedBy, "kubegrace-node", "Pods need time to end before the node shuts down") + "sleep infinity",
-		"other":          fmt.Sprintf(lockedBy, "other", "test") + "sleep infinity",
+		"kubelet-held": fmt.Sprintf(lockedBy, "kubelet", "Kubelet needs time to handle node shutdown") + "/usr/local/bin/fakekubelet --config=/etc/kubelet/config.yaml",
+		"kubelet":      "/usr/local/bin/fakekubelet --config=/etc/kubelet/config.yaml",
+		"agents-lock":  fmt.Sprintf(lockedBy, "kubegrace-node", "Pods need time to end before the node shuts down") + "sleep infinity",
+		"other":        fmt.Sprintf(lockedBy, "other", "test") + "sleep infinity",
 	} {
 		m.WriteFile(t, "/etc/systemd/system/"+name+".service", 0o644, []byte("[Service]\nType=exec\nExecStart="+command+"\n"))
 	}
-	unit, err := os.ReadFile("../../kubegrace-node.service")
-	require.NoError(t, err)
-	m.WriteFile(t, "/etc/systemd/system/kubegrace-node.service", 0o644, unit)
-	m.WriteFile(t, "/etc/kubegrace-node/config.yaml", 0o644, []byte(config+"shutdownGracePeriod: 8s\nshutdownGracePeriodCriticalPods: 3s\n"))
+	m.WriteFile(t, "/etc/systemd/system/"+agentUnit, 0o644, readFile(t, "../kubegrace-node.service"))
+	m.WriteFile(t, configFile, 0o644, []byte(configHeader+"shutdownGracePeriod: 8s\nshutdownGracePeriodCriticalPods: 3s\n"))
 	m.Enable(t, "ready.service", []byte("[Unit]\nAfter=dbus.service systemd-logind.service\n[Service]\nType=exec\nExecStart=sleep infinity\n"))
 	m.Boot(t)
 	m.AwaitActive(t, "ready.service")
 	return host{m, t}
-}
-
-// buildProgram builds the program as make dist does: it needs no library of the machine.
-func buildProgram(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "kubegrace-node")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, "github.com/kubegrace/kubegrace/examples/kubegrace-node")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
-	return program
 }
 
 // limit writes files of logind, and waits until it goes by them. A text of "" removes a file.
@@ -107,77 +85,58 @@ func (h host) start(unit string, wants ...string) {
 // stop stops all units that the tests start.
 func (h host) stop() {
 	h.t.Helper()
-	h.Run(h.t, "systemctl", "stop", "kubelet-held", "kubelet-folder", "kubelet", "kubelet-none", "agents-lock", "kubegrace-node", "other")
+	h.Run(h.t, "systemctl", "stop", "kubelet-held", "kubelet", "agents-lock", "kubegrace-node", "other")
 }
 
-// look returns what the program prints, and its exit status, for root or another user.
-func (h host) look(as ...string) string {
+// look returns what root is told.
+func (h host) look() string {
 	h.t.Helper()
-	text := h.Run(h.t, append(as, "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status --pods /etc/pods.json 2>&1; echo exit status $?")...)
-	return regexp.MustCompile(`PID \d+`).ReplaceAllString(text, "PID 812") + "\n"
+	return status(h.t, h.Machine, nil, "--pods /etc/pods.json")
 }
 
 // lookAsNobody returns what nobody is told.
 func (h host) lookAsNobody() string {
 	h.t.Helper()
-	return h.look("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups")
+	return status(h.t, h.Machine, []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, "--pods /etc/pods.json")
 }
 
-// compare compares what root is told with a file. Nobody is told the same.
-func (h host) compare(name string) {
+// compare compares what root is told with a file, and with rows of COMPARED.md. Nobody is told the same.
+func (h host) compare(name string, rows ...string) {
 	h.t.Helper()
 	text := h.look()
-	golden.Require(h.t, name+".golden", text)
+	golden.Require(h.t, "status/"+name+".golden", text)
 	require.Equal(h.t, text, h.lookAsNobody(), name)
+	for _, name := range rows {
+		require.Regexp(h.t, row(h.t, name), text)
+	}
 }
-
-// infinity is 2^64-1 microseconds for logind.
-const infinity = -time.Microsecond
 
 const (
 	runs       = "/cmdline" // what start awaits of a kubelet
 	ownDropIn  = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 	siteDropIn = "/etc/systemd/logind.conf.d/zz-site.conf"
-	leftover   = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 )
 
-func TestNode(t *testing.T) {
-	for _, debian := range []machine.Debian{machine.Bookworm, machine.Trixie} {
-		t.Run(string(debian), func(t *testing.T) { testNode(newHost(t, debian)) })
-	}
+// A machine is brought into one state after the other, and powered off in the last one. The same is said with both releases.
+func TestStatus(t *testing.T) {
+	eachPlatform(t, func(t *testing.T, on platform) { testStatus(newHost(t, on.debian)) })
 }
 
-// testNode brings a machine into one state after the other, and powers it off in the last one.
-func testNode(h host) {
+func testStatus(h host) {
 	h.limit(30*time.Second, map[string]string{ownDropIn: "[Login]\nInhibitDelayMaxSec=30\n"})
 	h.start("kubelet-held", "Kubelet needs time", runs)
 	h.compare("lock-held")
-	h.Run(h.t, "chmod", "600", "/etc/kubelet/config.yaml", ownDropIn)
-	golden.Require(h.t, "not-readable.golden", h.lookAsNobody())
-	h.Run(h.t, "chmod", "644", "/etc/kubelet/config.yaml", ownDropIn)
-	h.Run(h.t, "touch", "--date=1 hour", "/etc/kubelet/config.yaml")
-	h.compare("config-changed")
-	h.Run(h.t, "touch", "--date=1 hour ago", "/etc/kubelet/config.yaml")
 	h.start("agents-lock", "Pods need time")
-	h.compare("two-agents")
+	h.compare("two-agents", "both agents running")
+	h.Run(h.t, "systemctl", "stop", "agents-lock")
+	h.limit(15*time.Second, map[string]string{siteDropIn: "[Login]\nInhibitDelayMaxSec=15\n"})
+	h.compare("limit-lowered", "limit lowered under a kubelet that holds its lock (a)")
 	h.stop()
-	h.compare("no-kubelet")
 	h.start("kubelet", runs)
-	h.compare("none")
-	h.limit(20*time.Second, map[string]string{siteDropIn: "[Login]\nInhibitDelayMaxSec=20\n"})
-	h.compare("limit-too-low")
-	h.limit(infinity, map[string]string{siteDropIn: "[Login]\nInhibitDelayMaxSec=infinity\n"})
-	h.compare("limit-of-infinity")
-	h.limit(25*time.Second, map[string]string{siteDropIn: "", leftover: "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=25\n"})
-	h.compare("leftover-drop-in")
+	h.compare("limit-too-low", "limit lowered before the kubelet starts (b)")
 	h.stop()
-	h.limit(30*time.Second, map[string]string{leftover: ""})
-	h.start("kubelet-none", runs)
-	h.compare("no-grace-period")
-	h.stop()
-	h.start("kubelet-folder", "Kubelet needs time", runs)
-	h.compare("config-from-a-folder")
-	h.stop()
+	h.limit(30*time.Second, map[string]string{siteDropIn: ""})
+	h.compare("no-kubelet")
 
 	testAgent(h)
 
