@@ -97,14 +97,14 @@ type Agent struct {
 	terminator *lifecycle.Terminator
 	manager    *shutdown.Manager
 	kills      *kills
-	hooks      *hooks
+	hooks      hooks
 	missing    *missing
 	reports    chan shutdown.Report // of shutdowns whose pods have ended
 	requests   chan func(*loop)     // the loop calls them
 	loopEnded  chan struct{}        // closed when the loop has ended
 }
 
-// New makes an agent. It opens nothing, but reads the state of a previous one.
+// New makes an agent. It opens nothing.
 func New(opts Options) (*Agent, error) {
 	if opts.Units == nil {
 		opts.Units, _ = units.New("", nil) // has no file
@@ -113,15 +113,11 @@ func New(opts Options) (*Agent, error) {
 		opts.Info, _ = podinfo.New("", nil) // has no file
 	}
 	a := &Agent{
-		opts: opts, registry: prometheus.NewRegistry(), missing: newMissing(opts.Logger),
+		opts: opts, registry: prometheus.NewRegistry(), missing: newMissing(opts.Logger), hooks: hooksIn(opts.StateDir),
 		reports: make(chan shutdown.Report, 16), requests: make(chan func(*loop)), loopEnded: make(chan struct{}),
 	}
 	a.kills = newKills(a.schedule())
-	var err error
-	if a.hooks, err = newHooks(opts.StateDir); err != nil {
-		opts.Logger.Error(err, "Hooks that a previous agent has run may run again")
-	}
-	err = errors.Join(
+	err := errors.Join(
 		a.registry.Register(collectors.NewGoCollector()),
 		a.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
 		a.newTerminator(),

@@ -2,9 +2,9 @@ package agent
 
 import (
 	"context"
-	"maps"
-	"slices"
-	"sync"
+	"net/url"
+	"os"
+	"path/filepath"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -12,77 +12,62 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// hooksFile has the IDs of the containers whose preStop hook has run in this shutdown.
-const hooksFile = statefile.Prefix + "hooks.json"
+// hooks is a folder with an empty file for each container whose preStop hook has run in this shutdown, so that the
+// agent that follows does not run it again. One that was cut off because its agent has died is not among them. The
+// containers do not outlive a power failure, so nothing is synced. "" keeps nothing.
+type hooks string
 
-// hooks are the preStop hooks that have run in this shutdown, so that the agent that follows does not
-// run them again. One that was cut off because its agent has died is not among them.
-type hooks struct {
-	stateDir string
-
-	writing sync.Mutex // held while the file is changed
-	mu      sync.Mutex // guards ran; never held while anything waits
-	ran     map[string]bool
-	written int // how many of ran are in the file; guarded by writing
-}
-
-func newHooks(stateDir string) (*hooks, error) {
-	ids, err := statefile.Load[[]string](stateDir, hooksFile)
-	h := &hooks{stateDir: stateDir, ran: map[string]bool{}, written: len(ids)}
-	for _, id := range ids {
-		h.ran[id] = true
+// hooksIn returns the hooks that are kept in a state folder.
+func hooksIn(stateDir string) hooks {
+	if stateDir == "" {
+		return ""
 	}
-	return h, err
+	return hooks(filepath.Join(stateDir, statefile.Prefix+"hooks"))
 }
 
-// add records that the hook of a container has run, and returns when that is on the disk. Several that
-// end at the same moment are written together.
-func (h *hooks) add(id string) error {
-	h.mu.Lock()
-	h.ran[id] = true
-	h.mu.Unlock()
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.mu.Lock()
-	ids := slices.Sorted(maps.Keys(h.ran))
-	h.mu.Unlock()
-	if len(ids) == h.written {
+func (h hooks) file(containerID string) string {
+	return filepath.Join(string(h), url.PathEscape(containerID))
+}
+
+// add records that the hook of a container has run.
+func (h hooks) add(containerID string) error {
+	if h == "" {
 		return nil
 	}
-	err := statefile.Store(h.stateDir, hooksFile, ids)
-	if err == nil {
-		h.written = len(ids)
+	if err := os.MkdirAll(string(h), 0o700); err != nil {
+		return err
 	}
-	return err
+	return os.WriteFile(h.file(containerID), nil, 0o600)
+}
+
+// ran reports whether the hook of a container is on record.
+func (h hooks) ran(containerID string) bool {
+	if h == "" {
+		return false
+	}
+	_, err := os.Lstat(h.file(containerID))
+	return err == nil
 }
 
 // forget forgets all: the shutdown is over.
-func (h *hooks) forget() error {
-	h.writing.Lock()
-	defer h.writing.Unlock()
-	h.mu.Lock()
-	clear(h.ran)
-	h.mu.Unlock()
-	if h.written == 0 {
+func (h hooks) forget() error {
+	if h == "" {
 		return nil
 	}
-	h.written = 0
-	return statefile.Remove(h.stateDir, hooksFile)
+	return os.RemoveAll(string(h))
 }
 
 // hookedRuntime is a runtime that lists containers with what is known of their hooks.
 type hookedRuntime struct {
 	Runtime
-	hooks *hooks
+	hooks hooks
 }
 
 // Running lists the containers of a pod that run.
 func (r hookedRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	containers, err := r.Runtime.Running(ctx, pod)
-	r.hooks.mu.Lock()
-	defer r.hooks.mu.Unlock()
 	for i, c := range containers {
-		containers[i].PreStopDone = r.hooks.ran[c.ID]
+		containers[i].PreStopDone = r.hooks.ran(c.ID)
 	}
 	return containers, err
 }

@@ -136,7 +136,7 @@ func (u *uninstaller) removeStateFiles(exist bool) error {
 		if !slices.ContainsFunc([]string{stateFilePrefix, lockFile, statefile.Prefix}, ours) {
 			continue
 		}
-		if err := os.Remove(filepath.Join(u.stateDir, entry.Name())); err != nil {
+		if err := os.RemoveAll(filepath.Join(u.stateDir, entry.Name())); err != nil {
 			return fmt.Errorf("failed to remove the state: %w", err)
 		}
 	}

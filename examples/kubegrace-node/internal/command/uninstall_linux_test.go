@@ -90,7 +90,7 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 
 func TestUninstallKeepsTheFilesOfOthersInTheStateFolder(t *testing.T) {
 	t.Parallel()
-	stateDir := folder(t, map[string]string{".graceful_node_shutdown_lock": "", "graceful_node_shutdown_state": "{}", ".tmp-graceful_node_shutdown_state1": "", "kubegrace-node_pods.json": "{}", ".tmp-kubegrace-node_stopped_units.json7": "", "notes": "mine"})
+	stateDir := folder(t, map[string]string{".graceful_node_shutdown_lock": "", "graceful_node_shutdown_state": "{}", ".tmp-graceful_node_shutdown_state1": "", "kubegrace-node_pods.json": "{}", ".tmp-kubegrace-node_plan.json7": "", "kubegrace-node_hooks/id": "", "notes": "mine"})
 	output, err := runUninstall(t, "unix:path=/nonexistent", "--host-root="+t.TempDir(), "--state-dir="+stateDir, "--remove-state")
 	require.NoError(t, err, output)
 	require.Contains(t, output, "The folder is kept")
