@@ -1,14 +1,13 @@
 package machine
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
+	"sort"
 	"strconv"
 	"strings"
 	"time"
@@ -28,7 +27,8 @@ type Kubelet struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	HostName   string `json:"hostName,omitempty"`
 
-	gates string // of its flags, as A=true,B=false
+	gates   string // of its flags, as A=true,B=false
+	process procfs.Proc
 }
 
 // embedders are programs that have a kubelet in them, whose configuration is not on their command
@@ -39,28 +39,31 @@ func embedders() map[string][]string {
 
 // kubelets finds the kubelets among the processes below root.
 func kubelets(root string) ([]Kubelet, error) {
-	entries, err := os.ReadDir(filepath.Join(root, "proc"))
+	fs, err := procfs.NewFS(filepath.Join(root, "proc"))
 	if err != nil {
 		return nil, err
 	}
+	processes, err := fs.AllProcs()
+	if err != nil {
+		return nil, err
+	}
+	sort.Sort(processes)
 	var found []Kubelet
 	sees1 := false
-	for _, entry := range entries {
-		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
-			continue
-		}
-		text, err := os.ReadFile(filepath.Join(root, "proc", entry.Name(), "cmdline"))
+	for _, process := range processes {
+		words, err := process.CmdLine()
 		if err != nil {
 			continue // it has ended, or is hidden: then the first process is, too
 		}
-		sees1 = sees1 || pid == 1
-		if kubelet, ok := parseCommandLine(strings.Split(strings.TrimRight(string(bytes.ToValidUTF8(text, nil)), "\x00"), "\x00")); ok {
-			kubelet.PID = pid
+		sees1 = sees1 || process.PID == 1
+		if len(words) == 0 {
+			continue // it is the kernel's
+		}
+		if kubelet, ok := parseCommandLine(words); ok {
+			kubelet.PID, kubelet.process = process.PID, process
 			found = append(found, kubelet)
 		}
 	}
-	slices.SortFunc(found, func(a, b Kubelet) int { return cmp.Compare(a.PID, b.PID) })
 	if !sees1 {
 		return found, errors.New("the processes of others are hidden from this user")
 	}
@@ -100,18 +103,10 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 // clockSlack is by how much the start of a process may be wrong: the kernel has the boot's time in seconds.
 const clockSlack = 2 * time.Second
 
-// changedSince returns the first file that has changed since a process was started, which goes by what
+// changedSince returns the first file that has changed since the kubelet was started, which goes by what
 // it read then; "": none, or the start is not known. A folder stands for the files in it.
-func changedSince(root string, pid int, paths ...string) (changed string) {
-	fs, err := procfs.NewFS(filepath.Join(root, "proc"))
-	if err != nil {
-		return ""
-	}
-	process, err := fs.Proc(pid)
-	if err != nil {
-		return ""
-	}
-	stat, err := process.Stat()
+func (k Kubelet) changedSince(paths ...string) (changed string) {
+	stat, err := k.process.Stat()
 	if err != nil {
 		return ""
 	}

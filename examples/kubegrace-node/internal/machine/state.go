@@ -192,7 +192,7 @@ func (s *State) lookAtConfig(root string, o Options) {
 			return filepath.Join(root, path)
 		}
 		file, folder = join(kubelet.ConfigFile), join(kubelet.ConfigDir)
-		s.changed = strings.TrimPrefix(changedSince(root, kubelet.PID, slices.DeleteFunc([]string{file, folder}, func(path string) bool { return path == "" })...), strings.TrimSuffix(root, "/"))
+		s.changed = strings.TrimPrefix(kubelet.changedSince(slices.DeleteFunc([]string{file, folder}, func(path string) bool { return path == "" })...), strings.TrimSuffix(root, "/"))
 	}
 	config, err := kubeletconfig.Load(file, folder)
 	if err != nil {

@@ -228,16 +228,13 @@ func (s *State) judgeNobody(v *Verdict) {
 
 // bySetting names the file that sets logind's limit.
 func (s *State) bySetting() string {
-	file := s.winner()
-	switch {
-	case file == nil && s.Logind.limit == logindconf.Default:
+	switch by := s.byFile(); {
+	case s.winner() == nil && s.Logind.limit == logindconf.Default:
 		return ", its default"
-	case file == nil || file.limit != s.Logind.limit:
-		return ""
-	case s.beyondKubelet() != nil:
-		return ", by " + file.Path + ", which sorts behind 99-kubelet.conf and so wins against it"
+	case by != "" && s.beyondKubelet() != nil:
+		return by + ", which sorts behind 99-kubelet.conf and so wins against it"
 	default:
-		return ", by " + file.Path
+		return by
 	}
 }
 
