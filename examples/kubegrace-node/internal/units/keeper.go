@@ -66,10 +66,14 @@ func (k *Keeper) Stop(ctx context.Context) error {
 		return errors.Join(err, k.store(record))
 	}
 	defer conn.Close()
-	running, err := k.running(ctx, conn)
-	for _, unit := range running {
-		if !slices.Contains(record.Units, unit) {
-			record.Units = append(record.Units, unit)
+	units, err := conn.ListUnitsByNamesContext(ctx, k.units)
+	var running []string
+	for _, unit := range units {
+		if slices.Contains([]string{"active", "activating", "reloading"}, unit.ActiveState) {
+			running = append(running, unit.Name)
+			if !slices.Contains(record.Units, unit.Name) {
+				record.Units = append(record.Units, unit.Name)
+			}
 		}
 	}
 	errs := []error{err, k.store(record), k.block(k.units), conn.ReloadContext(ctx)}
@@ -89,34 +93,14 @@ func (k *Keeper) Check(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	var errs []error
-	for _, unit := range k.units {
-		state, err := conn.GetUnitPropertyContext(ctx, unit, "LoadState")
-		if err == nil && state.Value.Value() == "not-found" {
-			err = errors.New("systemd has no such unit, what it stands for goes on starting pods")
-		}
-		if err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", unit, err))
+	units, err := conn.ListUnitsByNamesContext(ctx, k.units)
+	errs := []error{err}
+	for _, unit := range units {
+		if unit.LoadState == "not-found" {
+			errs = append(errs, fmt.Errorf("%s: systemd has no such unit, what it stands for goes on starting pods", unit.Name))
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// running returns those of the units that run.
-func (k *Keeper) running(ctx context.Context, conn *systemd.Conn) ([]string, error) {
-	var running []string
-	var errs []error
-	for _, unit := range k.units {
-		state, err := conn.GetUnitPropertyContext(ctx, unit, "ActiveState")
-		if err != nil {
-			errs = append(errs, fmt.Errorf("failed to read the state of %s: %w", unit, err))
-			continue
-		}
-		if text, _ := state.Value.Value().(string); slices.Contains([]string{"active", "activating", "reloading"}, text) {
-			running = append(running, unit)
-		}
-	}
-	return running, errors.Join(errs...)
 }
 
 // stopUnit stops a unit. When half of the time of ctx is over, it kills the main process.

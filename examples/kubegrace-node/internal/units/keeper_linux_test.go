@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -22,6 +23,7 @@ type systemd1 struct {
 	conn *dbus.Conn
 
 	mu    sync.Mutex
+	load  string // loaded, or not-found
 	state string
 	hangs bool     // a stop ends only when the unit is killed
 	calls []string // that change something
@@ -50,10 +52,10 @@ func (s *systemd1) all() []string {
 func (s *systemd1) Subscribe() *dbus.Error { return nil }
 func (s *systemd1) Reload() *dbus.Error    { s.called("reload"); return nil }
 
-func (s *systemd1) Get(_, _ string) (dbus.Variant, *dbus.Error) {
+func (s *systemd1) ListUnitsByNames(names []string) ([]systemd.UnitStatus, *dbus.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return dbus.MakeVariant(s.state), nil
+	return []systemd.UnitStatus{{Name: names[0], LoadState: s.load, ActiveState: s.state, Path: "/unit", JobPath: "/"}}, nil
 }
 
 func (s *systemd1) StopUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
@@ -99,7 +101,6 @@ func start(t *testing.T) (s *systemd1, runDir string, keeper func() *Keeper) {
 	s = &systemd1{conn: bus.Connect(), state: "active"}
 	const manager = "org.freedesktop.systemd1.Manager"
 	require.NoError(t, s.conn.Export(s, "/org/freedesktop/systemd1", manager))
-	require.NoError(t, s.conn.ExportSubtreeMethodTable(map[string]any{"Get": s.Get}, "/org/freedesktop/systemd1/unit", "org.freedesktop.DBus.Properties"))
 	_, err := s.conn.RequestName("org.freedesktop.systemd1", dbus.NameFlagDoNotQueue)
 	require.NoError(t, err)
 	runDir = t.TempDir()
@@ -175,6 +176,6 @@ func TestDrainedUnitsStayStopped(t *testing.T) {
 func TestAUnitThatIsNotThere(t *testing.T) {
 	s, _, keeper := start(t)
 	require.NoError(t, keeper().Check(t.Context()))
-	s.script(func() { s.state = "not-found" })
+	s.script(func() { s.load = "not-found" })
 	require.ErrorContains(t, keeper().Check(t.Context()), "kubelet.service: systemd has no such unit")
 }
