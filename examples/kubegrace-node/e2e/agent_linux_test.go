@@ -103,7 +103,7 @@ func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]st
 }
 
 // installAgent writes the agent, the unit that README.md installs and its configuration to a machine that
-// is not yet booted, and mounts the socket of the host's containerd. The state folder has what a previous
+// is not yet booted, and mounts the socket of the host's containerd, unless that is nil. The state folder has what a previous
 // agent knew of the pods, as when the kubelet does not tell any more.
 func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, pods []v1.Pod) {
 	t.Helper()
@@ -112,13 +112,12 @@ func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Serve
 	m.WriteFile(t, flagsFile, 0o644, []byte("KUBEGRACE_NODE_FLAGS=-v=2\n"))
 	m.WriteFile(t, consoleFile, 0o644, []byte(consoleText))
 	m.Enable(t, agentUnit, readFile(t, "../kubegrace-node.service"))
-	if server == nil {
-		return
-	}
 	known, err := json.Marshal(v1.PodList{Items: pods})
 	require.NoError(t, err)
 	m.WriteFile(t, "/var/lib/kubegrace-node/"+podinfo.File, 0o600, known)
-	m.Bind(server.Socket(), "/run/containerd/containerd.sock")
+	if server != nil {
+		m.Bind(server.Socket(), "/run/containerd/containerd.sock")
+	}
 }
 
 // testdataPods returns the pods of testdata/pods.
@@ -190,12 +189,10 @@ func planOf(t *testing.T, m *machine.Machine) nodeplan.Node {
 	return planned.Nodes[0]
 }
 
-// getPage requests a page of the agent in a machine. The machine has no HTTP client, only
-// bash.
+// getPage requests a page of the agent in a machine, and returns it with its headers. The machine has no HTTP client,
+// only bash.
 func getPage(t *testing.T, m *machine.Machine, path string) string {
 	t.Helper()
 	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET %s HTTP/1.0\r\n\r\n' "$0" >&3 && cat <&3`
-	_, page, found := strings.Cut(m.Run(t, "bash", "-c", script, path), "\r\n\r\n")
-	require.True(t, found, "the answer has headers and a body")
-	return page
+	return m.Run(t, "bash", "-c", script, path)
 }

@@ -88,8 +88,8 @@ func checkProportions(t *testing.T, asked time.Time, exits exitsByName) {
 // file has it so.
 func requireLow(t *testing.T, m *machine.Machine) {
 	t.Helper()
-	status, page := health(t, m)
-	require.Contains(t, status, "503")
+	page := getPage(t, m, "/healthz")
+	require.Contains(t, page, "503 Service Unavailable")
 	require.Contains(t, page, "missing: time for the pods: ")
 	require.Contains(t, page, "by 15s at most")
 	require.Contains(t, page, siteFile)
@@ -98,15 +98,6 @@ func requireLow(t *testing.T, m *machine.Machine) {
 	require.Contains(t, text, siteFile)
 	require.Contains(t, getPage(t, m, "/metrics"), `graceful_shutdown_delay_seconds{kind="granted"} 15`)
 	require.LessOrEqual(t, planOf(t, m).ReleaseSeconds, siteLimit.Seconds())
-}
-
-// health returns the status line and the body of /healthz.
-func health(t *testing.T, m *machine.Machine) (status, page string) {
-	t.Helper()
-	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET /healthz HTTP/1.0\r\n\r\n' >&3 && cat <&3`
-	status, page, found := strings.Cut(m.Run(t, "bash", "-c", script), "\r\n")
-	require.True(t, found)
-	return status, page
 }
 
 // The limit is lowered under the agent, which holds the machine: it is seen within ten seconds, and each pod
@@ -118,8 +109,7 @@ func TestLimitThatIsLoweredUnderTheAgent(t *testing.T) {
 func testLimitThatIsLoweredUnderTheAgent(t *testing.T, on platform) {
 	const within = 10*time.Second + 5*time.Second // the machines share the processors
 	m, server, containers := bootAgentWith(t, on, limitPods(), map[string]string{configFile: limitConfig})
-	status, _ := health(t, m)
-	require.Contains(t, status, "200")
+	require.Contains(t, getPage(t, m, "/healthz"), "200 OK")
 	whole := limitOf(t, m)
 	require.Greater(t, whole, 60*time.Second)
 
@@ -132,7 +122,7 @@ func testLimitThatIsLoweredUnderTheAgent(t *testing.T, on platform) {
 	m.Run(t, "bash", "-c", "printf \"$0\" > "+siteFile, siteText)
 	reloadLogind(t, m)
 	lowered := time.Now()
-	require.Eventually(t, func() bool { status, _ := health(t, m); return strings.Contains(status, "503") }, within, 100*time.Millisecond)
+	require.Eventually(t, func() bool { return strings.Contains(getPage(t, m, "/healthz"), "503") }, within, 100*time.Millisecond)
 	t.Logf("seen after %v", time.Since(lowered).Round(100*time.Millisecond))
 	require.True(t, delaysShutdowns(t, m))
 	requireLow(t, m)

@@ -50,13 +50,7 @@ func testAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T, on platform) 
 	require.True(t, said, "status tells of an agent that is dead and holds the machine")
 	m.AwaitPowerOff(t)
 	exits := awaitExits(t, server, containers)
-	previousEnd := asked
-	for _, bucket := range [][]string{nginx, {stubborn}, {database}, {orders, proxy}, {network}} {
-		for _, name := range bucket {
-			require.False(t, exits[name].At.Before(previousEnd), name)
-		}
-		previousEnd = exits.lastExit(bucket...)
-	}
+	checkOrder(t, asked, exits, false)
 	checkPowerOff(t, exits, m.Journal(t))
 	require.Less(t, exits.lastExit().Sub(asked), 42*time.Second, "the schedule of the first agent, and the floor of the containers")
 }

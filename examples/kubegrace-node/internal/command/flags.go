@@ -48,19 +48,14 @@ type flags struct {
 	verbosity                       int
 }
 
-// addPods adds the flags that say which pods there are.
-func (f *flags) addPods(fs *pflag.FlagSet) {
+// addAll adds the flags of kubegrace-node run.
+func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", configUsage)
 	fs.StringVar(&f.endpoint, "container-runtime-endpoint", defaultEndpoint, "`address` of the container runtime, as for the kubelet")
 	fs.StringArrayVar(&f.priorities, "priority", nil, "`rule` for pods whose priority nobody tells: NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, with * for any text; may be repeated, the first that fits counts. "+
 		"Without one that fits, pods of kube-system and in the network of the host end last, and all others first")
 	fs.DurationVar(&f.limit, "limit", 0, "longest `time` that this platform allows for a shutdown, for example 30s on a spot machine; 0 means no limit")
 	fs.StringVar(&f.stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, so that a restarted agent goes on with it; empty means that it is not kept")
-}
-
-// addAll adds all flags of kubegrace-node run.
-func (f *flags) addAll(fs *pflag.FlagSet) {
-	f.addPods(fs)
 	fs.StringVar(&f.source, "source", sourceLogind, "who announces the shutdown: `logind`, unix:///path/to/socket (a program of the host), or none")
 	fs.StringVar(&f.notice, "notice", "", "`cloud` whose notices of the machine's end are heard too: ec2, gce or azure")
 	fs.StringArrayVar(&f.stopUnits, "stop-unit", nil, "`unit` of systemd that would start pods again, such as kubelet.service: it is stopped before the pods, and started again if the shutdown is called off; may be repeated")
