@@ -34,6 +34,6 @@
 //
 // # Testing
 //
-// The package's tests (build tag e2e) hold a delay lock of logind, once shorter and once
-// longer than logind waits.
+// The package's tests (build tag e2e) boot each release, and hold a delay lock for longer
+// than logind waits.
 package machine
