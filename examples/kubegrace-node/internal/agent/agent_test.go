@@ -92,12 +92,18 @@ func (b *testbed) status() string {
 	return states[len(states)-1]
 }
 
-// run starts the agent, and lets a second pass.
-func (b *testbed) run() {
+// start starts the agent.
+func (b *testbed) start() {
 	b.t.Helper()
 	a, err := agent.New(b.opts)
 	require.NoError(b.t, err)
 	go func() { b.result <- a.Run(klog.NewContext(b.t.Context(), klog.Logger{})) }()
+}
+
+// run starts the agent in a bubble, and lets a second pass.
+func (b *testbed) run() {
+	b.t.Helper()
+	b.start()
 	b.advance(time.Second)
 }
 

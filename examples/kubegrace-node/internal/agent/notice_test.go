@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
 	"github.com/kubegrace/kubegrace/shutdown/notice"
 )
 
@@ -34,9 +32,7 @@ func TestNoticeOfACloud(t *testing.T) {
 	provider := notice.EC2()
 	provider.Endpoint = service.URL
 	b.opts.Notice = &provider
-	a, err := agent.New(b.opts)
-	require.NoError(t, err)
-	go func() { b.result <- a.Run(klog.NewContext(t.Context(), klog.Logger{})) }()
+	b.start()
 	require.Eventually(t, func() bool { return strings.Contains(b.output(), "  stopped in time\n") }, 20*time.Second, 10*time.Millisecond)
 	b.signals <- syscall.SIGTERM
 	require.NoError(t, <-b.result)
