@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"golang.org/x/net/netutil"
 	"golang.org/x/time/rate"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
@@ -26,8 +25,6 @@ const (
 	requestTimeout   = 5 * time.Second // for the request and, but for /drain, for the answer
 	maxHeaderBytes   = 8 << 10
 	maxConnections   = 48
-	hardConnections  = 64   // of the listener
-	acceptsPerSecond = 5000 // a full queue of the kernel is through in a second
 	metricsPerSecond = 5
 )
 
@@ -72,14 +69,13 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 	for ctx.Err() == nil {
 		listener, err := listen()
 		if a.missing.set(ctx, name, err); err == nil {
-			limited := pacedListener{netutil.LimitListener(listener, hardConnections), rate.NewLimiter(acceptsPerSecond, maxConnections), ctx}
 			ended := make(chan error, 1)
 			stop := context.AfterFunc(ctx, func() {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
 				defer cancel()
 				ended <- errors.Join(server.Shutdown(ctx), server.Close())
 			})
-			if err := server.Serve(limited); stop() {
+			if err := server.Serve(listener); stop() {
 				a.missing.set(ctx, name, err)
 			} else if err := <-ended; err != nil {
 				a.opts.Logger.V(1).Info("Failed to wait for requests", "name", name, "err", err)
@@ -87,19 +83,6 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 		}
 		pause(ctx, retryInterval)
 	}
-}
-
-// pacedListener accepts connections no faster than its limit.
-type pacedListener struct {
-	net.Listener
-	pace *rate.Limiter
-	ctx  context.Context // of the server
-}
-
-// Accept waits for its turn, and for the next connection.
-func (l pacedListener) Accept() (net.Conn, error) {
-	_ = l.pace.Wait(l.ctx) // an error is the end of ctx, which closes the listener
-	return l.Listener.Accept()
 }
 
 // connections are the open connections of a server, the oldest first.
