@@ -2,7 +2,9 @@
 // systemd and logind, which runs the agent as a unit, and powers it off. The pods run in a real
 // containerd on the host, whose socket is mounted into the machine, and are started as by a kubelet. The
 // tests judge by the exits that containerd recorded and by the journal of the machine,
-// not by what the agent reports:
+// not by what the agent reports. What kubegrace-node status says is compared with the table of
+// COMPARED.md, and in the states of TestStatus with the files of testdata/status, the same ones for both
+// releases; KUBEGRACE_GOLDEN=1 writes these.
 //
 //	m, server, containers := bootAgent(t, on, nil)
 //	m.Run(t, "systemctl", "poweroff")

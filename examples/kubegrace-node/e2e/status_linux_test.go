@@ -63,22 +63,17 @@ func (h host) limit(want time.Duration, files map[string]string) {
 		}
 		h.Run(h.t, "sh", "-c", "mkdir -p $(dirname $0) && printf %s \"$1\" > $0", name, text)
 	}
-	h.Run(h.t, "systemctl", "kill", "--signal=HUP", "systemd-logind")
-	h.await(fmt.Sprintf("t %d", uint64(want.Microseconds())), "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "InhibitDelayMaxUSec")
-}
-
-// await waits until a command prints something.
-func (h host) await(want string, command ...string) {
-	h.t.Helper()
-	require.Eventually(h.t, func() bool { return strings.Contains(h.Run(h.t, command...), want) }, 20*time.Second, 100*time.Millisecond, want)
+	reloadLogind(h.t, h.Machine)
+	require.Eventually(h.t, func() bool { return limitOf(h.t, h.Machine) == want }, 20*time.Second, 100*time.Millisecond)
 }
 
 // start starts a unit, and waits for texts in the list of locks and of kubelets.
 func (h host) start(unit string, wants ...string) {
 	h.t.Helper()
 	h.Run(h.t, "systemctl", "start", unit)
+	const script = "systemd-inhibit --list --no-legend; grep -l ^/usr/bin/kubelet /proc/[0-9]*/cmdline || true"
 	for _, want := range wants {
-		h.await(want, "sh", "-c", "systemd-inhibit --list --no-legend; grep -l ^/usr/bin/kubelet /proc/[0-9]*/cmdline || true")
+		require.Eventually(h.t, func() bool { return strings.Contains(h.Run(h.t, "sh", "-c", script), want) }, 20*time.Second, 100*time.Millisecond, want)
 	}
 }
 
@@ -150,7 +145,7 @@ func testStatus(h host) {
 
 	h.start("other", "other")
 	h.Run(h.t, "systemctl", "poweroff")
-	h.await("b true", "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "PreparingForShutdown")
+	require.Eventually(h.t, func() bool { return shutdownIsUnderWay(h.t, h.Machine) }, 20*time.Second, 100*time.Millisecond)
 	h.start("kubelet", runs)
 	h.compare("started-while-pending")
 	h.Run(h.t, "systemctl", "stop", "other")
@@ -179,7 +174,7 @@ func testAgent(h host) {
 	says(h.look(), "this machine is drained", "exit status 0")
 	says(h.lookAsNobody(), "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.", "exit status 4")
 	h.Run(h.t, "/usr/local/bin/kubegrace-node", "undrain")
-	h.await("Pods need time", "systemd-inhibit", "--list", "--no-legend")
+	require.Eventually(h.t, func() bool { return delaysShutdowns(h.t, h.Machine) }, 20*time.Second, 100*time.Millisecond)
 
 	h.Run(h.t, "sh", "-c", "printf '[Login]\\nInhibitDelayMaxSec=2\\n' > "+beaten)
 	says(h.look(), "holds the host back", beaten+": 2s, beaten")

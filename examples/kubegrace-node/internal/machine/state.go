@@ -179,20 +179,18 @@ func (s *State) lookAtConfig(root string, o Options) {
 			s.ConfigSource = "the kubelet's defaults: it has neither --config nor --config-dir"
 			return
 		}
-		for _, path := range []*string{&kubelet.ConfigFile, &kubelet.ConfigDir} {
-			if *path != "" && !filepath.IsAbs(*path) {
+		file, folder = kubelet.ConfigFile, kubelet.ConfigDir
+		for _, path := range []*string{&file, &folder} {
+			if *path == "" {
+				continue
+			}
+			if !filepath.IsAbs(*path) {
 				s.miss("the kubelet's configuration", fmt.Errorf("%s is relative to the kubelet's folder", *path), "give the file with --config")
 				return
 			}
+			*path = filepath.Join(root, *path)
 		}
-		join := func(path string) string {
-			if path == "" {
-				return ""
-			}
-			return filepath.Join(root, path)
-		}
-		file, folder = join(kubelet.ConfigFile), join(kubelet.ConfigDir)
-		s.changed = strings.TrimPrefix(kubelet.changedSince(slices.DeleteFunc([]string{file, folder}, func(path string) bool { return path == "" })...), strings.TrimSuffix(root, "/"))
+		s.changed = strings.TrimPrefix(kubelet.changedSince(named(file, folder)...), strings.TrimSuffix(root, "/"))
 	}
 	config, err := kubeletconfig.Load(file, folder)
 	if err != nil {
@@ -205,10 +203,15 @@ func (s *State) lookAtConfig(root string, o Options) {
 	}
 	maps.Copy(config.FeatureGates, gatesOf(gates)) // flags win; gatesOf("") is empty
 	s.Config = config
-	s.ConfigSource = strings.Join(slices.DeleteFunc([]string{file, folder}, func(path string) bool { return path == "" }), " and ")
+	s.ConfigSource = strings.Join(named(file, folder), " and ")
 	if root != "/" {
 		s.ConfigSource = strings.ReplaceAll(s.ConfigSource, strings.TrimSuffix(root, "/")+"/", "/")
 	}
+}
+
+// named returns those of the paths that are not "".
+func named(paths ...string) []string {
+	return slices.DeleteFunc(paths, func(path string) bool { return path == "" })
 }
 
 // lock returns the first lock of a kind; nil: nobody holds one.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -266,12 +267,7 @@ func (s *State) isLeftOver(file LimitFile) bool {
 }
 
 func (s *State) hasMissed(what string) bool {
-	for _, unseen := range s.NotSeen {
-		if unseen.What == what {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.NotSeen, func(unseen Unseen) bool { return unseen.What == what })
 }
 
 // addRemarks adds what there is to know beside the verdict.
