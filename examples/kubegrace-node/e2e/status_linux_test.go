@@ -153,7 +153,7 @@ func testStatus(h host) {
 }
 
 // testAgent brings the agent itself into one state after the other. The machine has no container runtime, so that the
-// agent has no pods, and says so. Nobody may not ask the agent, and is told what its lock and its drop-in say.
+// agent does not know its pods. Nobody may not ask the agent, and is told what its lock and its drop-in say.
 func testAgent(h host) {
 	const (
 		beaten = "/etc/systemd/logind.conf.d/50-site.conf" // by the agent's zz-kubegrace.conf
