@@ -2,6 +2,7 @@ package units
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -127,7 +128,9 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	s.script(func() {
 		s.seen = func() {
 			assert.FileExists(t, filepath.Join(runDir, File))
-			assert.FileExists(t, first.dropIn(kubeletUnit))
+			text, err := os.ReadFile(first.dropIn(kubeletUnit))
+			assert.NoError(t, err)
+			assert.Contains(t, string(text), "\nConditionPathExists=!/run/systemd/system/kubelet.service.d/50-kubegrace-node-stopped.conf\n", "where systemd sees it, also if the agent has the host's /run elsewhere")
 		}
 	})
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))

@@ -65,10 +65,12 @@ func (k *Keeper) store(record *Record) (err error) {
 	return nil
 }
 
-// dropIn returns the path of the drop-in that keeps a unit from starting.
-func (k *Keeper) dropIn(unit string) string {
-	return filepath.Join(k.runDir, "systemd/system", unit+".d", "50-kubegrace-node-stopped.conf")
+// dropInName returns the path below /run of the drop-in that keeps a unit from starting.
+func dropInName(unit string) string {
+	return filepath.Join("systemd/system", unit+".d", "50-kubegrace-node-stopped.conf")
 }
+
+func (k *Keeper) dropIn(unit string) string { return filepath.Join(k.runDir, dropInName(unit)) }
 
 // block writes the drop-ins. Their condition is not met while they are there: a drop-in that was
 // removed keeps no unit from starting, even if systemd has not read its files again.
@@ -76,7 +78,7 @@ func (k *Keeper) block(units []string) error {
 	errs := make([]error, 0, len(units))
 	for _, unit := range units {
 		path := k.dropIn(unit)
-		text := "# kubegrace-node has stopped this unit, and starts it again.\n[Unit]\nConditionPathExists=!" + path + "\n"
+		text := "# kubegrace-node has stopped this unit, and starts it again.\n[Unit]\nConditionPathExists=!/run/" + dropInName(unit) + "\n"
 		err := os.MkdirAll(filepath.Dir(path), 0o755)
 		if err == nil {
 			err = os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // systemd's files can be read by all
