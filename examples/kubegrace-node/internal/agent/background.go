@@ -109,21 +109,29 @@ func (a *Agent) watchHost(ctx context.Context) {
 		defer cancel()
 		err := a.opts.Units.Check(askCtx)
 		a.missing.set(ctx, "units to stop", err)
-		if !a.opts.UsesLogind {
-			return err
+		if a.opts.UsesLogind {
+			err = errors.Join(err, a.lookForKubelet(askCtx))
 		}
-		return errors.Join(err, login1.Ask(askCtx, "", func(bus login1.Bus) error {
-			locks, err := bus.Locks(askCtx)
-			if err == nil {
-				var held error
-				if slices.ContainsFunc(locks, login1.Lock.IsKubelets) {
-					held = errKubeletHolds
-				}
-				a.missing.set(ctx, "the only drain of this machine", held)
-			}
-			return err
-		}))
+		return err
 	})
+}
+
+// lookForKubelet looks for the lock of a kubelet. Its error is that of a host which does not answer, as the manager says too.
+func (a *Agent) lookForKubelet(ctx context.Context) error {
+	var locks []login1.Lock
+	err := login1.Ask(ctx, "", func(bus login1.Bus) (err error) {
+		locks, err = bus.Locks(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var held error
+	if slices.ContainsFunc(locks, login1.Lock.IsKubelets) {
+		held = errKubeletHolds
+	}
+	a.missing.set(ctx, "the only drain of this machine", held)
+	return nil
 }
 
 // watchNotice announces what a cloud says.

@@ -82,15 +82,10 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-func (p *process) signal(sig os.Signal) {
-	p.t.Helper()
-	require.NoError(p.t, p.command.Process.Signal(sig))
-}
-
 // terminate sends SIGTERM, waits for the end of the process and returns its status.
 func (p *process) terminate() int {
 	p.t.Helper()
-	p.signal(syscall.SIGTERM)
+	require.NoError(p.t, p.command.Process.Signal(syscall.SIGTERM))
 	return p.waitExit()
 }
 

@@ -99,10 +99,3 @@ func TestUninstallKeepsTheFilesOfOthersInTheStateFolder(t *testing.T) {
 	require.Len(t, left, 1)
 	require.Equal(t, "notes", left[0].Name())
 }
-
-func TestUninstallSaysWhatItNeeds(t *testing.T) {
-	t.Parallel()
-	output, err := runUninstall(t, "unix:path=/nonexistent", "--remove-state")
-	require.Error(t, err)
-	require.Equal(t, "kubegrace-node: --state-dir: Required value: with --remove-state\n", output)
-}
