@@ -8,16 +8,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// status returns what kubegrace-node status prints in a machine; the last line is its exit status. as are the words before
-// the command, args its flags.
-func status(t *testing.T, m *machine.Machine, as []string, args string) string {
+// status returns what kubegrace-node status prints in a machine, with flags. The last line has its exit status, and each
+// PID is 812. as is a command that runs it as another user; nil: root.
+func status(t *testing.T, m *machine.Machine, as []string, flags string) string {
 	t.Helper()
-	text, err := m.TryRun(t.Context(), append(as, "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status "+args+" 2>&1; echo exit status $?")...)
+	text, err := m.TryRun(t.Context(), append(as, "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status "+flags+" 2>&1; echo exit status $?")...)
 	require.NoError(t, err)
 	return regexp.MustCompile(`PID \d+`).ReplaceAllString(text, "PID 812") + "\n"
 }
@@ -34,5 +35,6 @@ func row(t *testing.T, name string) *regexp.Regexp {
 func awaitRow(t *testing.T, m *machine.Machine, name string) {
 	t.Helper()
 	want, text := row(t, name), ""
-	require.Eventually(t, func() bool { text = status(t, m, nil, ""); return want.MatchString(text) }, 20*time.Second, 200*time.Millisecond, "%s: %s", name, &text)
+	says := assert.Eventually(t, func() bool { text = status(t, m, nil, ""); return want.MatchString(text) }, 20*time.Second, 200*time.Millisecond)
+	require.Truef(t, says, "%s: %s", name, text)
 }
