@@ -82,28 +82,23 @@ func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// drain begins a drain that lasts until undrain, and sends its report when the pods have ended. What is
-// drained already is reported again.
+// drain begins a drain that lasts until undrain, unless there is one, and sends its report when the pods have ended. That
+// they have ended may be the work of a shutdown which somebody else has announced.
 func (l *loop) drain(outcomes chan<- drainOutcome) {
-	if l.opts.Units.Drained() && l.drained {
-		report, _ := l.manager.LastReport()
-		outcomes <- drainOutcome{report: api.ReportOf(report)}
-		return
+	if !l.opts.Units.Drained() {
+		if err := l.opts.Units.SetDrained(true); err != nil { // the drain lasts as long as this agent
+			l.opts.View.Say("Warning: " + err.Error())
+		}
+		if err := l.trigger(source.Event{Origin: drainOrigin}); err != nil {
+			outcomes <- drainOutcome{err: errors.Join(err, l.opts.Units.SetDrained(false))}
+			return
+		}
 	}
-	if err := l.opts.Units.SetDrained(true); err != nil { // the drain lasts as long as this agent
-		l.opts.View.Say("Warning: " + err.Error())
-	}
-	if err := l.trigger(source.Event{Origin: drainOrigin}); err != nil {
-		outcomes <- drainOutcome{err: errors.Join(err, l.opts.Units.SetDrained(false))}
-		return
-	}
-	l.waiting = append(l.waiting, outcomes)
 	if !l.drained {
+		l.waiting = append(l.waiting, outcomes)
 		return
 	}
-	// A shutdown that somebody else has announced has stopped the pods; this drain joins it.
 	report, _ := l.manager.LastReport()
-	l.waiting = nil
 	outcomes <- drainOutcome{report: api.ReportOf(report)}
 }
 
