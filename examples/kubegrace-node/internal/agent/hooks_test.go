@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -60,6 +61,15 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 				require.Equal(t, test.commands, runtime.commands.Load())
 				second.signals <- syscall.SIGTERM
 				require.NoError(t, <-second.result)
+
+				folder := filepath.Join(first.opts.StateDir, "kubegrace-node_hooks")
+				require.DirExists(t, folder)
+				third := newTestbed(t)
+				third.opts.StateDir = first.opts.StateDir
+				third.run()
+				require.NoDirExists(t, folder, "the shutdown is over")
+				third.signals <- syscall.SIGTERM
+				require.NoError(t, <-third.result)
 			})
 		})
 	}
