@@ -52,6 +52,19 @@ func TestOnReleaseIsCalledBeforeTheRelease(t *testing.T) {
 	})
 }
 
+// An OnRelease that does not return cannot keep the lock beyond the host's limit, and the report names it.
+func TestAHangingOnReleaseIsReported(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.opts.OnRelease = func(ctx context.Context) { <-ctx.Done() }
+		n.run()
+		began := time.Now()
+		n.host.Announce(source.Event{Deadline: began.Add(20 * time.Second)})
+		n.advance(time.Minute)
+		require.Equal(t, []string{"OnRelease did not return in time"}, n.lastReport().Errors)
+		require.LessOrEqual(t, n.releasedAfter(began), 20*time.Second)
+	})
+}
+
 // A panic of OnRelease is in the stored report, although the drain was over before.
 func TestAPanicOfOnReleaseIsStored(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
