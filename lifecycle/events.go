@@ -43,8 +43,9 @@ func (s *containerStop) recordLocked(object runtime.Object, eventtype, reason, m
 }
 
 // notifyLocked runs notify, which calls the event recorder or OnHook, in another goroutine, so that a slow
-// one does not use up the grace period. The calls for one container run in order; only the end of its stop
-// waits for them. what names the call in the log. The caller holds the mutex.
+// one does not use up the grace period. The calls for one container run in order, because each waits for the one
+// before; only the end of the container's stop waits for them. If notify panics, the error goes into the result.
+// what names the call in the log. The caller holds the mutex.
 func (s *containerStop) notifyLocked(what string, notify func()) {
 	previous, notified := s.lastNotified, make(chan struct{})
 	s.lastNotified = notified

@@ -68,9 +68,10 @@ type ContainerRequest struct {
 	// GracePeriodSeconds overrides the grace period; nil: that of Reason. 0 or less leaves no time for
 	// a hook.
 	GracePeriodSeconds *int64
-	// OneAttempt and Hooks are as in [Request].
+	// OneAttempt stops the container with one call to the runtime, without repeats, as in [Request].
 	OneAttempt bool
-	Hooks      HandlerRunner
+	// Hooks runs the hook; nil: [TerminatorOptions].Hooks.
+	Hooks HandlerRunner
 	// Message is the message of the Killing event, as in [Request]; "" means the kubelet's message for
 	// Reason.
 	Message string

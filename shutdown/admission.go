@@ -56,8 +56,8 @@ func snapshotOf(n *node.Node) *admissionSnapshot {
 	return &admissionSnapshot{pods: refusedPods(n)}
 }
 
-// refusedPods returns the keys of the pods that are refused even outside a shutdown. The value is true for a
-// static pod.
+// refusedPods returns the keys of the pods that are refused even outside a shutdown: they are still terminating, or
+// their final status is pending. The value says whether it is a static pod, whose new instance has the same key.
 func refusedPods(n *node.Node) map[types.UID]bool {
 	pods := map[types.UID]bool{}
 	for _, p := range n.Refused() {

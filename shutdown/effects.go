@@ -246,7 +246,7 @@ func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
 	return node.Pod{
 		Key: podkey.Of(pod), Namespace: pod.Namespace, Name: pod.Name, Priority: opts.Priority(pod), Object: pod,
 		Static: staticpod.IsOrMirrors(pod), DaemonSet: isDaemonSetPod(pod), Deleted: pod.DeletionTimestamp != nil,
-		// Only a node that is about to kill the pod sets this reason: an earlier agent has marked it.
+		// Only an agent that is about to kill the pod sets this reason. This one has not, so an earlier agent has.
 		Marked: ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet,
 	}
 }
@@ -281,8 +281,8 @@ func (s *shell) killAll(kills []node.Effect) {
 	})
 }
 
-// prepareKill returns a function that starts a kill. It reads the pod now, because later steps may change it
-// before the function is called. The mutex is held for both.
+// prepareKill returns a function that starts a kill in its own goroutine. It reads the pod now, because later steps
+// may change it before the function is called. Both the call of prepareKill and that of start need the mutex.
 func (s *shell) prepareKill(e node.Effect) (start func()) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
 	setStatus := PodPolicy(e.Pod.Policy).forPod(pod).setStatus(podcondition.Generation(pod))
@@ -409,7 +409,8 @@ func (s *shell) sync(e node.Effect) {
 }
 
 // watchWrites starts a goroutine, unless it runs, that waits for the newest write to the log. It reports a
-// failed write, and repeats it until it succeeds. It ends when all is written. The mutex is held.
+// failed write, and repeats it until it succeeds. It ends when all is written. The caller holds the mutex; the
+// goroutine locks it itself.
 func (s *shell) watchWrites() {
 	if s.isWatching {
 		return

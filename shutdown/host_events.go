@@ -43,13 +43,14 @@ func (s *shell) HostPending(pending *source.Event, known bool, received time.Tim
 	s.opening.then(func() { s.step(in) })
 }
 
-// HostUnreached implements host.Listener.
+// HostUnreached implements host.Listener. Once the state log is read, it tells the core that the host was not
+// reached in time after the start of Run, and whether the agent holds the previous agent's lock.
 func (s *shell) HostUnreached() {
 	in := node.Unreached{Adopted: s.host.Load().Adopted()}
 	s.opening.then(func() { s.step(in) })
 }
 
-// HostTried implements host.Listener.
+// HostTried implements host.Listener. The first attempt to get the lock is over, which Ready waits for.
 func (s *shell) HostTried() { s.ready.hostTried() }
 
 // HostCapped implements host.Listener.

@@ -18,8 +18,8 @@ import (
 )
 
 // An agent dies before the API server has accepted the final statuses. Its successors, in the same boot
-// ("one") or after a reboot ("next"), refuse these pods and send each status once. After a reboot a pod that
-// had not ended has one too, but a static pod has none: it runs again.
+// ("one") or after a reboot ("next"), refuse these pods and send each status once. After the reboot a final status is
+// also sent for the pod that had not ended, because the reboot ended it, but none for the static pod, which runs again.
 func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	ended := shutdowntest.Pod("ended", 0, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}

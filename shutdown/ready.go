@@ -22,7 +22,8 @@ func (r *readySignal) init() {
 	r.remaining.Store(2)
 }
 
-// hostTried and folderTried may be called after every attempt. Only the first call of each counts.
+// hostTried is called after each attempt to get the lock, folderTried after each attempt to lock the state folder.
+// Only the first call of each counts.
 func (r *readySignal) hostTried()   { r.host.Do(r.tried) }
 func (r *readySignal) folderTried() { r.folder.Do(r.tried) }
 

@@ -137,7 +137,8 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 }
 
 // Before Run, pods are refused while the shutdown in the log may go on: until 34 s after its announcement, when its
-// drain would stop waiting. Only the pod that was signalled is refused after that.
+// drain would stop waiting. After that only the pod that was signalled is refused (pods[1]), and a pod
+// that the log does not name (nil) is admitted.
 func TestPodsAreRefusedBeforeRunWhileAShutdownMayGoOn(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)

@@ -25,7 +25,8 @@ func TestForUpdateWithoutAStoredPod(t *testing.T) {
 	require.Zero(t, validation.Options{}.ForUpdate(tenContainers()))
 }
 
-// If every feature is off, only those are allowed that the stored pod uses.
+// Every feature is off. An update of a stored pod may still use the features that the stored pod uses already, and
+// no others.
 func TestForUpdateOfAStoredPod(t *testing.T) {
 	const sleepAction, zeroSleep, stopSignals = "PodLifecycleSleepAction", "PodLifecycleSleepActionAllowZero", "ContainerStopSignals"
 	for name, c := range map[string]struct {

@@ -172,7 +172,7 @@ func NodeRules() map[string]func(*NodeRecord) []string {
 		"the number of calls is bounded":                            callsAreBounded,
 		"no busy loop":                                              noBusyLoop,
 		"no panic":                                                  noPanic,
-		"every drain ends without faults":                           drainsEndWithoutFaults,
+		"every drain ends without faults":                           drainsEndOnceFaultsStop,
 	}
 }
 

@@ -150,15 +150,15 @@ func eachEndIsCountedOnce(r *NodeRecord) (violations []string) {
 
 // shutdownRefusesPods checks that pods are refused during a shutdown and TerminateAll, and only then.
 func shutdownRefusesPods(r *NodeRecord) (violations []string) {
-	isEnding := false
+	runHasEnded := false
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeBegan:
-			isEnding = false
+			runHasEnded = false
 		case NodeTerminateAll:
-			isEnding = true
+			runHasEnded = true
 		case NodeState:
-			if want := isEnding || f.State == "unsettled" || f.State == "draining" || f.State == "released"; f.Refuses != want {
+			if want := runHasEnded || f.State == "unsettled" || f.State == "draining" || f.State == "released"; f.Refuses != want {
 				violations = append(violations, nodeViolation(f, "refuses: %v", f.Refuses))
 			}
 		default:

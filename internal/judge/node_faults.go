@@ -9,16 +9,16 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 	failed := map[string]NodeFact{} // kills that must be repeated, by pod
 	calls := map[string]int{}       // calls in progress, by pod
 	isOver := map[string]bool{}     // pods that need no kill any more
-	state, isEnding := "", false
+	state, runHasEnded := "", false
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeBegan, NodeDied:
-			isEnding = false
+			runHasEnded = false
 			clear(failed)
 			clear(calls)
 			clear(isOver)
 		case NodeRunEnded, NodeTerminateAll:
-			isEnding = true
+			runHasEnded = true
 			clear(failed)
 		case NodeKill:
 			calls[f.Pod]++
@@ -29,7 +29,7 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 			delete(isOver, f.Pod)
 		case NodeKilled:
 			calls[f.Pod]--
-			isRetrying := !isEnding && (state == "draining" || state == "none")
+			isRetrying := !runHasEnded && (state == "draining" || state == "none")
 			if !f.Failed || f.NoRetry {
 				isOver[f.Pod] = true
 				delete(failed, f.Pod)
@@ -137,20 +137,20 @@ func noPanic(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// drainsEndWithoutFaults checks that no drain is in progress when the run is over: its faults have stopped by then, and
-// nothing is pending.
-func drainsEndWithoutFaults(r *NodeRecord) (violations []string) {
-	state, isEnding := NodeFact{}, false
+// drainsEndOnceFaultsStop checks that no drain is in progress at the end of the simulation. By then the faults have
+// stopped and nothing is pending, so every drain should have ended. An agent whose Run has ended is exempt.
+func drainsEndOnceFaultsStop(r *NodeRecord) (violations []string) {
+	state, runHasEnded := NodeFact{}, false
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeState:
 			state = f
 		case NodeBegan:
-			isEnding = false
+			runHasEnded = false
 		case NodeRunEnded:
-			isEnding = true
+			runHasEnded = true
 		case NodeFinished:
-			if state.State != "none" && !isEnding {
+			if state.State != "none" && !runHasEnded {
 				violations = append(violations, nodeViolation(state, "the drain has not ended"))
 			}
 		default:

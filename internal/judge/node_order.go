@@ -76,16 +76,16 @@ func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 	syncs := map[int]int{}       // for each sync call, the index of the fact that began it
 	unsynced := map[string]int{} // signalled pods, with the index of the fact that stored them
 	var until time.Time          // when the release is due
-	isEnding := false            // Run has ended
+	runHasEnded := false            // Run has ended
 	for i, f := range r.Facts {
 		isFirstKill := signalled.isFirstKill(f)
 		switch f.What {
 		case NodeBegan:
-			isEnding = false
+			runHasEnded = false
 			clear(syncs)
 			clear(unsynced)
 		case NodeRunEnded:
-			isEnding = true
+			runHasEnded = true
 		case NodeSuspended:
 			until = f.Until
 		case NodeStored:
@@ -99,7 +99,7 @@ func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 		case NodeSynced:
 			maps.DeleteFunc(unsynced, func(_ string, stored int) bool { return stored < syncs[f.Call] })
 		case NodeReleased:
-			if len(unsynced) > 0 && f.At.Before(until) && !isEnding {
+			if len(unsynced) > 0 && f.At.Before(until) && !runHasEnded {
 				violations = append(violations, nodeViolation(f, "no sync has succeeded"))
 			}
 		default:
@@ -124,14 +124,14 @@ func noNewKillAfterCancellation(r *NodeRecord) (violations []string) {
 // inhibitor lock, and revert the node's published state, unless an older publish call is in progress.
 func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 	var cancelled *NodeFact
-	isHeld, isEnding, published, publishes := false, false, 0, map[int]bool{}
+	isHeld, runHasEnded, published, publishes := false, false, 0, map[int]bool{}
 	for i, f := range r.Facts {
 		switch f.What {
 		case NodeBegan:
-			cancelled, isEnding, published = nil, false, 0
+			cancelled, runHasEnded, published = nil, false, 0
 			clear(publishes)
 		case NodeTerminateAll:
-			isEnding = true
+			runHasEnded = true
 		case NodeDied:
 			cancelled = nil
 		case NodePublish:
@@ -147,7 +147,7 @@ func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 				cancelled = nil
 				continue
 			}
-			if f.Refuses && !isEnding {
+			if f.Refuses && !runHasEnded {
 				violations = append(violations, nodeViolation(*cancelled, "pods are refused"))
 			}
 			if !isHeld {
@@ -167,15 +167,15 @@ func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 // announced. That time only moves earlier. An announced time that has passed means now.
 func lockIsReleasedOnceInTime(r *NodeRecord) (violations []string) {
 	var until time.Time // zero: not announced
-	isReleased, isEnding := false, false
+	isReleased, runHasEnded := false, false
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeBegan, NodeBooted:
-			until, isReleased, isEnding = time.Time{}, false, false
+			until, isReleased, runHasEnded = time.Time{}, false, false
 		case NodeDied:
 			until = time.Time{}
 		case NodeRunEnded:
-			isEnding = true
+			runHasEnded = true
 		case NodeSuspended:
 			if !until.IsZero() && f.Until.After(until) {
 				violations = append(violations, nodeViolation(f, "it was due at %v", until.Sub(time.Unix(0, 0))))
@@ -192,14 +192,14 @@ func lockIsReleasedOnceInTime(r *NodeRecord) (violations []string) {
 			switch {
 			case isReleased:
 				violations = append(violations, nodeViolation(f, "it was released before"))
-			case until.IsZero() && !isEnding:
+			case until.IsZero() && !runHasEnded:
 				violations = append(violations, nodeViolation(f, "no time was announced for it"))
 			case f.At.After(until) && !until.IsZero():
 				violations = append(violations, nodeViolation(f, "too late"))
 			}
 			until, isReleased = time.Time{}, true
 		case NodeState:
-			if !until.IsZero() && f.At.After(until) && !isEnding {
+			if !until.IsZero() && f.At.After(until) && !runHasEnded {
 				violations = append(violations, nodeViolation(f, "the lock is held, and was to be released by %v", until.Sub(time.Unix(0, 0))))
 				until = time.Time{}
 			}

@@ -305,8 +305,10 @@ func TestPodsOmitsARemovedContainer(t *testing.T) {
 	require.Empty(t, pods[0].Spec.Containers)
 }
 
-// PodStatus replaces only the statuses of the containers that the runtime has, each in the list for its kind of
-// container. It returns nil if the runtime does not know the pod, does not answer, or was closed.
+// PodStatus replaces the statuses of the containers that the runtime has, each in the list for its kind. A container
+// that the spec lacks ("unlisted") is added to ContainerStatuses. All other statuses stay, also that of a container
+// that was removed after the runtime listed it. The result is nil if the runtime does not know the pod, does not
+// answer, or was closed.
 func TestPodStatusReplacesContainerStatuses(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

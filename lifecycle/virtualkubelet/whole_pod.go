@@ -188,7 +188,7 @@ func (w *wholePod) create() error {
 }
 
 // setCreateError shows the error of Create in the containers' states, where kubectl describe prints it. Nil removes
-// it.
+// it. A pod that the runtime has a status of, or that terminates, keeps the states that it has.
 func (w *wholePod) setCreateError(err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

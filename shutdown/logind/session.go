@@ -45,9 +45,9 @@ func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (
 // logind's bus name gets a new owner, or logind no longer lists a held lock.
 func (s *session) Events() <-chan source.Event { return s.announcements.events }
 
-// Pending returns the shutdown in progress by logind's PreparingForShutdown, or nil. Events sends its
-// cancellation, but not the shutdown again. The event has no deadline, because logind does not say when
-// its timer started. If logind lacks the property, the error wraps [errors.ErrUnsupported].
+// Pending returns the shutdown that is in progress according to logind's property PreparingForShutdown, or nil. Its
+// cancellation comes through Events, which does not repeat the shutdown itself. The event has no deadline, because
+// logind does not say when its timer started. If logind lacks the property, the error wraps [errors.ErrUnsupported].
 func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 	return s.announcements.pending(ctx)
 }

@@ -56,7 +56,7 @@ func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 	return w
 }
 
-// Seconds returns the grace period override, 0 or more, for a pod that is killed at the time at, counted from
+// Seconds returns the grace period override, 0 s or more, for a pod that is killed at the time at, counted from
 // the announcement of the shutdown. It is the pod's own grace period or, if that is less, the time left for the
 // bucket's pods ([graceperiod.ForNodeShutdown]). That time gets 100 ms added before it is rounded down to
 // seconds, so that a late timer does not cost a second. A pod without a grace period gets at most

@@ -51,8 +51,10 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	})
 }
 
-// release drops the lock and returns it, so that the caller closes it without the mutex; nil: none was held.
-// The mutex is held.
+// release goes from phaseSuspended to phaseReleased: from now on no lock may be held. It returns the lock that was
+// held, which the caller closes without the mutex, and notes in wasHeld whether there was one. The result is nil
+// if none was held. In any other phase (the lock was released before, or Run is over) release changes nothing and
+// returns nil. The mutex is held.
 func (o *Hold) release() io.Closer {
 	if o.lock.phase != phaseSuspended {
 		return nil

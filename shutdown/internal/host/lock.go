@@ -84,8 +84,9 @@ func (l *lock) state() State {
 	}
 }
 
-// beginSession records that a session is up. If no lock is held, an adoption attempt begins here, before the listener
-// learns whether a shutdown is pending: in a shutdown the lock can only be adopted.
+// beginSession records that a session is up. If no lock is held, it also records that an attempt to adopt the
+// previous agent's lock is in progress, which the session makes later. If a shutdown turns out to be pending, the
+// drain thus knows that it has to wait for the attempt: during a shutdown a host grants no new lock.
 func (l *lock) beginSession() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,9 +120,10 @@ func (l *lock) nextTask() (task, uint64) {
 	}
 }
 
-// take makes a granted lock the held one, and only then closes the previous one, so that a lock is held at
-// any time. adopting says that it was requested during a shutdown, when hosts grant only the previous agent's
-// lock.
+// take makes given, a lock that the host has granted, the held one, and only then closes the previous one, so that
+// the agent is never without a lock. epoch is the epoch in which given was requested. adopting says that given was
+// requested during a shutdown. Hosts then grant only the previous agent's lock, so given counts as adopted, unless
+// this agent has taken a lock of its own before.
 func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting bool) error {
 	return l.closeResult(ctx, func() io.Closer { return l.setHeld(given, adopting && !l.hasTakenOwn, epoch) })
 }

@@ -31,8 +31,10 @@ type session struct {
 // result is dropped.
 type pendingAnswer func(isOutdated bool)
 
-// run runs the session until it is lost, and closes it. closeErr is the error of closing it; err says why it
-// was lost.
+// run runs the session until it is lost, and then closes it. A goroutine passes the events on (listen) while run
+// keeps the lock (holdLock). When one of the two ends, the other ends too. During Close the goroutine still empties
+// the channel of events, because Close could block on it. err says why the session was lost, closeErr why Close
+// failed.
 func (s *session) run(parent context.Context) (closeErr, err error) {
 	ctx, lose := context.WithCancelCause(parent)
 	defer lose(nil)

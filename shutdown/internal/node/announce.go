@@ -37,8 +37,8 @@ func (e Event) apply(n *Node) {
 	}
 }
 
-// withdraws reports whether a cancellation by Trigger withdraws an announcement: one of Trigger with the same
-// origin, or each of Trigger if the cancellation names none.
+// withdraws reports whether e, a cancellation by Trigger, withdraws the announcement a. It withdraws only what
+// Trigger has announced: everything if e has no origin, otherwise what has the same origin.
 func (e Event) withdraws(a Announcement) bool {
 	return !a.Host && (e.Origin == "" || a.Origin == e.Origin)
 }
@@ -319,7 +319,10 @@ func (n *Node) clearMeant() {
 	}
 }
 
-// endUnsettled ends the shutdown of the log, which is over, and leaves StateUnsettled for StateNone.
+// endUnsettled ends the unfinished shutdown that an earlier agent left in the log, when it does not continue: its
+// time is over, the host has announced another one, or the host has not answered in time. The state goes from
+// StateUnsettled to StateNone. Kills that have begun continue until their own deadlines, no others begin, and the
+// agent takes a new lock.
 func (n *Node) endUnsettled() {
 	s := n.shutdown
 	s.Ended, s.Announced = n.now, nil

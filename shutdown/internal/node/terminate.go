@@ -88,8 +88,8 @@ func (n *Node) addRunningPods(s *Shutdown) {
 	}
 }
 
-// addToShutdown adds a pod that an earlier shutdown has signalled to the report of s. It drops the numbers of
-// shutdowns that will not be reported any more, so that the list stays short.
+// addToShutdown adds p, which an earlier shutdown has signalled, to the report of s too: it appends the number of s
+// to p.Joined. It drops the numbers of shutdowns that will not be reported any more, so that p.Joined stays short.
 func (n *Node) addToShutdown(p *Pod, s *Shutdown) {
 	p.Joined = slices.DeleteFunc(p.Joined, func(number int) bool {
 		hasNumber := func(of *Shutdown) bool { return of != nil && of.Number == number }

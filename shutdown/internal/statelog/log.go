@@ -248,7 +248,9 @@ func (l *Log) Sync() *call.Future[struct{}] {
 	return future
 }
 
-// beginSync queues a sync behind the waiting writes. complete gets its error.
+// beginSync queues a sync of all entries that were queued before it. If one of their writes has failed, it first
+// rewrites the file. The sync itself runs in a second queue, so that later writes do not wait for the disk. complete
+// gets the error of the rewrite or the sync, or the reason why the log refuses the sync.
 func (l *Log) beginSync(complete func(error)) {
 	l.writes.add(task{refuse: complete, run: func() {
 		var err error

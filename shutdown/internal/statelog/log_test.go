@@ -282,7 +282,8 @@ func TestWritesFollowTheOrderOfTheCalls(t *testing.T) {
 	}
 }
 
-// The kubelet's file needs both times; otherwise it is named.
+// A times file that lacks a time, or is no JSON, is not used, and the error has its path. With Options.Times off the
+// log neither reads the file nor changes it.
 func TestTimesNeedStartAndEnd(t *testing.T) {
 	for text, named := range map[string]string{
 		`{"startTime":"2026-09-30T12:00:00Z"}`: "it needs both startTime and endTime",

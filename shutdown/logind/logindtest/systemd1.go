@@ -30,8 +30,9 @@ type Systemd1 struct {
 	killed       []string // the targets of KillUnit
 }
 
-// StartSystemd1 starts a Systemd1 that owns systemd's bus name until the test ends. hangUp is called
-// for a SIGHUP to logind; nil: KillUnit fails. A [Broker] has one.
+// StartSystemd1 starts a fake systemd on the bus at address. It owns systemd's bus name until the test ends.
+// hangUp is called when KillUnit sends SIGHUP to logind; nil: KillUnit fails. Tests with a [Broker] use
+// Broker.Systemd1 instead.
 func StartSystemd1(t testing.TB, address string, hangUp func()) *Systemd1 {
 	t.Helper()
 	s, err := newSystemd1(address, hangUp)

@@ -294,7 +294,8 @@ func TestASidecarWaitsForAContainerThatCannotBeStopped(t *testing.T) {
 }
 
 // A grace period of 0, as after a sandbox change, leaves no time: no hook runs, and the sidecar does not wait for the main
-// container. A pod without a grace period has the minimum of 2 s, in which the hook begins and is cut.
+// container. A pod without a grace period has the minimum of 2 s, in which the hook begins and is cut. The runtime fails
+// to stop app, so the result has its error; it is asked with the kubelet's minimum of 2 s in both cases.
 func TestKillPodWithoutAGracePeriod(t *testing.T) {
 	for name, c := range map[string]struct {
 		grace *int64
