@@ -76,7 +76,7 @@ func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 	syncs := map[int]int{}       // for each sync call, the index of the fact that began it
 	unsynced := map[string]int{} // signalled pods, with the index of the fact that stored them
 	var until time.Time          // when the release is due
-	runHasEnded := false            // Run has ended
+	runHasEnded := false         // Run has ended
 	for i, f := range r.Facts {
 		isFirstKill := signalled.isFirstKill(f)
 		switch f.What {
