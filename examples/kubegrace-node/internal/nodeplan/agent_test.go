@@ -25,7 +25,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// scriptedNode is a node whose containers follow scripts, and the settings of its shutdown.
+// scriptedNode is a node whose containers follow scripts, with the settings of its shutdown. It can be planned and
+// drained, so that a test can compare the two.
 type scriptedNode struct {
 	config  plan.Config
 	limit   time.Duration
@@ -35,7 +36,8 @@ type scriptedNode struct {
 	reporter *shutdowntest.Reporter
 }
 
-// addBuckets chooses a random configuration with up to four buckets, and a random limit.
+// addBuckets chooses a random configuration with one to four buckets of less than 25 s. In half of all cases it also
+// chooses a limit of the host, of 1 s to 60 s.
 func (n *scriptedNode) addBuckets(r *rand.Rand) {
 	for i := range 1 + r.IntN(4) {
 		n.config.ShutdownGracePeriodByPodPriority = append(n.config.ShutdownGracePeriodByPodPriority,
@@ -46,7 +48,7 @@ func (n *scriptedNode) addBuckets(r *rand.Rand) {
 	}
 }
 
-// addPod adds a pod to the node, with the container app, and returns the container.
+// addPod adds a pod to the node, with the container app, and returns the container so that the caller can add a hook.
 func (n *scriptedNode) addPod(priority int32, grace int64, script lifecycletest.Script) *v1.Container {
 	pod := newPod(fmt.Sprintf("pod-%d", len(n.pods)), priority, grace)
 	pod.UID, pod.Spec.Containers = types.UID(pod.Name), []v1.Container{{Name: "app"}}
@@ -67,7 +69,7 @@ func (n *scriptedNode) plan(t *testing.T) map[string]nodeplan.Pod {
 	return podsByName(settings.Plan(&podlist.Node{Pods: n.pods}))
 }
 
-// drain runs an agent that shuts the node down, and returns the agent's report.
+// drain lets a real agent shut the node down, and returns the agent's report. It must run in a synctest bubble.
 func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 	t.Helper()
 	runtime := lifecycletest.NewRuntime()
@@ -86,7 +88,7 @@ func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 	}
 	manager, err := shutdown.NewManager(options)
 	require.NoError(t, err)
-	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{})) // discards thousands of lines
+	ctx, stop := context.WithCancel(klog.NewContext(t.Context(), klog.Logger{})) // the empty logger discards thousands of lines
 	ended := make(chan error, 1)
 	go func() { ended <- manager.Run(ctx) }()
 	synctest.Wait() // until Run waits for events
@@ -100,21 +102,21 @@ func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 	return report
 }
 
-// outlives reports whether a pod has ended after the release, or is not known to have ended.
+// outlives reports whether a pod still ran when the drain ended and the host was released.
 func outlives(pod shutdown.PodReport, report shutdown.Report) bool {
 	return pod.Ended.IsZero() || pod.Ended.After(report.Ended)
 }
 
-// timerLag is the lag in seconds that a drain forgives its timers when it rounds a grace period
-// to whole seconds.
+// timerLag is by how many seconds a pod may end later than planned. When a drain rounds a grace period to whole seconds,
+// it ignores that its timers fire this much too late.
 const timerLag = 0.1
 
-// randomNodes is how many random nodes are drained in a test.
+// randomNodes is how many random nodes each test drains.
 const randomNodes = 150
 
-// Containers that ignore their stop signal take all the time that they get. If in each bucket
-// one of them asks for all of the bucket's time, the agent does exactly what was planned. That is without a limit that is
-// shorter than the schedule: under one, buckets have fractions of a second that no pod can use.
+// A plan is the worst case, so a drain follows it exactly if every pod uses all of its time. Here all containers ignore
+// their stop signal. The first pod of each bucket asks for 1000 s, so that it uses all of the bucket's time. The limit is
+// never shorter than the schedule: a shortened bucket would have a fraction of a second that no pod can use.
 func TestAgentDoesWhatWasPlanned(t *testing.T) {
 	for seed := range uint64(randomNodes) {
 		synctest.Test(t, func(t *testing.T) {
@@ -140,7 +142,7 @@ func TestAgentDoesWhatWasPlanned(t *testing.T) {
 				require.Equal(t, p.GrantedSeconds, pod.GrantedSeconds, message)
 				require.Equal(t, p.LatestStartSeconds, started, message)
 				if p.LatestEndSeconds == report.Ended.Sub(report.Started).Seconds() {
-					continue // it ends at the moment of the release
+					continue // the pod ends at the moment of the release, so either order may be reported
 				}
 				require.Equal(t, p.Outlives, outlives(pod, report), message)
 				if !p.Outlives {
@@ -151,8 +153,8 @@ func TestAgentDoesWhatWasPlanned(t *testing.T) {
 	}
 }
 
-// Whatever pods, hooks and the API server do, no pod starts later than planned, or gets
-// less, or ends later.
+// Here pods end early or late, some have hooks, and the API server is slow. Whatever they do, no pod is told to stop
+// later than planned, is granted less than planned, or ends later than planned.
 func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
 	for seed := range uint64(randomNodes) {
 		synctest.Test(t, func(t *testing.T) {
@@ -178,7 +180,7 @@ func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
 				require.LessOrEqual(t, pod.GrantedSeconds, max(p.OwnSeconds, 0), message)
 				require.LessOrEqual(t, pod.Started.Sub(report.Started).Seconds(), p.LatestStartSeconds, message)
 				if outlives(pod, report) {
-					require.True(t, p.Outlives || p.LatestEndSeconds == report.Ended.Sub(report.Started).Seconds(), message) // it may end at the same moment
+					require.True(t, p.Outlives || p.LatestEndSeconds == report.Ended.Sub(report.Started).Seconds(), message) // equal: the pod and the drain end at the same moment
 					continue
 				}
 				require.LessOrEqual(t, pod.Ended.Sub(report.Started).Seconds(), p.LatestEndSeconds+timerLag, message)

@@ -8,15 +8,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// longestBucket is the longest bucket that is proposed. A longer grace period is not meant for a shutdown.
+// longestBucket is the length in seconds that a proposed bucket has at most, unless it is already longer. A pod with
+// a longer grace period is not expected to need it in a shutdown.
 const longestBucket = 10 * 60
 
-// longerSchedule returns the schedule of a proposed configuration: each bucket is as long as its pods ask for, and never shorter
-// than it was. Every critical pod counts, and of the others 99 in 100, or all if they are fewer than 100, but no pod that asks
-// for more than longestBucket.
+// longerSchedule returns the schedule of a proposed configuration. Each bucket becomes as long as the longest grace
+// period that counts in it, and never shorter than it was. A grace period of more than longestBucket does not count.
+// Of the pods that are not critical, the 1 % with the longest grace periods do not count either, so that one odd pod
+// does not delay every shutdown; of fewer than 100 pods all count.
 func (s Settings) longerSchedule(asks map[ask]int) plan.Schedule {
 	longer := slices.Clone(s.schedule)
-	graces := make([][]int64, len(longer)) // one for each pod that is not critical
+	graces := make([][]int64, len(longer)) // by bucket: the grace period of each pod that is not critical
 	for a, count := range asks {
 		if !a.critical {
 			graces[a.bucket] = append(graces[a.bucket], slices.Repeat([]int64{a.seconds}, count)...)
@@ -24,9 +26,9 @@ func (s Settings) longerSchedule(asks map[ask]int) plan.Schedule {
 			longer[a.bucket].Seconds = max(longer[a.bucket].Seconds, a.seconds)
 		}
 	}
-	for i, of := range graces {
-		slices.Sort(of)
-		for _, grace := range of[:len(of)-len(of)/100] {
+	for i, inBucket := range graces {
+		slices.Sort(inBucket)
+		for _, grace := range inBucket[:len(inBucket)-len(inBucket)/100] { // without the longest 1 %
 			if grace <= longestBucket {
 				longer[i].Seconds = max(longer[i].Seconds, grace)
 			}
@@ -35,7 +37,8 @@ func (s Settings) longerSchedule(asks map[ask]int) plan.Schedule {
 	return longer
 }
 
-// outliers returns the workloads with pods that ask for more than a schedule gives them; those that ask for most come first.
+// outliers returns the workloads with pods whose grace period is longer than their bucket in the schedule. The
+// longest grace period comes first.
 func outliers(asks map[ask]int, schedule plan.Schedule) (all []Outlier) {
 	found := map[string]Outlier{}
 	for a, count := range asks {

@@ -1,23 +1,24 @@
-// Package nodeplan computes what the shutdown of each node would do to its pods, and what to
-// change so that no pod is cut short:
+// Package nodeplan computes what the shutdown of each node would do to its pods, and which changes
+// of the configuration would let every pod have its grace period:
 //
 //	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, config, gates, options)
 //	document := settings.Document(cluster.Nodes())
 //
-// The arithmetic of [Kubegrace] is that of package shutdown/plan, by which such an agent drains, and
-// that of [Kubelet] is killPods of the kubelet's nodeshutdown manager.
+// For [Kubegrace], package shutdown/plan does the arithmetic, as it does in the agent itself. For
+// [Kubelet], the arithmetic is that of killPods in the kubelet's nodeshutdown manager.
 //
 // # What is proposed
 //
-// A proposed configuration gives every critical pod what it asks for, and of the other pods of a bucket
-// 99 in 100, or all if they are fewer than 100. No bucket gets more than ten minutes, unless it has more
-// already: the pods that ask for more, critical ones too, are named, and cut short.
+// A proposed configuration gives every critical pod its whole grace period. Of the other pods of a bucket, it
+// gives 99 in 100 their whole grace period, or all if they are fewer than 100. No bucket gets more than ten
+// minutes, unless it already has more. Pods with a longer grace period, critical or not, stay cut short; the
+// summary names them as outliers.
 //
 // # The document
 //
-// [Document] is what kubegrace-node plan prints with -o json and -o yaml, and an agent answers with on its socket. Within one [APIVersion],
-// fields may be added; no field is removed or changes its meaning. Times are seconds since
-// the announcement of the shutdown.
+// kubegrace-node plan prints a [Document] with -o json and -o yaml, and an agent sends one over its socket. Within
+// one [APIVersion], fields may be added; no field is removed or changes its meaning. Times are seconds since the
+// announcement of the shutdown.
 //
 // # Concurrency properties
 //
@@ -25,11 +26,11 @@
 //
 // # Failure modes
 //
-// NewSettings returns an error for a configuration that a kubelet refuses. A plan works for all
-// pods.
+// NewSettings returns an error for a configuration that a kubelet refuses. Planning itself cannot fail,
+// whatever the pods are.
 //
 // # Testing
 //
-// The tests drain random nodes with a real agent, in synctest bubbles, and compare its report
-// with the plan. A kubelet's plan is compared with the kubelet's loop, for random nodes too.
+// The tests let a real agent drain random nodes, in synctest bubbles, and compare its report with the
+// plan. They also compare the plan of a kubelet with a copy of the kubelet's loop, for random nodes.
 package nodeplan

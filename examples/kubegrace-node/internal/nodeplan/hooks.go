@@ -8,8 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// hooksOf returns the preStop hooks of all containers and sidecars of a pod. Those that sleep for longer than fits are cut short.
-func hooksOf(pod *v1.Pod, fits int64) (hooks []Hook) {
+// hooksOf returns the preStop hooks of all containers and sidecars of a pod. A hook that sleeps for longer than
+// graceSeconds is marked as cut short.
+func hooksOf(pod *v1.Pod, graceSeconds int64) (hooks []Hook) {
 	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
 		if c.Lifecycle == nil || c.Lifecycle.PreStop == nil {
 			continue
@@ -27,14 +28,15 @@ func hooksOf(pod *v1.Pod, fits int64) (hooks []Hook) {
 		default:
 			continue
 		}
-		hook.CutShort = hook.Seconds != nil && *hook.Seconds > fits
+		hook.CutShort = hook.Seconds != nil && *hook.Seconds > graceSeconds
 		hooks = append(hooks, hook)
 	}
 	return hooks
 }
 
-// sleepSeconds returns for how long a command sleeps: the number after the first word sleep
-// that has one, also within the argument of a shell. It is nil if there is none.
+// sleepSeconds returns for how many seconds the command of a hook sleeps, so that the plan can tell whether the hook
+// fits. It takes the number after the first word "sleep" that a number follows, also in a shell's script such as
+// "nginx -s quit; sleep 20". Without one it returns nil: how long the hook takes is not known.
 func sleepSeconds(command []string) *int64 {
 	words := strings.Fields(strings.Join(command, " "))
 	for i, word := range words[:max(len(words)-1, 0)] {

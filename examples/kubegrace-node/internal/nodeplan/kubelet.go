@@ -13,8 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// withoutStaticClasses returns pods as a kubelet sees them: it goes by spec.priority alone, which admission sets for every
-// pod but a static one (k/k#133442), so that the class of a static pod counts for nothing.
+// withoutStaticClasses returns pods as a kubelet sees them. A kubelet looks at spec.priority only, and never at the
+// priority class. The API server's admission sets spec.priority from the class, but a static pod does not pass through
+// admission (k/k#133442). The class of a static pod without spec.priority is therefore removed.
 func withoutStaticClasses(pods []*v1.Pod) []*v1.Pod {
 	pods = slices.Clone(pods)
 	for i, pod := range pods {
@@ -27,8 +28,9 @@ func withoutStaticClasses(pods []*v1.Pod) []*v1.Pod {
 	return pods
 }
 
-// prioritySource says where the priority of a pod comes from. An agent has noted it. The API server sets that of every pod
-// but a static one, so that it is guessed where neither it nor a known class says it.
+// prioritySource returns [Pod.PrioritySource] for a pod. A running agent has noted the source in an annotation.
+// Otherwise the source follows from the fields of the pod. The API server sets the priority of every pod but a static
+// one, so a pod without a priority and without a known class only gets a guess.
 func (s Settings) prioritySource(pod *v1.Pod) string {
 	class := pod.Spec.PriorityClassName
 	hasClass := class == "system-node-critical" || class == "system-cluster-critical"
@@ -53,24 +55,23 @@ func (s Settings) prioritySource(pod *v1.Pod) string {
 	}
 }
 
-// isOnlyMirrored reports whether a pod is a mirror pod whose priority the API server has from a class. The kubelet goes by
-// that of the manifest, which is not known.
+// isOnlyMirrored reports whether a pod is a mirror pod whose priority was set by the API server from its class. The
+// kubelet uses spec.priority of the manifest instead. The input does not have the manifest, so the priority is a guess.
 func isOnlyMirrored(pod *v1.Pod) bool {
 	return staticpod.IsMirror(pod) && pod.Spec.PriorityClassName != "" && ptr.Deref(pod.Spec.Priority, 0) != 0
 }
 
-// kubeletPlan plans what a kubelet with a lock does (killPods of its nodeshutdown manager): one
-// bucket after the other, each of which waits for its own seconds at most; a bucket without pods is
-// skipped and one without time is not waited for, and what a bucket leaves is lost. The lock goes at
-// the end of the last bucket.
+// kubeletPlan plans what a kubelet that holds a lock does, as killPods of its nodeshutdown manager. It drains one
+// bucket after the other and waits for each bucket for the bucket's own seconds at most. A bucket without pods takes no
+// time. Time that a bucket does not use is lost. The kubelet releases its lock at the end of the last bucket.
 func (s Settings) kubeletPlan(pods []*v1.Pod) plan.Plan {
 	p := plan.New(s.schedule, pods, plan.Options{PriorityOf: s.options.PriorityOf, NoRollOver: true})
 	p.Release = p.Buckets[len(p.Buckets)-1].End
 	return p
 }
 
-// staticWarnings returns warnings about static pods that are in another bucket than their manifest,
-// or their mirror pod, seems to say.
+// staticWarnings returns warnings about static pods that a kubelet may drain in another bucket than a reader of
+// their manifest or of their mirror pod expects. There is at most one warning for each of the two cases.
 func staticWarnings(node *podlist.Node) []string {
 	var classOnly, mirrors []*v1.Pod
 	for _, pod := range node.Pods {

@@ -18,7 +18,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// OfAgent returns the plan of an agent that runs, which a limit of 0 says is not limited.
+// OfAgent returns the plan of a running agent as a document. A limit of 0 means that the host sets no limit.
 func OfAgent(config plan.Config, limit time.Duration, p plan.Plan) Document {
 	s := Settings{agent: Kubegrace, config: config, options: plan.Options{Limit: limit}}
 	n := s.node(podlist.ThisNode, p)
@@ -49,11 +49,12 @@ func (s Settings) Plan(node *podlist.Node) Node {
 	return n
 }
 
-// plan plans a drain of pods by the agent.
+// plan plans the drain of the pods of one node.
 func (s Settings) plan(pods []*v1.Pod) plan.Plan {
 	switch {
 	case s.off || s.noLock():
-		return plan.New(s.schedule, pods, plan.Options{PriorityOf: s.options.PriorityOf, Limit: -1}) // the agent does nothing, and the host does not wait
+		// The agent does nothing and the host does not wait. A negative limit gives every pod 0 s.
+		return plan.New(s.schedule, pods, plan.Options{PriorityOf: s.options.PriorityOf, Limit: -1})
 	case s.agent == Kubelet:
 		return s.kubeletPlan(pods)
 	default:
@@ -61,7 +62,7 @@ func (s Settings) plan(pods []*v1.Pod) plan.Plan {
 	}
 }
 
-// node converts the plan of a node.
+// node returns the plan p of a node as a [Node], with the sums over its pods.
 func (s Settings) node(name string, p plan.Plan) Node {
 	n := Node{Name: name, ReleaseSeconds: p.Release.Seconds(), Buckets: make([]Bucket, 0, len(p.Buckets))}
 	for _, planned := range p.Buckets {
@@ -70,20 +71,20 @@ func (s Settings) node(name string, p plan.Plan) Node {
 			StartSeconds: planned.Start.Seconds(), EndSeconds: planned.End.Seconds(), Pods: make([]Pod, 0, len(planned.Pods)),
 		}
 		for _, pod := range planned.Pods {
-			row := s.pod(pod, p.Release)
-			b.Pods = append(b.Pods, row)
+			converted := s.pod(pod, p.Release)
+			b.Pods = append(b.Pods, converted)
 			n.PodCount++
-			if row.CutShort {
+			if converted.CutShort {
 				n.CutShort++
 			}
-			n.LostSeconds = saturatingAdd(n.LostSeconds, row.lostSeconds())
+			n.LostSeconds = saturatingAdd(n.LostSeconds, converted.lostSeconds())
 		}
 		n.Buckets = append(n.Buckets, b)
 	}
 	return n
 }
 
-// pod returns the planned end of a pod. release is when the host is released.
+// pod returns the planned end of a pod. A pod that may still run at release, when the host may go down, is marked.
 func (s Settings) pod(planned plan.PodPlan, release time.Duration) Pod {
 	p := Pod{
 		Namespace: planned.Pod.Namespace, Name: planned.Pod.Name, workload: workloadOf(planned.Pod),
@@ -96,7 +97,7 @@ func (s Settings) pod(planned plan.PodPlan, release time.Duration) Pod {
 		Hooks:              hooksOf(planned.Pod, max(planned.GrantedSeconds, graceperiod.MinimumPodSeconds)),
 		Warnings:           validation.WarnPodTermination(&planned.Pod.Spec, field.NewPath("spec")),
 	}
-	if s.off || s.noLock() {
+	if s.off || s.noLock() { // the pod is killed together with the host: the usual 2 s to stop do not apply
 		p.LatestEndSeconds, p.Outlives = 0, false
 	}
 	for _, hook := range p.Hooks {
@@ -105,7 +106,7 @@ func (s Settings) pod(planned plan.PodPlan, release time.Duration) Pod {
 	return p
 }
 
-// pods returns the pods of all buckets.
+// pods returns the pods of all buckets, in the order in which they are drained.
 func (n *Node) pods() (all []*Pod) {
 	for _, bucket := range n.Buckets {
 		for i := range bucket.Pods {
@@ -115,9 +116,10 @@ func (n *Node) pods() (all []*Pod) {
 	return all
 }
 
-// warn adds the warnings of a plan, and one about pods that may still run when the host is released.
+// warn sets the warnings of a node: those of its plan, and one about pods that may still run when the host is
+// released. Warnings about single buckets are left out, because the buckets and pods of the document say the same.
 func (n *Node) warn(warnings []string) {
-	n.Warnings = slices.DeleteFunc(slices.Clone(warnings), func(warning string) bool { return strings.HasPrefix(warning, "bucket ") }) // the buckets and pods say the same
+	n.Warnings = slices.DeleteFunc(slices.Clone(warnings), func(warning string) bool { return strings.HasPrefix(warning, "bucket ") })
 	var last *Pod
 	count := 0
 	for _, pod := range n.pods() {
@@ -135,7 +137,7 @@ func (n *Node) warn(warnings []string) {
 	}
 }
 
-// HasGuessedPriorities reports whether the priority of a pod is guessed.
+// HasGuessedPriorities reports whether the priority of at least one pod is guessed.
 func (n *Node) HasGuessedPriorities() bool {
 	return slices.ContainsFunc(n.pods(), (*Pod).PriorityIsGuessed)
 }
@@ -143,10 +145,11 @@ func (n *Node) HasGuessedPriorities() bool {
 // PriorityIsGuessed reports whether PrioritySource is a guess.
 func (p *Pod) PriorityIsGuessed() bool { return strings.HasPrefix(p.PrioritySource, podinfo.Guessed) }
 
-// lostSeconds returns what the pod asks for and does not get.
+// lostSeconds returns the part of its grace period that the pod does not get.
 func (p *Pod) lostSeconds() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0) }
 
-// saturatingAdd returns a + b, at most math.MaxInt64. Both are 0 or more.
+// saturatingAdd returns a + b, or math.MaxInt64 if the sum overflows: a pod may have any grace period. Both are 0 or
+// more.
 func saturatingAdd(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64
@@ -157,7 +160,7 @@ func saturatingAdd(a, b int64) int64 {
 // FullName returns the namespace and the name of the pod, separated by a slash.
 func (p *Pod) FullName() string { return p.Namespace + "/" + p.Name }
 
-// Text returns the type, the container and the length of a hook, for people.
+// Text describes a hook to people: its type, its container and, if known, how long it sleeps.
 func (h Hook) Text() string {
 	if h.Seconds == nil {
 		return fmt.Sprintf("%s hook of container %s", h.Type, h.Container)

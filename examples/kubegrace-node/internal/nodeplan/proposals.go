@@ -12,7 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// losses plans all nodes, and returns a proposal with what its pods lose.
+// losses plans all nodes and adds up how many of their pods are cut short and how many seconds these lose. Only
+// CutShort and LostSeconds of the result are set; the caller adds the title and the changes.
 func (s Settings) losses(nodes []*podlist.Node) (p Proposal) {
 	for _, node := range nodes {
 		n := s.Plan(node)
@@ -22,25 +23,27 @@ func (s Settings) losses(nodes []*podlist.Node) (p Proposal) {
 	return p
 }
 
-// proposals returns what would be better than the plan, the best first, each with what it would do. None of
-// them shortens a grace period, which hides a loss and saves nothing, or a bucket.
+// proposals returns changes that would make the plan better, the best first, each with the losses that remain. A
+// proposal only raises logind's limit or lengthens buckets. It shortens no pod's grace period, because that would hide
+// a loss and save nothing. before has the losses without a change; schedule has the longer buckets.
 func (s Settings) proposals(before Summary, schedule plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
 	offer := func(title string, p Proposal, changes ...Change) {
-		same := p.CutShort == before.CutShort && p.LostSeconds == before.LostSeconds
-		if !same && p.CutShort <= before.CutShort && p.LostSeconds <= before.LostSeconds {
-			p.Title, p.Changes = title, changes
-			all = append(all, p)
+		isSame := p.CutShort == before.CutShort && p.LostSeconds == before.LostSeconds
+		isWorse := p.CutShort > before.CutShort || p.LostSeconds > before.LostSeconds
+		if isSame || isWorse {
+			return
 		}
+		p.Title, p.Changes = title, changes
+		all = append(all, p)
 	}
-	limit := s.options.Limit
-	if limit != 0 && max(limit, 0) < s.needed() {
+	if s.limitIsTooShort() {
 		raised := s.limitedTo(s.needed())
 		offer("Raise logind's limit to "+duration.Text(raised.needed()), raised.losses(nodes), s.limitChange(raised.needed()))
 	}
 	if longer, ok := s.withSchedule(schedule); ok {
 		changes := []Change{longer.configChange()}
-		if limit != 0 && max(limit, 0) < longer.needed() {
-			if !s.raisable {
+		if longer.limitIsTooShort() {
+			if !s.raisable { // otherwise the agent raises the limit itself, and there is nothing to change
 				changes = append(changes, s.limitChange(longer.needed()))
 			}
 			longer = longer.limitedTo(longer.needed())
@@ -53,8 +56,9 @@ func (s Settings) proposals(before Summary, schedule plan.Schedule, nodes []*pod
 	return all
 }
 
-// withSchedule returns the settings with the buckets of another schedule, in the fields of the
-// configuration that are used; false if they are the same, or a kubelet refuses them.
+// withSchedule returns the settings with the buckets of another schedule. The new configuration uses the same fields as
+// the old one: shutdownGracePeriodByPodPriority, or the two durations. The boolean is false if there is nothing to
+// propose: the schedule is the same or has no time, or a kubelet would refuse the configuration.
 func (s Settings) withSchedule(schedule plan.Schedule) (Settings, bool) {
 	if slices.Equal(schedule, s.schedule) || schedule.Total() < time.Second {
 		return s, false
@@ -66,13 +70,13 @@ func (s Settings) withSchedule(schedule plan.Schedule) (Settings, bool) {
 		}
 	} else {
 		config.ShutdownGracePeriod.Duration = schedule.Total()
-		config.ShutdownGracePeriodCriticalPods.Duration = time.Duration(schedule[1].Seconds) * time.Second
+		config.ShutdownGracePeriodCriticalPods.Duration = time.Duration(schedule[1].Seconds) * time.Second // the second bucket is that of critical pods
 	}
 	other, err := NewSettings(s.agent, config, s.gates, s.options)
 	return other, err == nil && !other.off
 }
 
-// configChange is the change of the configuration to that of s.
+// configChange returns the change that replaces the configuration in use by the configuration of s.
 func (s Settings) configChange() Change {
 	c := Change{Where: "the kubelet's configuration, before its restart"}
 	if s.agent == Kubegrace {
@@ -93,9 +97,9 @@ func (s Settings) configChange() Change {
 	return c
 }
 
-// limitChange is the change of logind's limit. Agents that run as root raise the limit themselves, by
-// a drop-in, and only a file that sorts behind it can be in the way: it is that file which has to
-// change, and no further one that would be in the way later.
+// limitChange returns the change that raises logind's limit to needed. An agent that runs as root writes a drop-in of
+// its own for that, so the limit stays low only if another file sorts behind that drop-in. If such a file is known, it is
+// the one to change. A new file that sorts even later would override the drop-in again at the next change.
 func (s Settings) limitChange(needed time.Duration) Change {
 	own := map[Agent]string{Kubelet: "99-kubelet.conf", Kubegrace: "zz-kubegrace.conf"}[s.agent]
 	lines := []string{"[Login]", fmt.Sprintf("InhibitDelayMaxSec=%d", ceilSeconds(needed))}

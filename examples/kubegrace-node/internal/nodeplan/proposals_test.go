@@ -28,7 +28,8 @@ func summaryOf(t *testing.T, agent nodeplan.Agent, config plan.Config, limit tim
 	return settings.Document([]*podlist.Node{{Name: "node", Pods: pods}}).Summary
 }
 
-// applied returns the configuration and the limit after a proposal.
+// applied follows a proposal: it parses the lines that a reader would paste, and returns the new configuration and the
+// new limit. What the proposal does not change stays as it is.
 func applied(t *testing.T, p nodeplan.Proposal, config plan.Config, limit time.Duration) (plan.Config, time.Duration) {
 	t.Helper()
 	for _, change := range p.Changes {
@@ -46,7 +47,9 @@ func applied(t *testing.T, p nodeplan.Proposal, config plan.Config, limit time.D
 	return config, limit
 }
 
-// A proposal does what it says, and it is better.
+// For 1500 random nodes, each proposal is followed and the node is planned again. The new plan must lose exactly what the
+// proposal says, and less than the old plan. One of the proposals must leave no pod cut short: that is always possible,
+// because all grace periods are below a minute and there are fewer than 100 pods.
 func TestProposalsDoWhatTheySay(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -83,7 +86,7 @@ func TestProposalsDoWhatTheySay(t *testing.T) {
 	}
 }
 
-// several returns pods of the Deployment web.
+// several returns n pods of the Deployment web.
 func several(n int, grace int64) (pods []*v1.Pod) {
 	for range n {
 		pods = append(pods, web(grace))
@@ -91,8 +94,10 @@ func several(n int, grace int64) (pods []*v1.Pod) {
 	return pods
 }
 
-// A proposed configuration gives critical pods all that they ask for, and follows no outlier. Now 10 of the 30 s are for critical
-// pods, so that 20 s are left for the others.
+// A proposed configuration gives critical pods their whole grace period, and ignores outliers. The configuration before
+// it has 30 s, of which 10 s are for critical pods and 20 s for the others. The wanted durations are therefore the sum of
+// the two new buckets, and the critical bucket: 60 s + 30 s in the first case. Grace periods above 10 min never count,
+// and of 100 pods or more the longest 1 % do not count either.
 func TestProposedConfigurations(t *testing.T) {
 	critical := func(grace int64) *v1.Pod { return newPod("cni", plan.SystemCriticalPriority, grace) }
 	odd := newPod("x", 0, 3600)
@@ -101,7 +106,7 @@ func TestProposedConfigurations(t *testing.T) {
 	for name, test := range map[string]struct {
 		pods     []*v1.Pod
 		limit    time.Duration
-		want     map[string][2]time.Duration // the title: all, and the part for critical pods
+		want     map[string][2]time.Duration // by the title of the proposal: the time of all pods, and the part for critical pods
 		outliers []nodeplan.Outlier
 	}{
 		"critical pods at a limit":            {append(several(50, 60), critical(30)), time.Minute, map[string][2]time.Duration{lengthen: {90 * time.Second, 30 * time.Second}}, nil},
@@ -126,7 +131,8 @@ func TestProposedConfigurations(t *testing.T) {
 	}
 }
 
-// It is said where a priority comes from: also that a kubelet's is not the one of the class, or of the mirror pod.
+// The plan says where the priority of each pod comes from. For a static pod the two agents differ: kubegrace uses the
+// priority class, and the kubelet does not. The kubelet does not use the priority of a mirror pod either.
 func TestPrioritySources(t *testing.T) {
 	const static, mirror, class = "kubernetes.io/config.source: file", "kubernetes.io/config.mirror: a", "priorityClassName: system-node-critical"
 	for name, test := range map[string]struct{ annotations, spec, kubelet, kubegrace string }{
@@ -149,7 +155,7 @@ func TestPrioritySources(t *testing.T) {
 	}
 }
 
-// web returns a pod of the Deployment web.
+// web returns a pod of the Deployment web, with a grace period in seconds.
 func web(grace int64) *v1.Pod {
 	pod := newPod("web-7f6d-abcde", 0, grace)
 	pod.Labels = map[string]string{"pod-template-hash": "7f6d"}
@@ -157,8 +163,9 @@ func web(grace int64) *v1.Pod {
 	return pod
 }
 
-// A file that keeps the limit low is named, and no further one is proposed. A limit that the agent raises itself needs no
-// change, and is no reason for shorter buckets.
+// On a known machine the proposal about logind's limit names the file to change. The kubelet needs 30 s and the file
+// allows 20 s, so the proposal is to set 30 s in that file. If no file is in the way, the kubelet raises the limit itself:
+// the pod that asks for 40 s only needs longer buckets, and the limit of 30 s needs no change.
 func TestTheLimitOfAMachine(t *testing.T) {
 	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
 	require.NoError(t, err)
@@ -171,15 +178,17 @@ func TestTheLimitOfAMachine(t *testing.T) {
 		Where: file, Why: "it wins against the agent's 99-kubelet.conf", Lines: []string{"[Login]", "InhibitDelayMaxSec=30"},
 	}, proposals(20*time.Second, file, 10)[0].Changes[0])
 
-	raised := proposals(30*time.Second, "", 40) // no file keeps the limit
-	require.Len(t, raised, 1)
-	require.Equal(t, "Lengthen the buckets", raised[0].Title)
-	require.Zero(t, raised[0].CutShort)
-	require.Len(t, raised[0].Changes, 1)
+	raisable := proposals(30*time.Second, "", 40) // "": no file is in the way
+	require.Len(t, raisable, 1)
+	require.Equal(t, "Lengthen the buckets", raisable[0].Title)
+	require.Zero(t, raisable[0].CutShort)
+	require.Len(t, raisable[0].Changes, 1)
 }
 
+// Losses are added up by workload and by node, the worst first. Every pod here gets at most 20 s: a web pod that asks for
+// 60 s loses 40 s, so web loses 80 s, job loses 30 s, and the static pod etcd loses 1 s.
 func TestLossesByGroup(t *testing.T) {
-	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{}) // 20 s are for these pods
+	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{}) // 30 s - 10 s for critical pods
 	require.NoError(t, err)
 	static := newPod("etcd-n2", 0, 21)
 	static.OwnerReferences = []metav1.OwnerReference{{Kind: "Node", Name: "n2"}}
@@ -196,7 +205,8 @@ func TestLossesByGroup(t *testing.T) {
 	}, summary.Losses)
 }
 
-// The length of a hook is that of a sleep, also in a command.
+// The plan knows how long a hook takes if it sleeps, by itself or in its command. The pod gets 10 s, so a hook that
+// sleeps for longer is marked as cut short. nil: the length is not known, and the hook is never marked.
 func TestHowLongAHookSleeps(t *testing.T) {
 	for hook, want := range map[string]*int64{
 		`exec: {command: [/bin/sleep, 15s]}`:                     ptr.To(int64(15)),

@@ -12,9 +12,9 @@ import (
 type Agent string
 
 const (
-	// Kubelet is the stock kubelet, of which a plan says what it does, mistakes included: without
-	// enough delay it takes no lock at all, unused time is lost, and a static pod without a
-	// priority is at 0.
+	// Kubelet is the stock kubelet. Its plan includes its known mistakes: it takes no lock at all if the
+	// host's limit is too short, it loses the time that a bucket does not use, and it treats a static pod
+	// without spec.priority as priority 0, whatever its priority class is.
 	Kubelet Agent = "kubelet"
 	// Kubegrace is an agent with the manager of package shutdown.
 	Kubegrace Agent = "kubegrace"
@@ -23,22 +23,21 @@ const (
 // Agents returns all agents, the default first.
 func Agents() []string { return []string{string(Kubelet), string(Kubegrace)} }
 
-// Settings are common to all nodes. Make them with [NewSettings].
+// Settings decide, together with its pods, on the plan of a node. All nodes share them. Make them with [NewSettings].
 type Settings struct {
 	agent    Agent
 	config   plan.Config
 	gates    map[string]bool
 	schedule plan.Schedule
 	options  plan.Options
-	off      bool
-	limitBy  string // the file that keeps the limit as it is; "": not known
-	raisable bool   // the agent can raise the limit
+	off      bool   // the configuration switches the graceful node shutdown off
+	limitBy  string // the logind file that sets the limit and that the agent cannot override; "": not known
+	raisable bool   // the agent can raise the limit by itself
 }
 
-// NewSettings makes the settings from a kubelet's configuration and the feature gates of its
-// file. A missing gate has its default. Of the options a kubelet has the Limit and PriorityOf
-// only. An options.Limit of math.MaxInt64 means no limit. A configuration that a kubelet refuses
-// is an error.
+// NewSettings makes the settings from a kubelet's configuration and the feature gates of its file. A gate that is
+// missing has its default. For [Kubelet] only Limit and PriorityOf of the options count. An options.Limit of
+// math.MaxInt64 means that there is no limit. A configuration that a kubelet refuses is an error.
 func NewSettings(agent Agent, config plan.Config, gates map[string]bool, options plan.Options) (Settings, error) {
 	checks := validation.Options{
 		NoGracefulNodeShutdown:  disabled(gates, "GracefulNodeShutdown"),
@@ -55,7 +54,8 @@ func NewSettings(agent Agent, config plan.Config, gates map[string]bool, options
 	}
 	s := Settings{agent: agent, config: config, gates: gates, options: options, schedule: config.Schedule(!checks.NoShutdownByPodPriority)}
 	if len(s.schedule) == 0 {
-		s.off = true // the pods end with the host, as in a drain of buckets without time
+		// Off: the pods are killed with the host. Two buckets of 0 s give the same plan.
+		s.off = true
 		s.schedule = plan.Schedule{{Priority: 0}, {Priority: plan.SystemCriticalPriority}}
 	}
 	return s, nil
@@ -67,7 +67,7 @@ func disabled(gates map[string]bool, name string) bool {
 	return set && !enabled
 }
 
-// needed returns how long the agent asks the host to wait.
+// needed returns how long the agent asks the host to wait. It is 0 if the graceful node shutdown is off.
 func (s Settings) needed() time.Duration {
 	switch {
 	case s.off:
@@ -79,21 +79,25 @@ func (s Settings) needed() time.Duration {
 	}
 }
 
-// noLock reports whether the agent is a kubelet that takes no lock, because it cannot have all the
-// delay that it needs (its nodeshutdown manager fails to start then, and stays away).
-func (s Settings) noLock() bool {
-	return s.agent == Kubelet && s.options.Limit != 0 && max(s.options.Limit, 0) < s.needed()
+// limitIsTooShort reports whether the host is known to wait for less time than the agent needs. A limit of 0 means that
+// no limit is known, and a negative one that the host does not wait.
+func (s Settings) limitIsTooShort() bool {
+	return s.options.Limit != 0 && max(s.options.Limit, 0) < s.needed()
 }
 
-// OnMachine returns the settings for a machine whose logind has a limit, as of NewSettings. by is the
-// file that keeps it so; "" means that the agent can raise it.
+// noLock reports whether the agent is a kubelet that takes no lock. If the host's limit is too short, the start of the
+// kubelet's nodeshutdown manager fails and is not tried again.
+func (s Settings) noLock() bool { return s.agent == Kubelet && s.limitIsTooShort() }
+
+// OnMachine returns the settings for a machine whose logind has this limit, which has the values of options.Limit in
+// [NewSettings]. by is the file that keeps the limit from being raised; "" means that the agent can raise it.
 func (s Settings) OnMachine(limit time.Duration, by string) Settings {
 	s = s.limitedTo(limit)
 	s.limitBy, s.raisable = by, by == ""
 	return s
 }
 
-// limitedTo returns the settings with another limit.
+// limitedTo returns the settings with another limit of the host; math.MaxInt64 means that there is none.
 func (s Settings) limitedTo(limit time.Duration) Settings {
 	if limit == math.MaxInt64 {
 		limit = 0

@@ -13,16 +13,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// MaxWorst is how many groups of each kind a summary names at most.
+// MaxWorst is how many workloads, how many nodes and how many outliers a summary names at most.
 const MaxWorst = 10
 
-// The kinds of groups by which losses are summed up.
+// The values of [Loss.By].
 const (
 	ByWorkload = "workload"
 	ByNode     = "node"
 )
 
-// Document plans nodes, and sums them up.
+// Document plans the shutdown of all nodes and sums up what their pods lose. If a pod is cut short, it also says what to
+// change.
 func (s Settings) Document(nodes []*podlist.Node) Document {
 	planned := make([]Node, 0, len(nodes))
 	for _, node := range nodes {
@@ -38,7 +39,7 @@ func (s Settings) Document(nodes []*podlist.Node) Document {
 	return d
 }
 
-// documentOf sums up nodes, without proposals.
+// documentOf makes a document of planned nodes and sums up what their pods lose. Proposals and outliers are left out.
 func documentOf(h Header, nodes []Node) Document {
 	sum := Summary{NodeCount: len(nodes)}
 	type group struct{ by, name string }
@@ -49,7 +50,7 @@ func documentOf(h Header, nodes []Node) Document {
 		sum.CutShort += n.CutShort
 		sum.LostSeconds = saturatingAdd(sum.LostSeconds, n.LostSeconds)
 		for _, pod := range n.pods() {
-			for _, key := range []group{{ByWorkload, pod.workload}, {ByNode, n.Name}} {
+			for _, key := range []group{{ByWorkload, pod.workload}, {ByNode, n.Name}} { // each pod counts in two groups
 				loss := losses[key]
 				loss.By, loss.Name = key.by, key.name
 				loss.PodCount++
@@ -71,7 +72,9 @@ func documentOf(h Header, nodes []Node) Document {
 	return Document{APIVersion: APIVersion, Kind: Kind, Header: h, Nodes: nodes, Summary: sum}
 }
 
-// workloadOf names what a pod is made from. For the ReplicaSet of a Deployment it is the Deployment.
+// workloadOf returns NAMESPACE/KIND/NAME of the object that a pod belongs to, so that the losses of its pods can be
+// added up. A pod of a Deployment is owned by a ReplicaSet, whose name is that of the Deployment and the template hash;
+// its workload is the Deployment. A pod without an owner is its own workload.
 func workloadOf(pod *v1.Pod) string {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil && len(pod.OwnerReferences) > 0 {
@@ -79,7 +82,7 @@ func workloadOf(pod *v1.Pod) string {
 	}
 	kind, name := "pod", pod.Name
 	switch {
-	case owner != nil && owner.Kind == "Node":
+	case owner != nil && owner.Kind == "Node": // a static pod: the kubelet appends the node's name to that of the manifest
 		kind, name = "static pod", strings.TrimSuffix(pod.Name, "-"+owner.Name)
 	case owner != nil:
 		kind, name = strings.ToLower(owner.Kind), owner.Name
@@ -90,7 +93,7 @@ func workloadOf(pod *v1.Pod) string {
 	return pod.Namespace + "/" + kind + "/" + name
 }
 
-// ask is what pods of a workload ask for.
+// ask is a grace period that pods of one workload in one bucket ask for.
 type ask struct {
 	workload string
 	bucket   int // the index of their bucket
@@ -98,7 +101,7 @@ type ask struct {
 	seconds  int64
 }
 
-// asksOf returns how many pods ask for what.
+// asksOf counts the pods of all nodes by what they ask for.
 func asksOf(nodes []Node) map[ask]int {
 	asks := map[ask]int{}
 	for _, n := range nodes {
