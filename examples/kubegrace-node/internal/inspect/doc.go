@@ -1,5 +1,5 @@
-// Package inspect has the commands plan and status of kubegrace-node, which look and change nothing: it
-// parses their flags, reads the input, and writes what it found.
+// Package inspect has the commands plan and status of kubegrace-node. They only look, and change nothing.
+// The package parses their flags, reads the input, and writes what was found.
 //
 //	root.AddCommand(inspect.NewPlan(streams, askAgent), inspect.NewStatus(streams))
 //
@@ -9,11 +9,11 @@
 //
 // # Failure modes
 //
-// The errors about flags and input name the flag or the file. An
-// [ExitStatus] means that all was written, and with which status the program ends.
+// An error about a flag or an input names the flag or the file. An [ExitStatus] is returned as an error,
+// too: everything was written, and the program only has to end with that status.
 //
 // # Testing
 //
-// [Streams] are the streams and the environment, so the tests need no process. Their golden files
-// are in testdata.
+// [Streams] replaces the streams and the environment of the process, so most tests need no process of their
+// own. Their golden files are in testdata.
 package inspect

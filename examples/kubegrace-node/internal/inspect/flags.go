@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// flags are the values of the command line flags.
+// flags has the values of the flags of kubegrace-node plan.
 type flags struct {
 	agent                  string
 	config, configDir      string
@@ -25,6 +25,7 @@ type flags struct {
 	output                 string
 }
 
+// add adds the flags to fs.
 func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.agent, "agent", string(nodeplan.Kubelet), "`who` drains the node: kubelet, the stock one, or kubegrace")
 	fs.StringVar(&f.config, "config", "", "`file` with the kubelet's configuration: a KubeletConfiguration, or what\n/configz of the kubelet answers; YAML or JSON")
@@ -36,7 +37,8 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, json, yaml, or html, which is one page with a timeline")
 }
 
-// settings returns the settings that the flags, and the file of --config, describe.
+// settings returns the settings of the plan, from the flags and from the configuration that --config and --config-dir
+// name. priorityOf returns the value of a priority class, and false if it is not known.
 func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
 	kubelet := kubeletconfig.Config{Shutdown: plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: f.total},
@@ -66,10 +68,10 @@ func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settin
 	return settings, nil
 }
 
-// agentSteps is what kubegrace does beside the kills.
+// agentSteps returns the steps that kubegrace-node does in a drain besides the kills.
 func agentSteps() plan.Steps { return plan.Steps{Publish: true, Readiness: true, Statuses: true} }
 
-// configError adds the flag to an error of the kubelet's configuration. Those of a folder have theirs.
+// configError puts --config before an error about the kubelet's configuration, unless the error names --config-dir.
 func configError(err error) error {
 	if strings.HasPrefix(err.Error(), "--config-dir: ") {
 		return err
@@ -77,10 +79,10 @@ func configError(err error) error {
 	return fmt.Errorf("--config: %w", err)
 }
 
-// choose leaves in a document the nodes that are shown in full. With --node these are the named nodes. Without it they are
-// all nodes if the format is for programs, or if there are only a few. Otherwise a page shows the worst nodes, and a terminal
-// none.
-func (f *flags) choose(d *nodeplan.Document) error {
+// keepShownNodes removes all nodes from a document that are not shown in full. With --node the named nodes stay. Without
+// it all nodes stay if the format is for programs, or if there are at most maxFullNodes. Otherwise the nodes that lose most
+// stay for a page, and none for a terminal.
+func (f *flags) keepShownNodes(d *nodeplan.Document) error {
 	names := f.nodes
 	if len(names) == 0 {
 		if !output.ForPeople(f.output) || len(d.Nodes) <= maxFullNodes {

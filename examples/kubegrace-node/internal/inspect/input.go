@@ -7,10 +7,10 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 )
 
-// standardInput names the standard input in messages.
+// standardInput is the name of the standard input in messages.
 const standardInput = "standard input"
 
-// readInputs reads what the arguments name: files, folders of manifests, and with "-" the standard input.
+// readInputs reads into cluster what the arguments name: files, folders of manifests, and with "-" the standard input.
 func readInputs(streams Streams, cluster *podlist.Cluster, args []string) error {
 	for _, arg := range args {
 		info, err := os.Stat(arg)
@@ -29,6 +29,7 @@ func readInputs(streams Streams, cluster *podlist.Cluster, args []string) error 
 	return nil
 }
 
+// readFile reads the objects of one file into cluster.
 func readFile(cluster *podlist.Cluster, name string) (err error) {
 	file, err := os.Open(name)
 	if err != nil {

@@ -18,16 +18,16 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 )
 
-// ExitStatus is returned after all has been written: the program exits with it, and says no more.
+// ExitStatus is returned as an error after everything has been written. The program exits with it and prints no message.
 type ExitStatus int
 
-// ErrCutShort is returned after the plan was written if a pod would be cut short.
+// ErrCutShort is returned after a plan has been written in which a pod is cut short.
 const ErrCutShort = ExitStatus(2)
 
-// Error says that it is an exit status.
+// Error returns "exit status" and the number.
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// maxFullNodes is the largest number of nodes that are all shown in full.
+// maxFullNodes is the largest number of nodes of which people are shown all. Of more nodes they are shown the sums.
 const maxFullNodes = 3
 
 const planLong = `plan says what the shutdown of a node would do to its pods: when each is told
@@ -48,16 +48,17 @@ const planExample = `  kubegrace-node plan
     /etc/kubernetes/manifests
   kubegrace-node plan --config kubelet.yaml -o html pods.json > plan.html`
 
-// Streams are the standard streams of the command, and its environment.
+// Streams has the standard streams of a command, and its environment.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
 	Getenv   func(string) string
-	// Root is the folder with the files of this machine; "" means /.
+	// Root is the folder with the file system of this machine. "" means /.
 	Root string
 }
 
-// NewPlan makes the command plan. Without an argument askAgent returns the plan of the agent of this machine.
+// NewPlan makes the command plan. If the command has no argument, it writes the plan that askAgent returns: that of the
+// agent that runs on this machine.
 func NewPlan(streams Streams, askAgent func(context.Context) (nodeplan.Document, error)) *cobra.Command {
 	var f flags
 	c := &cobra.Command{
@@ -73,7 +74,7 @@ func NewPlan(streams Streams, askAgent func(context.Context) (nodeplan.Document,
 				document, err := planFiles(streams, &f, args)
 				return writePlan(streams, &f, document, err)
 			}
-			var set []string
+			var set []string // the flags that do not apply to the plan of the running agent
 			c.Flags().Visit(func(flag *pflag.Flag) {
 				if flag.Name != "output" && flag.Name != "socket" {
 					set = append(set, "--"+flag.Name)
@@ -91,7 +92,7 @@ func NewPlan(streams Streams, askAgent func(context.Context) (nodeplan.Document,
 	return c
 }
 
-// planFiles plans the pods of files, folders or the standard input.
+// planFiles plans the pods that the arguments name: files, folders or the standard input.
 func planFiles(streams Streams, f *flags, args []string) (document nodeplan.Document, err error) {
 	cluster := podlist.New()
 	settings, err := f.settings(cluster.PriorityOf)
@@ -112,9 +113,12 @@ func planFiles(streams Streams, f *flags, args []string) (document nodeplan.Docu
 	return settings.Document(cluster.Nodes()), nil
 }
 
-// checkPods returns an error if the input has no pods. An empty list is no error.
+// checkPods returns an error if the input has no pods: it is probably the wrong file. A list without items is no error,
+// because a cluster may have no pods.
 func checkPods(cluster *podlist.Cluster, args []string) error {
-	if cluster.Pods+cluster.Ended+cluster.Unscheduled > 0 || cluster.Objects > 0 && len(cluster.Others) == 0 {
+	hasPods := cluster.Pods+cluster.Ended+cluster.Unscheduled > 0
+	isEmptyList := cluster.Objects > 0 && len(cluster.Others) == 0
+	if hasPods || isEmptyList {
 		return nil
 	}
 	source := strings.Join(args, ", ")
@@ -124,7 +128,7 @@ func checkPods(cluster *podlist.Cluster, args []string) error {
 	return fmt.Errorf("%s: has no pods, as kubectl get pods -o json gives them; it has: %s", source, cmp.Or(kindsOf(cluster), "nothing"))
 }
 
-// writeLeftOut writes how many objects of the input are left out of the plan.
+// writeLeftOut writes which objects of the input are not in the plan, so that nobody misses a pod without knowing why.
 func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
 	for _, left := range []struct {
 		text  string
@@ -139,15 +143,16 @@ func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
 	}
 }
 
-// kindsOf names the kinds of the objects that are neither pods nor priority classes; "" if there are none.
+// kindsOf returns the kinds of the objects that are neither pods nor priority classes, for a message. It returns "" if
+// there are none.
 func kindsOf(cluster *podlist.Cluster) string {
 	return strings.Join(slices.Sorted(maps.Keys(cluster.Others)), ", ")
 }
 
-// writePlan writes a plan, unless it failed.
+// writePlan writes a plan. err is the error of making it: if it is not nil, writePlan returns it and writes nothing.
 func writePlan(streams Streams, f *flags, d nodeplan.Document, err error) error {
 	if err == nil {
-		err = f.choose(&d)
+		err = f.keepShownNodes(&d)
 	}
 	if err == nil {
 		err = output.Write(f.output, streams.Out, output.ScreenOf(streams.Out, streams.Getenv), d)

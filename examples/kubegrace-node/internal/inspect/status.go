@@ -37,18 +37,18 @@ const statusExample = `  kubegrace-node status
   kubegrace-node status --kubeconfig /etc/kubernetes/admin.conf
   kubegrace-node status --pods none -o json        (in a container: --root /host)`
 
-// podsNone is the value of --pods with which the pods are left out.
+// podsNone is the value of --pods that leaves the pods out.
 const podsNone = "none"
 
-// statusFlags are the values of the flags of kubegrace-node status.
+// statusFlags has the values of the flags of kubegrace-node status.
 type statusFlags struct {
 	machine machine.Options
 	pods    machine.PodOptions
-	files   []string
+	files   []string // of --pods
 	output  string
 
-	every    time.Duration
-	textfile string
+	every    time.Duration // 0: look once
+	textfile string        // "": write no metrics
 }
 
 // NewStatus makes the command status.
@@ -66,6 +66,7 @@ func NewStatus(streams Streams) *cobra.Command {
 	return c
 }
 
+// add adds the flags to fs.
 func (f *statusFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.machine.Root, "root", "", "`folder` with the machine's file system, for a container: its /etc, /run, /usr, /proc, and the socket of the bus")
 	fs.StringVar(&f.machine.Bus, "bus", "", "D-Bus `address` of the system bus")
@@ -80,7 +81,8 @@ func (f *statusFlags) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: "+strings.Join(output.MachineFormats(), ", "))
 }
 
-// runStatus looks once, or with --every until ctx ends.
+// runStatus looks at the machine once, or with --every again and again until ctx ends. With --every a failed look is only
+// reported, so that a passing failure does not end the program.
 func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
 	if !slices.Contains(output.MachineFormats(), f.output) {
 		return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.MachineFormats(), ", "))
@@ -114,7 +116,7 @@ func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
 	}
 }
 
-// look looks at the machine and writes what it found.
+// look looks at the machine once and writes what it found. It returns an [ExitStatus] unless all is well.
 func (f *statusFlags) look(ctx context.Context, streams Streams) error {
 	hasConfig := f.machine.ConfigFile != "" || f.machine.ConfigDir != ""
 	state := machine.Look(ctx, f.machine)
@@ -142,7 +144,8 @@ func (f *statusFlags) look(ctx context.Context, streams Streams) error {
 	return nil
 }
 
-// addPods adds the pods to a report, and what becomes of them if an agent drains them.
+// addPods adds to a report what the next shutdown would do to the pods. It adds nothing if no agent would drain them, or
+// if nobody could be asked for the pods.
 func (f *statusFlags) addPods(ctx context.Context, streams Streams, r *output.NodeReport) error {
 	if r.Verdict.Drains == "" {
 		return nil
@@ -167,9 +170,9 @@ func (f *statusFlags) addPods(ctx context.Context, streams Streams, r *output.No
 	if len(nodes) == 0 && cluster.Pods > 0 {
 		return fmt.Errorf("--pods: has the pods of several nodes, and none of %q; --node says which is this one", name)
 	}
-	limit, _ := r.HostLimit() // known, because somebody drains
+	limit, _ := r.HostLimit() // known, because an agent drains
 	if limit == 0 {
-		limit = -1
+		limit = -1 // the host does not wait; in plan.Options 0 would mean that there is no limit
 	}
 	options := plan.Options{PriorityOf: cluster.PriorityOf, Limit: limit, Steps: agentSteps()}
 	settings, err := nodeplan.NewSettings(r.Verdict.Drains, r.Config.Shutdown, r.Config.FeatureGates, options)

@@ -18,22 +18,22 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Config is what decides on a node's shutdown, or says where its pods are. The zero value is the kubelet's default: no
-// graceful shutdown.
+// Config has the fields of a kubelet's configuration that decide on the node's shutdown, or say where to find the node's
+// pods. The zero value is the kubelet's default: no graceful node shutdown.
 type Config struct {
 	// Shutdown has the three shutdown fields of the file.
 	Shutdown plan.Config `json:",inline"`
 	// FeatureGates are all gates that the file sets, including gates of other components.
 	FeatureGates map[string]bool `json:"featureGates"`
-	// StaticPodPath is the folder or the file of the static pods; "": there is none.
+	// StaticPodPath is the folder or the file with the manifests of the static pods. "" means that there is none.
 	StaticPodPath string `json:"staticPodPath"`
-	// ReadOnlyPort is the port at which the kubelet lists its pods without authentication; 0: none.
+	// ReadOnlyPort is the port at which the kubelet lists its pods without authentication. 0 means that there is none.
 	ReadOnlyPort int32 `json:"readOnlyPort"`
 }
 
-// Load reads the file, unless it is "", and merges the drop-ins of the folder into it, unless that is
-// "", as a kubelet does: all files that end in .conf, in the order of their paths, the last one wins.
-// The file may have the answer of /configz.
+// Load reads a kubelet's configuration as the kubelet does: a file, into which the drop-ins of a folder are merged. The
+// drop-ins are all files below the folder that end in .conf, in the order of their paths, and the last one wins. Either
+// argument may be "". The file may also have the answer of a kubelet's /configz.
 func Load(file, folder string) (Config, error) {
 	merged := document.Document{Source: file, JSON: []byte("{}")}
 	if file != "" {
@@ -60,7 +60,7 @@ func Load(file, folder string) (Config, error) {
 		found = true
 		dropIn, err := read(path)
 		if err == nil {
-			_, err = decode(dropIn) // names the file of a bad value
+			_, err = decode(dropIn) // so that an error names the drop-in, and not the merged configuration
 		}
 		if err == nil {
 			merged.JSON, err = jsonpatch.MergePatch(merged.JSON, dropIn.JSON)
@@ -77,7 +77,7 @@ func Load(file, folder string) (Config, error) {
 	return decode(merged)
 }
 
-// read returns the KubeletConfiguration of a file, or of an answer of /configz.
+// read returns the KubeletConfiguration that a file has, either as such or within an answer of /configz.
 func read(file string) (document.Document, error) {
 	docs, err := document.Read(file)
 	if err != nil {
@@ -89,7 +89,7 @@ func read(file string) (document.Document, error) {
 	doc := docs[0]
 	var object struct {
 		metav1.TypeMeta
-		KubeletConfig json.RawMessage `json:"kubeletconfig"` // of an answer
+		KubeletConfig json.RawMessage `json:"kubeletconfig"` // in an answer of /configz
 	}
 	if err := json.Unmarshal(doc.JSON, &object); err != nil {
 		return doc, fmt.Errorf("%s: wanted is a KubeletConfiguration: %w", file, err)
@@ -104,8 +104,8 @@ func read(file string) (document.Document, error) {
 	return doc, nil
 }
 
-// decode decodes the fields that a Config has, and ignores all others. A misspelled shutdown field is an
-// error, because ignoring it would switch the graceful node shutdown off silently.
+// decode decodes the fields that a [Config] has, and ignores all others. A field that only begins like a shutdown field is
+// an error: it is misspelled, and ignoring it would silently switch the graceful node shutdown off.
 func decode(doc document.Document) (Config, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(doc.JSON, &fields); err != nil {

@@ -1,6 +1,6 @@
-// Package kubeletconfig reads what decides on a node's shutdown from a kubelet's configuration: a
-// file, a file with a folder of drop-ins as --config and --config-dir name them, or what a kubelet's
-// /configz answers:
+// Package kubeletconfig reads the shutdown settings of a kubelet's configuration. The configuration is a
+// file, a folder of drop-ins, or both, as the kubelet's flags --config and --config-dir name them. The
+// file may also have the answer of a kubelet's /configz:
 //
 //	config, err := kubeletconfig.Load("/var/lib/kubelet/config.yaml", "/etc/kubernetes/kubelet.conf.d")
 //	unknown, err := kubeletconfig.SetFeatureGates(gate, config.FeatureGates)
@@ -11,11 +11,11 @@
 //
 // # Failure modes
 //
-// A file that cannot be read, is no KubeletConfiguration, or has a bad value in a field that is
-// read gives an error that names file, field and value. A misspelled shutdown field is an error too,
-// as it is for a kubelet. All other fields are ignored.
+// It is an error if a file cannot be read, if it is no KubeletConfiguration, or if a field that is used
+// has a bad value. The error names the file, the field and the value. A misspelled shutdown field is an
+// error too, as it is for a kubelet. All other fields are ignored.
 //
 // # Testing
 //
-// Load reads real files; a test writes them to t.TempDir.
+// Load reads real files, which the tests write to t.TempDir.
 package kubeletconfig

@@ -1,11 +1,12 @@
-// Package podinfo adds to the pods of a container runtime what the runtime does not know:
-// their priority, which of their containers are sidecars, their owners and conditions.
+// Package podinfo completes the pods of a container runtime with what the runtime does not know:
+// their priority, which of their containers are sidecars, their owners and their conditions.
 //
-// Who knows a pod tells it: an API server ([WatchAPIServer]), or the kubelet's own pods endpoint
-// ([KubeletPods]). What was told is kept while the runtime has the pod, also in a file: neither need
-// be there when the node shuts down, and the kubelet is not. A pod of which nobody has told has
-// the priority of the first [Rule] that fits.
+// Two sources know this: an API server ([WatchAPIServer]), and the kubelet's own pods endpoint
+// ([KubeletPods]). What they tell is kept in an [Info], and in a file, for as long as the runtime has
+// the pod. It is therefore known when the node shuts down, even if the API server cannot be reached
+// then; the kubelet never can be. A pod that no source has told about gets the priority of the first
+// [Rule] that matches it.
 //
-// All methods may be called concurrently. A source that does not answer leaves what was told
-// before. A file that cannot be read counts as empty; [Info.Keep] returns the error of one that cannot be written.
+// All methods may be called concurrently. If a source does not answer, what it told before stays. A file
+// that cannot be read counts as empty. [Info.Keep] returns an error if it cannot write the file.
 package podinfo

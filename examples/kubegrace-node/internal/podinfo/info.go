@@ -16,14 +16,14 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
 )
 
-// File is the name of the file in the state folder.
+// File is the name of the file in the state folder that keeps what is known of the pods.
 const File = statefile.Prefix + "pods.json"
 
 // PrioritySource is the annotation of the pods that [Info.Complete] returns. It says where the pod's priority
 // comes from: one of the values below.
 const PrioritySource = "node.kubegrace.dev/priority-source"
 
-// The values of [PrioritySource].
+// The values of [PrioritySource]. Guessed means that neither a source nor a rule has given the priority.
 const (
 	FromAPIServer = "API server"
 	FromKubelet   = "kubelet"
@@ -31,18 +31,18 @@ const (
 	Guessed       = "guess"
 )
 
-// Info is what is known of pods beside the runtime. Make one with [New].
+// Info is what is known of the node's pods in addition to what the runtime knows. Make one with [New].
 type Info struct {
 	rules    []Rule
 	stateDir string // "": nothing is kept
 
-	mu      sync.Mutex            // guards what follows; never held while anything waits
-	told    map[types.UID]*v1.Pod // by the UID that the runtime has; never changed
-	changed bool                  // since the last Keep
+	mu      sync.Mutex            // guards the fields below; it is not held during input and output
+	told    map[types.UID]*v1.Pod // by the UID that the runtime uses; a pod in the map is never changed
+	changed bool                  // whether told has changed since the last Keep
 }
 
-// New returns an Info with what the file of the state folder has. "" keeps no file. The error
-// says that the file cannot be used; the Info can.
+// New returns an Info with what the file in the state folder has. With "" there is no file. The Info can be used even
+// if there is an error, which says that the file could not be read.
 func New(stateDir string, rules []Rule) (*Info, error) {
 	i := &Info{rules: rules, stateDir: stateDir, told: map[types.UID]*v1.Pod{}}
 	list, err := statefile.Load[v1.PodList](stateDir, File)
@@ -52,11 +52,11 @@ func New(stateDir string, rules []Rule) (*Info, error) {
 	for _, pod := range list.Items {
 		i.Tell(pod.Annotations[PrioritySource], []v1.Pod{pod})
 	}
-	i.changed = false
+	i.changed = false // the file already has them
 	return i, nil
 }
 
-// Tell records pods as somebody knows them who knows their specs: source is [FromAPIServer] or [FromKubelet].
+// Tell records pods from a source that knows their specs: [FromAPIServer] or [FromKubelet].
 func (i *Info) Tell(source string, pods []v1.Pod) {
 	reduced := make([]*v1.Pod, len(pods))
 	for n := range pods {
@@ -72,8 +72,8 @@ func (i *Info) Tell(source string, pods []v1.Pod) {
 	}
 }
 
-// Complete returns a pod of the runtime with what is known beside. Phase and addresses are those of the
-// runtime.
+// Complete returns a pod of the runtime, completed with what a source has told about it, or with a priority of the rules
+// if no source has. The runtime's phase, addresses and grace period win, because they are newer. Complete may change pod.
 func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	i.mu.Lock()
 	known := i.told[pod.UID]
@@ -105,8 +105,9 @@ func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	return complete
 }
 
-// Keep forgets the pods that are not in a complete list of the runtime, and writes the others to
-// the file if something has changed. The file has no environment and no volumes of pods.
+// Keep forgets all pods that are not running, and writes the others to the file if something has changed. running must
+// be the complete list of the runtime. The file has neither the environment nor the volumes of pods, so it has none of
+// their secrets.
 func (i *Info) Keep(running []*v1.Pod) error {
 	i.mu.Lock()
 	for uid := range i.told {
@@ -127,15 +128,16 @@ func (i *Info) Keep(running []*v1.Pod) error {
 	}
 	if err := statefile.Store(i.stateDir, File, list); err != nil {
 		i.mu.Lock()
-		i.changed = true
+		i.changed = true // so that the next Keep tries again
 		i.mu.Unlock()
 		return fmt.Errorf("failed to keep the pods' priorities: %w", err)
 	}
 	return nil
 }
 
-// reduce returns what a termination needs of a pod: no environment, no volumes, no managed fields.
-// A mirror pod becomes the static pod that it shows, which the runtime has under the hash of its manifest.
+// reduce returns a copy of a pod with only the fields that its termination needs: no environment, no volumes, no managed
+// fields. A mirror pod becomes the static pod that it represents. The runtime knows that pod by the hash of its manifest,
+// which is in an annotation of the mirror pod, so the hash becomes the UID.
 func reduce(pod *v1.Pod) *v1.Pod {
 	reduced := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -166,6 +168,7 @@ func reduce(pod *v1.Pod) *v1.Pod {
 	return reduced.DeepCopy()
 }
 
+// reduceContainers returns containers with only the fields that their termination needs.
 func reduceContainers(containers []v1.Container) []v1.Container {
 	reduced := make([]v1.Container, 0, len(containers))
 	for _, c := range containers {

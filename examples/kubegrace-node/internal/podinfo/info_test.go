@@ -23,8 +23,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 )
 
-// found returns a pod as a runtime has it.
-func found(namespace, name string) *v1.Pod {
+// ofRuntime returns a pod as the container runtime knows it: without a priority, and with the sidecar proxy among the
+// containers.
+func ofRuntime(namespace, name string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid", Annotations: map[string]string{"kubernetes.io/config.source": "api"}},
 		Spec: v1.PodSpec{
@@ -35,7 +36,8 @@ func found(namespace, name string) *v1.Pod {
 	}
 }
 
-// told returns it as an API server has it.
+// told returns the pod shop/web as an API server knows it: with a priority, with proxy as a sidecar, and with secrets that
+// must not be kept.
 func told() v1.Pod {
 	return v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid", Annotations: map[string]string{"secret": "x"}},
@@ -49,6 +51,7 @@ func told() v1.Pod {
 	}
 }
 
+// newInfo returns an Info that keeps its file in dir; with "" it has none.
 func newInfo(t *testing.T, dir string, rules ...podinfo.Rule) *podinfo.Info {
 	t.Helper()
 	info, err := podinfo.New(dir, rules)
@@ -56,6 +59,9 @@ func newInfo(t *testing.T, dir string, rules ...podinfo.Rule) *podinfo.Info {
 	return info
 }
 
+// Pods that no source has told about get the priority of the first rule that matches. Without a rule, pods of kube-system
+// and pods in the host's network get the priority of system-node-critical, 2000001000, and all others 0. Rules that cannot
+// be parsed are errors.
 func TestRules(t *testing.T) {
 	rule, err := podinfo.ParseRule("ingress/nginx-*=1000")
 	require.NoError(t, err)
@@ -63,34 +69,36 @@ func TestRules(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, podinfo.Rule{Namespace: "batch", Name: "*", Priority: -5}, all)
 	info := newInfo(t, "", rule, all)
-	onHost := found("monitoring", "exporter")
+	onHost := ofRuntime("monitoring", "exporter")
 	onHost.Spec.HostNetwork = true
 	for want, pod := range map[int32]*v1.Pod{
-		1000: found("ingress", "nginx-1"), -5: found("batch", "job"), 0: found("ingress", "other"), 2000001000: found("kube-system", "dns"),
+		1000: ofRuntime("ingress", "nginx-1"), -5: ofRuntime("batch", "job"), 0: ofRuntime("ingress", "other"), 2000001000: ofRuntime("kube-system", "dns"),
 	} {
 		require.Equal(t, want, *info.Complete(pod).Spec.Priority)
 	}
 	require.EqualValues(t, 2000001000, *info.Complete(onHost).Spec.Priority)
 	require.Equal(t, podinfo.Guessed, info.Complete(onHost).Annotations[podinfo.PrioritySource])
-	require.Equal(t, podinfo.FromRule, info.Complete(found("batch", "job")).Annotations[podinfo.PrioritySource])
+	require.Equal(t, podinfo.FromRule, info.Complete(ofRuntime("batch", "job")).Annotations[podinfo.PrioritySource])
 	for _, text := range []string{"", "a", "a=", "=5", "a/[=5", "a=2147483648"} {
 		_, err := podinfo.ParseRule(text)
 		require.Error(t, err, text)
 	}
 }
 
-// What was told outlives the one who told it, and this agent, but no secret does.
+// What the kubelet told is in the file, so that a new agent knows it when the kubelet is gone. The file must have no
+// secrets of the pods, and no pod that the runtime does not have. Completed by the new agent, the pod has its priority and
+// its sidecar from the file, and its grace period, phase and address from the runtime.
 func TestWhatWasToldIsKept(t *testing.T) {
 	dir := t.TempDir()
 	info := newInfo(t, dir)
 	info.Tell(podinfo.FromKubelet, []v1.Pod{told(), {ObjectMeta: metav1.ObjectMeta{UID: "gone"}}})
-	require.NoError(t, info.Keep([]*v1.Pod{found("shop", "web")}))
+	require.NoError(t, info.Keep([]*v1.Pod{ofRuntime("shop", "web")}))
 	text, err := os.ReadFile(filepath.Join(dir, podinfo.File))
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "secret")
 	require.NotContains(t, string(text), "gone")
 
-	pod := newInfo(t, dir).Complete(found("shop", "web"))
+	pod := newInfo(t, dir).Complete(ofRuntime("shop", "web"))
 	require.EqualValues(t, 1000, *pod.Spec.Priority)
 	require.Equal(t, podinfo.FromKubelet, pod.Annotations[podinfo.PrioritySource])
 	require.EqualValues(t, 45, *pod.Spec.TerminationGracePeriodSeconds, "the runtime's, which is the last that the kubelet knew")
@@ -102,28 +110,31 @@ func TestWhatWasToldIsKept(t *testing.T) {
 	require.Equal(t, "10.0.0.2", pod.Status.PodIP)
 }
 
+// A file that is no JSON gives an error, and an Info that works without what the file had: the pod gets a guessed 0.
 func TestABrokenFileIsSaidAndCountsAsEmpty(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, podinfo.File), []byte("{"), 0o600))
 	info, err := podinfo.New(dir, nil)
 	require.ErrorContains(t, err, "are lost")
-	require.Zero(t, *info.Complete(found("shop", "web")).Spec.Priority)
+	require.Zero(t, *info.Complete(ofRuntime("shop", "web")).Spec.Priority)
 }
 
-// A mirror pod has another UID than the static pod that runs.
+// The API server only has the mirror pod of a static pod, with another UID. What it tells must reach the static pod, which
+// the runtime knows by the hash in the mirror pod's annotation.
 func TestAMirrorPodTellsOfItsStaticPod(t *testing.T) {
 	mirror := told()
 	mirror.UID, mirror.DeletionTimestamp = "another", ptr.To(metav1.Now())
 	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "uid", "kubernetes.io/config.hash": "uid"}
 	info := newInfo(t, "")
 	info.Tell(podinfo.FromAPIServer, []v1.Pod{mirror})
-	pod := info.Complete(found("shop", "web"))
+	pod := info.Complete(ofRuntime("shop", "web"))
 	require.EqualValues(t, 1000, *pod.Spec.Priority)
 	require.EqualValues(t, "uid", pod.UID)
 	require.NotContains(t, pod.Annotations, v1.MirrorPodAnnotationKey)
 	require.Nil(t, pod.DeletionTimestamp, "the static pod stays when its mirror is deleted")
 }
 
+// The kubelet's pods are read over https with credentials, and an answer other than 200 is an error.
 func TestKubelet(t *testing.T) {
 	answer, status := v1.PodList{Items: []v1.Pod{told()}}, http.StatusOK
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -141,7 +152,8 @@ func TestKubelet(t *testing.T) {
 	require.ErrorContains(t, err, "403")
 }
 
-// Pods of the node are told, those that come later too, and a delete forgets nobody who runs on.
+// The watch tells about the pods that exist at its start and about one that is created later. When the API server deletes
+// a pod, its priority must still be known, because the pod may still run.
 func TestWatchAPIServer(t *testing.T) {
 	pod := told()
 	pod.Spec.NodeName = "node"
@@ -153,16 +165,16 @@ func TestWatchAPIServer(t *testing.T) {
 	defer watching.Wait()
 	defer cancel()
 	<-synced
-	require.EqualValues(t, 1000, *info.Complete(found("shop", "web")).Spec.Priority)
+	require.EqualValues(t, 1000, *info.Complete(ofRuntime("shop", "web")).Spec.Priority)
 	later := told()
 	later.Name, later.UID, later.Spec.Priority = "later", "later", ptr.To(int32(7))
 	_, err := client.CoreV1().Pods("shop").Create(t.Context(), &later, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.NoError(t, client.CoreV1().Pods("shop").Delete(t.Context(), "web", metav1.DeleteOptions{}))
 	require.Eventually(t, func() bool {
-		pod := found("shop", "later")
+		pod := ofRuntime("shop", "later")
 		pod.UID = "later"
 		return *info.Complete(pod).Spec.Priority == 7
 	}, 10*time.Second, 10*time.Millisecond)
-	require.EqualValues(t, 1000, *info.Complete(found("shop", "web")).Spec.Priority)
+	require.EqualValues(t, 1000, *info.Complete(ofRuntime("shop", "web")).Spec.Priority)
 }

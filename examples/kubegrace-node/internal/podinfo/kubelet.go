@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// kubeletTimeout bounds one request to the kubelet.
+	// kubeletTimeout is how long one request to the kubelet may take.
 	kubeletTimeout = 5 * time.Second
-	// maxPodListBytes bounds the kubelet's answer.
+	// maxPodListBytes is how much of the kubelet's answer is read at most, because another process may be answering.
 	maxPodListBytes = 32 << 20
 )
 
-// KubeletPods returns the pods that [OpenKubeletPods] opens.
+// KubeletPods returns the pods that a kubelet lists at url. See [OpenKubeletPods] for the arguments.
 func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pods []v1.Pod, err error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	defer cancel()
@@ -38,16 +38,17 @@ func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pod
 	return list.Items, nil
 }
 
-// OpenKubeletPods asks a kubelet for its list of pods, at https://127.0.0.1:10250/pods with credentials, or at
-// that of its read-only port, http://127.0.0.1:10255/pods, with none. Over http an answer is an error unless a
-// process of root, or of the user of this program, has given it on this machine. The text of that error has
-// the other user and the port. The list ends after 32 MB.
+// OpenKubeletPods asks the kubelet of this machine for its list of pods and returns the answer as JSON, which the
+// caller must close. url is https://127.0.0.1:10250/pods, with credentials, or that of the read-only port,
+// http://127.0.0.1:10255/pods, without. Over http any process could be answering, so the answer is an error unless the
+// process runs on this machine as root or as the user of this program. That error names the other user and the port.
+// The list is cut off after 32 MB.
 func OpenKubeletPods(ctx context.Context, url string, credentials *rest.Config) (list io.ReadCloser, err error) {
 	transport, err := rest.TransportFor(credentials)
 	if err != nil {
 		return nil, fmt.Errorf("failed to use the credentials for the kubelet: %w", err)
 	}
-	var conn net.Conn // the one over which the answer comes
+	var conn net.Conn // the connection over which the answer comes
 	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { conn = got.Conn }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// closing is the path of [servePods] at which the connection is closed at once.
+// closing is the path at which [servePods] closes the connection together with its answer.
 const closing = "/closing"
 
 // servePods serves a list of pods, as the read-only port of a kubelet does.
@@ -37,8 +37,8 @@ func servePods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerAndClose sends an answer by the closing of its connection, so that no process has the socket any more when the
-// answer arrives.
+// answerAndClose sends an answer and closes the connection in one step: TCP_CORK holds the answer back until the close
+// sends it. When the client gets the answer, no process has the server's socket any more.
 func answerAndClose(w http.ResponseWriter, answer []byte) error {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -54,7 +54,9 @@ func answerAndClose(w http.ResponseWriter, answer []byte) error {
 	return errors.Join(err, errCork, errWrite, conn.Close())
 }
 
-// Any user can listen on the read-only port while the kubelet is stopped. Only a list of root tells priorities.
+// Any user can listen on the read-only port while the kubelet is stopped, and must not be able to give false priorities.
+// A server of this test, which runs as root, is believed, also on a connection that is used again. A server of the user
+// nobody (65534) is not, even if it closes its socket before the client can look who owns it.
 func TestOnlyRootIsBelievedOverHTTP(t *testing.T) {
 	need.Root(t)
 	for name, address := range map[string]string{"loopback": "127.0.0.1:0", "all addresses": ":0"} {
@@ -94,16 +96,17 @@ func TestOnlyRootIsBelievedOverHTTP(t *testing.T) {
 		require.EqualError(t, err, "user 65534, not root, answers on port "+port+": this is not the kubelet, and its list of pods is not used")
 		require.Empty(t, pods)
 	}
-	for range 20 { // a socket that is closed has no user in the kernel's table
+	for range 20 { // many times, because it is a race: the kernel's table shows a closed socket as root's
 		_, err := podinfo.KubeletPods(t.Context(), "http://"+address+closing, &rest.Config{})
 		require.ErrorContains(t, err, "its list of pods is not used")
 	}
 }
 
-// serverOfNobody is an environment variable that is set in the process of [TestServerOfNobody].
+// serverOfNobody is the environment variable by which [TestServerOfNobody] knows that it is the process of nobody.
 const serverOfNobody = "KUBEGRACE_SERVER_OF_NOBODY"
 
-// TestServerOfNobody is a process of nobody that serves a list of pods and prints its address.
+// TestServerOfNobody is no test. [TestOnlyRootIsBelievedOverHTTP] runs it in a process of the user nobody, where it
+// prints its address and serves a list of pods until it is killed.
 func TestServerOfNobody(t *testing.T) {
 	if os.Getenv(serverOfNobody) == "" {
 		return // it is not that process

@@ -12,9 +12,9 @@ import (
 // nodeCritical is the priority of the class system-node-critical.
 const nodeCritical = 2000001000
 
-// Rule is the priority of the pods that nobody has told about and whose names fit.
+// Rule gives a priority to pods whose namespace and name match, if no source has told about them.
 type Rule struct {
-	Namespace, Name string // patterns of path.Match
+	Namespace, Name string // patterns as for path.Match
 	Priority        int32
 }
 
@@ -34,18 +34,19 @@ func ParseRule(text string) (Rule, error) {
 	return Rule{Namespace: namespace, Name: name, Priority: int32(priority)}, nil
 }
 
-func (r Rule) fits(pod *v1.Pod) bool {
-	namespace, _ := path.Match(r.Namespace, pod.Namespace) // ParseRule has checked the patterns
-	name, _ := path.Match(r.Name, pod.Name)
-	return namespace && name
+// matches reports whether the rule is for a pod.
+func (r Rule) matches(pod *v1.Pod) bool {
+	namespaceMatches, _ := path.Match(r.Namespace, pod.Namespace) // ParseRule has checked the patterns
+	nameMatches, _ := path.Match(r.Name, pod.Name)
+	return namespaceMatches && nameMatches
 }
 
-// priorityOf returns the priority of a pod that nobody has told about: that of the first rule
-// that fits; without one, what others may need ends last: the pods of kube-system and those in the
-// network of the host.
+// priorityOf returns the priority of a pod that no source has told about, and where it comes from. The first rule that
+// matches decides. Without one the priority is guessed: pods of kube-system and pods in the host's network get a high
+// priority and so stop last, because other pods may need them, for example for their network; all other pods get 0.
 func priorityOf(pod *v1.Pod, rules []Rule) (priority int32, source string) {
 	for _, rule := range rules {
-		if rule.fits(pod) {
+		if rule.matches(pod) {
 			return rule.Priority, FromRule
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ThisNode is the name of the node for pods of manifests, which do not name one.
+// ThisNode is the name of the node that gets the pods of manifests, because a manifest does not name a node.
 const ThisNode = "(this node)"
 
 // Node is a node with its pods.
@@ -19,7 +19,7 @@ type Node struct {
 	Pods []*v1.Pod
 }
 
-// Cluster holds the pods that were read. Make one with [New].
+// Cluster holds the pods that were read, by node. Make one with [New].
 type Cluster struct {
 	// Pods counts the pods of all nodes.
 	Pods int
@@ -28,9 +28,10 @@ type Cluster struct {
 	// Ended counts the pods that are left out because they have ended, and Unscheduled those
 	// that are left out because they have no node yet.
 	Ended, Unscheduled int
-	// Repeated counts the pods that were given again, also in another form, such as the mirror pod of a static pod.
+	// Repeated counts how often a pod was given again. The mirror pod of a static pod and the manifest of the
+	// same pod count as one pod that was given twice.
 	Repeated int
-	// Others has the kinds of the objects that are neither a pod nor a priority class.
+	// Others is the set of the kinds of all objects that are neither a pod nor a priority class.
 	Others map[string]bool
 	// Classes has the values of the priority classes, by name.
 	Classes map[string]int32
@@ -48,19 +49,19 @@ func (c *Cluster) Nodes() []*Node {
 	return slices.SortedFunc(maps.Values(c.nodes), func(a, b *Node) int { return strings.Compare(a.Name, b.Name) })
 }
 
-// PriorityOf returns the value of a priority class; false if the class was not read.
+// PriorityOf returns the value of a priority class. The boolean is false if the class was not read.
 func (c *Cluster) PriorityOf(className string) (int32, bool) {
 	value, ok := c.Classes[className]
 	return value, ok
 }
 
-// addPod adds a pod to its node, unless it has ended or waits for one.
+// addPod adds a pod to its node. A pod that has ended, or that still waits for a node, is only counted.
 func (c *Cluster) addPod(node string, phase v1.PodPhase, pod *v1.Pod) {
 	switch {
 	case phase == v1.PodSucceeded || phase == v1.PodFailed:
 		c.Ended++
 		return
-	case node == "" && phase != "":
+	case node == "" && phase != "": // a manifest has no phase, so this is a pod of the API server that waits for a node
 		c.Unscheduled++
 		return
 	}

@@ -1,5 +1,5 @@
-// Package podlist reads the pods of nodes from the output of kubectl: a List, or objects that
-// follow each other, as JSON or YAML. It keeps only the fields of a pod that decide on its
+// Package podlist reads the pods of nodes from the output of kubectl: a List, or several objects
+// one after the other, as JSON or YAML. Of each pod it keeps only the fields that matter for a
 // shutdown:
 //
 //	cluster := podlist.New()
@@ -9,10 +9,10 @@
 //		fmt.Println(node.Name, len(node.Pods))
 //	}
 //
-// Pods that have ended and pods without a node are counted and left out, and of objects of other kinds
-// the kinds are kept. The values of PriorityClasses are kept, because pods of manifests have a class name and
-// no priority. Missing fields get the API server's defaults: the namespace "default" and a
-// grace period of 30 s.
+// Pods that have ended and pods without a node are counted and left out. Objects of other kinds are left
+// out too, but the names of their kinds are kept. The values of PriorityClasses are kept, because a pod of a
+// manifest has the name of a class and no priority. Missing fields get the API server's defaults: the
+// namespace "default" and a grace period of 30 s.
 //
 // # Concurrency properties
 //
@@ -20,10 +20,10 @@
 //
 // # Failure modes
 //
-// A text that is neither JSON nor YAML and a field of the wrong type are errors, which name
-// the source, the number of the document if it has several, the item of a list, and the
-// field. An unknown field is none, because a newer API server may have it. The whole input is in
-// memory while it is read.
+// A text that is neither JSON nor YAML is an error, and so is a field of the wrong type. The error names
+// the source, the number of the document if the source has several, the item of a list, and the field. An
+// unknown field is no error, because a newer API server may have it. YAML is read into memory as a whole;
+// of JSON one object at a time, which may be a list of all pods.
 //
 // # Testing
 //

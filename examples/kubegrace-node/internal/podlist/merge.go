@@ -9,12 +9,13 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// podName is the name of a pod within one node.
+// podName identifies a pod within one node.
 type podName struct{ namespace, name string }
 
-// Merge counts each pod once: a pod that was given several times, and a static pod that was given by
-// its manifest, by the kubelet's list and by its mirror pod. Of these the manifest counts, or else the kubelet's
-// list, because the kubelet goes by it. Call it after the last Read.
+// Merge leaves each pod in the cluster once. A pod may have been read several times, and a static pod in up to three
+// forms: its manifest, the kubelet's list of pods, and its mirror pod from the API server. The manifest is kept if it was
+// read, or else the kubelet's form, because the kubelet uses these and not the mirror pod. Call Merge after the last
+// Read.
 func (c *Cluster) Merge() {
 	for _, node := range c.nodes {
 		c.mergeNode(node)
@@ -24,9 +25,10 @@ func (c *Cluster) Merge() {
 	}
 }
 
-// mergeNode counts the pods of a node once. Pods without a name are never the same.
+// mergeNode removes the repeated pods of one node. Of a mirror pod and another form of the same pod it keeps the other
+// form. Two pods without a name are never the same pod.
 func (c *Cluster) mergeNode(node *Node) {
-	known := make(map[podName]int, len(node.Pods))
+	known := make(map[podName]int, len(node.Pods)) // the index in kept
 	kept := node.Pods[:0]
 	for _, pod := range node.Pods {
 		at, isKnown := known[podName{pod.Namespace, pod.Name}]
@@ -41,13 +43,14 @@ func (c *Cluster) mergeNode(node *Node) {
 		c.Pods--
 		c.Repeated++
 	}
-	clear(node.Pods[len(kept):])
+	clear(node.Pods[len(kept):]) // kept shares the array: let go of the removed pods
 	node.Pods = kept
 }
 
-// placeManifests moves the static pods of manifests, which name no node, to the nodes on which they run: each to all nodes
-// that have a pod of its name and theirs, as a kubelet names it, and the others to the only node that there is. With
-// several nodes it is not known where the others run, and they stay on [ThisNode].
+// placeManifests moves the pods of manifests from here, which is [ThisNode], to the nodes on which they run. A kubelet
+// names the pod of a manifest MANIFEST-NODE, so the manifest etcd replaces the pod etcd-n1 on node n1; a manifest may
+// replace a pod on several nodes. If no node has such a pod, the manifest goes to the only other node that was read. With
+// several other nodes it is not known where it runs, and it stays on ThisNode.
 func (c *Cluster) placeManifests(here *Node) {
 	delete(c.nodes, ThisNode)
 	manifests, placed := map[podName]*v1.Pod{}, map[podName]bool{}
@@ -68,7 +71,7 @@ func (c *Cluster) placeManifests(here *Node) {
 			node.Pods[i] = &named
 		}
 	}
-	c.Pods -= len(placed)
+	c.Pods -= len(placed) // each of them was counted on ThisNode too
 	here.Pods = slices.DeleteFunc(here.Pods, func(pod *v1.Pod) bool { return placed[podName{pod.Namespace, pod.Name}] })
 	if len(c.nodes) == 1 {
 		for _, node := range c.nodes {

@@ -12,17 +12,20 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// mirrorOf returns the mirror pod of etcd on a node, as the API server has it.
+// mirrorOf returns the mirror pod of the static pod etcd on a node, as the API server has it.
 func mirrorOf(node string) string {
 	return `{"kind": "Pod", "metadata": {"name": "etcd-` + node + `", "namespace": "kube-system", "annotations": {"kubernetes.io/config.mirror": "1", "kubernetes.io/config.source": "file"}}, "spec": {"nodeName": "` + node + `", "priority": 2000001000, "priorityClassName": "system-node-critical"}, "status": {"phase": "Running"}}`
 }
 
-// ofKubelet is etcd in the list of the kubelet of n1, and manifest is its manifest.
+// ofKubelet is the static pod etcd as the kubelet of node n1 lists it. manifest is its manifest on the node.
 const (
 	ofKubelet = `{"kind": "Pod", "metadata": {"name": "etcd-n1", "namespace": "kube-system", "annotations": {"kubernetes.io/config.source": "file"}}, "spec": {"nodeName": "n1", "priorityClassName": "system-node-critical"}, "status": {"phase": "Running"}}`
 	manifest  = "kind: Pod\nmetadata: {name: etcd, namespace: kube-system}\nspec: {priorityClassName: system-node-critical}\n"
 )
 
+// A pod that is read several times counts once, and so does a static pod that is read as a manifest, from the kubelet's
+// list or as a mirror pod. Only the mirror pod has spec.priority: hasPriority says whether it is the form that is kept,
+// which it must be only if it was read alone. A manifest that matches no pod goes to the only node, or else to ThisNode.
 func TestPodsCountOnce(t *testing.T) {
 	manifests := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(manifests, "etcd.yaml"), []byte(manifest), 0o600))
@@ -31,7 +34,7 @@ func TestPodsCountOnce(t *testing.T) {
 		withManifests bool
 		want          map[string][]string
 		repeated      int
-		hasPriority   bool // of etcd: its mirror counts
+		hasPriority   bool // etcd is kept as its mirror pod
 	}{
 		"the same file twice":     {[]string{podA + podB, podA + podB}, false, map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}, 2, false},
 		"the same name elsewhere": {[]string{podA + strings.Replace(podA, "n1", "n2", 1)}, false, map[string][]string{"n1": {"shop/a"}, "n2": {"shop/a"}}, 0, false},

@@ -10,7 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// object has the fields that are read of a pod, a list or a priority class. A whole v1.Pod takes three times as long.
+// object has the fields that are read of a pod, a list or a priority class. Decoding a whole v1.Pod takes three times as
+// long.
 type object struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -35,15 +36,16 @@ type object struct {
 	Value int32    `json:"value"` // of a priority class
 }
 
+// container has the fields that are read of a container.
 type container struct {
 	Name          string                     `json:"name"`
 	RestartPolicy *v1.ContainerRestartPolicy `json:"restartPolicy"`
 	Lifecycle     *v1.Lifecycle              `json:"lifecycle"`
 }
 
-// pod returns the fields of a pod that decide on its shutdown, with the API server's defaults. Of the labels and annotations
-// it has those by which a workload and a static pod are known. A plan and the warnings of package validation are the same
-// for it as for the whole pod.
+// pod returns a v1.Pod with the fields that matter for a shutdown and with the API server's defaults. It keeps the label
+// and the annotations that tell to which workload the pod belongs and whether it is static. The plan and the warnings of
+// package validation are the same for it as for the whole pod.
 func (o *object) pod() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -59,7 +61,7 @@ func (o *object) pod() *v1.Pod {
 	}
 }
 
-// only returns the entries of a map with some keys; nil if it has none.
+// only returns the entries of a map that have one of the keys. It returns nil if there are none.
 func only(all map[string]string, keys ...string) (kept map[string]string) {
 	for _, key := range keys {
 		if value, found := all[key]; found {
@@ -72,6 +74,7 @@ func only(all map[string]string, keys ...string) (kept map[string]string) {
 	return kept
 }
 
+// containers returns containers as a v1.Pod has them.
 func containers(read []container) (all []v1.Container) {
 	for _, c := range read {
 		all = append(all, v1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Lifecycle: c.Lifecycle})

@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// Read reads JSON or YAML to its end. Errors begin with source.
+// Read reads JSON or YAML to its end and adds the objects to the cluster. Errors begin with source.
 func (c *Cluster) Read(source string, r io.Reader) error { return c.read(source, r, false) }
 
 // ReadFolder reads the manifests of static pods in a folder: the files that end in .yaml,
@@ -47,14 +47,15 @@ func (c *Cluster) ReadFolder(folder string) error {
 	return nil
 }
 
-// read reads objects that follow each other. JSON is not read as a whole first, because a list of a cluster has 100 MB and more.
+// read reads objects one after the other and adds them. With static the pods are those of manifests: they are marked as
+// static pods. JSON is decoded while it is read, because the list of a large cluster has 100 MB and more.
 func (c *Cluster) read(source string, r io.Reader, static bool) error {
 	buffered := bufio.NewReader(r)
-	if head, _ := buffered.Peek(buffered.Size()); !utilyaml.IsJSONBuffer(head) { // reading on has the error
+	if head, _ := buffered.Peek(buffered.Size()); !utilyaml.IsJSONBuffer(head) { // an error of Peek comes again when the rest is read
 		return c.readYAML(source, buffered, static)
 	}
 	decoder := jsontext.NewDecoder(buffered)
-	for decoder.PeekKind() != 0 { // until the end, or what is no JSON
+	for decoder.PeekKind() != 0 { // 0: the end of the input, or something that is no JSON
 		var o object
 		if err := json.UnmarshalDecode(decoder, &o); err != nil {
 			return fmt.Errorf("%s: %w", source, err)
@@ -67,6 +68,7 @@ func (c *Cluster) read(source string, r io.Reader, static bool) error {
 	return nil
 }
 
+// readYAML is [Cluster.read] for YAML.
 func (c *Cluster) readYAML(source string, r io.Reader, static bool) error {
 	text, err := io.ReadAll(r)
 	if err != nil {
@@ -89,15 +91,15 @@ func (c *Cluster) readYAML(source string, r io.Reader, static bool) error {
 	return nil
 }
 
-// add adds the objects of a list, or an object. kind is that of an object that does not say it. Pods and priority classes
-// are kept; of all others the kinds are.
+// add adds an object, or all objects of a list. kind is the kind of an object that does not have one itself, such as an
+// item of a PodList. Pods and priority classes are kept. Of all other objects only the kind is kept.
 func (c *Cluster) add(o *object, kind string, static bool) {
 	c.Objects++
 	switch kind = cmp.Or(o.Kind, kind); {
 	case len(o.Items) > 0 || kind == "List" || kind == "PodList":
-		of := cmp.Or(strings.TrimSuffix(kind, "List"), "Pod") // the items of an API server's list do not say it
+		itemKind := cmp.Or(strings.TrimSuffix(kind, "List"), "Pod")
 		for i := range o.Items {
-			c.add(&o.Items[i], of, static)
+			c.add(&o.Items[i], itemKind, static)
 		}
 	case kind == "PriorityClass":
 		c.Classes[o.Metadata.Name] = o.Value
