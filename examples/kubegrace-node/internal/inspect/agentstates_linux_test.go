@@ -16,12 +16,15 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 )
 
+// The drop-ins of logind that set its limit: that of kubegrace-node, and one of the site, whose name sorts behind it so
+// that it wins.
 const (
 	agentsFile = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 	siteFile   = "/etc/systemd/logind.conf.d/zzz-site.conf"
 )
 
-// agent starts an agent that asks for 30s by its drop-in, and says this on its socket, which is root's.
+// agent starts a fake kubegrace-node. Its drop-in raises logind's limit to 30 s. On its socket, which only root may open,
+// it answers with status. With status.Held it also takes a lock.
 func (m *fakeMachine) agent(status api.Status) {
 	m.t.Helper()
 	m.write(agentsFile, "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=30\n")
@@ -34,22 +37,24 @@ func (m *fakeMachine) agent(status api.Status) {
 	listener, err := socket.Listen(filepath.Join(m.root, socket.Default))
 	require.NoError(m.t, err)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(status) // the client reports it
+		_ = json.NewEncoder(w).Encode(status) // the client reports a failure
 	}))
 	server.Listener = listener
 	server.Start()
 	m.t.Cleanup(server.Close)
 }
 
-// The agent says on its socket what it does. Who may not ask it goes by its lock and its drop-in.
+// Each case is a state of kubegrace-node. Root asks the agent over its socket and so knows what happens to the pods (status,
+// want). The user nobody may not open the socket: it only sees the agent's lock and its drop-in, and mostly cannot tell
+// whether pods lose time, which is exit status 4 (nobodys, nobodySees).
 func TestStatusOfTheAgent(t *testing.T) {
 	program := nobodytest.Program(t)
 	for name, test := range map[string]struct {
 		agent      api.Status
-		site       time.Duration // what a file of the site sets, which wins; 0: there is none
-		status     int
+		site       time.Duration // the limit that the file of the site sets; 0: there is no such file
+		status     int           // the exit status for root
 		want       string
-		nobodys    int
+		nobodys    int // the exit status for the user nobody
 		nobodySees string
 	}{
 		"it holds the shutdown alone": {
@@ -99,7 +104,7 @@ func TestStatusOfTheAgent(t *testing.T) {
 			if test.site > 0 {
 				require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in "+siteFile+", or remove it there.")
 			}
-			if os.Getuid() == 0 { // else this user may ask the agent too
+			if os.Getuid() == 0 { // otherwise this test is not run by root, and lookAsNobody would run as the agent's own user
 				r = m.lookAsNobody(program)
 				requireStatus(t, test.nobodys, r)
 				require.Contains(t, r.out, test.nobodySees)
@@ -108,7 +113,7 @@ func TestStatusOfTheAgent(t *testing.T) {
 	}
 }
 
-// A file of the site that the agent's own beats changes nothing.
+// 50-site.conf sorts before the agent's drop-in, so its 15 s do not count: all is well, and the file is shown as beaten.
 func TestAFileOfTheSiteThatTheAgentsBeats(t *testing.T) {
 	m := newMachine(t)
 	m.agent(api.Status{Held: true, PodCount: 1})
@@ -118,7 +123,7 @@ func TestAFileOfTheSiteThatTheAgentsBeats(t *testing.T) {
 	require.Contains(t, r.out, "50-site.conf: 15s, beaten")
 }
 
-// The metrics have the agent's own numbers.
+// The metrics have the numbers that the agent tells on its socket, and the status 2 that follows from a pod that is cut short.
 func TestMetricsOfTheAgent(t *testing.T) {
 	m := newMachine(t)
 	m.agent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})
@@ -128,7 +133,8 @@ func TestMetricsOfTheAgent(t *testing.T) {
 	}
 }
 
-// An agent whose answer cannot be read is named as not seen, also where neither a lock nor a drop-in tells of it.
+// An agent answers on its socket with an error, and has neither a lock nor a drop-in. What happens to the pods is not known,
+// so the status is 4, and the agent's answer is shown.
 func TestAnAgentThatAnswersNonsense(t *testing.T) {
 	m := newMachine(t)
 	listener, err := socket.Listen(filepath.Join(m.root, socket.Default))

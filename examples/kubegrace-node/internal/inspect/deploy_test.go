@@ -12,8 +12,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
+// deploy is the folder with the alert rules and the dashboard that are shipped with kubegrace-node.
 const deploy = "../../deploy/"
 
+// promtool finds nothing wrong with the alert rules, and they fire as alerts_test.yaml says.
 func TestAlertRules(t *testing.T) {
 	promtool := need.Program(t, "promtool", "prometheus")
 	for _, args := range [][]string{{"check", "rules", "--lint-fatal", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
@@ -24,7 +26,8 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// The rules and the dashboard ask for metrics that status or the agent writes.
+// Every metric that the alert rules and the dashboard query exists: kubegrace_node_* is written by status or listed in
+// INSTALL.md, and kubelet_* is listed in the README of the package metrics. A misspelled name would never fire.
 func TestDeployedQueriesNameMetrics(t *testing.T) {
 	status, err := os.ReadFile("testdata/node.prom")
 	require.NoError(t, err)

@@ -18,14 +18,14 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
-// result is what a run of the command has written and returned.
+// result is what a command has written to standard output (out) and standard error (log), and what it returned.
 type result struct {
 	out, log string
 	err      error
 }
 
-// run runs the command plan without a terminal, or another one if the first argument is its name. An input
-// that is not empty is read as the standard input.
+// run runs kubegrace-node without a terminal: the command plan, or status if that is the first argument. If in is not
+// empty, the command reads it as standard input, and "-" is added to the arguments.
 func run(t *testing.T, in string, args ...string) result {
 	t.Helper()
 	var out, log bytes.Buffer
@@ -36,7 +36,8 @@ func run(t *testing.T, in string, args ...string) result {
 	return result{out.String(), log.String(), err}
 }
 
-// newCommand returns the program with the commands of this package.
+// newCommand returns a root command with plan and status, as the program has it. It has no agent to ask: plan without an
+// argument fails with "the agent is asked".
 func newCommand(streams inspect.Streams) *cobra.Command {
 	c := &cobra.Command{Use: "kubegrace-node", SilenceUsage: true, SilenceErrors: true}
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
@@ -47,6 +48,7 @@ func newCommand(streams inspect.Streams) *cobra.Command {
 	return c
 }
 
+// execute runs plan, or status if that is the first argument.
 func execute(t *testing.T, streams inspect.Streams, args []string) error {
 	t.Helper()
 	c := newCommand(streams)
@@ -57,7 +59,8 @@ func execute(t *testing.T, streams inspect.Streams, args []string) error {
 	return c.ExecuteContext(t.Context())
 }
 
-// runOnTerminal runs the command on a terminal with a number of columns, and returns what it shows.
+// runOnTerminal runs the command on a pseudo-terminal with this number of columns. In the result out is what the terminal
+// shows.
 func runOnTerminal(t *testing.T, columns uint16, args ...string) result {
 	t.Helper()
 	screen, terminal, err := pty.Open()

@@ -22,6 +22,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
+// The reasons that the kubelet and kubegrace-node give for their locks, the drop-in that a kubelet writes for logind, and
+// the beginning of a kubelet's configuration file.
 const (
 	kubeletWhy   = "Kubelet needs time to handle node shutdown"
 	kubegraceWhy = "Pods need time to end before the node shuts down"
@@ -29,15 +31,16 @@ const (
 	configHeader = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 )
 
-// fakeMachine is a machine of a folder, and a bus with a scripted logind.
+// fakeMachine is what kubegrace-node status looks at in these tests: a folder in the place of the file system, and a bus
+// with a fake logind.
 type fakeMachine struct {
 	t      *testing.T
-	root   string
+	root   string // the folder
 	bus    *logindhost.Bus
-	login1 *logindtest.Login1 // nil: none runs
+	login1 *logindtest.Login1 // nil: no logind runs
 }
 
-// newMachine returns a machine on which nothing but logind runs.
+// newMachine returns a machine on which only logind runs: no kubelet, no lock, no configuration.
 func newMachine(t *testing.T) *fakeMachine {
 	t.Helper()
 	m := newMachineWithoutLogind(t)
@@ -45,7 +48,8 @@ func newMachine(t *testing.T) *fakeMachine {
 	return m
 }
 
-// newMachineWithoutLogind returns a machine with a bus on which nobody is. All users may read it.
+// newMachineWithoutLogind returns a machine with a bus on which no service is. All users may read the machine's folder,
+// for [fakeMachine.lookAsNobody].
 func newMachineWithoutLogind(t *testing.T) *fakeMachine {
 	t.Helper()
 	root, err := os.MkdirTemp("", "machine") // the folders of t.TempDir are closed to other users
@@ -58,6 +62,7 @@ func newMachineWithoutLogind(t *testing.T) *fakeMachine {
 	return m
 }
 
+// write writes a file of the machine that all users may read.
 func (m *fakeMachine) write(path, text string) {
 	m.t.Helper()
 	full := filepath.Join(m.root, path)
@@ -65,14 +70,15 @@ func (m *fakeMachine) write(path, text string) {
 	require.NoError(m.t, os.WriteFile(full, []byte(text), 0o644)) //nolint:gosec // it is to be read
 }
 
-// dropIn writes a file of logind that sets the limit.
+// dropIn writes a configuration file of logind that sets InhibitDelayMaxSec. The fake logind does not read it: the caller
+// also sets the limit of m.login1.
 func (m *fakeMachine) dropIn(path string, limit time.Duration) {
 	m.t.Helper()
 	m.write(path, fmt.Sprintf("# some words\n[Login]\nInhibitDelayMaxSec=%.0f\n", limit.Seconds()))
 }
 
-// kubelet starts a kubelet with a configuration file, and more flags. It has the PID of this process,
-// as the locks have.
+// kubelet makes a kubelet appear among the processes of the machine, with this configuration and these additional flags. It
+// gets the PID of the test process, because the locks that the test takes have that PID too.
 func (m *fakeMachine) kubelet(config string, flags ...string) {
 	m.t.Helper()
 	m.write("/var/lib/kubelet/config.yaml", configHeader+config)
@@ -80,7 +86,8 @@ func (m *fakeMachine) kubelet(config string, flags ...string) {
 	m.write(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), strings.Join(words, "\x00")+"\x00")
 }
 
-// stock makes what a stock kubelet makes: a drop-in for its 30 s, by which logind goes, and its configuration. It takes no lock.
+// stock makes a stock kubelet with 30 s appear: its configuration, its process, and its drop-in, whose limit logind uses.
+// The kubelet has no lock; a test that needs one calls lock.
 func (m *fakeMachine) stock() {
 	m.t.Helper()
 	m.dropIn(kubeletFile, 30*time.Second)
@@ -88,14 +95,14 @@ func (m *fakeMachine) stock() {
 	m.kubelet(grace30)
 }
 
-// pods writes the pods of the machine to a file, with more of them, and returns the arguments for it.
+// pods writes nodePods to a file and appends more to it. It returns the arguments that make status read the file.
 func (m *fakeMachine) pods(more string) []string {
 	m.t.Helper()
 	m.write("/pods.yaml", nodePods+more)
 	return []string{"--pods", filepath.Join(m.root, "pods.yaml")}
 }
 
-// lock takes a lock.
+// lock takes an inhibitor lock for shutdowns, which is held until the test ends. mode is "delay" or "block".
 func (m *fakeMachine) lock(who, why, mode string) {
 	m.t.Helper()
 	var lock dbus.UnixFD
@@ -105,15 +112,15 @@ func (m *fakeMachine) lock(who, why, mode string) {
 	m.t.Cleanup(func() { require.NoError(m.t, syscall.Close(int(lock))) })
 }
 
-// args returns the arguments for a look at the machine.
+// args returns the arguments of kubegrace-node for a look at the machine.
 func (m *fakeMachine) args(more ...string) []string {
 	return append([]string{"status", "--root", m.root, "--bus", m.bus.Address}, more...)
 }
 
-// wide is a number of columns at which no line breaks, so that it does not matter how long a PID is.
+// wide is a number of columns at which no line is wrapped. Otherwise the length of a PID would decide where a line breaks.
 const wide = "2000"
 
-// look runs kubegrace-node status, and replaces what is another one each time.
+// look runs kubegrace-node status on the machine, and makes its output the same in every run (see stable).
 func (m *fakeMachine) look(more ...string) result {
 	m.t.Helper()
 	var out, log bytes.Buffer
@@ -122,17 +129,18 @@ func (m *fakeMachine) look(more ...string) result {
 	return result{m.stable(out.String()), log.String(), err}
 }
 
-// stable replaces the PID, the user and the folder, which are others each time.
+// stable replaces what differs from run to run: the PID becomes 812, the user 0, and the folder ROOT.
 func (m *fakeMachine) stable(text string) string {
 	text = regexp.MustCompile(`\b`+strconv.Itoa(os.Getpid())+`\b`).ReplaceAllString(text, "812")
 	text = regexp.MustCompile(`user \d+`).ReplaceAllString(text, "user 0")
 	return strings.ReplaceAll(text, m.root, "ROOT")
 }
 
-// nodeArgs is an environment variable with the arguments of [TestLookAsNobody]'s process.
+// nodeArgs is the environment variable with the arguments for [TestProcessOfNobody].
 const nodeArgs = "KUBEGRACE_NODE_ARGS"
 
-// lookAsNobody is look in a process of the user nobody. Without root it is a process of this user.
+// lookAsNobody is look as the user nobody, in a process of its own. If the test is not run by root, the process has the
+// test's user.
 func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
 	m.t.Helper()
 	c := nobodytest.Command(m.t, program, "TestProcessOfNobody")
@@ -141,14 +149,14 @@ func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
 	var out, log bytes.Buffer
 	c.Stdout, c.Stderr = &out, &log
 	err := c.Run()
-	text, _, _ := strings.Cut(out.String(), "PASS\n")
+	text, _, _ := strings.Cut(out.String(), "PASS\n") // the test binary prints it after the command's output
 	if code := c.ProcessState.ExitCode(); code > 0 {
 		err = inspect.ExitStatus(code)
 	}
 	return result{m.stable(text), log.String(), err}
 }
 
-// TestProcessOfNobody is the process of lookAsNobody.
+// TestProcessOfNobody is no test: it is the process that lookAsNobody starts, and does nothing otherwise.
 func TestProcessOfNobody(t *testing.T) {
 	args := os.Getenv(nodeArgs)
 	if args == "" {

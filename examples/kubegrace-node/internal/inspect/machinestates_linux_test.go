@@ -8,38 +8,45 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// grace30 is a configuration with 30 s for all pods, of which 10 s are for critical pods, so that the others get 20 s.
 const grace30 = "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n"
 
-// machineState is a state of a machine that an operator meets, the exit status for it, and how it is
-// made.
+// machineState is a state in which an operator may find a machine: how a test makes it, and the exit status that status
+// must have. The golden file node-NAME.golden has the whole output.
 type machineState struct {
 	name   string
 	status int
 	make   func(m *fakeMachine)
 }
 
+// machineStates returns the states of a machine, beginning with the one in which all is well.
 func machineStates() []machineState {
 	return []machineState{
+		// The kubelet holds its lock, and its 20 s and 10 s are enough for nodePods.
 		{"lock-held", 0, func(m *fakeMachine) {
 			m.stock()
 			m.lock("kubelet", kubeletWhy, "delay")
 		}},
+		// Of 20 s, 10 s are for pods that are not critical, and orders-0 asks for 15 s.
 		{"pods-cut", 2, func(m *fakeMachine) {
 			m.dropIn(kubeletFile, 20*time.Second)
 			m.login1.SetLimit(20 * time.Second)
 			m.kubelet("shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 10s\n")
 			m.lock("kubelet", kubeletWhy, "delay")
 		}},
+		// The kubelet has no lock. The lock of another program does not wait for pods.
 		{"none", 3, func(m *fakeMachine) {
 			m.stock()
 			m.lock("unattended-upgrades", "Stop ongoing upgrades", "delay")
 		}},
+		// A drop-in that sorts behind the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
 		{"limit-too-low", 3, func(m *fakeMachine) {
 			m.dropIn("/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf", 20*time.Second)
 			m.dropIn(kubeletFile, 30*time.Second)
 			m.login1.SetLimit(20 * time.Second)
 			m.kubelet(grace30)
 		}},
+		// The kubelet holds its lock, and then the limit was lowered from 30 s to 15 s: its drain is cut off.
 		{"limit-lowered", 2, func(m *fakeMachine) {
 			m.dropIn("/run/systemd/logind.conf.d/zz-site.conf", 15*time.Second)
 			m.dropIn(kubeletFile, 30*time.Second)
@@ -47,14 +54,18 @@ func machineStates() []machineState {
 			m.kubelet(grace30)
 			m.lock("kubelet", kubeletWhy, "delay")
 		}},
+		// kubegrace-node is gone, but its drop-in still sets 33 s. The kubelet needs 60 s, so it has no lock.
 		{"leftover-drop-in", 3, func(m *fakeMachine) {
 			m.write("/etc/systemd/logind.conf.d/zz-kubegrace.conf", "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=33\n")
 			m.dropIn(kubeletFile, time.Minute)
 			m.login1.SetLimit(33 * time.Second)
 			m.kubelet("shutdownGracePeriod: 60s\nshutdownGracePeriodCriticalPods: 20s\n")
 		}},
+		// The drop-in of a kubelet is there, but no kubelet runs.
 		{"no-kubelet", 3, func(m *fakeMachine) { m.dropIn(kubeletFile, 30*time.Second); m.login1.SetLimit(30 * time.Second) }},
+		// The kubelet's configuration does not set shutdownGracePeriod, so it never takes a lock.
 		{"no-grace-period", 3, func(m *fakeMachine) { m.kubelet("maxPods: 110\n") }},
+		// A drop-in of the kubelet's configuration raises its 30 s to 35 s, and logind waits for 40 s: all is well.
 		{"config-from-a-folder", 0, func(m *fakeMachine) {
 			m.login1.SetLimit(40 * time.Second)
 			m.write("/etc/systemd/logind.conf", "[Login]\nInhibitDelayMaxSec=40\n")
@@ -62,21 +73,25 @@ func machineStates() []machineState {
 			m.kubelet(grace30, "--config-dir", "/etc/kubernetes/kubelet.conf.d")
 			m.lock("kubelet", kubeletWhy, "delay")
 		}},
+		// Both the kubelet and kubegrace-node hold a lock: each would stop the pods in its own time.
 		{"two-agents", 2, func(m *fakeMachine) {
 			m.stock()
 			m.lock("kubelet", kubeletWhy, "delay")
 			m.lock("kubegrace-node", kubegraceWhy, "delay")
 		}},
+		// A shutdown is pending. logind grants no lock then, so a kubelet that starts now has none.
 		{"started-while-pending", 3, func(m *fakeMachine) {
 			m.stock()
 			m.login1.SetPreparing(true)
 		}},
+		// systemd-logind is masked, so there is no lock to take.
 		{"masked", 3, func(m *fakeMachine) {
 			m.login1.Close()
 			require.NoError(m.t, os.MkdirAll(filepath.Join(m.root, "etc/systemd/system"), 0o755)) //nolint:gosec // it is to be read
 			require.NoError(m.t, os.Symlink("/dev/null", filepath.Join(m.root, "etc/systemd/system/systemd-logind.service")))
 			m.kubelet(grace30)
 		}},
+		// kubegrace-node holds a lock, but does not answer on a socket: what becomes of the pods is not known.
 		{"agent-of-kubegrace", 4, func(m *fakeMachine) {
 			m.login1.SetLimit(30 * time.Second)
 			m.lock("kubegrace-node", kubegraceWhy, "delay")
@@ -84,7 +99,8 @@ func machineStates() []machineState {
 	}
 }
 
-// nodePods are the pods of the fake machine.
+// nodePods are the pods of the fake machine: two that are not critical and ask for 10 s and 15 s, and a critical one that
+// asks for 5 s.
 const nodePods = `kind: List
 items:
 - kind: Pod

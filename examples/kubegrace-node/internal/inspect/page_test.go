@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 )
 
-// The page shows what comes before the warnings.
+// PLAN.md shows a plan of the demo's pods as kubegrace-node prints it, up to the warnings, indented by four spaces.
 func TestThePageShowsThePlanThatIsPrinted(t *testing.T) {
 	page, err := os.ReadFile("../../PLAN.md")
 	require.NoError(t, err)

@@ -117,8 +117,8 @@ func planFiles(streams Streams, f *flags, args []string) (document nodeplan.Docu
 // because a cluster may have no pods.
 func checkPods(cluster *podlist.Cluster, args []string) error {
 	hasPods := cluster.Pods+cluster.Ended+cluster.Unscheduled > 0
-	isEmptyList := cluster.Objects > 0 && len(cluster.Others) == 0
-	if hasPods || isEmptyList {
+	isEmpty := cluster.Objects > 0 && len(cluster.Others) == 0 // it has only lists without items, or priority classes
+	if hasPods || isEmpty {
 		return nil
 	}
 	source := strings.Join(args, ", ")

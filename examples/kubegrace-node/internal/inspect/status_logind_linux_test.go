@@ -14,8 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
-// A real systemd-logind goes by the file that kubegrace-node plan says wins, and lists the locks as the
-// scripted one does.
+// The other tests use a fake logind. This one uses a real systemd-logind: it must list its locks as the fake one does, and
+// use the limit of the file that kubegrace-node status calls the winner. Files that sort before 99-kubelet.conf, or have its
+// name in /run, do not change the limit of 30 s; a.conf sorts behind it and lowers the limit to 12 s.
 func TestNodeOnARealLogind(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -43,7 +44,7 @@ func TestNodeOnARealLogind(t *testing.T) {
 		want time.Duration
 	}{
 		{"/run/systemd/logind.conf.d/98-site.conf", 30 * time.Second},
-		{"/run/systemd/logind.conf.d/99-kubelet.conf", 30 * time.Second}, // that of /etc has its name
+		{"/run/systemd/logind.conf.d/99-kubelet.conf", 30 * time.Second}, // the file of the same name in /etc hides it
 		{"/run/systemd/logind.conf.d/a.conf", 12 * time.Second},
 		{"/etc/systemd/logind.conf", 12 * time.Second},
 	} {

@@ -12,42 +12,44 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nobodytest"
 )
 
-// What cannot be seen is named, and then all is never well.
+// In each case something cannot be seen that decides on the shutdown. status must name it, say how to make it visible, and
+// end with 4, although all else is well. It must not call a lock or a drop-in left over either, which an operator might
+// then remove.
 func TestWhatCannotBeSeen(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(t *testing.T) (m *fakeMachine, args []string)
 		want []string
 	}{
 		"the pods": {func(t *testing.T) (*fakeMachine, []string) {
-			return held(t, ""), nil
+			return newMachineWithLock(t, ""), nil
 		}, []string{"the pods: the kubelet: has no readOnlyPort; the API server: no kubeconfig is known (give --kubeconfig, or with --pods a file"}},
 		"no cluster": {func(t *testing.T) (*fakeMachine, []string) {
-			return held(t, ""), []string{"--kubeconfig", "in-cluster"}
+			return newMachineWithLock(t, ""), []string{"--kubeconfig", "in-cluster"}
 		}, []string{"the API server: unable to load in-cluster configuration"}},
 		"the processes": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
+			m := newMachineWithLock(t, "")
 			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "proc/1")))
 			return m, m.pods("")
 		}, []string{"the processes: the processes of others are hidden from this user (run it as root"}},
 		"a file of logind": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
+			m := newMachineWithLock(t, "")
 			require.NoError(t, os.MkdirAll(filepath.Join(m.root, "run/systemd/logind.conf.d/zz.conf"), 0o700))
 			require.NoError(t, os.RemoveAll(filepath.Join(m.root, "usr")))
 			m.write("/usr/lib/systemd/logind.conf.d", "a file in the place of a folder")
 			return m, m.pods("")
 		}, []string{"/usr/lib/systemd/logind.conf.d: not a directory"}},
 		"the kubelet itself": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
+			m := newMachineWithLock(t, "")
 			require.NoError(t, os.Remove(filepath.Join(m.root, fmt.Sprintf("proc/%d/cmdline", os.Getpid()))))
 			return m, m.pods("")
 		}, []string{"the kubelet: its lock is held, and no process is known as one (give --config"}},
 		"the configuration": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
+			m := newMachineWithLock(t, "")
 			require.NoError(t, os.Remove(filepath.Join(m.root, "var/lib/kubelet/config.yaml")))
 			return m, m.pods("")
 		}, []string{"whether that covers its configuration could not be seen", "config.yaml: failed to read: no such file"}},
 		"no bus": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
+			m := newMachineWithLock(t, "")
 			m.bus.Stop()
 			return m, m.pods("")
 		}, []string{"cannot be told: systemd-logind could not be asked", "failed to reach the system bus"}},
@@ -57,7 +59,7 @@ func TestWhatCannotBeSeen(t *testing.T) {
 			return m, m.pods("")
 		}, []string{"cannot be told", "systemd-logind does not run (systemctl status systemd-logind)"}},
 		"a kubelet in k3s": {func(t *testing.T) (*fakeMachine, []string) {
-			m := held(t, "")
+			m := newMachineWithLock(t, "")
 			m.write(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), "/usr/local/bin/k3s\x00server\x00--config\x00/etc/rancher/k3s/config.yaml\x00")
 			return m, m.pods("")
 		}, []string{"the configuration of the kubelet in k3s (PID 812): its command line does not have it", "proxy/configz"}},
@@ -76,11 +78,13 @@ func TestWhatCannotBeSeen(t *testing.T) {
 	}
 }
 
+// The user nobody first may read everything: status 0. Then the kubelet's configuration and its drop-in are closed to other
+// users: status 4 with both files named. A file of --pods that may not be read is an error, because the user named it.
 func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to be nobody")
 	}
-	m, program := held(t, ""), nobodytest.Program(t)
+	m, program := newMachineWithLock(t, ""), nobodytest.Program(t)
 	pods := m.pods("")
 	requireStatus(t, 0, m.lookAsNobody(program, pods...))
 	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o600))

@@ -18,10 +18,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// browserTimeout bounds a whole test with a browser, which starts slowly on a busy machine.
+// browserTimeout is how long a whole test with a browser may take. A browser starts slowly on a busy machine.
 const browserTimeout = 3 * time.Minute
 
-// inspectScript is JavaScript that returns a list of what cannot be read in a page.
+// inspectScript is JavaScript that returns a list of problems: what in a page cannot be read.
 //
 //go:embed testdata/inspect.js
 var inspectScript string
@@ -32,11 +32,10 @@ type browser struct {
 	ctx context.Context
 
 	mu       sync.Mutex // guards requests
-	requests []string
+	requests []string   // the URLs that the page has loaded since open
 }
 
-// startBrowser starts a Chromium that ends with the test. Without a Chromium it skips the test, or
-// fails it, as package need decides.
+// startBrowser starts a Chromium that ends with the test. If none is installed, package need skips the test or fails it.
 func startBrowser(t testing.TB) *browser {
 	t.Helper()
 	need.Long(t, "pages in a browser")
@@ -64,9 +63,9 @@ func startBrowser(t testing.TB) *browser {
 	return b
 }
 
-// profileFolder makes a folder that is removed when the test is over. The processes that
-// Chromium has started end a moment after it and write into the profile until then, so the
-// removal is tried again until it succeeds. t.TempDir would try only once.
+// profileFolder makes a folder for Chromium's profile and removes it when the test is over. Chromium's child processes end
+// a moment after Chromium itself and write into the profile until then. The removal is therefore tried until it succeeds;
+// t.TempDir would try only once.
 func profileFolder(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "chromium")
@@ -95,8 +94,8 @@ func (b *browser) open(html string) {
 	require.NotEmpty(b.t, b.requests, "the request for the page itself was seen")
 }
 
-// requireReadable requires that inspect finds no problem in a wide window and in one
-// of the width of a phone, in both color schemes.
+// requireReadable requires that inspect finds no problem, neither in a wide window nor in one as narrow as a phone, in both
+// color schemes.
 func (b *browser) requireReadable() {
 	b.t.Helper()
 	for _, width := range []int64{1280, 400} {

@@ -10,22 +10,24 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
-// NodeReport is what was found on one machine, for programs.
+// NodeReport is what kubegrace-node status has found on one machine. Programs get it as JSON or YAML.
 type NodeReport struct {
 	APIVersion string          `json:"apiVersion"`
 	Kind       string          `json:"kind"` // NodeReport
 	Verdict    machine.Verdict `json:"verdict"`
 	*machine.State
-	// PodSources names who was asked for the pods.
+	// PodSources names where the pods come from: files, or who has listed them. It is empty if the pods are
+	// not known.
 	PodSources []string `json:"podSources,omitempty"`
-	// Plan is what becomes of the pods, if an agent drains them.
+	// Plan is what the next shutdown does to the pods. It is nil if no agent drains them, or if they are not
+	// known.
 	Plan *nodeplan.Document `json:"plan,omitempty"`
 }
 
 // MachineFormats returns the formats of [WriteMachine].
 func MachineFormats() []string { return []string{Table, JSON, YAML} }
 
-// machine shows a report.
+// machine shows a report: the verdict, what was seen, the reasons, what to do, what could not be seen, and the plan.
 func (t *terminal) machine(r NodeReport) {
 	t.paragraph("At the next systemctl poweroff: " + r.Verdict.Text)
 	seen := facts(r)
@@ -58,10 +60,10 @@ func (t *terminal) machine(r NodeReport) {
 	}
 }
 
-// fact is a line of the report.
+// fact is a line of a report: something that was seen. The name is "" if it is that of the line above.
 type fact struct{ name, text string }
 
-// facts returns what was seen, line by line.
+// facts returns what was seen on the machine, one fact for each line.
 func facts(r NodeReport) (all []fact) {
 	add := func(name, format string, args ...any) { all = append(all, fact{name, fmt.Sprintf(format, args...)}) }
 	if r.Logind != nil {

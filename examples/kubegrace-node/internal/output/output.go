@@ -11,9 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
-// Screen is a terminal, or what takes its place.
+// Screen is the terminal, or the file or pipe in its place, for which tables are laid out.
 type Screen struct {
-	// Width is the number of columns; less than 40 counts as 40.
+	// Width is the number of columns. Less than 40 counts as 40.
 	Width int
 }
 
@@ -28,11 +28,11 @@ const (
 // Formats returns the formats of [Write].
 func Formats() []string { return []string{Table, JSON, YAML, HTML} }
 
-// ForPeople reports whether a format is for people, who do not want to see all nodes of a large
+// ForPeople reports whether a format is for people and not for programs. People do not want to see all nodes of a large
 // cluster.
 func ForPeople(format string) bool { return !slices.Contains([]string{JSON, YAML}, format) }
 
-// Write writes a plan in one of the [Formats]. Its nodes are those that are shown.
+// Write writes a plan in one of the [Formats]. It shows all nodes of the document; the summary may count more of them.
 func Write(format string, out io.Writer, screen Screen, d nodeplan.Document) error {
 	if format == HTML {
 		return writePlanPage(out, d)
@@ -50,7 +50,7 @@ func WriteReport(format string, out io.Writer, screen Screen, r api.Report) erro
 	return write(format, out, screen, r, func(t *terminal) { t.report(r) })
 }
 
-// write writes a value as JSON or YAML, or as a table, with the function that shows it.
+// write writes a value as JSON or YAML. For a table it calls show, which writes the text for the terminal.
 func write(format string, out io.Writer, screen Screen, value any, show func(*terminal)) error {
 	switch format {
 	case Table:

@@ -16,25 +16,29 @@ import (
 //go:embed page.html
 var pageTemplate string
 
-// page is what page.html shows: what is planned, what has happened, or both, with one bar above the other. It has no script
-// and loads nothing. Its bars are scaled to the width of the window and its labels are not, so that both can be read on a
-// phone.
+// page has the values for the template page.html. The page shows a plan, what a shutdown has done, or both: then a pod has
+// two bars, one above the other. The page has no script and loads nothing. Its bars are scaled to the width of the window
+// but its labels are not, so that both can be read on a phone.
 type page struct {
 	Title string
 	Text  []string
-	// Summary and Outliers say what to change, and Begin where to begin: a table whose first row is the header.
+	// Summary and Outliers say what to change.
 	Summary  nodeplan.Summary
 	Outliers []string
-	Begin    [][]string
+	// Begin is a table of what loses most, for readers of a plan of several nodes, who cannot look at each node. Its
+	// first row is the header. It is empty if nothing is lost or there is one node only.
+	Begin [][]string
+	// NodeText says how many of the nodes the page shows; "" if it shows all.
 	NodeText string
 	Nodes    []*chart
 }
 
-// chart is the shutdown of a node. Its times count from the announcement of the shutdown.
+// chart is the shutdown of one node on a page. Its times count from the announcement of the shutdown.
 type chart struct {
 	Name string
 	Text []string
-	// Limit is when the host goes down even if it is not released, and Release when it is released; 0: not known.
+	// Limit is when the host goes down even if the agent has not released its lock. Release is when the agent releases
+	// it. 0 means that the time is not known.
 	Limit, Release time.Duration
 	Buckets        []*rows
 }
@@ -46,24 +50,25 @@ type rows struct {
 	Pods     []*row
 }
 
-// row is a pod. Facts stand beside its name, and Text under its bars. Bad highlights it: it is cut short, was killed, or is
-// not known to have ended.
+// row is a pod on a page. Facts stand beside its name, and Text under its bars. Bad highlights the row, because the pod is
+// cut short, was killed, or is not known to have ended.
 type row struct {
 	Name, Facts, Text string
 	Bad               bool
 	Bars              []bar
 }
 
-// bar is the time from a pod's stop to its end.
+// bar is the time from the moment when a pod is told to stop until its end.
 type bar struct {
 	Kind       string // planned or actual
 	Start, End time.Duration
-	// Wanted is when the pod would end with all the time that it asks for. It is drawn if it is after End.
+	// Wanted is when the pod would end with its whole grace period. If it is after End, the difference is drawn as lost.
 	Wanted time.Duration
-	// Open says that the end is not known: the pod ran at least until End. Killed says that it was killed at End.
+	// Open says that the end of the pod is not known: it ran at least until End. Killed says that it was killed at End.
 	Open, Killed bool
 }
 
+// write writes the page as HTML.
 func (p page) write(out io.Writer) error {
 	funcs := template.FuncMap{"changeTitle": changeTitle, "proposalText": proposalText, "placeText": placeText, "text": duration.Text, "scale": p.scale}
 	t, err := template.New("page.html").Funcs(funcs).Parse(pageTemplate)
@@ -73,10 +78,13 @@ func (p page) write(out io.Writer) error {
 	return t.Execute(out, p)
 }
 
-// writePlanPage writes a plan as a page.
+// writePlanPage writes a plan as a page. The page of a fleet, which is a plan of several nodes, begins with the rows of
+// p.Begin: the workloads and the nodes that lose most, so that the reader knows where to look first.
 func writePlanPage(out io.Writer, d nodeplan.Document) error {
 	p := page{Title: "What a shutdown would do", Text: append(hostLines(d.Header), sumLine(d.Summary)), Summary: d.Summary, Outliers: outlierLines(d.Summary)}
 	if d.Summary.NodeCount > 1 && len(d.Summary.Losses) > 0 {
+		// The summary has up to MaxWorst workloads and MaxWorst nodes. Half of each kind makes at most MaxWorst rows, so
+		// that the nodes below stay near the top of the page.
 		p.Begin = lossRows(d.Summary, nodeplan.MaxWorst/2)
 	}
 	if len(d.Nodes) < d.Summary.NodeCount {
@@ -92,7 +100,7 @@ func writePlanPage(out io.Writer, d nodeplan.Document) error {
 	return p.write(out)
 }
 
-// chartOf returns the rows and bars of a planned node.
+// chartOf returns the chart of a planned node, with a bar for each pod. Buckets without pods are left out.
 func chartOf(n nodeplan.Node) *chart {
 	c := &chart{
 		Name: n.Name, Text: append([]string{CountText(n.PodCount, "pod") + ", " + lossText(n.CutShort, n.LostSeconds) + "."}, n.Warnings...),
@@ -111,6 +119,7 @@ func chartOf(n nodeplan.Node) *chart {
 	return c
 }
 
+// plannedRow returns the row of a planned pod.
 func plannedRow(pod *nodeplan.Pod) *row {
 	planned := bar{Kind: "planned", Start: duration.Of(pod.LatestStartSeconds), End: duration.Of(pod.LatestEndSeconds)}
 	if pod.GrantedSeconds < pod.OwnSeconds {
@@ -126,12 +135,12 @@ func plannedRow(pod *nodeplan.Pod) *row {
 	}
 }
 
-// scale is the time that the width of the bars stands for.
+// scale says which time the full width of the bars stands for. All charts of a page share it.
 type scale struct{ Length time.Duration }
 
-// scale returns the scale of all nodes, so that their bars can be compared. It reaches to the last end, and
-// beyond it to the time that pods ask for, but at most four times as far as the last end, because a pod that
-// asks for a day would make all other bars invisible.
+// scale returns one scale for all nodes, so that their bars can be compared. It reaches to the last end of a pod, and
+// further if pods ask for more time than they get. It never reaches further than four times the last end, because a pod
+// that asks for a day would make all other bars invisible.
 func (p page) scale() scale {
 	last, wanted, limit := time.Second, time.Duration(0), time.Duration(0)
 	for _, n := range p.Nodes {
@@ -146,17 +155,17 @@ func (p page) scale() scale {
 	}
 	longest := min(last, math.MaxInt64/4) * 4
 	if last == time.Second {
-		longest = 30 * time.Second // all are killed at once, and 30 s is what pods ask for by default
+		longest = 30 * time.Second // all pods are killed at once; by default a pod asks for 30 s
 	}
-	if limit < longest {
+	if limit < longest { // the host's limit fits onto the axis too
 		last = max(last, limit)
 	}
 	return scale{max(last, min(wanted, longest))}
 }
 
-// Ticks returns round times for the axis, so few that their labels fit onto a narrow page.
+// Ticks returns round times for the axis, at most five, so that their labels fit onto a narrow page.
 func (s scale) Ticks() (ticks []time.Duration) {
-	const most = 4
+	const most = 4 // steps between two ticks
 	step := s.Length / most
 	for _, seconds := range []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 6 * 3600, 24 * 3600} {
 		if round := time.Duration(seconds) * time.Second; round >= s.Length/most {
@@ -170,43 +179,44 @@ func (s scale) Ticks() (ticks []time.Duration) {
 	return ticks
 }
 
-// Percent returns a time as a part of the width of the bars, for CSS.
+// Percent returns a time in percent of the width of the bars, for CSS.
 func (s scale) Percent(d time.Duration) string {
 	return fmt.Sprintf("%.3f", 100*float64(d)/float64(s.Length))
 }
 
-// IsBehind reports whether a time lies behind a part of the width, such as 0.9. Labels there stand on the left of their line,
-// because on the right they might not fit onto the page.
+// IsBehind reports whether a time lies to the right of a part of the width, such as 0.9. The label of such a time is put to
+// the left of its line, because to the right it might not fit onto the page.
 func (s scale) IsBehind(part float64, at time.Duration) bool {
 	return float64(at) > part*float64(s.Length)
 }
 
-// drawnBar is a bar with its percentages of the width, and the text that describes it.
+// drawnBar is a bar as the template draws it. Left, Width and Lost are percentages of the full width, and Text describes
+// the bar in words.
 type drawnBar struct {
 	bar
-	Left, Width, Lost, Text string // Lost is "" where nothing is lost
-	Beyond                  string // what is asked for, if it does not fit onto the axis; else ""
+	Left, Width, Lost, Text string // Lost is "" if nothing is lost
+	Beyond                  string // the time that the pod asks for if it ends beyond the axis; otherwise ""
 }
 
-// Draw draws a bar. Impossible times are drawn as far as possible: an end before its start as a bar without width, and a time
-// that is too long as the longest time of the axis.
+// Draw returns how to draw a bar. A bar never leaves the axis: if its end is before its start, it has no width, and if a time
+// is too long, it reaches to the end of the axis.
 func (s scale) Draw(b bar) drawnBar {
 	start := min(max(b.Start, 0), s.Length)
 	end := min(max(b.End, start), s.Length)
-	v := drawnBar{bar: b, Left: s.Percent(start), Width: s.Percent(end - start)}
-	v.Text = fmt.Sprintf("%s %s to %s", b.Kind, duration.Text(b.Start), duration.Text(b.End))
+	drawn := drawnBar{bar: b, Left: s.Percent(start), Width: s.Percent(end - start)}
+	drawn.Text = fmt.Sprintf("%s %s to %s", b.Kind, duration.Text(b.Start), duration.Text(b.End))
 	if b.Open {
-		v.Text += " at least, its end is not known"
+		drawn.Text += " at least, its end is not known"
 	}
 	if b.Killed {
-		v.Text += ", killed"
+		drawn.Text += ", killed"
 	}
 	if b.Wanted > b.End {
-		v.Lost = s.Percent(min(b.Wanted, s.Length) - end)
+		drawn.Lost = s.Percent(min(b.Wanted, s.Length) - end)
 		if b.Wanted > s.Length {
-			v.Beyond = duration.Text(b.Wanted - b.Start)
+			drawn.Beyond = duration.Text(b.Wanted - b.Start)
 		}
-		v.Text += ", asked for until " + duration.Text(b.Wanted)
+		drawn.Text += ", asked for until " + duration.Text(b.Wanted)
 	}
-	return v
+	return drawn
 }

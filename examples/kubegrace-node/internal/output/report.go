@@ -14,12 +14,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Unbounded is a screen on which no line is wrapped, such as a journal.
+// Unbounded returns a screen on which no line is wrapped, for example for a journal.
 func Unbounded() Screen { return Screen{Width: math.MaxInt16} }
 
+// noPodStopped is shown for a shutdown without pods.
 const noPodStopped = "No pod was stopped."
 
-// report shows a row for each pod, and then what went wrong.
+// report shows what a shutdown has done: a row for each pod, a sentence about the shutdown, and what went wrong.
 func (t *terminal) report(r api.Report) {
 	rows := make([][]string, 1, 1+len(r.Shutdown.Pods))
 	rows[0] = []string{"POD", "PRIORITY", "GRANTED", "TOOK", "OUTCOME"}
@@ -41,7 +42,7 @@ func (t *terminal) report(r api.Report) {
 	t.list("What went wrong:", problems)
 }
 
-// tookText says how long the stop of a pod has taken; "": it is not known to have ended.
+// tookText says how long the stop of a pod took. It returns "" if the pod is not known to have ended.
 func tookText(p shutdown.PodReport) string {
 	if p.Ended.IsZero() {
 		return ""
@@ -49,7 +50,7 @@ func tookText(p shutdown.PodReport) string {
 	return duration.Text(p.Ended.Sub(p.Started))
 }
 
-// reportProblems says what went wrong with a pod, beside its outcome.
+// reportProblems says what went wrong with a pod that its outcome does not say.
 func reportProblems(p shutdown.PodReport) (problems []string) {
 	if p.Error != "" {
 		problems = append(problems, p.Error)
@@ -60,7 +61,7 @@ func reportProblems(p shutdown.PodReport) (problems []string) {
 	return problems
 }
 
-// reportOutcome says how the stop of a pod has ended according to a report.
+// reportOutcome says in words how the stop of a pod ended.
 func reportOutcome(p shutdown.PodReport) string {
 	switch {
 	case p.Error != "":
@@ -71,7 +72,8 @@ func reportOutcome(p shutdown.PodReport) string {
 	return OutcomeText(lifecycle.Outcome(p.Outcome))
 }
 
-// OutcomeText says how the stop of a container or of a pod ended, to readers who do not know the names of outcomes.
+// OutcomeText says in words how the stop of a container or of a pod ended, for readers who do not know the names of
+// outcomes.
 func OutcomeText(o lifecycle.Outcome) string {
 	switch o {
 	case lifecycle.OutcomeGraceful:
@@ -90,8 +92,7 @@ func OutcomeText(o lifecycle.Outcome) string {
 	return "not known"
 }
 
-// shutdownSentence says which shutdown a report is about, when it began and how long it
-// took.
+// shutdownSentence says which shutdown a report is about, when it began, and how long it took.
 func shutdownSentence(r api.Report) string {
 	sentence := "A shutdown"
 	if r.Shutdown.Kind != "" {

@@ -13,9 +13,10 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 )
 
+// began is when the shutdown of [drained] began.
 var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// written returns a report in a format.
+// written returns a report in a format, for a screen of this width.
 func written(t *testing.T, format string, width int, r api.Report) string {
 	t.Helper()
 	var out strings.Builder
@@ -23,6 +24,8 @@ func written(t *testing.T, format string, width int, r api.Report) string {
 	return out.String()
 }
 
+// A report is written as a table that fits the screen, and as JSON; both are in golden files. The last sentence says whether
+// the shutdown ended, was called off, has no known end, or is under way.
 func TestReport(t *testing.T) {
 	report := drained()
 	for _, width := range []int{120, 80} {

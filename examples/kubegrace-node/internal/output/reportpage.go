@@ -16,18 +16,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// WriteReportPage writes what a shutdown has done as an HTML page, beside what was planned for the node. A zero plan is not known.
+// WriteReportPage writes what a shutdown has done as an HTML page, together with the plan that the node had for it. With a
+// zero planned the page has no plan.
 func WriteReportPage(out io.Writer, r api.Report, planned nodeplan.Node) error {
 	c := &chart{}
 	if len(planned.Buckets) > 0 {
-		planned.Name = ""
+		planned.Name = "" // the page is about one node only
 		c = chartOf(planned)
 	}
 	c.addReport(r)
 	return page{Title: "Shutdown of this node", Text: []string{outcomeCounts(r.Shutdown)}, Nodes: []*chart{c}}.write(out)
 }
 
-// outcomeCounts says in a line what became of the pods of a shutdown, the most frequent outcome first.
+// outcomeCounts returns a sentence that counts the pods of a shutdown by outcome, the most frequent outcome first.
 func outcomeCounts(r shutdown.Report) string {
 	counts := map[string]int{}
 	for _, pod := range r.Pods {
@@ -43,8 +44,8 @@ func outcomeCounts(r shutdown.Report) string {
 	return CountText(len(r.Pods), "pod") + ": " + strings.Join(outcomes, "; ") + "."
 }
 
-// addReport adds what has happened to the rows of the planned pods. A pod that was not planned gets a new row at the end of its
-// bucket. The bar of a pod that is not known to have ended is drawn until the last time of the report.
+// addReport adds the bars of a report to the rows of the planned pods. A pod that was not planned gets a new row at the end
+// of its bucket. If a pod is not known to have ended, its bar reaches to the last time of the report.
 func (c *chart) addReport(r api.Report) {
 	known, last := map[string]*row{}, r.Shutdown.Ended
 	for _, b := range c.Buckets {
@@ -67,7 +68,7 @@ func (c *chart) addReport(r api.Report) {
 	c.Text = append(append(c.Text, shutdownSentence(r)), r.Shutdown.Errors...)
 }
 
-// bucket returns the rows of a bucket, which is new if it was not planned.
+// bucket returns the rows of the bucket with this priority. If it was not planned, it is added.
 func (c *chart) bucket(priority int32) *rows {
 	i := slices.IndexFunc(c.Buckets, func(b *rows) bool { return b.priority == priority })
 	if i < 0 {
@@ -77,7 +78,8 @@ func (c *chart) bucket(priority int32) *rows {
 	return c.Buckets[i]
 }
 
-// addReport adds what has happened to a pod.
+// addReport adds to a row what has happened to its pod. started is when the shutdown began, and last the last time of the
+// report.
 func (p *row) addReport(r shutdown.PodReport, started, last time.Time) {
 	actual := bar{Kind: "actual", Start: r.Started.Sub(started), End: r.Ended.Sub(started)}
 	actual.Killed = r.Outcome == string(lifecycle.OutcomeGraceExceeded) || r.Outcome == string(lifecycle.OutcomeForced)
@@ -91,7 +93,8 @@ func (p *row) addReport(r shutdown.PodReport, started, last time.Time) {
 	}
 	p.Facts = strings.TrimPrefix(p.Facts+"; "+facts, "; ")
 	problems := reportProblems(r)
-	p.Text, p.Bad = "", actual.Killed || actual.Open || len(problems) > 0 // what was planned has not happened
+	// What has happened replaces what was planned: a pod that was to be cut short may have stopped in time.
+	p.Text, p.Bad = "", actual.Killed || actual.Open || len(problems) > 0
 	if p.Bad {
 		p.Text = strings.Join(append([]string{reportOutcome(r)}, problems...), "; ") + "."
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// hostLines say whose plan it is, how long the host is asked to wait, and how long it waits.
+// hostLines returns sentences that say whose plan it is, how long the host is asked to wait, and how long it waits.
 func hostLines(h nodeplan.Header) []string {
 	needs := duration.Seconds(h.NeededSeconds)
 	const unheld = "systemd ends all containers at once, without preStop hooks and in no order."
@@ -36,7 +36,7 @@ func hostLines(h nodeplan.Header) []string {
 	}
 }
 
-// sumLine returns the sums of all nodes.
+// sumLine returns a sentence with the sums over all nodes.
 func sumLine(s nodeplan.Summary) string {
 	if s.NodeCount == 0 {
 		return "There are no pods."
@@ -44,7 +44,7 @@ func sumLine(s nodeplan.Summary) string {
 	return fmt.Sprintf("%s with %s: %s.", CountText(s.NodeCount, "node"), CountText(s.PodCount, "pod"), lossText(s.CutShort, s.LostSeconds))
 }
 
-// lossText says how many pods are cut short, and what they lose.
+// lossText says how many pods are cut short, and how many seconds they lose.
 func lossText(cut int, lost int64) string {
 	switch {
 	case cut == 0:
@@ -56,17 +56,17 @@ func lossText(cut int, lost int64) string {
 	}
 }
 
-// changeTitle is the heading of the proposals.
+// changeTitle returns the heading above the proposals. It says that they are alternatives if there are several.
 func changeTitle(s nodeplan.Summary) string {
 	return "What to change" + map[bool]string{true: ", one or the other"}[len(s.Proposals) > 1]
 }
 
-// proposalText says what a proposal does.
+// proposalText says what a proposal changes and which losses then remain.
 func proposalText(p nodeplan.Proposal) string {
 	return p.Title + ": " + lossText(p.CutShort, p.LostSeconds) + " then."
 }
 
-// placeText says where the lines of a change belong.
+// placeText says into which file the lines of a change belong.
 func placeText(c nodeplan.Change) string {
 	if c.Why == "" {
 		return "In " + c.Where + ":"
@@ -77,7 +77,8 @@ func placeText(c nodeplan.Change) string {
 // shownOutliers is how many outliers are named.
 const shownOutliers = 3
 
-// outlierLines name the pods that no proposed configuration covers.
+// outlierLines returns sentences that name the pods for which no bucket is proposed, because they ask for too much. Three
+// workloads are named, and the others are counted.
 func outlierLines(s nodeplan.Summary) (lines []string) {
 	for _, o := range s.Outliers[:min(len(s.Outliers), shownOutliers)] {
 		critical, ask, they := map[bool]string{true: "critical "}[o.Critical], "asks for", "it is"
@@ -109,12 +110,12 @@ func bucketLine(b nodeplan.Bucket) string {
 	}
 }
 
-// priorityText returns the priority of a pod, with a mark if it is guessed.
+// priorityText returns the priority of a pod, with a question mark if it is guessed.
 func priorityText(pod *nodeplan.Pod) string {
 	return fmt.Sprintf("%d%s", pod.Priority, map[bool]string{true: "?"}[pod.PriorityIsGuessed()])
 }
 
-// hookTexts say which preStop hooks of a pod do not fit.
+// hookTexts returns a sentence for each preStop hook that takes longer than its pod's grace period.
 func hookTexts(pod *nodeplan.Pod) (texts []string) {
 	for _, hook := range pod.Hooks {
 		if hook.CutShort {
@@ -124,7 +125,8 @@ func hookTexts(pod *nodeplan.Pod) (texts []string) {
 	return texts
 }
 
-// lossRows returns the table of what loses most, with its header; at most perKind rows of each kind.
+// lossRows returns a table of the workloads and the nodes that lose most, with at most perKind rows for each of the two. The
+// first row is the header.
 func lossRows(s nodeplan.Summary, perKind int) [][]string {
 	rows, shown := [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}}, map[string]int{}
 	for _, loss := range s.Losses {
@@ -135,7 +137,7 @@ func lossRows(s nodeplan.Summary, perKind int) [][]string {
 	return rows
 }
 
-// CountText returns a number of things, in the plural unless it is 1.
+// CountText returns a number and a noun, as in "1 pod" or "3 pods".
 func CountText(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -143,7 +145,7 @@ func CountText(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// configText returns the shutdown fields of a configuration, for a sentence.
+// configText describes the shutdown fields of a configuration, as a part of a sentence.
 func configText(c plan.Config) string {
 	if len(c.ShutdownGracePeriodByPodPriority) > 0 {
 		parts := make([]string, len(c.ShutdownGracePeriodByPodPriority))

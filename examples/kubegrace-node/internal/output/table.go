@@ -11,15 +11,15 @@ import (
 )
 
 const (
-	// fullTableWidth is the width of the narrowest screen for which a table has all columns.
+	// fullTableWidth is the width from which on a table of pods has all columns.
 	fullTableWidth = 70
-	// minName is the least width of a name.
+	// minName is the least width to which a name is shortened.
 	minName = 15
 	// columnGap is the number of spaces between two columns.
 	columnGap = 2
 )
 
-// podTable returns a table of pods.
+// podTable returns a table of pods. On a narrow screen the columns PRIORITY and START are left out.
 func (t *terminal) podTable(pods []nodeplan.Pod) string {
 	rows := make([][]string, 1, 1+len(pods))
 	rows[0] = []string{"POD", "PRIORITY", "ASKS", "GETS", "START", "END"}
@@ -39,8 +39,8 @@ func (t *terminal) podTable(pods []nodeplan.Pod) string {
 	return t.table(rows)
 }
 
-// table formats a table, whose first row is the header. The first column has names, which are
-// shortened to the width that the other columns leave; the other columns are right-aligned, but for an outcome.
+// table formats a table. The first row is the header. The first column has names, which are shortened to the width that
+// the other columns leave. The other columns are right-aligned, except the column OUTCOME, which has words.
 func (t *terminal) table(rows [][]string) string {
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
@@ -77,8 +77,8 @@ func (t *terminal) table(rows [][]string) string {
 	return w.Render() + "\n"
 }
 
-// shortened cuts a name in its middle to a width, because the pods of one owner have names that
-// only differ at their end.
+// shortened shortens a name to a width. It cuts in the middle, because the names of a workload's pods differ only at their
+// end.
 func shortened(name string, width int) string {
 	if len(name) <= width {
 		return name

@@ -10,9 +10,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
-// terminal collects what is shown on a screen.
+// terminal collects the text for a screen, wrapped to its width.
 type terminal struct {
-	width int
+	width int // in columns
 	text  strings.Builder
 }
 
@@ -46,10 +46,11 @@ func (t *terminal) plan(d nodeplan.Document) {
 	}
 }
 
-// shownLosses is how many rows of each kind the table of losses has.
+// shownLosses is how many workloads, and how many nodes, the table of losses has on a terminal.
 const shownLosses = 4
 
-// changes shows what to change. With brief only the best proposal has its lines.
+// changes shows what to change: the proposals and the outliers. With brief only the best proposal is shown with the lines to
+// paste, so that a plan of many nodes stays short.
 func (t *terminal) changes(s nodeplan.Summary, brief bool) {
 	outliers := outlierLines(s)
 	if len(s.Proposals)+len(outliers) > 0 {
@@ -72,7 +73,7 @@ func (t *terminal) changes(s nodeplan.Summary, brief bool) {
 	}
 }
 
-// node shows a node.
+// node shows a node: its buckets with their pods, the hooks that are cut short, and the warnings.
 func (t *terminal) node(n nodeplan.Node) {
 	sentence := fmt.Sprintf("Node %s: %s, %s", n.Name, CountText(n.PodCount, "pod"), lossText(n.CutShort, n.LostSeconds))
 	if n.ReleaseSeconds > 0 {
@@ -102,6 +103,7 @@ func (t *terminal) node(n nodeplan.Node) {
 	t.list("Warnings:", warnings)
 }
 
+// list shows a title and a list. It shows nothing if the list is empty.
 func (t *terminal) list(title string, items []string) {
 	if len(items) == 0 {
 		return
@@ -112,7 +114,7 @@ func (t *terminal) list(title string, items []string) {
 	}
 }
 
-// pasted shows a line that is not wrapped, so that it can be pasted; "" is none.
+// pasted shows a line that a reader may paste, so it is not wrapped. It shows nothing for "".
 func (t *terminal) pasted(line string) {
 	if line != "" {
 		fmt.Fprintf(&t.text, "      %s\n", clean(line))
@@ -125,8 +127,8 @@ func (t *terminal) paragraph(s string) { t.wrapped("", "", s) }
 // item shows an item of a list, wrapped to the width of the screen.
 func (t *terminal) item(s string) { t.wrapped("  - ", "    ", s) }
 
-// wrapped shows a text, wrapped to the width of the screen. first is the indentation of its
-// first line, and other that of its other lines.
+// wrapped shows a text, wrapped to the width of the screen. Its first line begins with first, which has as many columns as
+// other, and its other lines with other.
 func (t *terminal) wrapped(first, other, s string) {
 	indent := first
 	for line := range strings.SplitSeq(text.WrapSoft(clean(s), t.width-len(first)), "\n") {
@@ -135,9 +137,9 @@ func (t *terminal) wrapped(first, other, s string) {
 	}
 }
 
-// clean replaces all characters of a text but printable ASCII by question marks. The text may
-// contain names from a file, and these may contain control characters and characters of unknown
-// width, though Kubernetes allows neither.
+// clean replaces every character that is not printable ASCII by a question mark. A text may contain names from a file that
+// was not made by Kubernetes: a control character could change the terminal, and a character of unknown width would break
+// the layout.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {
