@@ -8,31 +8,32 @@ import (
 	"time"
 )
 
-// balancer chooses a pod for each request, in turn. It learns of pods with a delay, as kube-proxy and every load
-// balancer do: an EndpointSlice is written, sent to each node and made into rules before a change takes effect.
+// balancer chooses a pod for each request, in turn. It learns with a delay that a pod is ready or deleted, as
+// kube-proxy and every load balancer do: before a change takes effect, an EndpointSlice is written, sent to each node
+// and turned into rules.
 type balancer struct {
 	delay time.Duration
 
 	mu        sync.Mutex
 	endpoints []endpoint
-	picks     int // so far
+	picks     int // how many requests have been given a pod so far
 }
 
-// endpoint is a pod that is, or was, ready.
+// endpoint is a pod that is ready, or was ready until it was deleted.
 type endpoint struct {
 	address string
 	added   time.Time
 	removed time.Time // zero until the pod is deleted
 }
 
-// add makes a pod an endpoint.
+// add adds the address of a pod that is ready from now on. The balancer uses it after its delay.
 func (b *balancer) add(address string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.endpoints = append(b.endpoints, endpoint{address: address, added: time.Now()})
 }
 
-// remove ends the endpoint of a pod, which is deleted at this moment.
+// remove removes the address of a pod that is deleted now. The balancer goes on using it for its delay.
 func (b *balancer) remove(address string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -43,11 +44,11 @@ func (b *balancer) remove(address string) {
 	}
 }
 
-// pick returns the address of the next endpoint that the balancer knows; "" if it knows none.
+// pick returns the address of the next pod that the balancer knows. It returns "" if the balancer knows none.
 func (b *balancer) pick() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := time.Now().Add(-b.delay) // the changes up to this time
+	known := time.Now().Add(-b.delay) // the balancer knows the changes up to this time
 	var addresses []string
 	for _, e := range b.endpoints {
 		if !e.added.After(known) && (e.removed.IsZero() || e.removed.After(known)) {
@@ -61,8 +62,8 @@ func (b *balancer) pick() string {
 	return addresses[b.picks%len(addresses)]
 }
 
-// forward returns a reverse proxy that sends each request to the address that pick returns. A request that fails
-// there is answered with 502 and not sent again.
+// forward returns a reverse proxy that sends each request to the address that pick returns. If that fails, the proxy
+// answers with 502 and does not send the request again, so that the client counts it as lost.
 func forward(transport http.RoundTripper, pick func() string) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Transport: transport,

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
+// The balancer uses a pod from exactly 2 s after it was added until exactly 2 s after it was removed.
 func TestTheBalancerLearnsLateOfPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := &balancer{delay: 2 * time.Second}
@@ -27,6 +28,7 @@ func TestTheBalancerLearnsLateOfPods(t *testing.T) {
 	})
 }
 
+// If the balancer knows no pod, the client gets 502, which counts as a lost request.
 func TestARequestWithoutAnEndpointIsLost(t *testing.T) {
 	answer := httptest.NewRecorder()
 	forward(&http.Transport{}, (&balancer{}).pick).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/", http.NoBody))

@@ -3,8 +3,8 @@
 //	cd examples
 //	go run ./zerodowntime --picture lost.svg
 //
-// It runs the same rolling update with five shutdown settings. lifecycle.Terminator ends the pods. README.md shows
-// the picture and explains it.
+// It runs the same rolling update with five settings for the shutdown of pods. A lifecycle.Terminator stops the pods.
+// README.md shows the picture and explains it.
 //
 // # Files
 //
@@ -13,8 +13,8 @@
 //
 // # Concurrency
 //
-// The rolling updates run at the same time and share nothing. Each waits for its goroutines, and ends its containers
-// before it returns.
+// The rolling updates run at the same time and share nothing. Before a rolling update returns, its goroutines and its
+// containers have ended.
 //
 // # Failures
 //
@@ -23,6 +23,6 @@
 //
 // # Testing
 //
-// The tests run the whole program in a testing/synctest bubble, in which net.Pipe connects clients and servers. Its
-// seconds pass in a moment, so the tests do not depend on the speed of the machine.
+// The tests run the whole program in a testing/synctest bubble, in which net.Pipe connects clients and servers. Time in
+// a bubble is simulated, so the tests take moments and do not depend on the speed of the machine.
 package main

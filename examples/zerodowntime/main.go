@@ -36,7 +36,7 @@ Deployment does, with five settings at the same time:
 
 The load balancer learns late that a pod ends, as kube-proxy does.`
 
-// newCommand returns the command. Its servers and clients are in the network.
+// newCommand returns the command. Its servers and clients use this network.
 func newCommand(network network, out, log io.Writer) *cobra.Command {
 	var delay time.Duration
 	var sleep uint16
@@ -48,8 +48,10 @@ func newCommand(network network, out, log io.Writer) *cobra.Command {
 			if delay < 0 || sleep == 0 {
 				return errors.New("--delay must not be negative, and --sleep must be at least 1")
 			}
-			took := 2*delay + 2*margin + replicas*minReady + time.Duration(sleep)*time.Second
-			fmt.Fprintf(log, "%d rolling updates at the same time; this takes about %.0f s\n", len(scenarios(int64(sleep))), took.Seconds())
+			// The load balancer learns of the first pods, clients send requests, the pods are replaced, the last pod
+			// sleeps, and the load balancer learns of the last change while clients still send requests.
+			takes := 2*delay + 2*margin + replicas*minReady + time.Duration(sleep)*time.Second
+			fmt.Fprintf(log, "%d rolling updates at the same time; this takes about %.0f s\n", len(scenarios(int64(sleep))), takes.Seconds())
 			results, err := measureAll(c.Context(), network, delay, scenarios(int64(sleep)))
 			if err != nil {
 				return err
@@ -76,7 +78,8 @@ func newCommand(network network, out, log io.Writer) *cobra.Command {
 	return c
 }
 
-// measureAll runs the rolling updates at the same time.
+// measureAll measures a rolling update for each scenario, all at the same time, and returns the results in the order of
+// the scenarios. The first failure ends all of them.
 func measureAll(ctx context.Context, network network, delay time.Duration, scenarios []scenario) ([]result, error) {
 	results := make([]result, len(scenarios))
 	group, groupCtx := errgroup.WithContext(ctx)
@@ -91,12 +94,12 @@ func measureAll(ctx context.Context, network network, delay time.Duration, scena
 	}
 	err := group.Wait()
 	if ctx.Err() != nil {
-		return nil, context.Cause(ctx) // the signal, which is the cause of all errors
+		return nil, context.Cause(ctx) // the signal: all other errors only follow from it
 	}
 	return results, err
 }
 
-// renderTable returns the table of the results.
+// renderTable returns the results as a table, with a row for each scenario.
 func renderTable(results []result) string {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"scenario", "requests", "lost", "longest stop"})

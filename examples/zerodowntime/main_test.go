@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// run runs the command in a bubble and returns what it writes to standard output.
+// run runs the command with a network of pipes and returns what it writes to standard output.
 func run(ctx context.Context, t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	var out, log bytes.Buffer
@@ -24,6 +24,7 @@ func run(ctx context.Context, t *testing.T, args ...string) (string, error) {
 	return out.String(), err
 }
 
+// The program prints a table with one row for each scenario and writes the picture to the file.
 func TestTheProgramPrintsATableAndDrawsAPicture(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "lost.svg")
@@ -39,6 +40,8 @@ func TestTheProgramPrintsATableAndDrawsAPicture(t *testing.T) {
 	})
 }
 
+// After 5 s, in the middle of the rolling updates, the context ends as after a signal. The program returns the signal as its
+// error and prints no table.
 func TestASignalEndsTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signal := errors.New("interrupt signal received")
@@ -50,6 +53,7 @@ func TestASignalEndsTheProgram(t *testing.T) {
 	})
 }
 
+// Each wrong argument gives an error that names it, and nothing is measured.
 func TestWrongArgumentsAreRefused(t *testing.T) {
 	for argument, want := range map[string]string{
 		"--delay=-1s": "--delay must not be negative",
@@ -63,6 +67,8 @@ func TestWrongArgumentsAreRefused(t *testing.T) {
 	}
 }
 
+// The labels of the picture are texts and no outlines, so that a browser can search them and screen readers read them. The
+// label 60 is on the axis, above the highest bar of 55.
 func TestThePictureHasItsLabelsAsText(t *testing.T) {
 	picture, err := drawPicture([]result{
 		{scenario: scenario{}, lost: 55},
@@ -76,6 +82,7 @@ func TestThePictureHasItsLabelsAsText(t *testing.T) {
 	}
 }
 
+// If no request is lost, all bars have the height 0, and the picture still has an axis.
 func TestAPictureInWhichNothingIsLost(t *testing.T) {
 	picture, err := drawPicture([]result{{scenario: scenario{sleep: 5}}}, time.Second)
 	require.NoError(t, err)

@@ -11,19 +11,21 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipes is a network without sockets, for bubbles. A goroutine that waits for a socket would stop their time.
+// pipes is a network without sockets, for synctest bubbles: the time of a bubble stands still while a goroutine waits for a
+// socket, but not while it waits for a pipe.
 type pipes struct {
 	mu        sync.Mutex
-	listeners map[string]*pipeListener // by address, also those that are closed
-	most      int                      // so many can listen, and no more
+	listeners map[string]*pipeListener // by address; closed listeners stay
+	most      int                      // how many listeners there can be
 }
 
-// pipeNetwork returns a network in which a number of servers can be started.
+// pipeNetwork returns a network of pipes in which at most this number of servers can be started.
 func pipeNetwork(most int) network {
 	p := &pipes{listeners: map[string]*pipeListener{}, most: most}
 	return network{listen: p.listen, dial: p.dial}
 }
 
+// listen returns a listener with a new address, or EADDRINUSE if there are already as many as possible.
 func (p *pipes) listen(context.Context) (net.Listener, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -36,6 +38,7 @@ func (p *pipes) listen(context.Context) (net.Listener, error) {
 	return l, nil
 }
 
+// dial connects to a listener. A closed listener refuses the connection, as a closed socket does.
 func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	p.mu.Lock()
 	l := p.listeners[address]
@@ -54,7 +57,7 @@ func (p *pipes) dial(ctx context.Context, _, address string) (net.Conn, error) {
 	}
 }
 
-// pipeListener is a net.Listener and its own net.Addr.
+// pipeListener is a listener of pipes. It is also its own net.Addr.
 type pipeListener struct {
 	address  string
 	accepted chan net.Conn
@@ -80,7 +83,8 @@ func (l *pipeListener) Addr() net.Addr  { return l }
 func (l *pipeListener) Network() string { return "pipe" }
 func (l *pipeListener) String() string  { return l.address }
 
-// The other tests use pipes; this one shows that the program's own network works.
+// The other tests use pipes. This one uses the sockets of the program itself: a request is answered, and after the
+// container was stopped, a new connection is refused.
 func TestRequestsPassTheLoopbackNetwork(t *testing.T) {
 	n := newNode(loopback())
 	server, err := n.start(t.Context(), "web", okHandler())

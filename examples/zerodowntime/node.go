@@ -16,25 +16,27 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// node runs containers, each of which is a web server, and is the runtime of a [lifecycle.Terminator]. A container
-// treats SIGTERM as most web servers do: it stops listening at once, answers the requests that it has accepted, and
+// node runs containers and is the runtime of a [lifecycle.Terminator]. Each container is a web server in this process.
+// It treats SIGTERM as most web servers do: it stops listening at once, answers the requests that it has accepted, and
 // ends.
 type node struct {
 	network network
 	serving errgroup.Group // has a goroutine for each container
 
-	mu      sync.Mutex
+	mu      sync.Mutex              // guards running
 	running map[string]*http.Server // by container ID
 }
 
+// newNode returns a node without containers.
 func newNode(network network) *node {
 	return &node{network: network, running: map[string]*http.Server{}}
 }
 
-// containerID returns the ID of a container. No container is started twice.
+// containerID returns the ID of a container. A pod's name and a container's name are enough, because no container is
+// started twice.
 func containerID(pod, container string) string { return pod + "/" + container }
 
-// start starts a container and returns its address.
+// start starts a container whose web server has this handler, and returns its address.
 func (n *node) start(ctx context.Context, id string, handler http.Handler) (string, error) {
 	listener, err := n.network.listen(ctx)
 	if err != nil {
@@ -53,7 +55,7 @@ func (n *node) start(ctx context.Context, id string, handler http.Handler) (stri
 	return listener.Addr().String(), nil
 }
 
-// find returns a running container; nil if there is none with this ID.
+// find returns the web server of a running container. It returns nil if no container with this ID runs.
 func (n *node) find(id string) *http.Server {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -71,7 +73,8 @@ func (n *node) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, e
 	return running, nil
 }
 
-// StopContainer stops a container with SIGTERM, and with SIGKILL when the timeout is over.
+// StopContainer stops a container as SIGTERM does, and as SIGKILL does when the timeout is over. It returns when the
+// container has ended.
 func (n *node) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	server := n.find(id)
 	if server == nil {
@@ -79,9 +82,9 @@ func (n *node) StopContainer(ctx context.Context, id string, timeoutSeconds int6
 	}
 	untilKill, cancel := context.WithTimeout(ctx, time.Duration(timeoutSeconds)*time.Second)
 	defer cancel()
-	err := server.Shutdown(untilKill) // SIGTERM
+	err := server.Shutdown(untilKill) // what the web server does on SIGTERM
 	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close() // SIGKILL
+		err = server.Close() // what SIGKILL does
 	}
 	if err != nil {
 		return fmt.Errorf("failed to stop %s: %w", id, err)
@@ -92,7 +95,7 @@ func (n *node) StopContainer(ctx context.Context, id string, timeoutSeconds int6
 	return nil
 }
 
-// close kills the containers that still run, waits for all, and returns their failures.
+// close kills the containers that still run, waits until all have ended, and returns their errors.
 func (n *node) close() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -16,7 +16,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// The sizes are for a screen of 400 pixels, on which they are pixels. A larger screen enlarges the picture.
+// The sizes are pixels on a screen of 400 pixels, that of a phone. On a larger screen the picture is enlarged.
 const (
 	pictureWidth  vg.Length = 400
 	pictureHeight vg.Length = 270
@@ -25,7 +25,8 @@ const (
 	fontSize      vg.Length = 11
 )
 
-// drawPicture draws a bar for each result, whose height is the number of lost requests, as SVG.
+// drawPicture returns a bar chart as SVG. Each result has a bar, whose height is the number of lost requests. delay is
+// how late the load balancer learns of changes, for the title.
 func drawPicture(results []result, delay time.Duration) ([]byte, error) {
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans", Size: fontSize}

@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// rate is the number of requests a second.
+	// rate is the number of requests that all clients together send in a second.
 	rate = 50
 	// requestTime is how long a web server takes to answer.
 	requestTime = 50 * time.Millisecond
 )
 
-// answer is the handler of a web server.
+// answer is the handler of a pod's web server. It answers after requestTime.
 func answer(w http.ResponseWriter, r *http.Request) {
 	select {
 	case <-time.After(requestTime):
@@ -27,11 +27,11 @@ func answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sendRequests sends requests at a steady rate, whether or not the earlier ones are answered, until stop is closed.
-// It returns when all have ended, with their number and the number of those that got no answer. An overloaded
-// machine sends fewer: requests that had to be sent in a burst later would exhaust it, and be lost for that reason.
+// sendRequests sends requests at a steady rate until stop is closed. It does not wait for the answer to one request
+// before it sends the next. When all requests have ended, it returns how many were sent and how many of them failed. An
+// overloaded machine sends fewer requests: if it caught up later with many at once, these could fail for that reason.
 func sendRequests(ctx context.Context, client *http.Client, url string, stop <-chan struct{}) (sent, lost int) {
-	ticker := time.NewTicker(time.Second / rate) // a ticker whose receiver is late drops ticks
+	ticker := time.NewTicker(time.Second / rate) // it drops ticks if they are received late
 	defer ticker.Stop()
 	var inFlight sync.WaitGroup
 	var failed atomic.Int64
@@ -51,8 +51,8 @@ func sendRequests(ctx context.Context, client *http.Client, url string, stop <-c
 	}
 }
 
-// post sends one request and reads its answer. It is a POST, which HTTP clients and proxies do not repeat by
-// themselves, so that no failure is hidden.
+// post sends one request and reads its answer. Any other status than 200 is an error. The request is a POST, because
+// HTTP clients and proxies may repeat a failed GET by themselves, which would hide the failure.
 func post(ctx context.Context, client *http.Client, url string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
 	if err != nil {

@@ -19,17 +19,17 @@ import (
 const (
 	// replicas is the number of pods of the service.
 	replicas = 3
-	// minReady is how long a new pod is ready before an old one is deleted, as a Deployment's minReadySeconds.
+	// minReady is how long a new pod is ready before an old one is deleted, like a Deployment's minReadySeconds.
 	minReady = time.Second
-	// margin is how long requests are sent before the rolling update, and after it.
+	// margin is how long clients send requests before the rolling update, and again after it.
 	margin = time.Second
 )
 
 // result is what was measured in one rolling update.
 type result struct {
 	scenario   scenario
-	sent, lost int           // requests
-	longest    time.Duration // from the delete of a pod to its end
+	sent, lost int           // how many requests were sent, and how many of them failed
+	longest    time.Duration // the longest time from the delete of a pod to its end
 }
 
 // rollout is a service in which a rolling update takes place.
@@ -41,8 +41,8 @@ type rollout struct {
 	terminator *lifecycle.Terminator
 }
 
-// measure starts a service, replaces all its pods while clients use it, and returns what the clients have noticed.
-// All containers have ended when it returns.
+// measure starts a service, replaces all its pods while clients send requests, and returns how many requests failed.
+// delay is how late the load balancer learns of changes. When measure returns, all containers have ended.
 func measure(ctx context.Context, network network, delay time.Duration, s scenario) (measured result, err error) {
 	r := &rollout{
 		scenario: s, node: newNode(network), balancer: &balancer{delay: delay},
@@ -83,9 +83,9 @@ func measure(ctx context.Context, network network, delay time.Duration, s scenar
 	return measured, err
 }
 
-// update replaces the pods as a Deployment with maxSurge 1 and maxUnavailable 0 does: it deletes an old pod when a
-// new one has been ready for minReady, and does not wait for the end of the old one. It returns the longest time
-// from a delete to the end of the pod.
+// update replaces the old pods as a Deployment with maxSurge 1 and maxUnavailable 0 does. For each old pod it starts a
+// new one, waits until that has been ready for minReady, and deletes the old one. It does not wait for the end of the
+// old pod before it goes on. It returns the longest time from a delete to the end of the pod.
 func (r *rollout) update(ctx context.Context, old []pod) (longest time.Duration, err error) {
 	if err := wait(ctx, margin); err != nil {
 		return 0, err
@@ -110,7 +110,7 @@ func (r *rollout) update(ctx context.Context, old []pod) (longest time.Duration,
 	if err := group.Wait(); err != nil {
 		return 0, err
 	}
-	return slices.Max(took), wait(ctx, r.balancer.delay+margin)
+	return slices.Max(took), wait(ctx, r.balancer.delay+margin) // until the load balancer knows the last change
 }
 
 // pod is a running pod.
@@ -119,7 +119,7 @@ type pod struct {
 	address string // to which the load balancer sends its requests
 }
 
-// startPod starts the containers of a pod. The pod is ready at once.
+// startPod starts the containers of a pod and adds the pod to the load balancer. The pod is ready at once.
 func (r *rollout) startPod(ctx context.Context, name string) (pod, error) {
 	object := r.scenario.pod(name)
 	address, err := r.node.start(ctx, containerID(name, webContainer), http.HandlerFunc(answer))
@@ -137,7 +137,8 @@ func (r *rollout) startPod(ctx context.Context, name string) (pod, error) {
 	return pod{object: object, address: address}, nil
 }
 
-// deletePod deletes a pod as the API server and the pod's node do, and returns how long the pod took to end.
+// deletePod deletes a pod and returns how long the pod took to end. It does what the API server does, which sets the
+// grace period of the delete, and then what the node does, which stops the containers.
 func (r *rollout) deletePod(ctx context.Context, p pod) (time.Duration, error) {
 	var options metav1.DeleteOptions
 	if r.scenario.grace > 0 {
@@ -154,7 +155,7 @@ func (r *rollout) deletePod(ctx context.Context, p pod) (time.Duration, error) {
 	return time.Since(start), nil
 }
 
-// wait waits for a time, or returns the cause of ctx if that ends first.
+// wait waits for a time. If ctx ends first, it returns the cause.
 func wait(ctx context.Context, span time.Duration) error {
 	select {
 	case <-time.After(span):

@@ -10,23 +10,26 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// enough is more servers than the rolling updates start.
+// enough is a number of servers that no test reaches.
 const enough = 1000
 
+// How many requests a rolling update loses follows from the scenario. Without a preStop sleep, pods refuse requests until
+// the load balancer knows that they are gone. A sleep that is longer than the load balancer's delay avoids this, but not
+// if the grace period cuts it off, or if the requests pass a proxy that gets SIGTERM at once.
 func TestLostRequests(t *testing.T) {
 	const delay = 1500 * time.Millisecond
 	for _, test := range []struct {
 		scenario    scenario
 		delay       time.Duration
-		least, most int           // how many requests are lost
-		longest     time.Duration // the longest stop of a pod, without the requests that it answers at its end
+		least, most int           // how many requests are lost, at least and at most
+		longest     time.Duration // the longest stop of a pod; answering the last requests may take 0.2 s more
 	}{
-		// Each of 3 pods refuses its share of 50 requests a second, a third or a quarter, for 1.5 s. The shares get
-		// smaller while the load balancer knows more pods.
+		// Each of the 3 old pods gets its share of 50 requests a second, a third or a quarter, and refuses it for 1.5 s:
+		// 3 * 1.5 s * 50/s / 3 = 75 or, with four known pods, 56. Old pods end one after the other, so it may be less.
 		{scenario{}, delay, 45, 75, 0},
 		{scenario{sleep: 5}, delay, 0, 0, 5 * time.Second},
-		{scenario{sleep: 5}, 8 * time.Second, 45, 150, 5 * time.Second}, // 3 s too short
-		{scenario{sleep: 5, grace: 1}, delay, 10, 25, time.Second},      // 0.5 s too short
+		{scenario{sleep: 5}, 8 * time.Second, 45, 150, 5 * time.Second}, // the sleep is 3 s too short: at most 3 * 3 s * 50/s / 3
+		{scenario{sleep: 5, grace: 1}, delay, 10, 25, time.Second},      // cut to 1 s, it is 0.5 s too short
 		{scenario{sleep: 5, proxy: proxyAsMain}, delay, 45, 75, 5 * time.Second},
 		{scenario{sleep: 5, proxy: proxyAsSidecar}, delay, 0, 0, 5 * time.Second},
 	} {
@@ -44,7 +47,9 @@ func TestLostRequests(t *testing.T) {
 	}
 }
 
-// The bubble fails if anything is left running.
+// A rolling update whose context ends returns within a second, with the reason, at whatever point it is. The load balancer
+// needs 1.5 s to know the pods, the rolling update begins 1 s later, and its last pod sleeps from 5.5 s to 10.5 s. The
+// synctest bubble fails the test if a goroutine is left running.
 func TestARollingUpdateEndsWithItsContext(t *testing.T) {
 	for name, after := range map[string]time.Duration{
 		"before the requests":        time.Second,
@@ -68,6 +73,8 @@ func TestARollingUpdateEndsWithItsContext(t *testing.T) {
 	}
 }
 
+// If a container cannot be started, the rolling update ends with an error that names it. The network allows a limited number
+// of servers: with 3, these are the balancer and two old pods, so the third old pod fails; with 5, the second new pod.
 func TestAContainerThatDoesNotStartEndsTheRollingUpdate(t *testing.T) {
 	for most, name := range map[int]string{0: "balancer", 3: "old-3/web", 5: "new-2/web"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,34 +10,34 @@ import (
 )
 
 const (
-	// afterSleep is the time that a pod's grace period leaves after the preStop sleep, in seconds: the sleep is
-	// taken from the grace period.
+	// afterSleep is how many seconds of a pod's grace period are left after the preStop sleep, which is a part of the
+	// grace period.
 	afterSleep = 30
-	// cutGrace is the grace period of a delete that cuts the sleep off, in seconds.
+	// cutGrace is the grace period, in seconds, of a delete that cuts the sleep off.
 	cutGrace = 1
 
 	webContainer   = "web"
 	proxyContainer = "proxy"
 )
 
-// proxyKind says how the pods run a proxy, such as that of a service mesh, through which all requests pass.
+// proxyKind says how the pods run a proxy through which all requests pass, such as the proxy of a service mesh.
 type proxyKind string
 
 const (
 	noProxy        proxyKind = ""
-	proxyAsMain    proxyKind = "container" // one more container, which stops at the same time as the others
-	proxyAsSidecar proxyKind = "sidecar"   // an init container with restartPolicy Always, which stops last
+	proxyAsMain    proxyKind = "container" // an ordinary container: it gets SIGTERM while the web server still sleeps
+	proxyAsSidecar proxyKind = "sidecar"   // an init container with restartPolicy Always: it stops last
 )
 
 // scenario is one way to set up the shutdown of pods.
 type scenario struct {
-	sleep int64 // of the web server's preStop hook, in seconds; 0: there is no hook
-	grace int64 // that the deletes request, as kubectl delete --grace-period does; 0: the pods' own grace period
+	sleep int64 // how many seconds the web server's preStop hook sleeps; 0: there is no hook
+	grace int64 // the grace period of the deletes in seconds, as in kubectl delete --grace-period; 0: that of the pods
 	proxy proxyKind
 }
 
-// scenarios returns the scenarios that are compared: without a sleep, with it, and what else decides whether
-// it helps.
+// scenarios returns the scenarios that are compared: no preStop sleep, a sleep, and three scenarios that show when the
+// sleep helps and when it does not. sleep is in seconds.
 func scenarios(sleep int64) []scenario {
 	return []scenario{
 		{},

@@ -13,10 +13,10 @@
 //
 // # Failure modes
 //
-// An error names the file, from the second document on its number, and, once the text could be parsed, the
-// field, as a JSON pointer.
+// An error names the file and, from the second document on, the number of the document. If the text could be
+// parsed, the error also names the field, as a JSON pointer such as "/spec/containers/0".
 //
 // # Testing
 //
-// [Parse] takes a text, so that a test needs no file.
+// [Parse] takes a text, so tests of it need no file.
 package document

@@ -13,9 +13,9 @@ import (
 
 // Document is one object of a file.
 type Document struct {
-	// Source names the document in errors: the file, and from the second document on its number.
+	// Source names the document in errors: the file and, from the second document on, the document's number.
 	Source string
-	// JSON is the object; a YAML document has been converted.
+	// JSON is the object as JSON, also if the file has YAML.
 	JSON []byte
 }
 
@@ -28,14 +28,13 @@ func Read(file string) ([]Document, error) {
 	return Parse(file, text)
 }
 
-// ReadFile returns the content of a regular file, or of the regular file that a link leads
-// to. A pipe and a device are errors, because reading them might never end. Errors name the
-// file.
+// ReadFile returns the content of a regular file, or of a symbolic link to one. A pipe or a device is an error, because
+// reading it might never end. Errors name the file.
 func ReadFile(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%s: failed to read: %w", file, errors.Unwrap(err)) // without a second name of the file
+		return nil, fmt.Errorf("%s: failed to read: %w", file, errors.Unwrap(err)) // the error itself would name the file a second time
 	case info.IsDir():
 		return nil, fmt.Errorf("%s: is a folder, wanted is a file", file)
 	case !info.Mode().IsRegular():
@@ -48,8 +47,8 @@ func ReadFile(file string) ([]byte, error) {
 	return text, nil
 }
 
-// Parse splits a YAML or JSON text into its documents. Empty documents are left out. Of a field that is given twice in YAML the
-// last counts, as for a kubelet.
+// Parse splits a YAML or JSON text into its documents. Empty documents are left out, but they count in the numbers of the
+// documents after them. If YAML has a field twice, the last value counts, as for a kubelet.
 func Parse(source string, text []byte) ([]Document, error) {
 	docs := []Document{}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), max(len(text), 1))

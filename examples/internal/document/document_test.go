@@ -13,6 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/document"
 )
 
+// The source of the first document is the file, and that of each other document has its number. Empty documents are left
+// out, but they count: in "empty between" the second document with content is number 3.
 func TestParseSplitsIntoDocuments(t *testing.T) {
 	for name, test := range map[string]struct {
 		text    string
@@ -39,6 +41,8 @@ func TestParseSplitsIntoDocuments(t *testing.T) {
 	}
 }
 
+// An error says where the text is wrong: the source, the field and the value. YAML whose aliases would grow to 10^10 values,
+// that contains itself or that is nested a million levels deep is an error too, and must not use up all memory.
 func TestErrorsNameSourceFieldAndValue(t *testing.T) {
 	var aliases strings.Builder // each list has ten aliases of the list before it
 	aliases.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
@@ -84,6 +88,7 @@ func decodeAll(text string) (pods []*v1.Pod, err error) {
 	return pods, nil
 }
 
+// Read returns the documents of a file. A missing file is an error that names it.
 func TestRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pod.yaml")
 	_, err := document.Read(file)
@@ -96,6 +101,7 @@ func TestRead(t *testing.T) {
 	require.Equal(t, []document.Document{{Source: file, JSON: []byte(`{"kind":"Pod"}`)}}, docs)
 }
 
+// A folder and a device are errors. Reading a device might never end.
 func TestReadRefusesWhatIsNotARegularFile(t *testing.T) {
 	folder := t.TempDir()
 	_, err := document.Read(folder)
@@ -104,7 +110,8 @@ func TestReadRefusesWhatIsNotARegularFile(t *testing.T) {
 	require.EqualError(t, err, os.DevNull+": is not a regular file")
 }
 
-// Aliases and merges are those of YAML.
+// Decode gives the object that the YAML text means, with its aliases (*labels) and merges (<<) resolved. An "&" or "*" within
+// a quoted text is no alias.
 func TestDecode(t *testing.T) {
 	pods, err := decodeAll("metadata: {name: a, labels: &labels {a: b}, annotations: *labels}\nspec: {containers: [&c {name: c, image: 'a && *'}, *c, {<<: *c, image: b}]}")
 	require.NoError(t, err)
@@ -112,6 +119,7 @@ func TestDecode(t *testing.T) {
 	require.Equal(t, []v1.Container{{Name: "c", Image: "a && *"}, {Name: "c", Image: "a && *"}, {Name: "c", Image: "b"}}, pods[0].Spec.Containers)
 }
 
+// Parsing and decoding never panic, whatever the text is.
 func FuzzDecode(f *testing.F) {
 	f.Add("spec: {containers: [{imag: nginx}]}")
 	f.Add(`{"spec": {"priority": 1e99}}`)

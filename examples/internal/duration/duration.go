@@ -1,6 +1,6 @@
-// Package duration writes times as people do: 2.5s, 1m30s, 2h, 13d15h.
+// Package duration writes durations as people do: 2.5s, 1m30s, 2h, 13d15h.
 //
-// Its functions are pure, and cannot fail. Durations that are too long are the longest one.
+// Its functions have no state and cannot fail. A duration that is too long for a time.Duration becomes the longest one.
 package duration
 
 import (
@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// Text returns a duration: below a minute in tenths of a second, below a day in seconds, else in full hours.
+// Text returns a duration as people write it. Below a minute it has tenths of a second, below a day whole seconds, and
+// from a day on only days and hours.
 func Text(d time.Duration) string {
 	if d = d.Round(time.Second / 10); d < time.Minute {
 		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
@@ -20,7 +21,7 @@ func Text(d time.Duration) string {
 	if hours := int64(d / time.Hour); hours >= 24 {
 		text = fmt.Sprintf("%dd%dh", hours/24, hours%24)
 	}
-	for _, zero := range []string{"m0s", "h0m", "d0h"} {
+	for _, zero := range []string{"m0s", "h0m", "d0h"} { // 2h0m0s becomes 2h
 		if strings.HasSuffix(text, zero) {
 			text = text[:len(text)-2]
 		}
@@ -28,7 +29,7 @@ func Text(d time.Duration) string {
 	return text
 }
 
-// Of returns a number of seconds as a duration.
+// Of returns a number of seconds as a time.Duration. A number that is too large gives the longest duration.
 func Of[N int64 | float64](seconds N) time.Duration {
 	if float64(seconds) >= float64(math.MaxInt64)/float64(time.Second) {
 		return math.MaxInt64
@@ -36,5 +37,5 @@ func Of[N int64 | float64](seconds N) time.Duration {
 	return time.Duration(float64(seconds) * float64(time.Second))
 }
 
-// Seconds returns the text of a number of seconds.
+// Seconds returns a number of seconds as people write it, like [Text].
 func Seconds[N int64 | float64](seconds N) string { return Text(Of(seconds)) }

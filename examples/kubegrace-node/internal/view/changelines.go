@@ -10,7 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// writeChanges writes a line for each change.
+// writeChanges writes a line for each change between two snapshots. If a shutdown has begun in between, a line that announces
+// it comes first.
 func writeChanges(out *bytes.Buffer, before, now Snapshot) {
 	podsBefore := map[string]Pod{}
 	for _, p := range before.Pods {
@@ -32,15 +33,16 @@ func writeChanges(out *bytes.Buffer, before, now Snapshot) {
 	}
 }
 
-// writeContainer writes a line if the phase of a container has changed. The end of the
-// only container of a pod has no line of its own: the line of the pod says it.
+// writeContainer writes a line if the phase of a container is not the same as before. If a pod has only one container, the
+// end of the container gets no line, because the line of the pod says the same.
 func writeContainer(out *bytes.Buffer, now Snapshot, p Pod, c Container, before lifecycle.Phase) {
-	onlyOne := len(p.Containers) == 1
-	if c.Phase == before || c.Phase == "" || onlyOne && c.Phase == lifecycle.PhaseEnded {
+	isOnlyOne := len(p.Containers) == 1
+	podSaysIt := isOnlyOne && c.Phase == lifecycle.PhaseEnded
+	if c.Phase == before || c.Phase == "" || podSaysIt {
 		return
 	}
 	name, doing := p.Name, c.doing()
-	if !onlyOne {
+	if !isOnlyOne {
 		name += " " + c.Name
 	}
 	if c.Phase != lifecycle.PhaseEnded {
@@ -49,8 +51,7 @@ func writeContainer(out *bytes.Buffer, now Snapshot, p Pod, c Container, before 
 	writeLine(out, now, name, doing)
 }
 
-// writeLine writes a line that begins with the time since the beginning of the shutdown,
-// if there is one.
+// writeLine writes a line. During a shutdown it begins with the time since the shutdown began.
 func writeLine(out *bytes.Buffer, now Snapshot, name, doing string) {
 	elapsed := ""
 	if !now.Began.IsZero() {

@@ -9,11 +9,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// The texts of this file are for readers who may know neither this project nor its
-// terms. They never show the name that an outcome or a phase has in the code.
+// The texts in this file are for readers who may not know this project or its terms. They never use the name of an outcome
+// or of a phase in the code.
 
-// doing says what a pod that is not ending does, in a few words. draining says that a shutdown is under
-// way: a running pod then waits for its bucket.
+// doing says in a few words what a pod does. A pod that is ending has no such text, because each of its containers has one.
+// draining says that a shutdown is under way, in which a running pod waits for its bucket.
 func (p Pod) doing(draining bool) string {
 	switch p.State {
 	case Gone:
@@ -21,7 +21,7 @@ func (p Pod) doing(draining bool) string {
 			return fmt.Sprintf("not stopped after %s: %s", duration.Text(p.Took), p.stopText())
 		}
 		return fmt.Sprintf("gone after %s: %s", duration.Text(p.Took), p.stopText())
-	case Ending: // each of its containers has a line of its own
+	case Ending: // each of its containers has a text of its own
 	case Running:
 		if draining {
 			return "runs until it is its bucket's turn"
@@ -31,7 +31,7 @@ func (p Pod) doing(draining bool) string {
 	return "not known"
 }
 
-// doing says how far the stop of a container is.
+// doing says in a few words how far the stop of a container has got.
 func (c Container) doing() string {
 	switch c.Phase {
 	case lifecycle.PhaseHook:
@@ -70,13 +70,13 @@ func (p Pod) stopText() string {
 	return strings.Join(parts, ", ")
 }
 
-// mayStillRun reports whether a container may still run although its stop has ended.
+// mayStillRun reports whether an outcome means that the container may still run although its stop is over.
 func mayStillRun(o lifecycle.Outcome) bool {
 	return o == lifecycle.OutcomeRuntimeStuck || o == lifecycle.OutcomeLeftRunning
 }
 
-// hookWasCutOff reports whether the preStop hook was ended before it was complete. A hook
-// that ends because its container has exited is not cut off: nothing is left to stop.
+// hookWasCutOff reports whether the preStop hook was ended before it was complete. If a hook was ended because its container
+// had exited, it does not count as cut off: it had nothing left to prepare.
 func (c Container) hookWasCutOff() bool {
 	return c.Hook.Outcome == lifecycle.HookAbandoned ||
 		c.Hook.Outcome == lifecycle.HookCut && c.Hook.Cause != lifecycle.CauseContainerExited

@@ -12,19 +12,18 @@ type State string
 const (
 	// Running means that the pod was not told to stop.
 	Running State = "Running"
-	// Ending means that the pod was told to stop, and its stop has not ended.
+	// Ending means that the pod was told to stop and is still stopping.
 	Ending State = "Ending"
-	// Gone means that the stop of the pod has ended. If [Pod.Problem] is not empty, it has
-	// failed.
+	// Gone means that the stop of the pod is over. If [Pod.Problem] is not "", the stop has failed.
 	Gone State = "Gone"
 )
 
 // Snapshot is the state of all pods of the node at one moment.
 type Snapshot struct {
 	Now time.Time
-	// Began is when the current shutdown began. Zero means that there is none.
+	// Began is when the current shutdown began. It is zero if none is under way.
 	Began time.Time
-	// Allowed is how long the shutdown may take at most.
+	// Allowed is how long the current shutdown may take at most.
 	Allowed time.Duration
 	// Pods are in the order in which they stop.
 	Pods []Pod
@@ -39,12 +38,11 @@ type Pod struct {
 	Containers []Container
 	// Granted is the grace period of the stop in seconds.
 	Granted int64
-	// Deadline is when containers that still run are killed. It is zero until the pod is
-	// told to stop.
+	// Deadline is when the containers that still run are killed. It is zero until the pod is told to stop.
 	Deadline time.Time
-	// Took is how long the stop has taken, until its end or until now.
+	// Took is how long the stop took, or has taken so far.
 	Took time.Duration
-	// Problem says why the pod was not stopped. It is "" otherwise.
+	// Problem says why the stop of the pod failed. It is "" if it did not fail.
 	Problem string
 }
 
@@ -52,7 +50,7 @@ type Pod struct {
 type Container struct {
 	lifecycle.ContainerResult
 	Sidecar  bool   // a restartable init container
-	HookText string // describes its preStop hook; "" if it has none
+	HookText string // describes its preStop hook to people; "" if it has none
 	Signal   string // the stop signal, for example SIGTERM
 }
 

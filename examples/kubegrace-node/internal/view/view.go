@@ -15,7 +15,7 @@ import (
 type View struct {
 	mu    sync.Mutex // guards the fields below, and is held while output is written
 	out   io.Writer
-	shown Snapshot // the last one
+	shown Snapshot // the last snapshot that was shown
 }
 
 // New makes a view that writes to out.
@@ -26,7 +26,7 @@ func (v *View) Say(line string) {
 	v.update(func(out *bytes.Buffer) { out.WriteString(line + "\n") })
 }
 
-// Show shows what has changed since the snapshot before.
+// Show prints a line for each change since the last snapshot.
 func (v *View) Show(s Snapshot) {
 	v.update(func(out *bytes.Buffer) {
 		writeChanges(out, v.shown, s)
@@ -34,15 +34,15 @@ func (v *View) Show(s Snapshot) {
 	})
 }
 
-// Finish shows the end of a shutdown: what has changed, the report, and what went wrong in single
-// containers. The view can then show another shutdown.
+// Finish shows the end of a shutdown: the last changes, the report, and what went wrong in single containers. After that
+// the view can show another shutdown.
 func (v *View) Finish(s Snapshot, report api.Report) {
 	v.update(func(out *bytes.Buffer) {
 		writeChanges(out, v.shown, s)
 		v.shown = s
-		v.shown.Began = time.Time{}
+		v.shown.Began = time.Time{} // so that the next shutdown is announced
 		out.WriteByte('\n')
-		_ = output.WriteReport(output.Table, out, output.Unbounded(), report) // a buffer takes all
+		_ = output.WriteReport(output.Table, out, output.Unbounded(), report) // writing to a buffer cannot fail
 		for _, p := range s.Pods {
 			for _, c := range p.Containers {
 				if problem := c.problem(p.Granted); problem != "" {
@@ -53,7 +53,7 @@ func (v *View) Finish(s Snapshot, report api.Report) {
 	})
 }
 
-// update writes the whole output of a function at once.
+// update calls write with a buffer and then prints the buffer in one piece, so that lines of concurrent calls do not mix.
 func (v *View) update(write func(*bytes.Buffer)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

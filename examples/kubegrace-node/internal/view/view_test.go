@@ -15,22 +15,22 @@ import (
 // began is when all shutdowns of these tests begin.
 var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// snapshotAt returns a snapshot of a shutdown that began some time ago.
-func snapshotAt(ago time.Duration, pods ...Pod) Snapshot {
-	return Snapshot{Now: began.Add(ago), Began: began, Allowed: 18 * time.Second, Pods: pods}
+// snapshotAt returns a snapshot of a shutdown, taken some time after the shutdown began.
+func snapshotAt(elapsed time.Duration, pods ...Pod) Snapshot {
+	return Snapshot{Now: began.Add(elapsed), Began: began, Allowed: 18 * time.Second, Pods: pods}
 }
 
-// endingPod returns a pod that was told to stop within 10 s.
+// endingPod returns a pod that was told to stop when the shutdown began, with a grace period of 10 s.
 func endingPod(name string, containers ...Container) Pod {
 	return Pod{Name: name, State: Ending, Granted: 10, Deadline: began.Add(10 * time.Second), Containers: containers}
 }
 
-// gonePod returns a pod whose stop has taken 3 s.
+// gonePod returns a pod whose stop is over and took 3 s.
 func gonePod(name string, containers ...Container) Pod {
 	return Pod{Name: name, State: Gone, Granted: 10, Took: 3 * time.Second, Containers: containers}
 }
 
-// containerIn returns a container whose stop is in a phase.
+// containerIn returns a container whose stop is in this phase, with a preStop hook.
 func containerIn(name string, phase lifecycle.Phase) Container {
 	return Container{ContainerResult: lifecycle.ContainerResult{Name: name, Phase: phase}, Signal: "SIGTERM", HookText: "sleep of 2s"}
 }
@@ -42,13 +42,15 @@ func endedContainer(outcome lifecycle.Outcome) Container {
 	return c
 }
 
-// endedContainerWithHook returns a container that has ended in time.
+// endedContainerWithHook returns a container that has ended in time after this result of its preStop hook.
 func endedContainerWithHook(hook lifecycle.HookResult) Container {
 	c := endedContainer(lifecycle.OutcomeGraceful)
 	c.Hook = hook
 	return c
 }
 
+// Each change gets one line, and a snapshot without a change gets none. During a shutdown a line begins with the time since
+// its beginning and ends with the time that the pod has left. The end of the pod's only container is not repeated.
 func TestChangeLinesOncePerChange(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out)
@@ -72,6 +74,8 @@ Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18
 `, out.String())
 }
 
+// If a pod has several containers, each line names the container, and the end of each has a line. The sidecar waits until
+// the app has ended.
 func TestChangeLinesNameTheContainersOfAPodWithASidecar(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out)
@@ -85,6 +89,8 @@ func TestChangeLinesNameTheContainersOfAPodWithASidecar(t *testing.T) {
 `, out.String())
 }
 
+// For every outcome of a stop and of a hook, row is the line of the pod and sentence is what Finish prints below the report.
+// If all went well, there is no sentence. With several containers the worst outcome counts.
 func TestEveryOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod           Pod
@@ -128,6 +134,7 @@ func failedContainer(outcome lifecycle.Outcome) Container {
 	return c
 }
 
+// That the sidecar stopped last is only said if the pod stopped in time: of a pod that was killed it may not be true.
 func TestStopTextNamesTheSidecarIfItStoppedInTime(t *testing.T) {
 	sidecar := endedContainer(lifecycle.OutcomeGraceful)
 	sidecar.Sidecar = true
@@ -135,12 +142,14 @@ func TestStopTextNamesTheSidecarIfItStoppedInTime(t *testing.T) {
 	require.Equal(t, "killed, its time was up", gonePod("a", sidecar, endedContainer(lifecycle.OutcomeGraceExceeded)).stopText())
 }
 
+// Writing to a terminal that was closed does not panic and has no consequence, so that the drain goes on.
 func TestClosedTerminalIsNoFailure(*testing.T) {
 	v := New(closedWriter{})
 	v.Say("lost")
 	v.Show(snapshotAt(0))
 }
 
+// closedWriter is a writer that always fails.
 type closedWriter struct{}
 
 func (closedWriter) Write([]byte) (int, error) { return 0, errors.New("closed") }
