@@ -9,8 +9,8 @@ import (
 )
 
 // balancer chooses a pod for each request, in turn. It learns with a delay that a pod is ready or deleted, as
-// kube-proxy and every load balancer do: before a change takes effect, an EndpointSlice is written, sent to each node
-// and turned into rules.
+// kube-proxy and every load balancer do: before a change takes effect, an EndpointSlice is written, sent to
+// each node and turned into rules.
 type balancer struct {
 	delay time.Duration
 
@@ -62,8 +62,8 @@ func (b *balancer) pick() string {
 	return addresses[b.picks%len(addresses)]
 }
 
-// forward returns a reverse proxy that sends each request to the address that pick returns. If that fails, the proxy
-// answers with 502 and does not send the request again, so that the client counts it as lost.
+// forward returns a reverse proxy that sends each request to the address that pick returns. If that fails, the
+// proxy answers with 502 and does not send the request again, so that the client counts it as lost.
 func forward(transport http.RoundTripper, pick func() string) *httputil.ReverseProxy {
 	return &httputil.ReverseProxy{
 		Transport: transport,

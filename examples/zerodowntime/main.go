@@ -48,8 +48,9 @@ func newCommand(network network, out, log io.Writer) *cobra.Command {
 			if delay < 0 || sleep == 0 {
 				return errors.New("--delay must not be negative, and --sleep must be at least 1")
 			}
-			// The load balancer learns of the first pods, clients send requests, the pods are replaced, the last pod
-			// sleeps, and the load balancer learns of the last change while clients still send requests.
+			// The load balancer learns of the first pods, clients send requests, the pods are replaced, the
+			// last pod sleeps, and the load balancer learns of the last change while clients still send
+			// requests.
 			takes := 2*delay + 2*margin + replicas*minReady + time.Duration(sleep)*time.Second
 			fmt.Fprintf(log, "%d rolling updates at the same time; this takes about %.0f s\n", len(scenarios(int64(sleep))), takes.Seconds())
 			results, err := measureAll(c.Context(), network, delay, scenarios(int64(sleep)))
@@ -78,8 +79,8 @@ func newCommand(network network, out, log io.Writer) *cobra.Command {
 	return c
 }
 
-// measureAll measures a rolling update for each scenario, all at the same time, and returns the results in the order of
-// the scenarios. The first failure ends all of them.
+// measureAll measures a rolling update for each scenario, all at the same time, and returns the results in the
+// order of the scenarios. The first failure ends all of them.
 func measureAll(ctx context.Context, network network, delay time.Duration, scenarios []scenario) ([]result, error) {
 	results := make([]result, len(scenarios))
 	group, groupCtx := errgroup.WithContext(ctx)

@@ -40,8 +40,8 @@ func TestTheProgramPrintsATableAndDrawsAPicture(t *testing.T) {
 	})
 }
 
-// After 5 s, in the middle of the rolling updates, the context ends as after a signal. The program returns the signal as its
-// error and prints no table.
+// After 5 s, in the middle of the rolling updates, the context ends as after a signal. The program returns the
+// signal as its error and prints no table.
 func TestASignalEndsTheProgram(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		signal := errors.New("interrupt signal received")
@@ -67,8 +67,8 @@ func TestWrongArgumentsAreRefused(t *testing.T) {
 	}
 }
 
-// The labels of the picture are texts and no outlines, so that a browser can search them and screen readers read them. The
-// label 60 is on the axis, above the highest bar of 55.
+// The labels of the picture are texts and no outlines, so that a browser can search them and screen readers
+// read them. The label 60 is on the axis, above the highest bar of 55.
 func TestThePictureHasItsLabelsAsText(t *testing.T) {
 	picture, err := drawPicture([]result{
 		{scenario: scenario{}, lost: 55},

@@ -5,8 +5,8 @@ import (
 	"net"
 )
 
-// network connects the clients, the load balancer and the containers. The program uses [loopback], and the tests use
-// pipes.
+// network connects the clients, the load balancer and the containers. The program uses [loopback], and the
+// tests use pipes.
 type network struct {
 	listen func(context.Context) (net.Listener, error) // at a free address
 	dial   func(ctx context.Context, network, address string) (net.Conn, error)

@@ -11,8 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// pipes is a network without sockets, for synctest bubbles: the time of a bubble stands still while a goroutine waits for a
-// socket, but not while it waits for a pipe.
+// pipes is a network without sockets, for synctest bubbles: the time of a bubble stands still while a
+// goroutine waits for a socket, but not while it waits for a pipe.
 type pipes struct {
 	mu        sync.Mutex
 	listeners map[string]*pipeListener // by address; closed listeners stay
@@ -83,8 +83,8 @@ func (l *pipeListener) Addr() net.Addr  { return l }
 func (l *pipeListener) Network() string { return "pipe" }
 func (l *pipeListener) String() string  { return l.address }
 
-// The other tests use pipes. This one uses the sockets of the program itself: a request is answered, and after the
-// container was stopped, a new connection is refused.
+// The other tests use pipes. This one uses the sockets of the program itself: a request is answered, and after
+// the container was stopped, a new connection is refused.
 func TestRequestsPassTheLoopbackNetwork(t *testing.T) {
 	n := newNode(loopback())
 	server, err := n.start(t.Context(), "web", okHandler())

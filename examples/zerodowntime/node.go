@@ -16,9 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// node runs containers and is the runtime of a [lifecycle.Terminator]. Each container is a web server in this process.
-// It treats SIGTERM as most web servers do: it stops listening at once, answers the requests that it has accepted, and
-// ends.
+// node runs containers and is the runtime of a [lifecycle.Terminator]. Each container is a web server in this
+// process. It treats SIGTERM as most web servers do: it stops listening at once, answers the requests that it
+// has accepted, and ends.
 type node struct {
 	network network
 	serving errgroup.Group // has a goroutine for each container
@@ -32,8 +32,8 @@ func newNode(network network) *node {
 	return &node{network: network, running: map[string]*http.Server{}}
 }
 
-// containerID returns the ID of a container. A pod's name and a container's name are enough, because no container is
-// started twice.
+// containerID returns the ID of a container. A pod's name and a container's name are enough, because no
+// container is started twice.
 func containerID(pod, container string) string { return pod + "/" + container }
 
 // start starts a container whose web server has this handler, and returns its address.
@@ -73,8 +73,8 @@ func (n *node) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, e
 	return running, nil
 }
 
-// StopContainer stops a container as SIGTERM does, and as SIGKILL does when the timeout is over. It returns when the
-// container has ended.
+// StopContainer stops a container as SIGTERM does, and as SIGKILL does when the timeout is over. It returns
+// when the container has ended.
 func (n *node) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	server := n.find(id)
 	if server == nil {

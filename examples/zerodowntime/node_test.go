@@ -22,8 +22,8 @@ func newClient(t *testing.T, n network) *http.Client {
 	return &http.Client{Transport: transport}
 }
 
-// stuckNode returns a node with the container "pod/web", which has accepted a request and never answers it. The channel
-// gets the client's error when the request ends.
+// stuckNode returns a node with the container "pod/web", which has accepted a request and never answers it.
+// The channel gets the client's error when the request ends.
 func stuckNode(t *testing.T) (*node, <-chan error) {
 	t.Helper()
 	n := newNode(pipeNetwork(1))
@@ -39,8 +39,8 @@ func stuckNode(t *testing.T) (*node, <-chan error) {
 	return n, lost
 }
 
-// A container with a request that never ends does not end on SIGTERM. It is killed after exactly 7 s, its client gets an
-// error, and the container no longer runs.
+// A container with a request that never ends does not end on SIGTERM. It is killed after exactly 7 s, its
+// client gets an error, and the container no longer runs.
 func TestAContainerIsKilledWhenItsTimeIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		n, lost := stuckNode(t)

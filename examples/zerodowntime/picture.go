@@ -25,8 +25,8 @@ const (
 	fontSize      vg.Length = 11
 )
 
-// drawPicture returns a bar chart as SVG. Each result has a bar, whose height is the number of lost requests. delay is
-// how late the load balancer learns of changes, for the title.
+// drawPicture returns a bar chart as SVG. Each result has a bar, whose height is the number of lost requests.
+// delay is how late the load balancer learns of changes, for the title.
 func drawPicture(results []result, delay time.Duration) ([]byte, error) {
 	p := plot.New()
 	sans := font.Font{Typeface: "Liberation", Variant: "Sans", Size: fontSize}

@@ -27,9 +27,10 @@ func answer(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sendRequests sends requests at a steady rate until stop is closed. It does not wait for the answer to one request
-// before it sends the next. When all requests have ended, it returns how many were sent and how many of them failed. An
-// overloaded machine sends fewer requests: if it caught up later with many at once, these could fail for that reason.
+// sendRequests sends requests at a steady rate until stop is closed. It does not wait for the answer to one
+// request before it sends the next. When all requests have ended, it returns how many were sent and how many
+// of them failed. An overloaded machine sends fewer requests: if it caught up later with many at once, these
+// could fail for that reason.
 func sendRequests(ctx context.Context, client *http.Client, url string, stop <-chan struct{}) (sent, lost int) {
 	ticker := time.NewTicker(time.Second / rate) // it drops ticks if they are received late
 	defer ticker.Stop()
@@ -51,8 +52,8 @@ func sendRequests(ctx context.Context, client *http.Client, url string, stop <-c
 	}
 }
 
-// post sends one request and reads its answer. Any other status than 200 is an error. The request is a POST, because
-// HTTP clients and proxies may repeat a failed GET by themselves, which would hide the failure.
+// post sends one request and reads its answer. Any other status than 200 is an error. The request is a POST,
+// because HTTP clients and proxies may repeat a failed GET by themselves, which would hide the failure.
 func post(ctx context.Context, client *http.Client, url string) error {
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost, url, http.NoBody)
 	if err != nil {

@@ -19,7 +19,8 @@ import (
 const (
 	// replicas is the number of pods of the service.
 	replicas = 3
-	// minReady is how long a new pod is ready before an old one is deleted, like a Deployment's minReadySeconds.
+	// minReady is how long a new pod is ready before an old one is deleted, like a Deployment's
+	// minReadySeconds.
 	minReady = time.Second
 	// margin is how long clients send requests before the rolling update, and again after it.
 	margin = time.Second
@@ -41,8 +42,9 @@ type rollout struct {
 	terminator *lifecycle.Terminator
 }
 
-// measure starts a service, replaces all its pods while clients send requests, and returns how many requests failed.
-// delay is how late the load balancer learns of changes. When measure returns, all containers have ended.
+// measure starts a service, replaces all its pods while clients send requests, and returns how many requests
+// failed. delay is how late the load balancer learns of changes. When measure returns, all containers have
+// ended.
 func measure(ctx context.Context, network network, delay time.Duration, s scenario) (measured result, err error) {
 	r := &rollout{
 		scenario: s, node: newNode(network), balancer: &balancer{delay: delay},
@@ -83,9 +85,10 @@ func measure(ctx context.Context, network network, delay time.Duration, s scenar
 	return measured, err
 }
 
-// update replaces the old pods as a Deployment with maxSurge 1 and maxUnavailable 0 does. For each old pod it starts a
-// new one, waits until that has been ready for minReady, and deletes the old one. It does not wait for the end of the
-// old pod before it goes on. It returns the longest time from a delete to the end of the pod.
+// update replaces the old pods as a Deployment with maxSurge 1 and maxUnavailable 0 does. For each old pod it
+// starts a new one, waits until that has been ready for minReady, and deletes the old one. It does not wait
+// for the end of the old pod before it goes on. It returns the longest time from a delete to the end of the
+// pod.
 func (r *rollout) update(ctx context.Context, old []pod) (longest time.Duration, err error) {
 	if err := wait(ctx, margin); err != nil {
 		return 0, err
@@ -137,8 +140,8 @@ func (r *rollout) startPod(ctx context.Context, name string) (pod, error) {
 	return pod{object: object, address: address}, nil
 }
 
-// deletePod deletes a pod and returns how long the pod took to end. It does what the API server does, which sets the
-// grace period of the delete, and then what the node does, which stops the containers.
+// deletePod deletes a pod and returns how long the pod took to end. It does what the API server does, which
+// sets the grace period of the delete, and then what the node does, which stops the containers.
 func (r *rollout) deletePod(ctx context.Context, p pod) (time.Duration, error) {
 	var options metav1.DeleteOptions
 	if r.scenario.grace > 0 {

@@ -13,9 +13,10 @@ import (
 // enough is a number of servers that no test reaches.
 const enough = 1000
 
-// How many requests a rolling update loses follows from the scenario. Without a preStop sleep, pods refuse requests until
-// the load balancer knows that they are gone. A sleep that is longer than the load balancer's delay avoids this, but not
-// if the grace period cuts it off, or if the requests pass a proxy that gets SIGTERM at once.
+// How many requests a rolling update loses follows from the scenario. Without a preStop sleep, pods refuse
+// requests until the load balancer knows that they are gone. A sleep that is longer than the load balancer's
+// delay avoids this, but not if the grace period cuts it off, or if the requests pass a proxy that gets
+// SIGTERM at once.
 func TestLostRequests(t *testing.T) {
 	const delay = 1500 * time.Millisecond
 	for _, test := range []struct {
@@ -24,8 +25,9 @@ func TestLostRequests(t *testing.T) {
 		least, most int           // how many requests are lost, at least and at most
 		longest     time.Duration // the longest stop of a pod; answering the last requests may take 0.2 s more
 	}{
-		// Each of the 3 old pods gets its share of 50 requests a second, a third or a quarter, and refuses it for 1.5 s:
-		// 3 * 1.5 s * 50/s / 3 = 75 or, with four known pods, 56. Old pods end one after the other, so it may be less.
+		// Each of the 3 old pods gets its share of 50 requests a second, a third or a quarter, and refuses it
+		// for 1.5 s: 3 * 1.5 s * 50/s / 3 = 75 or, with four known pods, 56. Old pods end one after the other,
+		// so it may be less.
 		{scenario{}, delay, 45, 75, 0},
 		{scenario{sleep: 5}, delay, 0, 0, 5 * time.Second},
 		{scenario{sleep: 5}, 8 * time.Second, 45, 150, 5 * time.Second}, // the sleep is 3 s too short: at most 3 * 3 s * 50/s / 3
@@ -47,9 +49,9 @@ func TestLostRequests(t *testing.T) {
 	}
 }
 
-// A rolling update whose context ends returns within a second, with the reason, at whatever point it is. The load balancer
-// needs 1.5 s to know the pods, the rolling update begins 1 s later, and its last pod sleeps from 5.5 s to 10.5 s. The
-// synctest bubble fails the test if a goroutine is left running.
+// A rolling update whose context ends returns within a second, with the reason, at whatever point it is. The
+// load balancer needs 1.5 s to know the pods, the rolling update begins 1 s later, and its last pod sleeps
+// from 5.5 s to 10.5 s. The synctest bubble fails the test if a goroutine is left running.
 func TestARollingUpdateEndsWithItsContext(t *testing.T) {
 	for name, after := range map[string]time.Duration{
 		"before the requests":        time.Second,
@@ -73,8 +75,9 @@ func TestARollingUpdateEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// If a container cannot be started, the rolling update ends with an error that names it. The network allows a limited number
-// of servers: with 3, these are the balancer and two old pods, so the third old pod fails; with 5, the second new pod.
+// If a container cannot be started, the rolling update ends with an error that names it. The network allows a
+// limited number of servers: with 3, these are the balancer and two old pods, so the third old pod fails; with
+// 5, the second new pod.
 func TestAContainerThatDoesNotStartEndsTheRollingUpdate(t *testing.T) {
 	for most, name := range map[int]string{0: "balancer", 3: "old-3/web", 5: "new-2/web"} {
 		synctest.Test(t, func(t *testing.T) {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// afterSleep is how many seconds of a pod's grace period are left after the preStop sleep, which is a part of the
-	// grace period.
+	// afterSleep is how many seconds of a pod's grace period are left after the preStop sleep, which is a part
+	// of the grace period.
 	afterSleep = 30
 	// cutGrace is the grace period, in seconds, of a delete that cuts the sleep off.
 	cutGrace = 1
@@ -36,8 +36,8 @@ type scenario struct {
 	proxy proxyKind
 }
 
-// scenarios returns the scenarios that are compared: no preStop sleep, a sleep, and three scenarios that show when the
-// sleep helps and when it does not. sleep is in seconds.
+// scenarios returns the scenarios that are compared: no preStop sleep, a sleep, and three scenarios that show
+// when the sleep helps and when it does not. sleep is in seconds.
 func scenarios(sleep int64) []scenario {
 	return []scenario{
 		{},

@@ -28,8 +28,8 @@ func Read(file string) ([]Document, error) {
 	return Parse(file, text)
 }
 
-// ReadFile returns the content of a regular file, or of a symbolic link to one. A pipe or a device is an error, because
-// reading it might never end. Errors name the file.
+// ReadFile returns the content of a regular file, or of a symbolic link to one. A pipe or a device is an
+// error, because reading it might never end. Errors name the file.
 func ReadFile(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	switch {
@@ -47,8 +47,8 @@ func ReadFile(file string) ([]byte, error) {
 	return text, nil
 }
 
-// Parse splits a YAML or JSON text into its documents. Empty documents are left out, but they count in the numbers of the
-// documents after them. If YAML has a field twice, the last value counts, as for a kubelet.
+// Parse splits a YAML or JSON text into its documents. Empty documents are left out, but they count in the
+// numbers of the documents after them. If YAML has a field twice, the last value counts, as for a kubelet.
 func Parse(source string, text []byte) ([]Document, error) {
 	docs := []Document{}
 	decoder := utilyaml.NewYAMLOrJSONDecoder(bytes.NewReader(text), max(len(text), 1))

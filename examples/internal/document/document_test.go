@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/document"
 )
 
-// The source of the first document is the file, and that of each other document has its number. Empty documents are left
-// out, but they count: in "empty between" the second document with content is number 3.
+// The source of the first document is the file, and that of each other document has its number. Empty
+// documents are left out, but they count: in "empty between" the second document with content is number 3.
 func TestParseSplitsIntoDocuments(t *testing.T) {
 	for name, test := range map[string]struct {
 		text    string
@@ -41,8 +41,9 @@ func TestParseSplitsIntoDocuments(t *testing.T) {
 	}
 }
 
-// An error says where the text is wrong: the source, the field and the value. YAML whose aliases would grow to 10^10 values,
-// that contains itself or that is nested a million levels deep is an error too, and must not use up all memory.
+// An error says where the text is wrong: the source, the field and the value. YAML whose aliases would grow to
+// 10^10 values, that contains itself or that is nested a million levels deep is an error too, and must not use
+// up all memory.
 func TestErrorsNameSourceFieldAndValue(t *testing.T) {
 	var aliases strings.Builder // each list has ten aliases of the list before it
 	aliases.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
@@ -110,8 +111,8 @@ func TestReadRefusesWhatIsNotARegularFile(t *testing.T) {
 	require.EqualError(t, err, os.DevNull+": is not a regular file")
 }
 
-// Decode gives the object that the YAML text means, with its aliases (*labels) and merges (<<) resolved. An "&" or "*" within
-// a quoted text is no alias.
+// Decode gives the object that the YAML text means, with its aliases (*labels) and merges (<<) resolved. An
+// "&" or "*" within a quoted text is no alias.
 func TestDecode(t *testing.T) {
 	pods, err := decodeAll("metadata: {name: a, labels: &labels {a: b}, annotations: *labels}\nspec: {containers: [&c {name: c, image: 'a && *'}, *c, {<<: *c, image: b}]}")
 	require.NoError(t, err)

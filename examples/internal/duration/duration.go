@@ -1,6 +1,7 @@
 // Package duration writes durations as people do: 2.5s, 1m30s, 2h, 13d15h.
 //
-// Its functions have no state and cannot fail. A duration that is too long for a time.Duration becomes the longest one.
+// Its functions have no state and cannot fail. A duration that is too long for a time.Duration becomes the
+// longest one.
 package duration
 
 import (
@@ -11,8 +12,8 @@ import (
 	"time"
 )
 
-// Text returns a duration as people write it. Below a minute it has tenths of a second, below a day whole seconds, and
-// from a day on only days and hours.
+// Text returns a duration as people write it. Below a minute it has tenths of a second, below a day whole
+// seconds, and from a day on only days and hours.
 func Text(d time.Duration) string {
 	if d = d.Round(time.Second / 10); d < time.Minute {
 		return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"

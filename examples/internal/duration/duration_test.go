@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/duration"
 )
 
-// Seconds are rounded to the unit that is shown, and parts that are zero are left out at the end only: 3605 s are 1h0m5s. A
-// number that is too large for a time.Duration gives the longest one.
+// Seconds are rounded to the unit that is shown, and parts that are zero are left out at the end only: 3605 s
+// are 1h0m5s. A number that is too large for a time.Duration gives the longest one.
 func TestSeconds(t *testing.T) {
 	for seconds, want := range map[float64]string{
 		0: "0s", 0.04: "0s", 2.46: "2.5s", 30: "30s", 59.96: "1m", 90: "1m30s", 600: "10m", 3600: "1h", 3660: "1h1m", 3605: "1h0m5s",

@@ -16,15 +16,15 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 )
 
-// The drop-ins of logind that set its limit: that of kubegrace-node, and one of the site, whose name sorts behind it so
-// that it wins.
+// The drop-ins of logind that set its limit: that of kubegrace-node, and one of the site, whose name sorts
+// behind it so that it wins.
 const (
 	agentsFile = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 	siteFile   = "/etc/systemd/logind.conf.d/zzz-site.conf"
 )
 
-// agent starts a fake kubegrace-node. Its drop-in raises logind's limit to 30 s. On its socket, which only root may open,
-// it answers with status. With status.Held it also takes a lock.
+// agent starts a fake kubegrace-node. Its drop-in raises logind's limit to 30 s. On its socket, which only
+// root may open, it answers with status. With status.Held it also takes a lock.
 func (m *fakeMachine) agent(status api.Status) {
 	m.t.Helper()
 	m.write(agentsFile, "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=30\n")
@@ -44,9 +44,9 @@ func (m *fakeMachine) agent(status api.Status) {
 	m.t.Cleanup(server.Close)
 }
 
-// Each case is a state of kubegrace-node. Root asks the agent over its socket and so knows what happens to the pods (status,
-// want). The user nobody may not open the socket: it only sees the agent's lock and its drop-in, and mostly cannot tell
-// whether pods lose time, which is exit status 4 (nobodys, nobodySees).
+// Each case is a state of kubegrace-node. Root asks the agent over its socket and so knows what happens to the
+// pods (status, want). The user nobody may not open the socket: it only sees the agent's lock and its drop-in,
+// and mostly cannot tell whether pods lose time, which is exit status 4 (nobodys, nobodySees).
 func TestStatusOfTheAgent(t *testing.T) {
 	program := nobodytest.Program(t)
 	for name, test := range map[string]struct {
@@ -113,7 +113,8 @@ func TestStatusOfTheAgent(t *testing.T) {
 	}
 }
 
-// 50-site.conf sorts before the agent's drop-in, so its 15 s do not count: all is well, and the file is shown as beaten.
+// 50-site.conf sorts before the agent's drop-in, so its 15 s do not count: all is well, and the file is shown
+// as beaten.
 func TestAFileOfTheSiteThatTheAgentsBeats(t *testing.T) {
 	m := newMachine(t)
 	m.agent(api.Status{Held: true, PodCount: 1})
@@ -123,7 +124,8 @@ func TestAFileOfTheSiteThatTheAgentsBeats(t *testing.T) {
 	require.Contains(t, r.out, "50-site.conf: 15s, beaten")
 }
 
-// The metrics have the numbers that the agent tells on its socket, and the status 2 that follows from a pod that is cut short.
+// The metrics have the numbers that the agent tells on its socket, and the status 2 that follows from a pod
+// that is cut short.
 func TestMetricsOfTheAgent(t *testing.T) {
 	m := newMachine(t)
 	m.agent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})
@@ -133,8 +135,8 @@ func TestMetricsOfTheAgent(t *testing.T) {
 	}
 }
 
-// An agent answers on its socket with an error, and has neither a lock nor a drop-in. What happens to the pods is not known,
-// so the status is 4, and the agent's answer is shown.
+// An agent answers on its socket with an error, and has neither a lock nor a drop-in. What happens to the pods
+// is not known, so the status is 4, and the agent's answer is shown.
 func TestAnAgentThatAnswersNonsense(t *testing.T) {
 	m := newMachine(t)
 	listener, err := socket.Listen(filepath.Join(m.root, socket.Default))

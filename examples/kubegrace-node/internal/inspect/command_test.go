@@ -16,14 +16,15 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
-// cutShortArgs returns arguments for a plan in which pods are cut short: kubegrace needs more than 50 s for its three
-// buckets and its own steps, and the host waits for 35 s.
+// cutShortArgs returns arguments for a plan in which pods are cut short: kubegrace needs more than 50 s for
+// its three buckets and its own steps, and the host waits for 35 s.
 func cutShortArgs(more ...string) []string {
 	return append([]string{"testdata/pods.yaml", "--agent", "kubegrace", "--config", "testdata/priorities.yaml", "--limit", "35s"}, more...)
 }
 
-// The output of the plan in four situations: as a table and as JSON if pods are cut short, without a configuration (the
-// graceful node shutdown is off), and for a kubelet that takes no lock because it needs 30 s and the host waits for 29 s.
+// The output of the plan in four situations: as a table and as JSON if pods are cut short, without a
+// configuration (the graceful node shutdown is off), and for a kubelet that takes no lock because it needs 30
+// s and the host waits for 29 s.
 func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
 		"table.golden":  cutShortArgs(),
@@ -41,8 +42,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// JSON and YAML have the same document, with all nodes. Without pods the list of nodes is [] and not null, so that programs
-// can loop over it.
+// JSON and YAML have the same document, with all nodes. Without pods the list of nodes is [] and not null, so
+// that programs can loop over it.
 func TestFormatsForProgramsAreTheDocument(t *testing.T) {
 	var fromJSON, fromYAML nodeplan.Document
 	require.NoError(t, json.Unmarshal([]byte(run(t, "", cutShortArgs("-o", "json")...).out), &fromJSON))
@@ -61,8 +62,8 @@ func TestFormatsForProgramsAreTheDocument(t *testing.T) {
 	}
 }
 
-// Each error names the flag or the input that is wrong. Nothing is written then, and the exit status is not that of a plan
-// with pods that are cut short.
+// Each error names the flag or the input that is wrong. Nothing is written then, and the exit status is not
+// that of a plan with pods that are cut short.
 func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "pods.json")
 	for name, test := range map[string]struct {
@@ -96,16 +97,16 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 	}
 }
 
-// Without a configuration the plan is that of the kubelet's defaults. A note says so, because a user may have forgotten
-// --config; with one of the flags for it there is no note.
+// Without a configuration the plan is that of the kubelet's defaults. A note says so, because a user may have
+// forgotten --config; with one of the flags for it there is no note.
 func TestAPlanWithoutAConfigurationSaysSo(t *testing.T) {
 	const note = "no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults"
 	require.Contains(t, run(t, "kind: Pod\n").log, note)
 	require.NotContains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s").log, note)
 }
 
-// Without an argument the plan is that of the running agent. Flags that describe another situation are refused then,
-// because the agent would ignore them.
+// Without an argument the plan is that of the running agent. Flags that describe another situation are refused
+// then, because the agent would ignore them.
 func TestWithoutAnArgumentTheAgentIsAsked(t *testing.T) {
 	require.ErrorContains(t, run(t, "").err, "the agent is asked")
 	require.ErrorContains(t, run(t, "", "--limit", "30s", "--node", "n").err, "--limit, --node: the agent of this machine plans by its own settings; for other pods give a FILE")
@@ -128,7 +129,8 @@ func TestEmptyList(t *testing.T) {
 	require.Contains(t, r.out, "There are no pods.")
 }
 
-// A pod has neither a priority nor a class, so its priority 0 is a guess. The table marks it with "?", and JSON has the reason.
+// A pod has neither a priority nor a class, so its priority 0 is a guess. The table marks it with "?", and
+// JSON has the reason.
 func TestGuessedPrioritiesAreMarked(t *testing.T) {
 	r := run(t, "kind: Pod\n", "--shutdown-grace-period", "30s")
 	require.NoError(t, r.err)
@@ -136,8 +138,8 @@ func TestGuessedPrioritiesAreMarked(t *testing.T) {
 	require.Contains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s", "-o", "json").out, `"prioritySource": "guessed: 0, because nothing says it"`)
 }
 
-// Objects that are not in the plan are counted on standard error: a pod that has ended, pods that were given twice, and an
-// object that is no pod. Giving the pods twice changes nothing in the plan.
+// Objects that are not in the plan are counted on standard error: a pod that has ended, pods that were given
+// twice, and an object that is no pod. Giving the pods twice changes nothing in the plan.
 func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
 	once, twice := run(t, "", cutShortArgs()...), run(t, "", append(cutShortArgs(), "testdata/pods.yaml", "testdata/kubelet.yaml")...)
 	require.Equal(t, "kubegrace-node plan: left out are pods that have ended: 1\n", once.log)
@@ -146,11 +148,13 @@ func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
 	require.Equal(t, once.out, twice.out)
 }
 
-// isPasted reports whether a line is meant to be pasted. Such a line is not wrapped, so it may be wider than the terminal.
+// isPasted reports whether a line is meant to be pasted. Such a line is not wrapped, so it may be wider than
+// the terminal.
 func isPasted(line string) bool { return strings.HasPrefix(line, "      ") }
 
-// Pods and nodes have very long names, names with control characters, and the largest numbers. No line may be wider than
-// the terminal, except those that are meant to be pasted, and no control character may reach the terminal.
+// Pods and nodes have very long names, names with control characters, and the largest numbers. No line may be
+// wider than the terminal, except those that are meant to be pasted, and no control character may reach the
+// terminal.
 func TestOutputFitsTheTerminal(t *testing.T) {
 	odd := writeFile(t, "odd.json", fmt.Sprintf(`{"items": [
 		{"metadata": {"name": %q, "namespace": %q}, "spec": {"nodeName": %q, "priority": -2147483648, "terminationGracePeriodSeconds": 9223372036854775807}},
@@ -171,16 +175,17 @@ func TestOutputFitsTheTerminal(t *testing.T) {
 	}
 }
 
-// 20 nodes n00 to n19 have a pod each, which asks for ten times the number of its node in seconds. Every pod gets 50 s, so
-// the 14 pods of n06 to n19 are cut short, and with the critical pod 15. A terminal shows the sums, what to change, and
-// the four nodes that lose most; --node shows one node in full, JSON has all nodes, and a page the ten worst.
+// 20 nodes n00 to n19 have a pod each, which asks for ten times the number of its node in seconds. Every pod
+// gets 50 s, so the 14 pods of n06 to n19 are cut short, and with the critical pod 15. A terminal shows the
+// sums, what to change, and the four nodes that lose most; --node shows one node in full, JSON has all nodes,
+// and a page the ten worst.
 func TestManyNodesAreSummedUp(t *testing.T) {
 	var list strings.Builder
 	for i := range 20 {
 		fmt.Fprintf(&list, `{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n%02d", "terminationGracePeriodSeconds": %d}}`+"\n", i, 10*i)
 	}
-	// A critical pod asks for a day. No bucket of that length may be proposed: the pod is named as an outlier, and the
-	// proposed buckets are for the other pods.
+	// A critical pod asks for a day. No bucket of that length may be proposed: the pod is named as an outlier,
+	// and the proposed buckets are for the other pods.
 	list.WriteString(`{"kind": "Pod", "metadata": {"name": "slow"}, "spec": {"nodeName": "n00", "priority": 2000000000, "terminationGracePeriodSeconds": 86400}}`)
 	args := []string{"--shutdown-grace-period", "50s"}
 	r := run(t, list.String(), args...)
@@ -201,9 +206,9 @@ func TestManyNodesAreSummedUp(t *testing.T) {
 	require.Equal(t, 10, strings.Count(run(t, list.String(), append(args, "-o", "html")...).out, "<h2>n"), "a page shows the ten worst nodes")
 }
 
-// A folder has the manifest of a static pod with the class system-node-critical and no priority. kubegrace counts the class,
-// so the pod is critical and gets its 30 s. For a kubelet the pod has priority 0: it gets 10 of the 40 s and is cut short.
-// A warning says so in both plans.
+// A folder has the manifest of a static pod with the class system-node-critical and no priority. kubegrace
+// counts the class, so the pod is critical and gets its 30 s. For a kubelet the pod has priority 0: it gets 10
+// of the 40 s and is cut short. A warning says so in both plans.
 func TestFolderOfManifests(t *testing.T) {
 	folder := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "etcd.yaml"), []byte("kind: Pod\nmetadata: {name: etcd}\nspec: {priorityClassName: system-node-critical}\n"), 0o600))

@@ -26,8 +26,9 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// Every metric that the alert rules and the dashboard query exists: kubegrace_node_* is written by status or listed in
-// INSTALL.md, and kubelet_* is listed in the README of the package metrics. A misspelled name would never fire.
+// Every metric that the alert rules and the dashboard query exists: kubegrace_node_* is written by status or
+// listed in INSTALL.md, and kubelet_* is listed in the README of the package metrics. A misspelled name would
+// never fire.
 func TestDeployedQueriesNameMetrics(t *testing.T) {
 	status, err := os.ReadFile("testdata/node.prom")
 	require.NoError(t, err)

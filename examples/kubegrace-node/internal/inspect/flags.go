@@ -37,8 +37,8 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, json, yaml, or html, which is one page with a timeline")
 }
 
-// settings returns the settings of the plan, from the flags and from the configuration that --config and --config-dir
-// name. priorityOf returns the value of a priority class, and false if it is not known.
+// settings returns the settings of the plan, from the flags and from the configuration that --config and
+// --config-dir name. priorityOf returns the value of a priority class, and false if it is not known.
 func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
 	kubelet := kubeletconfig.Config{Shutdown: plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: f.total},
@@ -71,7 +71,8 @@ func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settin
 // agentSteps returns the steps that kubegrace-node does in a drain besides the kills.
 func agentSteps() plan.Steps { return plan.Steps{Publish: true, Readiness: true, Statuses: true} }
 
-// configError puts --config before an error about the kubelet's configuration, unless the error names --config-dir.
+// configError puts --config before an error about the kubelet's configuration, unless the error names
+// --config-dir.
 func configError(err error) error {
 	if strings.HasPrefix(err.Error(), "--config-dir: ") {
 		return err
@@ -79,9 +80,9 @@ func configError(err error) error {
 	return fmt.Errorf("--config: %w", err)
 }
 
-// keepShownNodes removes all nodes from a document that are not shown in full. With --node the named nodes stay. Without
-// it all nodes stay if the format is for programs, or if there are at most maxFullNodes. Otherwise the nodes that lose most
-// stay for a page, and none for a terminal.
+// keepShownNodes removes all nodes from a document that are not shown in full. With --node the named nodes
+// stay. Without it all nodes stay if the format is for programs, or if there are at most maxFullNodes.
+// Otherwise the nodes that lose most stay for a page, and none for a terminal.
 func (f *flags) keepShownNodes(d *nodeplan.Document) error {
 	names := f.nodes
 	if len(names) == 0 {

@@ -24,8 +24,8 @@ type result struct {
 	err      error
 }
 
-// run runs kubegrace-node without a terminal: the command plan, or status if that is the first argument. If in is not
-// empty, the command reads it as standard input, and "-" is added to the arguments.
+// run runs kubegrace-node without a terminal: the command plan, or status if that is the first argument. If in
+// is not empty, the command reads it as standard input, and "-" is added to the arguments.
 func run(t *testing.T, in string, args ...string) result {
 	t.Helper()
 	var out, log bytes.Buffer
@@ -36,8 +36,8 @@ func run(t *testing.T, in string, args ...string) result {
 	return result{out.String(), log.String(), err}
 }
 
-// newCommand returns a root command with plan and status, as the program has it. It has no agent to ask: plan without an
-// argument fails with "the agent is asked".
+// newCommand returns a root command with plan and status, as the program has it. It has no agent to ask: plan
+// without an argument fails with "the agent is asked".
 func newCommand(streams inspect.Streams) *cobra.Command {
 	c := &cobra.Command{Use: "kubegrace-node", SilenceUsage: true, SilenceErrors: true}
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
@@ -59,8 +59,8 @@ func execute(t *testing.T, streams inspect.Streams, args []string) error {
 	return c.ExecuteContext(t.Context())
 }
 
-// runOnTerminal runs the command on a pseudo-terminal with this number of columns. In the result out is what the terminal
-// shows.
+// runOnTerminal runs the command on a pseudo-terminal with this number of columns. In the result out is what
+// the terminal shows.
 func runOnTerminal(t *testing.T, columns uint16, args ...string) result {
 	t.Helper()
 	screen, terminal, err := pty.Open()

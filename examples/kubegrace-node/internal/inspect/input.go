@@ -10,7 +10,8 @@ import (
 // standardInput is the name of the standard input in messages.
 const standardInput = "standard input"
 
-// readInputs reads into cluster what the arguments name: files, folders of manifests, and with "-" the standard input.
+// readInputs reads into cluster what the arguments name: files, folders of manifests, and with "-" the
+// standard input.
 func readInputs(streams Streams, cluster *podlist.Cluster, args []string) error {
 	for _, arg := range args {
 		info, err := os.Stat(arg)

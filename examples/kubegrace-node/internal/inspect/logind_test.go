@@ -14,9 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// A D-Bus daemon starts a service that is not running as soon as somebody calls it. Looking must change nothing, so status
-// must not start logind that way. Here the service of logind is a program that creates the file "started": that file must
-// not appear, and the status is 4, because logind cannot be asked.
+// A D-Bus daemon starts a service that is not running as soon as somebody calls it. Looking must change
+// nothing, so status must not start logind that way. Here the service of logind is a program that creates the
+// file "started": that file must not appear, and the status is 4, because logind cannot be asked.
 func TestNothingIsStarted(t *testing.T) {
 	data, root := t.TempDir(), t.TempDir()
 	started := filepath.Join(data, "started")

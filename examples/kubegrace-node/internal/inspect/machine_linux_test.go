@@ -22,8 +22,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// The reasons that the kubelet and kubegrace-node give for their locks, the drop-in that a kubelet writes for logind, and
-// the beginning of a kubelet's configuration file.
+// The reasons that the kubelet and kubegrace-node give for their locks, the drop-in that a kubelet writes for
+// logind, and the beginning of a kubelet's configuration file.
 const (
 	kubeletWhy   = "Kubelet needs time to handle node shutdown"
 	kubegraceWhy = "Pods need time to end before the node shuts down"
@@ -31,8 +31,8 @@ const (
 	configHeader = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 )
 
-// fakeMachine is what kubegrace-node status looks at in these tests: a folder in the place of the file system, and a bus
-// with a fake logind.
+// fakeMachine is what kubegrace-node status looks at in these tests: a folder in the place of the file system,
+// and a bus with a fake logind.
 type fakeMachine struct {
 	t      *testing.T
 	root   string // the folder
@@ -48,8 +48,8 @@ func newMachine(t *testing.T) *fakeMachine {
 	return m
 }
 
-// newMachineWithoutLogind returns a machine with a bus on which no service is. All users may read the machine's folder,
-// for [fakeMachine.lookAsNobody].
+// newMachineWithoutLogind returns a machine with a bus on which no service is. All users may read the
+// machine's folder, for [fakeMachine.lookAsNobody].
 func newMachineWithoutLogind(t *testing.T) *fakeMachine {
 	t.Helper()
 	root, err := os.MkdirTemp("", "machine") // the folders of t.TempDir are closed to other users
@@ -70,15 +70,16 @@ func (m *fakeMachine) write(path, text string) {
 	require.NoError(m.t, os.WriteFile(full, []byte(text), 0o644)) //nolint:gosec // it is to be read
 }
 
-// dropIn writes a configuration file of logind that sets InhibitDelayMaxSec. The fake logind does not read it: the caller
-// also sets the limit of m.login1.
+// dropIn writes a configuration file of logind that sets InhibitDelayMaxSec. The fake logind does not read it:
+// the caller also sets the limit of m.login1.
 func (m *fakeMachine) dropIn(path string, limit time.Duration) {
 	m.t.Helper()
 	m.write(path, fmt.Sprintf("# some words\n[Login]\nInhibitDelayMaxSec=%.0f\n", limit.Seconds()))
 }
 
-// kubelet makes a kubelet appear among the processes of the machine, with this configuration and these additional flags. It
-// gets the PID of the test process, because the locks that the test takes have that PID too.
+// kubelet makes a kubelet appear among the processes of the machine, with this configuration and these
+// additional flags. It gets the PID of the test process, because the locks that the test takes have that PID
+// too.
 func (m *fakeMachine) kubelet(config string, flags ...string) {
 	m.t.Helper()
 	m.write("/var/lib/kubelet/config.yaml", configHeader+config)
@@ -86,8 +87,8 @@ func (m *fakeMachine) kubelet(config string, flags ...string) {
 	m.write(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), strings.Join(words, "\x00")+"\x00")
 }
 
-// stock makes a stock kubelet with 30 s appear: its configuration, its process, and its drop-in, whose limit logind uses.
-// The kubelet has no lock; a test that needs one calls lock.
+// stock makes a stock kubelet with 30 s appear: its configuration, its process, and its drop-in, whose limit
+// logind uses. The kubelet has no lock; a test that needs one calls lock.
 func (m *fakeMachine) stock() {
 	m.t.Helper()
 	m.dropIn(kubeletFile, 30*time.Second)
@@ -95,7 +96,8 @@ func (m *fakeMachine) stock() {
 	m.kubelet(grace30)
 }
 
-// pods writes nodePods to a file and appends more to it. It returns the arguments that make status read the file.
+// pods writes nodePods to a file and appends more to it. It returns the arguments that make status read the
+// file.
 func (m *fakeMachine) pods(more string) []string {
 	m.t.Helper()
 	m.write("/pods.yaml", nodePods+more)
@@ -117,7 +119,8 @@ func (m *fakeMachine) args(more ...string) []string {
 	return append([]string{"status", "--root", m.root, "--bus", m.bus.Address}, more...)
 }
 
-// wide is a number of columns at which no line is wrapped. Otherwise the length of a PID would decide where a line breaks.
+// wide is a number of columns at which no line is wrapped. Otherwise the length of a PID would decide where a
+// line breaks.
 const wide = "2000"
 
 // look runs kubegrace-node status on the machine, and makes its output the same in every run (see stable).
@@ -139,8 +142,8 @@ func (m *fakeMachine) stable(text string) string {
 // nodeArgs is the environment variable with the arguments for [TestProcessOfNobody].
 const nodeArgs = "KUBEGRACE_NODE_ARGS"
 
-// lookAsNobody is look as the user nobody, in a process of its own. If the test is not run by root, the process has the
-// test's user.
+// lookAsNobody is look as the user nobody, in a process of its own. If the test is not run by root, the
+// process has the test's user.
 func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
 	m.t.Helper()
 	c := nobodytest.Command(m.t, program, "TestProcessOfNobody")

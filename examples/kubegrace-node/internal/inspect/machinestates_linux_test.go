@@ -8,11 +8,12 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// grace30 is a configuration with 30 s for all pods, of which 10 s are for critical pods, so that the others get 20 s.
+// grace30 is a configuration with 30 s for all pods, of which 10 s are for critical pods, so that the others
+// get 20 s.
 const grace30 = "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n"
 
-// machineState is a state in which an operator may find a machine: how a test makes it, and the exit status that status
-// must have. The golden file node-NAME.golden has the whole output.
+// machineState is a state in which an operator may find a machine: how a test makes it, and the exit status
+// that status must have. The golden file node-NAME.golden has the whole output.
 type machineState struct {
 	name   string
 	status int
@@ -65,7 +66,8 @@ func machineStates() []machineState {
 		{"no-kubelet", 3, func(m *fakeMachine) { m.dropIn(kubeletFile, 30*time.Second); m.login1.SetLimit(30 * time.Second) }},
 		// The kubelet's configuration does not set shutdownGracePeriod, so it never takes a lock.
 		{"no-grace-period", 3, func(m *fakeMachine) { m.kubelet("maxPods: 110\n") }},
-		// A drop-in of the kubelet's configuration raises its 30 s to 35 s, and logind waits for 40 s: all is well.
+		// A drop-in of the kubelet's configuration raises its 30 s to 35 s, and logind waits for 40 s: all is
+		// well.
 		{"config-from-a-folder", 0, func(m *fakeMachine) {
 			m.login1.SetLimit(40 * time.Second)
 			m.write("/etc/systemd/logind.conf", "[Login]\nInhibitDelayMaxSec=40\n")
@@ -99,8 +101,8 @@ func machineStates() []machineState {
 	}
 }
 
-// nodePods are the pods of the fake machine: two that are not critical and ask for 10 s and 15 s, and a critical one that
-// asks for 5 s.
+// nodePods are the pods of the fake machine: two that are not critical and ask for 10 s and 15 s, and a
+// critical one that asks for 5 s.
 const nodePods = `kind: List
 items:
 - kind: Pod

@@ -11,7 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 )
 
-// PLAN.md shows a plan of the demo's pods as kubegrace-node prints it, up to the warnings, indented by four spaces.
+// PLAN.md shows a plan of the demo's pods as kubegrace-node prints it, up to the warnings, indented by four
+// spaces.
 func TestThePageShowsThePlanThatIsPrinted(t *testing.T) {
 	page, err := os.ReadFile("../../PLAN.md")
 	require.NoError(t, err)

@@ -18,7 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 )
 
-// ExitStatus is returned as an error after everything has been written. The program exits with it and prints no message.
+// ExitStatus is returned as an error after everything has been written. The program exits with it and prints
+// no message.
 type ExitStatus int
 
 // ErrCutShort is returned after a plan has been written in which a pod is cut short.
@@ -27,7 +28,8 @@ const ErrCutShort = ExitStatus(2)
 // Error returns "exit status" and the number.
 func (s ExitStatus) Error() string { return fmt.Sprintf("exit status %d", int(s)) }
 
-// maxFullNodes is the largest number of nodes of which people are shown all. Of more nodes they are shown the sums.
+// maxFullNodes is the largest number of nodes of which people are shown all. Of more nodes they are shown the
+// sums.
 const maxFullNodes = 3
 
 const planLong = `plan says what the shutdown of a node would do to its pods: when each is told
@@ -57,8 +59,8 @@ type Streams struct {
 	Root string
 }
 
-// NewPlan makes the command plan. If the command has no argument, it writes the plan that askAgent returns: that of the
-// agent that runs on this machine.
+// NewPlan makes the command plan. If the command has no argument, it writes the plan that askAgent returns:
+// that of the agent that runs on this machine.
 func NewPlan(streams Streams, askAgent func(context.Context) (nodeplan.Document, error)) *cobra.Command {
 	var f flags
 	c := &cobra.Command{
@@ -113,8 +115,8 @@ func planFiles(streams Streams, f *flags, args []string) (document nodeplan.Docu
 	return settings.Document(cluster.Nodes()), nil
 }
 
-// checkPods returns an error if the input has no pods: it is probably the wrong file. A list without items is no error,
-// because a cluster may have no pods.
+// checkPods returns an error if the input has no pods: it is probably the wrong file. A list without items is
+// no error, because a cluster may have no pods.
 func checkPods(cluster *podlist.Cluster, args []string) error {
 	hasPods := cluster.Pods+cluster.Ended+cluster.Unscheduled > 0
 	isEmpty := cluster.Objects > 0 && len(cluster.Others) == 0 // it has only lists without items, or priority classes
@@ -128,7 +130,8 @@ func checkPods(cluster *podlist.Cluster, args []string) error {
 	return fmt.Errorf("%s: has no pods, as kubectl get pods -o json gives them; it has: %s", source, cmp.Or(kindsOf(cluster), "nothing"))
 }
 
-// writeLeftOut writes which objects of the input are not in the plan, so that nobody misses a pod without knowing why.
+// writeLeftOut writes which objects of the input are not in the plan, so that nobody misses a pod without
+// knowing why.
 func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
 	for _, left := range []struct {
 		text  string
@@ -143,13 +146,14 @@ func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
 	}
 }
 
-// kindsOf returns the kinds of the objects that are neither pods nor priority classes, for a message. It returns "" if
-// there are none.
+// kindsOf returns the kinds of the objects that are neither pods nor priority classes, for a message. It
+// returns "" if there are none.
 func kindsOf(cluster *podlist.Cluster) string {
 	return strings.Join(slices.Sorted(maps.Keys(cluster.Others)), ", ")
 }
 
-// writePlan writes a plan. err is the error of making it: if it is not nil, writePlan returns it and writes nothing.
+// writePlan writes a plan. err is the error of making it: if it is not nil, writePlan returns it and writes
+// nothing.
 func writePlan(streams Streams, f *flags, d nodeplan.Document, err error) error {
 	if err == nil {
 		err = f.keepShownNodes(&d)

@@ -81,8 +81,8 @@ func (f *statusFlags) add(fs *pflag.FlagSet) {
 	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: "+strings.Join(output.MachineFormats(), ", "))
 }
 
-// runStatus looks at the machine once, or with --every again and again until ctx ends. With --every a failed look is only
-// reported, so that a passing failure does not end the program.
+// runStatus looks at the machine once, or with --every again and again until ctx ends. With --every a failed
+// look is only reported, so that a passing failure does not end the program.
 func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
 	if !slices.Contains(output.MachineFormats(), f.output) {
 		return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.MachineFormats(), ", "))
@@ -144,8 +144,8 @@ func (f *statusFlags) look(ctx context.Context, streams Streams) error {
 	return nil
 }
 
-// addPods adds to a report what the next shutdown would do to the pods. It adds nothing if no agent would drain them, or
-// if nobody could be asked for the pods.
+// addPods adds to a report what the next shutdown would do to the pods. It adds nothing if no agent would
+// drain them, or if nobody could be asked for the pods.
 func (f *statusFlags) addPods(ctx context.Context, streams Streams, r *output.NodeReport) error {
 	if r.Verdict.Drains == "" {
 		return nil

@@ -32,8 +32,8 @@ func requireStatus(t *testing.T, want int, r result) {
 	require.ErrorIs(t, r.err, inspect.ExitStatus(want), r.out)
 }
 
-// For each state of a machine, status prints what the golden file has, and ends with the status that machineStates wants. The
-// JSON output has the same status.
+// For each state of a machine, status prints what the golden file has, and ends with the status that
+// machineStates wants. The JSON output has the same status.
 func TestNode(t *testing.T) {
 	for _, state := range machineStates() {
 		t.Run(state.name, func(t *testing.T) {
@@ -51,8 +51,8 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// podsFrom starts a server that has nodePods at path, as an API server and a kubelet have. Asked for the pods of one node,
-// it has nodePods for worker-1, no pods for worker-0, and an error for any other node.
+// podsFrom starts a server that has nodePods at path, as an API server and a kubelet have. Asked for the pods
+// of one node, it has nodePods for worker-1, no pods for worker-0, and an error for any other node.
 func podsFrom(t *testing.T, path string) *httptest.Server {
 	t.Helper()
 	pods, err := yaml.YAMLToJSON([]byte(nodePods))
@@ -73,8 +73,8 @@ func podsFrom(t *testing.T, path string) *httptest.Server {
 	return server
 }
 
-// newMachineWithLock returns a machine on which a kubelet with 30 s holds its lock, so that all is well. more is appended
-// to the kubelet's configuration, and flags to its command line.
+// newMachineWithLock returns a machine on which a kubelet with 30 s holds its lock, so that all is well. more
+// is appended to the kubelet's configuration, and flags to its command line.
 func newMachineWithLock(t *testing.T, more string, flags ...string) *fakeMachine {
 	t.Helper()
 	m := newMachine(t)
@@ -85,8 +85,9 @@ func newMachineWithLock(t *testing.T, more string, flags ...string) *fakeMachine
 	return m
 }
 
-// The kubelet's kubeconfig says where the API server is, and the host is worker-1: its pods are read from there. If the API
-// server refuses to list the node's pods, or has none for it, what happens to the pods is not known: status 4.
+// The kubelet's kubeconfig says where the API server is, and the host is worker-1: its pods are read from
+// there. If the API server refuses to list the node's pods, or has none for it, what happens to the pods is
+// not known: status 4.
 func TestPodsOfTheAPIServer(t *testing.T) {
 	server := podsFrom(t, "/api/v1/pods")
 	m := newMachineWithLock(t, "", "--kubeconfig=/etc/kubernetes/kubelet.conf")
@@ -105,8 +106,8 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(r.out), " "), `the API server: has no pods of a node "worker-0", which --node may have to name`)
 }
 
-// The pods are read from the kubelet's read-only port, and the static pods from the folder of their manifests. The static
-// pod etcd asks for 25 s and gets 20 s, so the status is 2.
+// The pods are read from the kubelet's read-only port, and the static pods from the folder of their manifests.
+// The static pod etcd asks for 25 s and gets 20 s, so the status is 2.
 func TestPodsOfTheKubelet(t *testing.T) {
 	port := regexp.MustCompile(`\d+$`).FindString(podsFrom(t, "/pods").URL)
 	m := newMachineWithLock(t, "readOnlyPort: "+port+"\nstaticPodPath: /etc/kubernetes/manifests\n")
@@ -117,8 +118,8 @@ func TestPodsOfTheKubelet(t *testing.T) {
 	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5s are lost.")
 }
 
-// The kubelet's file says 30 s, but its /configz, given with --config, says 12 s with 5 s for critical pods. /configz is what
-// the kubelet really uses. The other pods then get 7 s and are cut short: status 2.
+// The kubelet's file says 30 s, but its /configz, given with --config, says 12 s with 5 s for critical pods.
+// /configz is what the kubelet really uses. The other pods then get 7 s and are cut short: status 2.
 func TestConfigzDecidesOverTheFile(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
@@ -127,11 +128,12 @@ func TestConfigzDecidesOverTheFile(t *testing.T) {
 	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12s.")
 }
 
-// A kubelet reads its configuration when it starts. If a file has changed since then, status cannot know what the kubelet
-// uses, and must say so with status 4. The start of a process is its start time in /proc/PID/stat, counted from the boot
-// time, btime in /proc/stat. The fake process has started at 0, so btime is its start time. The files were written just now:
-// a process that starts in a minute has read them (status 0), and one that started a minute ago has not. Once
-// config.yaml is an hour old, only the folder of drop-ins has changed, and must be named instead.
+// A kubelet reads its configuration when it starts. If a file has changed since then, status cannot know what
+// the kubelet uses, and must say so with status 4. The start of a process is its start time in /proc/PID/stat,
+// counted from the boot time, btime in /proc/stat. The fake process has started at 0, so btime is its start
+// time. The files were written just now: a process that starts in a minute has read them (status 0), and one
+// that started a minute ago has not. Once config.yaml is an hour old, only the folder of drop-ins has changed,
+// and must be named instead.
 func TestAConfigurationThatHasChanged(t *testing.T) {
 	m := newMachineWithLock(t, "", "--config-dir=/etc/kubelet.conf.d")
 	m.write("/etc/kubelet.conf.d/10.conf", configHeader)
@@ -153,8 +155,8 @@ func TestAConfigurationThatHasChanged(t *testing.T) {
 	require.Contains(t, m.look().out, "; /etc/kubelet.conf.d has changed since its start")
 }
 
-// The file of --pods has the pods of several nodes. Only those of this node, worker-1, count: 3 of the 4. If none of them is
-// a pod of the node that --node names, that is an error.
+// The file of --pods has the pods of several nodes. Only those of this node, worker-1, count: 3 of the 4. If
+// none of them is a pod of the node that --node names, that is an error.
 func TestPodsOfSeveralNodes(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	args := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
@@ -164,8 +166,8 @@ func TestPodsOfSeveralNodes(t *testing.T) {
 	require.ErrorContains(t, m.look(append(args, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
 }
 
-// kubegrace-node holds its lock and has no socket. With --config its configuration is known, so status plans its shutdown by
-// the rules of kubegrace: the limit of 60 s is enough, and all is well.
+// kubegrace-node holds its lock and has no socket. With --config its configuration is known, so status plans
+// its shutdown by the rules of kubegrace: the limit of 60 s is enough, and all is well.
 func TestAnAgentWithItsConfiguration(t *testing.T) {
 	m := newMachine(t)
 	m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
@@ -177,8 +179,8 @@ func TestAnAgentWithItsConfiguration(t *testing.T) {
 	require.Contains(t, r.out, "kubegrace's plan.")
 }
 
-// PLAN.md shows the output of status for a file of the site that lowers the limit to 20 s, up to the reasons. Line breaks may
-// differ.
+// PLAN.md shows the output of status for a file of the site that lowers the limit to 20 s, up to the reasons.
+// Line breaks may differ.
 func TestThePageShowsTheNodeThatIsPrinted(t *testing.T) {
 	page, err := os.ReadFile("../../PLAN.md")
 	require.NoError(t, err)
@@ -214,9 +216,9 @@ func TestErrorsOfNode(t *testing.T) {
 	}
 }
 
-// The metrics of a machine on which all is well are in the golden file. After the limit was lowered to 20 s, status is 2, and
-// the 30 s that the kubelet needs are there even without pods. After the bus was stopped, status is 4, and what is not
-// known has no metric.
+// The metrics of a machine on which all is well are in the golden file. After the limit was lowered to 20 s,
+// status is 2, and the 30 s that the kubelet needs are there even without pods. After the bus was stopped,
+// status is 4, and what is not known has no metric.
 func TestMetrics(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	r, text := m.metrics(m.pods("")...)
@@ -269,8 +271,8 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 
-// With the limit "infinity" the kubelet takes no lock. With the limit 0 logind ignores all locks, also the one that the
-// kubelet holds. In both cases nothing waits for the pods: status 3.
+// With the limit "infinity" the kubelet takes no lock. With the limit 0 logind ignores all locks, also the one
+// that the kubelet holds. In both cases nothing waits for the pods: status 3.
 func TestLimitsThatHelpNoKubelet(t *testing.T) {
 	m := newMachine(t)
 	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")

@@ -14,9 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
-// The other tests use a fake logind. This one uses a real systemd-logind: it must list its locks as the fake one does, and
-// use the limit of the file that kubegrace-node status calls the winner. Files that sort before 99-kubelet.conf, or have its
-// name in /run, do not change the limit of 30 s; a.conf sorts behind it and lowers the limit to 12 s.
+// The other tests use a fake logind. This one uses a real systemd-logind: it must list its locks as the fake
+// one does, and use the limit of the file that kubegrace-node status calls the winner. Files that sort before
+// 99-kubelet.conf, or have its name in /run, do not change the limit of 30 s; a.conf sorts behind it and
+// lowers the limit to 12 s.
 func TestNodeOnARealLogind(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return

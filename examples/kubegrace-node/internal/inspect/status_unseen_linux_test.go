@@ -12,9 +12,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nobodytest"
 )
 
-// In each case something cannot be seen that decides on the shutdown. status must name it, say how to make it visible, and
-// end with 4, although all else is well. It must not call a lock or a drop-in left over either, which an operator might
-// then remove.
+// In each case something cannot be seen that decides on the shutdown. status must name it, say how to make it
+// visible, and end with 4, although all else is well. It must not call a lock or a drop-in left over either,
+// which an operator might then remove.
 func TestWhatCannotBeSeen(t *testing.T) {
 	for name, test := range map[string]struct {
 		make func(t *testing.T) (m *fakeMachine, args []string)
@@ -78,8 +78,9 @@ func TestWhatCannotBeSeen(t *testing.T) {
 	}
 }
 
-// The user nobody first may read everything: status 0. Then the kubelet's configuration and its drop-in are closed to other
-// users: status 4 with both files named. A file of --pods that may not be read is an error, because the user named it.
+// The user nobody first may read everything: status 0. Then the kubelet's configuration and its drop-in are
+// closed to other users: status 4 with both files named. A file of --pods that may not be read is an error,
+// because the user named it.
 func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to be nobody")

@@ -18,22 +18,24 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// Config has the fields of a kubelet's configuration that decide on the node's shutdown, or say where to find the node's
-// pods. The zero value is the kubelet's default: no graceful node shutdown.
+// Config has the fields of a kubelet's configuration that decide on the node's shutdown, or say where to find
+// the node's pods. The zero value is the kubelet's default: no graceful node shutdown.
 type Config struct {
 	// Shutdown has the three shutdown fields of the file.
 	Shutdown plan.Config `json:",inline"`
 	// FeatureGates are all gates that the file sets, including gates of other components.
 	FeatureGates map[string]bool `json:"featureGates"`
-	// StaticPodPath is the folder or the file with the manifests of the static pods. "" means that there is none.
+	// StaticPodPath is the folder or the file with the manifests of the static pods. "" means that there is
+	// none.
 	StaticPodPath string `json:"staticPodPath"`
-	// ReadOnlyPort is the port at which the kubelet lists its pods without authentication. 0 means that there is none.
+	// ReadOnlyPort is the port at which the kubelet lists its pods without authentication. 0 means that there
+	// is none.
 	ReadOnlyPort int32 `json:"readOnlyPort"`
 }
 
-// Load reads a kubelet's configuration as the kubelet does: a file, into which the drop-ins of a folder are merged. The
-// drop-ins are all files below the folder that end in .conf, in the order of their paths, and the last one wins. Either
-// argument may be "". The file may also have the answer of a kubelet's /configz.
+// Load reads a kubelet's configuration as the kubelet does: a file, into which the drop-ins of a folder are
+// merged. The drop-ins are all files below the folder that end in .conf, in the order of their paths, and the
+// last one wins. Either argument may be "". The file may also have the answer of a kubelet's /configz.
 func Load(file, folder string) (Config, error) {
 	merged := document.Document{Source: file, JSON: []byte("{}")}
 	if file != "" {
@@ -104,8 +106,9 @@ func read(file string) (document.Document, error) {
 	return doc, nil
 }
 
-// decode decodes the fields that a [Config] has, and ignores all others. A field that only begins like a shutdown field is
-// an error: it is misspelled, and ignoring it would silently switch the graceful node shutdown off.
+// decode decodes the fields that a [Config] has, and ignores all others. A field that only begins like a
+// shutdown field is an error: it is misspelled, and ignoring it would silently switch the graceful node
+// shutdown off.
 func decode(doc document.Document) (Config, error) {
 	var fields map[string]json.RawMessage
 	if err := json.Unmarshal(doc.JSON, &fields); err != nil {

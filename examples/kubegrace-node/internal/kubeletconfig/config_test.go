@@ -29,8 +29,8 @@ func writeFile(t *testing.T, text string) string {
 	return file
 }
 
-// The fields of a Config are read from a file and from an answer of /configz. All other fields are ignored, even if they
-// have a bad value (maxPods: many) or are not known (ofANewerKubelet).
+// The fields of a Config are read from a file and from an answer of /configz. All other fields are ignored,
+// even if they have a bad value (maxPods: many) or are not known (ofANewerKubelet).
 func TestLoad(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
@@ -58,8 +58,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// An error names the file, the field and what is wrong with it. A misspelled shutdown field is an error, because without it
-// the graceful node shutdown would be off.
+// An error names the file, the field and what is wrong with it. A misspelled shutdown field is an error,
+// because without it the graceful node shutdown would be off.
 func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"no duration":      {header + "shutdownGracePeriod: soon\n", `within "/shutdownGracePeriod": time: invalid duration "soon"`},
@@ -85,9 +85,9 @@ func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
 	require.ErrorContains(t, err, "/nonexistent/kubelet.conf.d")
 }
 
-// Drop-ins are merged in the order of their paths, 10-a.conf, 15/more.conf, 20-b.conf, and the last value of a field wins:
-// 50 s from 20-b.conf and 15 s from 15/more.conf. Maps are merged key by key. A file that does not end in .conf is ignored.
-// Drop-ins work without a file, and an error names the drop-in that causes it.
+// Drop-ins are merged in the order of their paths, 10-a.conf, 15/more.conf, 20-b.conf, and the last value of a
+// field wins: 50 s from 20-b.conf and 15 s from 15/more.conf. Maps are merged key by key. A file that does not
+// end in .conf is ignored. Drop-ins work without a file, and an error names the drop-in that causes it.
 func TestDropIns(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {

@@ -8,9 +8,9 @@ import (
 	"k8s.io/component-base/featuregate"
 )
 
-// SetFeatureGates sets the feature gates of a configuration file. Call it after the command line has been parsed: a
-// feature that the command line sets stays as it is. A kubelet's file may set features that gate does not know. They are
-// skipped, and their names are returned in alphabetical order.
+// SetFeatureGates sets the feature gates of a configuration file. Call it after the command line has been
+// parsed: a feature that the command line sets stays as it is. A kubelet's file may set features that gate
+// does not know. They are skipped, and their names are returned in alphabetical order.
 func SetFeatureGates(gate featuregate.MutableVersionedFeatureGate, values map[string]bool) (unknown []string, err error) {
 	known := gate.GetAll()
 	values = maps.Clone(values)

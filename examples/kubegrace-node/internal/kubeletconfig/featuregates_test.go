@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// The command line wins over the file, the file wins over the default, and gates of other components are returned as
-// unknown.
+// The command line wins over the file, the file wins over the default, and gates of other components are
+// returned as unknown.
 func TestSetFeatureGates(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, lifecycle.AddFeatureGates(gate))

@@ -10,8 +10,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 )
 
-// Whatever a file has, Load either returns an error that names the file, or a configuration from which schedules can be
-// made without a panic, both with and without buckets by priority. The configuration need not be valid.
+// Whatever a file has, Load either returns an error that names the file, or a configuration from which
+// schedules can be made without a panic, both with and without buckets by priority. The configuration need not
+// be valid.
 func FuzzLoad(f *testing.F) {
 	for _, text := range []string{
 		"", header, header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n", header + "shutdownGracePeriod: 9223372036854775807ns\n",

@@ -25,8 +25,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// scriptedNode is a node whose containers follow scripts, with the settings of its shutdown. It can be planned and
-// drained, so that a test can compare the two.
+// scriptedNode is a node whose containers follow scripts, with the settings of its shutdown. It can be planned
+// and drained, so that a test can compare the two.
 type scriptedNode struct {
 	config  plan.Config
 	limit   time.Duration
@@ -36,8 +36,8 @@ type scriptedNode struct {
 	reporter *shutdowntest.Reporter
 }
 
-// addBuckets chooses a random configuration with one to four buckets of less than 25 s. In half of all cases it also
-// chooses a limit of the host, of 1 s to 60 s.
+// addBuckets chooses a random configuration with one to four buckets of less than 25 s. In half of all cases
+// it also chooses a limit of the host, of 1 s to 60 s.
 func (n *scriptedNode) addBuckets(r *rand.Rand) {
 	for i := range 1 + r.IntN(4) {
 		n.config.ShutdownGracePeriodByPodPriority = append(n.config.ShutdownGracePeriodByPodPriority,
@@ -48,7 +48,8 @@ func (n *scriptedNode) addBuckets(r *rand.Rand) {
 	}
 }
 
-// addPod adds a pod to the node, with the container app, and returns the container so that the caller can add a hook.
+// addPod adds a pod to the node, with the container app, and returns the container so that the caller can add
+// a hook.
 func (n *scriptedNode) addPod(priority int32, grace int64, script lifecycletest.Script) *v1.Container {
 	pod := newPod(fmt.Sprintf("pod-%d", len(n.pods)), priority, grace)
 	pod.UID, pod.Spec.Containers = types.UID(pod.Name), []v1.Container{{Name: "app"}}
@@ -107,16 +108,17 @@ func outlives(pod shutdown.PodReport, report shutdown.Report) bool {
 	return pod.Ended.IsZero() || pod.Ended.After(report.Ended)
 }
 
-// timerLag is by how many seconds a pod may end later than planned. When a drain rounds a grace period to whole seconds,
-// it ignores that its timers fire this much too late.
+// timerLag is by how many seconds a pod may end later than planned. When a drain rounds a grace period to
+// whole seconds, it ignores that its timers fire this much too late.
 const timerLag = 0.1
 
 // randomNodes is how many random nodes each test drains.
 const randomNodes = 150
 
-// A plan is the worst case, so a drain follows it exactly if every pod uses all of its time. Here all containers ignore
-// their stop signal. The first pod of each bucket asks for 1000 s, so that it uses all of the bucket's time. The limit is
-// never shorter than the schedule: a shortened bucket would have a fraction of a second that no pod can use.
+// A plan is the worst case, so a drain follows it exactly if every pod uses all of its time. Here all
+// containers ignore their stop signal. The first pod of each bucket asks for 1000 s, so that it uses all of
+// the bucket's time. The limit is never shorter than the schedule: a shortened bucket would have a fraction of
+// a second that no pod can use.
 func TestAgentDoesWhatWasPlanned(t *testing.T) {
 	for seed := range uint64(randomNodes) {
 		synctest.Test(t, func(t *testing.T) {
@@ -153,8 +155,8 @@ func TestAgentDoesWhatWasPlanned(t *testing.T) {
 	}
 }
 
-// Here pods end early or late, some have hooks, and the API server is slow. Whatever they do, no pod is told to stop
-// later than planned, is granted less than planned, or ends later than planned.
+// Here pods end early or late, some have hooks, and the API server is slow. Whatever they do, no pod is told
+// to stop later than planned, is granted less than planned, or ends later than planned.
 func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
 	for seed := range uint64(randomNodes) {
 		synctest.Test(t, func(t *testing.T) {

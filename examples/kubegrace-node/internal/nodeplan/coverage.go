@@ -8,14 +8,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// longestBucket is the length in seconds that a proposed bucket has at most, unless it is already longer. A pod with
-// a longer grace period is not expected to need it in a shutdown.
+// longestBucket is the length in seconds that a proposed bucket has at most, unless it is already longer. A
+// pod with a longer grace period is not expected to need it in a shutdown.
 const longestBucket = 10 * 60
 
-// longerSchedule returns the schedule of a proposed configuration. Each bucket becomes as long as the longest grace
-// period that counts in it, and never shorter than it was. A grace period of more than longestBucket does not count.
-// Of the pods that are not critical, the 1 % with the longest grace periods do not count either, so that one odd pod
-// does not delay every shutdown; of fewer than 100 pods all count.
+// longerSchedule returns the schedule of a proposed configuration. Each bucket becomes as long as the longest
+// grace period that counts in it, and never shorter than it was. A grace period of more than longestBucket
+// does not count. Of the pods that are not critical, the 1 % with the longest grace periods do not count
+// either, so that one odd pod does not delay every shutdown; of fewer than 100 pods all count.
 func (s Settings) longerSchedule(asks map[ask]int) plan.Schedule {
 	longer := slices.Clone(s.schedule)
 	graces := make([][]int64, len(longer)) // by bucket: the grace period of each pod that is not critical

@@ -16,9 +16,9 @@
 //
 // # The document
 //
-// kubegrace-node plan prints a [Document] with -o json and -o yaml, and an agent sends one over its socket. Within
-// one [APIVersion], fields may be added; no field is removed or changes its meaning. Times are seconds since the
-// announcement of the shutdown.
+// kubegrace-node plan prints a [Document] with -o json and -o yaml, and an agent sends one over its socket.
+// Within one [APIVersion], fields may be added; no field is removed or changes its meaning. Times are seconds
+// since the announcement of the shutdown.
 //
 // # Concurrency properties
 //

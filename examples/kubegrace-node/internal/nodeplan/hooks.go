@@ -34,9 +34,9 @@ func hooksOf(pod *v1.Pod, graceSeconds int64) (hooks []Hook) {
 	return hooks
 }
 
-// sleepSeconds returns for how many seconds the command of a hook sleeps, so that the plan can tell whether the hook
-// fits. It takes the number after the first word "sleep" that a number follows, also in a shell's script such as
-// "nginx -s quit; sleep 20". Without one it returns nil: how long the hook takes is not known.
+// sleepSeconds returns for how many seconds the command of a hook sleeps, so that the plan can tell whether
+// the hook fits. It takes the number after the first word "sleep" that a number follows, also in a shell's
+// script such as "nginx -s quit; sleep 20". Without one it returns nil: how long the hook takes is not known.
 func sleepSeconds(command []string) *int64 {
 	words := strings.Fields(strings.Join(command, " "))
 	for i, word := range words[:max(len(words)-1, 0)] {

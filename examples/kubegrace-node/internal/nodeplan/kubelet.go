@@ -13,9 +13,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// withoutStaticClasses returns pods as a kubelet sees them. A kubelet looks at spec.priority only, and never at the
-// priority class. The API server's admission sets spec.priority from the class, but a static pod does not pass through
-// admission (k/k#133442). The class of a static pod without spec.priority is therefore removed.
+// withoutStaticClasses returns pods as a kubelet sees them. A kubelet looks at spec.priority only, and never
+// at the priority class. The API server's admission sets spec.priority from the class, but a static pod does
+// not pass through admission (k/k#133442). The class of a static pod without spec.priority is therefore
+// removed.
 func withoutStaticClasses(pods []*v1.Pod) []*v1.Pod {
 	pods = slices.Clone(pods)
 	for i, pod := range pods {
@@ -28,9 +29,9 @@ func withoutStaticClasses(pods []*v1.Pod) []*v1.Pod {
 	return pods
 }
 
-// prioritySource returns [Pod.PrioritySource] for a pod. A running agent has noted the source in an annotation.
-// Otherwise the source follows from the fields of the pod. The API server sets the priority of every pod but a static
-// one, so a pod without a priority and without a known class only gets a guess.
+// prioritySource returns [Pod.PrioritySource] for a pod. A running agent has noted the source in an
+// annotation. Otherwise the source follows from the fields of the pod. The API server sets the priority of
+// every pod but a static one, so a pod without a priority and without a known class only gets a guess.
 func (s Settings) prioritySource(pod *v1.Pod) string {
 	class := pod.Spec.PriorityClassName
 	hasClass := class == "system-node-critical" || class == "system-cluster-critical"
@@ -55,15 +56,17 @@ func (s Settings) prioritySource(pod *v1.Pod) string {
 	}
 }
 
-// isOnlyMirrored reports whether a pod is a mirror pod whose priority was set by the API server from its class. The
-// kubelet uses spec.priority of the manifest instead. The input does not have the manifest, so the priority is a guess.
+// isOnlyMirrored reports whether a pod is a mirror pod whose priority was set by the API server from its
+// class. The kubelet uses spec.priority of the manifest instead. The input does not have the manifest, so the
+// priority is a guess.
 func isOnlyMirrored(pod *v1.Pod) bool {
 	return staticpod.IsMirror(pod) && pod.Spec.PriorityClassName != "" && ptr.Deref(pod.Spec.Priority, 0) != 0
 }
 
-// kubeletPlan plans what a kubelet that holds a lock does, as killPods of its nodeshutdown manager. It drains one
-// bucket after the other and waits for each bucket for the bucket's own seconds at most. A bucket without pods takes no
-// time. Time that a bucket does not use is lost. The kubelet releases its lock at the end of the last bucket.
+// kubeletPlan plans what a kubelet that holds a lock does, as killPods of its nodeshutdown manager. It drains
+// one bucket after the other and waits for each bucket for the bucket's own seconds at most. A bucket without
+// pods takes no time. Time that a bucket does not use is lost. The kubelet releases its lock at the end of the
+// last bucket.
 func (s Settings) kubeletPlan(pods []*v1.Pod) plan.Plan {
 	p := plan.New(s.schedule, pods, plan.Options{PriorityOf: s.options.PriorityOf, NoRollOver: true})
 	p.Release = p.Buckets[len(p.Buckets)-1].End

@@ -47,20 +47,21 @@ func podsByName(n nodeplan.Node) map[string]nodeplan.Pod {
 	return pods
 }
 
-// twoFields returns a configuration that sets the two durations, given in seconds: the time of all pods, and the part
-// of it for critical pods.
+// twoFields returns a configuration that sets the two durations, given in seconds: the time of all pods, and
+// the part of it for critical pods.
 func twoFields(total, critical int64) (c plan.Config) {
 	c.ShutdownGracePeriod = metav1.Duration{Duration: time.Duration(total) * time.Second}
 	c.ShutdownGracePeriodCriticalPods = metav1.Duration{Duration: time.Duration(critical) * time.Second}
 	return c
 }
 
-// killed is what killPods does to a pod: the grace period that overrides the pod's own, and the second at which the
-// pod is told to stop.
+// killed is what killPods does to a pod: the grace period that overrides the pod's own, and the second at
+// which the pod is told to stop.
 type killed struct{ override, at int64 }
 
-// killPods is a copy of the kubelet's loop over its groups, the buckets (nodeshutdown_manager.go). Its pods use all the
-// time of their group. It returns what the loop does to each pod, by name, and the second at which the loop ends.
+// killPods is a copy of the kubelet's loop over its groups, the buckets (nodeshutdown_manager.go). Its pods
+// use all the time of their group. It returns what the loop does to each pod, by name, and the second at which
+// the loop ends.
 func killPods(config []plan.PodPriorityGracePeriod, pods []*v1.Pod) (map[string]killed, int64) {
 	groups := slices.SortedFunc(slices.Values(config), func(a, b plan.PodPriorityGracePeriod) int { return cmp.Compare(a.Priority, b.Priority) })
 	members := make([][]*v1.Pod, len(groups))
@@ -88,8 +89,9 @@ func killPods(config []plan.PodPriorityGracePeriod, pods []*v1.Pod) (map[string]
 	return all, now
 }
 
-// The plan of a kubelet for 2000 random nodes is what the kubelet's own loop does to the same pods. If the host's limit
-// is shorter than the sum of the buckets, a kubelet takes no lock: then all pods must get 0 s at second 0.
+// The plan of a kubelet for 2000 random nodes is what the kubelet's own loop does to the same pods. If the
+// host's limit is shorter than the sum of the buckets, a kubelet takes no lock: then all pods must get 0 s at
+// second 0.
 func TestKubeletsLoop(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 4))
@@ -136,9 +138,9 @@ func readPods(t *testing.T, text string) *podlist.Node {
 	return cluster.Nodes()[0]
 }
 
-// A kubelet treats a static pod that has only a priority class as priority 0, so it is killed first, and a warning says
-// so. The mirror pod "mirror" has the API server's priority, which the kubelet does not use: another warning says that
-// the priority is a guess.
+// A kubelet treats a static pod that has only a priority class as priority 0, so it is killed first, and a
+// warning says so. The mirror pod "mirror" has the API server's priority, which the kubelet does not use:
+// another warning says that the priority is a guess.
 func TestStaticPodsOfAKubelet(t *testing.T) {
 	node := readPods(t, `items:
 - {metadata: {name: class-only, annotations: {kubernetes.io/config.source: file}}, spec: {priorityClassName: system-node-critical}}

@@ -84,7 +84,8 @@ func (s Settings) node(name string, p plan.Plan) Node {
 	return n
 }
 
-// pod returns the planned end of a pod. A pod that may still run at release, when the host may go down, is marked.
+// pod returns the planned end of a pod. A pod that may still run at release, when the host may go down, is
+// marked.
 func (s Settings) pod(planned plan.PodPlan, release time.Duration) Pod {
 	p := Pod{
 		Namespace: planned.Pod.Namespace, Name: planned.Pod.Name, workload: workloadOf(planned.Pod),
@@ -117,7 +118,8 @@ func (n *Node) pods() (all []*Pod) {
 }
 
 // warn sets the warnings of a node: those of its plan, and one about pods that may still run when the host is
-// released. Warnings about single buckets are left out, because the buckets and pods of the document say the same.
+// released. Warnings about single buckets are left out, because the buckets and pods of the document say the
+// same.
 func (n *Node) warn(warnings []string) {
 	n.Warnings = slices.DeleteFunc(slices.Clone(warnings), func(warning string) bool { return strings.HasPrefix(warning, "bucket ") })
 	var last *Pod
@@ -148,8 +150,8 @@ func (p *Pod) PriorityIsGuessed() bool { return strings.HasPrefix(p.PrioritySour
 // lostSeconds returns the part of its grace period that the pod does not get.
 func (p *Pod) lostSeconds() int64 { return max(p.OwnSeconds-p.GrantedSeconds, 0) }
 
-// saturatingAdd returns a + b, or math.MaxInt64 if the sum overflows: a pod may have any grace period. Both are 0 or
-// more.
+// saturatingAdd returns a + b, or math.MaxInt64 if the sum overflows: a pod may have any grace period. Both
+// are 0 or more.
 func saturatingAdd(a, b int64) int64 {
 	if a > math.MaxInt64-b {
 		return math.MaxInt64

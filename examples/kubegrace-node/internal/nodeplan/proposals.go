@@ -23,9 +23,9 @@ func (s Settings) losses(nodes []*podlist.Node) (p Proposal) {
 	return p
 }
 
-// proposals returns changes that would make the plan better, the best first, each with the losses that remain. A
-// proposal only raises logind's limit or lengthens buckets. It shortens no pod's grace period, because that would hide
-// a loss and save nothing. before has the losses without a change; schedule has the longer buckets.
+// proposals returns changes that would make the plan better, the best first, each with the losses that remain.
+// A proposal only raises logind's limit or lengthens buckets. It shortens no pod's grace period, because that
+// would hide a loss and save nothing. before has the losses without a change; schedule has the longer buckets.
 func (s Settings) proposals(before Summary, schedule plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
 	offer := func(title string, p Proposal, changes ...Change) {
 		isSame := p.CutShort == before.CutShort && p.LostSeconds == before.LostSeconds
@@ -56,9 +56,9 @@ func (s Settings) proposals(before Summary, schedule plan.Schedule, nodes []*pod
 	return all
 }
 
-// withSchedule returns the settings with the buckets of another schedule. The new configuration uses the same fields as
-// the old one: shutdownGracePeriodByPodPriority, or the two durations. The boolean is false if there is nothing to
-// propose: the schedule is the same or has no time, or a kubelet would refuse the configuration.
+// withSchedule returns the settings with the buckets of another schedule. The new configuration uses the same
+// fields as the old one: shutdownGracePeriodByPodPriority, or the two durations. The boolean is false if there
+// is nothing to propose: the schedule is the same or has no time, or a kubelet would refuse the configuration.
 func (s Settings) withSchedule(schedule plan.Schedule) (Settings, bool) {
 	if slices.Equal(schedule, s.schedule) || schedule.Total() < time.Second {
 		return s, false
@@ -97,9 +97,10 @@ func (s Settings) configChange() Change {
 	return c
 }
 
-// limitChange returns the change that raises logind's limit to needed. An agent that runs as root writes a drop-in of
-// its own for that, so the limit stays low only if another file sorts behind that drop-in. If such a file is known, it is
-// the one to change. A new file that sorts even later would override the drop-in again at the next change.
+// limitChange returns the change that raises logind's limit to needed. An agent that runs as root writes a
+// drop-in of its own for that, so the limit stays low only if another file sorts behind that drop-in. If such
+// a file is known, it is the one to change. A new file that sorts even later would override the drop-in again
+// at the next change.
 func (s Settings) limitChange(needed time.Duration) Change {
 	own := map[Agent]string{Kubelet: "99-kubelet.conf", Kubegrace: "zz-kubegrace.conf"}[s.agent]
 	lines := []string{"[Login]", fmt.Sprintf("InhibitDelayMaxSec=%d", ceilSeconds(needed))}

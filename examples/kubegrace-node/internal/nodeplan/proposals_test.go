@@ -28,8 +28,8 @@ func summaryOf(t *testing.T, agent nodeplan.Agent, config plan.Config, limit tim
 	return settings.Document([]*podlist.Node{{Name: "node", Pods: pods}}).Summary
 }
 
-// applied follows a proposal: it parses the lines that a reader would paste, and returns the new configuration and the
-// new limit. What the proposal does not change stays as it is.
+// applied follows a proposal: it parses the lines that a reader would paste, and returns the new configuration
+// and the new limit. What the proposal does not change stays as it is.
 func applied(t *testing.T, p nodeplan.Proposal, config plan.Config, limit time.Duration) (plan.Config, time.Duration) {
 	t.Helper()
 	for _, change := range p.Changes {
@@ -47,9 +47,10 @@ func applied(t *testing.T, p nodeplan.Proposal, config plan.Config, limit time.D
 	return config, limit
 }
 
-// For 1500 random nodes, each proposal is followed and the node is planned again. The new plan must lose exactly what the
-// proposal says, and less than the old plan. One of the proposals must leave no pod cut short: that is always possible,
-// because all grace periods are below a minute and there are fewer than 100 pods.
+// For 1500 random nodes, each proposal is followed and the node is planned again. The new plan must lose
+// exactly what the proposal says, and less than the old plan. One of the proposals must leave no pod cut
+// short: that is always possible, because all grace periods are below a minute and there are fewer than 100
+// pods.
 func TestProposalsDoWhatTheySay(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -94,10 +95,10 @@ func several(n int, grace int64) (pods []*v1.Pod) {
 	return pods
 }
 
-// A proposed configuration gives critical pods their whole grace period, and ignores outliers. The configuration before
-// it has 30 s, of which 10 s are for critical pods and 20 s for the others. The wanted durations are therefore the sum of
-// the two new buckets, and the critical bucket: 60 s + 30 s in the first case. Grace periods above 10 min never count,
-// and of 100 pods or more the longest 1 % do not count either.
+// A proposed configuration gives critical pods their whole grace period, and ignores outliers. The
+// configuration before it has 30 s, of which 10 s are for critical pods and 20 s for the others. The wanted
+// durations are therefore the sum of the two new buckets, and the critical bucket: 60 s + 30 s in the first
+// case. Grace periods above 10 min never count, and of 100 pods or more the longest 1 % do not count either.
 func TestProposedConfigurations(t *testing.T) {
 	critical := func(grace int64) *v1.Pod { return newPod("cni", plan.SystemCriticalPriority, grace) }
 	odd := newPod("x", 0, 3600)
@@ -131,8 +132,9 @@ func TestProposedConfigurations(t *testing.T) {
 	}
 }
 
-// The plan says where the priority of each pod comes from. For a static pod the two agents differ: kubegrace uses the
-// priority class, and the kubelet does not. The kubelet does not use the priority of a mirror pod either.
+// The plan says where the priority of each pod comes from. For a static pod the two agents differ: kubegrace
+// uses the priority class, and the kubelet does not. The kubelet does not use the priority of a mirror pod
+// either.
 func TestPrioritySources(t *testing.T) {
 	const static, mirror, class = "kubernetes.io/config.source: file", "kubernetes.io/config.mirror: a", "priorityClassName: system-node-critical"
 	for name, test := range map[string]struct{ annotations, spec, kubelet, kubegrace string }{
@@ -163,9 +165,10 @@ func web(grace int64) *v1.Pod {
 	return pod
 }
 
-// On a known machine the proposal about logind's limit names the file to change. The kubelet needs 30 s and the file
-// allows 20 s, so the proposal is to set 30 s in that file. If no file is in the way, the kubelet raises the limit itself:
-// the pod that asks for 40 s only needs longer buckets, and the limit of 30 s needs no change.
+// On a known machine the proposal about logind's limit names the file to change. The kubelet needs 30 s and
+// the file allows 20 s, so the proposal is to set 30 s in that file. If no file is in the way, the kubelet
+// raises the limit itself: the pod that asks for 40 s only needs longer buckets, and the limit of 30 s needs
+// no change.
 func TestTheLimitOfAMachine(t *testing.T) {
 	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
 	require.NoError(t, err)
@@ -185,8 +188,8 @@ func TestTheLimitOfAMachine(t *testing.T) {
 	require.Len(t, raisable[0].Changes, 1)
 }
 
-// Losses are added up by workload and by node, the worst first. Every pod here gets at most 20 s: a web pod that asks for
-// 60 s loses 40 s, so web loses 80 s, job loses 30 s, and the static pod etcd loses 1 s.
+// Losses are added up by workload and by node, the worst first. Every pod here gets at most 20 s: a web pod
+// that asks for 60 s loses 40 s, so web loses 80 s, job loses 30 s, and the static pod etcd loses 1 s.
 func TestLossesByGroup(t *testing.T) {
 	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{}) // 30 s - 10 s for critical pods
 	require.NoError(t, err)
@@ -205,8 +208,8 @@ func TestLossesByGroup(t *testing.T) {
 	}, summary.Losses)
 }
 
-// The plan knows how long a hook takes if it sleeps, by itself or in its command. The pod gets 10 s, so a hook that
-// sleeps for longer is marked as cut short. nil: the length is not known, and the hook is never marked.
+// The plan knows how long a hook takes if it sleeps, by itself or in its command. The pod gets 10 s, so a hook
+// that sleeps for longer is marked as cut short. nil: the length is not known, and the hook is never marked.
 func TestHowLongAHookSleeps(t *testing.T) {
 	for hook, want := range map[string]*int64{
 		`exec: {command: [/bin/sleep, 15s]}`:                     ptr.To(int64(15)),

@@ -23,7 +23,8 @@ const (
 // Agents returns all agents, the default first.
 func Agents() []string { return []string{string(Kubelet), string(Kubegrace)} }
 
-// Settings decide, together with its pods, on the plan of a node. All nodes share them. Make them with [NewSettings].
+// Settings decide, together with its pods, on the plan of a node. All nodes share them. Make them with
+// [NewSettings].
 type Settings struct {
 	agent    Agent
 	config   plan.Config
@@ -35,9 +36,9 @@ type Settings struct {
 	raisable bool   // the agent can raise the limit by itself
 }
 
-// NewSettings makes the settings from a kubelet's configuration and the feature gates of its file. A gate that is
-// missing has its default. For [Kubelet] only Limit and PriorityOf of the options count. An options.Limit of
-// math.MaxInt64 means that there is no limit. A configuration that a kubelet refuses is an error.
+// NewSettings makes the settings from a kubelet's configuration and the feature gates of its file. A gate that
+// is missing has its default. For [Kubelet] only Limit and PriorityOf of the options count. An options.Limit
+// of math.MaxInt64 means that there is no limit. A configuration that a kubelet refuses is an error.
 func NewSettings(agent Agent, config plan.Config, gates map[string]bool, options plan.Options) (Settings, error) {
 	checks := validation.Options{
 		NoGracefulNodeShutdown:  disabled(gates, "GracefulNodeShutdown"),
@@ -79,18 +80,19 @@ func (s Settings) needed() time.Duration {
 	}
 }
 
-// limitIsTooShort reports whether the host is known to wait for less time than the agent needs. A limit of 0 means that
-// no limit is known, and a negative one that the host does not wait.
+// limitIsTooShort reports whether the host is known to wait for less time than the agent needs. A limit of 0
+// means that no limit is known, and a negative one that the host does not wait.
 func (s Settings) limitIsTooShort() bool {
 	return s.options.Limit != 0 && max(s.options.Limit, 0) < s.needed()
 }
 
-// noLock reports whether the agent is a kubelet that takes no lock. If the host's limit is too short, the start of the
-// kubelet's nodeshutdown manager fails and is not tried again.
+// noLock reports whether the agent is a kubelet that takes no lock. If the host's limit is too short, the
+// start of the kubelet's nodeshutdown manager fails and is not tried again.
 func (s Settings) noLock() bool { return s.agent == Kubelet && s.limitIsTooShort() }
 
-// OnMachine returns the settings for a machine whose logind has this limit, which has the values of options.Limit in
-// [NewSettings]. by is the file that keeps the limit from being raised; "" means that the agent can raise it.
+// OnMachine returns the settings for a machine whose logind has this limit, which has the values of
+// options.Limit in [NewSettings]. by is the file that keeps the limit from being raised; "" means that the
+// agent can raise it.
 func (s Settings) OnMachine(limit time.Duration, by string) Settings {
 	s = s.limitedTo(limit)
 	s.limitBy, s.raisable = by, by == ""

@@ -22,8 +22,8 @@ const (
 	ByNode     = "node"
 )
 
-// Document plans the shutdown of all nodes and sums up what their pods lose. If a pod is cut short, it also says what to
-// change.
+// Document plans the shutdown of all nodes and sums up what their pods lose. If a pod is cut short, it also
+// says what to change.
 func (s Settings) Document(nodes []*podlist.Node) Document {
 	planned := make([]Node, 0, len(nodes))
 	for _, node := range nodes {
@@ -39,7 +39,8 @@ func (s Settings) Document(nodes []*podlist.Node) Document {
 	return d
 }
 
-// documentOf makes a document of planned nodes and sums up what their pods lose. Proposals and outliers are left out.
+// documentOf makes a document of planned nodes and sums up what their pods lose. Proposals and outliers are
+// left out.
 func documentOf(h Header, nodes []Node) Document {
 	sum := Summary{NodeCount: len(nodes)}
 	type group struct{ by, name string }
@@ -72,9 +73,9 @@ func documentOf(h Header, nodes []Node) Document {
 	return Document{APIVersion: APIVersion, Kind: Kind, Header: h, Nodes: nodes, Summary: sum}
 }
 
-// workloadOf returns NAMESPACE/KIND/NAME of the object that a pod belongs to, so that the losses of its pods can be
-// added up. A pod of a Deployment is owned by a ReplicaSet, whose name is that of the Deployment and the template hash;
-// its workload is the Deployment. A pod without an owner is its own workload.
+// workloadOf returns NAMESPACE/KIND/NAME of the object that a pod belongs to, so that the losses of its pods
+// can be added up. A pod of a Deployment is owned by a ReplicaSet, whose name is that of the Deployment and
+// the template hash; its workload is the Deployment. A pod without an owner is its own workload.
 func workloadOf(pod *v1.Pod) string {
 	owner := metav1.GetControllerOfNoCopy(pod)
 	if owner == nil && len(pod.OwnerReferences) > 0 {

@@ -35,7 +35,8 @@ type browser struct {
 	requests []string   // the URLs that the page has loaded since open
 }
 
-// startBrowser starts a Chromium that ends with the test. If none is installed, package need skips the test or fails it.
+// startBrowser starts a Chromium that ends with the test. If none is installed, package need skips the test or
+// fails it.
 func startBrowser(t testing.TB) *browser {
 	t.Helper()
 	need.Long(t, "pages in a browser")
@@ -63,9 +64,9 @@ func startBrowser(t testing.TB) *browser {
 	return b
 }
 
-// profileFolder makes a folder for Chromium's profile and removes it when the test is over. Chromium's child processes end
-// a moment after Chromium itself and write into the profile until then. The removal is therefore tried until it succeeds;
-// t.TempDir would try only once.
+// profileFolder makes a folder for Chromium's profile and removes it when the test is over. Chromium's child
+// processes end a moment after Chromium itself and write into the profile until then. The removal is therefore
+// tried until it succeeds; t.TempDir would try only once.
 func profileFolder(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "chromium")
@@ -94,8 +95,8 @@ func (b *browser) open(html string) {
 	require.NotEmpty(b.t, b.requests, "the request for the page itself was seen")
 }
 
-// requireReadable requires that inspect finds no problem, neither in a wide window nor in one as narrow as a phone, in both
-// color schemes.
+// requireReadable requires that inspect finds no problem, neither in a wide window nor in one as narrow as a
+// phone, in both color schemes.
 func (b *browser) requireReadable() {
 	b.t.Helper()
 	for _, width := range []int64{1280, 400} {

@@ -27,7 +27,8 @@ type NodeReport struct {
 // MachineFormats returns the formats of [WriteMachine].
 func MachineFormats() []string { return []string{Table, JSON, YAML} }
 
-// machine shows a report: the verdict, what was seen, the reasons, what to do, what could not be seen, and the plan.
+// machine shows a report: the verdict, what was seen, the reasons, what to do, what could not be seen, and the
+// plan.
 func (t *terminal) machine(r NodeReport) {
 	t.paragraph("At the next systemctl poweroff: " + r.Verdict.Text)
 	seen := facts(r)

@@ -6,7 +6,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/machine"
 )
 
-// Metrics returns a report as Prometheus metrics. What is not known has no metric, because a 0 would look like a value.
+// Metrics returns a report as Prometheus metrics. What is not known has no metric, because a 0 would look like
+// a value.
 func Metrics(r NodeReport) prometheus.Gatherer {
 	registry := prometheus.NewRegistry()
 	add := func(name, help string, value float64) {
@@ -28,7 +29,8 @@ func Metrics(r NodeReport) prometheus.Gatherer {
 		add("pods_cut_short", "How many pods get less than they ask for.", float64(cutShort))
 		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(lost))
 	}
-	// The plan knows most, then the agent. Without both, the configuration still says how long the kubelet asks to wait.
+	// The plan knows most, then the agent. Without both, the configuration still says how long the kubelet
+	// asks to wait.
 	if needed, known := r.NeededSeconds(); r.Plan != nil {
 		addNeeded(r.Plan.NeededSeconds)
 		addPods(r.Plan.Summary.PodCount, r.Plan.Summary.CutShort, r.Plan.Summary.LostSeconds)

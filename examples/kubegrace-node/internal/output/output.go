@@ -28,11 +28,12 @@ const (
 // Formats returns the formats of [Write].
 func Formats() []string { return []string{Table, JSON, YAML, HTML} }
 
-// ForPeople reports whether a format is for people and not for programs. People do not want to see all nodes of a large
-// cluster.
+// ForPeople reports whether a format is for people and not for programs. People do not want to see all nodes
+// of a large cluster.
 func ForPeople(format string) bool { return !slices.Contains([]string{JSON, YAML}, format) }
 
-// Write writes a plan in one of the [Formats]. It shows all nodes of the document; the summary may count more of them.
+// Write writes a plan in one of the [Formats]. It shows all nodes of the document; the summary may count more
+// of them.
 func Write(format string, out io.Writer, screen Screen, d nodeplan.Document) error {
 	if format == HTML {
 		return writePlanPage(out, d)

@@ -16,17 +16,17 @@ import (
 //go:embed page.html
 var pageTemplate string
 
-// page has the values for the template page.html. The page shows a plan, what a shutdown has done, or both: then a pod has
-// two bars, one above the other. The page has no script and loads nothing. Its bars are scaled to the width of the window
-// but its labels are not, so that both can be read on a phone.
+// page has the values for the template page.html. The page shows a plan, what a shutdown has done, or both:
+// then a pod has two bars, one above the other. The page has no script and loads nothing. Its bars are scaled
+// to the width of the window but its labels are not, so that both can be read on a phone.
 type page struct {
 	Title string
 	Text  []string
 	// Summary and Outliers say what to change.
 	Summary  nodeplan.Summary
 	Outliers []string
-	// Begin is a table of what loses most, for readers of a plan of several nodes, who cannot look at each node. Its
-	// first row is the header. It is empty if nothing is lost or there is one node only.
+	// Begin is a table of what loses most, for readers of a plan of several nodes, who cannot look at each
+	// node. Its first row is the header. It is empty if nothing is lost or there is one node only.
 	Begin [][]string
 	// NodeText says how many of the nodes the page shows; "" if it shows all.
 	NodeText string
@@ -37,8 +37,8 @@ type page struct {
 type chart struct {
 	Name string
 	Text []string
-	// Limit is when the host goes down even if the agent has not released its lock. Release is when the agent releases
-	// it. 0 means that the time is not known.
+	// Limit is when the host goes down even if the agent has not released its lock. Release is when the agent
+	// releases it. 0 means that the time is not known.
 	Limit, Release time.Duration
 	Buckets        []*rows
 }
@@ -50,8 +50,8 @@ type rows struct {
 	Pods     []*row
 }
 
-// row is a pod on a page. Facts stand beside its name, and Text under its bars. Bad highlights the row, because the pod is
-// cut short, was killed, or is not known to have ended.
+// row is a pod on a page. Facts stand beside its name, and Text under its bars. Bad highlights the row,
+// because the pod is cut short, was killed, or is not known to have ended.
 type row struct {
 	Name, Facts, Text string
 	Bad               bool
@@ -62,9 +62,11 @@ type row struct {
 type bar struct {
 	Kind       string // planned or actual
 	Start, End time.Duration
-	// Wanted is when the pod would end with its whole grace period. If it is after End, the difference is drawn as lost.
+	// Wanted is when the pod would end with its whole grace period. If it is after End, the difference is
+	// drawn as lost.
 	Wanted time.Duration
-	// Open says that the end of the pod is not known: it ran at least until End. Killed says that it was killed at End.
+	// Open says that the end of the pod is not known: it ran at least until End. Killed says that it was
+	// killed at End.
 	Open, Killed bool
 }
 
@@ -78,13 +80,14 @@ func (p page) write(out io.Writer) error {
 	return t.Execute(out, p)
 }
 
-// writePlanPage writes a plan as a page. The page of a fleet, which is a plan of several nodes, begins with the rows of
-// p.Begin: the workloads and the nodes that lose most, so that the reader knows where to look first.
+// writePlanPage writes a plan as a page. The page of a fleet, which is a plan of several nodes, begins with
+// the rows of p.Begin: the workloads and the nodes that lose most, so that the reader knows where to look
+// first.
 func writePlanPage(out io.Writer, d nodeplan.Document) error {
 	p := page{Title: "What a shutdown would do", Text: append(hostLines(d.Header), sumLine(d.Summary)), Summary: d.Summary, Outliers: outlierLines(d.Summary)}
 	if d.Summary.NodeCount > 1 && len(d.Summary.Losses) > 0 {
-		// The summary has up to MaxWorst workloads and MaxWorst nodes. Half of each kind makes at most MaxWorst rows, so
-		// that the nodes below stay near the top of the page.
+		// The summary has up to MaxWorst workloads and MaxWorst nodes. Half of each kind makes at most
+		// MaxWorst rows, so that the nodes below stay near the top of the page.
 		p.Begin = lossRows(d.Summary, nodeplan.MaxWorst/2)
 	}
 	if len(d.Nodes) < d.Summary.NodeCount {
@@ -138,9 +141,9 @@ func plannedRow(pod *nodeplan.Pod) *row {
 // scale says which time the full width of the bars stands for. All charts of a page share it.
 type scale struct{ Length time.Duration }
 
-// scale returns one scale for all nodes, so that their bars can be compared. It reaches to the last end of a pod, and
-// further if pods ask for more time than they get. It never reaches further than four times the last end, because a pod
-// that asks for a day would make all other bars invisible.
+// scale returns one scale for all nodes, so that their bars can be compared. It reaches to the last end of a
+// pod, and further if pods ask for more time than they get. It never reaches further than four times the last
+// end, because a pod that asks for a day would make all other bars invisible.
 func (p page) scale() scale {
 	last, wanted, limit := time.Second, time.Duration(0), time.Duration(0)
 	for _, n := range p.Nodes {
@@ -184,22 +187,22 @@ func (s scale) Percent(d time.Duration) string {
 	return fmt.Sprintf("%.3f", 100*float64(d)/float64(s.Length))
 }
 
-// IsBehind reports whether a time lies to the right of a part of the width, such as 0.9. The label of such a time is put to
-// the left of its line, because to the right it might not fit onto the page.
+// IsBehind reports whether a time lies to the right of a part of the width, such as 0.9. The label of such a
+// time is put to the left of its line, because to the right it might not fit onto the page.
 func (s scale) IsBehind(part float64, at time.Duration) bool {
 	return float64(at) > part*float64(s.Length)
 }
 
-// drawnBar is a bar as the template draws it. Left, Width and Lost are percentages of the full width, and Text describes
-// the bar in words.
+// drawnBar is a bar as the template draws it. Left, Width and Lost are percentages of the full width, and Text
+// describes the bar in words.
 type drawnBar struct {
 	bar
 	Left, Width, Lost, Text string // Lost is "" if nothing is lost
 	Beyond                  string // the time that the pod asks for if it ends beyond the axis; otherwise ""
 }
 
-// Draw returns how to draw a bar. A bar never leaves the axis: if its end is before its start, it has no width, and if a time
-// is too long, it reaches to the end of the axis.
+// Draw returns how to draw a bar. A bar never leaves the axis: if its end is before its start, it has no
+// width, and if a time is too long, it reaches to the end of the axis.
 func (s scale) Draw(b bar) drawnBar {
 	start := min(max(b.Start, 0), s.Length)
 	end := min(max(b.End, start), s.Length)

@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// plannedNode returns a planned node with four pods. web asks for 60 s and gets 17 s. forever asks for the longest possible
-// time and gets 17 s too. One pod has the longest possible names.
+// plannedNode returns a planned node with four pods. web asks for 60 s and gets 17 s. forever asks for the
+// longest possible time and gets 17 s too. One pod has the longest possible names.
 func plannedNode(name string) nodeplan.Node {
 	pod := func(namespace, name string, asks, gets int64, start float64) nodeplan.Pod {
 		return nodeplan.Pod{Namespace: namespace, Name: name, PrioritySource: "guess", OwnSeconds: asks, GrantedSeconds: gets, CutShort: gets < asks, LatestStartSeconds: start, LatestEndSeconds: start + float64(gets)}
@@ -32,8 +32,9 @@ func plannedNode(name string) nodeplan.Node {
 	}}
 }
 
-// drained returns the report of a shutdown that took 28 s. It has two of the pods of plannedNode, web and network-abcde, and
-// two pods that were not planned, early-0 and late-0. network-abcde is not known to have ended.
+// drained returns the report of a shutdown that took 28 s. It has two of the pods of plannedNode, web and
+// network-abcde, and two pods that were not planned, early-0 and late-0. network-abcde is not known to have
+// ended.
 func drained() api.Report {
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 	return api.ReportOf(shutdown.Report{
@@ -47,7 +48,8 @@ func drained() api.Report {
 	})
 }
 
-// planPage returns the page of a plan that shows these nodes. The summary counts one node more, as if it were left out.
+// planPage returns the page of a plan that shows these nodes. The summary counts one node more, as if it were
+// left out.
 func planPage(t *testing.T, nodes ...nodeplan.Node) string {
 	t.Helper()
 	limit := 34.0
@@ -73,8 +75,9 @@ func reportPage(t *testing.T, planned nodeplan.Node) string {
 	return out.String()
 }
 
-// The pages of a plan and of a report can be read in a browser, on a wide screen and on a phone, light and dark. The legend
-// explains only what is on the page. On the page of a report the bars of the plan and of the shutdown share one scale.
+// The pages of a plan and of a report can be read in a browser, on a wide screen and on a phone, light and
+// dark. The legend explains only what is on the page. On the page of a report the bars of the plan and of the
+// shutdown share one scale.
 func TestPagesCanBeReadInABrowser(t *testing.T) {
 	b := startBrowser(t)
 	b.open(planPage(t, plannedNode("worker-1"), plannedNode("worker-2")))
@@ -95,8 +98,8 @@ func TestPagesCanBeReadInABrowser(t *testing.T) {
 	require.InDelta(t, 5.0/6*starts[0], starts[1], 0.001, "both bars have one scale: web was planned to stop after 6 s, and has stopped after 5 s")
 }
 
-// The check for readability finds problems: this page is wider than a phone, and has small gray letters and two labels that
-// cover each other.
+// The check for readability finds problems: this page is wider than a phone, and has small gray letters and
+// two labels that cover each other.
 func TestBrowserFindsWhatCannotBeRead(t *testing.T) {
 	b := startBrowser(t)
 	b.open(`<!DOCTYPE html><body style="margin:0"><p style="width:500px;font-size:9px;color:#999">gray</p>
@@ -107,9 +110,10 @@ func TestBrowserFindsWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// The page of a plan has the summary, the proposals, and a bar for each pod. A name with a tag must be escaped. The host is
-// released after 34 s, and the axis reaches to four times that, 136 s. On it web's 17 s are 12.5 %, and the 43 s that web
-// loses are 31.618 %. The time that forever asks for ends beyond the axis and is written beside its bar.
+// The page of a plan has the summary, the proposals, and a bar for each pod. A name with a tag must be
+// escaped. The host is released after 34 s, and the axis reaches to four times that, 136 s. On it web's 17 s
+// are 12.5 %, and the 43 s that web loses are 31.618 %. The time that forever asks for ends beyond the axis
+// and is written beside its bar.
 func TestThePageOfAPlan(t *testing.T) {
 	text := planPage(t, plannedNode("<script>alert(1)</script>"))
 	require.NotContains(t, text, "<script>")
@@ -126,10 +130,10 @@ func TestThePageOfAPlan(t *testing.T) {
 	require.NotEmpty(t, planPage(t))
 }
 
-// A report adds to the page of a plan what has happened. web stopped in time although the plan cuts it short, so its row is
-// not highlighted. network-abcde still ran when the host was released: its bar has an open end. The other two planned pods
-// are not in the report. early-0 and late-0 were not planned, and get rows in their bucket. Without a plan all pods of the
-// report get rows.
+// A report adds to the page of a plan what has happened. web stopped in time although the plan cuts it short,
+// so its row is not highlighted. network-abcde still ran when the host was released: its bar has an open end.
+// The other two planned pods are not in the report. early-0 and late-0 were not planned, and get rows in their
+// bucket. Without a plan all pods of the report get rows.
 func TestThePageOfAReport(t *testing.T) {
 	for name, planned := range map[string]nodeplan.Node{"with the plan": plannedNode("worker-1"), "alone": {}} {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,8 @@ func Unbounded() Screen { return Screen{Width: math.MaxInt16} }
 // noPodStopped is shown for a shutdown without pods.
 const noPodStopped = "No pod was stopped."
 
-// report shows what a shutdown has done: a row for each pod, a sentence about the shutdown, and what went wrong.
+// report shows what a shutdown has done: a row for each pod, a sentence about the shutdown, and what went
+// wrong.
 func (t *terminal) report(r api.Report) {
 	rows := make([][]string, 1, 1+len(r.Shutdown.Pods))
 	rows[0] = []string{"POD", "PRIORITY", "GRANTED", "TOOK", "OUTCOME"}
@@ -72,8 +73,8 @@ func reportOutcome(p shutdown.PodReport) string {
 	return OutcomeText(lifecycle.Outcome(p.Outcome))
 }
 
-// OutcomeText says in words how the stop of a container or of a pod ended, for readers who do not know the names of
-// outcomes.
+// OutcomeText says in words how the stop of a container or of a pod ended, for readers who do not know the
+// names of outcomes.
 func OutcomeText(o lifecycle.Outcome) string {
 	switch o {
 	case lifecycle.OutcomeGraceful:

@@ -24,8 +24,8 @@ func written(t *testing.T, format string, width int, r api.Report) string {
 	return out.String()
 }
 
-// A report is written as a table that fits the screen, and as JSON; both are in golden files. The last sentence says whether
-// the shutdown ended, was called off, has no known end, or is under way.
+// A report is written as a table that fits the screen, and as JSON; both are in golden files. The last
+// sentence says whether the shutdown ended, was called off, has no known end, or is under way.
 func TestReport(t *testing.T) {
 	report := drained()
 	for _, width := range []int{120, 80} {

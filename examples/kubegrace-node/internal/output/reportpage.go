@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// WriteReportPage writes what a shutdown has done as an HTML page, together with the plan that the node had for it. With a
-// zero planned the page has no plan.
+// WriteReportPage writes what a shutdown has done as an HTML page, together with the plan that the node had
+// for it. With a zero planned the page has no plan.
 func WriteReportPage(out io.Writer, r api.Report, planned nodeplan.Node) error {
 	c := &chart{}
 	if len(planned.Buckets) > 0 {
@@ -28,7 +28,8 @@ func WriteReportPage(out io.Writer, r api.Report, planned nodeplan.Node) error {
 	return page{Title: "Shutdown of this node", Text: []string{outcomeCounts(r.Shutdown)}, Nodes: []*chart{c}}.write(out)
 }
 
-// outcomeCounts returns a sentence that counts the pods of a shutdown by outcome, the most frequent outcome first.
+// outcomeCounts returns a sentence that counts the pods of a shutdown by outcome, the most frequent outcome
+// first.
 func outcomeCounts(r shutdown.Report) string {
 	counts := map[string]int{}
 	for _, pod := range r.Pods {
@@ -44,8 +45,9 @@ func outcomeCounts(r shutdown.Report) string {
 	return CountText(len(r.Pods), "pod") + ": " + strings.Join(outcomes, "; ") + "."
 }
 
-// addReport adds the bars of a report to the rows of the planned pods. A pod that was not planned gets a new row at the end
-// of its bucket. If a pod is not known to have ended, its bar reaches to the last time of the report.
+// addReport adds the bars of a report to the rows of the planned pods. A pod that was not planned gets a new
+// row at the end of its bucket. If a pod is not known to have ended, its bar reaches to the last time of the
+// report.
 func (c *chart) addReport(r api.Report) {
 	known, last := map[string]*row{}, r.Shutdown.Ended
 	for _, b := range c.Buckets {
@@ -78,8 +80,8 @@ func (c *chart) bucket(priority int32) *rows {
 	return c.Buckets[i]
 }
 
-// addReport adds to a row what has happened to its pod. started is when the shutdown began, and last the last time of the
-// report.
+// addReport adds to a row what has happened to its pod. started is when the shutdown began, and last the last
+// time of the report.
 func (p *row) addReport(r shutdown.PodReport, started, last time.Time) {
 	actual := bar{Kind: "actual", Start: r.Started.Sub(started), End: r.Ended.Sub(started)}
 	actual.Killed = r.Outcome == string(lifecycle.OutcomeGraceExceeded) || r.Outcome == string(lifecycle.OutcomeForced)

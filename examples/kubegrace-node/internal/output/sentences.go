@@ -10,7 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// hostLines returns sentences that say whose plan it is, how long the host is asked to wait, and how long it waits.
+// hostLines returns sentences that say whose plan it is, how long the host is asked to wait, and how long it
+// waits.
 func hostLines(h nodeplan.Header) []string {
 	needs := duration.Seconds(h.NeededSeconds)
 	const unheld = "systemd ends all containers at once, without preStop hooks and in no order."
@@ -77,8 +78,8 @@ func placeText(c nodeplan.Change) string {
 // shownOutliers is how many outliers are named.
 const shownOutliers = 3
 
-// outlierLines returns sentences that name the pods for which no bucket is proposed, because they ask for too much. Three
-// workloads are named, and the others are counted.
+// outlierLines returns sentences that name the pods for which no bucket is proposed, because they ask for too
+// much. Three workloads are named, and the others are counted.
 func outlierLines(s nodeplan.Summary) (lines []string) {
 	for _, o := range s.Outliers[:min(len(s.Outliers), shownOutliers)] {
 		critical, ask, they := map[bool]string{true: "critical "}[o.Critical], "asks for", "it is"
@@ -125,8 +126,8 @@ func hookTexts(pod *nodeplan.Pod) (texts []string) {
 	return texts
 }
 
-// lossRows returns a table of the workloads and the nodes that lose most, with at most perKind rows for each of the two. The
-// first row is the header.
+// lossRows returns a table of the workloads and the nodes that lose most, with at most perKind rows for each
+// of the two. The first row is the header.
 func lossRows(s nodeplan.Summary, perKind int) [][]string {
 	rows, shown := [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}}, map[string]int{}
 	for _, loss := range s.Losses {

@@ -39,8 +39,9 @@ func (t *terminal) podTable(pods []nodeplan.Pod) string {
 	return t.table(rows)
 }
 
-// table formats a table. The first row is the header. The first column has names, which are shortened to the width that
-// the other columns leave. The other columns are right-aligned, except the column OUTCOME, which has words.
+// table formats a table. The first row is the header. The first column has names, which are shortened to the
+// width that the other columns leave. The other columns are right-aligned, except the column OUTCOME, which
+// has words.
 func (t *terminal) table(rows [][]string) string {
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
@@ -77,8 +78,8 @@ func (t *terminal) table(rows [][]string) string {
 	return w.Render() + "\n"
 }
 
-// shortened shortens a name to a width. It cuts in the middle, because the names of a workload's pods differ only at their
-// end.
+// shortened shortens a name to a width. It cuts in the middle, because the names of a workload's pods differ
+// only at their end.
 func shortened(name string, width int) string {
 	if len(name) <= width {
 		return name

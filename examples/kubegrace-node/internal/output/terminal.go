@@ -49,8 +49,8 @@ func (t *terminal) plan(d nodeplan.Document) {
 // shownLosses is how many workloads, and how many nodes, the table of losses has on a terminal.
 const shownLosses = 4
 
-// changes shows what to change: the proposals and the outliers. With brief only the best proposal is shown with the lines to
-// paste, so that a plan of many nodes stays short.
+// changes shows what to change: the proposals and the outliers. With brief only the best proposal is shown
+// with the lines to paste, so that a plan of many nodes stays short.
 func (t *terminal) changes(s nodeplan.Summary, brief bool) {
 	outliers := outlierLines(s)
 	if len(s.Proposals)+len(outliers) > 0 {
@@ -127,8 +127,8 @@ func (t *terminal) paragraph(s string) { t.wrapped("", "", s) }
 // item shows an item of a list, wrapped to the width of the screen.
 func (t *terminal) item(s string) { t.wrapped("  - ", "    ", s) }
 
-// wrapped shows a text, wrapped to the width of the screen. Its first line begins with first, which has as many columns as
-// other, and its other lines with other.
+// wrapped shows a text, wrapped to the width of the screen. Its first line begins with first, which has as
+// many columns as other, and its other lines with other.
 func (t *terminal) wrapped(first, other, s string) {
 	indent := first
 	for line := range strings.SplitSeq(text.WrapSoft(clean(s), t.width-len(first)), "\n") {
@@ -137,9 +137,9 @@ func (t *terminal) wrapped(first, other, s string) {
 	}
 }
 
-// clean replaces every character that is not printable ASCII by a question mark. A text may contain names from a file that
-// was not made by Kubernetes: a control character could change the terminal, and a character of unknown width would break
-// the layout.
+// clean replaces every character that is not printable ASCII by a question mark. A text may contain names from
+// a file that was not made by Kubernetes: a control character could change the terminal, and a character of
+// unknown width would break the layout.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r < ' ' || r > '~' {

@@ -41,8 +41,8 @@ type Info struct {
 	changed bool                  // whether told has changed since the last Keep
 }
 
-// New returns an Info with what the file in the state folder has. With "" there is no file. The Info can be used even
-// if there is an error, which says that the file could not be read.
+// New returns an Info with what the file in the state folder has. With "" there is no file. The Info can be
+// used even if there is an error, which says that the file could not be read.
 func New(stateDir string, rules []Rule) (*Info, error) {
 	i := &Info{rules: rules, stateDir: stateDir, told: map[types.UID]*v1.Pod{}}
 	list, err := statefile.Load[v1.PodList](stateDir, File)
@@ -72,8 +72,9 @@ func (i *Info) Tell(source string, pods []v1.Pod) {
 	}
 }
 
-// Complete returns a pod of the runtime, completed with what a source has told about it, or with a priority of the rules
-// if no source has. The runtime's phase, addresses and grace period win, because they are newer. Complete may change pod.
+// Complete returns a pod of the runtime, completed with what a source has told about it, or with a priority of
+// the rules if no source has. The runtime's phase, addresses and grace period win, because they are newer.
+// Complete may change pod.
 func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	i.mu.Lock()
 	known := i.told[pod.UID]
@@ -105,9 +106,9 @@ func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	return complete
 }
 
-// Keep forgets all pods that are not running, and writes the others to the file if something has changed. running must
-// be the complete list of the runtime. The file has neither the environment nor the volumes of pods, so it has none of
-// their secrets.
+// Keep forgets all pods that are not running, and writes the others to the file if something has changed.
+// running must be the complete list of the runtime. The file has neither the environment nor the volumes of
+// pods, so it has none of their secrets.
 func (i *Info) Keep(running []*v1.Pod) error {
 	i.mu.Lock()
 	for uid := range i.told {
@@ -135,9 +136,9 @@ func (i *Info) Keep(running []*v1.Pod) error {
 	return nil
 }
 
-// reduce returns a copy of a pod with only the fields that its termination needs: no environment, no volumes, no managed
-// fields. A mirror pod becomes the static pod that it represents. The runtime knows that pod by the hash of its manifest,
-// which is in an annotation of the mirror pod, so the hash becomes the UID.
+// reduce returns a copy of a pod with only the fields that its termination needs: no environment, no volumes,
+// no managed fields. A mirror pod becomes the static pod that it represents. The runtime knows that pod by the
+// hash of its manifest, which is in an annotation of the mirror pod, so the hash becomes the UID.
 func reduce(pod *v1.Pod) *v1.Pod {
 	reduced := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -23,8 +23,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 )
 
-// ofRuntime returns a pod as the container runtime knows it: without a priority, and with the sidecar proxy among the
-// containers.
+// ofRuntime returns a pod as the container runtime knows it: without a priority, and with the sidecar proxy
+// among the containers.
 func ofRuntime(namespace, name string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: "uid", Annotations: map[string]string{"kubernetes.io/config.source": "api"}},
@@ -36,8 +36,8 @@ func ofRuntime(namespace, name string) *v1.Pod {
 	}
 }
 
-// told returns the pod shop/web as an API server knows it: with a priority, with proxy as a sidecar, and with secrets that
-// must not be kept.
+// told returns the pod shop/web as an API server knows it: with a priority, with proxy as a sidecar, and with
+// secrets that must not be kept.
 func told() v1.Pod {
 	return v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid", Annotations: map[string]string{"secret": "x"}},
@@ -59,9 +59,9 @@ func newInfo(t *testing.T, dir string, rules ...podinfo.Rule) *podinfo.Info {
 	return info
 }
 
-// Pods that no source has told about get the priority of the first rule that matches. Without a rule, pods of kube-system
-// and pods in the host's network get the priority of system-node-critical, 2000001000, and all others 0. Rules that cannot
-// be parsed are errors.
+// Pods that no source has told about get the priority of the first rule that matches. Without a rule, pods of
+// kube-system and pods in the host's network get the priority of system-node-critical, 2000001000, and all
+// others 0. Rules that cannot be parsed are errors.
 func TestRules(t *testing.T) {
 	rule, err := podinfo.ParseRule("ingress/nginx-*=1000")
 	require.NoError(t, err)
@@ -85,9 +85,9 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// What the kubelet told is in the file, so that a new agent knows it when the kubelet is gone. The file must have no
-// secrets of the pods, and no pod that the runtime does not have. Completed by the new agent, the pod has its priority and
-// its sidecar from the file, and its grace period, phase and address from the runtime.
+// What the kubelet told is in the file, so that a new agent knows it when the kubelet is gone. The file must
+// have no secrets of the pods, and no pod that the runtime does not have. Completed by the new agent, the pod
+// has its priority and its sidecar from the file, and its grace period, phase and address from the runtime.
 func TestWhatWasToldIsKept(t *testing.T) {
 	dir := t.TempDir()
 	info := newInfo(t, dir)
@@ -110,7 +110,8 @@ func TestWhatWasToldIsKept(t *testing.T) {
 	require.Equal(t, "10.0.0.2", pod.Status.PodIP)
 }
 
-// A file that is no JSON gives an error, and an Info that works without what the file had: the pod gets a guessed 0.
+// A file that is no JSON gives an error, and an Info that works without what the file had: the pod gets a
+// guessed 0.
 func TestABrokenFileIsSaidAndCountsAsEmpty(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, podinfo.File), []byte("{"), 0o600))
@@ -119,8 +120,8 @@ func TestABrokenFileIsSaidAndCountsAsEmpty(t *testing.T) {
 	require.Zero(t, *info.Complete(ofRuntime("shop", "web")).Spec.Priority)
 }
 
-// The API server only has the mirror pod of a static pod, with another UID. What it tells must reach the static pod, which
-// the runtime knows by the hash in the mirror pod's annotation.
+// The API server only has the mirror pod of a static pod, with another UID. What it tells must reach the
+// static pod, which the runtime knows by the hash in the mirror pod's annotation.
 func TestAMirrorPodTellsOfItsStaticPod(t *testing.T) {
 	mirror := told()
 	mirror.UID, mirror.DeletionTimestamp = "another", ptr.To(metav1.Now())
@@ -152,8 +153,8 @@ func TestKubelet(t *testing.T) {
 	require.ErrorContains(t, err, "403")
 }
 
-// The watch tells about the pods that exist at its start and about one that is created later. When the API server deletes
-// a pod, its priority must still be known, because the pod may still run.
+// The watch tells about the pods that exist at its start and about one that is created later. When the API
+// server deletes a pod, its priority must still be known, because the pod may still run.
 func TestWatchAPIServer(t *testing.T) {
 	pod := told()
 	pod.Spec.NodeName = "node"

@@ -18,7 +18,8 @@ import (
 const (
 	// kubeletTimeout is how long one request to the kubelet may take.
 	kubeletTimeout = 5 * time.Second
-	// maxPodListBytes is how much of the kubelet's answer is read at most, because another process may be answering.
+	// maxPodListBytes is how much of the kubelet's answer is read at most, because another process may be
+	// answering.
 	maxPodListBytes = 32 << 20
 )
 
@@ -38,11 +39,11 @@ func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pod
 	return list.Items, nil
 }
 
-// OpenKubeletPods asks the kubelet of this machine for its list of pods and returns the answer as JSON, which the
-// caller must close. url is https://127.0.0.1:10250/pods, with credentials, or that of the read-only port,
-// http://127.0.0.1:10255/pods, without. Over http any process could be answering, so the answer is an error unless the
-// process runs on this machine as root or as the user of this program. That error names the other user and the port.
-// The list is cut off after 32 MB.
+// OpenKubeletPods asks the kubelet of this machine for its list of pods and returns the answer as JSON, which
+// the caller must close. url is https://127.0.0.1:10250/pods, with credentials, or that of the read-only port,
+// http://127.0.0.1:10255/pods, without. Over http any process could be answering, so the answer is an error
+// unless the process runs on this machine as root or as the user of this program. That error names the other
+// user and the port. The list is cut off after 32 MB.
 func OpenKubeletPods(ctx context.Context, url string, credentials *rest.Config) (list io.ReadCloser, err error) {
 	transport, err := rest.TransportFor(credentials)
 	if err != nil {

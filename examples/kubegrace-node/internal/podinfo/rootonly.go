@@ -10,10 +10,11 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// checkRootAnswers returns an error unless the process at the other end of a connection runs on this machine and as
-// root, as the kubelet does. Any user can listen on the kubelet's read-only port while the kubelet is stopped, and could
-// give false priorities. A process of the user who runs this program is accepted too: that user gains nothing by it. Call
-// checkRootAnswers when the answer has begun: the other process then has its socket.
+// checkRootAnswers returns an error unless the process at the other end of a connection runs on this machine
+// and as root, as the kubelet does. Any user can listen on the kubelet's read-only port while the kubelet is
+// stopped, and could give false priorities. A process of the user who runs this program is accepted too: that
+// user gains nothing by it. Call checkRootAnswers when the answer has begun: the other process then has its
+// socket.
 func checkRootAnswers(conn net.Conn) error {
 	here, isTCP := conn.LocalAddr().(*net.TCPAddr)
 	there, isTCPToo := conn.RemoteAddr().(*net.TCPAddr)
@@ -27,8 +28,8 @@ func checkRootAnswers(conn net.Conn) error {
 	for _, socket := range sockets {
 		isAtOtherEnd := socket.LocalAddr.Equal(there.IP) && socket.LocalPort == uint64(there.Port) && //nolint:gosec // a port is not negative
 			socket.RemAddr.Equal(here.IP) && socket.RemPort == uint64(here.Port) //nolint:gosec // the same
-		// A socket without an inode no longer belongs to a process. The kernel's table shows it as root's, so it proves
-		// nothing.
+		// A socket without an inode no longer belongs to a process. The kernel's table shows it as root's, so
+		// it proves nothing.
 		if !isAtOtherEnd || socket.Inode == 0 {
 			continue
 		}
@@ -40,7 +41,8 @@ func checkRootAnswers(conn net.Conn) error {
 	return fmt.Errorf("no process of this machine is known to answer on port %d, so its list of pods is not used", there.Port)
 }
 
-// tcpSockets returns the TCP sockets of this machine. A kernel without IPv6 has no table for it, which is no error.
+// tcpSockets returns the TCP sockets of this machine. A kernel without IPv6 has no table for it, which is no
+// error.
 func tcpSockets() (procfs.NetTCP, error) {
 	proc, err := procfs.NewDefaultFS()
 	if err != nil {

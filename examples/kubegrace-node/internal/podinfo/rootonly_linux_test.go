@@ -37,8 +37,8 @@ func servePods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerAndClose sends an answer and closes the connection in one step: TCP_CORK holds the answer back until the close
-// sends it. When the client gets the answer, no process has the server's socket any more.
+// answerAndClose sends an answer and closes the connection in one step: TCP_CORK holds the answer back until
+// the close sends it. When the client gets the answer, no process has the server's socket any more.
 func answerAndClose(w http.ResponseWriter, answer []byte) error {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err != nil {
@@ -54,9 +54,10 @@ func answerAndClose(w http.ResponseWriter, answer []byte) error {
 	return errors.Join(err, errCork, errWrite, conn.Close())
 }
 
-// Any user can listen on the read-only port while the kubelet is stopped, and must not be able to give false priorities.
-// A server of this test, which runs as root, is believed, also on a connection that is used again. A server of the user
-// nobody (65534) is not, even if it closes its socket before the client can look who owns it.
+// Any user can listen on the read-only port while the kubelet is stopped, and must not be able to give false
+// priorities. A server of this test, which runs as root, is believed, also on a connection that is used again.
+// A server of the user nobody (65534) is not, even if it closes its socket before the client can look who owns
+// it.
 func TestOnlyRootIsBelievedOverHTTP(t *testing.T) {
 	need.Root(t)
 	for name, address := range map[string]string{"loopback": "127.0.0.1:0", "all addresses": ":0"} {
@@ -102,11 +103,12 @@ func TestOnlyRootIsBelievedOverHTTP(t *testing.T) {
 	}
 }
 
-// serverOfNobody is the environment variable by which [TestServerOfNobody] knows that it is the process of nobody.
+// serverOfNobody is the environment variable by which [TestServerOfNobody] knows that it is the process of
+// nobody.
 const serverOfNobody = "KUBEGRACE_SERVER_OF_NOBODY"
 
-// TestServerOfNobody is no test. [TestOnlyRootIsBelievedOverHTTP] runs it in a process of the user nobody, where it
-// prints its address and serves a list of pods until it is killed.
+// TestServerOfNobody is no test. [TestOnlyRootIsBelievedOverHTTP] runs it in a process of the user nobody,
+// where it prints its address and serves a list of pods until it is killed.
 func TestServerOfNobody(t *testing.T) {
 	if os.Getenv(serverOfNobody) == "" {
 		return // it is not that process

@@ -41,9 +41,10 @@ func (r Rule) matches(pod *v1.Pod) bool {
 	return namespaceMatches && nameMatches
 }
 
-// priorityOf returns the priority of a pod that no source has told about, and where it comes from. The first rule that
-// matches decides. Without one the priority is guessed: pods of kube-system and pods in the host's network get a high
-// priority and so stop last, because other pods may need them, for example for their network; all other pods get 0.
+// priorityOf returns the priority of a pod that no source has told about, and where it comes from. The first
+// rule that matches decides. Without one the priority is guessed: pods of kube-system and pods in the host's
+// network get a high priority and so stop last, because other pods may need them, for example for their
+// network; all other pods get 0.
 func priorityOf(pod *v1.Pod, rules []Rule) (priority int32, source string) {
 	for _, rule := range rules {
 		if rule.matches(pod) {

@@ -12,10 +12,10 @@ import (
 // podName identifies a pod within one node.
 type podName struct{ namespace, name string }
 
-// Merge leaves each pod in the cluster once. A pod may have been read several times, and a static pod in up to three
-// forms: its manifest, the kubelet's list of pods, and its mirror pod from the API server. The manifest is kept if it was
-// read, or else the kubelet's form, because the kubelet uses these and not the mirror pod. Call Merge after the last
-// Read.
+// Merge leaves each pod in the cluster once. A pod may have been read several times, and a static pod in up to
+// three forms: its manifest, the kubelet's list of pods, and its mirror pod from the API server. The manifest
+// is kept if it was read, or else the kubelet's form, because the kubelet uses these and not the mirror pod.
+// Call Merge after the last Read.
 func (c *Cluster) Merge() {
 	for _, node := range c.nodes {
 		c.mergeNode(node)
@@ -25,8 +25,8 @@ func (c *Cluster) Merge() {
 	}
 }
 
-// mergeNode removes the repeated pods of one node. Of a mirror pod and another form of the same pod it keeps the other
-// form. Two pods without a name are never the same pod.
+// mergeNode removes the repeated pods of one node. Of a mirror pod and another form of the same pod it keeps
+// the other form. Two pods without a name are never the same pod.
 func (c *Cluster) mergeNode(node *Node) {
 	known := make(map[podName]int, len(node.Pods)) // the index in kept
 	kept := node.Pods[:0]
@@ -47,10 +47,10 @@ func (c *Cluster) mergeNode(node *Node) {
 	node.Pods = kept
 }
 
-// placeManifests moves the pods of manifests from here, which is [ThisNode], to the nodes on which they run. A kubelet
-// names the pod of a manifest MANIFEST-NODE, so the manifest etcd replaces the pod etcd-n1 on node n1; a manifest may
-// replace a pod on several nodes. If no node has such a pod, the manifest goes to the only other node that was read. With
-// several other nodes it is not known where it runs, and it stays on ThisNode.
+// placeManifests moves the pods of manifests from here, which is [ThisNode], to the nodes on which they run. A
+// kubelet names the pod of a manifest MANIFEST-NODE, so the manifest etcd replaces the pod etcd-n1 on node n1;
+// a manifest may replace a pod on several nodes. If no node has such a pod, the manifest goes to the only
+// other node that was read. With several other nodes it is not known where it runs, and it stays on ThisNode.
 func (c *Cluster) placeManifests(here *Node) {
 	delete(c.nodes, ThisNode)
 	manifests, placed := map[podName]*v1.Pod{}, map[podName]bool{}

@@ -23,9 +23,10 @@ const (
 	manifest  = "kind: Pod\nmetadata: {name: etcd, namespace: kube-system}\nspec: {priorityClassName: system-node-critical}\n"
 )
 
-// A pod that is read several times counts once, and so does a static pod that is read as a manifest, from the kubelet's
-// list or as a mirror pod. Only the mirror pod has spec.priority: hasPriority says whether it is the form that is kept,
-// which it must be only if it was read alone. A manifest that matches no pod goes to the only node, or else to ThisNode.
+// A pod that is read several times counts once, and so does a static pod that is read as a manifest, from the
+// kubelet's list or as a mirror pod. Only the mirror pod has spec.priority: hasPriority says whether it is the
+// form that is kept, which it must be only if it was read alone. A manifest that matches no pod goes to the
+// only node, or else to ThisNode.
 func TestPodsCountOnce(t *testing.T) {
 	manifests := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(manifests, "etcd.yaml"), []byte(manifest), 0o600))

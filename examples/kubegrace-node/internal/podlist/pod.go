@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// object has the fields that are read of a pod, a list or a priority class. Decoding a whole v1.Pod takes three times as
-// long.
+// object has the fields that are read of a pod, a list or a priority class. Decoding a whole v1.Pod takes
+// three times as long.
 type object struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -43,9 +43,9 @@ type container struct {
 	Lifecycle     *v1.Lifecycle              `json:"lifecycle"`
 }
 
-// pod returns a v1.Pod with the fields that matter for a shutdown and with the API server's defaults. It keeps the label
-// and the annotations that tell to which workload the pod belongs and whether it is static. The plan and the warnings of
-// package validation are the same for it as for the whole pod.
+// pod returns a v1.Pod with the fields that matter for a shutdown and with the API server's defaults. It keeps
+// the label and the annotations that tell to which workload the pod belongs and whether it is static. The plan
+// and the warnings of package validation are the same for it as for the whole pod.
 func (o *object) pod() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{

@@ -59,8 +59,8 @@ func randomPod(r *rand.Rand, i int) *v1.Pod {
 	return pod
 }
 
-// Reading keeps every field that plans and warnings need: 500 random pods are written as JSON and as YAML and read again,
-// and each must have the same plan and the same warnings as the whole pod.
+// Reading keeps every field that plans and warnings need: 500 random pods are written as JSON and as YAML and
+// read again, and each must have the same plan and the same warnings as the whole pod.
 func TestPodsHaveAllFieldsThatPlansAndWarningsNeed(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	list := struct {

@@ -47,8 +47,9 @@ func (c *Cluster) ReadFolder(folder string) error {
 	return nil
 }
 
-// read reads objects one after the other and adds them. With static the pods are those of manifests: they are marked as
-// static pods. JSON is decoded while it is read, because the list of a large cluster has 100 MB and more.
+// read reads objects one after the other and adds them. With static the pods are those of manifests: they are
+// marked as static pods. JSON is decoded while it is read, because the list of a large cluster has 100 MB and
+// more.
 func (c *Cluster) read(source string, r io.Reader, static bool) error {
 	buffered := bufio.NewReader(r)
 	if head, _ := buffered.Peek(buffered.Size()); !utilyaml.IsJSONBuffer(head) { // an error of Peek comes again when the rest is read
@@ -91,8 +92,9 @@ func (c *Cluster) readYAML(source string, r io.Reader, static bool) error {
 	return nil
 }
 
-// add adds an object, or all objects of a list. kind is the kind of an object that does not have one itself, such as an
-// item of a PodList. Pods and priority classes are kept. Of all other objects only the kind is kept.
+// add adds an object, or all objects of a list. kind is the kind of an object that does not have one itself,
+// such as an item of a PodList. Pods and priority classes are kept. Of all other objects only the kind is
+// kept.
 func (c *Cluster) add(o *object, kind string, static bool) {
 	c.Objects++
 	switch kind = cmp.Or(o.Kind, kind); {

@@ -36,8 +36,8 @@ const (
 	podB = `{"status": {"phase": "Running"}, "spec": {"nodeName": "n2"}, "metadata": {"name": "b"}, "kind": "Pod"}`
 )
 
-// podA and podB are found in every form in which kubectl, or a user with an editor, may give them. podB has no namespace
-// and its fields are in another order.
+// podA and podB are found in every form in which kubectl, or a user with an editor, may give them. podB has no
+// namespace and its fields are in another order.
 func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 	both := map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}
 	bare := strings.NewReplacer(`"apiVersion": "v1", "kind": "Pod", `, "", `, "kind": "Pod"`, "")
@@ -63,8 +63,8 @@ func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 	}
 }
 
-// Of seven objects and two lists only the pod of the manifest is kept. The ended and the pending pods are counted, the
-// kinds of the other objects are noted, and the value of the priority class is kept.
+// Of seven objects and two lists only the pod of the manifest is kept. The ended and the pending pods are
+// counted, the kinds of the other objects are noted, and the value of the priority class is kept.
 func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 	cluster := read(t, `{"kind": "List", "items": [
 		{"kind": "Pod", "metadata": {"name": "done"}, "spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}},
@@ -83,7 +83,8 @@ func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 	require.Equal(t, int32(1000), value)
 }
 
-// An error says where the input is wrong: the source, the document if it is not the first, the item and the field.
+// An error says where the input is wrong: the source, the document if it is not the first, the item and the
+// field.
 func TestErrorsNameThePlace(t *testing.T) {
 	for name, test := range map[string]struct{ text, in, want string }{
 		"a table":         {"NAMESPACE NAME READY\nshop web 1/1\n", "", "is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json"},
@@ -104,8 +105,8 @@ func TestErrorsNameThePlace(t *testing.T) {
 	}
 }
 
-// Input without an object is no error and adds nothing. An empty list counts as one object, so that a caller can tell it
-// from no input.
+// Input without an object is no error and adds nothing. An empty list counts as one object, so that a caller
+// can tell it from no input.
 func TestEmptyInput(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "# nothing\n", "---\n---\n"} {
 		cluster := read(t, text)
@@ -115,8 +116,9 @@ func TestEmptyInput(t *testing.T) {
 	require.Equal(t, 1, read(t, "kind: List\nitems: []\n").Objects)
 }
 
-// The manifests of a folder are read in the order of their names and marked as static pods, and other files are ignored.
-// A manifest that is no YAML is an error that names the file, and so is a device, whose reading might never end.
+// The manifests of a folder are read in the order of their names and marked as static pods, and other files
+// are ignored. A manifest that is no YAML is an error that names the file, and so is a device, whose reading
+// might never end.
 func TestFolderHasStaticPods(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"2.yaml": "kind: Pod\nmetadata: {name: second}\n", "1.json": `{"kind": "Pod", "metadata": {"name": "first"}}`, "notes.txt": "no manifest"} {

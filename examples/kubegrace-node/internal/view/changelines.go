@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// writeChanges writes a line for each change between two snapshots. If a shutdown has begun in between, a line that announces
-// it comes first.
+// writeChanges writes a line for each change between two snapshots. If a shutdown has begun in between, a line
+// that announces it comes first.
 func writeChanges(out *bytes.Buffer, before, now Snapshot) {
 	podsBefore := map[string]Pod{}
 	for _, p := range before.Pods {
@@ -33,8 +33,8 @@ func writeChanges(out *bytes.Buffer, before, now Snapshot) {
 	}
 }
 
-// writeContainer writes a line if the phase of a container is not the same as before. If a pod has only one container, the
-// end of the container gets no line, because the line of the pod says the same.
+// writeContainer writes a line if the phase of a container is not the same as before. If a pod has only one
+// container, the end of the container gets no line, because the line of the pod says the same.
 func writeContainer(out *bytes.Buffer, now Snapshot, p Pod, c Container, before lifecycle.Phase) {
 	isOnlyOne := len(p.Containers) == 1
 	podSaysIt := isOnlyOne && c.Phase == lifecycle.PhaseEnded

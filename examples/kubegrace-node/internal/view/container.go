@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
 )
 
-// ContainerOf returns what is shown of a container: the result of its stop, and its stop signal, its preStop hook and
-// whether it is a sidecar, which follow from its pod.
+// ContainerOf returns what is shown of a container: the result of its stop, and its stop signal, its preStop
+// hook and whether it is a sidecar, which follow from its pod.
 func ContainerOf(pod *v1.Pod, result lifecycle.ContainerResult) Container {
 	shown := Container{ContainerResult: result, Signal: string(stopsignal.Of(pod, result.Name, ""))}
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
@@ -30,8 +30,8 @@ func ContainerOf(pod *v1.Pod, result lifecycle.ContainerResult) Container {
 	return shown
 }
 
-// hookText describes a preStop hook in a few words. It leaves out what may be secret: the arguments of a command, which may
-// have a token, and the query of a request.
+// hookText describes a preStop hook in a few words. It leaves out what may be secret: the arguments of a
+// command, which may have a token, and the query of a request.
 func hookText(hook *v1.LifecycleHandler) string {
 	switch {
 	case hook == nil:
@@ -51,7 +51,8 @@ func hookText(hook *v1.LifecycleHandler) string {
 	return "unknown"
 }
 
-// problem says what went wrong in the stop of a container, or returns "". granted is the grace period of its pod in seconds.
+// problem says what went wrong in the stop of a container, or returns "". granted is the grace period of its
+// pod in seconds.
 func (c Container) problem(granted int64) string {
 	switch c.Outcome {
 	case lifecycle.OutcomeGraceful, lifecycle.OutcomeNotFound:
@@ -79,7 +80,8 @@ func (c Container) hookProblem() string {
 	return ""
 }
 
-// withoutURL returns the error of an HTTP request without the URL that it names, because the URL's query may be secret.
+// withoutURL returns the error of an HTTP request without the URL that it names, because the URL's query may
+// be secret.
 func withoutURL(err error) error {
 	var request *url.Error
 	if errors.As(err, &request) {

@@ -14,8 +14,8 @@ import (
 const (
 	// planFile is the file in the state folder that has the plan of the last shutdown.
 	planFile = statefile.Prefix + "plan.json"
-	// maxPlanDelay is how much later than the announcement of a shutdown its plan may have been made. A later plan
-	// is that of another shutdown.
+	// maxPlanDelay is how much later than the announcement of a shutdown its plan may have been made. A later
+	// plan is that of another shutdown.
 	maxPlanDelay = 10 * time.Second
 )
 
@@ -30,9 +30,9 @@ func KeepPlan(dir string, planned nodeplan.Node) error {
 	return statefile.Store(dir, planFile, keptPlan{Made: time.Now(), Node: planned})
 }
 
-// Page writes a report as an HTML page with a timeline of what has happened. If the state folder dir has the plan of the
-// same shutdown, the timeline also shows what was planned. A shutdown that is under way is drawn up to the last event of
-// its report.
+// Page writes a report as an HTML page with a timeline of what has happened. If the state folder dir has the
+// plan of the same shutdown, the timeline also shows what was planned. A shutdown that is under way is drawn
+// up to the last event of its report.
 func Page(out io.Writer, r shutdown.Report, dir string) error {
 	kept, err := statefile.Load[keptPlan](dir, planFile)
 	if delay := kept.Made.Sub(r.Started); err != nil || delay < -time.Second || delay > maxPlanDelay {

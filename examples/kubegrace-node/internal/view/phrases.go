@@ -9,11 +9,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// The texts in this file are for readers who may not know this project or its terms. They never use the name of an outcome
-// or of a phase in the code.
+// The texts in this file are for readers who may not know this project or its terms. They never use the name
+// of an outcome or of a phase in the code.
 
-// doing says in a few words what a pod does. A pod that is ending has no such text, because each of its containers has one.
-// draining says that a shutdown is under way, in which a running pod waits for its bucket.
+// doing says in a few words what a pod does. A pod that is ending has no such text, because each of its
+// containers has one. draining says that a shutdown is under way, in which a running pod waits for its bucket.
 func (p Pod) doing(draining bool) string {
 	switch p.State {
 	case Gone:
@@ -75,8 +75,8 @@ func mayStillRun(o lifecycle.Outcome) bool {
 	return o == lifecycle.OutcomeRuntimeStuck || o == lifecycle.OutcomeLeftRunning
 }
 
-// hookWasCutOff reports whether the preStop hook was ended before it was complete. If a hook was ended because its container
-// had exited, it does not count as cut off: it had nothing left to prepare.
+// hookWasCutOff reports whether the preStop hook was ended before it was complete. If a hook was ended because
+// its container had exited, it does not count as cut off: it had nothing left to prepare.
 func (c Container) hookWasCutOff() bool {
 	return c.Hook.Outcome == lifecycle.HookAbandoned ||
 		c.Hook.Outcome == lifecycle.HookCut && c.Hook.Cause != lifecycle.CauseContainerExited

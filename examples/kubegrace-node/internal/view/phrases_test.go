@@ -8,8 +8,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// A pod that runs says so, or that it waits for its bucket while a shutdown is under way. A pod whose container was left
-// running is not called gone.
+// A pod that runs says so, or that it waits for its bucket while a shutdown is under way. A pod whose
+// container was left running is not called gone.
 func TestDoing(t *testing.T) {
 	for want, p := range map[string]Pod{
 		"runs":                               {State: Running},

@@ -34,8 +34,8 @@ func (v *View) Show(s Snapshot) {
 	})
 }
 
-// Finish shows the end of a shutdown: the last changes, the report, and what went wrong in single containers. After that
-// the view can show another shutdown.
+// Finish shows the end of a shutdown: the last changes, the report, and what went wrong in single containers.
+// After that the view can show another shutdown.
 func (v *View) Finish(s Snapshot, report api.Report) {
 	v.update(func(out *bytes.Buffer) {
 		writeChanges(out, v.shown, s)
@@ -53,7 +53,8 @@ func (v *View) Finish(s Snapshot, report api.Report) {
 	})
 }
 
-// update calls write with a buffer and then prints the buffer in one piece, so that lines of concurrent calls do not mix.
+// update calls write with a buffer and then prints the buffer in one piece, so that lines of concurrent calls
+// do not mix.
 func (v *View) update(write func(*bytes.Buffer)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

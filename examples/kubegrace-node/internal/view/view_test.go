@@ -49,8 +49,9 @@ func endedContainerWithHook(hook lifecycle.HookResult) Container {
 	return c
 }
 
-// Each change gets one line, and a snapshot without a change gets none. During a shutdown a line begins with the time since
-// its beginning and ends with the time that the pod has left. The end of the pod's only container is not repeated.
+// Each change gets one line, and a snapshot without a change gets none. During a shutdown a line begins with
+// the time since its beginning and ends with the time that the pod has left. The end of the pod's only
+// container is not repeated.
 func TestChangeLinesOncePerChange(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out)
@@ -74,8 +75,8 @@ Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18
 `, out.String())
 }
 
-// If a pod has several containers, each line names the container, and the end of each has a line. The sidecar waits until
-// the app has ended.
+// If a pod has several containers, each line names the container, and the end of each has a line. The sidecar
+// waits until the app has ended.
 func TestChangeLinesNameTheContainersOfAPodWithASidecar(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out)
@@ -89,8 +90,8 @@ func TestChangeLinesNameTheContainersOfAPodWithASidecar(t *testing.T) {
 `, out.String())
 }
 
-// For every outcome of a stop and of a hook, row is the line of the pod and sentence is what Finish prints below the report.
-// If all went well, there is no sentence. With several containers the worst outcome counts.
+// For every outcome of a stop and of a hook, row is the line of the pod and sentence is what Finish prints
+// below the report. If all went well, there is no sentence. With several containers the worst outcome counts.
 func TestEveryOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod           Pod
@@ -134,7 +135,8 @@ func failedContainer(outcome lifecycle.Outcome) Container {
 	return c
 }
 
-// That the sidecar stopped last is only said if the pod stopped in time: of a pod that was killed it may not be true.
+// That the sidecar stopped last is only said if the pod stopped in time: of a pod that was killed it may not
+// be true.
 func TestStopTextNamesTheSidecarIfItStoppedInTime(t *testing.T) {
 	sidecar := endedContainer(lifecycle.OutcomeGraceful)
 	sidecar.Sidecar = true
