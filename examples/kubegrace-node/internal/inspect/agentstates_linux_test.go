@@ -104,7 +104,7 @@ func TestStatusOfTheAgent(t *testing.T) {
 			if test.site > 0 {
 				require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in "+siteFile+", or remove it there.")
 			}
-			if os.Getuid() == 0 { // otherwise this test is not run by root, and lookAsNobody would run as the agent's own user
+			if os.Getuid() == 0 { // otherwise lookAsNobody runs as this user, who may ask the agent too
 				r = m.lookAsNobody(program)
 				requireStatus(t, test.nobodys, r)
 				require.Contains(t, r.out, test.nobodySees)

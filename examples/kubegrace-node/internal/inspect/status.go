@@ -91,6 +91,7 @@ func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
 		return fmt.Errorf("--every: %v is too short, a second is the least", f.every)
 	}
 	for flag, folder := range map[string]string{"root": f.machine.Root, "textfile": filepath.Dir(f.textfile)} {
+		// Without the flags the folders are "" and ".", which exist.
 		if info, err := os.Stat(cmp.Or(folder, "/")); err != nil || !info.IsDir() {
 			return fmt.Errorf("--%s: there is no folder %s", flag, folder)
 		}
@@ -120,7 +121,7 @@ func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
 func (f *statusFlags) look(ctx context.Context, streams Streams) error {
 	hasConfig := f.machine.ConfigFile != "" || f.machine.ConfigDir != ""
 	state := machine.Look(ctx, f.machine)
-	if hasConfig && state.ConfigSource == "" {
+	if hasConfig && state.ConfigSource == "" { // the configuration that the user named cannot be used
 		return configError(state.ConfigError)
 	}
 	report := output.NodeReport{APIVersion: nodeplan.APIVersion, Kind: "NodeReport", State: state, Verdict: state.Judge(hasConfig)}
@@ -164,7 +165,7 @@ func (f *statusFlags) addPods(ctx context.Context, streams Streams, r *output.No
 	}
 	cluster.Merge()
 	nodes := cluster.Nodes()
-	if len(nodes) > 1 {
+	if len(nodes) > 1 { // a single node is this one, whatever its name is
 		nodes = slices.DeleteFunc(nodes, func(n *podlist.Node) bool { return n.Name != name })
 	}
 	if len(nodes) == 0 && cluster.Pods > 0 {

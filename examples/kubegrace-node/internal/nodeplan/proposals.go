@@ -69,8 +69,9 @@ func (s Settings) withSchedule(schedule plan.Schedule) (Settings, bool) {
 			config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority, plan.PodPriorityGracePeriod{Priority: b.Priority, ShutdownGracePeriodSeconds: b.Seconds})
 		}
 	} else {
+		// The two durations make two buckets, and the second one is for critical pods.
 		config.ShutdownGracePeriod.Duration = schedule.Total()
-		config.ShutdownGracePeriodCriticalPods.Duration = time.Duration(schedule[1].Seconds) * time.Second // the second bucket is that of critical pods
+		config.ShutdownGracePeriodCriticalPods.Duration = time.Duration(schedule[1].Seconds) * time.Second
 	}
 	other, err := NewSettings(s.agent, config, s.gates, s.options)
 	return other, err == nil && !other.off

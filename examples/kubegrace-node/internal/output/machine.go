@@ -72,11 +72,11 @@ func facts(r NodeReport) (all []fact) {
 		if len(r.Logind.Locks) == 0 {
 			add("locks", "none for shutdowns")
 		}
-		for i, lock := range r.Logind.Locks {
+		for i, lock := range r.Logind.Locks { // only the first line has the name "locks"
 			add([]string{"locks", ""}[min(i, 1)], "%s (PID %d, user %d): %s, %s: %s", lock.Who, lock.PID, lock.UID, lock.Mode, lock.What, lock.Why)
 		}
 	}
-	for i, file := range slices.Backward(r.LimitFiles) {
+	for i, file := range slices.Backward(r.LimitFiles) { // the last file wins and is shown first
 		note := "beaten"
 		if i == len(r.LimitFiles)-1 {
 			note = "wins"

@@ -145,7 +145,7 @@ type scale struct{ Length time.Duration }
 // pod, and further if pods ask for more time than they get. It never reaches further than four times the last
 // end, because a pod that asks for a day would make all other bars invisible.
 func (p page) scale() scale {
-	last, wanted, limit := time.Second, time.Duration(0), time.Duration(0)
+	last, wanted, limit := time.Second, time.Duration(0), time.Duration(0) // the scale is never 0
 	for _, n := range p.Nodes {
 		last, limit = max(last, n.Release), max(limit, n.Limit)
 		for _, b := range n.Buckets {
@@ -168,7 +168,7 @@ func (p page) scale() scale {
 
 // Ticks returns round times for the axis, at most five, so that their labels fit onto a narrow page.
 func (s scale) Ticks() (ticks []time.Duration) {
-	const most = 4 // steps between two ticks
+	const most = 4 // at most four steps, and so five ticks
 	step := s.Length / most
 	for _, seconds := range []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 6 * 3600, 24 * 3600} {
 		if round := time.Duration(seconds) * time.Second; round >= s.Length/most {

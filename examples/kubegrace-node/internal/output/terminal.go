@@ -24,11 +24,12 @@ func (t *terminal) plan(d nodeplan.Document) {
 	if d.Summary.NodeCount != 1 {
 		t.paragraph(sumLine(d.Summary))
 	}
-	t.changes(d.Summary, len(d.Nodes) < d.Summary.NodeCount)
+	hidesNodes := len(d.Nodes) < d.Summary.NodeCount
+	t.changes(d.Summary, hidesNodes)
 	if d.Summary.NodeCount > 1 && len(d.Summary.Losses) > 0 {
 		t.text.WriteString("\nWhere to begin:\n" + t.table(lossRows(d.Summary, shownLosses)))
 	}
-	if len(d.Nodes) < d.Summary.NodeCount {
+	if hidesNodes {
 		t.text.WriteByte('\n')
 		t.paragraph("--node NAME shows a node in full; -o html has the lines of all that can be changed.")
 	}
