@@ -23,8 +23,8 @@ const (
 // Agents returns all agents, the default first.
 func Agents() []string { return []string{string(Kubelet), string(Kubegrace)} }
 
-// Settings decide, together with its pods, on the plan of a node. All nodes share them. Make them with
-// [NewSettings].
+// Settings are all that the plan of a node needs besides the pods of the node. All nodes share them. Make them
+// with [NewSettings].
 type Settings struct {
 	agent    Agent
 	config   plan.Config
