@@ -91,7 +91,7 @@ func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
 		return fmt.Errorf("--every: %v is too short, a second is the least", f.every)
 	}
 	for flag, folder := range map[string]string{"root": f.machine.Root, "textfile": filepath.Dir(f.textfile)} {
-		// Without the flags the folders are "" and ".", which exist.
+		// Without --root the folder is /, and without --textfile it is "."; both exist.
 		if info, err := os.Stat(cmp.Or(folder, "/")); err != nil || !info.IsDir() {
 			return fmt.Errorf("--%s: there is no folder %s", flag, folder)
 		}

@@ -59,7 +59,7 @@ func TestLoad(t *testing.T) {
 }
 
 // An error names the file, the field and what is wrong with it. A misspelled shutdown field is an error,
-// because without it the graceful node shutdown would be off.
+// because ignoring it would switch the graceful node shutdown off.
 func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"no duration":      {header + "shutdownGracePeriod: soon\n", `within "/shutdownGracePeriod": time: invalid duration "soon"`},
