@@ -31,17 +31,20 @@ import (
 // ends.
 const closeTimeout = 5 * time.Second
 
-// errLeaving is the cause that cancels all goroutines when the agent has nothing more to
-// do.
+// errLeaving is the cause of the cancelled context by which all goroutines end when the agent leaves. Clients whose
+// request then cannot be served read its text.
 var errLeaving = errors.New("the agent leaves")
 
-// Runtime is where the pods run: a criruntime.Runtime, or one that plays them.
+// Runtime is where the pods run: a criruntime.Runtime, or package embedded, which simulates pods.
 type Runtime interface {
 	lifecycle.Runtime
 	lifecycle.CommandRunner
 	lifecycle.ExitWatcher
+	// Pods lists the pods that run. The caller changes neither the slice nor the pods.
 	Pods(ctx context.Context) ([]*v1.Pod, error)
+	// PodStatus returns the status of a pod with the exit codes of the containers that have ended.
 	PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus
+	// StopPodSandbox releases the network of a pod whose containers have ended.
 	StopPodSandbox(ctx context.Context, pod *v1.Pod) error
 	Close() error
 }
@@ -52,31 +55,34 @@ type Options struct {
 	Config plan.Config
 	// Runtime has the pods. The agent closes it.
 	Runtime Runtime
-	// Source announces the shutdown of the host. Nil: only drains and Notice begin one.
+	// Source announces the shutdown of the host. Nil: only a drain by request, DrainAfter or Notice begins one.
 	Source source.Source
-	// Notice is the metadata service of a cloud, nil for none.
+	// Notice is the metadata service of a cloud, whose notice that the machine will end begins a shutdown. Nil for none.
 	Notice *notice.Provider
-	// Units are stopped before pods are, and started again afterwards. Nil for none.
+	// Units are stopped before the first pod, and started again if the host stays up. Nil for none.
 	Units *units.Keeper
-	// UsesLogind says that units wait for logind to call a shutdown off, before they are started again.
+	// UsesLogind says that Source is logind. The agent then looks for a kubelet's lock, and starts units again only
+	// when logind no longer prepares for a shutdown.
 	UsesLogind bool
-	// Info is told of pods by APIServer and Kubelet, and adds that to those of Runtime. Nil for none.
+	// Info stores what APIServer and Kubelet know about the pods and Runtime does not: priorities and sidecars. Nil
+	// for none.
 	Info *podinfo.Info
-	// APIServer has the pods and is told of their ends. Nil for none. NodeName is the node's name there.
+	// APIServer knows the pods of this node, and receives their final statuses. Nil for none. NodeName is the name of
+	// this node's object there.
 	APIServer *apiserver.Client
 	NodeName  string
-	// Kubelet returns the kubelet's own list of pods. Nil: it is not asked.
+	// Kubelet requests the kubelet's own list of pods. Nil: the kubelet is not asked.
 	Kubelet func(ctx context.Context) ([]v1.Pod, error)
 	// Policy decides what happens to the statuses of the pods on the APIServer. Nil means Failed.
 	Policy func(source.Kind) shutdown.PodPolicy
 	// Limit is the longest delay that the platform grants a shutdown. 0 means no limit.
 	Limit time.Duration
-	// StateDir is the folder that keeps the state of a shutdown. "" means that it is not kept.
+	// StateDir is the folder that stores the state of a shutdown, so that the next agent continues it. "" stores nothing.
 	StateDir string
-	// Listen opens the listener of /metrics and /healthz, Control that of all requests of package
-	// api. They are called again until they succeed. Nil: nothing is served.
+	// Listen opens the listener for /metrics and /healthz, Control the one for the requests of package api. Each is
+	// called again until it succeeds. Nil: nothing is served.
 	Listen, Control func() (net.Listener, error)
-	// DrainAfter is how long after the start all pods are drained, once. The agent then leaves. 0: never.
+	// DrainAfter is for demonstrations: the agent drains all pods this long after its start, and then leaves. 0: never.
 	DrainAfter time.Duration
 	// Signals delivers SIGTERM and SIGINT. Nil means that there are none.
 	Signals <-chan os.Signal
@@ -100,11 +106,11 @@ type Agent struct {
 	hooks      hooks
 	missing    *missing
 	reports    chan shutdown.Report // of shutdowns whose pods have ended
-	requests   chan func(*loop)     // the loop calls them
+	requests   chan func(*loop)     // the loop calls each; unbuffered
 	loopEnded  chan struct{}        // closed when the loop has ended
 }
 
-// New makes an agent. It opens nothing.
+// New makes an agent. It opens nothing: Run does.
 func New(opts Options) (*Agent, error) {
 	if opts.Units == nil {
 		opts.Units, _ = units.New("", nil) // has no file
@@ -134,14 +140,15 @@ func New(opts Options) (*Agent, error) {
 // Plan returns what a shutdown would do now.
 func (a *Agent) Plan() plan.Plan { return a.manager.Plan() }
 
-// Run holds the host and drains its pods when it shuts down. It returns when a signal ends the
-// agent, when a demonstration is over, or when ctx ends. Pods that were not drained run on.
+// Run delays the host's shutdown, and drains its pods when the shutdown comes. It returns when a signal ends the agent,
+// when a demonstration is over, or when ctx ends, and at once if another agent uses the state folder. Pods that were
+// not told to stop keep running.
 func (a *Agent) Run(ctx context.Context) error {
 	closeCtx := context.WithoutCancel(ctx)
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(errLeaving)
 	managed := make(chan error, 1)
-	go func() { managed <- a.manager.Run(ctx) }() // the host is held before anything else is opened
+	go func() { managed <- a.manager.Run(ctx) }() // takes the lock; waits for nothing that follows
 	var background sync.WaitGroup
 	for _, work := range []func(context.Context){a.keepInfo, a.watchAPIServer, a.askKubelet, a.watchHost, a.watchNotice, a.startUnits, a.serve, a.serveControl} {
 		background.Go(func() { work(ctx) })
@@ -165,7 +172,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	return errors.Join(err, managedErr, a.giveUpUnits(closeCtx), a.close(closeCtx))
 }
 
-// close closes what the agent was given, and leaves the pods as they are.
+// close tells the service manager that the agent ends, and closes terminator and runtime. It stops no pod.
 func (a *Agent) close(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, closeTimeout)
 	defer cancel()

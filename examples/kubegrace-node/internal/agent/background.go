@@ -14,17 +14,17 @@ import (
 )
 
 const (
-	// listInterval is the time between two lists of the pods while nothing happens.
+	// listInterval is how often the agent lists the pods, and checks the host, outside a shutdown.
 	listInterval = 10 * time.Second
-	// retryInterval is the pause before what failed is tried again.
+	// retryInterval is the pause before the agent tries again what has failed.
 	retryInterval = 2 * time.Second
-	// unitsInterval is how often it is looked whether stopped units are to be started.
+	// unitsInterval is how often the agent checks whether it has to start stopped units again.
 	unitsInterval = 200 * time.Millisecond
-	// busTimeout bounds one question to logind.
+	// busTimeout bounds one connection to the bus, with all its calls.
 	busTimeout = 5 * time.Second
 )
 
-// pause waits, and returns false if ctx ends.
+// pause waits for d. It returns false, at once, if ctx ends before that.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -36,7 +36,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// repeat calls a function again and again until ctx ends: after an interval, or sooner if it has failed.
+// repeat calls a function at once and then at intervals, until ctx ends. If the call fails, the next one follows after
+// retryInterval.
 func repeat(ctx context.Context, interval time.Duration, call func() error) {
 	for wait := time.Duration(0); pause(ctx, wait); {
 		if wait = interval; call() != nil {
@@ -45,10 +46,12 @@ func repeat(ctx context.Context, interval time.Duration, call func() error) {
 	}
 }
 
+// shuttingDown reports whether a shutdown has begun, be it the host's, a drain or a cloud's notice.
 func (a *Agent) shuttingDown() bool { return a.manager.ShutdownStatus() != nil }
 
-// keepInfo lists the pods now and then, and keeps what others have told about them. While pods are
-// stopped the manager lists them.
+// keepInfo lists the runtime's pods at intervals. It then saves in the state folder what the API server and the kubelet
+// know about these pods (priorities, sidecars), for an agent that starts again, and forgets all other pods. It does
+// nothing during a shutdown, in which the manager lists the pods.
 func (a *Agent) keepInfo(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		if a.shuttingDown() {
@@ -62,8 +65,8 @@ func (a *Agent) keepInfo(ctx context.Context) {
 	})
 }
 
-// watchAPIServer reads the kubeconfig until it can be used, and then has the pods of the API server
-// told.
+// watchAPIServer reads the kubeconfig until it is usable. It then watches this node's pods on the API server, and stores
+// what that knows about them in Info. If the watch ends, it starts over with the kubeconfig, which may have changed.
 func (a *Agent) watchAPIServer(ctx context.Context) {
 	const name = "API server"
 	if a.opts.APIServer == nil {
@@ -82,7 +85,8 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 	}
 }
 
-// askKubelet has the kubelet's pods told while it runs. One that the agent has stopped is not missing.
+// askKubelet requests the kubelet's list of pods at intervals, and stores it in Info. While the agent has stopped units,
+// of which the kubelet is usually one, it does not ask, and the kubelet's pods do not count as missing.
 func (a *Agent) askKubelet(ctx context.Context) {
 	if a.opts.Kubelet == nil {
 		return
@@ -98,11 +102,12 @@ func (a *Agent) askKubelet(ctx context.Context) {
 	})
 }
 
-// errKubeletHolds says that a kubelet drains this machine itself.
+// errKubeletHolds says that a kubelet drains this machine too.
 var errKubeletHolds = errors.New("a kubelet holds a shutdown lock of its own: it has a shutdownGracePeriod, and both would stop the same pods " +
 	"at the same moment; set its shutdownGracePeriod to 0 and start it again")
 
-// watchHost finds units that are to be stopped and cannot be, and a kubelet that drains this machine too.
+// watchHost warns early of two mistakes in the host's configuration: a unit of --stop-unit that systemd does not know,
+// and a kubelet that drains this machine too.
 func (a *Agent) watchHost(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
@@ -116,7 +121,8 @@ func (a *Agent) watchHost(ctx context.Context) {
 	})
 }
 
-// lookForKubelet looks for the lock of a kubelet. Its error is that of a host which does not answer, as the manager says too.
+// lookForKubelet checks whether a kubelet holds a shutdown lock, which counts as something missing. The error only says
+// that logind does not answer. The manager reports that too, so it is not recorded here.
 func (a *Agent) lookForKubelet(ctx context.Context) error {
 	var locks []login1.Lock
 	err := login1.Ask(ctx, "", func(bus login1.Bus) (err error) {
@@ -134,7 +140,7 @@ func (a *Agent) lookForKubelet(ctx context.Context) error {
 	return nil
 }
 
-// watchNotice announces what a cloud says.
+// watchNotice polls the cloud's metadata service, and begins or cancels a shutdown by its notices.
 func (a *Agent) watchNotice(ctx context.Context) {
 	if a.opts.Notice == nil {
 		return
@@ -146,18 +152,18 @@ func (a *Agent) watchNotice(ctx context.Context) {
 	}
 }
 
-// stopsTimeout is how long units wait for the pods that are still being stopped when a shutdown is called off. A
-// kubelet that is started before them spends seconds on each container that vanishes under it.
+// stopsTimeout is how long after a cancelled shutdown startUnits waits for pods that are still being stopped. A kubelet
+// that is started before these have ended loses seconds on each container that ends without its doing.
 const stopsTimeout = 5 * time.Second
 
-// startUnits starts the units that a shutdown has stopped, this agent's or a previous one's, when it
-// is over and the host stays.
+// startUnits starts the units again that this agent or a previous one has stopped, when the shutdown is over and the
+// host stays up.
 func (a *Agent) startUnits(ctx context.Context) {
 	select {
 	case <-a.manager.Ready():
 	case <-ctx.Done():
 	}
-	var over time.Time // when no shutdown was under way any more; zero: one is
+	var over time.Time // when the shutdown was first seen to be over; zero: it is under way
 	repeat(ctx, unitsInterval, func() error {
 		if a.shuttingDown() {
 			over = time.Time{}
@@ -175,8 +181,8 @@ func (a *Agent) startUnits(ctx context.Context) {
 	})
 }
 
-// startUnitsNow starts what a shutdown has stopped, unless the host prepares for one: a kubelet that is
-// started before logind has called it off gets no lock of its own.
+// startUnitsNow starts the stopped units again. It does nothing while the node is drained. It also does nothing while
+// logind still prepares for a shutdown: logind would then refuse the lock that a kubelet takes only once, at its start.
 func (a *Agent) startUnitsNow(ctx context.Context) error {
 	if a.opts.Units.Stopped() == nil || a.opts.Units.Drained() {
 		return nil
@@ -189,7 +195,7 @@ func (a *Agent) startUnitsNow(ctx context.Context) error {
 			goesDown, err = bus.Preparing(askCtx)
 			return err
 		})
-		if goesDown || err != nil && !errors.Is(err, login1.ErrNotRunning) { // a machine without logind goes down unheard
+		if goesDown || err != nil && !errors.Is(err, login1.ErrNotRunning) { // without logind there is nothing to wait for
 			return err
 		}
 	}
@@ -200,7 +206,8 @@ func (a *Agent) startUnitsNow(ctx context.Context) error {
 	return nil
 }
 
-// giveUpUnits starts the units that a shutdown has stopped before the agent leaves a host that stays.
+// giveUpUnits starts the stopped units again when the agent leaves a host that stays up, because nobody else would. If
+// the host goes down or is drained they stay stopped.
 func (a *Agent) giveUpUnits(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*closeTimeout)
 	defer cancel()

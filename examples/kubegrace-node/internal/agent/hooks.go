@@ -12,12 +12,13 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// hooks is a folder with an empty file for each container whose preStop hook has run in this shutdown, so that the
-// agent that follows does not run it again. One that was cut off because its agent has died is not among them. The
-// containers do not outlive a power failure, so nothing is synced. "" keeps nothing.
+// hooks is the path of a folder. It has an empty file for each container whose preStop hook has run in this shutdown, so
+// that a restarted agent does not run the hook again. A hook that was cut off by the end of its agent has no file, and
+// runs again. The files are not synced to the disk, because the containers do not survive a power failure either. ""
+// records nothing.
 type hooks string
 
-// hooksIn returns the hooks that are kept in a state folder.
+// hooksIn returns the hooks folder of a state folder.
 func hooksIn(stateDir string) hooks {
 	if stateDir == "" {
 		return ""
@@ -25,6 +26,7 @@ func hooksIn(stateDir string) hooks {
 	return hooks(filepath.Join(stateDir, statefile.Prefix+"hooks"))
 }
 
+// file returns the path of a container's file. The ID is escaped, because it may contain slashes.
 func (h hooks) file(containerID string) string {
 	return filepath.Join(string(h), url.PathEscape(containerID))
 }
@@ -40,7 +42,7 @@ func (h hooks) add(containerID string) error {
 	return os.WriteFile(h.file(containerID), nil, 0o600)
 }
 
-// ran reports whether the hook of a container is on record.
+// ran reports whether the hook of a container has run in this shutdown.
 func (h hooks) ran(containerID string) bool {
 	if h == "" {
 		return false
@@ -49,7 +51,7 @@ func (h hooks) ran(containerID string) bool {
 	return err == nil
 }
 
-// forget forgets all: the shutdown is over.
+// forget removes the record of all hooks, so that the next shutdown runs them again.
 func (h hooks) forget() error {
 	if h == "" {
 		return nil
@@ -57,13 +59,13 @@ func (h hooks) forget() error {
 	return os.RemoveAll(string(h))
 }
 
-// hookedRuntime is a runtime that lists containers with what is known of their hooks.
+// hookedRuntime is a runtime that also knows whose preStop hook has run, so that the terminator skips it.
 type hookedRuntime struct {
 	Runtime
 	hooks hooks
 }
 
-// Running lists the containers of a pod that run.
+// Running lists the running containers of a pod. PreStopDone is set if the container's hook has run.
 func (r hookedRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	containers, err := r.Runtime.Running(ctx, pod)
 	for i, c := range containers {

@@ -10,24 +10,24 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// sandboxTimeout bounds the stop of a sandbox, for which the end of its pod waits.
+// sandboxTimeout bounds the stop of a pod's sandbox. The pod counts as running until then.
 const sandboxTimeout = 5 * time.Second
 
-// killer is a [shutdown.PodKiller] that stops the containers of a pod with package podkiller,
-// releases its network, and records both.
+// killer is a [shutdown.PodKiller]. It stops the containers of a pod with package podkiller and then the pod's sandbox,
+// which releases its network. It records begin and end in kills, for the view.
 type killer struct {
 	kills      *kills
 	runtime    Runtime
 	containers shutdown.PodKiller
 }
 
-// KillPod stops the containers of a pod and then its sandbox. A sandbox that cannot be stopped is
-// logged: the pod has ended all the same.
+// KillPod stops the containers of a pod and then its sandbox. A sandbox that cannot be stopped is only logged, because
+// the pod's containers have ended.
 func (k killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	k.kills.begin(pod, *req.GracePeriodSeconds)
 	result, err := k.containers.KillPod(ctx, pod, req)
 	if err != nil && ctx.Err() != nil {
-		return result, err // the kill goes on
+		return result, err // only this wait has ended: the stop goes on, and is not recorded as ended
 	}
 	if err == nil {
 		sandboxCtx, cancel := context.WithTimeout(ctx, sandboxTimeout)

@@ -15,35 +15,36 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// kills are the pods that the runtime has listed last, and those that were told to stop.
+// kills records which pods there are, and how far their stops are. All that the agent shows about pods comes from it.
 type kills struct {
-	schedule plan.Schedule
+	schedule plan.Schedule // its buckets decide the order of the pods
 
-	mu    sync.Mutex // guards what follows; never held while anything waits
-	last  []*v1.Pod
-	kills map[types.UID]*kill
+	mu    sync.Mutex          // guards what follows; never held while anything waits
+	last  []*v1.Pod           // the runtime's last complete list
+	kills map[types.UID]*kill // the pods that were told to stop, by their UID
 }
 
 // kill is the stop of one pod.
 type kill struct {
 	pod          *v1.Pod
-	granted      int64
-	began, ended time.Time // ended is zero while it is under way
-	err          error
+	granted      int64     // the pod's grace period in seconds
+	began, ended time.Time // ended is zero while the stop is under way
+	err          error     // why the stop has failed
 }
 
 func newKills(schedule plan.Schedule) *kills {
 	return &kills{schedule: schedule, kills: map[types.UID]*kill{}}
 }
 
-// listed records a complete list of the pods.
+// listed replaces the list of pods.
 func (k *kills) listed(pods []*v1.Pod) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.last = pods
 }
 
-// begin records that a pod is told to stop, unless it is already. One whose stop has failed is told again.
+// begin records that a pod is told to stop. If its stop is under way, nothing changes. If its stop has failed, it is
+// under way again, with its first beginning.
 func (k *kills) begin(pod *v1.Pod, granted int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -54,6 +55,7 @@ func (k *kills) begin(pod *v1.Pod, granted int64) {
 	k.kills[pod.UID] = &kill{pod: pod, granted: granted, began: time.Now()}
 }
 
+// end records that the stop of a pod has ended; with an error, that it has failed.
 func (k *kills) end(pod *v1.Pod, err error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -62,7 +64,7 @@ func (k *kills) end(pod *v1.Pod, err error) {
 	}
 }
 
-// forgetEnded forgets the pods whose stop has ended: the shutdown is over.
+// forgetEnded removes the pods whose stop has ended, when a shutdown is over and the agent stays.
 func (k *kills) forgetEnded() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -74,7 +76,7 @@ func (k *kills) forgetEnded() {
 	}
 }
 
-// underWay returns the names of the pods that are being stopped.
+// underWay returns the names of the pods that are being stopped, as namespace/name.
 func (k *kills) underWay() (names []string) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -87,8 +89,8 @@ func (k *kills) underWay() (names []string) {
 	return names
 }
 
-// all returns the pods and their stops, nil for one that was not told to stop, in the order in
-// which they stop.
+// all returns all pods in the order in which they stop, and by UID the stops of those that were told to stop. A pod that
+// the runtime no longer lists is included if it was told to stop.
 func (k *kills) all() ([]*v1.Pod, map[types.UID]kill) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -103,16 +105,17 @@ func (k *kills) all() ([]*v1.Pod, map[types.UID]kill) {
 	return pods, stops
 }
 
-// sort sorts pods in the order in which they stop.
+// sort sorts pods in the order in which they stop: by bucket, and by priority in a bucket.
 func (k *kills) sort(pods []*v1.Pod) {
 	slices.SortStableFunc(pods, func(a, b *v1.Pod) int {
 		return cmp.Or(cmp.Compare(k.bucketOf(a), k.bucketOf(b)), cmp.Compare(priorityOf(a), priorityOf(b)))
 	})
 }
 
+// priorityOf returns the priority of a pod as a plan sees it.
 func priorityOf(pod *v1.Pod) int32 { return plan.Options{}.Priority(pod) }
 
-// bucketOf returns the lowest priority of a pod's bucket.
+// bucketOf returns the lowest priority of a pod's bucket, which identifies the bucket.
 func (k *kills) bucketOf(pod *v1.Pod) int32 {
 	if len(k.schedule) == 0 {
 		return 0
@@ -120,7 +123,7 @@ func (k *kills) bucketOf(pod *v1.Pod) int32 {
 	return k.schedule[k.schedule.Index(priorityOf(pod))].Priority
 }
 
-// views returns what is shown of all pods.
+// views returns what View shows about each pod: its state, and how its stop goes.
 func (k *kills) views(now time.Time, terminator *lifecycle.Terminator) []view.Pod {
 	pods, stops := k.all()
 	views := make([]view.Pod, 0, len(pods))
@@ -134,7 +137,7 @@ func (k *kills) views(now time.Time, terminator *lifecycle.Terminator) []view.Po
 	return views
 }
 
-// show adds the stop of a pod to what is shown of it.
+// show fills shown with the state of a pod's stop and, if terminator knows the pod, of its containers.
 func (s kill) show(shown *view.Pod, now time.Time, terminator *lifecycle.Terminator) {
 	shown.State, shown.Granted, shown.Took = view.Ending, s.granted, now.Sub(s.began)
 	if !s.ended.IsZero() {

@@ -14,34 +14,35 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// refreshInterval is the interval between two calls of refresh.
+// refreshInterval is how often the loop looks for changes and shows them.
 const refreshInterval = 100 * time.Millisecond
 
-// reportTimeout is how long after its end a drain has a report, if it has one.
+// reportTimeout is how long the loop waits for the report of a drain that has ended. A drain that a previous agent
+// began may have none.
 const reportTimeout = 2 * time.Second
 
-// drainOrigin is the origin of a shutdown that kubegrace-node drain has begun.
+// drainOrigin marks a shutdown that the command kubegrace-node drain began. The host itself stays up.
 const drainOrigin = "kubegrace-node drain"
 
-// loop handles signals and requests, and shows what happens. Only the goroutine of run uses its
-// fields.
+// loop handles signals and requests, and shows what happens. It has no lock: only the goroutine of run uses its
+// fields. Other goroutines send functions to [Agent.requests].
 type loop struct {
 	*Agent
-	held        bool            // as it was shown last
-	granted     time.Duration   // as it was shown last
-	shownStatus string          // what the service manager was told last
-	ready       <-chan struct{} // nil: it was closed
-	drainTimer  <-chan time.Time
-	created     time.Time             // a shutdown that began before was begun under a previous agent
+	held        bool                  // whether the lock was held when View last heard of it
+	granted     time.Duration         // how long the host granted then
+	shownStatus string                // what the service manager was told last
+	ready       <-chan struct{}       // closed when the manager is ready; nil once begin has run
+	drainTimer  <-chan time.Time      // fires after Options.DrainAfter
+	created     time.Time             // a shutdown that began earlier is one of a previous agent
 	began       time.Time             // when the current drain began; zero: there is none
-	allowed     time.Duration         // how long it may take
-	over        time.Time             // when it was seen to be over, without a report so far; zero: it is not
+	allowed     time.Duration         // how long the current drain may take
+	endedAt     time.Time             // when the current drain ended, if its report is still to come; zero otherwise
 	interrupted bool                  // a signal arrived in the current drain
-	drained     bool                  // the host was let go, and the pods are stopped
+	drained     bool                  // the drain is complete, and the shutdown still goes on
 	waiting     []chan<- drainOutcome // buffered; they receive the report of the current drain
 }
 
-// drainOutcome answers a request for a drain.
+// drainOutcome is the answer to a client that asked for a drain.
 type drainOutcome struct {
 	report api.Report
 	err    error
@@ -49,7 +50,7 @@ type drainOutcome struct {
 
 func newLoop(a *Agent) *loop { return &loop{Agent: a, created: time.Now(), ready: a.manager.Ready()} }
 
-// run returns nil when the agent is to leave.
+// run handles everything until the agent is to leave. Its error is that of [Agent.Run].
 func (l *loop) run(ctx context.Context) error {
 	ticker := time.NewTicker(refreshInterval)
 	defer ticker.Stop()
@@ -81,7 +82,8 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// begin says that the agent holds the host, or why not, and goes on with a drain of a previous agent.
+// begin runs once, when the manager is ready. It shows whether the shutdown is delayed, tells the service manager that
+// the agent has started, and continues a drain that a previous agent began.
 func (l *loop) begin(ctx context.Context) {
 	if l.opts.DrainAfter > 0 {
 		l.drainTimer = time.After(l.opts.DrainAfter)
@@ -92,7 +94,7 @@ func (l *loop) begin(ctx context.Context) {
 		}
 	}
 	if !l.shuttingDown() {
-		l.forgetEnded() // of a shutdown before this agent
+		l.forgetEnded() // a shutdown of a previous agent is over
 	}
 	l.refresh(ctx)
 	l.notify("READY=1")
@@ -104,6 +106,7 @@ func (l *loop) begin(ctx context.Context) {
 	}
 }
 
+// trigger begins a shutdown, or cancels one, as the host's own announcement would.
 func (l *loop) trigger(event source.Event) error {
 	if err := l.manager.Trigger(event); err != nil {
 		return fmt.Errorf("failed to begin the shutdown, or to take it back: %w", err)
@@ -111,26 +114,26 @@ func (l *loop) trigger(event source.Event) error {
 	return nil
 }
 
-// draining reports whether pods are being stopped.
+// draining reports whether a drain has begun and its report is still to come.
 func (l *loop) draining() bool { return !l.began.IsZero() }
 
-// refresh shows what has changed, and finds out whether a shutdown has begun or is over.
+// refresh shows what has changed. It also detects the begin and the end of a drain, by asking the manager.
 func (l *loop) refresh(ctx context.Context) {
 	l.showInhibitor(ctx)
 	shuttingDown := l.shuttingDown()
-	if !shuttingDown && l.drained {
+	if !shuttingDown && l.drained { // the shutdown was cancelled after its drain: the host stays up
 		l.drained = false
 		l.forgetEnded()
 	}
-	switch names := l.kills.underWay(); {
-	case !l.draining() && shuttingDown && !l.drained && l.ready == nil:
+	switch stopping := l.kills.underWay(); {
+	case !l.draining() && shuttingDown && !l.drained && l.ready == nil: // a shutdown is new here, and begin has run
 		l.beginDrain()
-	case shuttingDown || len(names) > 0:
-		l.over = time.Time{}
-	case l.draining() && l.over.IsZero():
-		l.over = time.Now()
-	case l.draining() && time.Since(l.over) > reportTimeout: // that of a previous agent, which does not go on
-		l.began, l.over = time.Time{}, time.Time{}
+	case shuttingDown || len(stopping) > 0: // the drain, if any, goes on
+		l.endedAt = time.Time{}
+	case l.draining() && l.endedAt.IsZero(): // the drain has just ended, and end was not called yet
+		l.endedAt = time.Now()
+	case l.draining() && time.Since(l.endedAt) > reportTimeout: // a drain of a previous agent, which has no report here
+		l.began, l.endedAt = time.Time{}, time.Time{}
 	}
 	if !l.drained {
 		l.opts.View.Show(l.snapshot(time.Now()))
@@ -138,14 +141,15 @@ func (l *loop) refresh(ctx context.Context) {
 	l.tellStatus(shuttingDown)
 }
 
-// beginDrain records the beginning of a drain, and asks the service manager to wait for its end.
+// beginDrain records that a drain has begun. It extends the service manager's timeout, so that systemd does not kill
+// the agent before the planned end of the drain.
 func (l *loop) beginDrain() {
 	l.began, l.allowed, l.interrupted = time.Now(), l.manager.Plan().Release, false
 	l.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (l.allowed + closeTimeout).Microseconds()))
 }
 
-// end shows the end of a drain. The agent then leaves if that was all that it was made for, or
-// if a signal has asked it to leave meanwhile.
+// end shows the report of a shutdown and sends it to waiting clients. done says that the agent then leaves: it was a
+// demonstration, or a signal arrived during the drain. err names the pods that were not stopped.
 func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	if !l.draining() && report.Started.Before(l.created) {
 		l.opts.View.Say("A shutdown before this agent is closed now: kubegrace-node report shows it.")
@@ -154,8 +158,8 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	s := l.snapshot(time.Now())
 	s.Began, s.Now = report.Started, report.Ended
 	l.opts.View.Finish(s, api.ReportOf(report))
-	for _, waiting := range l.waiting {
-		waiting <- drainOutcome{report: api.ReportOf(report)}
+	for _, client := range l.waiting {
+		client <- drainOutcome{report: api.ReportOf(report)}
 	}
 	l.waiting = nil
 	l.began, l.drained = time.Time{}, !report.Cancelled && l.shuttingDown()
@@ -172,8 +176,8 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	return false, nil
 }
 
-// reportError returns the pods that a shutdown has not stopped, and the first other error of the
-// shutdown.
+// reportError returns an error that names the pods that a shutdown did not stop, the shutdown's first other error, and
+// how many more there are. It is nil if there are none.
 func reportError(report shutdown.Report) error {
 	errs := []error{api.ReportOf(report).PodErrors()}
 	if len(report.Errors) > 0 {
@@ -190,15 +194,15 @@ func (l *loop) snapshot(now time.Time) view.Snapshot {
 	return view.Snapshot{Now: now, Began: l.began, Allowed: l.allowed, Pods: l.kills.views(now, l.terminator)}
 }
 
-// What may be missing, as /healthz and the status name it.
+// What may be missing, in the words of /healthz and the status.
 const (
 	lackRuntime = "container runtime"
-	lackHold    = "hold on the shutdown"
-	lackTime    = "time for the pods"
-	lackAnswers = "answers of the host" // the lock is held, and may be lost
+	lackHold    = "hold on the shutdown" // the agent has no lock
+	lackTime    = "time for the pods"    // the host waits for less than the agent asks for
+	lackAnswers = "answers of the host"  // the agent has a lock, and may have lost it without knowing
 )
 
-// hostLacks returns an error for each thing that the host may lack. It is nil for what the host does not lack.
+// hostLacks returns why each of lackHold, lackTime and lackAnswers is missing. A nil error means that it is not missing.
 func hostLacks(i shutdown.Inhibitor) map[string]error {
 	lacks := map[string]error{lackHold: nil, lackTime: nil, lackAnswers: nil}
 	switch {
@@ -212,7 +216,7 @@ func hostLacks(i shutdown.Inhibitor) map[string]error {
 	return lacks
 }
 
-// showInhibitor shows changes of the inhibitor.
+// showInhibitor shows that the inhibitor lock was taken or lost, or that the host now grants another time.
 func (l *loop) showInhibitor(ctx context.Context) {
 	now := l.manager.Inhibitor()
 	for name, err := range hostLacks(now) {

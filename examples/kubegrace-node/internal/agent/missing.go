@@ -11,20 +11,20 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// missing is what the agent works without at the moment.
+// missing has what the agent works without at the moment, such as the container runtime, and why.
 type missing struct {
 	logger klog.Logger
 
-	mu   sync.Mutex // guards what; never held while anything waits
-	what map[string]string
+	mu   sync.Mutex        // guards what; never held while anything waits
+	what map[string]string // the reason by the name of the thing
 }
 
 func newMissing(logger klog.Logger) *missing {
 	return &missing{logger: logger, what: map[string]string{}}
 }
 
-// set records why something is missing, or with nil that it is there. Changes are logged. What
-// ends with ctx says nothing.
+// set records why something is missing; a nil error says that it is there. It logs changes. After the end of ctx it
+// does nothing, because errors are then only due to the end of the agent.
 func (m *missing) set(ctx context.Context, name string, err error) {
 	if ctx.Err() != nil {
 		return
@@ -49,14 +49,14 @@ func (m *missing) set(ctx context.Context, name string, err error) {
 	}
 }
 
-// any reports whether something of these is missing.
+// any reports whether at least one of the named things is missing.
 func (m *missing) any(names ...string) bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.ContainsFunc(names, func(name string) bool { return m.what[name] != "" })
 }
 
-// lines returns a line for each thing that is missing, in the order of their names.
+// lines returns one line for each missing thing, with the reason, sorted by name.
 func (m *missing) lines() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -19,16 +19,15 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 )
 
-// What a client that others control can take. Beyond maxConnections the oldest are closed, so that
-// the next is answered.
+// Limits on what clients can consume: any user of the machine can connect to the port.
 const (
-	requestTimeout   = 5 * time.Second // for the request and, but for /drain, for the answer
+	requestTimeout   = 5 * time.Second // for reading a request, and on the port also for writing its answer
 	maxHeaderBytes   = 8 << 10
-	maxConnections   = 48
-	metricsPerSecond = 5
+	maxConnections   = 48 // beyond it the oldest connection is closed, so that a new client is always answered
+	metricsPerSecond = 5  // requests to /metrics, which takes the most work
 )
 
-// serve serves /metrics and /healthz until ctx ends.
+// serve serves /metrics and /healthz on the TCP port until ctx ends.
 func (a *Agent) serve(ctx context.Context) {
 	metrics := rate.NewLimiter(metricsPerSecond, metricsPerSecond)
 	page := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2})
@@ -44,7 +43,8 @@ func (a *Agent) serve(ctx context.Context) {
 	a.serveUntil(ctx, "port of /healthz", a.opts.Listen, &http.Server{Handler: onlyHosts(mux), WriteTimeout: requestTimeout})
 }
 
-// serveControl serves all requests of package api on the agent's own socket.
+// serveControl serves all requests of package api on the agent's Unix socket. Only root and the agent's own user can
+// connect there, and a drain takes long: so it has no timeout for answers.
 func (a *Agent) serveControl(ctx context.Context) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
@@ -58,14 +58,15 @@ func (a *Agent) serveControl(ctx context.Context) {
 	a.serveUntil(ctx, "socket of the commands", a.opts.Control, &http.Server{Handler: mux})
 }
 
-// serveUntil opens a listener until that succeeds, and serves until ctx ends. Nil serves nothing.
+// serveUntil serves until ctx ends. If the listener cannot be opened, or fails later, it opens a new one after a pause,
+// and name is missing meanwhile. With a nil listen it serves nothing.
 func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.Listener, error), server *http.Server) {
 	if listen == nil {
 		return
 	}
 	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout, server.MaxHeaderBytes = requestTimeout, requestTimeout, requestTimeout, maxHeaderBytes
 	server.ConnState = (&connections{}).changed
-	server.SetKeepAlivesEnabled(false) // one connection, one answer: it cannot ask for thousands
+	server.SetKeepAlivesEnabled(false) // one answer per connection, so that no client queues thousands of requests on one
 	for ctx.Err() == nil {
 		listener, err := listen()
 		if a.missing.set(ctx, name, err); err == nil {
@@ -75,9 +76,9 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 				defer cancel()
 				ended <- errors.Join(server.Shutdown(ctx), server.Close())
 			})
-			if err := server.Serve(listener); stop() {
+			if err := server.Serve(listener); stop() { // the listener failed
 				a.missing.set(ctx, name, err)
-			} else if err := <-ended; err != nil {
+			} else if err := <-ended; err != nil { // ctx has ended, and the function above has run
 				a.opts.Logger.V(1).Info("Failed to wait for requests", "name", name, "err", err)
 			}
 		}
@@ -85,13 +86,13 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 	}
 }
 
-// connections are the open connections of a server, the oldest first.
+// connections has the open connections of one server, the oldest first.
 type connections struct {
 	mu   sync.Mutex
 	open []net.Conn
 }
 
-// changed closes the oldest connection when there are too many.
+// changed is the server's ConnState hook. It closes the oldest connection when a new one exceeds maxConnections.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	var oldest net.Conn
 	c.mu.Lock()
@@ -106,12 +107,13 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 	c.mu.Unlock()
 	if oldest != nil {
-		_ = oldest.Close() // nobody waits for it
+		_ = oldest.Close() // the server notices, and reports StateClosed
 	}
 }
 
-// onlyHosts refuses requests whose Host is a name: a page in a browser
-// could have bound its own name to this address. No browser leaves the Host out.
+// onlyHosts refuses requests whose Host is a name other than localhost. It prevents DNS rebinding: a web page could
+// resolve its own domain name to this address, and then read the answers. An empty Host is allowed, because every
+// browser sends one.
 func onlyHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -127,9 +129,9 @@ func onlyHosts(next http.Handler) http.Handler {
 	})
 }
 
-// healthz answers 200 while the host waits as it was asked to, and 503 if it does not: pods would lose time. It
-// answers 200 during a shutdown too, because an agent that drains must not be restarted. The lines
-// say what is missing.
+// healthz answers 200 if the host's shutdown would wait as long as the agent asks for, and 503 if not, because pods
+// would then lose time. It also answers 200 during a shutdown, because nobody must restart an agent that drains. Each
+// line of the body names something that is missing.
 func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	lines := []string{"ok"}
 	if err := a.manager.ShutdownStatus(); err != nil {
@@ -141,12 +143,12 @@ func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.missing.lines()...), "\n")) // a client that has disconnected needs no answer
 }
 
+// writeError answers with an api.Error.
 func writeError(w http.ResponseWriter, status int, message string) {
 	writeJSON(w, status, api.Error{Meta: api.Meta{APIVersion: api.Version, Kind: "Error"}, Message: message})
 }
 
-// writeJSON writes an answer. Errors are ignored: a client that has disconnected needs no
-// answer.
+// writeJSON writes an answer. It ignores errors, because a client that has disconnected needs no answer.
 func writeJSON(w http.ResponseWriter, status int, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(status)

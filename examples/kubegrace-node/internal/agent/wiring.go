@@ -20,11 +20,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// prepareTimeout is how long units may take to stop. It is asked of the host in addition to the
-// time of the pods.
+// prepareTimeout is how long the units of --stop-unit may take to stop, before the first pod. The agent asks the host
+// for this time in addition to that of the pods.
 const prepareTimeout = 4 * time.Second
 
-// podIP returns the address of a pod, for its httpGet hooks.
+// podIP returns the address to which the requests of a pod's httpGet hooks go.
 func podIP(_ context.Context, pod *v1.Pod) (string, error) {
 	if pod.Status.PodIP == "" {
 		return "", errors.New("the container runtime does not know the address of the pod")
@@ -32,7 +32,7 @@ func podIP(_ context.Context, pod *v1.Pod) (string, error) {
 	return pod.Status.PodIP, nil
 }
 
-// newTerminator makes the terminator, which stops single pods.
+// newTerminator makes the terminator, which stops the containers of single pods.
 func (a *Agent) newTerminator() error {
 	lifecycleMetrics, err := metrics.NewLifecycle(a.registry, metrics.Options{})
 	if err != nil {
@@ -45,7 +45,8 @@ func (a *Agent) newTerminator() error {
 	return err
 }
 
-// onHook records that a hook has run, unless the end of this agent has cut it off.
+// onHook records that a preStop hook has run, so that the next agent does not run it again. A hook that was cut off
+// because this agent ended is not recorded: the next agent runs it from the start.
 func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
 	if r.Cause == lifecycle.CauseTerminatorClosed {
 		return
@@ -55,7 +56,7 @@ func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult)
 	}
 }
 
-// forgetEnded forgets the pods that have ended, and all hooks: the shutdown is over.
+// forgetEnded clears what belongs to a shutdown that is over: the pods that have stopped, and the record of hooks.
 func (a *Agent) forgetEnded() {
 	a.kills.forgetEnded()
 	if err := a.hooks.forget(); err != nil {
@@ -63,7 +64,7 @@ func (a *Agent) forgetEnded() {
 	}
 }
 
-// newKiller makes what stops one pod.
+// newKiller makes the killer through which the manager stops pods.
 func (a *Agent) newKiller() killer {
 	return killer{
 		kills: a.kills, runtime: a.opts.Runtime,
@@ -71,7 +72,8 @@ func (a *Agent) newKiller() killer {
 	}
 }
 
-// newManager makes the shutdown manager, which drains the node.
+// newManager makes the shutdown manager, which decides when each pod stops. What depends on an option that is not
+// set stays off.
 func (a *Agent) newManager() error {
 	shutdownMetrics, err := metrics.NewShutdown(a.registry, metrics.Options{})
 	if err != nil {
@@ -100,7 +102,7 @@ func (a *Agent) newManager() error {
 	return err
 }
 
-// listPods returns the pods that the runtime has, and remembers them for those who ask what runs.
+// listPods returns the runtime's pods in the order in which they stop, and stores them in kills, from which views are made.
 func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
 	a.missing.set(ctx, lackRuntime, err)
@@ -119,7 +121,8 @@ func (a *Agent) storePlan(_ context.Context, p plan.Plan) {
 	}
 }
 
-// onReport hands a report to the loop. A cloud that waits for the end of a drain is told.
+// onReport sends the report of a shutdown to the loop. After a complete drain of a host that goes down it first tells
+// the cloud, which may then end the machine early.
 func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
 	if a.opts.Notice != nil && !report.Cancelled && report.Origin != drainOrigin {
 		if err := notice.Acknowledge(ctx, *a.opts.Notice); err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -132,8 +135,8 @@ func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
 	}
 }
 
-// schedule returns the buckets of the configuration, or nil if node shutdowns are not
-// configured or their feature gate is off.
+// schedule returns the buckets of the configuration, or nil if graceful node shutdown is not configured or its feature
+// gate is off.
 func (a *Agent) schedule() plan.Schedule {
 	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) {
 		return nil
@@ -141,7 +144,8 @@ func (a *Agent) schedule() plan.Schedule {
 	return a.opts.Config.Schedule(a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority))
 }
 
-// eventLog writes the events of pods into the log, warnings always and others from verbosity 1 on.
+// eventLog is the event recorder of an agent that sends no events to an API server: it logs them. Warnings are always
+// logged, others from verbosity 1 on.
 type eventLog struct{ logger klog.Logger }
 
 // Event logs an event.
@@ -151,7 +155,7 @@ func (e eventLog) Event(object runtime.Object, eventtype, reason, message string
 		logger = logger.V(1)
 	}
 	switch about := object.(type) {
-	case *v1.ObjectReference: // a container
+	case *v1.ObjectReference: // it is about one container, which FieldPath names
 		name = about.Namespace + "/" + about.Name + " " + about.FieldPath
 	case *v1.Pod:
 		name = about.Namespace + "/" + about.Name
