@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 )
 
-// lookAtAgent asks kubegrace-node on its socket, which is root's alone. Without the socket there is no agent: systemd
-// removes its folder when the agent ends.
+// lookAtAgent asks kubegrace-node for its status on its socket, which only root may open. A missing socket means that
+// no agent runs, because systemd removes its folder when the agent ends.
 func (s *State) lookAtAgent(ctx context.Context, path string) {
 	var status api.Status
 	err := api.Request(ctx, path, http.MethodGet, "/status", &status)
@@ -24,7 +24,7 @@ func (s *State) lookAtAgent(ctx context.Context, path string) {
 	}
 }
 
-// agentsFile returns the drop-in that an agent with kubegrace has written; nil: there is none.
+// agentsFile returns the logind drop-in that an agent with kubegrace has written; nil: there is none.
 func (s *State) agentsFile() *LimitFile {
 	for i := range s.LimitFiles {
 		if s.LimitFiles[i].Writer == "kubegrace" {

@@ -1,8 +1,8 @@
-// Package machine looks at one machine, and says what would happen to its pods at the next systemctl
+// Package machine inspects one machine, and says what would happen to its pods at the next systemctl
 // poweroff, and why:
 //
 //	state := machine.Look(ctx, machine.Options{})
-//	verdict := state.Judge(nil)
+//	verdict := state.Judge(false)
 //
 // It reads systemd-logind's limit and locks from the bus, logind's files, the kubelet's command line
 // and configuration, and its pods. It changes nothing: it takes no lock, reloads nothing, and starts
@@ -10,13 +10,12 @@
 //
 // # Concurrency properties
 //
-// The functions may be called concurrently; a State is not changed after Look.
+// Look may be called concurrently. Of the methods of a [State] only ReadPods changes it.
 //
 // # Failure modes
 //
-// What cannot be read is named in [State.NotSeen], with the reason and a way out, and a verdict that
-// would need it says so. Look itself does not fail. It ends with its context; without one that ends,
-// what does not answer is given up after ten seconds.
+// [State.NotSeen] names what cannot be read, with the reason and a remedy. A verdict that would need it says so. Look
+// itself does not fail. It waits at most ten seconds for answers, and less if its context ends.
 //
 // # Testing
 //

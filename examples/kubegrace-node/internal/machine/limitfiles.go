@@ -10,9 +10,9 @@ import (
 )
 
 const (
-	// KubeletDropIn is the drop-in by which a kubelet raises the limit.
+	// KubeletDropIn is the drop-in file by which a kubelet raises logind's InhibitDelayMaxSec.
 	KubeletDropIn = "/etc/systemd/logind.conf.d/99-kubelet.conf"
-	// KubegraceDropIn is the name of the drop-in by which an agent with kubegrace raises the limit.
+	// KubegraceDropIn is the name of the drop-in file by which an agent with kubegrace raises it.
 	KubegraceDropIn = "zz-kubegrace.conf"
 	// kubegraceMark is the first line of the drop-ins that kubegrace writes (package logind).
 	kubegraceMark = "# Written by kubegrace"
@@ -21,9 +21,9 @@ const (
 // Unlimited is a limit of logind that never ends.
 const Unlimited = logindconf.Unlimited
 
-// LimitFile is a file of logind that sets its limit.
+// LimitFile is one of logind's configuration files, one that sets InhibitDelayMaxSec.
 type LimitFile struct {
-	// Path is the path on the machine.
+	// Path is the path on the machine, without Root.
 	Path string `json:"path"`
 	// Seconds is the limit that the file sets.
 	Seconds float64 `json:"seconds"`
@@ -33,7 +33,8 @@ type LimitFile struct {
 	limit time.Duration
 }
 
-// lookAtLimitFiles reads the files that set logind's limit.
+// lookAtLimitFiles reads the files that set logind's limit. A file that cannot be read sets unreadFiles, because it
+// could be the one that wins.
 func (s *State) lookAtLimitFiles(root string) {
 	for _, file := range logindconf.Files(os.DirFS(root)) {
 		if file.Err != nil {
@@ -52,7 +53,7 @@ func (s *State) lookAtLimitFiles(root string) {
 	}
 }
 
-// winner returns the file whose limit counts; nil: none sets the limit.
+// winner returns the file whose limit logind uses, which is the last one it reads; nil: none sets the limit.
 func (s *State) winner() *LimitFile {
 	if len(s.LimitFiles) == 0 {
 		return nil
@@ -60,7 +61,8 @@ func (s *State) winner() *LimitFile {
 	return &s.LimitFiles[len(s.LimitFiles)-1]
 }
 
-// beyond returns the file that wins against a drop-in of this name; nil: none.
+// beyond returns the file that overrides a drop-in of this name, because it sorts behind it; nil: none does. logind.conf
+// itself is never that file: logind reads it before all drop-ins.
 func (s *State) beyond(dropIn string) *LimitFile {
 	last := s.winner()
 	if last == nil || path.Base(last.Path) <= dropIn || path.Ext(path.Dir(last.Path)) != ".d" {
@@ -69,5 +71,5 @@ func (s *State) beyond(dropIn string) *LimitFile {
 	return last
 }
 
-// beyondKubelet returns the file that wins against the drop-in which a kubelet writes; nil: none.
+// beyondKubelet returns the file that overrides the drop-in which a kubelet writes; nil: none does.
 func (s *State) beyondKubelet() *LimitFile { return s.beyond(path.Base(KubeletDropIn)) }

@@ -18,24 +18,25 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 )
 
-// podPatience is how long the sources of pods have to answer.
+// podPatience is how long the kubelet and the API server together have to answer.
 const podPatience = 10 * time.Second
 
-// InCluster as a kubeconfig stands for the service account of the pod in which the program runs.
+// InCluster is a value of [PodOptions.Kubeconfig]. It stands for the service account of the pod in which the program
+// runs.
 const InCluster = "in-cluster"
 
-// PodOptions says where the pods are asked for.
+// PodOptions says where [State.ReadPods] finds the pods.
 type PodOptions struct {
 	// Root is as in [Options].
 	Root string
-	// Kubeconfig is the file by which the API server is reached, or [InCluster]; "" means that of the
-	// kubelet's command line, below Root.
+	// Kubeconfig is the kubeconfig file for the API server, or [InCluster]. It is not looked up below Root. "" means the
+	// file that the kubelet's command line names, below Root.
 	Kubeconfig string
 	// NodeName is the name of the node; "" means that of the kubelet's command line, or the host's.
 	NodeName string
 }
 
-// NodeName returns the name of the node.
+// NodeName returns the name of the node: that of o, of the kubelet's --hostname-override, or the host name in lower case.
 func (s *State) NodeName(o PodOptions) string {
 	if o.NodeName != "" {
 		return o.NodeName
@@ -44,15 +45,16 @@ func (s *State) NodeName(o PodOptions) string {
 		return s.Kubelets[0].HostName
 	}
 	if o.Root != "" {
-		text, _ := os.ReadFile(filepath.Join(o.Root, "etc/hostname")) // without it the API server has no such node
+		text, _ := os.ReadFile(filepath.Join(o.Root, "etc/hostname")) // if it fails, podsOfServer says that no pods were found
 		return strings.ToLower(strings.TrimSpace(string(text)))
 	}
 	name, _ := os.Hostname() // as above
 	return strings.ToLower(name)
 }
 
-// ReadPods reads the pods of the machine into a cluster: from the kubelet's read-only port, else from the API server, and the
-// manifests of the static pods beside them. It returns whom it has asked with success. What fails is in NotSeen.
+// ReadPods reads the pods of the machine into cluster: from the kubelet's read-only port, or else from the API server. It
+// adds the manifests of the static pods. It returns the names of the sources that it has read. What fails is added to
+// NotSeen.
 func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string) {
 	ctx, cancel := context.WithTimeout(ctx, podPatience)
 	defer cancel()
@@ -74,7 +76,8 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOpt
 	return sources
 }
 
-// podsOfKubelet asks the kubelet's port without authentication, if it has one.
+// podsOfKubelet reads the pods from the kubelet's read-only port into cluster. The port needs no authentication, and is
+// off by default.
 func (s *State) podsOfKubelet(ctx context.Context, cluster *podlist.Cluster) (err error) {
 	if s.Config.ReadOnlyPort == 0 {
 		return errors.New("has no readOnlyPort")
@@ -88,7 +91,9 @@ func (s *State) podsOfKubelet(ctx context.Context, cluster *podlist.Cluster) (er
 	return cluster.Read(url, list)
 }
 
-// podsOfServer asks the API server.
+// podsOfServer reads the pods of this node from the API server into cluster. It uses the kubeconfig of o ([InCluster]:
+// the pod's service account), or else that of the first kubelet, whose paths are below o.Root. An empty list is an error:
+// every node has pods, so the node's name is probably wrong.
 func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o PodOptions) error {
 	file, root := o.Kubeconfig, ""
 	if file == "" && len(s.Kubelets) > 0 && s.Kubelets[0].Kubeconfig != "" {
@@ -110,12 +115,12 @@ func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o Po
 		return err
 	}
 	if cluster.Pods == 0 && cluster.Ended == 0 {
-		return fmt.Errorf("has no pods of a node %q, which --node may have to name", node) // every node has some, and a name may be wrong
+		return fmt.Errorf("has no pods of a node %q, which --node may have to name", node)
 	}
 	return nil
 }
 
-// loadKubeconfig reads a kubeconfig. The absolute paths in it are below root.
+// loadKubeconfig reads a kubeconfig file. Absolute paths in it are those of the host, and so are looked up below root.
 func loadKubeconfig(file, root string) (*rest.Config, error) {
 	loaded, err := clientcmd.LoadFromFile(file)
 	if err != nil {
@@ -143,7 +148,8 @@ func loadKubeconfig(file, root string) (*rest.Config, error) {
 	return nil, fmt.Errorf("%s: %w", file, err)
 }
 
-// get reads a list of pods.
+// get reads the pods that fit fieldSelector from the API server into cluster. It reads the answer as a stream, because the list
+// may be large.
 func get(ctx context.Context, config *rest.Config, path, fieldSelector string, cluster *podlist.Cluster) (err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Kubelet is a process that is a kubelet, or has one in it.
+// Kubelet is a process that is a kubelet or, as k3s does, runs one inside itself.
 type Kubelet struct {
 	PID int `json:"pid"`
 	// Program is the name of the program, such as kubelet or k3s.
@@ -31,13 +31,14 @@ type Kubelet struct {
 	process procfs.Proc
 }
 
-// embedders are programs that have a kubelet in them, whose configuration is not on their command
-// lines, with the words that follow where they run one.
+// embedders returns the programs that run a kubelet inside themselves. A program does so if one of the listed words is
+// among its arguments, or always if there is no list.
 func embedders() map[string][]string {
 	return map[string][]string{"k3s": {"server", "agent"}, "rke2": {"server", "agent"}, "k0s": {"worker", "controller"}, "kubelite": nil, "hyperkube": {"kubelet"}}
 }
 
-// kubelets finds the kubelets among the processes below root.
+// kubelets finds the kubelets among the processes in root's /proc. If some processes are hidden it returns those that it
+// found, and an error.
 func kubelets(root string) ([]Kubelet, error) {
 	fs, err := procfs.NewFS(filepath.Join(root, "proc"))
 	if err != nil {
@@ -53,11 +54,11 @@ func kubelets(root string) ([]Kubelet, error) {
 	for _, process := range processes {
 		words, err := process.CmdLine()
 		if err != nil {
-			continue // it has ended, or is hidden: then the first process is, too
+			continue // it has ended; or it is hidden, and then process 1 is hidden too, which is checked below
 		}
 		sees1 = sees1 || process.PID == 1
 		if len(words) == 0 {
-			continue // it is the kernel's
+			continue // a thread of the kernel
 		}
 		if kubelet, ok := parseCommandLine(words); ok {
 			kubelet.PID, kubelet.process = process.PID, process
@@ -85,7 +86,7 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 		"feature-gates": &k.gates,
 	}
 	if k.Program != "kubelet" && k.Program != "hyperkube" {
-		flags = nil // its --config is another file
+		flags = nil // its flags are its own: --config is not that of the kubelet
 	}
 	for i, word := range words[1:] {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -100,11 +101,12 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 	return k, true
 }
 
-// clockSlack is by how much the start of a process may be wrong: the kernel has the boot's time in seconds.
+// clockSlack is the largest error of a process's start time: the kernel gives the time of the boot in whole seconds.
 const clockSlack = 2 * time.Second
 
-// changedSince returns the first file that has changed since the kubelet was started, which goes by what
-// it read then; "": none, or the start is not known. A folder stands for the files in it.
+// changedSince returns the first file that has changed since the kubelet started; "": none has, or the start is not
+// known. A kubelet reads its configuration only at its start, so it does not know such a change. A folder stands for the
+// files in it.
 func (k Kubelet) changedSince(paths ...string) (changed string) {
 	stat, err := k.process.Stat()
 	if err != nil {
@@ -116,7 +118,7 @@ func (k Kubelet) changedSince(paths ...string) (changed string) {
 	}
 	start := time.UnixMilli(int64(seconds * 1000)).Add(clockSlack)
 	for _, path := range paths {
-		_ = filepath.WalkDir(path, func(file string, _ os.DirEntry, _ error) error { // what cannot be read is met elsewhere
+		_ = filepath.WalkDir(path, func(file string, _ os.DirEntry, _ error) error { // kubeletconfig.Load reports what cannot be read
 			if info, err := os.Stat(file); err == nil && changed == "" && info.ModTime().After(start) {
 				changed = file
 			}
@@ -126,7 +128,7 @@ func (k Kubelet) changedSince(paths ...string) (changed string) {
 	return changed
 }
 
-// gatesOf parses the value of --feature-gates.
+// gatesOf parses the value of --feature-gates. It leaves out what it cannot parse.
 func gatesOf(text string) map[string]bool {
 	gates := map[string]bool{}
 	for pair := range strings.SplitSeq(text, ",") {
@@ -138,7 +140,7 @@ func gatesOf(text string) map[string]bool {
 	return gates
 }
 
-// text names the kubelet in a sentence.
+// text returns the words that stand for the kubelet in a sentence.
 func (k Kubelet) text() string {
 	if k.Program == "kubelet" {
 		return fmt.Sprintf("the kubelet (PID %d)", k.PID)

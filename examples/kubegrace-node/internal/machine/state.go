@@ -21,7 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// patience is how long the bus has to answer.
+// patience is how long logind and the agent together have to answer.
 const patience = 10 * time.Second
 
 // Options says where the machine is. The zero value is the machine on which the program runs.
@@ -33,14 +33,16 @@ type Options struct {
 	Bus string
 	// Socket is the path of the socket of kubegrace-node; "" means its default, below Root.
 	Socket string
-	// ConfigFile and ConfigDir are used in place of the files that the kubelet's command line names,
-	// and are not below Root. ConfigFile may have the answer of /configz.
+	// ConfigFile and ConfigDir replace the configuration file and folder that the kubelet's command line names; "" for
+	// both means these. The paths are used as they are: they are not looked up below Root. ConfigFile may also contain
+	// the response of the kubelet's /configz endpoint.
 	ConfigFile, ConfigDir string
 }
 
-// Logind is what systemd-logind says.
+// Logind is what systemd-logind answers on the bus.
 type Logind struct {
-	// LimitSeconds is how long it waits for locks at most; infinity is 292 years.
+	// LimitSeconds is how long logind delays a shutdown for locks at most. An infinite limit is given as 292 years, the
+	// longest duration of Go.
 	LimitSeconds float64 `json:"limitSeconds"`
 	// Preparing says that a shutdown is pending.
 	Preparing bool          `json:"preparing"`
@@ -51,7 +53,7 @@ type Logind struct {
 
 // Unseen is something that could not be seen.
 type Unseen struct {
-	// What names it, Why says why it could not be seen, and WayOut what helps.
+	// What names the thing, Why says why it could not be seen, and WayOut says what the user can do; "": nothing known.
 	What   string `json:"what"`
 	Why    string `json:"why"`
 	WayOut string `json:"wayOut,omitempty"`
@@ -79,12 +81,12 @@ type State struct {
 	// NotSeen names what could not be seen.
 	NotSeen []Unseen `json:"notSeen,omitempty"`
 
-	changed     string // the file of the configuration that has changed since the kubelet was started; "": none
+	changed     string // the configuration file that has changed since the kubelet started; "": none has
 	notRunning  bool   // logind does not run
-	unreadFiles bool   // there are files of logind that could not be read
+	unreadFiles bool   // some of logind's files could not be read
 }
 
-// Look looks at a machine.
+// Look inspects a machine, all but its pods ([State.ReadPods]).
 func Look(ctx context.Context, o Options) *State {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -101,7 +103,8 @@ func Look(ctx context.Context, o Options) *State {
 	return s
 }
 
-// miss records that something could not be seen.
+// miss records in NotSeen that something could not be seen. It shortens the error to what follows the name of the file,
+// and, if permission was denied and there is no other remedy, adds that root is needed.
 func (s *State) miss(what string, err error, wayOut string) {
 	if wayOut == "" && errors.Is(err, fs.ErrPermission) {
 		wayOut = "run it as root"
@@ -129,7 +132,8 @@ func mask(root string) string {
 	return ""
 }
 
-// lookAtLogind asks logind for its limit and locks.
+// lookAtLogind asks logind for its limit and locks. If a masked logind does not answer, that is no surprise, and so
+// nothing is added to NotSeen.
 func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	if address == "" && root != "/" {
 		address = "unix:path=" + filepath.Join(root, "run/dbus/system_bus_socket")
@@ -159,10 +163,11 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	}
 }
 
-// lookAtConfig reads the kubelet's configuration.
+// lookAtConfig reads the kubelet's configuration: the files of o, or else those that the command line of the first
+// kubelet names. If it cannot, it says in NotSeen why.
 func (s *State) lookAtConfig(root string, o Options) {
 	file, folder, gates := o.ConfigFile, o.ConfigDir, ""
-	if file == "" && folder == "" {
+	if file == "" && folder == "" { // the kubelet's own files
 		if len(s.Kubelets) == 0 {
 			if s.lock(login1.Lock.IsKubelets) != nil && !s.hasMissed("the processes") {
 				s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
@@ -204,17 +209,17 @@ func (s *State) lookAtConfig(root string, o Options) {
 	maps.Copy(config.FeatureGates, gatesOf(gates)) // flags win; gatesOf("") is empty
 	s.Config = config
 	s.ConfigSource = strings.Join(named(file, folder), " and ")
-	if root != "/" {
+	if root != "/" { // shows paths as they are on the machine
 		s.ConfigSource = strings.ReplaceAll(s.ConfigSource, strings.TrimSuffix(root, "/")+"/", "/")
 	}
 }
 
-// named returns those of the paths that are not "".
+// named returns the paths that are not "".
 func named(paths ...string) []string {
 	return slices.DeleteFunc(paths, func(path string) bool { return path == "" })
 }
 
-// lock returns the first lock of a kind; nil: nobody holds one.
+// lock returns the first lock for which kind is true; nil: nobody holds one, or logind could not be asked.
 func (s *State) lock(kind func(login1.Lock) bool) *login1.Lock {
 	if s.Logind == nil {
 		return nil
@@ -226,8 +231,9 @@ func (s *State) lock(kind func(login1.Lock) bool) *login1.Lock {
 	return &s.Logind.Locks[i]
 }
 
-// schedule returns the kubelet's buckets; nil: the graceful node shutdown is off.
+// schedule returns the kubelet's buckets; nil: its graceful node shutdown is off, or its configuration is not known.
 func (s *State) schedule() plan.Schedule {
+	// Both gates are on by default.
 	on := func(gate string) bool { value, set := s.Config.FeatureGates[gate]; return !set || value }
 	if !on("GracefulNodeShutdown") {
 		return nil
@@ -235,7 +241,7 @@ func (s *State) schedule() plan.Schedule {
 	return s.Config.Shutdown.Schedule(on("GracefulNodeShutdownBasedOnPodPriority"))
 }
 
-// HostLimit returns logind's limit now; false if it is not known.
+// HostLimit returns the limit that logind uses now; false if logind could not be asked.
 func (s *State) HostLimit() (time.Duration, bool) {
 	if s.Logind == nil {
 		return 0, false
@@ -243,7 +249,8 @@ func (s *State) HostLimit() (time.Duration, bool) {
 	return s.Logind.limit, true
 }
 
-// LimitFile returns the file of logind that wins against the drop-in of an agent; "": none does.
+// LimitFile returns the path of the file that overrides an agent's drop-in, which the agent therefore cannot raise the
+// limit with; "": there is none.
 func (s *State) LimitFile(agent nodeplan.Agent) string {
 	file := s.beyondKubelet()
 	if agent == nodeplan.Kubegrace {

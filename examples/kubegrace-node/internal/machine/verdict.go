@@ -14,45 +14,47 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindconf"
 )
 
-// Status is the exit status for a verdict.
+// Status is the verdict in short, and the exit status of kubegrace-node status.
 type Status int
 
 const (
-	// Held is the status if an agent holds the host back, and no pod loses time.
+	// Held means that an agent delays the shutdown, and no pod gets less time than it asks for.
 	Held Status = 0
-	// Lossy is the status if an agent holds the host back, and pods lose time all the same.
+	// Lossy means that an agent delays the shutdown, but some pods get less time than they ask for.
 	Lossy Status = 2
-	// Unheld is the status if nothing waits for the pods.
+	// Unheld means that nothing delays the shutdown for the pods.
 	Unheld Status = 3
-	// Unknown is the status if not enough could be seen.
+	// Unknown means that not enough could be seen to tell.
 	Unknown Status = 4
 )
 
 // Verdict says what would happen at the next systemctl poweroff.
 type Verdict struct {
 	Status Status `json:"status"`
-	// Text is one sentence. Why has the reasons and what else there is to know, and Do what to do.
+	// Text is the verdict in one or two sentences. Why has the reasons and further remarks. Do says what to do about it.
 	Text string   `json:"text"`
 	Why  []string `json:"why,omitempty"`
 	Do   []Step   `json:"do,omitempty"`
-	// Drains says who drains the pods; "": nobody, or it is not known how.
+	// Drains says which agent drains the pods; "": none does, or its configuration is not known.
 	Drains nodeplan.Agent `json:"drains,omitempty"`
 }
 
-// Step is something to do.
+// Step is one thing that an administrator can do.
 type Step struct {
 	// Text says what, and Command is a line for a root shell; one of them may be "".
 	Text    string `json:"text,omitempty"`
 	Command string `json:"command,omitempty"`
 }
 
-// do adds a step.
+// do adds a step to v.Do.
 func (v *Verdict) do(text, command string) { v.Do = append(v.Do, Step{text, command}) }
 
+// reload is the command that makes logind read its files again.
 const reload = "systemctl kill --signal=HUP systemd-logind"
 
-// Judge judges all but the pods. agentsConfig says that State.Config is meant for the agent that
-// holds the lock, whoever it is, and not read from the kubelet.
+// Judge says what would happen at the next shutdown, without looking at the pods ([Verdict.WithPods] adds them).
+// agentsConfig says that State.Config is not the kubelet's: the user gave it as the configuration of the agent that
+// holds the lock.
 func (s *State) Judge(agentsConfig bool) Verdict {
 	var v Verdict
 	switch kubelet, agent := s.lock(login1.Lock.IsKubelets), s.lock(login1.Lock.IsKubegraces); {
@@ -82,11 +84,11 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 	return v
 }
 
-// needed returns how long the kubelet asks the host to wait.
+// needed returns how long the kubelet's configuration asks the host to wait: the sum of its buckets.
 func (s *State) needed() time.Duration { return s.schedule().Total() }
 
-// NeededSeconds returns how long the kubelet asks the host to wait; false if its configuration could
-// not be seen.
+// NeededSeconds returns how long the kubelet's configuration asks the host to wait; false if the configuration is not
+// known.
 func (s *State) NeededSeconds() (float64, bool) { return s.needed().Seconds(), s.ConfigSource != "" }
 
 // judgeKubelet judges a machine on which the kubelet holds its lock.
@@ -115,8 +117,8 @@ func (s *State) judgeKubelet(v *Verdict) {
 	}
 }
 
-// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. Without the agent's own word the
-// drop-in says for how long it has asked.
+// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. The best source is the agent's own
+// status. If that is not known, the agent's logind drop-in says for how long it asks.
 func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 	v.Status = Held
 	v.Text = fmt.Sprintf("%s (PID %d) holds the host back, for up to %s.", agent.Who, agent.PID, duration(s.Logind.limit))
@@ -144,7 +146,7 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 	}
 }
 
-// judgeByAgent judges by what the agent says of its pods.
+// judgeByAgent judges by the status that the agent itself has given.
 func (s *State) judgeByAgent(v *Verdict) {
 	v.Why = append(v.Why, s.Agent.Missing...)
 	if s.Agent.PodsUnknown {
@@ -159,14 +161,15 @@ func (s *State) judgeByAgent(v *Verdict) {
 	}
 }
 
-// addLimitForAgent says how the limit of an agent with kubegrace is raised. It reads the limit anew by itself.
+// addLimitForAgent adds the step that raises logind's limit for an agent with kubegrace. Unlike the kubelet, the agent
+// need not be restarted: it notices the new limit.
 func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
 	if file := s.beyond(KubegraceDropIn); file != nil {
 		v.do(fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), file.Path), reload)
 	}
 }
 
-// byFile names the file that sets logind's limit now.
+// byFile returns ", by FILE" with the file that sets the limit which logind uses now; "": no file does.
 func (s *State) byFile() string {
 	if file := s.winner(); file != nil && file.limit == s.Logind.limit {
 		return ", by " + file.Path
@@ -174,7 +177,8 @@ func (s *State) byFile() string {
 	return ""
 }
 
-// judgeIdleAgent judges a machine whose agent with kubegrace holds no lock. It returns false if there is no such agent.
+// judgeIdleAgent judges a machine on which kubegrace-node runs and holds no lock. If kubegrace-node does not run, it
+// returns false and leaves v as it is.
 func (s *State) judgeIdleAgent(v *Verdict) bool {
 	switch {
 	case s.Agent != nil && s.Agent.Drained:
@@ -195,7 +199,7 @@ func (s *State) judgeIdleAgent(v *Verdict) bool {
 	return true
 }
 
-// judgeNobody judges a machine on which no agent holds a lock.
+// judgeNobody judges a machine on which no agent holds a lock. It finds out why the kubelet holds none.
 func (s *State) judgeNobody(v *Verdict) {
 	v.Status = Unheld
 	var cause string
@@ -227,7 +231,7 @@ func (s *State) judgeNobody(v *Verdict) {
 	v.Why = append(v.Why, "Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
 }
 
-// bySetting names the file that sets logind's limit.
+// bySetting is byFile, but also says that the limit is the default, or that the file overrides the kubelet's drop-in.
 func (s *State) bySetting() string {
 	switch by := s.byFile(); {
 	case s.winner() == nil && s.Logind.limit == logindconf.Default:
@@ -239,7 +243,8 @@ func (s *State) bySetting() string {
 	}
 }
 
-// addRaise says how the limit is raised.
+// addRaise adds the step that raises logind's limit for the kubelet. It depends on which file overrides the kubelet's
+// drop-in. The kubelet must then be restarted, because it takes its lock only at its start.
 func (s *State) addRaise(v *Verdict, needed time.Duration) {
 	file := s.beyondKubelet()
 	switch {
@@ -255,7 +260,8 @@ func (s *State) addRaise(v *Verdict, needed time.Duration) {
 	}
 }
 
-// isLeftOver reports whether an agent has written the file that is gone.
+// isLeftOver reports whether the agent that wrote a file no longer runs on this machine. It is false if that is not
+// certain.
 func (s *State) isLeftOver(file LimitFile) bool {
 	switch file.Writer {
 	case "kubegrace":
@@ -266,11 +272,12 @@ func (s *State) isLeftOver(file LimitFile) bool {
 	return false
 }
 
+// hasMissed reports whether NotSeen has something of this name.
 func (s *State) hasMissed(what string) bool {
 	return slices.ContainsFunc(s.NotSeen, func(unseen Unseen) bool { return unseen.What == what })
 }
 
-// addRemarks adds what there is to know beside the verdict.
+// addRemarks adds to v.Why what an administrator should know and what does not change the verdict.
 func (s *State) addRemarks(v *Verdict) {
 	if s.Mask != "" && s.Logind != nil {
 		v.Why = append(v.Why, "systemd-logind runs, and is masked by "+s.Mask+": after its end nobody can hold a lock.")
@@ -298,7 +305,8 @@ func (s *State) addRemarks(v *Verdict) {
 	}
 }
 
-// WithPods adds what becomes of the pods to a verdict. cut is how many of them are cut short.
+// WithPods adds to a Held verdict what would happen to the pods, and makes it Lossy if pods are cut short. cut is their
+// number, and lostSeconds the sum of the seconds that they lose. Other verdicts stay as they are.
 func (v *Verdict) WithPods(pods, cut int, lostSeconds int64) {
 	switch {
 	case v.Status != Held:
@@ -312,7 +320,7 @@ func (v *Verdict) WithPods(pods, cut int, lostSeconds int64) {
 	}
 }
 
-// Close takes back that all is well if something could not be seen.
+// Close makes a Held verdict Unknown if something could not be seen. It is the last step.
 func (s *State) Close(v *Verdict) {
 	if v.Status == Held && len(s.NotSeen) > 0 {
 		v.Status = Unknown
@@ -320,7 +328,7 @@ func (s *State) Close(v *Verdict) {
 	}
 }
 
-// duration returns a time in words.
+// duration returns a duration as text, such as 1m30s, or infinity.
 func duration(d time.Duration) string {
 	if d == Unlimited {
 		return "infinity"
