@@ -27,23 +27,23 @@ import (
 const (
 	agentUnit = "kubegrace-node.service"
 
-	// The unit names these files.
+	// kubegrace-node.service reads these files: the agent's --config and its other flags.
 	configFile = "/etc/kubegrace-node/config.yaml"
 	flagsFile  = "/etc/default/kubegrace-node"
 
-	// consoleFile is a drop-in of the unit. A test that fails shows the console.
+	// consoleFile is a drop-in of the unit that copies the agent's log to the console, which a failed test prints.
 	consoleFile = "/etc/systemd/system/kubegrace-node.service.d/console.conf"
 	consoleText = "[Service]\nStandardOutput=journal+console\n"
 
-	// stateLog is the file in which the agent keeps its last shutdown.
+	// stateLog is the file in which the agent stores the report of its last shutdown.
 	stateLog = "/var/lib/kubegrace-node/graceful_node_shutdown_log"
 )
 
-// platform is a machine and a containerd for the agent.
+// platform is the operating system and the containerd with which the agent runs.
 type platform struct {
 	debian        machine.Debian
-	containerd    containerdtest.Build
-	announcesKind bool // logind announces the kind of a shutdown
+	containerd    containerdtest.Build // the zero value is the host's own containerd
+	announcesKind bool                 // logind announces whether a shutdown is a poweroff, a reboot or another kind
 }
 
 // eachPlatform runs a test on systemd 252 with the containerd of Debian 12 (1.6), and on
@@ -66,8 +66,8 @@ func newestPlatform(t *testing.T) platform {
 	return platform{debian: machine.Trixie, containerd: containerdtest.V23(t), announcesKind: true}
 }
 
-// images returns the images of the manifests. nginx has the stop signal of the real
-// image: it exits with 0 on QUIT and with 15 on TERM.
+// images returns stand-ins for the images that the manifests name. nginx has the stop signal of the real image, QUIT. It
+// exits with 0 on QUIT and with 15 on TERM, so that its exit code shows which signal it got.
 func images() []containerdtest.Image {
 	const nginx = "trap 'exit 0' QUIT; trap 'exit 15' TERM; while :; do sleep 1000 & wait; done"
 	return []containerdtest.Image{
@@ -76,9 +76,10 @@ func images() []containerdtest.Image {
 	}
 }
 
-// bootAgent starts the pods of testdata at a containerd, as a kubelet does, and boots a machine that
-// runs the agent. files are written to the machine first, by path; configure is called before the boot.
-// The result has the IDs of the pods' containers by name.
+// bootAgent starts the pods of testdata in a new containerd, as a kubelet does. It then boots a machine that runs the
+// agent, and returns when the agent is active. files are the contents of files, by their path in the machine; they are
+// written before the boot. configure is called before that. The map in the result has the IDs of the pods' containers,
+// by pod/container.
 func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
 	return bootAgentWith(t, on, testdataPods(t), files, configure...)
@@ -102,9 +103,9 @@ func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]st
 	return m, server, containers
 }
 
-// installAgent writes the agent, the unit that README.md installs and its configuration to a machine that
-// is not yet booted, and mounts the socket of the host's containerd, unless that is nil. The state folder has what a previous
-// agent knew of the pods, as when the kubelet does not tell any more.
+// installAgent writes the agent, its unit and its configuration to a machine that is not yet booted. It mounts the socket
+// of server into the machine, unless server is nil. It also fills the state folder as a previous agent would have: the
+// agent then knows the priorities and sidecars of pods, without an API server or a kubelet.
 func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, pods []v1.Pod) {
 	t.Helper()
 	m.WriteFile(t, "/usr/local/bin/kubegrace-node", 0o755, buildAgent(t))
@@ -137,7 +138,7 @@ func testdataPods(t *testing.T) []v1.Pod {
 	return pods
 }
 
-// runPods starts pods, and returns the IDs of their containers by name when all run.
+// runPods starts pods, and returns the IDs of their running containers, by pod/container.
 func runPods(t *testing.T, server *containerdtest.Server, pods []v1.Pod) map[string]string {
 	t.Helper()
 	for i := range pods {
@@ -146,13 +147,14 @@ func runPods(t *testing.T, server *containerdtest.Server, pods []v1.Pod) map[str
 	return runningContainers(t, server)
 }
 
+// buildAgent returns the program kubegrace-node.
 func buildAgent(t *testing.T) []byte {
 	t.Helper()
 	return buildProgram(t, "github.com/kubegrace/kubegrace/examples/kubegrace-node")
 }
 
-// buildProgram builds a program as make dist does, and so with its cached packages: without cgo, because
-// the machine has another C library than the host.
+// buildProgram builds a Go program and returns its bytes. It builds without cgo, because the machine's C library is
+// another than the host's. The flags are those of make dist, so that both share the build cache.
 func buildProgram(t *testing.T, path string) []byte {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
@@ -181,7 +183,8 @@ func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
 	return report
 }
 
-// planOf returns the plan of the agent in a machine, whose status is 2 if a pod would be cut short.
+// planOf returns what kubegrace-node plan says in a machine. The command's exit status is 2 if the plan cuts a pod short;
+// that is no failure here.
 func planOf(t *testing.T, m *machine.Machine) nodeplan.Node {
 	t.Helper()
 	var planned nodeplan.Document
@@ -189,8 +192,8 @@ func planOf(t *testing.T, m *machine.Machine) nodeplan.Node {
 	return planned.Nodes[0]
 }
 
-// getPage requests a page of the agent in a machine, and returns it with its headers. The machine has no HTTP client,
-// only bash.
+// getPage requests a page from the agent's port in a machine, and returns it with status line and headers. The script
+// speaks HTTP itself, because the machine has bash but no HTTP client.
 func getPage(t *testing.T, m *machine.Machine, path string) string {
 	t.Helper()
 	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET %s HTTP/1.0\r\n\r\n' "$0" >&3 && cat <&3`

@@ -22,8 +22,9 @@ const (
 	kubeconfigFile = "/etc/kubegrace/kubeconfig"
 )
 
-// The API server has the state of the node before the first pod ends, and the final
-// status of every pod before logind goes on with the power off.
+// A machine whose agent has a kubeconfig powers off. Before the first pod ends, the API server must know that the node is
+// shutting down. Before logind goes on with the power off, it must have the final status of every pod, because after
+// that nobody could send it.
 func TestAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T) {
 	eachPlatform(t, testAPIServerHasAllStatusesBeforeThePowerOff)
 }
@@ -42,9 +43,9 @@ func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 		pods[i].Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
 		api.UpdatePodStatus(&pods[i])
 	}
-	files["/var/lib/kubegrace-node/"+podinfo.File] = "{}" // only the API server knows priorities and sidecars
+	files["/var/lib/kubegrace-node/"+podinfo.File] = "{}" // so the agent can learn priorities and sidecars only from the API server
 	m, server, containers := bootAgentWith(t, on, pods, files, (*machine.Machine).ShareNetwork)
-	require.Eventually(t, func() bool {
+	require.Eventually(t, func() bool { // the five buckets of testdata/kubelet.yaml: the agent has learnt the priorities
 		buckets := planOf(t, m).Buckets
 		return len(buckets) == 5 && len(buckets[0].Pods) == 2 && len(buckets[3].Pods) == 1
 	}, 30*time.Second, 200*time.Millisecond)
@@ -59,12 +60,15 @@ func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 	t.Run("power off after the last answer", func(t *testing.T) { checkAnsweredBefore(t, api, journal) })
 }
 
+// ready reports whether the condition Ready of a pod is true.
 func ready(pod v1.Pod) bool {
 	return slices.ContainsFunc(pod.Status.Conditions, func(c v1.PodCondition) bool {
 		return c.Type == v1.PodReady && c.Status == v1.ConditionTrue
 	})
 }
 
+// checkNodeIsPublishedFirst checks that the API server had accepted the node's condition before the first container
+// exited, and that it came before the first status of a pod.
 func checkNodeIsPublishedFirst(t *testing.T, api *Cluster, exits exitsByName) {
 	requests := api.Requests()
 	nodePatch := slices.IndexFunc(requests, func(r apiserverproxy.Request) bool {
@@ -82,6 +86,8 @@ func checkNodeIsPublishedFirst(t *testing.T, api *Cluster, exits exitsByName) {
 	require.Greater(t, firstPodPatch, nodePatch)
 }
 
+// checkFinalStatuses checks that each pod is Failed with the kubelet's reason and message, is not ready, and has the exit
+// codes that containerd recorded. It removes from exits what it has found.
 func checkFinalStatuses(t *testing.T, api *Cluster, exits exitsByName) {
 	pods := api.Pods()
 	require.Len(t, pods, podCount)
@@ -103,8 +109,8 @@ func checkFinalStatuses(t *testing.T, api *Cluster, exits exitsByName) {
 	require.Empty(t, exits, "these have no final status")
 }
 
-// checkAnsweredBefore compares times of the proxy with those of the journal, which is
-// possible because host and machine share a clock.
+// checkAnsweredBefore checks that the API server had answered the final status of each pod before logind's log entry of
+// the shutdown. The times are comparable, because host and machine share a clock.
 func checkAnsweredBefore(t *testing.T, api *Cluster, journal []machine.Entry) {
 	shutdown, final := shutdownTime(t, journal), 0
 	for _, r := range api.Requests() {

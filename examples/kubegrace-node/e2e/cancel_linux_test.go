@@ -13,19 +13,19 @@ import (
 )
 
 const (
-	// The name of capFile sorts after that of the agent's drop-in, so this limit wins.
+	// capFile limits logind's delay to 6 s. Its name sorts behind that of the agent's drop-in, so it overrides that.
 	capFile = "/etc/systemd/logind.conf.d/zzzz-cap.conf"
 	capText = "[Login]\nInhibitDelayMaxSec=6\n"
 
-	// blocker is started with a job that no other job may replace. logind then fails to
-	// start the power off and cancels it. systemd 252 has no other way to cancel one.
+	// blocker is a unit whose start job is irreversible: no other job may replace it while it runs. logind then cannot
+	// start the job of the power off, and cancels the shutdown. systemd 252 offers no other way to cancel one.
 	blocker     = "blocker.service"
 	blockerUnit = "[Service]\nType=oneshot\nExecStart=/bin/sleep 100\n"
 )
 
-// logind waits for less than the schedule needs, and then cancels the shutdown. The agent
-// drains its pods within that limit, takes a new delay lock, and releases it at the next
-// power off.
+// logind waits for 6 s, which is less than the agent's schedule needs, and then cancels the shutdown because of the
+// blocker. The agent must drain its pods in these 6 s, take a new delay lock when the shutdown is cancelled, and release
+// that at the next power off, so that logind does not wait in vain.
 func TestPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T) {
 	eachPlatform(t, testPowerOffAfterACancelledOneIsDelayedAgain)
 }
@@ -38,12 +38,12 @@ func testPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T, on platform) {
 	m.Run(t, "systemctl", "start", "--no-block", "--job-mode=replace-irreversibly", blocker)
 	m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "PowerOff", "b", "false")
 	exits := awaitExits(t, server, containers)
-	require.Less(t, exits.lastExit().Sub(asked), 10*time.Second, "the schedule of 38 s was fitted to 6 s and the containers' floor")
+	require.Less(t, exits.lastExit().Sub(asked), 10*time.Second, "the schedule of 38 s is shortened to 6 s, and each container has at least 2 s")
 	awaitCancellation(t, m)
 	awaitRow(t, m, "shutdown cancelled at its limit")
 
-	m.Run(t, "systemctl", "cancel") // stopping the blocker would be refused, as every job is
-	again := time.Now()             // the pods of the first power off need all of the 6 s, and a busy machine a little more
+	m.Run(t, "systemctl", "cancel") // cancels the blocker's job; systemctl stop would be refused, as every new job is
+	again := time.Now()             // entries before it do not count: the first drain may have taken a little more than 6 s
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)
 	for _, entry := range m.Journal(t) {
@@ -51,22 +51,22 @@ func testPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T, on platform) {
 	}
 }
 
-// A shutdown is cancelled while pods are being stopped. Only systemd 257 can do that. It
-// sends no signal then, so the agent has to ask. Pods that were not told to stop keep
-// running, until the power off that follows.
+// A shutdown is cancelled after the first bucket has ended. systemd 257 can do that, 252 cannot. logind sends no signal
+// of it, so the agent has to poll. The pods that were not yet told to stop must keep running, and stop at the next power
+// off.
 func TestCancellationDuringADrainIsNoticed(t *testing.T) {
 	t.Parallel()
 	m, server, containers := bootAgent(t, newestPlatform(t), nil)
 
 	m.Run(t, "systemctl", "poweroff")
-	awaitExits(t, server, selectContainers(containers, nginx...)) // the pod of the next bucket takes 4 s to stop
+	awaitExits(t, server, selectContainers(containers, nginx...)) // the next bucket takes 4 s: enough time to cancel
 	require.Equal(t, "b true", m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1",
 		"org.freedesktop.login1.Manager", "CancelScheduledShutdown"))
 	awaitCancellation(t, m)
 	require.Eventually(t, func() bool { return lastReport(t, m).Cancelled }, 20*time.Second, 200*time.Millisecond)
 	running := runningContainers(t, server)
 	for _, name := range []string{database, orders, proxy, network} {
-		require.Equal(t, containers[name], running[name], "%s runs on", name)
+		require.Equal(t, containers[name], running[name], "%s keeps running", name)
 	}
 	awaitRow(t, m, "shutdown cancelled in a drain")
 

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-// Cluster is an API server behind a proxy. Both end with their test.
+// Cluster is an API server behind a proxy that records all requests. Both end with their test.
 type Cluster struct {
 	*apiserverproxy.Proxy
 
@@ -73,8 +73,8 @@ func (c *Cluster) UpdatePodStatus(pod *v1.Pod) {
 	c.check(err)
 }
 
-// check fails the test because of an error, unless the test has ended: its end cancels
-// the requests.
+// check fails the test if err is not nil. An error after the end of the test does not count, because that end cancels all
+// requests.
 func (c *Cluster) check(err error) {
 	c.t.Helper()
 	if err != nil && c.t.Context().Err() == nil {

@@ -14,8 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// status returns what kubegrace-node status prints in a machine, with flags. The last line has its exit status, and each
-// PID is 812. as is a command that runs it as another user; nil: root.
+// status returns the output of kubegrace-node status with flags in a machine, and its exit status as the last line. It
+// replaces each PID by 812, so that the text is the same in every run. as is a command line that runs it as another user;
+// nil: it runs as root.
 func status(t *testing.T, m *machine.Machine, as []string, flags string) string {
 	t.Helper()
 	text, err := m.TryRun(t.Context(), append(as, "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status "+flags+" 2>&1; echo exit status $?")...)
@@ -23,7 +24,8 @@ func status(t *testing.T, m *machine.Machine, as []string, flags string) string 
 	return regexp.MustCompile(`PID \d+`).ReplaceAllString(text, "PID 812") + "\n"
 }
 
-// row returns what status says by a row of COMPARED.md: a sentence, in which … stands for any text, and the exit status.
+// row returns a pattern for the output of status, made of one row of the table in COMPARED.md, which it finds by its
+// first column. The row quotes a sentence, in which … stands for any text, and an exit status.
 func row(t *testing.T, name string) *regexp.Regexp {
 	t.Helper()
 	cells := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \|.*\| ` + "`([^`]+)`" + `, exit status (\d) \|[^|]*\|$`).FindStringSubmatch(string(readFile(t, "../COMPARED.md")))
@@ -31,7 +33,7 @@ func row(t *testing.T, name string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)` + strings.ReplaceAll(regexp.QuoteMeta(cells[1]), "…", `[^\n]*`) + `.*exit status ` + cells[2])
 }
 
-// awaitRow waits until status says what a row of COMPARED.md says.
+// awaitRow waits until the output of kubegrace-node status is as COMPARED.md says in the row with this name.
 func awaitRow(t *testing.T, m *machine.Machine, name string) {
 	t.Helper()
 	want, text := row(t, name), ""

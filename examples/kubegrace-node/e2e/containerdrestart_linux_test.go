@@ -14,7 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 )
 
-// roomyConfig has buckets in which a containerd that is away for some seconds takes no pod's time.
+// roomyConfig has buckets of 20 s. That is enough for every pod's grace period even if containerd is away for some
+// seconds.
 const roomyConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 shutdownGracePeriodByPodPriority:
@@ -25,9 +26,9 @@ shutdownGracePeriodByPodPriority:
 - {priority: 2000000000, shutdownGracePeriodSeconds: 20}
 `
 
-// containerd is killed three times in a drain, and is away for two seconds each time: in a sleep hook, in
-// the grace period of a container that ignores its signal, and while a sidecar waits for its turn. The pods
-// get their graces in order all the same, and the machine goes down in its time.
+// containerd is killed three times in a drain, and is away for about two seconds each time: during a sleep hook, during
+// the grace period of a container that ignores its signal, and while a sidecar waits for its main container. All the
+// same each pod must get its grace period, in order, and the machine must power off within the schedule.
 func TestContainerdIsRestartedInADrain(t *testing.T) {
 	eachPlatform(t, testContainerdIsRestartedInADrain)
 }
@@ -37,42 +38,42 @@ func testContainerdIsRestartedInADrain(t *testing.T, on platform) {
 	m := machine.New(t, on.debian)
 	installAgent(t, m, nil, pods)
 	m.WriteFile(t, configFile, 0o644, []byte(roomyConfig))
-	m.Bind(filepath.Dir(server.Socket()), "/run/containerd") // the folder: each containerd makes its socket anew
+	m.Bind(filepath.Dir(server.Socket()), "/run/containerd") // the folder, because each start of containerd makes a new socket
 	containers := runPods(t, server, pods)
 	m.Boot(t)
 	m.AwaitActive(t, agentUnit)
 
 	asked := time.Now()
 	m.Run(t, "systemctl", "poweroff")
-	<-time.After(2 * time.Second)
+	<-time.After(2 * time.Second) // the sleep hooks of the first bucket take 5 s
 	server.Kill(t)
 	away := row(t, "containerd restarted")
 	said := away.MatchString(status(t, m, nil, ""))
-	for _, name := range []string{nginx[0], database} { // stubborn and orders are told to stop then
+	for _, name := range []string{nginx[0], database} { // when these have ended, the next bucket begins: stubborn, and orders
 		awaitStatuses(t, server, selectContainers(containers, name))
 		<-time.After(time.Second)
 		server.Kill(t)
 		said = said || away.MatchString(status(t, m, nil, ""))
 	}
-	require.True(t, said, "status tells that containerd is away")
+	require.True(t, said, "at least once status said that containerd is away, as COMPARED.md claims")
 	m.AwaitPowerOff(t)
 	exits, journal := awaitStatuses(t, server, containers), m.Journal(t)
 	logAgent(t, journal)
 	checkOrder(t, asked, exits, true)
-	if ended := exits[orders]; ended.Code == 255 { // containerd 2 does not know the code of what ended while it was away
+	if ended := exits[orders]; ended.Code == 255 { // containerd 2 gives 255 if a container ended while containerd was away
 		exits[orders] = containerdtest.Exit{At: ended.At}
 	}
 	checkExitCodes(t, exits)
 	checkPowerOff(t, exits, journal)
-	require.Less(t, exits.lastExit().Sub(asked), 100*time.Second, "the schedule")
+	require.Less(t, exits.lastExit().Sub(asked), 100*time.Second, "the schedule: five buckets of 20 s")
 	for _, pod := range lastReport(t, m).Pods {
 		require.False(t, pod.Ended.IsZero(), pod.Name)
 	}
 	require.Empty(t, runningContainers(t, server))
 }
 
-// awaitStatuses is awaitExits for a containerd that is killed: it asks for statuses, because the events
-// of the one before end with it.
+// awaitStatuses is awaitExits for a containerd that was killed. It polls the statuses of the containers, because a killed
+// containerd sends no more events.
 func awaitStatuses(t *testing.T, server *containerdtest.Server, ids map[string]string) exitsByName {
 	t.Helper()
 	exits := exitsByName{}

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// containerName returns the name by which tests call a container: pod/container.
+// containerName returns the name of a container in the tests, pod/container, from the labels that a kubelet sets.
 func containerName(labels map[string]string) string {
 	return labels[types.KubernetesPodNameLabel] + "/" + labels[types.KubernetesContainerNameLabel]
 }
@@ -36,10 +36,10 @@ func runningContainers(t *testing.T, server *containerdtest.Server) map[string]s
 	return ids
 }
 
-// exitsByName has the exits of containers by name, as containerd reported them.
+// exitsByName has the exit codes and times of containers by name (pod/container), as containerd reported them.
 type exitsByName map[string]containerdtest.Exit
 
-// awaitExits returns the exits of containers when all have exited.
+// awaitExits waits until all of the given containers have exited, and returns their exits.
 func awaitExits(t *testing.T, server *containerdtest.Server, ids map[string]string) exitsByName {
 	t.Helper()
 	var exits exitsByName
@@ -56,8 +56,7 @@ func awaitExits(t *testing.T, server *containerdtest.Server, ids map[string]stri
 	return exits
 }
 
-// lastExit returns the time of the last exit of the named containers, or of all without
-// names.
+// lastExit returns the time of the last exit of the named containers, or of all containers if no name is given.
 func (r exitsByName) lastExit(names ...string) time.Time {
 	var last time.Time
 	for name, exit := range r {

@@ -16,16 +16,17 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// floodUnit runs the program of testdata/flood.
+// floodUnit runs the program of testdata/flood as the user nobody.
 const floodUnit = "[Service]\nUser=65534\nLimitNOFILE=20000\nExecStart=/usr/local/bin/flood\nRestart=always\n"
 
 const (
-	floodTime      = 30 * time.Second // before the drain, and it goes on in it
+	floodTime      = 30 * time.Second // of the flood before the drain, during which the flood goes on
 	mostMemory     = 100 << 10        // KiB
-	mostDescriptor = 200
+	mostDescriptor = 200              // the agent serves 48 connections at a time; the flood opens thousands
 )
 
-// Another user floods the agent before and during a drain. It keeps its size, says how it is, and drains as ever.
+// An unprivileged user floods the agent's port and the bus, before and during a drain. The agent must stay within its
+// memory and descriptors, must keep answering on its socket, and must drain as without a flood.
 func TestAFloodedAgentDrainsInTime(t *testing.T) { eachPlatform(t, testAFloodedAgentDrainsInTime) }
 
 func testAFloodedAgentDrainsInTime(t *testing.T, on platform) {
@@ -51,21 +52,22 @@ func testAFloodedAgentDrainsInTime(t *testing.T, on platform) {
 		most.memory>>10, most.descriptors, most.answers, most.slowest, most.port, exits.lastExit().Sub(asked))
 	require.Less(t, most.memory, mostMemory)
 	require.Less(t, most.descriptors, mostDescriptor)
-	require.Greater(t, 2*most.port, most.answers, "answers on the port")
+	require.Greater(t, 2*most.port, most.answers, "the flooded port answers more than half of the time")
 	checkBuckets(t, asked, exits)
 	checkExitCodes(t, exits)
 	checkPowerOff(t, exits, m.Journal(t))
 }
 
-// size is the most that an agent has used, and how it has answered.
+// size is the most that the agent has used, and how often and how fast it has answered.
 type size struct {
-	memory, descriptors int // memory in KiB
-	slowest             time.Duration
-	answers, port       int // how often it has answered on its socket, and on the port that is flooded
+	memory, descriptors int           // memory in KiB
+	slowest             time.Duration // of the answers on its socket
+	answers, port       int           // how often it has answered on its socket, and on the port that is flooded
 }
 
-// watch looks at the agent, and asks it how it is, until ctx ends. On its own socket it always answers. The queue of
-// its port, in the kernel, belongs to those who fill it: there it answers most of the time.
+// watch measures the agent and sends it requests until ctx ends. On its Unix socket, which only root may open, the agent
+// must always answer. On its port it can only answer most of the time, because the flood fills the kernel's queue of new
+// connections.
 func watch(ctx context.Context, t *testing.T, m *machine.Machine) (most size) {
 	const script = `pid=$(systemctl show --property=MainPID --value kubegrace-node) && sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' /proc/$pid/status && ls /proc/$pid/fd | wc -l`
 	const healthz = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET /healthz HTTP/1.0\r\n\r\n' >&3 && head -n 1 <&3`

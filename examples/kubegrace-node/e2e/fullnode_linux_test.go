@@ -19,8 +19,8 @@ import (
 // fullNode is the kubelet's default for the most pods of a node (maxPods).
 const fullNode = 110
 
-// fullNodeConfig has four buckets of a minute each. On a busy machine runc needs that to
-// stop 28 containers.
+// fullNodeConfig has four buckets of a minute each, for 27 or 28 pods each. On a busy machine runc needs so long to stop
+// 28 containers.
 const fullNodeConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 shutdownGracePeriodByPodPriority:
@@ -33,8 +33,8 @@ shutdownGracePeriodByPodPriority:
 // stopTime is how long each container takes to exit after its stop signal.
 const stopTime = time.Second
 
-// A machine is powered off with as many containers as a kubelet runs at most, in four
-// buckets.
+// A machine powers off with 110 pods, as many as a kubelet runs by default, in four buckets. No container may be killed,
+// and no bucket may begin before the previous one has ended.
 func TestFullNodeIsDrainedInOrder(t *testing.T) {
 	t.Parallel()
 	on := newestPlatform(t)
@@ -58,7 +58,7 @@ func TestFullNodeIsDrainedInOrder(t *testing.T) {
 	for _, priority := range priorities {
 		for _, name := range buckets[priority] {
 			require.Zerof(t, exits[name].Code, "%s was not killed", name)
-			require.GreaterOrEqualf(t, exits[name].At.Sub(previousEnd), stopTime, "%s was told to stop after the end of the bucket before", name)
+			require.GreaterOrEqualf(t, exits[name].At.Sub(previousEnd), stopTime, "%s was told to stop after the previous bucket had ended", name)
 		}
 		previousEnd = exits.lastExit(buckets[priority]...)
 	}
@@ -72,7 +72,7 @@ func TestFullNodeIsDrainedInOrder(t *testing.T) {
 	require.True(t, slices.IsSortedFunc(report.Pods, comparePriorities))
 }
 
-// fullNodePods returns the pods, and the names of the containers by the priority of their pods.
+// fullNodePods returns the pods, whose priorities alternate, and the names of their containers by priority.
 func fullNodePods(priorities []int32) (pods []v1.Pod, buckets map[int32][]string) {
 	script := fmt.Sprintf("trap 'sleep %d; exit 0' TERM; while :; do sleep 1000 & wait; done", int(stopTime.Seconds()))
 	buckets = map[int32][]string{}

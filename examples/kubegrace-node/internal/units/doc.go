@@ -1,11 +1,12 @@
-// Package units stops what would start pods again while a node is drained, such as
-// kubelet.service, keeps it from being started meanwhile, and starts it again afterwards.
+// Package units stops systemd units that would start pods again during a drain, such as kubelet.service. It prevents
+// systemd from starting them during the drain, and starts them again afterwards.
 //
-// What is stopped stands in a file under /run before it is. The next agent of the same boot finds it there
-// ([Keeper.Stopped]); a boot removes it, and starts the units by itself. A drop-in, also under /run, has a condition that
-// is not met, so that systemd does not start the unit; a mask would do nothing for a unit in /etc.
+// Before a unit is stopped, its name is written to a file under /run, the record. An agent that is restarted during the
+// drain reads it there ([Keeper.Stopped]). A reboot empties /run and starts the units anyway. To prevent a start, a
+// drop-in, also under /run, gives the unit a condition that is false. A mask under /run would have no effect on a unit
+// whose file is in /etc.
 //
-// All methods may be called concurrently; one changes units at a time. If the file cannot be written, the unit is stopped
-// all the same. A unit that does not stop in half of the time of the context is killed, its main process only. A bus
-// that does not answer fails the call; the caller tries again.
+// All methods may be called concurrently; units are changed by one call at a time. If the record cannot be written, the
+// unit is stopped all the same. If a unit has not stopped after half of the time that the context allows, its main process is
+// killed. If systemd does not answer, the call fails, and the caller tries again.
 package units

@@ -24,13 +24,13 @@ type Keeper struct {
 	units  []string
 	dial   func(context.Context) (*dbus.Conn, error)
 
-	changing sync.Mutex // held while units are changed
+	changing sync.Mutex // held for the whole of a call that changes units, so that calls do not mix
 	mu       sync.Mutex // guards record; never held while anything waits
-	record   *Record
+	record   *Record    // as in the file; nil: nothing is stopped
 }
 
-// New returns a Keeper of units, which may be none. runDir is the machine's /run; with "" what is stopped is not
-// recorded. The error says that the record of a previous agent cannot be used; the Keeper can.
+// New returns a Keeper of units, which may be none. runDir is the machine's /run; with "" the Keeper writes no record. If
+// the record of a previous agent cannot be read, New returns an error and a usable Keeper.
 func New(runDir string, units []string) (*Keeper, error) {
 	k := &Keeper{
 		runDir: runDir, units: units,
@@ -46,7 +46,7 @@ func New(runDir string, units []string) (*Keeper, error) {
 // Units returns the units that Stop stops.
 func (k *Keeper) Units() []string { return k.units }
 
-// connect connects to systemd until ctx ends.
+// connect connects to systemd. The connection breaks when ctx ends.
 func (k *Keeper) connect(ctx context.Context) (*systemd.Conn, error) {
 	conn, err := systemd.NewConnection(func() (*dbus.Conn, error) { return k.dial(ctx) })
 	if err != nil {
@@ -55,8 +55,9 @@ func (k *Keeper) connect(ctx context.Context) (*systemd.Conn, error) {
 	return conn, nil
 }
 
-// Stop stops the units that run, keeps all from starting, and returns when they have stopped. It
-// may be called again, also by the agent that follows. A failure of one step does not end the others.
+// Stop stops the units that run, prevents all units from starting, and returns when they have stopped. It may be called
+// again, also by a restarted agent. If one step fails, the others are still done, so that as little as possible starts
+// pods again.
 func (k *Keeper) Stop(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
@@ -83,7 +84,8 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Check returns an error if systemd does not know one of the units: it would not be stopped.
+// Check returns an error if systemd does not know one of the units, for example because its name is misspelt. What the
+// user meant would then not be stopped.
 func (k *Keeper) Check(ctx context.Context) error {
 	if len(k.units) == 0 {
 		return nil
@@ -103,7 +105,8 @@ func (k *Keeper) Check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// stopUnit stops a unit. When half of the time of ctx is over, it kills the main process.
+// stopUnit stops a unit and waits for its end. If ctx has a deadline, it kills the unit's main process halfway there, so that the
+// unit ends in time.
 func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	result := make(chan string, 1)
 	if _, err := conn.StopUnitContext(ctx, unit, "replace", result); err != nil {
@@ -130,8 +133,8 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	}
 }
 
-// Start starts the units of the record again, and removes the record once they run. The error leaves
-// it, so that Start is called again.
+// Start starts the units of the record again, and then removes the record. If it fails, the record stays, and Start can
+// be called again.
 func (k *Keeper) Start(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
@@ -139,7 +142,7 @@ func (k *Keeper) Start(ctx context.Context) error {
 	if record == nil {
 		return nil
 	}
-	if len(k.units) == 0 && len(record.Units) == 0 {
+	if len(k.units) == 0 && len(record.Units) == 0 { // a drain without --stop-unit: systemd is not needed
 		return k.store(nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)

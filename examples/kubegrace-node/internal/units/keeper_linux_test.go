@@ -19,31 +19,33 @@ import (
 
 const kubeletUnit = "kubelet.service"
 
-// systemd1 is a systemd with one unit on a bus of the test.
+// systemd1 is a fake systemd with one unit, on a bus of the test. It records the calls that would change something.
 type systemd1 struct {
 	conn *dbus.Conn
 
-	mu    sync.Mutex
-	load  string // loaded, or not-found
-	state string
-	hangs bool     // a stop ends only when the unit is killed
-	calls []string // that change something
-	seen  func()   // called before a stop
+	mu         sync.Mutex
+	load       string   // the unit's LoadState: not-found, or anything else
+	state      string   // the unit's ActiveState
+	hangs      bool     // the unit stops only when it is killed
+	calls      []string // such as "reload" and "stop kubelet.service", in order
+	beforeStop func()   // called when StopUnit arrives, before the unit stops
 }
 
-// script changes what the systemd does.
+// script changes the fields under the lock.
 func (s *systemd1) script(change func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	change()
 }
 
+// called records a call.
 func (s *systemd1) called(call string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, call)
 }
 
+// all returns the recorded calls.
 func (s *systemd1) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,10 +63,10 @@ func (s *systemd1) ListUnitsByNames(names []string) ([]systemd.UnitStatus, *dbus
 
 func (s *systemd1) StopUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
 	s.mu.Lock()
-	seen, hangs := s.seen, s.hangs
+	beforeStop, hangs := s.beforeStop, s.hangs
 	s.mu.Unlock()
-	if seen != nil {
-		seen()
+	if beforeStop != nil {
+		beforeStop()
 	}
 	s.called("stop " + unit)
 	if !hangs {
@@ -85,17 +87,18 @@ func (s *systemd1) KillUnit(unit, who string, _ int32) *dbus.Error {
 	return nil
 }
 
-// end ends the job of a unit.
+// end gives the unit its new state, and signals the end of its job a moment later, as systemd does.
 func (s *systemd1) end(unit, state string) {
 	s.mu.Lock()
 	s.state = state
 	s.mu.Unlock()
-	time.AfterFunc(20*time.Millisecond, func() { // after the reply
+	time.AfterFunc(20*time.Millisecond, func() { // after the reply to the call, which has the name of the job
 		_ = s.conn.Emit("/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager.JobRemoved", uint32(1), dbus.ObjectPath("/job/1"), unit, "done")
 	})
 }
 
-// start returns a systemd whose kubelet runs, and a function that makes a Keeper of it.
+// start returns a systemd whose kubelet.service runs. Each call of keeper makes a new Keeper with the same runDir, as a
+// restarted agent does.
 func start(t *testing.T) (s *systemd1, runDir string, keeper func() *Keeper) {
 	t.Helper()
 	bus := logindhost.StartBus(t, "")
@@ -113,6 +116,7 @@ func start(t *testing.T) (s *systemd1, runDir string, keeper func() *Keeper) {
 	}
 }
 
+// bounded returns a context with a timeout. Half of it is when a unit that hangs is killed.
 func bounded(t *testing.T, timeout time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -120,23 +124,28 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 	return ctx
 }
 
-// The record and the drop-in are on the disk before the unit is stopped, the next agent knows, and
-// starts it again.
+// One agent stops kubelet.service, and the next one starts it again. The record, by which the next agent knows the unit,
+// and the drop-in, whose false condition prevents systemd from starting the unit meanwhile, must both exist before the
+// unit stops: an agent may die at any time. s.beforeStop checks that when the call StopUnit arrives.
+//
+// Each Stop reloads systemd, so that it reads the drop-in. The second Stop finds the unit stopped: it only reloads. This
+// makes two reloads and one stop.
 func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	s, runDir, keeper := start(t)
 	first := keeper()
 	s.script(func() {
-		s.seen = func() {
+		s.beforeStop = func() {
 			assert.FileExists(t, filepath.Join(runDir, File))
 			text, err := os.ReadFile(first.dropIn(kubeletUnit))
 			assert.NoError(t, err)
-			assert.Contains(t, string(text), "\nConditionPathExists=!/run/systemd/system/kubelet.service.d/50-kubegrace-node-stopped.conf\n", "where systemd sees it, also if the agent has the host's /run elsewhere")
+			assert.Contains(t, string(text), "\nConditionPathExists=!/run/systemd/system/kubelet.service.d/50-kubegrace-node-stopped.conf\n", "the path as systemd sees it, even if the agent has the host's /run in another place")
 		}
 	})
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))
-	require.NoError(t, first.Stop(bounded(t, 10*time.Second)), "again, as after a restart in the drain")
+	require.NoError(t, first.Stop(bounded(t, 10*time.Second)), "a second Stop, as by an agent that is restarted in the drain")
 	require.Equal(t, []string{"reload", "stop " + kubeletUnit, "reload"}, s.all())
 
+	// Start removes the drop-in and reloads (the fourth call), then starts the unit (the fifth), then removes the record.
 	next := keeper()
 	require.Equal(t, &Record{Units: []string{kubeletUnit}}, next.Stopped())
 	require.NoError(t, next.Start(bounded(t, 10*time.Second)))
@@ -147,7 +156,8 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	require.Nil(t, keeper().Stopped())
 }
 
-// A unit that did not run is not started afterwards.
+// A unit that did not run before the drain is not started after it. The two reloads are those of Stop and Start, for the
+// drop-in.
 func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	s, _, keeper := start(t)
 	s.script(func() { s.state = "inactive" })
@@ -157,14 +167,16 @@ func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	require.Equal(t, []string{"reload", "reload"}, s.all())
 }
 
+// A unit does not stop when it is told to. After 1 s, half of the 2 s, its main process is killed, and Stop succeeds.
 func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 	s, _, keeper := start(t)
 	s.script(func() { s.hangs = true })
 	require.NoError(t, keeper().Stop(bounded(t, 2*time.Second)))
-	require.Equal(t, "kill main", s.all()[2])
+	require.Equal(t, "kill main", s.all()[2], "after the reload and the stop")
 }
 
-// A drain outlives a shutdown that is called off, until it is taken back.
+// The mark of a drain is stored with the stopped units: the next agent has it too. Its removal leaves the record of the
+// units, which still have to be started.
 func TestDrainedUnitsStayStopped(t *testing.T) {
 	_, _, keeper := start(t)
 	k := keeper()
@@ -175,7 +187,7 @@ func TestDrainedUnitsStayStopped(t *testing.T) {
 	require.Equal(t, &Record{Units: []string{kubeletUnit}}, keeper().Stopped())
 }
 
-// A unit that systemd does not know, as after a slip of the pen, is told of: it would never be stopped.
+// The name of a unit is misspelt, so that systemd does not know it. Check says so, because nothing would be stopped.
 func TestAUnitThatIsNotThere(t *testing.T) {
 	s, _, keeper := start(t)
 	require.NoError(t, keeper().Check(t.Context()))

@@ -10,38 +10,40 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
 )
 
-// File is the name of the file in the folder of [New].
+// File is the name of the record's file in the runDir of [New].
 const File = statefile.Prefix + "stopped_units.json"
 
-// Record says what is stopped.
+// Record says which units are stopped, and for how long.
 type Record struct {
-	// Drained says that the units stay stopped until the drain is taken back, also if a shutdown is called off.
+	// Drained says that kubegrace-node drain was called: the units stay stopped until the drain is withdrawn, even if a
+	// shutdown is cancelled.
 	Drained bool `json:"drained"`
-	// Units are those that ran.
+	// Units are the stopped units that ran before, and so have to be started again.
 	Units []string `json:"units"`
 }
 
-// Stopped returns what this agent or a previous one of the same boot has stopped, nil if nothing.
+// Stopped returns the record of this agent, or of a previous one of the same boot; nil if there is none. The caller must
+// not change it.
 func (k *Keeper) Stopped() *Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.record
 }
 
-// Drained reports whether units stay stopped until SetDrained(false).
+// Drained reports whether the record says that the node is drained.
 func (k *Keeper) Drained() bool {
 	record := k.Stopped()
 	return record != nil && record.Drained
 }
 
-// SetDrained records whether the units that are stopped, now or later, stay so when a shutdown is called off.
+// SetDrained records that the node is drained, or no longer. It stops and starts no unit.
 func (k *Keeper) SetDrained(drained bool) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
 	return k.store(&Record{Drained: drained, Units: k.stoppedUnits()})
 }
 
-// stoppedUnits returns a copy of the units of the record.
+// stoppedUnits returns a copy of the record's units.
 func (k *Keeper) stoppedUnits() []string {
 	if record := k.Stopped(); record != nil {
 		return append([]string(nil), record.Units...)
@@ -49,7 +51,8 @@ func (k *Keeper) stoppedUnits() []string {
 	return nil
 }
 
-// store replaces the record, and returns when it is on the disk. nil removes it.
+// store replaces the record, or removes it if it is nil. It returns when the file is written. If that fails, the record in memory is
+// the new one all the same.
 func (k *Keeper) store(record *Record) (err error) {
 	k.mu.Lock()
 	k.record = record
@@ -65,15 +68,16 @@ func (k *Keeper) store(record *Record) (err error) {
 	return nil
 }
 
-// dropInName returns the path below /run of the drop-in that keeps a unit from starting.
+// dropInName returns the path of a unit's drop-in, relative to /run.
 func dropInName(unit string) string {
 	return filepath.Join("systemd/system", unit+".d", "50-kubegrace-node-stopped.conf")
 }
 
+// dropIn returns the path at which the agent writes a unit's drop-in.
 func (k *Keeper) dropIn(unit string) string { return filepath.Join(k.runDir, dropInName(unit)) }
 
-// block writes the drop-ins. Their condition is not met while they are there: a drop-in that was
-// removed keeps no unit from starting, even if systemd has not read its files again.
+// block writes the drop-ins that prevent the units from starting. The condition of a drop-in is that its own file does
+// not exist. So its removal suffices to let the unit start, even if systemd has not reloaded its files.
 func (k *Keeper) block(units []string) error {
 	errs := make([]error, 0, len(units))
 	for _, unit := range units {
@@ -88,7 +92,7 @@ func (k *Keeper) block(units []string) error {
 	return errors.Join(errs...)
 }
 
-// unblock removes the drop-ins, and their folders if nothing else is in them.
+// unblock removes the drop-ins, and their folders if these are empty then.
 func (k *Keeper) unblock(units []string) error {
 	var errs []error
 	for _, unit := range units {
