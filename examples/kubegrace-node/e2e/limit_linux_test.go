@@ -19,20 +19,21 @@ import (
 )
 
 const (
-	// siteFile is the file of an administrator. Its name sorts after that of the agent's drop-in, so this
-	// limit wins.
+	// siteFile stands for an administrator's file. Its name sorts behind that of the agent's drop-in, ourFile, so its
+	// limit overrides the agent's.
 	siteFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
 	siteText = "[Login]\nInhibitDelayMaxSec=15\n"
 	ourFile  = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 
 	siteLimit = 15 * time.Second
-	// limitConfig gives 40 s to most pods and 20 s to critical ones. Of 15 s that is 10 s and 5 s.
+	// limitConfig gives 40 s to most pods and 20 s to critical ones. If the host waits for 15 s only, these become 10 s
+	// and 5 s, in the same proportion.
 	limitConfig = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" +
 		"shutdownGracePeriod: 60s\nshutdownGracePeriodCriticalPods: 20s\n"
 )
 
-// limitPods returns eight pods, each of which ends by itself in its part of 15 s. A kubelet that is given 15 s where
-// it has asked for 60 kills none of them.
+// limitPods returns eight pods that end by themselves within their share of 15 s: six within 10 s, and two critical ones
+// within 5 s. A pod that does not exit with 0 was therefore killed too early, or did not have its hook in full.
 func limitPods() []v1.Pod {
 	const critical = 2_000_001_000
 	pod := func(name string, priority int32, script, hook string) v1.Pod {
@@ -51,7 +52,7 @@ func limitPods() []v1.Pod {
 	ends := func(seconds int) string {
 		return fmt.Sprintf("trap 'sleep %d; exit 0' TERM; while :; do sleep 1000 & wait; done", seconds)
 	}
-	// It exits with 0 only if its hook was not cut off.
+	// flushed exits with 0 only if the hook has written its file, and so was not cut off.
 	const flushed = "trap '[ -e /tmp/flushed ] && exit 0; exit 1' TERM; while :; do sleep 1000 & wait; done"
 	return []v1.Pod{
 		pod("ends-at-once", 0, ends(0), ""),
@@ -65,8 +66,9 @@ func limitPods() []v1.Pod {
 	}
 }
 
-// checkProportions checks that each pod has ended by itself, the critical ones last and all within the
-// limit.
+// checkProportions checks that each pod has ended by itself, that all have ended within the limit, and that the critical
+// ones were told to stop after the others had ended: the first critical pod takes 1 s to end, so it ends at least 1 s
+// later.
 func checkProportions(t *testing.T, asked time.Time, exits exitsByName) {
 	t.Helper()
 	var lastOfMost, firstCritical time.Time
@@ -84,8 +86,8 @@ func checkProportions(t *testing.T, asked time.Time, exits exitsByName) {
 	assert.Less(t, exits.lastExit().Sub(asked), siteLimit)
 }
 
-// requireLow requires that everything that an operator looks at says that the machine waits for 15 s, and which
-// file has it so.
+// requireLow checks that /healthz, systemctl status, the metrics and the plan all say that the host waits for 15 s only.
+// The first two must also name the file that is the cause.
 func requireLow(t *testing.T, m *machine.Machine) {
 	t.Helper()
 	page := getPage(t, m, "/healthz")
@@ -100,14 +102,15 @@ func requireLow(t *testing.T, m *machine.Machine) {
 	require.LessOrEqual(t, planOf(t, m).ReleaseSeconds, siteLimit.Seconds())
 }
 
-// The limit is lowered under the agent, which holds the machine: it is seen within ten seconds, and each pod
-// has its part of what is left. A drop-in that somebody has removed is written again.
+// While the agent holds its lock, somebody removes its drop-in: it must write the file again. Then an administrator's file
+// lowers logind's limit to 15 s. The agent cannot override that file. It must notice and report it within ten seconds,
+// and at the power off give each pod its share of the 15 s.
 func TestLimitThatIsLoweredUnderTheAgent(t *testing.T) {
 	eachPlatform(t, testLimitThatIsLoweredUnderTheAgent)
 }
 
 func testLimitThatIsLoweredUnderTheAgent(t *testing.T, on platform) {
-	const within = 10*time.Second + 5*time.Second // the machines share the processors
+	const within = 10*time.Second + 5*time.Second // the manager looks every 10 s; 5 s for a busy machine
 	m, server, containers := bootAgentWith(t, on, limitPods(), map[string]string{configFile: limitConfig})
 	require.Contains(t, getPage(t, m, "/healthz"), "200 OK")
 	whole := limitOf(t, m)
@@ -115,8 +118,8 @@ func testLimitThatIsLoweredUnderTheAgent(t *testing.T, on platform) {
 
 	m.Run(t, "rm", ourFile)
 	reloadLogind(t, m)
-	require.Eventually(t, func() bool { return limitOf(t, m) == 5*time.Second }, within, 20*time.Millisecond)
-	require.Eventually(t, func() bool { return limitOf(t, m) == whole }, within, 20*time.Millisecond, "it is raised again")
+	require.Eventually(t, func() bool { return limitOf(t, m) == 5*time.Second }, within, 20*time.Millisecond, "logind's default, without the drop-in")
+	require.Eventually(t, func() bool { return limitOf(t, m) == whole }, within, 20*time.Millisecond, "the agent has raised it again")
 	require.True(t, delaysShutdowns(t, m))
 
 	m.Run(t, "bash", "-c", "printf \"$0\" > "+siteFile, siteText)
@@ -130,13 +133,13 @@ func testLimitThatIsLoweredUnderTheAgent(t *testing.T, on platform) {
 	powerOffInTime(t, m, server, containers)
 }
 
-// reloadLogind has logind read its files again.
+// reloadLogind makes logind read its files again.
 func reloadLogind(t *testing.T, m *machine.Machine) {
 	t.Helper()
 	m.Run(t, "systemctl", "kill", "--kill-who=main", "--signal=HUP", "systemd-logind.service")
 }
 
-// limitOf returns how long logind delays a shutdown.
+// limitOf asks logind how long it delays a shutdown at most.
 func limitOf(t *testing.T, m *machine.Machine) time.Duration {
 	t.Helper()
 	value := m.Run(t, "busctl", "get-property", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "InhibitDelayMaxUSec")
@@ -145,7 +148,7 @@ func limitOf(t *testing.T, m *machine.Machine) time.Duration {
 	return limit
 }
 
-// powerOffInTime powers a machine of limitPods off.
+// powerOffInTime powers off a machine whose pods are limitPods, and checks that these had their share of 15 s.
 func powerOffInTime(t *testing.T, m *machine.Machine, server *containerdtest.Server, containers map[string]string) {
 	t.Helper()
 	asked := time.Now()

@@ -27,20 +27,20 @@ import (
 )
 
 const (
-	// ordealRuns is the environment variable with the number of power offs of each machine. Those that are
-	// done are in the file of the platform, and are not done again. Without it two are.
+	// ordealRuns is an environment variable: how many power offs each machine does. Each has its own seed. Seeds that
+	// have passed are stored in ordealFolder, and are skipped in the next run. Without the variable there are two.
 	ordealRuns = "KUBEGRACE_ORDEAL"
-	// ordealSeed is the environment variable with the seed of the one power off that is played again.
+	// ordealSeed is an environment variable: the seed of the one power off that is to be repeated.
 	ordealSeed   = "KUBEGRACE_ORDEAL_SEED"
 	ordealFolder = "../../../.cache/ordeal"
 
-	ordealLimit = 48 * time.Second // the sum of ordealConfig, for which logind waits
-	ordealSlack = 2 * time.Second  // of a busy machine
+	ordealLimit = 48 * time.Second // three buckets of 16 s: so long the agent has logind wait
+	ordealSlack = 2 * time.Second  // allowance for a busy machine
 	ordealTick  = 300 * time.Millisecond
-	// ordealStart is what a pod may lack of its grace period: it runs from the record of the kill, and an agent that
-	// dies before the SIGTERM leaves that to the next one.
+	// ordealStart is by how much a pod's grace period may be shorter than asked. The grace period runs from the moment
+	// when the agent records the kill. If the agent dies before it sends SIGTERM, the next agent sends it later.
 	ordealStart = time.Second
-	// ordealLeast is what the terminator gives every container, as the kubelet does.
+	// ordealLeast is the least time between SIGTERM and SIGKILL that every container gets, as with the kubelet.
 	ordealLeast  = 2 * time.Second
 	ordealConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -51,13 +51,14 @@ shutdownGracePeriodByPodPriority:
 `
 )
 
-// ordealPods are the pods of each power off, by the order of their ends. A container says in the folder /seen when it has
-// had its first SIGTERM and when it has ended; the one whose work takes longer than its grace says that it lives.
+// ordealPods are the pods of each power off, in the order in which they end. Each container writes files into the folder
+// /seen: NAME.term at its first SIGTERM and NAME.end when it ends. stubborn, which ignores SIGTERM, instead writes
+// NAME.end ten times a second, so that the file shows until when it lived.
 var ordealPods = []struct {
 	name        string
 	priority    int32
-	grace, work time.Duration
-	code        int32
+	grace, work time.Duration // work is how long the container takes to end after SIGTERM
+	code        int32         // its exit code
 }{
 	{"web", 0, 4 * time.Second, time.Second, 3},
 	{"stubborn", 0, 3 * time.Second, time.Hour, 128 + 9},
@@ -65,9 +66,10 @@ var ordealPods = []struct {
 	{"network", 2000000000, 4 * time.Second, time.Second, 7},
 }
 
-// A machine is powered off again and again, while the agent, containerd, the API server and the bus are killed
-// at random. Each pod has its grace period in its turn; after the boot the API server has each end, none before
-// it was, and no machine goes later than its limit.
+// A machine powers off and boots again and again. During each power off the agent, containerd, the API server and the bus
+// are killed at random. All the same each pod must get its grace period, in order, and the machine must go down within
+// its limit. After the next boot the API server must know the end of each pod, and must not have been told of one before
+// it happened.
 func TestOrdeal(t *testing.T) { eachPlatform(t, testOrdeal) }
 
 func testOrdeal(t *testing.T, on platform) {
@@ -75,7 +77,7 @@ func testOrdeal(t *testing.T, on platform) {
 	done := filepath.Join(ordealFolder, string(on.debian))
 	text, err := os.ReadFile(done)
 	require.True(t, err == nil || errors.Is(err, fs.ErrNotExist), err)
-	seeds := []uint64{1, 2} // a gate must not draw its tests
+	seeds := []uint64{1, 2} // fixed, so that every ordinary run tests the same
 	if runs := os.Getenv(ordealRuns); runs != "" {
 		n, err := strconv.ParseUint(runs, 10, 64)
 		require.NoError(t, err)
@@ -106,33 +108,36 @@ func testOrdeal(t *testing.T, on platform) {
 	}
 }
 
-// ordeal is a machine, and what outlives its power offs.
+// ordeal is a machine with the containerd and the API server that its power offs share.
 type ordeal struct {
 	m      *machine.Machine
 	server *containerdtest.Server
 	api    *Cluster
-	seen   string    // the folder that the containers have as /seen
-	died   time.Time // when containerd was killed last: once in a power off at most
+	seen   string    // the host's folder that is mounted into the containers as /seen
+	died   time.Time // when containerd was last killed, which happens at most once in a power off
 }
 
+// newOrdeal boots a machine whose agent knows the API server. No pods run yet.
 func newOrdeal(t *testing.T, on platform) *ordeal {
 	o := &ordeal{m: machine.New(t, on.debian), server: on.containerd.Start(t, images()...), api: StartCluster(t, nodeName), seen: t.TempDir()}
 	installAgent(t, o.m, nil, nil)
 	o.m.WriteFile(t, configFile, 0o644, []byte(ordealConfig))
 	o.m.WriteFile(t, flagsFile, 0o644, []byte("KUBEGRACE_NODE_FLAGS=\"-v=2 --kubeconfig="+kubeconfigFile+" --node-name="+nodeName+" --listen=\"\n"))
 	o.m.WriteFile(t, kubeconfigFile, 0o644, []byte(o.api.Kubeconfig()))
-	o.m.Bind(filepath.Dir(o.server.Socket()), "/run/containerd") // the folder: each containerd makes its socket anew
+	o.m.Bind(filepath.Dir(o.server.Socket()), "/run/containerd") // the folder, because each start of containerd makes a new socket
 	o.m.ShareNetwork()
 	o.boot(t)
 	return o
 }
 
+// boot boots the machine and waits for the agent.
 func (o *ordeal) boot(t *testing.T) {
 	o.m.Boot(t)
 	o.m.AwaitActive(t, agentUnit)
 }
 
-// run is one power off.
+// run starts the pods, powers the machine off while parts are killed, judges what happened, and boots the machine again. If the
+// test fails, it logs the agent's log and how to repeat this power off.
 func (o *ordeal) run(t *testing.T, seed uint64) {
 	rng, began := rand.New(rand.NewPCG(seed, 29)), time.Now()
 	defer func() {
@@ -161,7 +166,7 @@ func (o *ordeal) run(t *testing.T, seed uint64) {
 	o.remove(t, pods)
 }
 
-// start starts the pods of a power off.
+// start starts the pods for one power off. Their names have the seed and the time, so that /seen has no files of them yet.
 func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	for _, p := range ordealPods {
 		name := fmt.Sprintf("%s-%d-%d", p.name, seed, time.Now().UnixMilli())
@@ -189,8 +194,9 @@ func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	return pods
 }
 
-// spoil kills at random until the machine has gone, and returns what it has killed, and when the machine was asked
-// last: with the bus logind forgets what it was asked for, and hears nothing until it is started again.
+// spoil kills one to five parts at random moments, or fewer if the machine goes down before. It returns what it has
+// killed, and when the machine was last asked to power off. If it kills the bus it has to ask again: logind then forgets
+// the request, and must be restarted to reach the new bus.
 func (o *ordeal) spoil(t *testing.T, rng *rand.Rand, asked time.Time) (done []string, last time.Time) {
 	unit := func(name string) { // fails while it is started again
 		_, _ = o.m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", name)
@@ -202,7 +208,7 @@ func (o *ordeal) spoil(t *testing.T, rng *rand.Rand, asked time.Time) (done []st
 		func() { require.NoError(t, o.api.Revive()) },
 		func() {
 			unit("dbus.service")
-			_, _ = o.m.TryRun(t.Context(), "systemctl", "restart", "systemd-logind") // refused if the machine goes by then
+			_, _ = o.m.TryRun(t.Context(), "systemctl", "restart", "systemd-logind") // refused if the machine already goes down
 			require.Eventually(t, func() bool {
 				list, err := o.m.TryRun(t.Context(), "systemd-inhibit", "--list", "--no-legend")
 				return o.isOff() || err == nil && strings.Contains(list, "kubegrace-node")
@@ -217,7 +223,7 @@ func (o *ordeal) spoil(t *testing.T, rng *rand.Rand, asked time.Time) (done []st
 	for range 1 + rng.IntN(5) {
 		at += time.Duration(rng.IntN(3_000)) * time.Millisecond
 		i := rng.IntN(len(faults))
-		if i == 1 && !containerdDies { // one that is down cannot be killed
+		if i == 1 && !containerdDies { // once per power off at most, and in half of them never: kill the agent instead
 			i = 0
 		}
 		containerdDies = containerdDies && i != 1
@@ -232,6 +238,7 @@ func (o *ordeal) spoil(t *testing.T, rng *rand.Rand, asked time.Time) (done []st
 	return done, last
 }
 
+// isOff reports whether the machine is off.
 func (o *ordeal) isOff() bool {
 	select {
 	case <-o.m.Ended():
@@ -241,7 +248,7 @@ func (o *ordeal) isOff() bool {
 	}
 }
 
-// remove removes the pods of a power off, as a kubelet does.
+// remove removes the pods from the API server and from containerd, as a kubelet does, before the next power off.
 func (o *ordeal) remove(t *testing.T, pods []*v1.Pod) {
 	for _, pod := range pods {
 		require.NoError(t, o.api.core.Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))

@@ -11,9 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// The disk is read-only, /etc and /usr included, but for the folders of logind and journald, as on a host such as
-// Bottlerocket. The agent, which has no folder for its state, raises logind's limit under /run and drains the pods before
-// the power off.
+// The disk is read-only, /etc and /usr included, as on a host such as Bottlerocket. Only the folders of logind and journald
+// can be written. The agent has no state folder. It must raise logind's limit by a file under /run instead of /etc, and
+// drain the pods before the power off.
 func TestAHostWhoseDiskIsReadOnly(t *testing.T) { eachPlatform(t, testAHostWhoseDiskIsReadOnly) }
 
 func testAHostWhoseDiskIsReadOnly(t *testing.T, on platform) {

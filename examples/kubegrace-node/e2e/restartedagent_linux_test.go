@@ -10,10 +10,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// podCount is the number of pods in testdata.
+// podCount is the number of pods in testdata/pods.
 const podCount = 6
 
-// selectContainers returns the containers that are named.
+// selectContainers returns the part of containers that has these names.
 func selectContainers(containers map[string]string, names ...string) map[string]string {
 	selected := map[string]string{}
 	for _, name := range names {
@@ -22,8 +22,9 @@ func selectContainers(containers map[string]string, names ...string) map[string]
 	return selected
 }
 
-// The agent is killed 20 times while it drains. No bucket is signalled before the one before has ended, and
-// the machine goes down in its time. A hook that ends with its agent is begun again by the next.
+// The agent is killed about 20 times during a drain, and systemd starts it again each time. No bucket may begin before the
+// previous one has ended, and the machine must go down in time. The least times of the buckets are not checked, because a
+// hook that dies with its agent starts again.
 func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 	eachPlatform(t, testAgentThatIsKilledAgainAndAgainDrainsInOrder)
 }
@@ -36,7 +37,7 @@ func testAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T, on platform) 
 	for i := range 20 {
 		pause := time.Duration(200+rand.IntN(1500)) * time.Millisecond
 		if i%4 == 3 {
-			pause += 2 * time.Second // an agent that never lives for a second ends no pod that ignores SIGTERM
+			pause += 2 * time.Second // long enough to kill the pod that ignores SIGTERM; shorter lives may never do it
 		}
 		select {
 		case <-m.Ended():
@@ -47,10 +48,10 @@ func testAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T, on platform) 
 			}
 		}
 	}
-	require.True(t, said, "status tells of an agent that is dead and holds the machine")
+	require.True(t, said, "at least once status said that the agent is dead and still delays the shutdown, as COMPARED.md claims")
 	m.AwaitPowerOff(t)
 	exits := awaitExits(t, server, containers)
 	checkOrder(t, asked, exits, false)
 	checkPowerOff(t, exits, m.Journal(t))
-	require.Less(t, exits.lastExit().Sub(asked), 42*time.Second, "the schedule of the first agent, and the floor of the containers")
+	require.Less(t, exits.lastExit().Sub(asked), 42*time.Second, "the schedule of 38 s, and at least 2 s for each container")
 }

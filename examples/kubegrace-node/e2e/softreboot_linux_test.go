@@ -14,16 +14,16 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// The socket of the host's containerd is mounted into the machine. Without this drop-in,
-// systemd would unmount it in a soft reboot, as all mounts with default dependencies.
+// The socket of the host's containerd is mounted into the machine. This drop-in keeps it mounted in a soft reboot, in
+// which systemd unmounts everything with default dependencies.
 const (
 	keptMountFile = "/etc/systemd/system/run-containerd-containerd.sock.mount.d/kept.conf"
 	keptMountText = "[Unit]\nDefaultDependencies=no\n"
 )
 
-// A soft reboot (systemd 254 and later) restarts the userspace of the machine. Kernel and
-// boot ID stay the same, so the next agent cannot tell by the boot ID that the shutdown
-// is over; it goes by the recorded end.
+// A soft reboot (systemd 254 and later) restarts only the machine's userspace. It must drain the pods as a reboot does.
+// Kernel and boot ID stay the same, so the next agent cannot tell by the boot ID that the shutdown is over. It must see
+// that in the stored state, and delay and drain the power off that follows.
 func TestSoftRebootDrainsThePods(t *testing.T) {
 	t.Parallel()
 	m, server, before := bootAgent(t, newestPlatform(t), map[string]string{keptMountFile: keptMountText})
@@ -38,12 +38,12 @@ func TestSoftRebootDrainsThePods(t *testing.T) {
 	m.AwaitInvocation(t, agentUnit, agent)
 	require.Equal(t, kernel, m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"), "it is the same boot")
 	require.Equal(t, source.KindSoftReboot, lastReport(t, m).Kind)
-	require.True(t, delaysShutdowns(t, m), "the agent that follows delays the next shutdown")
+	require.True(t, delaysShutdowns(t, m), "the next agent delays the next shutdown")
 	pods := testdataPods(t)
 	for i := range pods {
 		pods[i].UID += "-again"
 	}
-	after := runPods(t, server, pods) // their priorities are not told: all are in the network of the host
+	after := runPods(t, server, pods) // nobody tells the agent their priorities, so checkBuckets does not apply
 	asked = time.Now()
 	m.Run(t, "systemctl", "poweroff")
 	m.AwaitPowerOff(t)

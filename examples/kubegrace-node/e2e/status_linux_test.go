@@ -15,21 +15,23 @@ import (
 )
 
 const (
-	// kubeletScript is a process with the name and the command line of a kubelet. It has no child, which
-	// would have both until its exec.
+	// kubeletScript stands for a kubelet: it becomes one process that has a kubelet's name and command line, and sleeps. It
+	// starts no child, because a child would look like a second kubelet until its exec.
 	kubeletScript = "#!/bin/bash\nexec -a /usr/bin/kubelet perl -e sleep -- \"$@\"\n"
-	lockedBy      = "systemd-inhibit --what=shutdown --mode=delay --who=%s \"--why=%s\" "
-	configHeader  = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
-	webPod        = `{"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 10}, "status": {"phase": "Running"}}]}`
+	// lockedBy is the start of a command line that runs a program while a delay lock is held, with this holder and reason.
+	lockedBy     = "systemd-inhibit --what=shutdown --mode=delay --who=%s \"--why=%s\" "
+	configHeader = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
+	webPod       = `{"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 10}, "status": {"phase": "Running"}}]}`
 )
 
-// host is a machine with the program.
+// host is a machine on which the program is installed.
 type host struct {
 	*machine.Machine
 	t *testing.T
 }
 
-// newHost boots a machine with the program, and units that are not started.
+// newHost boots a machine with the program, and with units that the tests start later: a kubelet with its lock, one
+// without, a lock with the agent's holder and reason, another program's lock, and the agent itself.
 func newHost(t *testing.T, debian machine.Debian) host {
 	t.Helper()
 	m := machine.New(t, debian)
@@ -53,7 +55,8 @@ func newHost(t *testing.T, debian machine.Debian) host {
 	return host{m, t}
 }
 
-// limit writes files of logind, and waits until it goes by them. A text of "" removes a file.
+// limit writes logind's configuration files, given by path, and waits until logind's limit is want. The text "" removes a
+// file.
 func (h host) limit(want time.Duration, files map[string]string) {
 	h.t.Helper()
 	for name, text := range files {
@@ -67,7 +70,7 @@ func (h host) limit(want time.Duration, files map[string]string) {
 	require.Eventually(h.t, func() bool { return limitOf(h.t, h.Machine) == want }, 20*time.Second, 100*time.Millisecond)
 }
 
-// start starts a unit, and waits for texts in the list of locks and of kubelets.
+// start starts a unit. It then waits until each of wants appears in the list of locks or of kubelet processes.
 func (h host) start(unit string, wants ...string) {
 	h.t.Helper()
 	h.Run(h.t, "systemctl", "start", unit)
@@ -77,25 +80,26 @@ func (h host) start(unit string, wants ...string) {
 	}
 }
 
-// stop stops all units that the tests start.
+// stop stops all units that start may have started.
 func (h host) stop() {
 	h.t.Helper()
 	h.Run(h.t, "systemctl", "stop", "kubelet-held", "kubelet", "agents-lock", "kubegrace-node", "other")
 }
 
-// look returns what root is told.
+// look returns the output of kubegrace-node status for root.
 func (h host) look() string {
 	h.t.Helper()
 	return status(h.t, h.Machine, nil, "--pods /etc/pods.json")
 }
 
-// lookAsNobody returns what nobody is told.
+// lookAsNobody returns the output of kubegrace-node status for the user nobody (65534).
 func (h host) lookAsNobody() string {
 	h.t.Helper()
 	return status(h.t, h.Machine, []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, "--pods /etc/pods.json")
 }
 
-// compare compares what root is told with a file, and with rows of COMPARED.md. Nobody is told the same.
+// compare compares the output for root with a golden file, and with rows of COMPARED.md. The output for the user nobody
+// must be the same.
 func (h host) compare(name string, rows ...string) {
 	h.t.Helper()
 	text := h.look()
@@ -107,12 +111,14 @@ func (h host) compare(name string, rows ...string) {
 }
 
 const (
-	runs       = "/cmdline" // what start awaits of a kubelet
+	runs       = "/cmdline" // in what start waits for: the path of a kubelet process under /proc
 	ownDropIn  = "/etc/systemd/logind.conf.d/99-kubelet.conf"
 	siteDropIn = "/etc/systemd/logind.conf.d/zz-site.conf"
 )
 
-// A machine is brought into one state after the other, and powered off in the last one. The same is said with both releases.
+// A machine is put into one state after the other: a kubelet with its lock, two agents, a lowered limit, and so on. In
+// each one kubegrace-node status must say what the golden file has. The files are the same for both releases of systemd. A
+// power off comes last, because one state is a pending shutdown.
 func TestStatus(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) { testStatus(newHost(t, on.debian)) })
 }
@@ -152,13 +158,15 @@ func testStatus(h host) {
 	h.AwaitPowerOff(h.t)
 }
 
-// testAgent brings the agent itself into one state after the other. The machine has no container runtime, so that the
-// agent does not know its pods. Nobody may not ask the agent, and is told what its lock and its drop-in say.
+// testAgent puts the agent itself into one state after the other: running, drained, its limit overridden. The machine has
+// no container runtime, so the agent does not know its pods. The user nobody may not ask the agent: for it, status goes
+// by the agent's lock and drop-in, and so can say less.
 func testAgent(h host) {
 	const (
-		beaten = "/etc/systemd/logind.conf.d/50-site.conf" // by the agent's zz-kubegrace.conf
-		site   = "/etc/systemd/logind.conf.d/zzz-site.conf"
+		beaten = "/etc/systemd/logind.conf.d/50-site.conf"  // the agent's zz-kubegrace.conf overrides it
+		site   = "/etc/systemd/logind.conf.d/zzz-site.conf" // overrides the agent's
 	)
+	// says checks that text contains all of wants.
 	says := func(text string, wants ...string) {
 		h.t.Helper()
 		for _, want := range wants {
@@ -170,7 +178,7 @@ func testAgent(h host) {
 	says(h.look(), "kubegrace-node (PID 812) holds the host back", "Its pods are not known", "missing: container runtime: ", "exit status 4")
 	says(h.lookAsNobody(), "Which pods lose time only the agent can say.", "exit status 4")
 
-	h.Run(h.t, "/usr/local/bin/kubegrace-node", "drain") // takes 8 s, because no runtime says that there are no pods
+	h.Run(h.t, "/usr/local/bin/kubegrace-node", "drain") // takes the whole schedule of 8 s: without a runtime the agent cannot know that there are no pods
 	says(h.look(), "this machine is drained", "exit status 0")
 	says(h.lookAsNobody(), "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.", "exit status 4")
 	h.Run(h.t, "/usr/local/bin/kubegrace-node", "undrain")

@@ -1,6 +1,6 @@
-// Command flood does for as long as it runs what any user of a machine can do to the agent: it opens
-// connections that say nothing, sends requests whose answers it never reads, and headers that do not end,
-// and sends everybody on the bus signals that look like logind's, some of them with a large body.
+// Command flood does to the agent, until it is killed, all that an unprivileged user of the machine can do. It opens
+// connections and sends nothing on them, sends requests whose answers it never reads, and sends headers that do not end.
+// It also sends every connection of the system bus signals that look like logind's, some with a large body.
 package main
 
 import (
@@ -15,7 +15,7 @@ import (
 
 const (
 	agent = "127.0.0.1:10290"
-	kept  = 2000 // connections of each kind
+	kept  = 2000 // open connections of each of the three kinds
 )
 
 func main() {
@@ -26,7 +26,7 @@ func main() {
 	signals()
 }
 
-// connect opens connections and writes to each, and keeps the last ones open.
+// connect opens connections without end, and writes text to each. It keeps the newest ones open.
 func connect(text string) {
 	var open []io.Closer
 	for {
@@ -35,7 +35,7 @@ func connect(text string) {
 			continue // the queue of the kernel is full
 		}
 		_ = conn.SetWriteDeadline(time.Now().Add(100 * time.Millisecond))
-		_, _ = io.WriteString(conn, text) // as much as is taken
+		_, _ = io.WriteString(conn, text) // as much as the agent accepts
 		if open = append(open, conn); len(open) > kept {
 			_ = open[0].Close()
 			open = open[1:]
@@ -43,7 +43,8 @@ func connect(text string) {
 	}
 }
 
-// signals sends signals to each connection of the bus by its name, which no match keeps away.
+// signals sends PrepareForShutdown signals to each connection of the bus, addressed to its unique name. Such a signal
+// arrives whatever match rules the receiver has.
 func signals() {
 	conn, err := dbus.ConnectSystemBus()
 	if err != nil {
