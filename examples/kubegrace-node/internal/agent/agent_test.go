@@ -31,7 +31,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// testbed is an agent on a host that a test shuts down, with pods that are played.
+// testbed is an agent with simulated pods, on a fake host that the test shuts down. It receives the agent's output and
+// its messages to the service manager.
 type testbed struct {
 	t        *testing.T
 	opts     agent.Options
@@ -43,6 +44,8 @@ type testbed struct {
 	notified []string
 }
 
+// newTestbed returns a testbed whose agent is not started. Its buckets are those of priority 0, with 20 s, and of
+// priority 1000, with 10 s.
 func newTestbed(t *testing.T, pods ...*v1.Pod) *testbed {
 	t.Helper()
 	gate := featuregate.NewFeatureGate()
@@ -67,6 +70,7 @@ func (b *testbed) Write(p []byte) (int, error) {
 	return b.out.Write(p)
 }
 
+// notify receives the messages to the service manager.
 func (b *testbed) notify(state string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -80,19 +84,20 @@ func (b *testbed) output() string {
 	return b.out.String()
 }
 
+// states returns the messages to the service manager so far.
 func (b *testbed) states() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]string(nil), b.notified...)
 }
 
-// status returns what the service manager shows.
+// status returns the last STATUS= message, which systemctl status would show.
 func (b *testbed) status() string {
 	states := slices.DeleteFunc(b.states(), func(state string) bool { return !strings.HasPrefix(state, "STATUS=") })
 	return states[len(states)-1]
 }
 
-// start starts the agent.
+// start starts the agent. Its result is sent to b.result.
 func (b *testbed) start() {
 	b.t.Helper()
 	a, err := agent.New(b.opts)
@@ -100,19 +105,21 @@ func (b *testbed) start() {
 	go func() { b.result <- a.Run(klog.NewContext(b.t.Context(), klog.Logger{})) }()
 }
 
-// run starts the agent in a bubble, and lets a second pass.
+// run starts the agent in a synctest bubble, and lets a second pass.
 func (b *testbed) run() {
 	b.t.Helper()
 	b.start()
 	b.advance(time.Second)
 }
 
+// advance lets d of a synctest bubble's time pass, and waits until all goroutines are idle.
 func (b *testbed) advance(d time.Duration) {
-	<-time.After(d) // in a bubble
+	<-time.After(d)
 	synctest.Wait()
 }
 
-// podOf returns a pod with one container, app.
+// podOf returns a pod with one container, app, and a grace period of 5 s. script says how the container ends (package
+// embedded).
 func podOf(name string, priority int32, script string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Annotations: map[string]string{embedded.ScriptPrefix + "app": script}},
@@ -120,6 +127,8 @@ func podOf(name string, priority int32, script string) *v1.Pod {
 	}
 }
 
+// The agent delays the host's shutdown from its start on. When a reboot is announced it stops the pods, which take 2 s and
+// 1 s as their scripts say, and then releases its lock. It stays until a signal ends it.
 func TestTheHostIsHeldAndItsPodsDrainedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 2s}"), podOf("db", 1000, "{exitAfterTerm: 1s}"))
@@ -137,12 +146,14 @@ func TestTheHostIsHeldAndItsPodsDrainedInOrder(t *testing.T) {
 	})
 }
 
+// Outside a drain SIGTERM ends the agent at once. In a drain, here of a pod that takes 3 s, a first SIGTERM ends it after
+// the drain, and a second one at once, with an error that names the pod that is still being stopped.
 func TestSignals(t *testing.T) {
 	for name, test := range map[string]struct {
-		during bool
-		twice  bool
-		want   string
-		err    string
+		during bool   // the signals arrive 1 s after the shutdown began
+		twice  bool   // there are two signals
+		want   string // in the output
+		err    string // that Run returns
 	}{
 		"outside a shutdown":  {want: "SIGTERM: leaving. The agent stops no pod now."},
 		"once in a drain":     {during: true, want: "A second signal ends the waiting."},
@@ -172,7 +183,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A cancelled shutdown leaves what was not told to stop, and the next one begins anew.
+// A shutdown is cancelled after 1 s, while the pod of the first bucket, web, is being stopped. web still ends, and db of
+// the next bucket keeps running. The next shutdown must then begin anew, with db as its only pod.
 func TestAShutdownAfterACancelledOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"), podOf("db", 1000, ""))
@@ -190,7 +202,7 @@ func TestAShutdownAfterACancelledOne(t *testing.T) {
 	})
 }
 
-// failingRuntime does not list its pods until it may, and cannot stop sandboxes.
+// failingRuntime fails to list its pods until lists is set. It never succeeds in stopping a sandbox.
 type failingRuntime struct {
 	agent.Runtime
 	mu    sync.Mutex
@@ -208,8 +220,9 @@ func (r *failingRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 
 func (r *failingRuntime) StopPodSandbox(context.Context, *v1.Pod) error { return os.ErrInvalid }
 
-// A runtime that is not there is said, and used once it is. A sandbox that cannot be stopped does not
-// keep its pod from having ended.
+// The agent starts before its container runtime. Its status must say that the runtime is missing, and no longer once the
+// runtime answers; the drain then stops the pod as usual. The pod counts as stopped in time although its sandbox cannot
+// be stopped.
 func TestARuntimeThatComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
 )
 
-// countingRuntime counts the commands of hooks.
+// countingRuntime counts the commands that preStop hooks run in containers.
 type countingRuntime struct {
 	agent.Runtime
 	commands atomic.Int64
@@ -28,11 +28,14 @@ func (r *countingRuntime) RunInContainer(ctx context.Context, id string, cmd []s
 	return r.Runtime.RunInContainer(ctx, id, cmd, timeout)
 }
 
-// An agent ends in the middle of a drain. The one that follows runs a hook again only if it was cut off.
+// The first agent ends in the middle of a drain, by two signals; the second one continues it with the same runtime. The
+// hook takes 1 s. If the first agent ends after 2 s the hook has run, and the second must not run it again: one command.
+// If it ends after 0.5 s the hook was cut off, and the second must run it again: two commands. A third agent, without a
+// pending shutdown, must remove the record of hooks, so that the next shutdown runs them.
 func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 	for name, test := range map[string]struct {
-		endsAfter time.Duration
-		commands  int64
+		endsAfter time.Duration // from the shutdown to the end of the first agent
+		commands  int64         // that both agents run
 	}{
 		"it has run":  {endsAfter: 2 * time.Second, commands: 1},
 		"it runs yet": {endsAfter: 500 * time.Millisecond, commands: 2},
@@ -67,7 +70,7 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 				third := newTestbed(t)
 				third.opts.StateDir = first.opts.StateDir
 				third.run()
-				require.NoDirExists(t, folder, "the shutdown is over")
+				require.NoDirExists(t, folder, "the record of hooks must go when the shutdown is over")
 				third.signals <- syscall.SIGTERM
 				require.NoError(t, <-third.result)
 			})

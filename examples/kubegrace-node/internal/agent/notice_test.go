@@ -14,13 +14,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/notice"
 )
 
-// A cloud's notice drains the node, beside a host that says nothing.
+// A fake metadata service of EC2 says that the machine will be terminated in two minutes, while the host itself announces
+// nothing. The agent must drain the node.
 func TestNoticeOfACloud(t *testing.T) {
 	ends := time.Now().Add(2 * time.Minute).UTC().Format(time.RFC3339)
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodPut:
-			_, _ = fmt.Fprint(w, "token") // the client sees a failure
+			_, _ = fmt.Fprint(w, "token") // a failed write fails the client's request
 		case strings.HasSuffix(r.URL.Path, "/spot/instance-action"):
 			_, _ = fmt.Fprintf(w, `{"action": "terminate", "time": %q}`, ends)
 		default:

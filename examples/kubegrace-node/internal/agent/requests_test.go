@@ -15,10 +15,12 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 )
 
-// A drain ends the pods, is reported again when it is asked for again, and lasts until it is taken back, also with the
-// agent that follows.
+// POST /drain stops the pod and answers with the report; a second one answers with the same report. The node stays
+// drained when the agent is restarted with the same /run, until POST /undrain. While it is drained the agent holds no
+// lock.
 func TestDrainAndUndrain(t *testing.T) {
 	b, path, run := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}")), filepath.Join(t.TempDir(), "s"), t.TempDir()
+	// ask sends a request on the agent's socket.
 	ask := func(method, resource string, answer any) error {
 		return api.Request(t.Context(), path, method, resource, answer)
 	}
@@ -29,6 +31,7 @@ func TestDrainAndUndrain(t *testing.T) {
 			return ask(http.MethodGet, "/status", &status) == nil && status.Drained == drained && status.ShuttingDown == drained && status.Held == !drained
 		}, 20*time.Second, 10*time.Millisecond)
 	}
+	// start starts an agent that finds the record of the previous one in run.
 	start := func() {
 		var err error
 		b.opts.Units, err = units.New(run, nil)

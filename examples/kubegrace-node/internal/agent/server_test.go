@@ -17,7 +17,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// serveText serves a handler as the agent serves /healthz, and returns its address.
+// serveText serves a handler as the agent serves its port, with the same limits, and returns its address.
 func serveText(t *testing.T, handler http.Handler) string {
 	t.Helper()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -32,6 +32,7 @@ func serveText(t *testing.T, handler http.Handler) string {
 	return listener.Addr().String()
 }
 
+// get sends a request with this Host header, and returns the status of the answer.
 func get(t *testing.T, address, host string) (int, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
@@ -46,24 +47,25 @@ func get(t *testing.T, address, host string) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// Connections that say nothing, as any user can open them, take no more descriptors than a few, and
-// keep nobody from being answered.
+// Any user of the machine can open connections and send nothing. With 300 such connections open, a request must still be
+// answered, and the server must hold only maxConnections of them.
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	before := descriptors(t)
 	for range 300 {
 		conn, err := net.Dial("tcp", address)
 		require.NoError(t, err)
-		defer func() { _ = conn.Close() }() // it may have been closed
+		defer func() { _ = conn.Close() }() // the server may have closed it already
 	}
 	require.Eventually(t, func() bool {
 		status, err := get(t, address, "localhost")
 		return err == nil && status == http.StatusOK
 	}, 10*time.Second, 10*time.Millisecond)
-	require.Less(t, descriptors(t)-before, 300+maxConnections+20, "300 are this test's own")
+	require.Less(t, descriptors(t)-before, 300+maxConnections+20, "300 descriptors are this test's ends of the connections; 20 are a margin")
 }
 
-// Of a thousand requests on one connection one is answered.
+// A client sends a thousand requests on one connection at once. The server must answer only the first and close the
+// connection, so that a client cannot queue much work.
 func TestOneAnswerPerConnection(t *testing.T) {
 	var answers atomic.Int64
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answers.Add(1) }))
@@ -71,12 +73,12 @@ func TestOneAnswerPerConnection(t *testing.T) {
 	require.NoError(t, err)
 	_, err = io.WriteString(conn, strings.Repeat("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000))
 	require.NoError(t, err)
-	_, _ = io.ReadAll(conn) // until it is closed, or reset
+	_, _ = io.ReadAll(conn) // until the server closes the connection; an error is its reset
 	require.EqualValues(t, 1, answers.Load())
 	require.NoError(t, conn.Close())
 }
 
-// descriptors counts the descriptors of this process.
+// descriptors returns how many file descriptors this process has open.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -87,7 +89,8 @@ func descriptors(t *testing.T) int {
 	return len(open)
 }
 
-// A name that a page has bound to this address is refused.
+// Requests for an IP address, for localhost or without a Host are answered. One for another name is refused: it may come
+// from a web page that has bound its own name to this address (DNS rebinding).
 func TestHosts(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, want := range map[string]int{
@@ -100,7 +103,7 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A client that reads or writes nothing has its time, and large headers are refused.
+// A client sends a header of 64 KiB, of which the server reads 8 KiB. The answer must be 431, or the connection closed.
 func TestLargeHeadersAreRefused(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	conn, err := net.Dial("tcp", address)
@@ -108,7 +111,7 @@ func TestLargeHeadersAreRefused(t *testing.T) {
 	defer func() { require.NoError(t, conn.Close()) }()
 	_, err = io.WriteString(conn, "GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10))
 	if err == nil {
-		answer, _ := io.ReadAll(conn) // an error is the connection that was closed
+		answer, _ := io.ReadAll(conn) // an error means that the server has closed the connection
 		require.Contains(t, string(answer), "431")
 	}
 }

@@ -19,9 +19,9 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// Load reads the pods of a folder: the files that end in .yaml, .yml or .json, in the order of
-// their names. It sets what the API server would set by default. The error joins one for each
-// problem, with the file; the warnings are lines for people.
+// Load reads pod manifests from the files of a folder that end in .yaml, .yml or .json, sorted by name. It sets the
+// defaults that the API server would set. The error names every problem, each with its file. The warnings are lines for
+// people.
 func Load(dir string, opts validation.Options) (pods []*v1.Pod, warnings []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -61,7 +61,7 @@ func Load(dir string, opts validation.Options) (pods []*v1.Pod, warnings []strin
 	return pods, warnings, errors.Join(errs...)
 }
 
-// setDefaults sets what a termination depends on.
+// setDefaults sets the namespace, the UID and the grace period, if they are missing.
 func setDefaults(pod *v1.Pod) {
 	pod.Namespace = cmp.Or(pod.Namespace, metav1.NamespaceDefault)
 	pod.UID = cmp.Or(pod.UID, types.UID(pod.Namespace+"/"+pod.Name))
@@ -70,7 +70,7 @@ func setDefaults(pod *v1.Pod) {
 	}
 }
 
-// problemsOf returns why a pod cannot be played.
+// problemsOf returns the reasons why a pod cannot be simulated.
 func problemsOf(pod *v1.Pod) field.ErrorList {
 	var errs field.ErrorList
 	if pod.Kind != "Pod" || pod.APIVersion != "v1" {

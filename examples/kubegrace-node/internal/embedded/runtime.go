@@ -17,16 +17,16 @@ import (
 // killedCode is the exit code of a container that SIGKILL has ended.
 const killedCode = 128 + 9
 
-// Runtime plays pods in the process of the agent. [New] makes one.
+// Runtime simulates pods in the agent's process. Make one with [New].
 type Runtime struct {
 	*lifecycletest.Runtime
 
 	mu   sync.Mutex // guards what follows; never held while anything waits
-	pods []*v1.Pod  // those that have not been stopped
+	pods []*v1.Pod  // those whose sandbox has not been stopped
 }
 
-// New makes a runtime in which the sidecars and main containers of the pods run. Plain init
-// containers have ended before. The error joins one for each script that cannot be parsed.
+// New makes a runtime in which the sidecars and main containers of the pods run. Plain init containers count as ended. The
+// error names every script that cannot be parsed.
 func New(pods []*v1.Pod) (*Runtime, error) {
 	r := &Runtime{Runtime: lifecycletest.NewRuntime()}
 	var errs []error
@@ -35,7 +35,7 @@ func New(pods []*v1.Pod) (*Runtime, error) {
 		pod.Status = v1.PodStatus{Phase: v1.PodRunning}
 		for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 			if i < len(pod.Spec.InitContainers) && c.RestartPolicy == nil {
-				continue
+				continue // a plain init container
 			}
 			script, err := scriptOf(pod, c.Name)
 			errs = append(errs, err)
@@ -53,16 +53,17 @@ func New(pods []*v1.Pod) (*Runtime, error) {
 	return r, errors.Join(errs...)
 }
 
+// id returns the ID of a container.
 func id(pod *v1.Pod, container string) string { return fmt.Sprintf("%s/%s", pod.UID, container) }
 
-// Pods returns the pods that have not been stopped, as they were when they were started.
+// Pods returns the pods whose sandbox has not been stopped, with the statuses of their start.
 func (r *Runtime) Pods(context.Context) ([]*v1.Pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.pods), nil
 }
 
-// PodStatus returns the status of a pod with the exits of its containers so far.
+// PodStatus returns the status of a pod, with the exit codes of the containers that have exited.
 func (r *Runtime) PodStatus(_ context.Context, pod *v1.Pod) *v1.PodStatus {
 	status := pod.Status.DeepCopy()
 	for _, statuses := range [][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
@@ -79,7 +80,7 @@ func (r *Runtime) PodStatus(_ context.Context, pod *v1.Pod) *v1.PodStatus {
 	return status
 }
 
-// StopPodSandbox forgets a pod whose containers have ended.
+// StopPodSandbox removes a pod from the list.
 func (r *Runtime) StopPodSandbox(_ context.Context, pod *v1.Pod) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

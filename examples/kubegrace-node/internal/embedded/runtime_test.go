@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// podWith returns a pod with the container app, which has a script.
+// podWith returns a pod with one container, app, which has this script. The container's ID is uid/app.
 func podWith(script string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "pod", Namespace: "ns", UID: "uid", Annotations: map[string]string{embedded.ScriptPrefix + "app": script}},
@@ -24,6 +24,7 @@ func podWith(script string) *v1.Pod {
 	}
 }
 
+// play returns a runtime in which a pod runs.
 func play(t *testing.T, pod *v1.Pod) *embedded.Runtime {
 	t.Helper()
 	rt, err := embedded.New([]*v1.Pod{pod})
@@ -31,6 +32,8 @@ func play(t *testing.T, pod *v1.Pod) *embedded.Runtime {
 	return rt
 }
 
+// A container is stopped with a grace period of 10 s. It takes as long as its script says, and is killed after 10 s if it
+// ignores SIGTERM.
 func TestScriptsDecideHowLongAStopTakes(t *testing.T) {
 	for script, want := range map[string]time.Duration{
 		"":                    0,
@@ -46,6 +49,8 @@ func TestScriptsDecideHowLongAStopTakes(t *testing.T) {
 	}
 }
 
+// A command that takes 2 s by its script fails at its timeout of 1 s. A script that cannot be parsed is an error of New,
+// which names the annotation.
 func TestScriptedCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := play(t, podWith("{execTakes: 2s}")).RunInContainer(t.Context(), "uid/app", []string{"true"}, time.Second)
@@ -55,6 +60,8 @@ func TestScriptedCommands(t *testing.T) {
 	require.ErrorContains(t, err, "annotation node.kubegrace.dev/script.app: ")
 }
 
+// A pod has a sidecar, a plain init container and a main container, which is killed. The main container must then have exit
+// code 137, while the sidecar still runs. The pod stays in the list until its sandbox is stopped.
 func TestAPodIsListedUntilItsSandboxIsStopped(t *testing.T) {
 	pod := podWith("{ignoreTerm: true}")
 	pod.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}, {Name: "init"}}
@@ -75,7 +82,7 @@ func TestAPodIsListedUntilItsSandboxIsStopped(t *testing.T) {
 	require.NoError(t, rt.Close())
 }
 
-// running returns the names of the containers that the runtime lists.
+// running returns the names of a pod's running containers.
 func running(t *testing.T, rt *embedded.Runtime, pod *v1.Pod) (names []string) {
 	t.Helper()
 	containers, err := rt.Running(t.Context(), pod)
@@ -86,6 +93,8 @@ func running(t *testing.T, rt *embedded.Runtime, pod *v1.Pod) (names []string) {
 	return names
 }
 
+// A folder has a script for a container that does not exist, a Service, invalid YAML, and a file of another type. One error
+// must name the first three, and the last one is ignored.
 func TestLoadNamesEveryProblem(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -104,6 +113,8 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// A pod without namespace and grace period gets those that the API server would set: default and 30 s. A folder without
+// manifests is only worth a warning.
 func TestLoadSetsDefaults(t *testing.T) {
 	dir := t.TempDir()
 	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app}]}\n"

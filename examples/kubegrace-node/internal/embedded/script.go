@@ -13,18 +13,18 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// ScriptPrefix is the prefix of the annotation that holds the script of a container. The
-// name of the container follows.
+// ScriptPrefix and the name of a container are the key of the annotation with the container's script.
 const ScriptPrefix = "node.kubegrace.dev/script."
 
-// script is how a container reacts to its stop.
+// script says how a container reacts to its stop.
 type script struct {
 	ExitAfterTerm metav1.Duration `json:"exitAfterTerm"`
 	IgnoreTerm    bool            `json:"ignoreTerm"`
 	ExecTakes     metav1.Duration `json:"execTakes"`
 }
 
-// scriptOf returns the script of a container, the zero value without an annotation.
+// scriptOf returns the script of a container. Without an annotation it is the zero value: the container exits at once
+// after its stop signal.
 func scriptOf(pod *v1.Pod, container string) (lifecycletest.Script, error) {
 	var s script
 	key := ScriptPrefix + container
@@ -38,7 +38,7 @@ func scriptOf(pod *v1.Pod, container string) (lifecycletest.Script, error) {
 	return lifecycletest.Script{ExitAfterTerm: s.ExitAfterTerm.Duration, IgnoreTerm: s.IgnoreTerm, Exec: s.exec}, nil
 }
 
-// exec plays a command, which fails if its context ends before its time is over.
+// exec simulates a command that takes ExecTakes. The command fails if ctx ends earlier.
 func (s script) exec(ctx context.Context, _ []string) ([]byte, error) {
 	timer := time.NewTimer(s.ExecTakes.Duration)
 	defer timer.Stop()
