@@ -1,5 +1,5 @@
-// Command kubegrace-node ends the pods of this machine when it shuts down, in order, with their hooks
-// and grace periods, whoever has started them: it finds them at the container runtime. It starts none.
+// Command kubegrace-node stops the pods of this machine when the machine shuts down: in order, with their hooks and grace
+// periods. It finds the pods at the container runtime, whoever has started them. It starts none.
 //
 // To try it on any machine, without containers and without a shutdown:
 //
@@ -10,7 +10,7 @@
 // installed. kubegrace-node plan is a dry run, drain and undrain control a running agent, report prints
 // what a shutdown did to the pods, and uninstall removes what the agent has written on the host.
 //
-// The program keeps running when its terminal is closed or nothing reads its output any more.
+// The program keeps running when its terminal is closed or when nobody reads its output any more.
 package main
 
 import (
@@ -37,9 +37,10 @@ func main() {
 	}
 }
 
+// run executes the command line.
 func run() error {
 	// The agent must finish a shutdown even if the reader of its output ends, as in
-	// kubegrace-node | tee, or its terminal or ssh session is closed.
+	// kubegrace-node | tee, or if its terminal or ssh session is closed.
 	signal.Ignore(syscall.SIGPIPE, syscall.SIGHUP)
 	c, err := command.New(func() <-chan os.Signal {
 		signals := make(chan os.Signal, 8) // buffered, so that several signals can wait for the agent

@@ -14,14 +14,15 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// The Debian package has the program and what it is installed with.
+// The Debian package must have the unit, the configuration and the scripts as they are in this folder, the man pages and
+// completions, and a program that runs.
 func TestDebianPackage(t *testing.T) {
 	dist := need.Variable(t, "KUBEGRACE_DIST", "make dist")
 	dpkg := need.Program(t, "dpkg-deb", "dpkg")
 	packages := files(t, dist, "*_amd64.deb")
 	require.Len(t, packages, 1)
 	root := t.TempDir()
-	run(t, dpkg, "--raw-extract", packages[0], root)
+	run(t, dpkg, "--raw-extract", packages[0], root) // with the scripts, in DEBIAN
 
 	for installed, source := range map[string]string{
 		"usr/lib/systemd/system/kubegrace-node.service": "kubegrace-node.service",
@@ -43,10 +44,11 @@ func TestDebianPackage(t *testing.T) {
 		require.NotEmpty(t, read(t, filepath.Join(root, pattern)), pattern)
 	}
 	require.Contains(t, run(t, filepath.Join(root, "usr/bin/kubegrace-node"), "plan", "--help"), "kubegrace-node plan")
-	run(t, filepath.Join(root, "DEBIAN/prerm"), "upgrade", "2.0.0") // the agent goes on
+	run(t, filepath.Join(root, "DEBIAN/prerm"), "upgrade", "2.0.0") // must do nothing: the agent keeps running
 }
 
-// Once installed, the RPM package is the Debian package: the same files, scripts and configuration files.
+// An installed RPM package must have the same files, modes, scripts and configuration files as the Debian package. RPM
+// installs it into an empty folder, so its dependencies and scripts are left out.
 func TestRPMPackage(t *testing.T) {
 	dist := need.Variable(t, "KUBEGRACE_DIST", "make dist")
 	dpkg, rpm := need.Program(t, "dpkg-deb", "dpkg"), need.Program(t, "rpm", "rpm")
@@ -58,7 +60,7 @@ func TestRPMPackage(t *testing.T) {
 	run(t, rpm, "--install", "--root", root, "--dbpath", "/rpmdb", "--nodeps", "--noscripts", packages[0])
 	run(t, dpkg, "--extract", packagesOfDebian[0], rootOfDebian)
 	require.NoError(t, os.RemoveAll(filepath.Join(root, "rpmdb")))
-	completion := filepath.Join(rootOfDebian, "usr/share/zsh") // Fedora has another folder for what is not zsh's own
+	completion := filepath.Join(rootOfDebian, "usr/share/zsh") // Fedora's folder for completions that are not part of zsh
 	require.NoError(t, os.Rename(completion+"/vendor-completions", completion+"/site-functions"))
 	require.Equal(t, tree(t, rootOfDebian), tree(t, root))
 
@@ -70,11 +72,11 @@ func TestRPMPackage(t *testing.T) {
 	}
 	require.Equal(t, "systemd\n", run(t, rpm, "--query", "--package", "--requires", packages[0]))
 	flags := query(`[%{FILEFLAGS:fflags} %{FILENAMES}\n]`)
-	require.Contains(t, flags, "cn /etc/default/kubegrace-node\n", "a configuration file that an upgrade leaves alone")
+	require.Contains(t, flags, "cn /etc/default/kubegrace-node\n", "cn is config(noreplace): an upgrade does not overwrite the file")
 	require.Contains(t, flags, "cn /etc/kubegrace-node/config.yaml\n")
 }
 
-// tree returns the files and folders below a folder: their modes, and what is in the files.
+// tree returns the mode of each file and folder below root, by path, and the hash of each file's content.
 func tree(t *testing.T, root string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -91,6 +93,7 @@ func tree(t *testing.T, root string) map[string]string {
 	return found
 }
 
+// files returns the paths in a folder that match a pattern.
 func files(t *testing.T, folder, pattern string) []string {
 	t.Helper()
 	found, err := filepath.Glob(filepath.Join(folder, pattern))
@@ -105,6 +108,7 @@ func read(t *testing.T, file string) string {
 	return string(text)
 }
 
+// run runs a program, which must succeed, and returns its output.
 func run(t *testing.T, program string, args ...string) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), program, args...).CombinedOutput()

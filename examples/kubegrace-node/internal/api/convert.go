@@ -7,7 +7,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// PodErrors returns an error that names the pods that were not stopped, nil if all were.
+// PodErrors returns an error that names the pods that were not stopped, and why; nil if all were.
 func (r Report) PodErrors() error {
 	var errs []error
 	for _, p := range r.Shutdown.Pods {
@@ -18,5 +18,5 @@ func (r Report) PodErrors() error {
 	return errors.Join(errs...)
 }
 
-// ReportOf wraps a report of the library.
+// ReportOf makes an answer of a report of package shutdown.
 func ReportOf(r shutdown.Report) Report { return Report{Meta: Meta{Version, "Report"}, Shutdown: r} }

@@ -13,11 +13,12 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 )
 
-// ErrRefused is wrapped by the error of a request that the agent has answered.
+// ErrRefused is wrapped by the error of a request to which the agent has answered with an error.
 var ErrRefused = errors.New("the agent has refused")
 
-// Request sends a request to the agent on a socket, and decodes the answer. The error of a socket that is not there wraps
-// fs.ErrNotExist, or syscall.ECONNREFUSED if nobody listens on it.
+// Request sends a request to the agent's socket at path, and decodes the JSON of the answer into answer, a pointer. The
+// error wraps fs.ErrNotExist if there is no socket, syscall.ECONNREFUSED if nobody listens on it, and [ErrRefused] if
+// the agent has answered with an error.
 func Request(ctx context.Context, path, method, resource string, answer any) (err error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+resource, nil)
 	if err != nil {
@@ -25,11 +26,11 @@ func Request(ctx context.Context, path, method, resource string, answer any) (er
 	}
 	response, err := socket.Client(path).Do(req)
 	if err != nil {
-		var urlError *url.Error // its text has a URL that means nothing to the user
+		var urlError *url.Error // drop its text: http://localhost means nothing to the user
 		if errors.As(err, &urlError) {
 			err = urlError.Err
 		}
-		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // there was a connection
+		if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) { // connected, but not answered
 			return fmt.Errorf("the agent on %s has ended, or closed the connection, before it answered: %w", path, err)
 		}
 		return fmt.Errorf("no agent answers on %s (see its --socket): %w", path, err)
@@ -37,7 +38,7 @@ func Request(ctx context.Context, path, method, resource string, answer any) (er
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.StatusCode != http.StatusOK {
 		failure := Error{Message: response.Status}
-		_ = json.NewDecoder(response.Body).Decode(&failure) // the status says enough
+		_ = json.NewDecoder(response.Body).Decode(&failure) // if it fails, the message is the status
 		return fmt.Errorf("%w: %s", ErrRefused, failure.Message)
 	}
 	return json.NewDecoder(response.Body).Decode(answer)

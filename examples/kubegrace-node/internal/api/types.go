@@ -20,19 +20,19 @@ type Error struct {
 // Status says what the agent does, and what its pods would lose if the machine shut down now.
 type Status struct {
 	Meta
-	// Held says that the agent holds back the shutdown of the machine, Drained that kubegrace-node drain has
-	// stopped its pods, and ShuttingDown that a shutdown or a drain has begun.
+	// Held says that the agent delays the machine's shutdown, Drained that kubegrace-node drain was called and not
+	// withdrawn, and ShuttingDown that a shutdown or a drain has begun.
 	Held         bool `json:"held"`
 	Drained      bool `json:"drained"`
 	ShuttingDown bool `json:"shuttingDown"`
-	// AskedSeconds is how long the host is asked to wait.
+	// AskedSeconds is how long the agent asks the host to wait.
 	AskedSeconds float64 `json:"askedSeconds"`
 	// Missing has a line for each thing that the agent works without.
 	Missing []string `json:"missing,omitempty"`
-	// PodsUnknown says that the container runtime does not list the pods, so that what follows is not known.
+	// PodsUnknown says that the container runtime does not list the pods. The fields below are then not known.
 	PodsUnknown bool `json:"podsUnknown,omitempty"`
-	// PodCount is the number of pods, CutShort of those that would get less time than they ask for, and
-	// LostSeconds the sum of what these would lose.
+	// PodCount is the number of pods, CutShort the number of those that would get less time than they ask for, and
+	// LostSeconds the sum of the time that these would lose.
 	PodCount    int   `json:"podCount"`
 	CutShort    int   `json:"cutShort"`
 	LostSeconds int64 `json:"lostSeconds"`
@@ -41,7 +41,7 @@ type Status struct {
 // Report is the result of one shutdown.
 type Report struct {
 	Meta
-	// UnderWay is true while the agent carries out this shutdown.
+	// UnderWay says that this shutdown still goes on, so the report is incomplete.
 	UnderWay bool            `json:"underWay,omitempty"`
 	Shutdown shutdown.Report `json:"shutdown"`
 }

@@ -23,10 +23,11 @@ var (
 	_ shutdown.StatusFlusher   = (*Client)(nil)
 	_ shutdown.ReadinessMarker = (*Client)(nil)
 
+	// errNotLoaded is the error of every report before Load has succeeded.
 	errNotLoaded = errors.New("its kubeconfig could not be used yet")
 )
 
-// objectNode and objectPod are the labels of [Client.Failures].
+// objectNode and objectPod are the values of the label "object" in [Client.Failures].
 const objectNode, objectPod = "node", "pod"
 
 // Client reports one node and its pods. Make one with [New].
@@ -38,24 +39,24 @@ type Client struct {
 	reporter atomic.Pointer[apistatus.Reporter] // nil before Load
 }
 
-// New returns a Client of the kubeconfig file, which need not exist yet.
+// New returns a Client that uses the kubeconfig at file, which need not exist yet. node is the name of the node's object.
 func New(file, node string, gates featuregate.FeatureGate) *Client {
 	c := &Client{file: file, node: node, gates: gates, failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kubegrace_node_api_updates_failed_total",
 		Help: "Updates of the node's conditions and of pods' statuses that the API server has not accepted. Each is tried again.",
 	}, []string{"object"})}
 	for _, object := range []string{objectNode, objectPod} {
-		c.failures.WithLabelValues(object) // 0 from the start on, so that the first failure is an increase
+		c.failures.WithLabelValues(object) // exists with 0 from the start, so that increase() in Prometheus counts the first failure
 	}
 	return c
 }
 
-// Failures returns the counter of the updates that have failed, by the kind of object. An update that a newer one
-// has cut off does not count.
+// Failures returns the counter of failed updates, by the kind of object. An update whose context was cancelled, because a
+// newer one replaces it, does not count.
 func (c *Client) Failures() prometheus.Collector { return c.failures }
 
-// Load reads the kubeconfig, from which on reports are sent, and returns a client for all other
-// requests.
+// Load reads the kubeconfig. From then on reports are sent to its API server. Load returns a client for all other requests,
+// so that these cannot delay the reports.
 func (c *Client) Load() (kubernetes.Interface, error) {
 	config, err := Config(c.file)
 	if err != nil {
@@ -77,8 +78,8 @@ func (c *Client) Load() (kubernetes.Interface, error) {
 	return ordinary, nil
 }
 
-// Config reads the configuration of a kubeconfig's current context. Paths in it are relative to
-// the file. Errors name the file.
+// Config reads a kubeconfig, and returns the client configuration of its current context. Relative paths in the kubeconfig
+// start at its folder. Errors name the file.
 func Config(file string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {
@@ -87,17 +88,17 @@ func Config(file string) (*rest.Config, error) {
 	return config, nil
 }
 
-// PublishNode publishes the state of the node.
+// PublishNode writes the state of the node into the conditions of its object.
 func (c *Client) PublishNode(ctx context.Context, state shutdown.NodeState) error {
 	return c.update(ctx, objectNode, func(r *apistatus.Reporter) error { return r.PublishNode(ctx, state) })
 }
 
-// FlushPod sends the final status of a pod.
+// FlushPod sends the final status of a pod, and returns when the API server has it.
 func (c *Client) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	return c.update(ctx, objectPod, func(r *apistatus.Reporter) error { return r.FlushPod(ctx, pod) })
 }
 
-// MarkNotReady takes a pod out of its services.
+// MarkNotReady makes a pod not ready, so that its services no longer send it requests.
 func (c *Client) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	return c.update(ctx, objectPod, func(r *apistatus.Reporter) error { return r.MarkNotReady(ctx, pod) })
 }
@@ -107,7 +108,7 @@ func (c *Client) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return c.update(ctx, objectPod, func(r *apistatus.Reporter) error { return r.RestoreReadiness(ctx, pod) })
 }
 
-// update makes an update, and counts it if it fails.
+// update calls an update, and counts it if it fails. It fails at once before Load has succeeded.
 func (c *Client) update(ctx context.Context, object string, call func(*apistatus.Reporter) error) error {
 	err := fmt.Errorf("%s: %w", c.file, errNotLoaded)
 	if reporter := c.reporter.Load(); reporter != nil {

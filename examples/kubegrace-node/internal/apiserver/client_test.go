@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// Each update that the API server does not accept is counted, also while there is no kubeconfig. One that was
-// accepted is not, and neither is one that is not wanted any more.
+// An update counts as failed if there is no kubeconfig yet, and if the API server refuses it. It does not count if its
+// context was cancelled, or if the API server has accepted it.
 func TestFailedUpdatesAreCounted(t *testing.T) {
 	gates := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gates))
@@ -28,12 +28,13 @@ func TestFailedUpdatesAreCounted(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(answer)) // the client sees a failure
+		_, _ = w.Write([]byte(answer)) // a failed write fails the client's request
 	}))
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	client := apiserver.New(file, "node", gates)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid"}, Status: v1.PodStatus{Phase: v1.PodFailed}}
+	// counted checks both values of the counter.
 	counted := func(node, pod string) {
 		t.Helper()
 		require.NoError(t, testutil.CollectAndCompare(client.Failures(), strings.NewReader(`

@@ -42,7 +42,7 @@ const exampleHelp = `  # In the folder examples, on any machine: nine pods witho
   # What a shutdown would do to them
   kubegrace-node plan`
 
-// commands makes the subcommands.
+// commands makes the subcommands. It has what they share.
 type commands struct {
 	signals  func() <-chan os.Signal
 	streams  inspect.Streams
@@ -50,9 +50,10 @@ type commands struct {
 	gate     featuregate.MutableVersionedFeatureGate
 }
 
-// New makes the command kubegrace-node. run and demo call signals for SIGTERM and SIGINT, which end all other commands.
+// New makes the command kubegrace-node. Only run and demo call signals, to handle SIGTERM and SIGINT themselves; all other
+// commands are ended by these signals.
 func New(signals func() <-chan os.Signal, streams inspect.Streams) (*cobra.Command, error) {
-	// Setting a feature gate logs with klog, which must not write to stderr before -v is known.
+	// Setting a feature gate logs with klog. Drop that: -v is not known yet.
 	klog.SetLogger(klog.Logger{})
 	gate := featuregate.NewFeatureGate()
 	if err := errors.Join(lifecycle.AddFeatureGates(gate), shutdown.AddFeatureGates(gate)); err != nil {
@@ -72,7 +73,7 @@ func New(signals func() <-chan os.Signal, streams inspect.Streams) (*cobra.Comma
 	return c, nil
 }
 
-// addGates adds --feature-gates.
+// addGates adds the flag --feature-gates. Its help names the gates that have an effect here.
 func (c commands) addGates(fs *pflag.FlagSet) {
 	c.gate.AddFlag(fs)
 	fs.Lookup("feature-gates").Usage = "`gates` to switch, as NAME=true,NAME=false; they win over those of --config: " + strings.Join([]string{
@@ -90,8 +91,7 @@ func version() string {
 	return fmt.Sprintf("%s (%s, %s/%s)", module, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// OneLine returns the text of an error on one line. Lines of a joined error are separated
-// by "; ".
+// OneLine returns the text of an error on one line. It joins the lines of a joined error with "; ".
 func OneLine(err error) string {
 	var parts []string
 	for part := range strings.SplitSeq(err.Error(), "\n") {

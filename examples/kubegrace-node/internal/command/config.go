@@ -20,8 +20,8 @@ import (
 const configUsage = "`file` with a KubeletConfiguration (YAML or JSON), of which shutdownGracePeriod, shutdownGracePeriodCriticalPods, " +
 	"shutdownGracePeriodByPodPriority and featureGates are obeyed; it is the agent's own, not the kubelet's"
 
-// shutdownConfig reads and checks the file of --config, and sets the feature gates that it
-// has. The warnings are lines for people.
+// shutdownConfig reads and checks the file of --config, and sets in gate the feature gates that the file sets. The warnings
+// are lines for people.
 func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (cfg plan.Config, warnings []string, err error) {
 	read, err := kubeletconfig.Load(file, "")
 	if err != nil {
@@ -40,8 +40,8 @@ func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (
 	return read.Shutdown, warnings, nil
 }
 
-// makeStateDir makes the folder of --state-dir if it does not exist. The error says that it cannot be
-// used, for example on a file system that has become read-only.
+// makeStateDir creates the folder of --state-dir if it does not exist. It then opens the lock file in it for writing, and so
+// returns an error if the folder cannot be used, for example on a read-only file system.
 func makeStateDir(dir string) error {
 	if dir == "" {
 		return nil
@@ -59,14 +59,14 @@ func makeStateDir(dir string) error {
 	return nil
 }
 
-// screen is where an agent writes to.
+// screen is where an agent writes its output and its log. close writes what is left, for at most two seconds each.
 type screen struct {
 	view   *view.View
 	logger klog.Logger
 	close  func()
 }
 
-// newScreen returns a screen that blocks nobody.
+// newScreen returns a screen that never blocks the agent, even if nobody reads the output.
 func (c commands) newScreen(verbosity int) screen {
 	out, log := nonblocking.New(c.out), nonblocking.New(c.log)
 	return screen{view: view.New(out), logger: textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log), textlogger.Verbosity(verbosity))), close: func() { out.Close(); log.Close() }}

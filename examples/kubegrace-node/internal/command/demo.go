@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation/featuregates"
 )
 
-// demo are the flags of kubegrace-node demo.
+// demo has the flags of kubegrace-node demo.
 type demo struct {
 	config, manifests, stateDir string
 	after, limit                time.Duration
@@ -39,7 +39,7 @@ annotations of the manifests say, and drains them. It needs no rights.`,
 	return command
 }
 
-// demo runs an agent that drains what it plays, and leaves.
+// demo runs an agent that drains simulated pods once and then ends.
 func (c commands) demo(command *cobra.Command, d demo) error {
 	if d.after <= 0 {
 		return field.Invalid(field.NewPath("--shutdown-after"), d.after.String(), "must be more than 0")
@@ -51,7 +51,7 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	if err != nil {
 		return err
 	}
-	screen := c.newScreen(-1) // errors alone: the view says the rest
+	screen := c.newScreen(-1) // logs only errors: the view shows the rest
 	defer screen.close()
 	klog.SetLogger(screen.logger)
 	screen.view.Say("No containers are run: they are played in this process, as annotations in their manifests say.")
@@ -67,7 +67,8 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	return a.Run(klog.NewContext(command.Context(), screen.logger))
 }
 
-// played returns the options of an agent whose pods are played from manifests. file may be "".
+// played returns the options of an agent that simulates the pods of a folder of manifests. file is that of --config; "" is
+// allowed.
 func (c commands) played(file, manifests string) (opts agent.Options, warnings []string, err error) {
 	if manifests == "" {
 		return opts, nil, field.Required(field.NewPath("--manifests"), "a folder of pod manifests")

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The demo of the README ends in time, stops the pods in order, and shows a hook, a sidecar
-// and a pod that ignores SIGTERM.
+// The demo of the README runs with its nine pods. It must end, stop them bucket after bucket, and show a preStop hook, a
+// sidecar that waits, and a container that ignores SIGTERM and is killed after 3 s.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	began := time.Now()
@@ -28,19 +28,19 @@ func TestDemo(t *testing.T) {
 	buckets := []string{"batch/", "shop/", "data/", "kube-system/"}
 	require.True(t, slices.IsSortedFunc(ended, func(a, b string) int {
 		return bucketOf(buckets, a) - bucketOf(buckets, b)
-	}), "bucket after bucket: %v", ended)
+	}), "the pods must stop bucket after bucket: %v", ended)
 
 	for _, want := range []string{
 		"shop/web                 runs its preStop hook: sleep of 2s",
 		"shop/cart proxy          waits, a sidecar stops last",
-		"batch/stubborn: container main did not end on SIGTERM and was killed 3", // seconds later, by tenths of a second on a busy machine
+		"batch/stubborn: container main did not end on SIGTERM and was killed 3", // 3 seconds later, and some tenths on a busy machine
 		"killed, its time was up",
 	} {
 		require.Contains(t, out, want)
 	}
 }
 
-// stopOrder returns the pods in the order in which they have stopped.
+// stopOrder returns the pods in the order in which the output says that they have stopped.
 func stopOrder(out string) []string {
 	var pods []string
 	for _, match := range regexp.MustCompile(`(?m)s  (\S+) +gone after`).FindAllStringSubmatch(out, -1) {

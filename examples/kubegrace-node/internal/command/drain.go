@@ -11,6 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 )
 
+// newDrain makes kubegrace-node drain, whose work the running agent does.
 func (c commands) newDrain() *cobra.Command {
 	t := &tool{commands: c}
 	command := &cobra.Command{
@@ -39,6 +40,7 @@ To move the pods to other nodes first, use kubectl drain.`,
 	return command
 }
 
+// newUndrain makes kubegrace-node undrain, whose work the running agent does.
 func (c commands) newUndrain() *cobra.Command {
 	t := &tool{commands: c}
 	command := &cobra.Command{

@@ -24,16 +24,16 @@ import (
 
 const (
 	sourceLogind, sourceNone, unixPrefix = "logind", "none", "unix://"
-	// otherKinds is the key of --pod-policy for all kinds of shutdown without an own entry.
+	// otherKinds is the key of --pod-policy for every kind of shutdown that has no entry of its own.
 	otherKinds = "default"
-	// maxVerbosity is the maximum of -v.
+	// maxVerbosity is the highest value of -v.
 	maxVerbosity = 5
-	// defaultStateDir is the folder of the unit.
+	// defaultStateDir is the StateDirectory of kubegrace-node.service.
 	defaultStateDir = "/var/lib/kubegrace-node"
 	defaultEndpoint = "unix:///run/containerd/containerd.sock"
 )
 
-// flags are the flags of kubegrace-node run.
+// flags has the flags of kubegrace-node run.
 type flags struct {
 	config, endpoint                string
 	priorities                      []string
@@ -72,6 +72,7 @@ func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "`level` of detail of the log, 0 to 5")
 }
 
+// podPolicyUsage returns the help of --pod-policy, with all kinds and policies.
 func podPolicyUsage() string {
 	return fmt.Sprintf("with --kubeconfig, what happens to the status of pods, as `KIND=POLICY,...`: kinds of a shutdown are %s (all others); policies are %s. "+
 		"A shutdown of unknown kind counts as poweroff; a kind without a policy has %s",
@@ -91,10 +92,11 @@ func policies() []string {
 	return []string{string(shutdown.PolicySetTerminal), string(shutdown.PolicyLeaveAsIs), string(shutdown.PolicyDelete)}
 }
 
-// validate returns the errors of all flags, without reading files.
+// validate checks all flags, without reading files. The error names every invalid flag.
 func (f *flags) validate() error {
 	var errs field.ErrorList
 	flag := field.NewPath
+	// oneOf adds an error if value is not one of values.
 	oneOf := func(name, value string, values ...string) {
 		if !slices.Contains(values, value) {
 			errs = append(errs, field.NotSupported(flag(name), value, values))
@@ -142,8 +144,8 @@ func (f *flags) validate() error {
 	return errors.Join(errs.ToAggregate(), err)
 }
 
-// validateKubelet returns the errors of --kubelet-pods and --kubelet-credentials. http proves nothing about who
-// answers. Therefore it is allowed only for this machine, and without credentials, which the other end could read.
+// validateKubelet checks --kubelet-pods and --kubelet-credentials. Over plain http nothing proves who answers. So http is
+// allowed only to this machine itself, and without credentials, which whoever answers could read.
 func (f *flags) validateKubelet() field.ErrorList {
 	flag, forbidden := field.NewPath("--kubelet-pods"), field.ErrorList{field.Forbidden(field.NewPath("--kubelet-credentials"), "is only for --kubelet-pods with https")}
 	address, err := url.Parse(f.kubeletPods)
@@ -162,7 +164,7 @@ func (f *flags) validateKubelet() field.ErrorList {
 	return nil
 }
 
-// rules returns the rules of --priority.
+// rules parses the rules of --priority.
 func (f *flags) rules() ([]podinfo.Rule, error) {
 	var rules []podinfo.Rule
 	for _, text := range f.priorities {
@@ -175,7 +177,8 @@ func (f *flags) rules() ([]podinfo.Rule, error) {
 	return rules, nil
 }
 
-// policy returns what happens to the statuses of the pods in a shutdown of a kind.
+// policy returns what --pod-policy says about the statuses of pods in a shutdown of this kind. An unknown kind counts as a
+// poweroff.
 func (f *flags) policy(kind source.Kind) shutdown.PodPolicy {
 	if kind == source.KindUnknown {
 		kind = source.KindPoweroff
@@ -188,7 +191,7 @@ func (f *flags) policy(kind source.Kind) shutdown.PodPolicy {
 	return shutdown.PolicySetTerminal
 }
 
-// node returns the name of the Node object: --node-name, or the host name in lower case.
+// node returns the name of this machine's Node object: --node-name, or the host name in lower case.
 func (f *flags) node() (string, error) {
 	if f.nodeName != "" {
 		return f.nodeName, nil

@@ -17,21 +17,22 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// node is a machine with a scripted logind, and an agent on it.
+// node is an agent process with a fake logind, on a bus of the test.
 type node struct {
 	*logindtest.Login1
 	t       *testing.T
 	address string // of the bus
-	dir     string // has config.yaml, the state folder "state" and the socket "s"
+	dir     string // has config.yaml, the state folder "state", the socket "s" and the host's root "host"
 	agent   *process
 }
 
-// newNode returns a machine whose logind delays a shutdown for a minute. It has no agent yet.
+// newNode returns a node whose logind delays a shutdown for up to a minute, more than the 20 s of its config.yaml. The agent
+// is not started.
 func newNode(t *testing.T) *node {
 	t.Helper()
 	broker := logindtest.StartBroker(t)
 	broker.Login1.SetLimit(time.Minute)
-	dir, err := os.MkdirTemp("", "n") // the path of a socket is short
+	dir, err := os.MkdirTemp("", "n") // not t.TempDir: its path is too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "host/run"), 0o700))
@@ -39,7 +40,8 @@ func newNode(t *testing.T) *node {
 	return &node{Login1: broker.Login1, t: t, address: broker.Address, dir: dir}
 }
 
-// run starts an agent. The arguments follow those of every test, and may replace them.
+// run starts the agent, without a container runtime. args are added behind the arguments that all tests share, so they can
+// override these.
 func (n *node) run(args ...string) *process {
 	n.t.Helper()
 	p := prepare(n.t, append([]string{
@@ -52,26 +54,26 @@ func (n *node) run(args ...string) *process {
 	return p
 }
 
-// awaitHeld waits until the agent holds the host.
+// awaitHeld waits until the agent holds its lock.
 func (n *node) awaitHeld() {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 1 }, 20*time.Second, 10*time.Millisecond, n.agent.stderr.String())
 }
 
-// awaitReleased waits until nobody holds the host. Like the real logind, this one learns of the
-// end of a process a moment after the process has ended.
+// awaitReleased waits until there is no lock. Like the real logind, the fake one notices the end of a process a moment
+// later.
 func (n *node) awaitReleased() {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 0 }, 30*time.Second, 10*time.Millisecond)
 }
 
-// healthz returns what the agent says on its socket, "" if it cannot be asked.
+// healthz returns the body of /healthz, which it requests on the agent's socket; "" if the agent does not answer.
 func (n *node) healthz() string {
 	_, text := n.health()
 	return text
 }
 
-// health is healthz with the status of the answer.
+// health is healthz, and also returns the HTTP status; 0 if the agent does not answer.
 func (n *node) health() (status int, text string) {
 	ctx, cancel := context.WithTimeout(n.t.Context(), 5*time.Second)
 	defer cancel()
@@ -87,6 +89,7 @@ func (n *node) health() (status int, text string) {
 	return response.StatusCode, string(body)
 }
 
+// awaitHealth waits until the body of /healthz contains all texts.
 func (n *node) awaitHealth(texts ...string) {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool {
@@ -100,7 +103,7 @@ func (n *node) awaitHealth(texts ...string) {
 	}, 20*time.Second, 20*time.Millisecond, fmt.Sprint(texts))
 }
 
-// tool runs a command beside the agent.
+// tool runs another command of the program, which asks the agent on its socket.
 func (n *node) tool(args ...string) (out, stderr string, status int) {
 	n.t.Helper()
 	return runTool(n.t, append(args, "--socket="+n.dir+"/s")...)

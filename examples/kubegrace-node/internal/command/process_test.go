@@ -17,6 +17,7 @@ import (
 // program is the path of kubegrace-node, which TestMain builds.
 var program string
 
+// TestMain builds the program once for all tests.
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "kubegrace-node")
 	if err != nil {
@@ -34,8 +35,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// outputBuffer is a buffer for the output of a process. Tests read it while the process
-// writes.
+// outputBuffer receives the output of a process. It has a lock, because tests read it while the process writes.
 type outputBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -60,7 +60,7 @@ type process struct {
 	out, stderr outputBuffer
 }
 
-// prepare returns a process that is not started. It is killed with the test.
+// prepare returns a process that is not started yet. If it still runs at the end of the test, it is killed.
 func prepare(t *testing.T, args ...string) *process {
 	t.Helper()
 	p := &process{t: t}
@@ -82,14 +82,14 @@ func start(t *testing.T, args ...string) *process {
 	return p
 }
 
-// terminate sends SIGTERM, waits for the end of the process and returns its status.
+// terminate sends SIGTERM, waits for the end of the process, and returns its exit status.
 func (p *process) terminate() int {
 	p.t.Helper()
 	require.NoError(p.t, p.command.Process.Signal(syscall.SIGTERM))
 	return p.waitExit()
 }
 
-// waitExit waits for the end of the process and returns its status.
+// waitExit waits for the end of the process, and returns its exit status.
 func (p *process) waitExit() int {
 	p.t.Helper()
 	err := p.command.Wait()

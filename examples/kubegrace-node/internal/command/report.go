@@ -14,6 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
+// newReport makes kubegrace-node report.
 func (c commands) newReport() *cobra.Command {
 	t, stateDir := &tool{commands: c}, ""
 	command := &cobra.Command{
@@ -45,7 +46,7 @@ what has happened, one beside the other.`,
 	return command
 }
 
-// report returns the report of the running agent, or else the one that is stored in the
+// report requests the report from the running agent. If no agent answers, or it has no report, the report is read from the
 // state folder.
 func (t *tool) report(ctx context.Context, stateDir string) (api.Report, error) {
 	var report api.Report

@@ -41,11 +41,12 @@ in the log, on /healthz and by systemctl status. SIGTERM and SIGINT (Ctrl-C) end
 the agent; the pods run on. While pods are being stopped, a first signal changes
 nothing and a second one ends the waiting.`
 
-// clouds are the values of --notice.
+// clouds returns the values of --notice, with the metadata service of each cloud.
 func clouds() map[string]func() notice.Provider {
 	return map[string]func() notice.Provider{"ec2": notice.EC2, "gce": notice.GCE, "azure": notice.Azure}
 }
 
+// newRun makes kubegrace-node run.
 func (c commands) newRun() *cobra.Command {
 	f := &flags{}
 	command := &cobra.Command{
@@ -59,7 +60,8 @@ func (c commands) newRun() *cobra.Command {
 	return command
 }
 
-// run makes the agent and runs it.
+// run makes the agent and runs it. Only invalid input is an error before that; a state folder or a record that cannot be
+// used is logged, and the agent runs without it.
 func (c commands) run(ctx context.Context, f *flags) error {
 	opts, warnings, err := c.agentOptions(f)
 	if err != nil {
@@ -94,7 +96,7 @@ func (c commands) run(ctx context.Context, f *flags) error {
 	return a.Run(ctx)
 }
 
-// agentOptions returns the options that need nothing but files which have to be right.
+// agentOptions returns the options that depend only on flags and on files that must be valid. It waits for nothing.
 func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string, err error) {
 	if err := f.validate(); err != nil {
 		return opts, nil, err
@@ -133,18 +135,19 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 	return opts, warnings, nil
 }
 
-// checkKubeletConfig refuses a kubelet that drains the machine itself. A file that is not there, or
-// cannot be read, says nothing.
+// checkKubeletConfig returns an error if a kubelet's configuration file makes the kubelet drain the machine itself. A file
+// that is missing or cannot be read is no error.
 func checkKubeletConfig(file string) error {
 	kubelet, err := kubeletconfig.Load(file, "")
 	if err != nil || len(kubelet.Shutdown.Schedule(true)) == 0 {
-		return nil //nolint:nilerr // the agent also looks for a kubelet's lock
+		return nil //nolint:nilerr // the agent detects such a kubelet by its lock too
 	}
 	return fmt.Errorf("the kubelet has a shutdownGracePeriod of its own (%s has %s): both would act on the same signal, and stop the same pods; "+
 		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, kubeletconfig.Describe(kubelet.Shutdown))
 }
 
-// connect adds the pods to opts. It waits for nobody.
+// connect adds to opts what the agent gets its pods from: the container runtime, the stored information and the kubelet. It
+// does not wait until these answer.
 func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (err error) {
 	rules, err := f.rules()
 	if err != nil {
@@ -164,13 +167,13 @@ func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (e
 	return nil
 }
 
-// completedRuntime is a runtime whose pods have what is known of them beside it.
+// completedRuntime is a container runtime whose pods are completed with what info knows: priorities and sidecars.
 type completedRuntime struct {
 	*criruntime.Runtime
 	info *podinfo.Info
 }
 
-// Pods returns the pods of the runtime.
+// Pods returns the completed pods of the runtime.
 func (r completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := r.Runtime.Pods(ctx)
 	for i, pod := range pods {
@@ -179,7 +182,7 @@ func (r completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	return pods, err
 }
 
-// kubelet asks the kubelet for its pods, with credentials that are read each time: they rotate.
+// kubelet requests the kubelet's pods. It reads the credentials for every request, because they rotate.
 func (f *flags) kubelet(ctx context.Context) ([]v1.Pod, error) {
 	credentials := &rest.Config{}
 	if f.kubeletCredentials != "" {
@@ -191,7 +194,7 @@ func (f *flags) kubelet(ctx context.Context) ([]v1.Pod, error) {
 	return podinfo.KubeletPods(ctx, f.kubeletPods, credentials)
 }
 
-// listenHTTP returns what opens the listener of --listen, nil if the flag is empty.
+// listenHTTP returns a function that opens the listener of --listen; nil if the flag is empty.
 func (f *flags) listenHTTP() func() (net.Listener, error) {
 	if f.listen == "" {
 		return nil
@@ -199,9 +202,10 @@ func (f *flags) listenHTTP() func() (net.Listener, error) {
 	return func() (net.Listener, error) { return net.Listen("tcp", f.listen) }
 }
 
-// hostIP returns the first address of this machine that others can reach, "" if there is none yet.
+// hostIP returns this machine's first address that other machines can reach; "" if there is none yet. It is where httpGet
+// hooks of pods in the host's network go by default.
 func hostIP() string {
-	addresses, _ := net.InterfaceAddrs() // without one, hooks of pods in the host's network need a host
+	addresses, _ := net.InterfaceAddrs() // an error is as no address: such hooks then need a host of their own
 	for _, address := range addresses {
 		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
 			return network.IP.String()
@@ -210,7 +214,7 @@ func hostIP() string {
 	return ""
 }
 
-// notify sends a state to systemd, if systemd has started the agent (sd_notify(3)).
+// notify sends a state to systemd (sd_notify(3)). It does nothing if systemd has not started the agent.
 func notify(state string) error {
 	if _, err := daemon.SdNotify(false, state); err != nil {
 		return fmt.Errorf("failed to tell systemd %q: %w", state, err)

@@ -18,7 +18,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// Whatever is not there, the host is held, and what is missing is said.
+// In each case one part is missing or unusable: the container runtime, the port, the API server or the kubelet. All the same
+// the agent must take its lock, answer "ok" on /healthz and name the missing part there, and end with status 0 on SIGTERM.
+// The container runtime is missing in every case.
 func TestTheHostIsHeldWhateverIsMissing(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -51,6 +53,7 @@ func TestTheHostIsHeldWhateverIsMissing(t *testing.T) {
 	}
 }
 
+// awayKubeconfig is a valid kubeconfig for an API server that refuses connections.
 const awayKubeconfig = `apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
@@ -59,8 +62,9 @@ users: [{name: u, user: {}}]
 current-context: c
 `
 
-// A machine that waits for too little is held all the same. /healthz says so, and by which file, from the
-// start on and when the limit is lowered under the agent.
+// An administrator's file limits logind to 15 s, while the agent asks for more than the 20 s of its pods. The agent must
+// take its lock all the same. /healthz must answer 503 and name the file, and the plan must end within the 15 s: both if
+// the limit is low at the start, and if it is lowered again later.
 func TestTheLimitIsTooLow(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -93,7 +97,8 @@ func TestTheLimitIsTooLow(t *testing.T) {
 	require.Zero(t, p.terminate())
 }
 
-// A state folder that cannot be used, and a socket whose folder cannot be made, end nothing either.
+// The state folder cannot be created, is read-only, or is on a full file system; the folder of the socket cannot be created
+// either. The agent must take its lock all the same, and log both problems.
 func TestTheHostIsHeldWithoutAStateFolder(t *testing.T) {
 	t.Parallel()
 	mount := func(t *testing.T, flags uintptr, data string) string {
@@ -128,7 +133,7 @@ func TestTheHostIsHeldWithoutAStateFolder(t *testing.T) {
 	}
 }
 
-// A kubelet that drains the machine too is named.
+// A lock of a kubelet exists, which means that the kubelet drains the machine too. /healthz must say so.
 func TestAKubeletThatHoldsALock(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -140,7 +145,8 @@ func TestAKubeletThatHoldsALock(t *testing.T) {
 	n.awaitHealth("missing: the only drain of this machine: a kubelet holds a shutdown lock of its own")
 }
 
-// What is there later is used later.
+// Another program uses the port of --listen when the agent starts. Once that program frees the port, the agent must serve
+// it, without a restart.
 func TestAPortThatIsFreedIsServed(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -152,7 +158,8 @@ func TestAPortThatIsFreedIsServed(t *testing.T) {
 	require.Eventually(t, func() bool { return !strings.Contains(n.healthz(), "port of /healthz") }, 20*time.Second, 20*time.Millisecond)
 }
 
-// The metrics tell that the API server accepts nothing.
+// There is no kubeconfig, so the agent cannot publish the state of the node. The metrics must count these failed updates,
+// and must have 0 for pods, of which there are none.
 func TestFailedUpdatesAreInTheMetrics(t *testing.T) {
 	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -177,6 +184,7 @@ func TestFailedUpdatesAreInTheMetrics(t *testing.T) {
 	require.Contains(t, metrics, "\n"+`kubegrace_node_api_updates_failed_total{object="pod"} 0`+"\n")
 }
 
+// A second agent starts with the same state folder. It must end with status 1 and say why, and the first one must go on.
 func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -188,6 +196,7 @@ func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
 	require.Contains(t, n.healthz(), "ok")
 }
 
+// Each invalid command line must end with status 1 and one line on stderr that names the mistake.
 func TestBadInputEndsWithOneLine(t *testing.T) {
 	t.Parallel()
 	dir := folder(t, map[string]string{
@@ -244,6 +253,8 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 	}
 }
 
+// --help, help and no arguments print the same help, which names all commands. The help of run has the flags and values
+// that are made at run time.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--help"}, {"help"}, {}} {

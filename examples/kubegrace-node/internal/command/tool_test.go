@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// runTool runs a command that is not an agent, and returns its output and status.
+// runTool runs a command that ends by itself, and returns its output and exit status.
 func runTool(t *testing.T, args ...string) (out, stderr string, status int) {
 	t.Helper()
 	p := start(t, args...)
@@ -14,6 +14,7 @@ func runTool(t *testing.T, args ...string) (out, stderr string, status int) {
 	return p.out.String(), p.stderr.String(), status
 }
 
+// --version prints the versions of the program and of Go, and the platform.
 func TestVersion(t *testing.T) {
 	t.Parallel()
 	out, _, status := runTool(t, "--version")

@@ -26,16 +26,17 @@ import (
 const (
 	stateFilePrefix = "graceful_node_shutdown_"
 	lockFile        = ".graceful_node_shutdown_lock"
-	tempFilePrefix  = ".tmp-" // of what remains if the agent was killed while it wrote
+	tempFilePrefix  = ".tmp-" // of a file that remains if the agent is killed while it writes
 )
 
-// uninstaller removes from a host what the agent has written to it.
+// uninstaller removes what the agent has written on a host.
 type uninstaller struct {
 	out                io.Writer
 	hostRoot, stateDir string
 	removeState        bool
 }
 
+// newUninstall makes kubegrace-node uninstall.
 func newUninstall(out io.Writer) *cobra.Command {
 	u := &uninstaller{out: out}
 	c := &cobra.Command{
@@ -57,7 +58,7 @@ the file again. What is gone already is no error.`,
 	return c
 }
 
-// run locks the state folder first, because that fails while an agent runs.
+// run first locks the state folder. That fails while an agent runs, which would write everything again.
 func (u *uninstaller) run(ctx context.Context) (err error) {
 	if u.removeState && u.stateDir == "" {
 		return field.Required(field.NewPath("--state-dir"), "with --remove-state")
@@ -78,7 +79,7 @@ func (u *uninstaller) run(ctx context.Context) (err error) {
 	return u.removeDropIn(ctx)
 }
 
-// startUnits starts again what the agent has stopped.
+// startUnits starts the units again that the agent has stopped, by its record under /run.
 func (u *uninstaller) startUnits(ctx context.Context) error {
 	keeper, err := units.New(filepath.Join("/", u.hostRoot, "run"), nil)
 	record := keeper.Stopped()
@@ -94,7 +95,8 @@ func (u *uninstaller) startUnits(ctx context.Context) error {
 	return nil
 }
 
-// lockState locks a state folder as package shutdown does, and fails if an agent uses the folder. nil: there is no state.
+// lockState locks a state folder in the same way as package shutdown. It fails if an agent uses the folder. The file is nil
+// if there is no state.
 func lockState(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, nil //nolint:nilnil // see above
@@ -113,13 +115,13 @@ func lockState(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// removeStateFiles removes the files of shutdowns from the state folder, and the folder if it is empty then, or prints that
-// they are kept, or that there are none.
-func (u *uninstaller) removeStateFiles(exist bool) error {
+// removeStateFiles removes the agent's files from the state folder, and the folder if it is then empty. Without
+// --remove-state, or if hasState is false, it only prints that it does not.
+func (u *uninstaller) removeStateFiles(hasState bool) error {
 	switch {
 	case u.stateDir == "":
 		return nil
-	case !exist:
+	case !hasState:
 		u.print("%s has no state of shutdowns.", u.stateDir)
 		return nil
 	case !u.removeState:
@@ -152,7 +154,7 @@ func (u *uninstaller) removeStateFiles(exist bool) error {
 	return nil
 }
 
-// removeDropIn removes the drop-in file of logind, and prints its path.
+// removeDropIn removes the agent's drop-in files of logind, has logind read its files again, and prints what it has done.
 func (u *uninstaller) removeDropIn(ctx context.Context) error {
 	source, err := logind.New(logind.Options{HostRoot: u.hostRoot})
 	if err != nil {
@@ -163,7 +165,7 @@ func (u *uninstaller) removeDropIn(ctx context.Context) error {
 	for _, file := range files {
 		if _, missing := os.Lstat(file); missing != nil {
 			u.print("Removed %s.", file)
-			_ = os.Remove(filepath.Dir(file)) // the agent has made it; fails if others have files there
+			_ = os.Remove(filepath.Dir(file)) // the agent made the folder; this fails if there are other files
 		}
 	}
 	switch {
@@ -177,7 +179,7 @@ func (u *uninstaller) removeDropIn(ctx context.Context) error {
 	return nil
 }
 
-// dropIns returns the paths at which there is a drop-in file of the agent.
+// dropIns returns the paths of the agent's drop-in files that exist.
 func (u *uninstaller) dropIns() []string {
 	var existing []string
 	for _, dir := range []string{"/etc/systemd/logind.conf.d", "/run/systemd/logind.conf.d"} {
@@ -189,6 +191,7 @@ func (u *uninstaller) dropIns() []string {
 	return existing
 }
 
+// print prints a line.
 func (u *uninstaller) print(format string, args ...any) {
 	_, _ = fmt.Fprintf(u.out, format+"\n", args...) // an error of the output does not undo the removal
 }

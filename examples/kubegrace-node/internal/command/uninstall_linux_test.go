@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// runUninstall runs kubegrace-node uninstall with the bus of an address, and returns its output.
+// runUninstall runs kubegrace-node uninstall with the system bus at an address, and returns its output.
 func runUninstall(t *testing.T, address string, args ...string) (output string, err error) {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), program, append([]string{"uninstall", "--state-dir="}, args...)...)
@@ -21,7 +21,7 @@ func runUninstall(t *testing.T, address string, args ...string) (output string, 
 	return string(text), err
 }
 
-// writeDropIn writes a drop-in file of logind into a new host root.
+// writeDropIn writes text as the agent's drop-in of logind, below a new folder that stands for the host's root.
 func writeDropIn(t *testing.T, text string) (hostRoot, file string) {
 	t.Helper()
 	hostRoot = t.TempDir()
@@ -31,8 +31,11 @@ func writeDropIn(t *testing.T, text string) (hostRoot, file string) {
 	return hostRoot, file
 }
 
+// dropInText is a drop-in as the agent writes it: the first line tells that it is the agent's.
 const dropInText = "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=60\n"
 
+// uninstall removes the agent's drop-in with its folder, and has logind read its files again (SIGHUP). A second uninstall
+// finds nothing to remove, which is no error.
 func TestUninstallRemovesTheDropIn(t *testing.T) {
 	t.Parallel()
 	broker := logindtest.StartBroker(t)
@@ -41,7 +44,7 @@ func TestUninstallRemovesTheDropIn(t *testing.T) {
 	root, file := writeDropIn(t, dropInText)
 	output, err := runUninstall(t, broker.Address, "--host-root="+root)
 	require.NoError(t, err, output)
-	require.NoDirExists(t, filepath.Dir(file), "the agent has made it")
+	require.NoDirExists(t, filepath.Dir(file), "the agent has made the folder")
 	<-hungUp // logind reads its files again
 	require.Contains(t, output, "Removed "+file+".\nsystemd-logind goes by its other settings again.\n")
 	output, err = runUninstall(t, broker.Address, "--host-root="+root)
@@ -49,7 +52,8 @@ func TestUninstallRemovesTheDropIn(t *testing.T) {
 	require.Contains(t, output, "systemd-logind has no settings of this agent.\n")
 }
 
-// While a machine is being installed, there may be no bus. The files of others are left.
+// There is no bus, as while a machine is being installed. A file of the same name that the agent did not write is left
+// alone. The agent's own is removed, and the error says only that logind was not reloaded.
 func TestUninstallWithoutLogind(t *testing.T) {
 	t.Parallel()
 	root, file := writeDropIn(t, "[Login]\nInhibitDelayMaxSec=60\n")
@@ -65,6 +69,8 @@ func TestUninstallWithoutLogind(t *testing.T) {
 	require.Contains(t, output, "Removed "+file+".\nkubegrace-node: the drop-in was removed, but systemd-logind was not reloaded: ")
 }
 
+// While an agent runs, --remove-state is refused. After that the state folder stays without --remove-state, goes with it,
+// and need not exist.
 func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -88,6 +94,7 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	require.Contains(t, output, stateDir+" has no state of shutdowns.\n")
 }
 
+// The state folder has all kinds of the agent's files, and the file notes of somebody else. Only notes must stay.
 func TestUninstallKeepsTheFilesOfOthersInTheStateFolder(t *testing.T) {
 	t.Parallel()
 	stateDir := folder(t, map[string]string{".graceful_node_shutdown_lock": "", "graceful_node_shutdown_state": "{}", ".tmp-graceful_node_shutdown_state1": "", "kubegrace-node_pods.json": "{}", ".tmp-kubegrace-node_plan.json7": "", "kubegrace-node_hooks/id": "", "notes": "mine"})

@@ -1,5 +1,5 @@
-// Package kubelettest starts pods through the container runtime interface as a kubelet does, with the
-// labels and annotations of one. What fails, fails the test.
+// Package kubelettest starts pods through the container runtime interface (CRI) as a kubelet does, with a kubelet's labels
+// and annotations. Every error fails the test.
 package kubelettest
 
 import (
@@ -13,9 +13,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Run starts a pod in the network of the host, so that no network plugin is needed, and returns the IDs of its
-// containers by name. They run side by side. Plain init containers are left out, and so are
-// volumes other than those of a path of the host.
+// Run starts a pod and returns the IDs of its containers by name. Unlike a kubelet it starts all containers without waiting
+// for one another, and leaves out plain init containers and all volumes except hostPath. The pod is in the host's network,
+// so that no network plugin is needed.
 func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[string]string {
 	t.Helper()
 	sandbox, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandboxOf(pod)})
@@ -23,7 +23,7 @@ func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[
 	ids := map[string]string{}
 	containers := pod.Spec.Containers
 	for _, c := range pod.Spec.InitContainers {
-		if c.RestartPolicy != nil {
+		if c.RestartPolicy != nil { // a sidecar
 			containers = append(slices.Clip(containers), c)
 		}
 	}
@@ -39,27 +39,32 @@ func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[
 	return ids
 }
 
-func marks(pod *v1.Pod) map[string]string {
+// podLabels returns the labels by which a kubelet, and the agent, recognize what belongs to a pod.
+func podLabels(pod *v1.Pod) map[string]string {
 	return map[string]string{
 		"io.kubernetes.pod.name": pod.Name, "io.kubernetes.pod.namespace": pod.Namespace, "io.kubernetes.pod.uid": string(pod.UID),
 	}
 }
 
+// namespaces returns the namespaces of every sandbox and container: the host's network, and processes of their own.
 func namespaces() *runtimeapi.NamespaceOption {
 	return &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE, Pid: runtimeapi.NamespaceMode_CONTAINER}
 }
 
+// sandboxOf returns the sandbox that a kubelet would make for a pod.
 func sandboxOf(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
 	return &runtimeapi.PodSandboxConfig{
 		Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID)},
-		Labels:   marks(pod), Annotations: pod.Annotations,
+		Labels:   podLabels(pod), Annotations: pod.Annotations,
 		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces()}},
 	}
 }
 
+// containerOf returns the container that a kubelet would make. Its annotations have the grace period and the preStop hook,
+// from which the agent learns them.
 func containerOf(t testing.TB, pod *v1.Pod, c *v1.Container) *runtimeapi.ContainerConfig {
 	t.Helper()
-	labels, annotations := marks(pod), map[string]string{"io.kubernetes.container.restartCount": "0"}
+	labels, annotations := podLabels(pod), map[string]string{"io.kubernetes.container.restartCount": "0"}
 	labels["io.kubernetes.container.name"] = c.Name
 	grace := int64(v1.DefaultTerminationGracePeriodSeconds)
 	if pod.Spec.TerminationGracePeriodSeconds != nil {

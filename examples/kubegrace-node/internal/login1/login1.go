@@ -1,5 +1,6 @@
-// Package login1 asks systemd-logind for its limit and its locks, and changes nothing. A Bus may be used concurrently.
-// Errors say that the bus, or logind on it, does not answer. The tests of packages command and inspect run it on a bus.
+// Package login1 asks systemd-logind for its limit and its locks. It changes nothing. A Bus may be used concurrently.
+// Errors say that the bus, or logind on it, does not answer. The tests of packages command and inspect cover it, with a
+// fake logind on a real bus.
 package login1
 
 import (
@@ -21,10 +22,10 @@ const (
 	manager = name + ".Manager"
 )
 
-// ErrNotRunning is returned while nobody owns logind's bus name.
+// ErrNotRunning is returned while systemd-logind does not run: nobody owns its name on the bus.
 var ErrNotRunning = errors.New("systemd-logind does not run")
 
-// Lock is an inhibitor for shutdowns, as logind lists it.
+// Lock is an inhibitor lock for shutdowns, as logind lists it.
 type Lock struct {
 	What string `json:"what"`
 	Who  string `json:"who"`
@@ -34,10 +35,10 @@ type Lock struct {
 	PID  uint32 `json:"pid"`
 }
 
-// Bus is a connection to the system bus. Its calls start no service.
+// Bus is a connection to the system bus. Its calls never start logind, which a call to a bus name otherwise does.
 type Bus struct{ conn *dbus.Conn }
 
-// Ask connects to the bus at an address, "" for the system bus, and calls a function with it.
+// Ask connects to the bus at an address, "" for the system bus, calls a function with the connection, and closes it.
 func Ask(ctx context.Context, address string, call func(Bus) error) error {
 	connect := dbus.ConnectSystemBus
 	if address != "" {
@@ -50,7 +51,7 @@ func Ask(ctx context.Context, address string, call func(Bus) error) error {
 	return errors.Join(call(Bus{conn}), conn.Close())
 }
 
-// call calls a method of logind and stores its reply.
+// call calls a method of logind and stores the answer in reply, a pointer.
 func (b Bus) call(ctx context.Context, method string, reply any, args ...any) error {
 	err := b.conn.Object(name, "/org/freedesktop/login1").CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(reply)
 	var refused dbus.Error
@@ -76,18 +77,18 @@ func read[T any](ctx context.Context, b Bus, property string) (value T, err erro
 	return value, nil
 }
 
-// Limit reads how long locks may delay a shutdown; [logindconf.Unlimited] means for ever.
+// Limit returns how long locks can delay a shutdown (InhibitDelayMaxSec); [logindconf.Unlimited] means without end.
 func (b Bus) Limit(ctx context.Context) (time.Duration, error) {
 	microseconds, err := read[uint64](ctx, b, "InhibitDelayMaxUSec")
 	return logindconf.FromMicroseconds(microseconds), err
 }
 
-// Preparing reports whether a shutdown is pending.
+// Preparing reports whether a shutdown is pending: logind has announced it and waits for delay locks.
 func (b Bus) Preparing(ctx context.Context) (bool, error) {
 	return read[bool](ctx, b, "PreparingForShutdown")
 }
 
-// Locks lists the locks that are about shutdowns.
+// Locks returns the locks for shutdowns, sorted by holder and process ID.
 func (b Bus) Locks(ctx context.Context) ([]Lock, error) {
 	var all []Lock
 	if err := b.call(ctx, manager+".ListInhibitors", &all); err != nil {
@@ -103,16 +104,17 @@ func (b Bus) Locks(ctx context.Context) ([]Lock, error) {
 	return locks, nil
 }
 
-// kubegraceWhy is the default reason of kubegrace's locks (package logind).
+// kubegraceWhy is the reason that package logind gives for its locks by default.
 const kubegraceWhy = "Pods need time to end before the node shuts down"
 
-// IsKubelets reports whether a lock is that of a stock kubelet.
+// IsKubelets reports whether a lock belongs to a kubelet.
 func (l Lock) IsKubelets() bool { return l.Mode == "delay" && l.Who == "kubelet" }
 
-// IsKubegraces reports whether a lock is that of an agent with kubegrace.
+// IsKubegraces reports whether a lock belongs to an agent that uses kubegrace. Other programs than kubegrace-node choose
+// their own holder, so the default reason counts too.
 func (l Lock) IsKubegraces() bool {
 	return l.Mode == "delay" && !l.IsKubelets() && (l.Why == kubegraceWhy || l.Who == "kubegrace" || l.Who == "kubegrace-node")
 }
 
-// IsBlock reports whether a lock refuses a shutdown in place of delaying it.
+// IsBlock reports whether a lock blocks shutdowns instead of delaying them.
 func (l Lock) IsBlock() bool { return l.Mode != "delay" }

@@ -12,7 +12,7 @@
 //
 // # Testing
 //
-// The pages are made of the commands, which have tests of their own.
+// The pages are generated from the commands of package command, which have their own tests.
 package main
 
 import (

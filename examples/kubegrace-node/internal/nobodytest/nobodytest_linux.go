@@ -1,4 +1,4 @@
-// Package nobodytest runs the program of a test again as the user nobody.
+// Package nobodytest runs a test's own program a second time, as the user nobody.
 package nobodytest
 
 import (
@@ -12,16 +12,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// UID is the user nobody.
+// UID is the user ID of nobody, and the group ID of its group.
 const UID = 65534
 
-// Program copies the program of this test to where nobody may run it, and returns its path.
+// Program copies the program of this test into a folder that the user nobody can read, and returns the path of the copy.
 func Program(t testing.TB) string {
 	t.Helper()
-	folder, err := os.MkdirTemp("", "program") // the folders of t.TempDir are closed to other users
+	folder, err := os.MkdirTemp("", "program") // not t.TempDir: other users cannot enter its folders
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
-	require.NoError(t, os.Chmod(folder, 0o755)) //nolint:gosec // it is to be read
+	require.NoError(t, os.Chmod(folder, 0o755)) //nolint:gosec // nobody has to read it
 	program := filepath.Join(folder, "test")
 	source, err := os.Open("/proc/self/exe")
 	require.NoError(t, err)
@@ -35,8 +35,8 @@ func Program(t testing.TB) string {
 	return program
 }
 
-// Command returns a command that runs one test of a program as nobody. Without root it is a process of this
-// user. It is killed with the test.
+// Command returns a command that runs one test of a program as the user nobody, or as the current user if that is not root.
+// The process is killed at the end of t.
 func Command(t testing.TB, program, test string) *exec.Cmd {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, "-test.run=^"+test+"$")

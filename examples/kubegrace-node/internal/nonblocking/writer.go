@@ -1,6 +1,6 @@
 // Package nonblocking writes to a terminal, a pipe or a file without blocking its caller: a reader that is slow or
-// has stopped reading must not delay a shutdown. Errors are not reported. What cannot be written is lost,
-// and so is what comes while 4,096 texts wait.
+// has stopped reading must not delay a shutdown. A text is lost if it cannot be written, or if 4,096 others already
+// wait. Errors are not reported.
 package nonblocking
 
 import (
@@ -18,25 +18,25 @@ const (
 
 // Writer is a buffered [io.Writer] that does not block, for concurrent use. Make one with [New].
 type Writer struct {
-	mu      sync.RWMutex // held by Close, and read-held by Write, which does not wait
+	mu      sync.RWMutex // Write holds it for reading, so that Close does not close texts meanwhile
 	closed  bool
-	texts   chan []byte
-	flushed chan struct{} // closed when all was written after Close
+	texts   chan []byte   // those that wait
+	flushed chan struct{} // closed when all texts are written after Close
 }
 
-// New makes a writer that writes to out.
+// New makes a writer that writes to out, in a goroutine that ends after Close.
 func New(out io.Writer) *Writer {
 	w := &Writer{texts: make(chan []byte, maxWaiting), flushed: make(chan struct{})}
 	go func() {
 		defer close(w.flushed)
 		for text := range w.texts {
-			_, _ = out.Write(text) // there is no other place to report the error to
+			_, _ = out.Write(text) // there is nowhere else to report the error
 		}
 	}()
 	return w
 }
 
-// Write takes a text. It does not block, and its error is always nil.
+// Write takes a copy of text to be written later. It does not block. It always returns len(text) and nil.
 func (w *Writer) Write(text []byte) (int, error) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
@@ -49,7 +49,7 @@ func (w *Writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Close waits until all is written, for at most two seconds. What is written after that is lost.
+// Close waits until all texts are written, for at most two seconds. Later calls of Write have no effect. Call Close once.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	w.closed = true

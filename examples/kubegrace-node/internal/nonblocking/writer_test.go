@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nonblocking"
 )
 
-// reader receives the output. Its Write blocks until reading is closed.
+// reader stands for the reader of the output: its Write blocks until the channel reading is closed.
 type reader struct {
 	reading chan struct{}
 	err     error // what Write returns
@@ -27,6 +27,7 @@ func (r *reader) Write(text []byte) (int, error) {
 	return r.text.Write(text)
 }
 
+// Texts arrive at the reader in order, and before Close returns.
 func TestWritesAreInOrder(t *testing.T) {
 	r := &reader{reading: make(chan struct{})}
 	close(r.reading)
@@ -40,6 +41,9 @@ func TestWritesAreInOrder(t *testing.T) {
 	require.Equal(t, "one\ntwo\nthree\n", r.text.String())
 }
 
+// The reader has stopped, and three times as many lines are written as can wait (4096). No Write may block. Close waits
+// for the reader for 2 s. When the reader goes on it gets whole lines only: at most those that waited, and the one whose
+// write was under way.
 func TestWriteDoesNotWaitForAReaderThatHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{reading: make(chan struct{})}
@@ -61,6 +65,7 @@ func TestWriteDoesNotWaitForAReaderThatHasStopped(t *testing.T) {
 	})
 }
 
+// The reader fails. Neither Write nor Close may report or block on that.
 func TestWriteErrorsAreIgnored(t *testing.T) {
 	r := &reader{reading: make(chan struct{}), err: errors.New("closed")}
 	close(r.reading)

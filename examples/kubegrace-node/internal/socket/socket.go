@@ -15,10 +15,10 @@ import (
 // Default is the path of the socket in the agent's systemd unit.
 const Default = "/run/kubegrace-node/control.sock"
 
-// dialTimeout bounds connecting, which is local.
+// dialTimeout bounds a connection attempt. The socket is local, so a second is plenty.
 const dialTimeout = time.Second
 
-// Listen creates the socket, and its folder if there is none. Errors name the path.
+// Listen creates the socket at path, and its folder if there is none. Errors name the path.
 func Listen(path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("failed to make the folder of the socket: %w", err)
@@ -36,7 +36,8 @@ func Listen(path string) (net.Listener, error) {
 	return inner, nil
 }
 
-// removeStale removes a socket that nobody serves. Anything else at the path is an error.
+// removeStale removes a socket on which nobody listens, as an agent that was killed leaves one. Anything else at the path
+// is an error, and stays.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 )
 
-// serve serves HTTP on a new socket.
+// serve serves HTTP on a new socket, in a folder that Listen has to create.
 func serve(t *testing.T) (path string, listener net.Listener) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "folder", "s")
@@ -24,6 +24,7 @@ func serve(t *testing.T) (path string, listener net.Listener) {
 	return path, listener
 }
 
+// The user that has made the socket can connect. The host in the URL does not matter.
 func TestOwnerMayConnect(t *testing.T) {
 	path, _ := serve(t)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://agent/", nil)
@@ -34,6 +35,7 @@ func TestOwnerMayConnect(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 }
 
+// Nobody but the owner and root can use the socket (0600), or reach it in its new folder (0700).
 func TestModesOfTheSocketAndItsFolder(t *testing.T) {
 	path, _ := serve(t)
 	for at, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
@@ -43,6 +45,7 @@ func TestModesOfTheSocketAndItsFolder(t *testing.T) {
 	}
 }
 
+// There is a served socket, then one that a killed agent has left, then a plain file. Listen must replace only the second.
 func TestListenReplacesOnlyASocketThatNobodyServes(t *testing.T) {
 	path, listener := serve(t)
 	_, err := socket.Listen(path)

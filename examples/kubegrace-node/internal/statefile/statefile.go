@@ -1,5 +1,5 @@
-// Package statefile keeps values as JSON in files of the state folder. A folder "" keeps nothing. Errors
-// name the file.
+// Package statefile stores values as JSON in files of the state folder. With the folder "" it stores nothing. Errors name
+// the file.
 package statefile
 
 import (
@@ -14,10 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/atomicfile"
 )
 
-// Prefix begins the names of all files of this program.
+// Prefix is the prefix of the names of this program's files, by which uninstall finds them.
 const Prefix = "kubegrace-node_"
 
-// Load reads a value: the zero value if there is no file.
+// Load reads a value. It returns the zero value if there is no file.
 func Load[T any](dir, name string) (value T, err error) {
 	if dir == "" {
 		return value, nil
@@ -36,7 +36,7 @@ func Load[T any](dir, name string) (value T, err error) {
 	return value, nil
 }
 
-// Store writes a value, and returns when it is on the disk.
+// Store replaces a file with a value, atomically. It returns when the file is on the disk.
 func Store(dir, name string, value any) error {
 	if dir == "" {
 		return nil
@@ -48,7 +48,7 @@ func Store(dir, name string, value any) error {
 	return atomicfile.Write(filepath.Join(dir, name), text)
 }
 
-// Remove removes a file, which need not exist.
+// Remove removes a file. A missing file is no error.
 func Remove(dir, name string) error {
 	if dir == "" {
 		return nil
