@@ -16,9 +16,9 @@ const (
 	unifiedMount = cgroupMount + "/unified" // cgroup v2 beside v1
 )
 
-// makeCgroups creates the cgroups of a machine below those of the test process. They are
-// necessary because nspawn with --keep-unit does not create one: two machines would share
-// that of the test, and each systemd would manage the other's processes.
+// makeCgroups creates the cgroups of a machine below those of the test process, and returns their folders. nspawn with
+// --keep-unit creates none. Without cgroups of their own two machines would share those of the test, and the systemd of
+// each would manage the other's processes.
 func makeCgroups(name string) ([]string, error) {
 	testCgroups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -39,9 +39,8 @@ func makeCgroups(name string) ([]string, error) {
 	return created, nil
 }
 
-// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup. If systemd keeps its
-// units in this hierarchy, it returns the mount point and the path of the cgroup in it,
-// else "".
+// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup. It returns the mount point of this hierarchy and the
+// path of the cgroup in it, or "" if systemd does not use the hierarchy for its units.
 func hierarchy(line string) (mount, path string) {
 	fields := strings.SplitN(line, ":", 3)
 	if len(fields) != 3 {
@@ -50,7 +49,7 @@ func hierarchy(line string) (mount, path string) {
 	switch {
 	case fields[1] == "name=systemd":
 		return systemdMount, fields[2]
-	case fields[0] != "0":
+	case fields[0] != "0": // another hierarchy of cgroup v1
 		return "", ""
 	case isDir(unifiedMount):
 		return unifiedMount, fields[2]
@@ -59,14 +58,14 @@ func hierarchy(line string) (mount, path string) {
 	}
 }
 
-// isDir reports whether path is a folder that can be read.
+// isDir reports whether path exists and is a folder.
 func isDir(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && info.IsDir()
 }
 
-// removeCgroups removes cgroups that have no processes, with all cgroups below. Only
-// folders are removed: the files in cgroupfs vanish with their folder.
+// removeCgroups removes cgroups and all cgroups below them. It fails for those that still have processes. It removes only
+// folders, from the innermost on: the files in cgroupfs vanish with their folder.
 func removeCgroups(groups []string) error {
 	var errs []error
 	for _, group := range groups {
@@ -84,8 +83,7 @@ func removeCgroups(groups []string) error {
 	return errors.Join(errs...)
 }
 
-// ignoreNotExist drops the error of a cgroup that the kernel or systemd has removed in
-// the meantime.
+// ignoreNotExist returns nil for the error of a cgroup that no longer exists: systemd may remove some at the same time.
 func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -1,5 +1,5 @@
-// Package machine boots a whole machine for a test, with its own systemd, logind and
-// D-Bus, which really powers off:
+// Package machine boots a whole machine for a test. The machine has its own systemd, logind and D-Bus, and can really
+// power off:
 //
 //	m := machine.New(t, machine.Trixie)
 //	m.WriteFile(t, "/etc/agent.yaml", 0o644, config)
@@ -29,11 +29,11 @@
 // If a machine does not boot or a unit fails, the test ends and prints the console of the
 // machine. A machine that still runs at the end of its test, or when the test binary is
 // killed, is killed, and its mounts vanish with its namespace. If the test binary was
-// killed, the machine's disk and empty cgroups stay. Run only ever starts a command in a
-// process that is inside the machine, because it could be a power off.
+// killed, the machine's disk and empty cgroups stay. Run starts a command only if it can enter
+// the machine: a power off must never run on the host.
 //
 // # Testing
 //
-// The package's tests (build tag e2e) boot each release, and hold a delay lock for longer
-// than logind waits.
+// The package's tests (build tag e2e) boot each release, and power off while a delay lock is held for longer than logind
+// waits.
 package machine

@@ -20,25 +20,24 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// powerOffTimeout bounds a power off. It is longer than any limit that a test gives
-// logind.
+// powerOffTimeout bounds the wait for a power off or reboot. It is longer than any limit that a test sets in logind.
 const powerOffTimeout = 2 * time.Minute
 
-// killTimeout bounds the removal of the cgroups of a machine that was killed.
+// killTimeout bounds the removal of a machine's cgroups, which waits until its last processes have ended.
 const killTimeout = 20 * time.Second
 
-// rebootStatus is nspawn's exit status when the machine reboots. With --keep-unit nspawn
-// does not boot it again.
+// rebootStatus is nspawn's exit status if the machine reboots. With --keep-unit nspawn does not boot the machine again
+// itself.
 const rebootStatus = 133
 
-// Machine is a machine with a disk of its own. It can be booted again after a reboot.
+// Machine is a machine with its own disk. After a power off or a reboot it can be booted again, with the same disk.
 type Machine struct {
 	name        string
-	base        string // the Debian under the overlay, shared with other machines
-	folder      string
-	flags       []string // of nspawn
+	base        string   // the Debian under the overlay, shared with other machines
+	folder      string   // of its disk and its console
+	flags       []string // more flags of nspawn
 	hostNetwork bool     // see ShareNetwork
-	boots       int
+	boots       int      // how often it was booted; each boot has its own cgroups
 	nspawn      *exec.Cmd
 	nspawnEnded chan struct{} // closed when nspawn has exited, after nspawnErr was set
 	nspawnErr   error
@@ -52,24 +51,24 @@ func New(t testing.TB, debian Debian) *Machine {
 	need.Program(t, "nsenter", "util-linux")
 	need.Program(t, "journalctl", "systemd")
 	m := &Machine{base: debian.tree(t), folder: t.TempDir()}
-	m.name = fmt.Sprintf("kubegrace-%.12x", sha256.Sum256([]byte(m.folder))) // a name has 64 characters at most
+	m.name = fmt.Sprintf("kubegrace-%.12x", sha256.Sum256([]byte(m.folder))) // a hash, because a name has at most 64 characters
 	for _, dir := range []string{m.upper(), m.work(), m.root(), m.writable(), m.journal()} {
 		require.NoError(t, os.MkdirAll(dir, 0o755))
 	}
 	return m
 }
 
-// upper is the folder with the files of the machine's disk that differ from base: the disk is an
-// overlay. They can be read when the machine is off. root is the mount point of the overlay, which
-// exists only in the machine's mount namespace. writable is another one, which stays writable when nspawn makes root read-only.
+// The disk of a machine is an overlay. upper is the folder of the files that differ from base; it can be read when the
+// machine is off. work is the overlay's own folder. root is its mount point, where it is mounted only in the machine's
+// mount namespace. writable is a second mount point, which stays writable if nspawn makes root read-only.
 func (m *Machine) upper() string    { return filepath.Join(m.folder, "upper") }
 func (m *Machine) work() string     { return filepath.Join(m.folder, "work") }
 func (m *Machine) root() string     { return filepath.Join(m.folder, "root") }
 func (m *Machine) writable() string { return filepath.Join(m.folder, "writable") }
 func (m *Machine) console() string  { return filepath.Join(m.folder, "console") }
 
-// journal is the folder of the journal. New creates it, because journald otherwise keeps
-// the journal in memory.
+// journal is the folder of the journal. New creates it: without it journald keeps the journal in memory, where it is lost
+// at the power off.
 func (m *Machine) journal() string { return filepath.Join(m.upper(), "var", "log", "journal") }
 
 // WriteFile writes a file on the disk of a machine that is not booted. path is the path
@@ -90,7 +89,7 @@ func (m *Machine) ReadFile(t testing.TB, path string) []byte {
 	return content
 }
 
-// Enable installs a unit that is started with multi-user.target.
+// Enable installs a unit that starts at boot, with multi-user.target, on a machine that is not booted.
 func (m *Machine) Enable(t testing.TB, unit string, content []byte) {
 	t.Helper()
 	const units = "/etc/systemd/system"
@@ -103,7 +102,8 @@ func (m *Machine) Enable(t testing.TB, unit string, content []byte) {
 // Bind mounts a file, socket or folder of the host into a machine that is not booted.
 func (m *Machine) Bind(host, inside string) { m.flags = append(m.flags, "--bind="+host+":"+inside) }
 
-// ReadOnly makes the disk of a machine that is not booted read-only, but for these folders. /run and /tmp are in memory.
+// ReadOnly makes the disk of a machine that is not booted read-only, except for these folders. /run and /tmp are in memory
+// and stay writable.
 func (m *Machine) ReadOnly(except ...string) {
 	m.flags = append(m.flags, "--read-only")
 	for _, folder := range except {
@@ -114,8 +114,9 @@ func (m *Machine) ReadOnly(except ...string) {
 // Boot starts the machine and returns at once; [Machine.AwaitActive] waits for it.
 func (m *Machine) Boot(t testing.TB) {
 	t.Helper()
-	// nspawn is the first process of a PID namespace: when it is killed, the kernel kills
-	// the machine too. /run is a new tmpfs, so that nspawn leaves nothing in the host's.
+	// nspawn is the first process of a new PID namespace: if it is killed, the kernel kills the whole machine. /run is a new
+	// tmpfs, so that nspawn leaves nothing in the host's /run. $0 has the options of the overlay, $1 is its mount point and
+	// $2 the writable one; the rest is the command line of nspawn.
 	const script = `for group in $CGROUPS; do echo 0 > "$group/cgroup.procs" || exit; done
 mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && mount --bind "$1" "$2" && shift 2 && exec "$@"`
 	m.boots++
@@ -136,12 +137,12 @@ mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run
 	m.awaitNspawn(t)
 }
 
-// ShareNetwork gives a machine that is not booted the network of the host. Without it the
-// machine has only a loopback interface.
+// ShareNetwork lets a machine that is not booted use the network of the host. Without it the machine has only a loopback
+// interface.
 func (m *Machine) ShareNetwork() { m.hostNetwork = true }
 
-// command returns the command line of nspawn. The machine is not registered with
-// machined, because the host may run without systemd.
+// command returns the command line of nspawn. --register=no, because the host may run without systemd, and so without
+// machined.
 func (m *Machine) command() []string {
 	command := []string{
 		"systemd-nspawn", "--quiet", "--boot", "--directory=" + m.root(), "--machine=" + m.name,
@@ -153,8 +154,8 @@ func (m *Machine) command() []string {
 	return append(command, m.flags...)
 }
 
-// awaitNspawn waits for nspawn in the background. At the end of the test it kills nspawn,
-// if it still runs, and prints the console if the test has failed.
+// awaitNspawn starts a goroutine that waits for the end of nspawn and closes nspawnEnded. At the end of the test nspawn is
+// killed if it still runs, and the console is printed if the test has failed.
 func (m *Machine) awaitNspawn(t testing.TB) {
 	t.Helper()
 	var waiting sync.WaitGroup
@@ -172,8 +173,7 @@ func (m *Machine) awaitNspawn(t testing.TB) {
 	})
 }
 
-// removeCgroups removes the cgroups of a machine. It tries until the last processes of a
-// machine that was killed are gone.
+// removeCgroups removes the cgroups of a machine. It tries again until the last processes of the machine have ended.
 func (m *Machine) removeCgroups(t testing.TB, groups []string) {
 	var failed error
 	if !assert.Eventually(t, func() bool {
@@ -184,7 +184,7 @@ func (m *Machine) removeCgroups(t testing.TB, groups []string) {
 	}
 }
 
-// consoleText returns the output on the console, without carriage returns.
+// consoleText returns the output on the console, without carriage returns, or the error of reading it.
 func (m *Machine) consoleText() []byte {
 	content, err := os.ReadFile(m.console())
 	if err != nil {
@@ -193,15 +193,14 @@ func (m *Machine) consoleText() []byte {
 	return bytes.ReplaceAll(content, []byte("\r"), nil)
 }
 
-// AwaitPowerOff returns when the machine has powered off.
+// AwaitPowerOff waits until the machine has powered off.
 func (m *Machine) AwaitPowerOff(t testing.TB) {
 	t.Helper()
 	m.awaitEnd(t)
 	require.NoError(t, m.nspawnErr, "nspawn exits with 0 after a power off")
 }
 
-// AwaitReboot returns when the machine has gone down for a reboot. [Machine.Boot] boots
-// it again, from the same disk.
+// AwaitReboot waits until the machine has gone down for a reboot. [Machine.Boot] then boots it again, from the same disk.
 func (m *Machine) AwaitReboot(t testing.TB) {
 	t.Helper()
 	m.awaitEnd(t)

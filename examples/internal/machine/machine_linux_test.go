@@ -15,9 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// make e2e runs this test first, so that the download from Debian's archive takes no time
-// of other tests. The machines are left running: the cleanup of the test fails if it cannot
-// remove their cgroups, because processes are left, and nothing of their disks is mounted after it.
+// Each release boots, without a failed unit and with the expected systemd. The subtests leave their machines running, to
+// test the cleanup: it fails if processes are left in the cgroups, and after it no disk may be left or mounted. make e2e runs this
+// test first, so that the download from Debian's archive does not count in the timeouts of other tests.
 func TestEachReleaseBoots(t *testing.T) {
 	for debian, version := range map[machine.Debian]string{machine.Bookworm: "systemd 252 ", machine.Trixie: "systemd 257 "} {
 		var folder string
@@ -27,7 +27,7 @@ func TestEachReleaseBoots(t *testing.T) {
 			m.AwaitActive(t, "multi-user.target")
 			require.Contains(t, m.Run(t, "systemctl", "--version"), version)
 			require.Equal(t, "running", m.Run(t, "systemctl", "is-system-running", "--wait"))
-			folder = t.TempDir()
+			folder = t.TempDir() // beside the folder of the machine's disk
 		})
 		require.NoDirExists(t, folder)
 		mounts, err := os.ReadFile("/proc/self/mounts")
@@ -36,7 +36,7 @@ func TestEachReleaseBoots(t *testing.T) {
 	}
 }
 
-// holdUnit holds a delay lock, and does not release it. logind has its default limit of 5 s.
+// holdUnit is a unit that takes a delay lock and never releases it.
 const holdUnit = `[Unit]
 After=dbus.service systemd-logind.service
 [Service]
@@ -44,7 +44,8 @@ Type=exec
 ExecStart=systemd-inhibit --what=shutdown --mode=delay --who=hold --why=test sleep infinity
 `
 
-// The tests of the agent look for the line that logind logs of a lock which was not released.
+// A delay lock is never released. logind must go on with the power off after its default limit of 5 s, and log "Delay lock
+// is active". The tests of the agent rely on that entry to detect a lock that was not released.
 func TestPowerOffWaitsForALockNoLongerThanTheLimit(t *testing.T) {
 	for _, debian := range []machine.Debian{machine.Bookworm, machine.Trixie} {
 		t.Run(string(debian), func(t *testing.T) {
@@ -62,7 +63,7 @@ func TestPowerOffWaitsForALockNoLongerThanTheLimit(t *testing.T) {
 			entries := m.Journal(t)
 			shutdown := slices.IndexFunc(entries, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
 			require.GreaterOrEqual(t, shutdown, 0)
-			require.InDelta(t, 5, entries[shutdown].Time.Sub(asked).Seconds(), 2)
+			require.InDelta(t, 5, entries[shutdown].Time.Sub(asked).Seconds(), 2, "logind's default limit in seconds")
 			require.True(t, slices.ContainsFunc(entries, func(e machine.Entry) bool { return strings.Contains(e.Message, "Delay lock is active") }))
 		})
 	}
