@@ -101,6 +101,7 @@ func files(t *testing.T, folder, pattern string) []string {
 	return found
 }
 
+// read returns the content of a file.
 func read(t *testing.T, file string) string {
 	t.Helper()
 	text, err := os.ReadFile(file)

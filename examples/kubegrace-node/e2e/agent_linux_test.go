@@ -165,6 +165,7 @@ func buildProgram(t *testing.T, path string) []byte {
 	return readFile(t, program)
 }
 
+// readFile returns the content of a file on the host.
 func readFile(t *testing.T, path string) []byte {
 	t.Helper()
 	content, err := os.ReadFile(path)

@@ -29,6 +29,8 @@ func TestAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T) {
 	eachPlatform(t, testAPIServerHasAllStatusesBeforeThePowerOff)
 }
 
+// testAPIServerHasAllStatusesBeforeThePowerOff powers off a machine whose pods are on an API server, and checks the requests
+// that a proxy before the API server has recorded.
 func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 	api := StartCluster(t, nodeName)
 	files := map[string]string{

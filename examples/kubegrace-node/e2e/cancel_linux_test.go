@@ -30,6 +30,8 @@ func TestPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T) {
 	eachPlatform(t, testPowerOffAfterACancelledOneIsDelayedAgain)
 }
 
+// testPowerOffAfterACancelledOneIsDelayedAgain starts the blocker and a power off, which logind cancels after 6 s. Then it
+// cancels the blocker and powers off again.
 func testPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, map[string]string{capFile: capText, "/etc/systemd/system/" + blocker: blockerUnit})
 

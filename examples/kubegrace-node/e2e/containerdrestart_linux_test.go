@@ -33,6 +33,8 @@ func TestContainerdIsRestartedInADrain(t *testing.T) {
 	eachPlatform(t, testContainerdIsRestartedInADrain)
 }
 
+// testContainerdIsRestartedInADrain powers a machine off and kills containerd three times meanwhile. It then checks order,
+// exit codes and time as for an undisturbed drain, and that the report has the end of each pod.
 func testContainerdIsRestartedInADrain(t *testing.T, on platform) {
 	server, pods := on.containerd.Start(t, images()...), testdataPods(t)
 	m := machine.New(t, on.debian)

@@ -29,6 +29,8 @@ const (
 // memory and descriptors, must keep answering on its socket, and must drain as without a flood.
 func TestAFloodedAgentDrainsInTime(t *testing.T) { eachPlatform(t, testAFloodedAgentDrainsInTime) }
 
+// testAFloodedAgentDrainsInTime starts the flood, watches the agent for 30 s, powers the machine off, and checks the agent's
+// size and the drain.
 func testAFloodedAgentDrainsInTime(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, map[string]string{
 		"/etc/systemd/system/flood.service": floodUnit,

@@ -109,6 +109,8 @@ func TestLimitThatIsLoweredUnderTheAgent(t *testing.T) {
 	eachPlatform(t, testLimitThatIsLoweredUnderTheAgent)
 }
 
+// testLimitThatIsLoweredUnderTheAgent removes the agent's drop-in, then writes siteFile, and each time waits for what the
+// agent must do. Then it powers the machine off and checks the shares of the pods.
 func testLimitThatIsLoweredUnderTheAgent(t *testing.T, on platform) {
 	const within = 10*time.Second + 5*time.Second // the manager looks every 10 s; 5 s for a busy machine
 	m, server, containers := bootAgentWith(t, on, limitPods(), map[string]string{configFile: limitConfig})

@@ -72,6 +72,8 @@ var ordealPods = []struct {
 // it happened.
 func TestOrdeal(t *testing.T) { eachPlatform(t, testOrdeal) }
 
+// testOrdeal does one power off for each seed. Seeds come from the environment variables, or are 1 and 2. A seed makes the
+// same kills at the same times. It stops at the first power off that fails.
 func testOrdeal(t *testing.T, on platform) {
 	o := newOrdeal(t, on)
 	done := filepath.Join(ordealFolder, string(on.debian))

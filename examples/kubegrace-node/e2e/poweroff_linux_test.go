@@ -32,6 +32,8 @@ var (
 // planned, and the agent's report must be right. Only systemd 257 announces that the shutdown is a power off.
 func TestPowerOffDrainsThePodsFirst(t *testing.T) { eachPlatform(t, testPowerOffDrainsThePodsFirst) }
 
+// testPowerOffDrainsThePodsFirst powers off a machine with the pods of testdata/pods. It judges the drain by containerd's
+// exits and the journal, and compares the agent's plan and report with what happened.
 func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, nil)
 	require.ElementsMatch(t, append(nginx[:2:2], stubborn, database, orders, proxy, network), slices.Collect(maps.Keys(containers)))

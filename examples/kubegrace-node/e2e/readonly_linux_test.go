@@ -16,6 +16,8 @@ import (
 // drain the pods before the power off.
 func TestAHostWhoseDiskIsReadOnly(t *testing.T) { eachPlatform(t, testAHostWhoseDiskIsReadOnly) }
 
+// testAHostWhoseDiskIsReadOnly boots the agent on a read-only disk, checks that the disk is one and that the limit is
+// raised, and powers the machine off.
 func testAHostWhoseDiskIsReadOnly(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, map[string]string{
 		flagsFile: "KUBEGRACE_NODE_FLAGS=--state-dir=\n",

@@ -29,6 +29,8 @@ func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 	eachPlatform(t, testAgentThatIsKilledAgainAndAgainDrainsInOrder)
 }
 
+// testAgentThatIsKilledAgainAndAgainDrainsInOrder kills the agent at random intervals from the power off on, until the
+// machine is off, at most 20 times. It then checks the order of the exits and the time of the last one.
 func testAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, nil)
 	between, said := row(t, "agent killed"), false

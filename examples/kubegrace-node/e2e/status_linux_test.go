@@ -123,6 +123,7 @@ func TestStatus(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) { testStatus(newHost(t, on.debian)) })
 }
 
+// testStatus makes each state with systemctl and with files of logind, and compares the output of status in it.
 func testStatus(h host) {
 	h.limit(30*time.Second, map[string]string{ownDropIn: "[Login]\nInhibitDelayMaxSec=30\n"})
 	h.start("kubelet-held", "Kubelet needs time", runs)

@@ -41,6 +41,8 @@ func TestAUnitIsStoppedBeforeTheFirstPod(t *testing.T) {
 	eachPlatform(t, testAUnitIsStoppedBeforeTheFirstPod)
 }
 
+// testAUnitIsStoppedBeforeTheFirstPod powers off a machine with kubelet.service, tries to start the unit meanwhile, and
+// compares the time in the journal at which the unit stopped with the first exit of a container.
 func testAUnitIsStoppedBeforeTheFirstPod(t *testing.T, on platform) {
 	m, exits, _ := bootWithKubelet(t, on)
 	asked := time.Now()
@@ -86,6 +88,8 @@ func TestDrainOfAMachineThatStaysUp(t *testing.T) {
 	eachPlatform(t, testDrainOfAMachineThatStaysUp)
 }
 
+// testDrainOfAMachineThatStaysUp drains a machine with kubelet.service, restarts its agent, undrains it and uninstalls the
+// agent. The unit runs at the beginning and the end, and not in between.
 func testDrainOfAMachineThatStaysUp(t *testing.T, on platform) {
 	m, exits, _ := bootWithKubelet(t, on)
 	asked := time.Now()

@@ -78,6 +78,7 @@ func (b *testbed) notify(state string) error {
 	return nil
 }
 
+// output returns the output of the agent so far.
 func (b *testbed) output() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -209,6 +210,7 @@ type failingRuntime struct {
 	lists bool
 }
 
+// Pods fails until lists is set.
 func (r *failingRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -218,6 +220,7 @@ func (r *failingRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	return r.Runtime.Pods(ctx)
 }
 
+// StopPodSandbox always fails.
 func (r *failingRuntime) StopPodSandbox(context.Context, *v1.Pod) error { return os.ErrInvalid }
 
 // The agent starts before its container runtime. Its status must say that the runtime is missing, and no longer once the

@@ -23,6 +23,7 @@ type countingRuntime struct {
 	commands atomic.Int64
 }
 
+// RunInContainer counts a command and runs it.
 func (r *countingRuntime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
 	r.commands.Add(1)
 	return r.Runtime.RunInContainer(ctx, id, cmd, timeout)

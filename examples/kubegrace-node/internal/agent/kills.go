@@ -32,6 +32,7 @@ type kill struct {
 	err          error     // why the stop has failed
 }
 
+// newKills makes empty kills, whose order of pods is by the buckets of schedule.
 func newKills(schedule plan.Schedule) *kills {
 	return &kills{schedule: schedule, kills: map[types.UID]*kill{}}
 }

@@ -48,6 +48,7 @@ type drainOutcome struct {
 	err    error
 }
 
+// newLoop makes the loop of an agent. Its run starts it.
 func newLoop(a *Agent) *loop { return &loop{Agent: a, created: time.Now(), ready: a.manager.Ready()} }
 
 // run handles everything until the agent is to leave. Its error is that of [Agent.Run].

@@ -19,6 +19,7 @@ type missing struct {
 	what map[string]string // the reason by the name of the thing
 }
 
+// newMissing makes a missing from which nothing is missing yet.
 func newMissing(logger klog.Logger) *missing {
 	return &missing{logger: logger, what: map[string]string{}}
 }

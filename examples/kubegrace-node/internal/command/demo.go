@@ -18,6 +18,7 @@ type demo struct {
 	after, limit                time.Duration
 }
 
+// newDemo makes kubegrace-node demo.
 func (c commands) newDemo() *cobra.Command {
 	var d demo
 	command := &cobra.Command{

@@ -41,6 +41,7 @@ type outputBuffer struct {
 	text bytes.Buffer
 }
 
+// Write is called by the process's copy of its output.
 func (o *outputBuffer) Write(p []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,6 +19,7 @@ type reader struct {
 	text    strings.Builder
 }
 
+// Write blocks until reading is closed.
 func (r *reader) Write(text []byte) (int, error) {
 	<-r.reading
 	if r.err != nil {

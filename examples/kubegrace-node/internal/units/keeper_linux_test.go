@@ -55,12 +55,14 @@ func (s *systemd1) all() []string {
 func (s *systemd1) Subscribe() *dbus.Error { return nil }
 func (s *systemd1) Reload() *dbus.Error    { s.called("reload"); return nil }
 
+// ListUnitsByNames returns the unit with the fake's load and state.
 func (s *systemd1) ListUnitsByNames(names []string) ([]systemd.UnitStatus, *dbus.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return []systemd.UnitStatus{{Name: names[0], LoadState: s.load, ActiveState: s.state, Path: "/unit", JobPath: "/"}}, nil
 }
 
+// StopUnit calls beforeStop, records the call, and stops the unit unless it hangs.
 func (s *systemd1) StopUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
 	s.mu.Lock()
 	beforeStop, hangs := s.beforeStop, s.hangs
@@ -75,12 +77,14 @@ func (s *systemd1) StopUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
 	return "/job/1", nil
 }
 
+// StartUnit records the call and starts the unit.
 func (s *systemd1) StartUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
 	s.called("start " + unit)
 	s.end(unit, "active")
 	return "/job/1", nil
 }
 
+// KillUnit records which processes are to be killed, and ends the unit.
 func (s *systemd1) KillUnit(unit, who string, _ int32) *dbus.Error {
 	s.called("kill " + who)
 	s.end(unit, "failed")
