@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// The Debian package must have the unit, the configuration and the scripts as they are in this folder, the man pages and
-// completions, and a program that runs.
+// The Debian package must have the unit, the configuration and the scripts as they are in this folder, the man
+// pages and completions, and a program that runs.
 func TestDebianPackage(t *testing.T) {
 	dist := need.Variable(t, "KUBEGRACE_DIST", "make dist")
 	dpkg := need.Program(t, "dpkg-deb", "dpkg")

@@ -39,8 +39,8 @@ func makeCgroups(name string) ([]string, error) {
 	return created, nil
 }
 
-// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup. It returns the mount point of this hierarchy and the
-// path of the cgroup in it, or "" if systemd does not use the hierarchy for its units.
+// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup. It returns the mount point of this hierarchy
+// and the path of the cgroup in it, or "" if systemd does not use the hierarchy for its units.
 func hierarchy(line string) (mount, path string) {
 	fields := strings.SplitN(line, ":", 3)
 	if len(fields) != 3 {
@@ -64,8 +64,8 @@ func isDir(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// removeCgroups removes cgroups and all cgroups below them. It fails for those that still have processes. It removes only
-// folders, from the innermost on: the files in cgroupfs vanish with their folder.
+// removeCgroups removes cgroups and all cgroups below them. It fails for those that still have processes. It
+// removes only folders, from the innermost on: the files in cgroupfs vanish with their folder.
 func removeCgroups(groups []string) error {
 	var errs []error
 	for _, group := range groups {

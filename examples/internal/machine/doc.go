@@ -34,6 +34,6 @@
 //
 // # Testing
 //
-// The package's tests (build tag e2e) boot each release, and power off while a delay lock is held for longer than logind
-// waits.
+// The package's tests (build tag e2e) boot each release, and power off while a delay lock is held for longer than
+// logind waits.
 package machine

@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ShuttingDown is the MESSAGE_ID (SD_MESSAGE_SHUTDOWN) of the entry that logind logs when it goes on with a shutdown: all
-// delay locks are released, or its limit is over.
+// ShuttingDown is the MESSAGE_ID (SD_MESSAGE_SHUTDOWN) of the entry that logind logs when it goes on with a
+// shutdown: all delay locks are released, or its limit is over.
 const ShuttingDown = "98268866d1d54a499c4e98921d93bc40"
 
 // Entry is one entry of a journal.
@@ -35,8 +35,8 @@ type rawEntry struct {
 	Message    json.RawMessage `json:"MESSAGE"`
 }
 
-// Journal returns the entries of the journal, in order, of all boots. Call it when the machine is off: a running machine has
-// not written all of them.
+// Journal returns the entries of the journal, in order, of all boots. Call it when the machine is off: a running
+// machine has not written all of them.
 func (m *Machine) Journal(t testing.TB) []Entry {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "journalctl", "--directory", m.journal(), "--output=json", "--no-pager").Output()

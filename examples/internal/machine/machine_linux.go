@@ -67,8 +67,8 @@ func (m *Machine) root() string     { return filepath.Join(m.folder, "root") }
 func (m *Machine) writable() string { return filepath.Join(m.folder, "writable") }
 func (m *Machine) console() string  { return filepath.Join(m.folder, "console") }
 
-// journal is the folder of the journal. New creates it: without it journald keeps the journal in memory, where it is lost
-// at the power off.
+// journal is the folder of the journal. New creates it: without it journald keeps the journal in memory, where it
+// is lost at the power off.
 func (m *Machine) journal() string { return filepath.Join(m.upper(), "var", "log", "journal") }
 
 // WriteFile writes a file on the disk of a machine that is not booted. path is the path
@@ -102,8 +102,8 @@ func (m *Machine) Enable(t testing.TB, unit string, content []byte) {
 // Bind mounts a file, socket or folder of the host into a machine that is not booted.
 func (m *Machine) Bind(host, inside string) { m.flags = append(m.flags, "--bind="+host+":"+inside) }
 
-// ReadOnly makes the disk of a machine that is not booted read-only, except for these folders. /run and /tmp are in memory
-// and stay writable.
+// ReadOnly makes the disk of a machine that is not booted read-only, except for these folders. /run and /tmp are
+// in memory and stay writable.
 func (m *Machine) ReadOnly(except ...string) {
 	m.flags = append(m.flags, "--read-only")
 	for _, folder := range except {
@@ -114,9 +114,9 @@ func (m *Machine) ReadOnly(except ...string) {
 // Boot starts the machine and returns at once; [Machine.AwaitActive] waits for it.
 func (m *Machine) Boot(t testing.TB) {
 	t.Helper()
-	// nspawn is the first process of a new PID namespace: if it is killed, the kernel kills the whole machine. /run is a new
-	// tmpfs, so that nspawn leaves nothing in the host's /run. $0 has the options of the overlay, $1 is its mount point and
-	// $2 the writable one; the rest is the command line of nspawn.
+	// nspawn is the first process of a new PID namespace: if it is killed, the kernel kills the whole machine.
+	// /run is a new tmpfs, so that nspawn leaves nothing in the host's /run. $0 has the options of the overlay, $1
+	// is its mount point and $2 the writable one; the rest is the command line of nspawn.
 	const script = `for group in $CGROUPS; do echo 0 > "$group/cgroup.procs" || exit; done
 mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && mount --bind "$1" "$2" && shift 2 && exec "$@"`
 	m.boots++
@@ -137,8 +137,8 @@ mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run
 	m.awaitNspawn(t)
 }
 
-// ShareNetwork lets a machine that is not booted use the network of the host. Without it the machine has only a loopback
-// interface.
+// ShareNetwork lets a machine that is not booted use the network of the host. Without it the machine has only a
+// loopback interface.
 func (m *Machine) ShareNetwork() { m.hostNetwork = true }
 
 // command returns the command line of nspawn. --register=no, because the host may run without systemd, and so without
@@ -154,8 +154,8 @@ func (m *Machine) command() []string {
 	return append(command, m.flags...)
 }
 
-// awaitNspawn starts a goroutine that waits for the end of nspawn and closes nspawnEnded. At the end of the test nspawn is
-// killed if it still runs, and the console is printed if the test has failed.
+// awaitNspawn starts a goroutine that waits for the end of nspawn and closes nspawnEnded. At the end of the test
+// nspawn is killed if it still runs, and the console is printed if the test has failed.
 func (m *Machine) awaitNspawn(t testing.TB) {
 	t.Helper()
 	var waiting sync.WaitGroup
@@ -200,7 +200,8 @@ func (m *Machine) AwaitPowerOff(t testing.TB) {
 	require.NoError(t, m.nspawnErr, "nspawn exits with 0 after a power off")
 }
 
-// AwaitReboot waits until the machine has gone down for a reboot. [Machine.Boot] then boots it again, from the same disk.
+// AwaitReboot waits until the machine has gone down for a reboot. [Machine.Boot] then boots it again, from the
+// same disk.
 func (m *Machine) AwaitReboot(t testing.TB) {
 	t.Helper()
 	m.awaitEnd(t)

@@ -15,9 +15,10 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// Each release boots, without a failed unit and with the expected systemd. The subtests leave their machines running, to
-// test the cleanup: it fails if processes are left in the cgroups, and after it no disk may be left or mounted. make e2e runs this
-// test first, so that the download from Debian's archive does not count in the timeouts of other tests.
+// Each release boots, without a failed unit and with the expected systemd. The subtests leave their machines
+// running, to test the cleanup: it fails if processes are left in the cgroups, and after it no disk may be left or
+// mounted. make e2e runs this test first, so that the download from Debian's archive does not count in the
+// timeouts of other tests.
 func TestEachReleaseBoots(t *testing.T) {
 	for debian, version := range map[machine.Debian]string{machine.Bookworm: "systemd 252 ", machine.Trixie: "systemd 257 "} {
 		var folder string
@@ -44,8 +45,8 @@ Type=exec
 ExecStart=systemd-inhibit --what=shutdown --mode=delay --who=hold --why=test sleep infinity
 `
 
-// A delay lock is never released. logind must go on with the power off after its default limit of 5 s, and log "Delay lock
-// is active". The tests of the agent rely on that entry to detect a lock that was not released.
+// A delay lock is never released. logind must go on with the power off after its default limit of 5 s, and log
+// "Delay lock is active". The tests of the agent rely on that entry to detect a lock that was not released.
 func TestPowerOffWaitsForALockNoLongerThanTheLimit(t *testing.T) {
 	for _, debian := range []machine.Debian{machine.Bookworm, machine.Trixie} {
 		t.Run(string(debian), func(t *testing.T) {

@@ -66,8 +66,8 @@ func newestPlatform(t *testing.T) platform {
 	return platform{debian: machine.Trixie, containerd: containerdtest.V23(t), announcesKind: true}
 }
 
-// images returns stand-ins for the images that the manifests name. nginx has the stop signal of the real image, QUIT. It
-// exits with 0 on QUIT and with 15 on TERM, so that its exit code shows which signal it got.
+// images returns stand-ins for the images that the manifests name. nginx has the stop signal of the real image,
+// QUIT. It exits with 0 on QUIT and with 15 on TERM, so that its exit code shows which signal it got.
 func images() []containerdtest.Image {
 	const nginx = "trap 'exit 0' QUIT; trap 'exit 15' TERM; while :; do sleep 1000 & wait; done"
 	return []containerdtest.Image{
@@ -103,9 +103,9 @@ func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]st
 	return m, server, containers
 }
 
-// installAgent writes the agent, its unit and its configuration to a machine that is not yet booted. It mounts the socket
-// of server into the machine, unless server is nil. It also fills the state folder as a previous agent would have: the
-// agent then knows the priorities and sidecars of pods, without an API server or a kubelet.
+// installAgent writes the agent, its unit and its configuration to a machine that is not yet booted. It mounts the
+// socket of server into the machine, unless server is nil. It also fills the state folder as a previous agent
+// would have: the agent then knows the priorities and sidecars of pods, without an API server or a kubelet.
 func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, pods []v1.Pod) {
 	t.Helper()
 	m.WriteFile(t, "/usr/local/bin/kubegrace-node", 0o755, buildAgent(t))
@@ -184,8 +184,8 @@ func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
 	return report
 }
 
-// planOf returns what kubegrace-node plan says in a machine. The command's exit status is 2 if the plan cuts a pod short;
-// that is no failure here.
+// planOf returns what kubegrace-node plan says in a machine. The command's exit status is 2 if the plan cuts a pod
+// short; that is no failure here.
 func planOf(t *testing.T, m *machine.Machine) nodeplan.Node {
 	t.Helper()
 	var planned nodeplan.Document

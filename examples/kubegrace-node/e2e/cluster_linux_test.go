@@ -73,8 +73,8 @@ func (c *Cluster) UpdatePodStatus(pod *v1.Pod) {
 	c.check(err)
 }
 
-// check fails the test if err is not nil. An error after the end of the test does not count, because that end cancels all
-// requests.
+// check fails the test if err is not nil. An error after the end of the test does not count, because that end
+// cancels all requests.
 func (c *Cluster) check(err error) {
 	c.t.Helper()
 	if err != nil && c.t.Context().Err() == nil {

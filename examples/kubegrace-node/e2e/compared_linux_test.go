@@ -14,9 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// status returns the output of kubegrace-node status with flags in a machine, and its exit status as the last line. It
-// replaces each PID by 812, so that the text is the same in every run. as is a command line that runs it as another user;
-// nil: it runs as root.
+// status returns the output of kubegrace-node status with flags in a machine, and its exit status as the last
+// line. It replaces each PID by 812, so that the text is the same in every run. as is a command line that runs it
+// as another user; nil: it runs as root.
 func status(t *testing.T, m *machine.Machine, as []string, flags string) string {
 	t.Helper()
 	text, err := m.TryRun(t.Context(), append(as, "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status "+flags+" 2>&1; echo exit status $?")...)

@@ -33,8 +33,8 @@ func TestContainerdIsRestartedInADrain(t *testing.T) {
 	eachPlatform(t, testContainerdIsRestartedInADrain)
 }
 
-// testContainerdIsRestartedInADrain powers a machine off and kills containerd three times meanwhile. It then checks order,
-// exit codes and time as for an undisturbed drain, and that the report has the end of each pod.
+// testContainerdIsRestartedInADrain powers a machine off and kills containerd three times meanwhile. It then
+// checks order, exit codes and time as for an undisturbed drain, and that the report has the end of each pod.
 func testContainerdIsRestartedInADrain(t *testing.T, on platform) {
 	server, pods := on.containerd.Start(t, images()...), testdataPods(t)
 	m := machine.New(t, on.debian)
@@ -74,8 +74,8 @@ func testContainerdIsRestartedInADrain(t *testing.T, on platform) {
 	require.Empty(t, runningContainers(t, server))
 }
 
-// awaitStatuses is awaitExits for a containerd that was killed. It polls the statuses of the containers, because a killed
-// containerd sends no more events.
+// awaitStatuses is awaitExits for a containerd that was killed. It polls the statuses of the containers, because a
+// killed containerd sends no more events.
 func awaitStatuses(t *testing.T, server *containerdtest.Server, ids map[string]string) exitsByName {
 	t.Helper()
 	exits := exitsByName{}

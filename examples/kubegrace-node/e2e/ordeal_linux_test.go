@@ -51,9 +51,9 @@ shutdownGracePeriodByPodPriority:
 `
 )
 
-// ordealPods are the pods of each power off, in the order in which they end. Each container writes files into the folder
-// /seen: NAME.term at its first SIGTERM and NAME.end when it ends. stubborn, which ignores SIGTERM, instead writes
-// NAME.end ten times a second, so that the file shows until when it lived.
+// ordealPods are the pods of each power off, in the order in which they end. Each container writes files into the
+// folder /seen: NAME.term at its first SIGTERM and NAME.end when it ends. stubborn, which ignores SIGTERM, instead
+// writes NAME.end ten times a second, so that the file shows until when it lived.
 var ordealPods = []struct {
 	name        string
 	priority    int32
@@ -66,14 +66,14 @@ var ordealPods = []struct {
 	{"network", 2000000000, 4 * time.Second, time.Second, 7},
 }
 
-// A machine powers off and boots again and again. During each power off the agent, containerd, the API server and the bus
-// are killed at random. All the same each pod must get its grace period, in order, and the machine must go down within
-// its limit. After the next boot the API server must know the end of each pod, and must not have been told of one before
-// it happened.
+// A machine powers off and boots again and again. During each power off the agent, containerd, the API server and
+// the bus are killed at random. All the same each pod must get its grace period, in order, and the machine must go
+// down within its limit. After the next boot the API server must know the end of each pod, and must not have been
+// told of one before it happened.
 func TestOrdeal(t *testing.T) { eachPlatform(t, testOrdeal) }
 
-// testOrdeal does one power off for each seed. Seeds come from the environment variables, or are 1 and 2. A seed makes the
-// same kills at the same times. It stops at the first power off that fails.
+// testOrdeal does one power off for each seed. Seeds come from the environment variables, or are 1 and 2. A seed
+// makes the same kills at the same times. It stops at the first power off that fails.
 func testOrdeal(t *testing.T, on platform) {
 	o := newOrdeal(t, on)
 	done := filepath.Join(ordealFolder, string(on.debian))
@@ -138,8 +138,8 @@ func (o *ordeal) boot(t *testing.T) {
 	o.m.AwaitActive(t, agentUnit)
 }
 
-// run starts the pods, powers the machine off while parts are killed, judges what happened, and boots the machine again. If the
-// test fails, it logs the agent's log and how to repeat this power off.
+// run starts the pods, powers the machine off while parts are killed, judges what happened, and boots the machine
+// again. If the test fails, it logs the agent's log and how to repeat this power off.
 func (o *ordeal) run(t *testing.T, seed uint64) {
 	rng, began := rand.New(rand.NewPCG(seed, 29)), time.Now()
 	defer func() {
@@ -168,7 +168,8 @@ func (o *ordeal) run(t *testing.T, seed uint64) {
 	o.remove(t, pods)
 }
 
-// start starts the pods for one power off. Their names have the seed and the time, so that /seen has no files of them yet.
+// start starts the pods for one power off. Their names have the seed and the time, so that /seen has no files of
+// them yet.
 func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	for _, p := range ordealPods {
 		name := fmt.Sprintf("%s-%d-%d", p.name, seed, time.Now().UnixMilli())
@@ -196,9 +197,9 @@ func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	return pods
 }
 
-// spoil kills one to five parts at random moments, or fewer if the machine goes down before. It returns what it has
-// killed, and when the machine was last asked to power off. If it kills the bus it has to ask again: logind then forgets
-// the request, and must be restarted to reach the new bus.
+// spoil kills one to five parts at random moments, or fewer if the machine goes down before. It returns what it
+// has killed, and when the machine was last asked to power off. If it kills the bus it has to ask again: logind
+// then forgets the request, and must be restarted to reach the new bus.
 func (o *ordeal) spoil(t *testing.T, rng *rand.Rand, asked time.Time) (done []string, last time.Time) {
 	unit := func(name string) { // fails while it is started again
 		_, _ = o.m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", name)

@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// On a fresh machine the Debian package is installed, enabled, used and removed, as INSTALL.md says. A reboot must drain
-// the pods, and the report must be there after it. The removal of the package must leave only its two configuration
-// files, and a purge must remove these too.
+// On a fresh machine the Debian package is installed, enabled, used and removed, as INSTALL.md says. A reboot must
+// drain the pods, and the report must be there after it. The removal of the package must leave only its two
+// configuration files, and a purge must remove these too.
 func TestThePackageOnAFreshMachine(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		packages, err := filepath.Glob(filepath.Join(need.Variable(t, "KUBEGRACE_DIST", "make dist"), "*_amd64.deb"))

@@ -22,9 +22,9 @@ func selectContainers(containers map[string]string, names ...string) map[string]
 	return selected
 }
 
-// The agent is killed about 20 times during a drain, and systemd starts it again each time. No bucket may begin before the
-// previous one has ended, and the machine must go down in time. The least times of the buckets are not checked, because a
-// hook that dies with its agent starts again.
+// The agent is killed about 20 times during a drain, and systemd starts it again each time. No bucket may begin
+// before the previous one has ended, and the machine must go down in time. The least times of the buckets are not
+// checked, because a hook that dies with its agent starts again.
 func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 	eachPlatform(t, testAgentThatIsKilledAgainAndAgainDrainsInOrder)
 }

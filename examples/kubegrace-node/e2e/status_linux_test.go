@@ -15,10 +15,11 @@ import (
 )
 
 const (
-	// kubeletScript stands for a kubelet: it becomes one process that has a kubelet's name and command line, and sleeps. It
-	// starts no child, because a child would look like a second kubelet until its exec.
+	// kubeletScript stands for a kubelet: it becomes one process that has a kubelet's name and command line, and
+	// sleeps. It starts no child, because a child would look like a second kubelet until its exec.
 	kubeletScript = "#!/bin/bash\nexec -a /usr/bin/kubelet perl -e sleep -- \"$@\"\n"
-	// lockedBy is the start of a command line that runs a program while a delay lock is held, with this holder and reason.
+	// lockedBy is the start of a command line that runs a program while a delay lock is held, with this holder and
+	// reason.
 	lockedBy     = "systemd-inhibit --what=shutdown --mode=delay --who=%s \"--why=%s\" "
 	configHeader = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 	webPod       = `{"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 10}, "status": {"phase": "Running"}}]}`
@@ -55,8 +56,8 @@ func newHost(t *testing.T, debian machine.Debian) host {
 	return host{m, t}
 }
 
-// limit writes logind's configuration files, given by path, and waits until logind's limit is want. The text "" removes a
-// file.
+// limit writes logind's configuration files, given by path, and waits until logind's limit is want. The text ""
+// removes a file.
 func (h host) limit(want time.Duration, files map[string]string) {
 	h.t.Helper()
 	for name, text := range files {
@@ -116,9 +117,9 @@ const (
 	siteDropIn = "/etc/systemd/logind.conf.d/zz-site.conf"
 )
 
-// A machine is put into one state after the other: a kubelet with its lock, two agents, a lowered limit, and so on. In
-// each one kubegrace-node status must say what the golden file has. The files are the same for both releases of systemd. A
-// power off comes last, because one state is a pending shutdown.
+// A machine is put into one state after the other: a kubelet with its lock, two agents, a lowered limit, and so
+// on. In each one kubegrace-node status must say what the golden file has. The files are the same for both
+// releases of systemd. A power off comes last, because one state is a pending shutdown.
 func TestStatus(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) { testStatus(newHost(t, on.debian)) })
 }
@@ -159,9 +160,9 @@ func testStatus(h host) {
 	h.AwaitPowerOff(h.t)
 }
 
-// testAgent puts the agent itself into one state after the other: running, drained, its limit overridden. The machine has
-// no container runtime, so the agent does not know its pods. The user nobody may not ask the agent: for it, status goes
-// by the agent's lock and drop-in, and so can say less.
+// testAgent puts the agent itself into one state after the other: running, drained, its limit overridden. The
+// machine has no container runtime, so the agent does not know its pods. The user nobody may not ask the agent:
+// for it, status goes by the agent's lock and drop-in, and so can say less.
 func testAgent(h host) {
 	const (
 		beaten = "/etc/systemd/logind.conf.d/50-site.conf"  // the agent's zz-kubegrace.conf overrides it

@@ -35,8 +35,8 @@ func active(t *testing.T, m *machine.Machine) bool {
 	return m.Run(t, "systemctl", "show", "--property=ActiveState", "--value", kubelet) == "active"
 }
 
-// At a poweroff the agent stops the unit of --stop-unit, here a stand-in for kubelet.service, before the first container
-// exits. During the shutdown, systemctl start does not bring the unit back.
+// At a poweroff the agent stops the unit of --stop-unit, here a stand-in for kubelet.service, before the first
+// container exits. During the shutdown, systemctl start does not bring the unit back.
 func TestAUnitIsStoppedBeforeTheFirstPod(t *testing.T) {
 	eachPlatform(t, testAUnitIsStoppedBeforeTheFirstPod)
 }
@@ -65,8 +65,8 @@ func testAUnitIsStoppedBeforeTheFirstPod(t *testing.T, on platform) {
 	require.True(t, journal[i].Time.Before(firstExit))
 }
 
-// A shutdown is cancelled just after the agent that stopped the unit was killed. The restarted agent must start the unit
-// again once logind no longer prepares for a shutdown, and must then delay the next power off.
+// A shutdown is cancelled just after the agent that stopped the unit was killed. The restarted agent must start
+// the unit again once logind no longer prepares for a shutdown, and must then delay the next power off.
 func TestAUnitIsStartedAgainAfterACancelledShutdown(t *testing.T) {
 	t.Parallel()
 	m, _, _ := bootWithKubelet(t, newestPlatform(t))
@@ -81,15 +81,15 @@ func TestAUnitIsStartedAgainAfterACancelledShutdown(t *testing.T) {
 	m.AwaitPowerOff(t)
 }
 
-// kubegrace-node drain stops the pods of a machine that stays up. The drain must go on if the command is killed, and last
-// when the agent is restarted. undrain must start the unit again and make the agent delay shutdowns again. At the end
-// uninstall must leave nothing of the agent, with the unit running.
+// kubegrace-node drain stops the pods of a machine that stays up. The drain must go on if the command is killed,
+// and last when the agent is restarted. undrain must start the unit again and make the agent delay shutdowns
+// again. At the end uninstall must leave nothing of the agent, with the unit running.
 func TestDrainOfAMachineThatStaysUp(t *testing.T) {
 	eachPlatform(t, testDrainOfAMachineThatStaysUp)
 }
 
-// testDrainOfAMachineThatStaysUp drains a machine with kubelet.service, restarts its agent, undrains it and uninstalls the
-// agent. The unit runs at the beginning and the end, and not in between.
+// testDrainOfAMachineThatStaysUp drains a machine with kubelet.service, restarts its agent, undrains it and
+// uninstalls the agent. The unit runs at the beginning and the end, and not in between.
 func testDrainOfAMachineThatStaysUp(t *testing.T, on platform) {
 	m, exits, _ := bootWithKubelet(t, on)
 	asked := time.Now()

@@ -57,7 +57,8 @@ type Options struct {
 	Runtime Runtime
 	// Source announces the shutdown of the host. Nil: only a drain by request, DrainAfter or Notice begins one.
 	Source source.Source
-	// Notice is the metadata service of a cloud, whose notice that the machine will end begins a shutdown. Nil for none.
+	// Notice is the metadata service of a cloud, whose notice that the machine will end begins a shutdown. Nil for
+	// none.
 	Notice *notice.Provider
 	// Units are stopped before the first pod, and started again if the host stays up. Nil for none.
 	Units *units.Keeper
@@ -77,7 +78,8 @@ type Options struct {
 	Policy func(source.Kind) shutdown.PodPolicy
 	// Limit is the longest delay that the platform grants a shutdown. 0 means no limit.
 	Limit time.Duration
-	// StateDir is the folder that stores the state of a shutdown, so that the next agent continues it. "" stores nothing.
+	// StateDir is the folder that stores the state of a shutdown, so that the next agent continues it. "" stores
+	// nothing.
 	StateDir string
 	// Listen opens the listener for /metrics and /healthz, Control the one for the requests of package api. Each is
 	// called again until it succeeds. Nil: nothing is served.

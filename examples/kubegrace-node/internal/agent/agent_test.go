@@ -128,8 +128,8 @@ func podOf(name string, priority int32, script string) *v1.Pod {
 	}
 }
 
-// The agent delays the host's shutdown from its start on. When a reboot is announced it stops the pods, which take 2 s and
-// 1 s as their scripts say, and then releases its lock. It stays until a signal ends it.
+// The agent delays the host's shutdown from its start on. When a reboot is announced it stops the pods, which take
+// 2 s and 1 s as their scripts say, and then releases its lock. It stays until a signal ends it.
 func TestTheHostIsHeldAndItsPodsDrainedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 2s}"), podOf("db", 1000, "{exitAfterTerm: 1s}"))
@@ -147,8 +147,8 @@ func TestTheHostIsHeldAndItsPodsDrainedInOrder(t *testing.T) {
 	})
 }
 
-// Outside a drain SIGTERM ends the agent at once. In a drain, here of a pod that takes 3 s, a first SIGTERM ends it after
-// the drain, and a second one at once, with an error that names the pod that is still being stopped.
+// Outside a drain SIGTERM ends the agent at once. In a drain, here of a pod that takes 3 s, a first SIGTERM ends
+// it after the drain, and a second one at once, with an error that names the pod that is still being stopped.
 func TestSignals(t *testing.T) {
 	for name, test := range map[string]struct {
 		during bool   // the signals arrive 1 s after the shutdown began
@@ -184,8 +184,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A shutdown is cancelled after 1 s, while the pod of the first bucket, web, is being stopped. web still ends, and db of
-// the next bucket keeps running. The next shutdown must then begin anew, with db as its only pod.
+// A shutdown is cancelled after 1 s, while the pod of the first bucket, web, is being stopped. web still ends, and
+// db of the next bucket keeps running. The next shutdown must then begin anew, with db as its only pod.
 func TestAShutdownAfterACancelledOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"), podOf("db", 1000, ""))
@@ -223,9 +223,9 @@ func (r *failingRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 // StopPodSandbox always fails.
 func (r *failingRuntime) StopPodSandbox(context.Context, *v1.Pod) error { return os.ErrInvalid }
 
-// The agent starts before its container runtime. Its status must say that the runtime is missing, and no longer once the
-// runtime answers; the drain then stops the pod as usual. The pod counts as stopped in time although its sandbox cannot
-// be stopped.
+// The agent starts before its container runtime. Its status must say that the runtime is missing, and no longer
+// once the runtime answers; the drain then stops the pod as usual. The pod counts as stopped in time although its
+// sandbox cannot be stopped.
 func TestARuntimeThatComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))

@@ -65,8 +65,9 @@ func (a *Agent) keepInfo(ctx context.Context) {
 	})
 }
 
-// watchAPIServer reads the kubeconfig until it is usable. It then watches this node's pods on the API server, and stores
-// what that knows about them in Info. If the watch ends, it starts over with the kubeconfig, which may have changed.
+// watchAPIServer reads the kubeconfig until it is usable. It then watches this node's pods on the API server, and
+// stores what that knows about them in Info. If the watch ends, it starts over with the kubeconfig, which may have
+// changed.
 func (a *Agent) watchAPIServer(ctx context.Context) {
 	const name = "API server"
 	if a.opts.APIServer == nil {
@@ -85,8 +86,8 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 	}
 }
 
-// askKubelet requests the kubelet's list of pods at intervals, and stores it in Info. While the agent has stopped units,
-// of which the kubelet is usually one, it does not ask, and the kubelet's pods do not count as missing.
+// askKubelet requests the kubelet's list of pods at intervals, and stores it in Info. While the agent has stopped
+// units, of which the kubelet is usually one, it does not ask, and the kubelet's pods do not count as missing.
 func (a *Agent) askKubelet(ctx context.Context) {
 	if a.opts.Kubelet == nil {
 		return

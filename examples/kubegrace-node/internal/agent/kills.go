@@ -90,8 +90,8 @@ func (k *kills) underWay() (names []string) {
 	return names
 }
 
-// all returns all pods in the order in which they stop, and by UID the stops of those that were told to stop. A pod that
-// the runtime no longer lists is included if it was told to stop.
+// all returns all pods in the order in which they stop, and by UID the stops of those that were told to stop. A
+// pod that the runtime no longer lists is included if it was told to stop.
 func (k *kills) all() ([]*v1.Pod, map[types.UID]kill) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

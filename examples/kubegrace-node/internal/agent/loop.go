@@ -203,7 +203,8 @@ const (
 	lackAnswers = "answers of the host"  // the agent has a lock, and may have lost it without knowing
 )
 
-// hostLacks returns why each of lackHold, lackTime and lackAnswers is missing. A nil error means that it is not missing.
+// hostLacks returns why each of lackHold, lackTime and lackAnswers is missing. A nil error means that it is not
+// missing.
 func hostLacks(i shutdown.Inhibitor) map[string]error {
 	lacks := map[string]error{lackHold: nil, lackTime: nil, lackAnswers: nil}
 	switch {

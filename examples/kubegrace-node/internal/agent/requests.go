@@ -52,8 +52,8 @@ func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
 	writeError(w, http.StatusNotFound, "there was no shutdown yet")
 }
 
-// callLoop passes a function to the loop, which then calls it. It returns false if the loop has ended or ctx ends first;
-// it has then answered the client with an error.
+// callLoop passes a function to the loop, which then calls it. It returns false if the loop has ended or ctx ends
+// first; it has then answered the client with an error.
 func (a *Agent) callLoop(ctx context.Context, w http.ResponseWriter, call func(*loop)) bool {
 	select {
 	case a.requests <- call:

@@ -47,8 +47,8 @@ func get(t *testing.T, address, host string) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// Any user of the machine can open connections and send nothing. With 300 such connections open, a request must still be
-// answered, and the server must hold only maxConnections of them.
+// Any user of the machine can open connections and send nothing. With 300 such connections open, a request must
+// still be answered, and the server must hold only maxConnections of them.
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	before := descriptors(t)
@@ -89,8 +89,8 @@ func descriptors(t *testing.T) int {
 	return len(open)
 }
 
-// Requests for an IP address, for localhost or without a Host are answered. One for another name is refused: it may come
-// from a web page that has bound its own name to this address (DNS rebinding).
+// Requests for an IP address, for localhost or without a Host are answered. One for another name is refused: it
+// may come from a web page that has bound its own name to this address (DNS rebinding).
 func TestHosts(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, want := range map[string]int{

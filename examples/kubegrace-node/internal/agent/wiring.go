@@ -102,7 +102,8 @@ func (a *Agent) newManager() error {
 	return err
 }
 
-// listPods returns the runtime's pods in the order in which they stop, and stores them in kills, from which views are made.
+// listPods returns the runtime's pods in the order in which they stop, and stores them in kills, from which views
+// are made.
 func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
 	a.missing.set(ctx, lackRuntime, err)

@@ -20,8 +20,8 @@ import (
 const configUsage = "`file` with a KubeletConfiguration (YAML or JSON), of which shutdownGracePeriod, shutdownGracePeriodCriticalPods, " +
 	"shutdownGracePeriodByPodPriority and featureGates are obeyed; it is the agent's own, not the kubelet's"
 
-// shutdownConfig reads and checks the file of --config, and sets in gate the feature gates that the file sets. The warnings
-// are lines for people.
+// shutdownConfig reads and checks the file of --config, and sets in gate the feature gates that the file sets. The
+// warnings are lines for people.
 func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (cfg plan.Config, warnings []string, err error) {
 	read, err := kubeletconfig.Load(file, "")
 	if err != nil {
@@ -40,8 +40,8 @@ func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (
 	return read.Shutdown, warnings, nil
 }
 
-// makeStateDir creates the folder of --state-dir if it does not exist. It then opens the lock file in it for writing, and so
-// returns an error if the folder cannot be used, for example on a read-only file system.
+// makeStateDir creates the folder of --state-dir if it does not exist. It then opens the lock file in it for
+// writing, and so returns an error if the folder cannot be used, for example on a read-only file system.
 func makeStateDir(dir string) error {
 	if dir == "" {
 		return nil

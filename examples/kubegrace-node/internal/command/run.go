@@ -60,8 +60,8 @@ func (c commands) newRun() *cobra.Command {
 	return command
 }
 
-// run makes the agent and runs it. Only invalid input is an error before that; a state folder or a record that cannot be
-// used is logged, and the agent runs without it.
+// run makes the agent and runs it. Only invalid input is an error before that; a state folder or a record that
+// cannot be used is logged, and the agent runs without it.
 func (c commands) run(ctx context.Context, f *flags) error {
 	opts, warnings, err := c.agentOptions(f)
 	if err != nil {
@@ -135,8 +135,8 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 	return opts, warnings, nil
 }
 
-// checkKubeletConfig returns an error if a kubelet's configuration file makes the kubelet drain the machine itself. A file
-// that is missing or cannot be read is no error.
+// checkKubeletConfig returns an error if a kubelet's configuration file makes the kubelet drain the machine
+// itself. A file that is missing or cannot be read is no error.
 func checkKubeletConfig(file string) error {
 	kubelet, err := kubeletconfig.Load(file, "")
 	if err != nil || len(kubelet.Shutdown.Schedule(true)) == 0 {
@@ -146,8 +146,8 @@ func checkKubeletConfig(file string) error {
 		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, kubeletconfig.Describe(kubelet.Shutdown))
 }
 
-// connect adds to opts what the agent gets its pods from: the container runtime, the stored information and the kubelet. It
-// does not wait until these answer.
+// connect adds to opts what the agent gets its pods from: the container runtime, the stored information and the
+// kubelet. It does not wait until these answer.
 func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (err error) {
 	rules, err := f.rules()
 	if err != nil {
@@ -202,8 +202,8 @@ func (f *flags) listenHTTP() func() (net.Listener, error) {
 	return func() (net.Listener, error) { return net.Listen("tcp", f.listen) }
 }
 
-// hostIP returns this machine's first address that other machines can reach; "" if there is none yet. It is where httpGet
-// hooks of pods in the host's network go by default.
+// hostIP returns this machine's first address that other machines can reach; "" if there is none yet. It is where
+// httpGet hooks of pods in the host's network go by default.
 func hostIP() string {
 	addresses, _ := net.InterfaceAddrs() // an error is as no address: such hooks then need a host of their own
 	for _, address := range addresses {

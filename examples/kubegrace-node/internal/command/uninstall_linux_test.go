@@ -34,8 +34,8 @@ func writeDropIn(t *testing.T, text string) (hostRoot, file string) {
 // dropInText is a drop-in as the agent writes it: the first line tells that it is the agent's.
 const dropInText = "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=60\n"
 
-// uninstall removes the agent's drop-in with its folder, and has logind read its files again (SIGHUP). A second uninstall
-// finds nothing to remove, which is no error.
+// uninstall removes the agent's drop-in with its folder, and has logind read its files again (SIGHUP). A second
+// uninstall finds nothing to remove, which is no error.
 func TestUninstallRemovesTheDropIn(t *testing.T) {
 	t.Parallel()
 	broker := logindtest.StartBroker(t)
@@ -69,8 +69,8 @@ func TestUninstallWithoutLogind(t *testing.T) {
 	require.Contains(t, output, "Removed "+file+".\nkubegrace-node: the drop-in was removed, but systemd-logind was not reloaded: ")
 }
 
-// While an agent runs, --remove-state is refused. After that the state folder stays without --remove-state, goes with it,
-// and need not exist.
+// While an agent runs, --remove-state is refused. After that the state folder stays without --remove-state, goes
+// with it, and need not exist.
 func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

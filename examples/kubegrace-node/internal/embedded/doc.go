@@ -12,6 +12,6 @@
 //	ignoreTerm: true        the container exits only when it is killed
 //	execTakes: 2s           a command that a hook runs in the container takes 2 s
 //
-// All methods may be called concurrently. Load fails if a manifest is not a pod, New if a script cannot be parsed. The pods
-// end with the process. They work in testing/synctest bubbles.
+// All methods may be called concurrently. Load fails if a manifest is not a pod, New if a script cannot be parsed.
+// The pods end with the process. They work in testing/synctest bubbles.
 package embedded

@@ -1,5 +1,5 @@
-// Package kubelettest starts pods through the container runtime interface (CRI) as a kubelet does, with a kubelet's labels
-// and annotations. Every error fails the test.
+// Package kubelettest starts pods through the container runtime interface (CRI) as a kubelet does, with a
+// kubelet's labels and annotations. Every error fails the test.
 package kubelettest
 
 import (
@@ -13,9 +13,9 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// Run starts a pod and returns the IDs of its containers by name. Unlike a kubelet it starts all containers without waiting
-// for one another, and leaves out plain init containers and all volumes except hostPath. The pod is in the host's network,
-// so that no network plugin is needed.
+// Run starts a pod and returns the IDs of its containers by name. Unlike a kubelet it starts all containers
+// without waiting for one another, and leaves out plain init containers and all volumes except hostPath. The pod
+// is in the host's network, so that no network plugin is needed.
 func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[string]string {
 	t.Helper()
 	sandbox, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandboxOf(pod)})
@@ -60,8 +60,8 @@ func sandboxOf(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// containerOf returns the container that a kubelet would make. Its annotations have the grace period and the preStop hook,
-// from which the agent learns them.
+// containerOf returns the container that a kubelet would make. Its annotations have the grace period and the
+// preStop hook, from which the agent learns them.
 func containerOf(t testing.TB, pod *v1.Pod, c *v1.Container) *runtimeapi.ContainerConfig {
 	t.Helper()
 	labels, annotations := podLabels(pod), map[string]string{"io.kubernetes.container.restartCount": "0"}

@@ -110,8 +110,8 @@ const kubegraceWhy = "Pods need time to end before the node shuts down"
 // IsKubelets reports whether a lock belongs to a kubelet.
 func (l Lock) IsKubelets() bool { return l.Mode == "delay" && l.Who == "kubelet" }
 
-// IsKubegraces reports whether a lock belongs to an agent that uses kubegrace. Other programs than kubegrace-node choose
-// their own holder, so the default reason counts too.
+// IsKubegraces reports whether a lock belongs to an agent that uses kubegrace. Other programs than kubegrace-node
+// choose their own holder, so the default reason counts too.
 func (l Lock) IsKubegraces() bool {
 	return l.Mode == "delay" && !l.IsKubelets() && (l.Why == kubegraceWhy || l.Who == "kubegrace" || l.Who == "kubegrace-node")
 }

@@ -61,8 +61,8 @@ func (s *State) winner() *LimitFile {
 	return &s.LimitFiles[len(s.LimitFiles)-1]
 }
 
-// beyond returns the file that overrides a drop-in of this name, because it sorts behind it; nil: none does. logind.conf
-// itself is never that file: logind reads it before all drop-ins.
+// beyond returns the file that overrides a drop-in of this name, because it sorts behind it; nil: none does.
+// logind.conf itself is never that file: logind reads it before all drop-ins.
 func (s *State) beyond(dropIn string) *LimitFile {
 	last := s.winner()
 	if last == nil || path.Base(last.Path) <= dropIn || path.Ext(path.Dir(last.Path)) != ".d" {

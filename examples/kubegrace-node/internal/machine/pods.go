@@ -29,14 +29,15 @@ const InCluster = "in-cluster"
 type PodOptions struct {
 	// Root is as in [Options].
 	Root string
-	// Kubeconfig is the kubeconfig file for the API server, or [InCluster]. It is not looked up below Root. "" means the
-	// file that the kubelet's command line names, below Root.
+	// Kubeconfig is the kubeconfig file for the API server, or [InCluster]. It is not looked up below Root. ""
+	// means the file that the kubelet's command line names, below Root.
 	Kubeconfig string
 	// NodeName is the name of the node; "" means that of the kubelet's command line, or the host's.
 	NodeName string
 }
 
-// NodeName returns the name of the node: that of o, of the kubelet's --hostname-override, or the host name in lower case.
+// NodeName returns the name of the node: that of o, of the kubelet's --hostname-override, or the host name in
+// lower case.
 func (s *State) NodeName(o PodOptions) string {
 	if o.NodeName != "" {
 		return o.NodeName
@@ -52,9 +53,9 @@ func (s *State) NodeName(o PodOptions) string {
 	return strings.ToLower(name)
 }
 
-// ReadPods reads the pods of the machine into cluster: from the kubelet's read-only port, or else from the API server. It
-// adds the manifests of the static pods. It returns the names of the sources that it has read. What fails is added to
-// NotSeen.
+// ReadPods reads the pods of the machine into cluster: from the kubelet's read-only port, or else from the API
+// server. It adds the manifests of the static pods. It returns the names of the sources that it has read. What
+// fails is added to NotSeen.
 func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string) {
 	ctx, cancel := context.WithTimeout(ctx, podPatience)
 	defer cancel()
@@ -91,9 +92,9 @@ func (s *State) podsOfKubelet(ctx context.Context, cluster *podlist.Cluster) (er
 	return cluster.Read(url, list)
 }
 
-// podsOfServer reads the pods of this node from the API server into cluster. It uses the kubeconfig of o ([InCluster]:
-// the pod's service account), or else that of the first kubelet, whose paths are below o.Root. An empty list is an error:
-// every node has pods, so the node's name is probably wrong.
+// podsOfServer reads the pods of this node from the API server into cluster. It uses the kubeconfig of o
+// ([InCluster]: the pod's service account), or else that of the first kubelet, whose paths are below o.Root. An
+// empty list is an error: every node has pods, so the node's name is probably wrong.
 func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o PodOptions) error {
 	file, root := o.Kubeconfig, ""
 	if file == "" && len(s.Kubelets) > 0 && s.Kubelets[0].Kubeconfig != "" {
@@ -148,8 +149,8 @@ func loadKubeconfig(file, root string) (*rest.Config, error) {
 	return nil, fmt.Errorf("%s: %w", file, err)
 }
 
-// get reads the pods that fit fieldSelector from the API server into cluster. It reads the answer as a stream, because the list
-// may be large.
+// get reads the pods that fit fieldSelector from the API server into cluster. It reads the answer as a stream,
+// because the list may be large.
 func get(ctx context.Context, config *rest.Config, path, fieldSelector string, cluster *podlist.Cluster) (err error) {
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -31,7 +31,8 @@ const (
 // Verdict says what would happen at the next systemctl poweroff.
 type Verdict struct {
 	Status Status `json:"status"`
-	// Text is the verdict in one or two sentences. Why has the reasons and further remarks. Do says what to do about it.
+	// Text is the verdict in one or two sentences. Why has the reasons and further remarks. Do says what to do
+	// about it.
 	Text string   `json:"text"`
 	Why  []string `json:"why,omitempty"`
 	Do   []Step   `json:"do,omitempty"`

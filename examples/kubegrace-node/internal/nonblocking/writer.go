@@ -49,7 +49,8 @@ func (w *Writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Close waits until all texts are written, for at most two seconds. Later calls of Write have no effect. Call Close once.
+// Close waits until all texts are written, for at most two seconds. Later calls of Write have no effect. Call
+// Close once.
 func (w *Writer) Close() {
 	w.mu.Lock()
 	w.closed = true

@@ -1,5 +1,5 @@
-// Package statefile stores values as JSON in files of the state folder. With the folder "" it stores nothing. Errors name
-// the file.
+// Package statefile stores values as JSON in files of the state folder. With the folder "" it stores nothing.
+// Errors name the file.
 package statefile
 
 import (

@@ -6,7 +6,7 @@
 // drop-in, also under /run, gives the unit a condition that is false. A mask under /run would have no effect on a unit
 // whose file is in /etc.
 //
-// All methods may be called concurrently; units are changed by one call at a time. If the record cannot be written, the
-// unit is stopped all the same. If a unit has not stopped after half of the time that the context allows, its main process is
-// killed. If systemd does not answer, the call fails, and the caller tries again.
+// All methods may be called concurrently; units are changed by one call at a time. If the record cannot be
+// written, the unit is stopped all the same. If a unit has not stopped after half of the time that the context
+// allows, its main process is killed. If systemd does not answer, the call fails, and the caller tries again.
 package units

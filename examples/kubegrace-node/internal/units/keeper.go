@@ -29,8 +29,8 @@ type Keeper struct {
 	record   *Record    // as in the file; nil: nothing is stopped
 }
 
-// New returns a Keeper of units, which may be none. runDir is the machine's /run; with "" the Keeper writes no record. If
-// the record of a previous agent cannot be read, New returns an error and a usable Keeper.
+// New returns a Keeper of units, which may be none. runDir is the machine's /run; with "" the Keeper writes no
+// record. If the record of a previous agent cannot be read, New returns an error and a usable Keeper.
 func New(runDir string, units []string) (*Keeper, error) {
 	k := &Keeper{
 		runDir: runDir, units: units,
@@ -105,8 +105,8 @@ func (k *Keeper) Check(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// stopUnit stops a unit and waits for its end. If ctx has a deadline, it kills the unit's main process halfway there, so that the
-// unit ends in time.
+// stopUnit stops a unit and waits for its end. If ctx has a deadline, it kills the unit's main process halfway
+// there, so that the unit ends in time.
 func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	result := make(chan string, 1)
 	if _, err := conn.StopUnitContext(ctx, unit, "replace", result); err != nil {

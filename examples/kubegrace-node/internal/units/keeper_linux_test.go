@@ -128,12 +128,12 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 	return ctx
 }
 
-// One agent stops kubelet.service, and the next one starts it again. The record, by which the next agent knows the unit,
-// and the drop-in, whose false condition prevents systemd from starting the unit meanwhile, must both exist before the
-// unit stops: an agent may die at any time. s.beforeStop checks that when the call StopUnit arrives.
+// One agent stops kubelet.service, and the next one starts it again. The record, by which the next agent knows the
+// unit, and the drop-in, whose false condition prevents systemd from starting the unit meanwhile, must both exist
+// before the unit stops: an agent may die at any time. s.beforeStop checks that when the call StopUnit arrives.
 //
-// Each Stop reloads systemd, so that it reads the drop-in. The second Stop finds the unit stopped: it only reloads. This
-// makes two reloads and one stop.
+// Each Stop reloads systemd, so that it reads the drop-in. The second Stop finds the unit stopped: it only
+// reloads. This makes two reloads and one stop.
 func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	s, runDir, keeper := start(t)
 	first := keeper()
@@ -149,7 +149,8 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second)), "a second Stop, as by an agent that is restarted in the drain")
 	require.Equal(t, []string{"reload", "stop " + kubeletUnit, "reload"}, s.all())
 
-	// Start removes the drop-in and reloads (the fourth call), then starts the unit (the fifth), then removes the record.
+	// Start removes the drop-in and reloads (the fourth call), then starts the unit (the fifth), then removes the
+	// record.
 	next := keeper()
 	require.Equal(t, &Record{Units: []string{kubeletUnit}}, next.Stopped())
 	require.NoError(t, next.Start(bounded(t, 10*time.Second)))
@@ -160,8 +161,8 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	require.Nil(t, keeper().Stopped())
 }
 
-// A unit that did not run before the drain is not started after it. The two reloads are those of Stop and Start, for the
-// drop-in.
+// A unit that did not run before the drain is not started after it. The two reloads are those of Stop and Start,
+// for the drop-in.
 func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	s, _, keeper := start(t)
 	s.script(func() { s.state = "inactive" })

@@ -22,8 +22,8 @@ type Record struct {
 	Units []string `json:"units"`
 }
 
-// Stopped returns the record of this agent, or of a previous one of the same boot; nil if there is none. The caller must
-// not change it.
+// Stopped returns the record of this agent, or of a previous one of the same boot; nil if there is none. The
+// caller must not change it.
 func (k *Keeper) Stopped() *Record {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -51,8 +51,8 @@ func (k *Keeper) stoppedUnits() []string {
 	return nil
 }
 
-// store replaces the record, or removes it if it is nil. It returns when the file is written. If that fails, the record in memory is
-// the new one all the same.
+// store replaces the record, or removes it if it is nil. It returns when the file is written. If that fails, the
+// record in memory is the new one all the same.
 func (k *Keeper) store(record *Record) (err error) {
 	k.mu.Lock()
 	k.record = record

@@ -1,6 +1,7 @@
-// Command flood does to the agent, until it is killed, all that an unprivileged user of the machine can do. It opens
-// connections and sends nothing on them, sends requests whose answers it never reads, and sends headers that do not end.
-// It also sends every connection of the system bus signals that look like logind's, some with a large body.
+// Command flood does to the agent, until it is killed, all that an unprivileged user of the machine can do. It
+// opens connections and sends nothing on them, sends requests whose answers it never reads, and sends headers that
+// do not end. It also sends every connection of the system bus signals that look like logind's, some with a large
+// body.
 package main
 
 import (
