@@ -157,7 +157,7 @@ func (o *ordeal) run(t *testing.T, seed uint64) {
 	require.Eventually(t, func() bool { return len(planOf(t, o.m).Buckets) == 3 && delaysShutdowns(t, o.m) }, time.Minute, ordealTick)
 	asked, before := time.Now(), len(o.api.Requests())
 	o.m.Run(t, "systemctl", "poweroff")
-	faults, askedAgain := o.spoil(t, rng, asked)
+	faults, askedAgain := o.killAtRandom(t, rng, asked)
 	o.m.AwaitPowerOff(t)
 	off := time.Now()
 	require.NoError(t, o.api.Revive())
@@ -197,10 +197,10 @@ func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	return pods
 }
 
-// spoil kills one to five parts at random moments, or fewer if the machine goes down before. It returns what it
+// killAtRandom kills one to five parts at random moments, or fewer if the machine goes down before. It returns what it
 // has killed, and when the machine was last asked to power off. If it kills the bus it has to ask again: logind
 // then forgets the request, and must be restarted to reach the new bus.
-func (o *ordeal) spoil(t *testing.T, rng *rand.Rand, asked time.Time) (done []string, last time.Time) {
+func (o *ordeal) killAtRandom(t *testing.T, rng *rand.Rand, asked time.Time) (done []string, last time.Time) {
 	unit := func(name string) { // fails while it is started again
 		_, _ = o.m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", name)
 	}

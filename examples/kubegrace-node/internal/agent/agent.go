@@ -171,7 +171,7 @@ func (a *Agent) Run(ctx context.Context) error {
 		err = <-looped
 	}
 	background.Wait()
-	return errors.Join(err, managedErr, a.giveUpUnits(closeCtx), a.close(closeCtx))
+	return errors.Join(err, managedErr, a.startUnitsAtExit(closeCtx), a.close(closeCtx))
 }
 
 // close tells the service manager that the agent ends, and closes terminator and runtime. It stops no pod.

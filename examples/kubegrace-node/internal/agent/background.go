@@ -207,9 +207,9 @@ func (a *Agent) startUnitsNow(ctx context.Context) error {
 	return nil
 }
 
-// giveUpUnits starts the stopped units again when the agent leaves a host that stays up, because nobody else would. If
+// startUnitsAtExit starts the stopped units again when the agent leaves a host that stays up, because nobody else would. If
 // the host goes down or is drained they stay stopped.
-func (a *Agent) giveUpUnits(ctx context.Context) error {
+func (a *Agent) startUnitsAtExit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*closeTimeout)
 	defer cancel()
 	return a.startUnitsNow(ctx)

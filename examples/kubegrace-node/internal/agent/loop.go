@@ -208,9 +208,9 @@ const (
 func hostLacks(i shutdown.Inhibitor) map[string]error {
 	lacks := map[string]error{lackHold: nil, lackTime: nil, lackAnswers: nil}
 	switch {
-	case errors.As(i.Err, new(*source.DelayCappedError)):
+	case errors.As(i.Err, new(*source.DelayCappedError)): // the lock is held, for less time than asked
 		lacks[lackTime] = i.Err
-	case i.Held:
+	case i.Held: // an error is that of a later question to the host
 		lacks[lackAnswers] = i.Err
 	default:
 		lacks[lackHold] = i.Err

@@ -70,6 +70,8 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 	for ctx.Err() == nil {
 		listener, err := listen()
 		if a.missing.set(ctx, name, err); err == nil {
+			// At the end of ctx Shutdown waits for requests under way, which makes Serve return. If Serve returns before
+			// that, stop prevents the function from running and returns true.
 			ended := make(chan error, 1)
 			stop := context.AfterFunc(ctx, func() {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)

@@ -45,7 +45,7 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	if d.after <= 0 {
 		return field.Invalid(field.NewPath("--shutdown-after"), d.after.String(), "must be more than 0")
 	}
-	opts, warnings, err := c.played(d.config, d.manifests)
+	opts, warnings, err := c.demoOptions(d.config, d.manifests)
 	if err == nil {
 		err = makeStateDir(d.stateDir)
 	}
@@ -68,9 +68,9 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	return a.Run(klog.NewContext(command.Context(), screen.logger))
 }
 
-// played returns the options of an agent that simulates the pods of a folder of manifests. file is that of
+// demoOptions returns the options of an agent that simulates the pods of a folder of manifests. file is that of
 // --config; "" is allowed.
-func (c commands) played(file, manifests string) (opts agent.Options, warnings []string, err error) {
+func (c commands) demoOptions(file, manifests string) (opts agent.Options, warnings []string, err error) {
 	if manifests == "" {
 		return opts, nil, field.Required(field.NewPath("--manifests"), "a folder of pod manifests")
 	}

@@ -61,9 +61,9 @@ func (s *State) winner() *LimitFile {
 	return &s.LimitFiles[len(s.LimitFiles)-1]
 }
 
-// beyond returns the file that overrides a drop-in of this name, because it sorts behind it; nil: none does.
+// fileOverriding returns the file that overrides a drop-in of this name, because it sorts behind it; nil: none does.
 // logind.conf itself is never that file: logind reads it before all drop-ins.
-func (s *State) beyond(dropIn string) *LimitFile {
+func (s *State) fileOverriding(dropIn string) *LimitFile {
 	last := s.winner()
 	if last == nil || path.Base(last.Path) <= dropIn || path.Ext(path.Dir(last.Path)) != ".d" {
 		return nil
@@ -71,5 +71,5 @@ func (s *State) beyond(dropIn string) *LimitFile {
 	return last
 }
 
-// beyondKubelet returns the file that overrides the drop-in which a kubelet writes; nil: none does.
-func (s *State) beyondKubelet() *LimitFile { return s.beyond(path.Base(KubeletDropIn)) }
+// fileOverridingKubelet returns the file that overrides the drop-in which a kubelet writes; nil: none does.
+func (s *State) fileOverridingKubelet() *LimitFile { return s.fileOverriding(path.Base(KubeletDropIn)) }

@@ -94,7 +94,7 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 			continue
 		}
 		if !hasValue && i+2 < len(words) {
-			value = words[i+2]
+			value = words[i+2] // the word behind this one, which is words[i+1]
 		}
 		*flags[name] = value
 	}

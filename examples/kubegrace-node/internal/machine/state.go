@@ -74,7 +74,7 @@ type State struct {
 	Kubelets []Kubelet `json:"kubelets,omitempty"`
 	// ConfigSource names where the kubelet's configuration was read; "": it was not.
 	ConfigSource string `json:"configSource,omitempty"`
-	// ConfigError is why it was not; nil: nobody names it.
+	// ConfigError is the error of reading the kubelet's configuration files; nil if they were read, or if none are known.
 	ConfigError error `json:"-"`
 	// Config is the kubelet's configuration.
 	Config kubeletconfig.Config `json:"-"`
@@ -114,7 +114,7 @@ func (s *State) miss(what string, err error, wayOut string) {
 		err = pathError.Err
 	}
 	why := err.Error()
-	if _, rest, namesFile := strings.Cut(why, what+": "); namesFile {
+	if _, rest, namesFile := strings.Cut(why, what+": "); namesFile { // what is the file, and is shown anyway
 		why = rest
 	}
 	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
@@ -153,7 +153,7 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	switch {
 	case err == nil:
 		s.Logind = logind
-	case s.Mask != "":
+	case s.Mask != "": // logind cannot run, as the verdict says
 	default:
 		s.notRunning = errors.Is(err, login1.ErrNotRunning)
 		s.miss("who holds which locks, and logind's limit", err, map[bool]string{
@@ -206,7 +206,7 @@ func (s *State) lookAtConfig(root string, o Options) {
 	if gates != "" && config.FeatureGates == nil {
 		config.FeatureGates = map[string]bool{}
 	}
-	maps.Copy(config.FeatureGates, gatesOf(gates)) // flags win; gatesOf("") is empty
+	maps.Copy(config.FeatureGates, gatesOf(gates)) // the flag overrides the file; gatesOf("") is empty
 	s.Config = config
 	s.ConfigSource = strings.Join(named(file, folder), " and ")
 	if root != "/" { // shows paths as they are on the machine
@@ -252,9 +252,9 @@ func (s *State) HostLimit() (time.Duration, bool) {
 // LimitFile returns the path of the file that overrides an agent's drop-in, which the agent therefore cannot raise the
 // limit with; "": there is none.
 func (s *State) LimitFile(agent nodeplan.Agent) string {
-	file := s.beyondKubelet()
+	file := s.fileOverridingKubelet()
 	if agent == nodeplan.Kubegrace {
-		file = s.beyond(KubegraceDropIn)
+		file = s.fileOverriding(KubegraceDropIn)
 	}
 	if file == nil {
 		return ""

@@ -165,7 +165,7 @@ func (s *State) judgeByAgent(v *Verdict) {
 // addLimitForAgent adds the step that raises logind's limit for an agent with kubegrace. Unlike the kubelet, the agent
 // need not be restarted: it notices the new limit.
 func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
-	if file := s.beyond(KubegraceDropIn); file != nil {
+	if file := s.fileOverriding(KubegraceDropIn); file != nil {
 		v.do(fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), file.Path), reload)
 	}
 }
@@ -220,7 +220,7 @@ func (s *State) judgeNobody(v *Verdict) {
 	case s.Logind.limit < needed:
 		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), duration(needed), duration(s.Logind.limit), s.bySetting())
 		s.addRaise(v, needed)
-	case s.Logind.limit == Unlimited && s.beyondKubelet() != nil:
+	case s.Logind.limit == Unlimited && s.fileOverridingKubelet() != nil:
 		cause = s.Kubelets[0].text() + " takes no lock: logind's limit is infinity" + s.bySetting() + ", and a kubelet takes that for less than nothing."
 		s.addRaise(v, needed)
 	default:
@@ -237,7 +237,7 @@ func (s *State) bySetting() string {
 	switch by := s.byFile(); {
 	case s.winner() == nil && s.Logind.limit == logindconf.Default:
 		return ", its default"
-	case by != "" && s.beyondKubelet() != nil:
+	case by != "" && s.fileOverridingKubelet() != nil:
 		return by + ", which sorts behind 99-kubelet.conf and so wins against it"
 	default:
 		return by
@@ -247,7 +247,7 @@ func (s *State) bySetting() string {
 // addRaise adds the step that raises logind's limit for the kubelet. It depends on which file overrides the kubelet's
 // drop-in. The kubelet must then be restarted, because it takes its lock only at its start.
 func (s *State) addRaise(v *Verdict, needed time.Duration) {
-	file := s.beyondKubelet()
+	file := s.fileOverridingKubelet()
 	switch {
 	case file == nil:
 		v.do("Restart the kubelet: no file sorts behind its drop-in, so that it can raise the limit itself.", "systemctl restart kubelet")

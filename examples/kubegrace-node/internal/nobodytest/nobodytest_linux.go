@@ -22,7 +22,7 @@ func Program(t testing.TB) string {
 	folder, err := os.MkdirTemp("", "program") // not t.TempDir: other users cannot enter its folders
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
-	require.NoError(t, os.Chmod(folder, 0o755)) //nolint:gosec // nobody has to read it
+	require.NoError(t, os.Chmod(folder, 0o755)) //nolint:gosec // the other user has to enter it
 	program := filepath.Join(folder, "test")
 	source, err := os.Open("/proc/self/exe")
 	require.NoError(t, err)

@@ -77,6 +77,7 @@ func (k *Keeper) Stop(ctx context.Context) error {
 			}
 		}
 	}
+	// The record comes first: if this agent dies from here on, the next one knows which units to start again.
 	errs := []error{err, k.store(record), k.block(k.units), conn.ReloadContext(ctx)}
 	for _, unit := range running {
 		errs = append(errs, stopUnit(ctx, conn, unit))
@@ -112,7 +113,7 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	if _, err := conn.StopUnitContext(ctx, unit, "replace", result); err != nil {
 		return fmt.Errorf("failed to stop %s: %w", unit, err)
 	}
-	var half <-chan time.Time
+	var half <-chan time.Time // never fires without a deadline
 	if deadline, ok := ctx.Deadline(); ok {
 		half = time.After(time.Until(deadline) / 2)
 	}
