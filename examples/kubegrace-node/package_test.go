@@ -47,8 +47,8 @@ func TestDebianPackage(t *testing.T) {
 	run(t, filepath.Join(root, "DEBIAN/prerm"), "upgrade", "2.0.0") // must do nothing: the agent keeps running
 }
 
-// An installed RPM package must have the same files, modes, scripts and configuration files as the Debian package. RPM
-// installs it into an empty folder, so its dependencies and scripts are left out.
+// An installed RPM package must have the same files, modes, scripts and configuration files as the Debian
+// package. RPM installs it into an empty folder, so its dependencies and scripts are left out.
 func TestRPMPackage(t *testing.T) {
 	dist := need.Variable(t, "KUBEGRACE_DIST", "make dist")
 	dpkg, rpm := need.Program(t, "dpkg-deb", "dpkg"), need.Program(t, "rpm", "rpm")

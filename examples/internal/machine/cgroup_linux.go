@@ -16,9 +16,9 @@ const (
 	unifiedMount = cgroupMount + "/unified" // cgroup v2 beside v1
 )
 
-// makeCgroups creates the cgroups of a machine below those of the test process, and returns their folders. nspawn with
-// --keep-unit creates none. Without cgroups of their own two machines would share those of the test, and the systemd of
-// each would manage the other's processes.
+// makeCgroups creates the cgroups of a machine below those of the test process, and returns their folders.
+// nspawn with --keep-unit creates none. Without cgroups of their own two machines would share those of the
+// test, and the systemd of each would manage the other's processes.
 func makeCgroups(name string) ([]string, error) {
 	testCgroups, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
@@ -39,8 +39,8 @@ func makeCgroups(name string) ([]string, error) {
 	return created, nil
 }
 
-// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup. It returns the mount point of this hierarchy
-// and the path of the cgroup in it, or "" if systemd does not use the hierarchy for its units.
+// hierarchy parses a line ID:CONTROLLERS:PATH of /proc/self/cgroup. It returns the mount point of this
+// hierarchy and the path of the cgroup in it, or "" if systemd does not use the hierarchy for its units.
 func hierarchy(line string) (mount, path string) {
 	fields := strings.SplitN(line, ":", 3)
 	if len(fields) != 3 {
@@ -83,7 +83,8 @@ func removeCgroups(groups []string) error {
 	return errors.Join(errs...)
 }
 
-// ignoreNotExist returns nil for the error of a cgroup that no longer exists: systemd may remove some at the same time.
+// ignoreNotExist returns nil for the error of a cgroup that no longer exists: systemd may remove some at the
+// same time.
 func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -34,9 +34,9 @@ func (d Debian) recipe() []string {
 	return []string{"--variant=minbase", "--include=systemd,systemd-sysv,dbus,libpam-systemd", string(d)}
 }
 
-// tree returns the folder with the root file system of a release. All machines share it, so nothing may change it.
-// If it is not in the cache, tree makes it with debootstrap. The folder's name is a hash of the recipe, so that
-// another recipe gets another folder.
+// tree returns the folder with the root file system of a release. All machines share it, so nothing may change
+// it. If it is not in the cache, tree makes it with debootstrap. The folder's name is a hash of the recipe, so
+// that another recipe gets another folder.
 func (d Debian) tree(t testing.TB) string {
 	t.Helper()
 	debootstrap := need.Program(t, "debootstrap", "debootstrap")
@@ -52,8 +52,8 @@ func (d Debian) tree(t testing.TB) string {
 	return tree
 }
 
-// lock waits until no other test, in this or another process, holds the lock at path, and takes it. So only one
-// test makes a tree. The kernel releases the lock if the process is killed.
+// lock waits until no other test, in this or another process, holds the lock at path, and takes it. So only
+// one test makes a tree. The kernel releases the lock if the process is killed.
 func lock(t testing.TB, path string) (unlock func()) {
 	t.Helper()
 	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
@@ -67,8 +67,8 @@ func lock(t testing.TB, path string) (unlock func()) {
 }
 
 // make makes a tree under another name and renames it when it is complete, so that the cache never has half a
-// tree. It first removes what an interrupted run has left. debootstrap runs in its own mount namespace, so that
-// its mounts vanish with it.
+// tree. It first removes what an interrupted run has left. debootstrap runs in its own mount namespace, so
+// that its mounts vanish with it.
 func (d Debian) make(ctx context.Context, debootstrap, tree string) error {
 	ctx, cancel := context.WithTimeout(ctx, treeTimeout)
 	defer cancel()

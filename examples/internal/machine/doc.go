@@ -1,5 +1,5 @@
-// Package machine boots a whole machine for a test. The machine has its own systemd, logind and D-Bus, and can really
-// power off:
+// Package machine boots a whole machine for a test. The machine has its own systemd, logind and D-Bus, and can
+// really power off:
 //
 //	m := machine.New(t, machine.Trixie)
 //	m.WriteFile(t, "/etc/agent.yaml", 0o644, config)
@@ -34,6 +34,6 @@
 //
 // # Testing
 //
-// The package's tests (build tag e2e) boot each release, and power off while a delay lock is held for longer than
-// logind waits.
+// The package's tests (build tag e2e) boot each release, and power off while a delay lock is held for longer
+// than logind waits.
 package machine

@@ -35,8 +35,8 @@ type rawEntry struct {
 	Message    json.RawMessage `json:"MESSAGE"`
 }
 
-// Journal returns the entries of the journal, in order, of all boots. Call it when the machine is off: a running
-// machine has not written all of them.
+// Journal returns the entries of the journal, in order, of all boots. Call it when the machine is off: a
+// running machine has not written all of them.
 func (m *Machine) Journal(t testing.TB) []Entry {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "journalctl", "--directory", m.journal(), "--output=json", "--no-pager").Output()

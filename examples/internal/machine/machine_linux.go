@@ -20,17 +20,19 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// powerOffTimeout bounds the wait for a power off or reboot. It is longer than any limit that a test sets in logind.
+// powerOffTimeout bounds the wait for a power off or reboot. It is longer than any limit that a test sets in
+// logind.
 const powerOffTimeout = 2 * time.Minute
 
 // killTimeout bounds the removal of a machine's cgroups, which waits until its last processes have ended.
 const killTimeout = 20 * time.Second
 
-// rebootStatus is nspawn's exit status if the machine reboots. With --keep-unit nspawn does not boot the machine again
-// itself.
+// rebootStatus is nspawn's exit status if the machine reboots. With --keep-unit nspawn does not boot the
+// machine again itself.
 const rebootStatus = 133
 
-// Machine is a machine with its own disk. After a power off or a reboot it can be booted again, with the same disk.
+// Machine is a machine with its own disk. After a power off or a reboot it can be booted again, with the same
+// disk.
 type Machine struct {
 	name        string
 	base        string   // the Debian under the overlay, shared with other machines
@@ -58,17 +60,18 @@ func New(t testing.TB, debian Debian) *Machine {
 	return m
 }
 
-// The disk of a machine is an overlay. upper is the folder of the files that differ from base; it can be read when the
-// machine is off. work is the overlay's own folder. root is its mount point, where it is mounted only in the machine's
-// mount namespace. writable is a second mount point, which stays writable if nspawn makes root read-only.
+// The disk of a machine is an overlay. upper is the folder of the files that differ from base; it can be read
+// when the machine is off. work is the overlay's own folder. root is its mount point, where it is mounted only
+// in the machine's mount namespace. writable is a second mount point, which stays writable if nspawn makes
+// root read-only.
 func (m *Machine) upper() string    { return filepath.Join(m.folder, "upper") }
 func (m *Machine) work() string     { return filepath.Join(m.folder, "work") }
 func (m *Machine) root() string     { return filepath.Join(m.folder, "root") }
 func (m *Machine) writable() string { return filepath.Join(m.folder, "writable") }
 func (m *Machine) console() string  { return filepath.Join(m.folder, "console") }
 
-// journal is the folder of the journal. New creates it: without it journald keeps the journal in memory, where it
-// is lost at the power off.
+// journal is the folder of the journal. New creates it: without it journald keeps the journal in memory, where
+// it is lost at the power off.
 func (m *Machine) journal() string { return filepath.Join(m.upper(), "var", "log", "journal") }
 
 // WriteFile writes a file on the disk of a machine that is not booted. path is the path
@@ -102,8 +105,8 @@ func (m *Machine) Enable(t testing.TB, unit string, content []byte) {
 // Bind mounts a file, socket or folder of the host into a machine that is not booted.
 func (m *Machine) Bind(host, inside string) { m.flags = append(m.flags, "--bind="+host+":"+inside) }
 
-// ReadOnly makes the disk of a machine that is not booted read-only, except for these folders. /run and /tmp are
-// in memory and stay writable.
+// ReadOnly makes the disk of a machine that is not booted read-only, except for these folders. /run and /tmp
+// are in memory and stay writable.
 func (m *Machine) ReadOnly(except ...string) {
 	m.flags = append(m.flags, "--read-only")
 	for _, folder := range except {
@@ -115,8 +118,8 @@ func (m *Machine) ReadOnly(except ...string) {
 func (m *Machine) Boot(t testing.TB) {
 	t.Helper()
 	// nspawn is the first process of a new PID namespace: if it is killed, the kernel kills the whole machine.
-	// /run is a new tmpfs, so that nspawn leaves nothing in the host's /run. $0 has the options of the overlay, $1
-	// is its mount point and $2 the writable one; the rest is the command line of nspawn.
+	// /run is a new tmpfs, so that nspawn leaves nothing in the host's /run. $0 has the options of the
+	// overlay, $1 is its mount point and $2 the writable one; the rest is the command line of nspawn.
 	const script = `for group in $CGROUPS; do echo 0 > "$group/cgroup.procs" || exit; done
 mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && mount --bind "$1" "$2" && shift 2 && exec "$@"`
 	m.boots++
@@ -137,12 +140,12 @@ mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run
 	m.awaitNspawn(t)
 }
 
-// ShareNetwork lets a machine that is not booted use the network of the host. Without it the machine has only a
-// loopback interface.
+// ShareNetwork lets a machine that is not booted use the network of the host. Without it the machine has only
+// a loopback interface.
 func (m *Machine) ShareNetwork() { m.hostNetwork = true }
 
-// command returns the command line of nspawn. --register=no, because the host may run without systemd, and so without
-// machined.
+// command returns the command line of nspawn. --register=no, because the host may run without systemd, and so
+// without machined.
 func (m *Machine) command() []string {
 	command := []string{
 		"systemd-nspawn", "--quiet", "--boot", "--directory=" + m.root(), "--machine=" + m.name,
@@ -154,8 +157,8 @@ func (m *Machine) command() []string {
 	return append(command, m.flags...)
 }
 
-// awaitNspawn starts a goroutine that waits for the end of nspawn and closes nspawnEnded. At the end of the test
-// nspawn is killed if it still runs, and the console is printed if the test has failed.
+// awaitNspawn starts a goroutine that waits for the end of nspawn and closes nspawnEnded. At the end of the
+// test nspawn is killed if it still runs, and the console is printed if the test has failed.
 func (m *Machine) awaitNspawn(t testing.TB) {
 	t.Helper()
 	var waiting sync.WaitGroup
@@ -173,7 +176,8 @@ func (m *Machine) awaitNspawn(t testing.TB) {
 	})
 }
 
-// removeCgroups removes the cgroups of a machine. It tries again until the last processes of the machine have ended.
+// removeCgroups removes the cgroups of a machine. It tries again until the last processes of the machine have
+// ended.
 func (m *Machine) removeCgroups(t testing.TB, groups []string) {
 	var failed error
 	if !assert.Eventually(t, func() bool {

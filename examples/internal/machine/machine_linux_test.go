@@ -16,9 +16,9 @@ import (
 )
 
 // Each release boots, without a failed unit and with the expected systemd. The subtests leave their machines
-// running, to test the cleanup: it fails if processes are left in the cgroups, and after it no disk may be left or
-// mounted. make e2e runs this test first, so that the download from Debian's archive does not count in the
-// timeouts of other tests.
+// running, to test the cleanup: it fails if processes are left in the cgroups, and after it no disk may be
+// left or mounted. make e2e runs this test first, so that the download from Debian's archive does not count in
+// the timeouts of other tests.
 func TestEachReleaseBoots(t *testing.T) {
 	for debian, version := range map[machine.Debian]string{machine.Bookworm: "systemd 252 ", machine.Trixie: "systemd 257 "} {
 		var folder string

@@ -22,8 +22,8 @@ const (
 	runTimeout = 30 * time.Second
 )
 
-// Run runs a command in the machine and returns its stdout without surrounding space. The test fails at once if
-// the command fails. After systemctl poweroff it returns before the machine is off.
+// Run runs a command in the machine and returns its stdout without surrounding space. The test fails at once
+// if the command fails. After systemctl poweroff it returns before the machine is off.
 func (m *Machine) Run(t testing.TB, args ...string) string {
 	t.Helper()
 	out, err := m.TryRun(t.Context(), args...)
@@ -47,8 +47,8 @@ func (m *Machine) TryRun(ctx context.Context, args ...string) (string, error) {
 }
 
 // leader returns the ID on the host of the machine's first process: the child of nspawn that is in another PID
-// namespace than nspawn. A child that has not entered its namespace yet does not count: through it a command such
-// as systemctl poweroff would run on the host.
+// namespace than nspawn. A child that has not entered its namespace yet does not count: through it a command
+// such as systemctl poweroff would run on the host.
 func (m *Machine) leader() (string, error) {
 	pid := strconv.Itoa(m.nspawn.Process.Pid)
 	children, err := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
@@ -76,8 +76,8 @@ func namespaceOf(pid string) (string, error) {
 	return name, nil
 }
 
-// AwaitActive waits until a unit is active; one with Type=notify is active when it has sent READY=1. If the unit
-// fails, the test fails at once and prints the unit's journal.
+// AwaitActive waits until a unit is active; one with Type=notify is active when it has sent READY=1. If the
+// unit fails, the test fails at once and prints the unit's journal.
 func (m *Machine) AwaitActive(t testing.TB, unit string) {
 	t.Helper()
 	m.AwaitInvocation(t, unit, "")

@@ -31,7 +31,8 @@ const (
 	configFile = "/etc/kubegrace-node/config.yaml"
 	flagsFile  = "/etc/default/kubegrace-node"
 
-	// consoleFile is a drop-in of the unit that copies the agent's log to the console, which a failed test prints.
+	// consoleFile is a drop-in of the unit that copies the agent's log to the console, which a failed test
+	// prints.
 	consoleFile = "/etc/systemd/system/kubegrace-node.service.d/console.conf"
 	consoleText = "[Service]\nStandardOutput=journal+console\n"
 
@@ -66,8 +67,8 @@ func newestPlatform(t *testing.T) platform {
 	return platform{debian: machine.Trixie, containerd: containerdtest.V23(t), announcesKind: true}
 }
 
-// images returns stand-ins for the images that the manifests name. nginx has the stop signal of the real image,
-// QUIT. It exits with 0 on QUIT and with 15 on TERM, so that its exit code shows which signal it got.
+// images returns stand-ins for the images that the manifests name. nginx has the stop signal of the real
+// image, QUIT. It exits with 0 on QUIT and with 15 on TERM, so that its exit code shows which signal it got.
 func images() []containerdtest.Image {
 	const nginx = "trap 'exit 0' QUIT; trap 'exit 15' TERM; while :; do sleep 1000 & wait; done"
 	return []containerdtest.Image{
@@ -76,10 +77,10 @@ func images() []containerdtest.Image {
 	}
 }
 
-// bootAgent starts the pods of testdata in a new containerd, as a kubelet does. It then boots a machine that runs the
-// agent, and returns when the agent is active. files are the contents of files, by their path in the machine; they are
-// written before the boot. configure is called before that. The map in the result has the IDs of the pods' containers,
-// by pod/container.
+// bootAgent starts the pods of testdata in a new containerd, as a kubelet does. It then boots a machine that
+// runs the agent, and returns when the agent is active. files are the contents of files, by their path in the
+// machine; they are written before the boot. configure is called before that. The map in the result has the
+// IDs of the pods' containers, by pod/container.
 func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
 	return bootAgentWith(t, on, testdataPods(t), files, configure...)
@@ -103,9 +104,10 @@ func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]st
 	return m, server, containers
 }
 
-// installAgent writes the agent, its unit and its configuration to a machine that is not yet booted. It mounts the
-// socket of server into the machine, unless server is nil. It also fills the state folder as a previous agent
-// would have: the agent then knows the priorities and sidecars of pods, without an API server or a kubelet.
+// installAgent writes the agent, its unit and its configuration to a machine that is not yet booted. It mounts
+// the socket of server into the machine, unless server is nil. It also fills the state folder as a previous
+// agent would have: the agent then knows the priorities and sidecars of pods, without an API server or a
+// kubelet.
 func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, pods []v1.Pod) {
 	t.Helper()
 	m.WriteFile(t, "/usr/local/bin/kubegrace-node", 0o755, buildAgent(t))
@@ -153,8 +155,8 @@ func buildAgent(t *testing.T) []byte {
 	return buildProgram(t, "github.com/kubegrace/kubegrace/examples/kubegrace-node")
 }
 
-// buildProgram builds a Go program and returns its bytes. It builds without cgo, because the machine's C library is
-// another than the host's. The flags are those of make dist, so that both share the build cache.
+// buildProgram builds a Go program and returns its bytes. It builds without cgo, because the machine's C
+// library is another than the host's. The flags are those of make dist, so that both share the build cache.
 func buildProgram(t *testing.T, path string) []byte {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "program")
@@ -184,8 +186,8 @@ func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
 	return report
 }
 
-// planOf returns what kubegrace-node plan says in a machine. The command's exit status is 2 if the plan cuts a pod
-// short; that is no failure here.
+// planOf returns what kubegrace-node plan says in a machine. The command's exit status is 2 if the plan cuts a
+// pod short; that is no failure here.
 func planOf(t *testing.T, m *machine.Machine) nodeplan.Node {
 	t.Helper()
 	var planned nodeplan.Document
@@ -193,8 +195,8 @@ func planOf(t *testing.T, m *machine.Machine) nodeplan.Node {
 	return planned.Nodes[0]
 }
 
-// getPage requests a page from the agent's port in a machine, and returns it with status line and headers. The script
-// speaks HTTP itself, because the machine has bash but no HTTP client.
+// getPage requests a page from the agent's port in a machine, and returns it with status line and headers. The
+// script speaks HTTP itself, because the machine has bash but no HTTP client.
 func getPage(t *testing.T, m *machine.Machine, path string) string {
 	t.Helper()
 	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET %s HTTP/1.0\r\n\r\n' "$0" >&3 && cat <&3`

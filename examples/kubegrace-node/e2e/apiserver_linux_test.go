@@ -22,15 +22,15 @@ const (
 	kubeconfigFile = "/etc/kubegrace/kubeconfig"
 )
 
-// A machine whose agent has a kubeconfig powers off. Before the first pod ends, the API server must know that the
-// node is shutting down. Before logind goes on with the power off, it must have the final status of every pod,
-// because after that nobody could send it.
+// A machine whose agent has a kubeconfig powers off. Before the first pod ends, the API server must know that
+// the node is shutting down. Before logind goes on with the power off, it must have the final status of every
+// pod, because after that nobody could send it.
 func TestAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T) {
 	eachPlatform(t, testAPIServerHasAllStatusesBeforeThePowerOff)
 }
 
-// testAPIServerHasAllStatusesBeforeThePowerOff powers off a machine whose pods are on an API server, and checks
-// the requests that a proxy before the API server has recorded.
+// testAPIServerHasAllStatusesBeforeThePowerOff powers off a machine whose pods are on an API server, and
+// checks the requests that a proxy before the API server has recorded.
 func testAPIServerHasAllStatusesBeforeThePowerOff(t *testing.T, on platform) {
 	api := StartCluster(t, nodeName)
 	files := map[string]string{
@@ -69,8 +69,8 @@ func ready(pod v1.Pod) bool {
 	})
 }
 
-// checkNodeIsPublishedFirst checks that the API server had accepted the node's condition before the first container
-// exited, and that it came before the first status of a pod.
+// checkNodeIsPublishedFirst checks that the API server had accepted the node's condition before the first
+// container exited, and that it came before the first status of a pod.
 func checkNodeIsPublishedFirst(t *testing.T, api *Cluster, exits exitsByName) {
 	requests := api.Requests()
 	nodePatch := slices.IndexFunc(requests, func(r apiserverproxy.Request) bool {
@@ -88,8 +88,8 @@ func checkNodeIsPublishedFirst(t *testing.T, api *Cluster, exits exitsByName) {
 	require.Greater(t, firstPodPatch, nodePatch)
 }
 
-// checkFinalStatuses checks that each pod is Failed with the kubelet's reason and message, is not ready, and has
-// the exit codes that containerd recorded. It removes from exits what it has found.
+// checkFinalStatuses checks that each pod is Failed with the kubelet's reason and message, is not ready, and
+// has the exit codes that containerd recorded. It removes from exits what it has found.
 func checkFinalStatuses(t *testing.T, api *Cluster, exits exitsByName) {
 	pods := api.Pods()
 	require.Len(t, pods, podCount)
@@ -111,8 +111,8 @@ func checkFinalStatuses(t *testing.T, api *Cluster, exits exitsByName) {
 	require.Empty(t, exits, "these have no final status")
 }
 
-// checkAnsweredBefore checks that the API server had answered the final status of each pod before logind's log entry of
-// the shutdown. The times are comparable, because host and machine share a clock.
+// checkAnsweredBefore checks that the API server had answered the final status of each pod before logind's log
+// entry of the shutdown. The times are comparable, because host and machine share a clock.
 func checkAnsweredBefore(t *testing.T, api *Cluster, journal []machine.Entry) {
 	shutdown, final := shutdownTime(t, journal), 0
 	for _, r := range api.Requests() {

@@ -15,8 +15,8 @@ import (
 )
 
 // status returns the output of kubegrace-node status with flags in a machine, and its exit status as the last
-// line. It replaces each PID by 812, so that the text is the same in every run. as is a command line that runs it
-// as another user; nil: it runs as root.
+// line. It replaces each PID by 812, so that the text is the same in every run. as is a command line that runs
+// it as another user; nil: it runs as root.
 func status(t *testing.T, m *machine.Machine, as []string, flags string) string {
 	t.Helper()
 	text, err := m.TryRun(t.Context(), append(as, "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status "+flags+" 2>&1; echo exit status $?")...)
@@ -24,8 +24,8 @@ func status(t *testing.T, m *machine.Machine, as []string, flags string) string 
 	return regexp.MustCompile(`PID \d+`).ReplaceAllString(text, "PID 812") + "\n"
 }
 
-// row returns a pattern for the output of status, made of one row of the table in COMPARED.md, which it finds by its
-// first column. The row quotes a sentence, in which … stands for any text, and an exit status.
+// row returns a pattern for the output of status, made of one row of the table in COMPARED.md, which it finds
+// by its first column. The row quotes a sentence, in which … stands for any text, and an exit status.
 func row(t *testing.T, name string) *regexp.Regexp {
 	t.Helper()
 	cells := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \|.*\| ` + "`([^`]+)`" + `, exit status (\d) \|[^|]*\|$`).FindStringSubmatch(string(readFile(t, "../COMPARED.md")))

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 )
 
-// roomyConfig has buckets of 20 s. That is enough for every pod's grace period even if containerd is away for some
-// seconds.
+// roomyConfig has buckets of 20 s. That is enough for every pod's grace period even if containerd is away for
+// some seconds.
 const roomyConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 shutdownGracePeriodByPodPriority:
@@ -26,9 +26,10 @@ shutdownGracePeriodByPodPriority:
 - {priority: 2000000000, shutdownGracePeriodSeconds: 20}
 `
 
-// containerd is killed three times in a drain, and is away for about two seconds each time: during a sleep hook, during
-// the grace period of a container that ignores its signal, and while a sidecar waits for its main container. All the
-// same each pod must get its grace period, in order, and the machine must power off within the schedule.
+// containerd is killed three times in a drain, and is away for about two seconds each time: during a sleep
+// hook, during the grace period of a container that ignores its signal, and while a sidecar waits for its main
+// container. All the same each pod must get its grace period, in order, and the machine must power off within
+// the schedule.
 func TestContainerdIsRestartedInADrain(t *testing.T) {
 	eachPlatform(t, testContainerdIsRestartedInADrain)
 }
@@ -74,8 +75,8 @@ func testContainerdIsRestartedInADrain(t *testing.T, on platform) {
 	require.Empty(t, runningContainers(t, server))
 }
 
-// awaitStatuses is awaitExits for a containerd that was killed. It polls the statuses of the containers, because a
-// killed containerd sends no more events.
+// awaitStatuses is awaitExits for a containerd that was killed. It polls the statuses of the containers,
+// because a killed containerd sends no more events.
 func awaitStatuses(t *testing.T, server *containerdtest.Server, ids map[string]string) exitsByName {
 	t.Helper()
 	exits := exitsByName{}

@@ -17,7 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// containerName returns the name of a container in the tests, pod/container, from the labels that a kubelet sets.
+// containerName returns the name of a container in the tests, pod/container, from the labels that a kubelet
+// sets.
 func containerName(labels map[string]string) string {
 	return labels[types.KubernetesPodNameLabel] + "/" + labels[types.KubernetesContainerNameLabel]
 }
@@ -56,7 +57,8 @@ func awaitExits(t *testing.T, server *containerdtest.Server, ids map[string]stri
 	return exits
 }
 
-// lastExit returns the time of the last exit of the named containers, or of all containers if no name is given.
+// lastExit returns the time of the last exit of the named containers, or of all containers if no name is
+// given.
 func (r exitsByName) lastExit(names ...string) time.Time {
 	var last time.Time
 	for name, exit := range r {

@@ -1,9 +1,10 @@
-// Package e2e tests the agent on whole machines. A test boots a Debian with its own systemd and logind, in which
-// the agent runs as a unit, and then powers the machine off. The pods run in a real containerd on the host, whose
-// socket is mounted into the machine. The test starts them in place of a kubelet. It judges the agent by the exits
-// that containerd recorded and by the journal of the machine, not by the agent's own report. The output of
-// kubegrace-node status is compared with the table of COMPARED.md. TestStatus compares it also with the files of
-// testdata/status, which are the same for both releases of systemd; KUBEGRACE_GOLDEN=1 writes these.
+// Package e2e tests the agent on whole machines. A test boots a Debian with its own systemd and logind, in
+// which the agent runs as a unit, and then powers the machine off. The pods run in a real containerd on the
+// host, whose socket is mounted into the machine. The test starts them in place of a kubelet. It judges the
+// agent by the exits that containerd recorded and by the journal of the machine, not by the agent's own
+// report. The output of kubegrace-node status is compared with the table of COMPARED.md. TestStatus compares
+// it also with the files of testdata/status, which are the same for both releases of systemd;
+// KUBEGRACE_GOLDEN=1 writes these.
 //
 //	m, server, containers := bootAgent(t, on, nil)
 //	m.Run(t, "systemctl", "poweroff")
@@ -22,7 +23,8 @@
 //
 // # Concurrency properties
 //
-// Tests run at the same time, and so may several runs of the tests. They share only the cache and the processors.
+// Tests run at the same time, and so may several runs of the tests. They share only the cache and the
+// processors.
 //
 // # Failure modes
 //
@@ -32,6 +34,6 @@
 //
 // # Testing
 //
-// The tests of package machine show that a machine's journal has an entry if a delay lock was not released. The tests
-// here rely on that.
+// The tests of package machine show that a machine's journal has an entry if a delay lock was not released.
+// The tests here rely on that.
 package e2e

@@ -25,12 +25,12 @@ const (
 	mostDescriptor = 200              // the agent serves 48 connections at a time; the flood opens thousands
 )
 
-// An unprivileged user floods the agent's port and the bus, before and during a drain. The agent must stay within its
-// memory and descriptors, must keep answering on its socket, and must drain as without a flood.
+// An unprivileged user floods the agent's port and the bus, before and during a drain. The agent must stay
+// within its memory and descriptors, must keep answering on its socket, and must drain as without a flood.
 func TestAFloodedAgentDrainsInTime(t *testing.T) { eachPlatform(t, testAFloodedAgentDrainsInTime) }
 
-// testAFloodedAgentDrainsInTime starts the flood, watches the agent for 30 s, powers the machine off, and checks
-// the agent's size and the drain.
+// testAFloodedAgentDrainsInTime starts the flood, watches the agent for 30 s, powers the machine off, and
+// checks the agent's size and the drain.
 func testAFloodedAgentDrainsInTime(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, map[string]string{
 		"/etc/systemd/system/flood.service": floodUnit,
@@ -67,9 +67,9 @@ type size struct {
 	answers, port       int           // how often it has answered on its socket, and on the port that is flooded
 }
 
-// watch measures the agent and sends it requests until ctx ends. On its Unix socket, which only root may open, the
-// agent must always answer. On its port it can only answer most of the time, because the flood fills the kernel's
-// queue of new connections.
+// watch measures the agent and sends it requests until ctx ends. On its Unix socket, which only root may open,
+// the agent must always answer. On its port it can only answer most of the time, because the flood fills the
+// kernel's queue of new connections.
 func watch(ctx context.Context, t *testing.T, m *machine.Machine) (most size) {
 	const script = `pid=$(systemctl show --property=MainPID --value kubegrace-node) && sed -n 's/^VmHWM:[^0-9]*\([0-9]*\).*/\1/p' /proc/$pid/status && ls /proc/$pid/fd | wc -l`
 	const healthz = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET /healthz HTTP/1.0\r\n\r\n' >&3 && head -n 1 <&3`

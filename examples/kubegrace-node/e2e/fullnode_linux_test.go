@@ -19,8 +19,8 @@ import (
 // fullNode is the kubelet's default for the most pods of a node (maxPods).
 const fullNode = 110
 
-// fullNodeConfig has four buckets of a minute each, for 27 or 28 pods each. On a busy machine runc needs so long
-// to stop 28 containers.
+// fullNodeConfig has four buckets of a minute each, for 27 or 28 pods each. On a busy machine runc needs so
+// long to stop 28 containers.
 const fullNodeConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 shutdownGracePeriodByPodPriority:
@@ -33,8 +33,8 @@ shutdownGracePeriodByPodPriority:
 // stopTime is how long each container takes to exit after its stop signal.
 const stopTime = time.Second
 
-// A machine powers off with 110 pods, as many as a kubelet runs by default, in four buckets. No container may be
-// killed, and no bucket may begin before the previous one has ended.
+// A machine powers off with 110 pods, as many as a kubelet runs by default, in four buckets. No container may
+// be killed, and no bucket may begin before the previous one has ended.
 func TestFullNodeIsDrainedInOrder(t *testing.T) {
 	t.Parallel()
 	on := newestPlatform(t)

@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// siteFile stands for an administrator's file. Its name sorts behind that of the agent's drop-in, ourFile, so its
-	// limit overrides the agent's.
+	// siteFile stands for an administrator's file. Its name sorts behind that of the agent's drop-in, ourFile,
+	// so its limit overrides the agent's.
 	siteFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
 	siteText = "[Login]\nInhibitDelayMaxSec=15\n"
 	ourFile  = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 
 	siteLimit = 15 * time.Second
-	// limitConfig gives 40 s to most pods and 20 s to critical ones. If the host waits for 15 s only, these become 10 s
-	// and 5 s, in the same proportion.
+	// limitConfig gives 40 s to most pods and 20 s to critical ones. If the host waits for 15 s only, these
+	// become 10 s and 5 s, in the same proportion.
 	limitConfig = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n" +
 		"shutdownGracePeriod: 60s\nshutdownGracePeriodCriticalPods: 20s\n"
 )
 
 // limitPods returns eight pods that end by themselves within their share of 15 s: six within 10 s, and two
-// critical ones within 5 s. A pod that does not exit with 0 was therefore killed too early, or did not have its
-// hook in full.
+// critical ones within 5 s. A pod that does not exit with 0 was therefore killed too early, or did not have
+// its hook in full.
 func limitPods() []v1.Pod {
 	const critical = 2_000_001_000
 	pod := func(name string, priority int32, script, hook string) v1.Pod {
@@ -67,9 +67,9 @@ func limitPods() []v1.Pod {
 	}
 }
 
-// checkProportions checks that each pod has ended by itself, that all have ended within the limit, and that the
-// critical ones were told to stop after the others had ended: the first critical pod takes 1 s to end, so it ends
-// at least 1 s later.
+// checkProportions checks that each pod has ended by itself, that all have ended within the limit, and that
+// the critical ones were told to stop after the others had ended: the first critical pod takes 1 s to end, so
+// it ends at least 1 s later.
 func checkProportions(t *testing.T, asked time.Time, exits exitsByName) {
 	t.Helper()
 	var lastOfMost, firstCritical time.Time
@@ -87,8 +87,8 @@ func checkProportions(t *testing.T, asked time.Time, exits exitsByName) {
 	assert.Less(t, exits.lastExit().Sub(asked), siteLimit)
 }
 
-// requireLow checks that /healthz, systemctl status, the metrics and the plan all say that the host waits for 15 s
-// only. The first two must also name the file that is the cause.
+// requireLow checks that /healthz, systemctl status, the metrics and the plan all say that the host waits for
+// 15 s only. The first two must also name the file that is the cause.
 func requireLow(t *testing.T, m *machine.Machine) {
 	t.Helper()
 	page := getPage(t, m, "/healthz")
@@ -110,8 +110,8 @@ func TestLimitThatIsLoweredUnderTheAgent(t *testing.T) {
 	eachPlatform(t, testLimitThatIsLoweredUnderTheAgent)
 }
 
-// testLimitThatIsLoweredUnderTheAgent removes the agent's drop-in, then writes siteFile, and each time waits for
-// what the agent must do. Then it powers the machine off and checks the shares of the pods.
+// testLimitThatIsLoweredUnderTheAgent removes the agent's drop-in, then writes siteFile, and each time waits
+// for what the agent must do. Then it powers the machine off and checks the shares of the pods.
 func testLimitThatIsLoweredUnderTheAgent(t *testing.T, on platform) {
 	const within = 10*time.Second + 5*time.Second // the manager looks every 10 s; 5 s for a busy machine
 	m, server, containers := bootAgentWith(t, on, limitPods(), map[string]string{configFile: limitConfig})

@@ -27,8 +27,9 @@ import (
 )
 
 const (
-	// ordealRuns is an environment variable: how many power offs each machine does. Each has its own seed. Seeds that
-	// have passed are stored in ordealFolder, and are skipped in the next run. Without the variable there are two.
+	// ordealRuns is an environment variable: how many power offs each machine does. Each has its own seed.
+	// Seeds that have passed are stored in ordealFolder, and are skipped in the next run. Without the variable
+	// there are two.
 	ordealRuns = "KUBEGRACE_ORDEAL"
 	// ordealSeed is an environment variable: the seed of the one power off that is to be repeated.
 	ordealSeed   = "KUBEGRACE_ORDEAL_SEED"
@@ -37,10 +38,12 @@ const (
 	ordealLimit = 48 * time.Second // three buckets of 16 s: so long the agent has logind wait
 	ordealSlack = 2 * time.Second  // allowance for a busy machine
 	ordealTick  = 300 * time.Millisecond
-	// ordealStart is by how much a pod's grace period may be shorter than asked. The grace period runs from the moment
-	// when the agent records the kill. If the agent dies before it sends SIGTERM, the next agent sends it later.
+	// ordealStart is by how much a pod's grace period may be shorter than asked. The grace period runs from
+	// the moment when the agent records the kill. If the agent dies before it sends SIGTERM, the next agent
+	// sends it later.
 	ordealStart = time.Second
-	// ordealLeast is the least time between SIGTERM and SIGKILL that every container gets, as with the kubelet.
+	// ordealLeast is the least time between SIGTERM and SIGKILL that every container gets, as with the
+	// kubelet.
 	ordealLeast  = 2 * time.Second
 	ordealConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
@@ -51,9 +54,9 @@ shutdownGracePeriodByPodPriority:
 `
 )
 
-// ordealPods are the pods of each power off, in the order in which they end. Each container writes files into the
-// folder /seen: NAME.term at its first SIGTERM and NAME.end when it ends. stubborn, which ignores SIGTERM, instead
-// writes NAME.end ten times a second, so that the file shows until when it lived.
+// ordealPods are the pods of each power off, in the order in which they end. Each container writes files into
+// the folder /seen: NAME.term at its first SIGTERM and NAME.end when it ends. stubborn, which ignores SIGTERM,
+// instead writes NAME.end ten times a second, so that the file shows until when it lived.
 var ordealPods = []struct {
 	name        string
 	priority    int32
@@ -66,14 +69,14 @@ var ordealPods = []struct {
 	{"network", 2000000000, 4 * time.Second, time.Second, 7},
 }
 
-// A machine powers off and boots again and again. During each power off the agent, containerd, the API server and
-// the bus are killed at random. All the same each pod must get its grace period, in order, and the machine must go
-// down within its limit. After the next boot the API server must know the end of each pod, and must not have been
-// told of one before it happened.
+// A machine powers off and boots again and again. During each power off the agent, containerd, the API server
+// and the bus are killed at random. All the same each pod must get its grace period, in order, and the machine
+// must go down within its limit. After the next boot the API server must know the end of each pod, and must
+// not have been told of one before it happened.
 func TestOrdeal(t *testing.T) { eachPlatform(t, testOrdeal) }
 
-// testOrdeal does one power off for each seed. Seeds come from the environment variables, or are 1 and 2. A seed
-// makes the same kills at the same times. It stops at the first power off that fails.
+// testOrdeal does one power off for each seed. Seeds come from the environment variables, or are 1 and 2. A
+// seed makes the same kills at the same times. It stops at the first power off that fails.
 func testOrdeal(t *testing.T, on platform) {
 	o := newOrdeal(t, on)
 	done := filepath.Join(ordealFolder, string(on.debian))
@@ -138,8 +141,8 @@ func (o *ordeal) boot(t *testing.T) {
 	o.m.AwaitActive(t, agentUnit)
 }
 
-// run starts the pods, powers the machine off while parts are killed, judges what happened, and boots the machine
-// again. If the test fails, it logs the agent's log and how to repeat this power off.
+// run starts the pods, powers the machine off while parts are killed, judges what happened, and boots the
+// machine again. If the test fails, it logs the agent's log and how to repeat this power off.
 func (o *ordeal) run(t *testing.T, seed uint64) {
 	rng, began := rand.New(rand.NewPCG(seed, 29)), time.Now()
 	defer func() {
@@ -168,8 +171,8 @@ func (o *ordeal) run(t *testing.T, seed uint64) {
 	o.remove(t, pods)
 }
 
-// start starts the pods for one power off. Their names have the seed and the time, so that /seen has no files of
-// them yet.
+// start starts the pods for one power off. Their names have the seed and the time, so that /seen has no files
+// of them yet.
 func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	for _, p := range ordealPods {
 		name := fmt.Sprintf("%s-%d-%d", p.name, seed, time.Now().UnixMilli())
@@ -197,9 +200,9 @@ func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	return pods
 }
 
-// killAtRandom kills one to five parts at random moments, or fewer if the machine goes down before. It returns what it
-// has killed, and when the machine was last asked to power off. If it kills the bus it has to ask again: logind
-// then forgets the request, and must be restarted to reach the new bus.
+// killAtRandom kills one to five parts at random moments, or fewer if the machine goes down before. It returns
+// what it has killed, and when the machine was last asked to power off. If it kills the bus it has to ask
+// again: logind then forgets the request, and must be restarted to reach the new bus.
 func (o *ordeal) killAtRandom(t *testing.T, rng *rand.Rand, asked time.Time) (done []string, last time.Time) {
 	unit := func(name string) { // fails while it is started again
 		_, _ = o.m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", name)
@@ -251,7 +254,8 @@ func (o *ordeal) isOff() bool {
 	}
 }
 
-// remove removes the pods from the API server and from containerd, as a kubelet does, before the next power off.
+// remove removes the pods from the API server and from containerd, as a kubelet does, before the next power
+// off.
 func (o *ordeal) remove(t *testing.T, pods []*v1.Pod) {
 	for _, pod := range pods {
 		require.NoError(t, o.api.core.Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))

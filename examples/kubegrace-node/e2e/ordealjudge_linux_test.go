@@ -20,7 +20,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// at returns when a pod's container last wrote its file in /seen with this ending (.term or .end); zero: it has not.
+// at returns when a pod's container last wrote its file in /seen with this ending (.term or .end); zero: it
+// has not.
 func (o *ordeal) at(t *testing.T, pod *v1.Pod, what string) time.Time {
 	info, err := os.Stat(filepath.Join(o.seen, pod.Name+what))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,9 +31,9 @@ func (o *ordeal) at(t *testing.T, pod *v1.Pod, what string) time.Time {
 	return info.ModTime()
 }
 
-// judgeContainers checks a power off by the files that the containers have written: each had SIGTERM, its grace period
-// and its turn, and ended before the machine did. It returns when they have ended. asked is when the machine was last
-// asked to power off, and off when it was off.
+// judgeContainers checks a power off by the files that the containers have written: each had SIGTERM, its
+// grace period and its turn, and ended before the machine did. It returns when they have ended. asked is when
+// the machine was last asked to power off, and off when it was off.
 func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.Time) (ends map[types.UID]time.Time) {
 	ends = map[types.UID]time.Time{}
 	for i, pod := range pods {
@@ -64,15 +65,16 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.T
 	return ends
 }
 
-// wasDown reports whether containerd may have been down during a pod's grace period; term is when the pod had SIGTERM.
-// Such a pod may get less than its grace period, though at least ordealLeast: its deadline does not move while the
-// runtime is away.
+// wasDown reports whether containerd may have been down during a pod's grace period; term is when the pod had
+// SIGTERM. Such a pod may get less than its grace period, though at least ordealLeast: its deadline does not
+// move while the runtime is away.
 func (o *ordeal) wasDown(term time.Time, grace time.Duration) bool {
 	return o.died.After(term.Add(-grace)) && o.died.Before(term.Add(grace))
 }
 
-// judgeStatuses checks what the API server knows after the boot: each pod is Failed, with its container's exit code. It
-// also checks, in the requests from index before on, that the end of no pod was reported before it happened.
+// judgeStatuses checks what the API server knows after the boot: each pod is Failed, with its container's exit
+// code. It also checks, in the requests from index before on, that the end of no pod was reported before it
+// happened.
 func (o *ordeal) judgeStatuses(t *testing.T, pods []*v1.Pod, ends map[types.UID]time.Time, before int) {
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(o.api.Pods(), func(p v1.Pod) bool { return p.Status.Phase != v1.PodFailed })

@@ -28,8 +28,9 @@ var (
 	network  = "network/main"
 )
 
-// The basic case: an undisturbed machine powers off. The pods must stop first, bucket after bucket and as the agent had
-// planned, and the agent's report must be right. Only systemd 257 announces that the shutdown is a power off.
+// The basic case: an undisturbed machine powers off. The pods must stop first, bucket after bucket and as the
+// agent had planned, and the agent's report must be right. Only systemd 257 announces that the shutdown is a
+// power off.
 func TestPowerOffDrainsThePodsFirst(t *testing.T) { eachPlatform(t, testPowerOffDrainsThePodsFirst) }
 
 // testPowerOffDrainsThePodsFirst powers off a machine with the pods of testdata/pods. It judges the drain by
@@ -87,8 +88,8 @@ func checkPlan(t *testing.T, planned nodeplan.Node, report shutdown.Report) {
 	require.LessOrEqual(t, report.Ended.Sub(report.Started).Seconds(), planned.ReleaseSeconds+lag)
 }
 
-// buckets are the containers of testdata/pods in the order of their buckets. least and most bound the time from
-// the end of the previous bucket to the exits of these containers, in an undisturbed drain.
+// buckets are the containers of testdata/pods in the order of their buckets. least and most bound the time
+// from the end of the previous bucket to the exits of these containers, in an undisturbed drain.
 var buckets = []struct {
 	containers  []string
 	least, most time.Duration
@@ -100,9 +101,9 @@ var buckets = []struct {
 	{[]string{network}, 1 * time.Second, 4*time.Second + 3*time.Second}, // it takes 1 s of a bucket of 4 s; 3 s more for a busy machine
 }
 
-// checkOrder checks that no container ended before those of the previous bucket. With least it also checks that
-// none ended sooner after them than it needs: such a container was told to stop before the previous bucket had
-// ended.
+// checkOrder checks that no container ended before those of the previous bucket. With least it also checks
+// that none ended sooner after them than it needs: such a container was told to stop before the previous
+// bucket had ended.
 func checkOrder(t *testing.T, asked time.Time, exits exitsByName, least bool) {
 	previousEnd := asked
 	for _, bucket := range buckets {
@@ -126,8 +127,8 @@ func checkBuckets(t *testing.T, asked time.Time, exits exitsByName) {
 	require.False(t, exits[proxy].At.Before(exits[orders].At), "the sidecar is stopped after the main container")
 }
 
-// checkExitCodes checks that each container ended as it should: the codes show which signal it got, and whether
-// its hook had run.
+// checkExitCodes checks that each container ended as it should: the codes show which signal it got, and
+// whether its hook had run.
 func checkExitCodes(t *testing.T, exits exitsByName) {
 	codes := map[string]uint32{}
 	for name, exit := range exits {
@@ -144,8 +145,8 @@ func checkExitCodes(t *testing.T, exits exitsByName) {
 	}, codes)
 }
 
-// checkPowerOff checks that logind began the shutdown after the last container had ended, at most 5 s later, and
-// that it did not have to give up waiting for a delay lock.
+// checkPowerOff checks that logind began the shutdown after the last container had ended, at most 5 s later,
+// and that it did not have to give up waiting for a delay lock.
 func checkPowerOff(t *testing.T, exits exitsByName, journal []machine.Entry) {
 	shutdown := shutdownTime(t, journal)
 	require.False(t, shutdown.Before(exits.lastExit()), "the machine goes down after the last container")
@@ -155,7 +156,8 @@ func checkPowerOff(t *testing.T, exits exitsByName, journal []machine.Entry) {
 	}), "a delay lock was not released")
 }
 
-// shutdownTime returns when logind went on with the shutdown: all delay locks were released, or its limit was over.
+// shutdownTime returns when logind went on with the shutdown: all delay locks were released, or its limit was
+// over.
 func shutdownTime(t *testing.T, journal []machine.Entry) time.Time {
 	t.Helper()
 	i := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })

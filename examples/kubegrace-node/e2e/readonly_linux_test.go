@@ -11,13 +11,13 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// The disk is read-only, /etc and /usr included, as on a host such as Bottlerocket. Only the folders of logind and
-// journald can be written. The agent has no state folder. It must raise logind's limit by a file under /run
-// instead of /etc, and drain the pods before the power off.
+// The disk is read-only, /etc and /usr included, as on a host such as Bottlerocket. Only the folders of logind
+// and journald can be written. The agent has no state folder. It must raise logind's limit by a file under
+// /run instead of /etc, and drain the pods before the power off.
 func TestAHostWhoseDiskIsReadOnly(t *testing.T) { eachPlatform(t, testAHostWhoseDiskIsReadOnly) }
 
-// testAHostWhoseDiskIsReadOnly boots the agent on a read-only disk, checks that the disk is one and that the limit is
-// raised, and powers the machine off.
+// testAHostWhoseDiskIsReadOnly boots the agent on a read-only disk, checks that the disk is one and that the
+// limit is raised, and powers the machine off.
 func testAHostWhoseDiskIsReadOnly(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, map[string]string{
 		flagsFile: "KUBEGRACE_NODE_FLAGS=--state-dir=\n",

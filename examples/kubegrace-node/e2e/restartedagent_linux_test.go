@@ -22,15 +22,16 @@ func selectContainers(containers map[string]string, names ...string) map[string]
 	return selected
 }
 
-// The agent is killed about 20 times during a drain, and systemd starts it again each time. No bucket may begin
-// before the previous one has ended, and the machine must go down in time. The least times of the buckets are not
-// checked, because a hook that dies with its agent starts again.
+// The agent is killed about 20 times during a drain, and systemd starts it again each time. No bucket may
+// begin before the previous one has ended, and the machine must go down in time. The least times of the
+// buckets are not checked, because a hook that dies with its agent starts again.
 func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 	eachPlatform(t, testAgentThatIsKilledAgainAndAgainDrainsInOrder)
 }
 
-// testAgentThatIsKilledAgainAndAgainDrainsInOrder kills the agent at random intervals from the power off on, until the
-// machine is off, at most 20 times. It then checks the order of the exits and the time of the last one.
+// testAgentThatIsKilledAgainAndAgainDrainsInOrder kills the agent at random intervals from the power off on,
+// until the machine is off, at most 20 times. It then checks the order of the exits and the time of the last
+// one.
 func testAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T, on platform) {
 	m, server, containers := bootAgent(t, on, nil)
 	between, said := row(t, "agent killed"), false

@@ -14,16 +14,16 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// The socket of the host's containerd is mounted into the machine. This drop-in keeps it mounted in a soft reboot, in
-// which systemd unmounts everything with default dependencies.
+// The socket of the host's containerd is mounted into the machine. This drop-in keeps it mounted in a soft
+// reboot, in which systemd unmounts everything with default dependencies.
 const (
 	keptMountFile = "/etc/systemd/system/run-containerd-containerd.sock.mount.d/kept.conf"
 	keptMountText = "[Unit]\nDefaultDependencies=no\n"
 )
 
-// A soft reboot (systemd 254 and later) restarts only the machine's userspace. It must drain the pods as a reboot does.
-// Kernel and boot ID stay the same, so the next agent cannot tell by the boot ID that the shutdown is over. It must see
-// that in the stored state, and delay and drain the power off that follows.
+// A soft reboot (systemd 254 and later) restarts only the machine's userspace. It must drain the pods as a
+// reboot does. Kernel and boot ID stay the same, so the next agent cannot tell by the boot ID that the
+// shutdown is over. It must see that in the stored state, and delay and drain the power off that follows.
 func TestSoftRebootDrainsThePods(t *testing.T) {
 	t.Parallel()
 	m, server, before := bootAgent(t, newestPlatform(t), map[string]string{keptMountFile: keptMountText})

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// kubeletScript stands for a kubelet: it becomes one process that has a kubelet's name and command line, and
-	// sleeps. It starts no child, because a child would look like a second kubelet until its exec.
+	// kubeletScript stands for a kubelet: it becomes one process that has a kubelet's name and command line,
+	// and sleeps. It starts no child, because a child would look like a second kubelet until its exec.
 	kubeletScript = "#!/bin/bash\nexec -a /usr/bin/kubelet perl -e sleep -- \"$@\"\n"
-	// lockedBy is the start of a command line that runs a program while a delay lock is held, with this holder and
-	// reason.
+	// lockedBy is the start of a command line that runs a program while a delay lock is held, with this holder
+	// and reason.
 	lockedBy     = "systemd-inhibit --what=shutdown --mode=delay --who=%s \"--why=%s\" "
 	configHeader = "apiVersion: kubelet.config.k8s.io/v1beta1\nkind: KubeletConfiguration\n"
 	webPod       = `{"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 10}, "status": {"phase": "Running"}}]}`
@@ -31,8 +31,8 @@ type host struct {
 	t *testing.T
 }
 
-// newHost boots a machine with the program, and with units that the tests start later: a kubelet with its lock, one
-// without, a lock with the agent's holder and reason, another program's lock, and the agent itself.
+// newHost boots a machine with the program, and with units that the tests start later: a kubelet with its
+// lock, one without, a lock with the agent's holder and reason, another program's lock, and the agent itself.
 func newHost(t *testing.T, debian machine.Debian) host {
 	t.Helper()
 	m := machine.New(t, debian)
@@ -56,8 +56,8 @@ func newHost(t *testing.T, debian machine.Debian) host {
 	return host{m, t}
 }
 
-// limit writes logind's configuration files, given by path, and waits until logind's limit is want. The text ""
-// removes a file.
+// limit writes logind's configuration files, given by path, and waits until logind's limit is want. The text
+// "" removes a file.
 func (h host) limit(want time.Duration, files map[string]string) {
 	h.t.Helper()
 	for name, text := range files {
@@ -99,8 +99,8 @@ func (h host) lookAsNobody() string {
 	return status(h.t, h.Machine, []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}, "--pods /etc/pods.json")
 }
 
-// compare compares the output for root with a golden file, and with rows of COMPARED.md. The output for the user nobody
-// must be the same.
+// compare compares the output for root with a golden file, and with rows of COMPARED.md. The output for the
+// user nobody must be the same.
 func (h host) compare(name string, rows ...string) {
 	h.t.Helper()
 	text := h.look()
@@ -117,14 +117,15 @@ const (
 	siteDropIn = "/etc/systemd/logind.conf.d/zz-site.conf"
 )
 
-// A machine is put into one state after the other: a kubelet with its lock, two agents, a lowered limit, and so
-// on. In each one kubegrace-node status must say what the golden file has. The files are the same for both
+// A machine is put into one state after the other: a kubelet with its lock, two agents, a lowered limit, and
+// so on. In each one kubegrace-node status must say what the golden file has. The files are the same for both
 // releases of systemd. A power off comes last, because one state is a pending shutdown.
 func TestStatus(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) { testStatus(newHost(t, on.debian)) })
 }
 
-// testStatus makes each state with systemctl and with files of logind, and compares the output of status in it.
+// testStatus makes each state with systemctl and with files of logind, and compares the output of status in
+// it.
 func testStatus(h host) {
 	h.limit(30*time.Second, map[string]string{ownDropIn: "[Login]\nInhibitDelayMaxSec=30\n"})
 	h.start("kubelet-held", "Kubelet needs time", runs)
@@ -161,8 +162,8 @@ func testStatus(h host) {
 }
 
 // testAgent puts the agent itself into one state after the other: running, drained, its limit overridden. The
-// machine has no container runtime, so the agent does not know its pods. The user nobody may not ask the agent:
-// for it, status goes by the agent's lock and drop-in, and so can say less.
+// machine has no container runtime, so the agent does not know its pods. The user nobody may not ask the
+// agent: for it, status goes by the agent's lock and drop-in, and so can say less.
 func testAgent(h host) {
 	const (
 		beaten = "/etc/systemd/logind.conf.d/50-site.conf"  // the agent's zz-kubegrace.conf overrides it

@@ -20,8 +20,8 @@ const (
 	unitFlags   = "KUBEGRACE_NODE_FLAGS=\"-v=2 --stop-unit=kubelet.service\"\n"
 )
 
-// bootWithKubelet boots a machine with that unit, whose agent has --stop-unit=kubelet.service. exits waits until all
-// containers have exited, and returns their exits.
+// bootWithKubelet boots a machine with that unit, whose agent has --stop-unit=kubelet.service. exits waits
+// until all containers have exited, and returns their exits.
 func bootWithKubelet(t *testing.T, on platform) (m *machine.Machine, exits func() exitsByName, containers map[string]string) {
 	t.Helper()
 	m, server, containers := bootAgent(t, on, map[string]string{flagsFile: unitFlags}, func(m *machine.Machine) { m.Enable(t, kubelet, []byte(kubeletText)) })
@@ -41,8 +41,9 @@ func TestAUnitIsStoppedBeforeTheFirstPod(t *testing.T) {
 	eachPlatform(t, testAUnitIsStoppedBeforeTheFirstPod)
 }
 
-// testAUnitIsStoppedBeforeTheFirstPod powers off a machine with kubelet.service, tries to start the unit meanwhile, and
-// compares the time in the journal at which the unit stopped with the first exit of a container.
+// testAUnitIsStoppedBeforeTheFirstPod powers off a machine with kubelet.service, tries to start the unit
+// meanwhile, and compares the time in the journal at which the unit stopped with the first exit of a
+// container.
 func testAUnitIsStoppedBeforeTheFirstPod(t *testing.T, on platform) {
 	m, exits, _ := bootWithKubelet(t, on)
 	asked := time.Now()
@@ -65,8 +66,8 @@ func testAUnitIsStoppedBeforeTheFirstPod(t *testing.T, on platform) {
 	require.True(t, journal[i].Time.Before(firstExit))
 }
 
-// A shutdown is cancelled just after the agent that stopped the unit was killed. The restarted agent must start
-// the unit again once logind no longer prepares for a shutdown, and must then delay the next power off.
+// A shutdown is cancelled just after the agent that stopped the unit was killed. The restarted agent must
+// start the unit again once logind no longer prepares for a shutdown, and must then delay the next power off.
 func TestAUnitIsStartedAgainAfterACancelledShutdown(t *testing.T) {
 	t.Parallel()
 	m, _, _ := bootWithKubelet(t, newestPlatform(t))
@@ -81,9 +82,9 @@ func TestAUnitIsStartedAgainAfterACancelledShutdown(t *testing.T) {
 	m.AwaitPowerOff(t)
 }
 
-// kubegrace-node drain stops the pods of a machine that stays up. The drain must go on if the command is killed,
-// and last when the agent is restarted. undrain must start the unit again and make the agent delay shutdowns
-// again. At the end uninstall must leave nothing of the agent, with the unit running.
+// kubegrace-node drain stops the pods of a machine that stays up. The drain must go on if the command is
+// killed, and last when the agent is restarted. undrain must start the unit again and make the agent delay
+// shutdowns again. At the end uninstall must leave nothing of the agent, with the unit running.
 func TestDrainOfAMachineThatStaysUp(t *testing.T) {
 	eachPlatform(t, testDrainOfAMachineThatStaysUp)
 }

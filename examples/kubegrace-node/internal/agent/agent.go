@@ -31,8 +31,8 @@ import (
 // ends.
 const closeTimeout = 5 * time.Second
 
-// errLeaving is the cause of the cancelled context by which all goroutines end when the agent leaves. Clients whose
-// request then cannot be served read its text.
+// errLeaving is the cause of the cancelled context by which all goroutines end when the agent leaves. Clients
+// whose request then cannot be served read its text.
 var errLeaving = errors.New("the agent leaves")
 
 // Runtime is where the pods run: a criruntime.Runtime, or package embedded, which simulates pods.
@@ -55,21 +55,22 @@ type Options struct {
 	Config plan.Config
 	// Runtime has the pods. The agent closes it.
 	Runtime Runtime
-	// Source announces the shutdown of the host. Nil: only a drain by request, DrainAfter or Notice begins one.
+	// Source announces the shutdown of the host. Nil: only a drain by request, DrainAfter or Notice begins
+	// one.
 	Source source.Source
-	// Notice is the metadata service of a cloud, whose notice that the machine will end begins a shutdown. Nil for
-	// none.
+	// Notice is the metadata service of a cloud, whose notice that the machine will end begins a shutdown. Nil
+	// for none.
 	Notice *notice.Provider
 	// Units are stopped before the first pod, and started again if the host stays up. Nil for none.
 	Units *units.Keeper
-	// UsesLogind says that Source is logind. The agent then looks for a kubelet's lock, and starts units again only
-	// when logind no longer prepares for a shutdown.
+	// UsesLogind says that Source is logind. The agent then looks for a kubelet's lock, and starts units again
+	// only when logind no longer prepares for a shutdown.
 	UsesLogind bool
-	// Info stores what APIServer and Kubelet know about the pods and Runtime does not: priorities and sidecars. Nil
-	// for none.
+	// Info stores what APIServer and Kubelet know about the pods and Runtime does not: priorities and
+	// sidecars. Nil for none.
 	Info *podinfo.Info
-	// APIServer knows the pods of this node, and receives their final statuses. Nil for none. NodeName is the name of
-	// this node's object there.
+	// APIServer knows the pods of this node, and receives their final statuses. Nil for none. NodeName is the
+	// name of this node's object there.
 	APIServer *apiserver.Client
 	NodeName  string
 	// Kubelet requests the kubelet's own list of pods. Nil: the kubelet is not asked.
@@ -78,13 +79,14 @@ type Options struct {
 	Policy func(source.Kind) shutdown.PodPolicy
 	// Limit is the longest delay that the platform grants a shutdown. 0 means no limit.
 	Limit time.Duration
-	// StateDir is the folder that stores the state of a shutdown, so that the next agent continues it. "" stores
-	// nothing.
+	// StateDir is the folder that stores the state of a shutdown, so that the next agent continues it. ""
+	// stores nothing.
 	StateDir string
-	// Listen opens the listener for /metrics and /healthz, Control the one for the requests of package api. Each is
-	// called again until it succeeds. Nil: nothing is served.
+	// Listen opens the listener for /metrics and /healthz, Control the one for the requests of package api.
+	// Each is called again until it succeeds. Nil: nothing is served.
 	Listen, Control func() (net.Listener, error)
-	// DrainAfter is for demonstrations: the agent drains all pods this long after its start, and then leaves. 0: never.
+	// DrainAfter is for demonstrations: the agent drains all pods this long after its start, and then leaves.
+	// 0: never.
 	DrainAfter time.Duration
 	// Signals delivers SIGTERM and SIGINT. Nil means that there are none.
 	Signals <-chan os.Signal
@@ -142,9 +144,9 @@ func New(opts Options) (*Agent, error) {
 // Plan returns what a shutdown would do now.
 func (a *Agent) Plan() plan.Plan { return a.manager.Plan() }
 
-// Run delays the host's shutdown, and drains its pods when the shutdown comes. It returns when a signal ends the agent,
-// when a demonstration is over, or when ctx ends, and at once if another agent uses the state folder. Pods that were
-// not told to stop keep running.
+// Run delays the host's shutdown, and drains its pods when the shutdown comes. It returns when a signal ends
+// the agent, when a demonstration is over, or when ctx ends, and at once if another agent uses the state
+// folder. Pods that were not told to stop keep running.
 func (a *Agent) Run(ctx context.Context) error {
 	closeCtx := context.WithoutCancel(ctx)
 	ctx, leave := context.WithCancelCause(ctx)

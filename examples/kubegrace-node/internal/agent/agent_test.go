@@ -31,8 +31,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// testbed is an agent with simulated pods, on a fake host that the test shuts down. It receives the agent's output and
-// its messages to the service manager.
+// testbed is an agent with simulated pods, on a fake host that the test shuts down. It receives the agent's
+// output and its messages to the service manager.
 type testbed struct {
 	t        *testing.T
 	opts     agent.Options
@@ -44,8 +44,8 @@ type testbed struct {
 	notified []string
 }
 
-// newTestbed returns a testbed whose agent is not started. Its buckets are those of priority 0, with 20 s, and of
-// priority 1000, with 10 s.
+// newTestbed returns a testbed whose agent is not started. Its buckets are those of priority 0, with 20 s, and
+// of priority 1000, with 10 s.
 func newTestbed(t *testing.T, pods ...*v1.Pod) *testbed {
 	t.Helper()
 	gate := featuregate.NewFeatureGate()
@@ -119,8 +119,8 @@ func (b *testbed) advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// podOf returns a pod with one container, app, and a grace period of 5 s. script says how the container ends (package
-// embedded).
+// podOf returns a pod with one container, app, and a grace period of 5 s. script says how the container ends
+// (package embedded).
 func podOf(name string, priority int32, script string) *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: types.UID(name), Annotations: map[string]string{embedded.ScriptPrefix + "app": script}},
@@ -128,8 +128,8 @@ func podOf(name string, priority int32, script string) *v1.Pod {
 	}
 }
 
-// The agent delays the host's shutdown from its start on. When a reboot is announced it stops the pods, which take
-// 2 s and 1 s as their scripts say, and then releases its lock. It stays until a signal ends it.
+// The agent delays the host's shutdown from its start on. When a reboot is announced it stops the pods, which
+// take 2 s and 1 s as their scripts say, and then releases its lock. It stays until a signal ends it.
 func TestTheHostIsHeldAndItsPodsDrainedInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 2s}"), podOf("db", 1000, "{exitAfterTerm: 1s}"))
@@ -147,8 +147,9 @@ func TestTheHostIsHeldAndItsPodsDrainedInOrder(t *testing.T) {
 	})
 }
 
-// Outside a drain SIGTERM ends the agent at once. In a drain, here of a pod that takes 3 s, a first SIGTERM ends
-// it after the drain, and a second one at once, with an error that names the pod that is still being stopped.
+// Outside a drain SIGTERM ends the agent at once. In a drain, here of a pod that takes 3 s, a first SIGTERM
+// ends it after the drain, and a second one at once, with an error that names the pod that is still being
+// stopped.
 func TestSignals(t *testing.T) {
 	for name, test := range map[string]struct {
 		during bool   // the signals arrive 1 s after the shutdown began
@@ -184,8 +185,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A shutdown is cancelled after 1 s, while the pod of the first bucket, web, is being stopped. web still ends, and
-// db of the next bucket keeps running. The next shutdown must then begin anew, with db as its only pod.
+// A shutdown is cancelled after 1 s, while the pod of the first bucket, web, is being stopped. web still ends,
+// and db of the next bucket keeps running. The next shutdown must then begin anew, with db as its only pod.
 func TestAShutdownAfterACancelledOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"), podOf("db", 1000, ""))
@@ -223,9 +224,9 @@ func (r *failingRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 // StopPodSandbox always fails.
 func (r *failingRuntime) StopPodSandbox(context.Context, *v1.Pod) error { return os.ErrInvalid }
 
-// The agent starts before its container runtime. Its status must say that the runtime is missing, and no longer
-// once the runtime answers; the drain then stops the pod as usual. The pod counts as stopped in time although its
-// sandbox cannot be stopped.
+// The agent starts before its container runtime. Its status must say that the runtime is missing, and no
+// longer once the runtime answers; the drain then stops the pod as usual. The pod counts as stopped in time
+// although its sandbox cannot be stopped.
 func TestARuntimeThatComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))

@@ -36,8 +36,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// repeat calls a function at once and then at intervals, until ctx ends. If the call fails, the next one follows after
-// retryInterval.
+// repeat calls a function at once and then at intervals, until ctx ends. If the call fails, the next one
+// follows after retryInterval.
 func repeat(ctx context.Context, interval time.Duration, call func() error) {
 	for wait := time.Duration(0); pause(ctx, wait); {
 		if wait = interval; call() != nil {
@@ -49,9 +49,9 @@ func repeat(ctx context.Context, interval time.Duration, call func() error) {
 // shuttingDown reports whether a shutdown has begun, be it the host's, a drain or a cloud's notice.
 func (a *Agent) shuttingDown() bool { return a.manager.ShutdownStatus() != nil }
 
-// keepInfo lists the runtime's pods at intervals. It then saves in the state folder what the API server and the kubelet
-// know about these pods (priorities, sidecars), for an agent that starts again, and forgets all other pods. It does
-// nothing during a shutdown, in which the manager lists the pods.
+// keepInfo lists the runtime's pods at intervals. It then saves in the state folder what the API server and
+// the kubelet know about these pods (priorities, sidecars), for an agent that starts again, and forgets all
+// other pods. It does nothing during a shutdown, in which the manager lists the pods.
 func (a *Agent) keepInfo(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		if a.shuttingDown() {
@@ -65,9 +65,9 @@ func (a *Agent) keepInfo(ctx context.Context) {
 	})
 }
 
-// watchAPIServer reads the kubeconfig until it is usable. It then watches this node's pods on the API server, and
-// stores what that knows about them in Info. If the watch ends, it starts over with the kubeconfig, which may have
-// changed.
+// watchAPIServer reads the kubeconfig until it is usable. It then watches this node's pods on the API server,
+// and stores what that knows about them in Info. If the watch ends, it starts over with the kubeconfig, which
+// may have changed.
 func (a *Agent) watchAPIServer(ctx context.Context) {
 	const name = "API server"
 	if a.opts.APIServer == nil {
@@ -86,8 +86,9 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 	}
 }
 
-// askKubelet requests the kubelet's list of pods at intervals, and stores it in Info. While the agent has stopped
-// units, of which the kubelet is usually one, it does not ask, and the kubelet's pods do not count as missing.
+// askKubelet requests the kubelet's list of pods at intervals, and stores it in Info. While the agent has
+// stopped units, of which the kubelet is usually one, it does not ask, and the kubelet's pods do not count as
+// missing.
 func (a *Agent) askKubelet(ctx context.Context) {
 	if a.opts.Kubelet == nil {
 		return
@@ -107,8 +108,8 @@ func (a *Agent) askKubelet(ctx context.Context) {
 var errKubeletHolds = errors.New("a kubelet holds a shutdown lock of its own: it has a shutdownGracePeriod, and both would stop the same pods " +
 	"at the same moment; set its shutdownGracePeriod to 0 and start it again")
 
-// watchHost warns early of two mistakes in the host's configuration: a unit of --stop-unit that systemd does not know,
-// and a kubelet that drains this machine too.
+// watchHost warns early of two mistakes in the host's configuration: a unit of --stop-unit that systemd does
+// not know, and a kubelet that drains this machine too.
 func (a *Agent) watchHost(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
@@ -122,8 +123,8 @@ func (a *Agent) watchHost(ctx context.Context) {
 	})
 }
 
-// lookForKubelet checks whether a kubelet holds a shutdown lock, which counts as something missing. The error only says
-// that logind does not answer. The manager reports that too, so it is not recorded here.
+// lookForKubelet checks whether a kubelet holds a shutdown lock, which counts as something missing. The error
+// only says that logind does not answer. The manager reports that too, so it is not recorded here.
 func (a *Agent) lookForKubelet(ctx context.Context) error {
 	var locks []login1.Lock
 	err := login1.Ask(ctx, "", func(bus login1.Bus) (err error) {
@@ -153,12 +154,13 @@ func (a *Agent) watchNotice(ctx context.Context) {
 	}
 }
 
-// stopsTimeout is how long after a cancelled shutdown startUnits waits for pods that are still being stopped. A kubelet
-// that is started before these have ended loses seconds on each container that ends without its doing.
+// stopsTimeout is how long after a cancelled shutdown startUnits waits for pods that are still being stopped.
+// A kubelet that is started before these have ended loses seconds on each container that ends without its
+// doing.
 const stopsTimeout = 5 * time.Second
 
-// startUnits starts the units again that this agent or a previous one has stopped, when the shutdown is over and the
-// host stays up.
+// startUnits starts the units again that this agent or a previous one has stopped, when the shutdown is over
+// and the host stays up.
 func (a *Agent) startUnits(ctx context.Context) {
 	select {
 	case <-a.manager.Ready():
@@ -182,8 +184,9 @@ func (a *Agent) startUnits(ctx context.Context) {
 	})
 }
 
-// startUnitsNow starts the stopped units again. It does nothing while the node is drained. It also does nothing while
-// logind still prepares for a shutdown: logind would then refuse the lock that a kubelet takes only once, at its start.
+// startUnitsNow starts the stopped units again. It does nothing while the node is drained. It also does
+// nothing while logind still prepares for a shutdown: logind would then refuse the lock that a kubelet takes
+// only once, at its start.
 func (a *Agent) startUnitsNow(ctx context.Context) error {
 	if a.opts.Units.Stopped() == nil || a.opts.Units.Drained() {
 		return nil
@@ -207,8 +210,8 @@ func (a *Agent) startUnitsNow(ctx context.Context) error {
 	return nil
 }
 
-// startUnitsAtExit starts the stopped units again when the agent leaves a host that stays up, because nobody else would. If
-// the host goes down or is drained they stay stopped.
+// startUnitsAtExit starts the stopped units again when the agent leaves a host that stays up, because nobody
+// else would. If the host goes down or is drained they stay stopped.
 func (a *Agent) startUnitsAtExit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*closeTimeout)
 	defer cancel()

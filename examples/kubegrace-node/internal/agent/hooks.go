@@ -13,9 +13,9 @@ import (
 )
 
 // hooks is the path of a folder. It has an empty file for each container whose preStop hook has run in this
-// shutdown, so that a restarted agent does not run the hook again. A hook that was cut off by the end of its agent
-// has no file, and runs again. The files are not synced to the disk, because the containers do not survive a power
-// failure either. "" records nothing.
+// shutdown, so that a restarted agent does not run the hook again. A hook that was cut off by the end of its
+// agent has no file, and runs again. The files are not synced to the disk, because the containers do not
+// survive a power failure either. "" records nothing.
 type hooks string
 
 // hooksIn returns the hooks folder of a state folder.

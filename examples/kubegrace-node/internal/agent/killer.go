@@ -13,16 +13,16 @@ import (
 // sandboxTimeout bounds the stop of a pod's sandbox. The pod counts as running until then.
 const sandboxTimeout = 5 * time.Second
 
-// killer is a [shutdown.PodKiller]. It stops the containers of a pod with package podkiller and then the pod's sandbox,
-// which releases its network. It records begin and end in kills, for the view.
+// killer is a [shutdown.PodKiller]. It stops the containers of a pod with package podkiller and then the pod's
+// sandbox, which releases its network. It records begin and end in kills, for the view.
 type killer struct {
 	kills      *kills
 	runtime    Runtime
 	containers shutdown.PodKiller
 }
 
-// KillPod stops the containers of a pod and then its sandbox. A sandbox that cannot be stopped is only logged, because
-// the pod's containers have ended.
+// KillPod stops the containers of a pod and then its sandbox. A sandbox that cannot be stopped is only logged,
+// because the pod's containers have ended.
 func (k killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	k.kills.begin(pod, *req.GracePeriodSeconds)
 	result, err := k.containers.KillPod(ctx, pod, req)

@@ -15,7 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// kills records which pods there are, and how far their stops are. All that the agent shows about pods comes from it.
+// kills records which pods there are, and how far their stops are. All that the agent shows about pods comes
+// from it.
 type kills struct {
 	schedule plan.Schedule // its buckets decide the order of the pods
 
@@ -44,8 +45,8 @@ func (k *kills) listed(pods []*v1.Pod) {
 	k.last = pods
 }
 
-// begin records that a pod is told to stop. If its stop is under way, nothing changes. If its stop has failed, it is
-// under way again, with its first beginning.
+// begin records that a pod is told to stop. If its stop is under way, nothing changes. If its stop has failed,
+// it is under way again, with its first beginning.
 func (k *kills) begin(pod *v1.Pod, granted int64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -90,8 +91,8 @@ func (k *kills) underWay() (names []string) {
 	return names
 }
 
-// all returns all pods in the order in which they stop, and by UID the stops of those that were told to stop. A
-// pod that the runtime no longer lists is included if it was told to stop.
+// all returns all pods in the order in which they stop, and by UID the stops of those that were told to stop.
+// A pod that the runtime no longer lists is included if it was told to stop.
 func (k *kills) all() ([]*v1.Pod, map[types.UID]kill) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

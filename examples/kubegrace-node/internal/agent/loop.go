@@ -17,15 +17,15 @@ import (
 // refreshInterval is how often the loop looks for changes and shows them.
 const refreshInterval = 100 * time.Millisecond
 
-// reportTimeout is how long the loop waits for the report of a drain that has ended. A drain that a previous agent
-// began may have none.
+// reportTimeout is how long the loop waits for the report of a drain that has ended. A drain that a previous
+// agent began may have none.
 const reportTimeout = 2 * time.Second
 
 // drainOrigin marks a shutdown that the command kubegrace-node drain began. The host itself stays up.
 const drainOrigin = "kubegrace-node drain"
 
-// loop handles signals and requests, and shows what happens. It has no lock: only the goroutine of run uses its
-// fields. Other goroutines send functions to [Agent.requests].
+// loop handles signals and requests, and shows what happens. It has no lock: only the goroutine of run uses
+// its fields. Other goroutines send it functions on the channel requests.
 type loop struct {
 	*Agent
 	held        bool                  // whether the lock was held when View last heard of it
@@ -83,8 +83,8 @@ func (l *loop) run(ctx context.Context) error {
 	}
 }
 
-// begin runs once, when the manager is ready. It shows whether the shutdown is delayed, tells the service manager that
-// the agent has started, and continues a drain that a previous agent began.
+// begin runs once, when the manager is ready. It shows whether the shutdown is delayed, tells the service
+// manager that the agent has started, and continues a drain that a previous agent began.
 func (l *loop) begin(ctx context.Context) {
 	if l.opts.DrainAfter > 0 {
 		l.drainTimer = time.After(l.opts.DrainAfter)
@@ -142,15 +142,15 @@ func (l *loop) refresh(ctx context.Context) {
 	l.tellStatus(shuttingDown)
 }
 
-// beginDrain records that a drain has begun. It extends the service manager's timeout, so that systemd does not kill
-// the agent before the planned end of the drain.
+// beginDrain records that a drain has begun. It extends the service manager's timeout, so that systemd does
+// not kill the agent before the planned end of the drain.
 func (l *loop) beginDrain() {
 	l.began, l.allowed, l.interrupted = time.Now(), l.manager.Plan().Release, false
 	l.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (l.allowed + closeTimeout).Microseconds()))
 }
 
-// end shows the report of a shutdown and sends it to waiting clients. done says that the agent then leaves: it was a
-// demonstration, or a signal arrived during the drain. err names the pods that were not stopped.
+// end shows the report of a shutdown and sends it to waiting clients. done says that the agent then leaves: it
+// was a demonstration, or a signal arrived during the drain. err names the pods that were not stopped.
 func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	if !l.draining() && report.Started.Before(l.created) {
 		l.opts.View.Say("A shutdown before this agent is closed now: kubegrace-node report shows it.")
@@ -177,8 +177,8 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	return false, nil
 }
 
-// reportError returns an error that names the pods that a shutdown did not stop, the shutdown's first other error, and
-// how many more there are. It is nil if there are none.
+// reportError returns an error that names the pods that a shutdown did not stop, the shutdown's first other
+// error, and how many more there are. It is nil if there are none.
 func reportError(report shutdown.Report) error {
 	errs := []error{api.ReportOf(report).PodErrors()}
 	if len(report.Errors) > 0 {
@@ -203,8 +203,8 @@ const (
 	lackAnswers = "answers of the host"  // the agent has a lock, and may have lost it without knowing
 )
 
-// hostLacks returns why each of lackHold, lackTime and lackAnswers is missing. A nil error means that it is not
-// missing.
+// hostLacks returns why each of lackHold, lackTime and lackAnswers is missing. A nil error means that it is
+// not missing.
 func hostLacks(i shutdown.Inhibitor) map[string]error {
 	lacks := map[string]error{lackHold: nil, lackTime: nil, lackAnswers: nil}
 	switch {

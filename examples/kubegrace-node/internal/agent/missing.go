@@ -24,8 +24,8 @@ func newMissing(logger klog.Logger) *missing {
 	return &missing{logger: logger, what: map[string]string{}}
 }
 
-// set records why something is missing; a nil error says that it is there. It logs changes. After the end of ctx it
-// does nothing, because errors are then only due to the end of the agent.
+// set records why something is missing; a nil error says that it is there. It logs changes. After the end of
+// ctx it does nothing, because errors are then only due to the end of the agent.
 func (m *missing) set(ctx context.Context, name string, err error) {
 	if ctx.Err() != nil {
 		return

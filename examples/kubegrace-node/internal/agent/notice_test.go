@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/notice"
 )
 
-// A fake metadata service of EC2 says that the machine will be terminated in two minutes, while the host itself
-// announces nothing. The agent must drain the node.
+// A fake metadata service of EC2 says that the machine will be terminated in two minutes, while the host
+// itself announces nothing. The agent must drain the node.
 func TestNoticeOfACloud(t *testing.T) {
 	ends := time.Now().Add(2 * time.Minute).UTC().Format(time.RFC3339)
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// document returns a plan as the command plan and the page of a report show it. Its limit is the shorter one of what
-// the host grants and Options.Limit; 0 means that there is no limit.
+// document returns a plan as the command plan and the page of a report show it. Its limit is the shorter one
+// of what the host grants and Options.Limit; 0 means that there is no limit.
 func (a *Agent) document(p plan.Plan) nodeplan.Document {
 	limit := a.manager.Inhibitor().Granted
 	if a.opts.Limit > 0 && (limit == 0 || a.opts.Limit < limit) {
@@ -23,7 +23,8 @@ func (a *Agent) document(p plan.Plan) nodeplan.Document {
 	return nodeplan.OfAgent(a.opts.Config, limit, p)
 }
 
-// handleStatus answers with an api.Status: what the agent does now, and what its pods would lose in a shutdown.
+// handleStatus answers with an api.Status: what the agent does now, and what its pods would lose in a
+// shutdown.
 func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) {
 	planned := a.document(a.manager.Plan())
 	writeJSON(w, http.StatusOK, api.Status{
@@ -34,8 +35,8 @@ func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) {
 	})
 }
 
-// handleReport answers with the report of the shutdown that is under way, as far as it is stored, or else of the last
-// one. A stored report without an end is that of the shutdown under way.
+// handleReport answers with the report of the shutdown that is under way, as far as it is stored, or else of
+// the last one. A stored report without an end is that of the shutdown under way.
 func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
 	if len(a.kills.underWay()) > 0 {
 		if report, found, err := shutdown.StoredReport(a.opts.StateDir); err == nil && found && report.Ended.IsZero() {
@@ -52,8 +53,8 @@ func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
 	writeError(w, http.StatusNotFound, "there was no shutdown yet")
 }
 
-// callLoop passes a function to the loop, which then calls it. It returns false if the loop has ended or ctx ends
-// first; it has then answered the client with an error.
+// callLoop passes a function to the loop, which then calls it. It returns false if the loop has ended or ctx
+// ends first; it has then answered the client with an error.
 func (a *Agent) callLoop(ctx context.Context, w http.ResponseWriter, call func(*loop)) bool {
 	select {
 	case a.requests <- call:
@@ -65,8 +66,8 @@ func (a *Agent) callLoop(ctx context.Context, w http.ResponseWriter, call func(*
 	return false
 }
 
-// handleDrain stops all pods, waits until they have ended, and answers with the report. The drain goes on if the client
-// disconnects.
+// handleDrain stops all pods, waits until they have ended, and answers with the report. The drain goes on if
+// the client disconnects.
 func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
 	outcomes := make(chan drainOutcome, 1)
 	if !a.callLoop(r.Context(), w, func(l *loop) { l.drain(outcomes) }) {
@@ -85,9 +86,9 @@ func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// drain marks the node as drained until undrain, begins a shutdown for it, and has the report sent to outcomes when the
-// pods have ended. If the node is drained already it only sends the report. A shutdown that the host announced counts
-// too: its report is the answer.
+// drain marks the node as drained until undrain, begins a shutdown for it, and has the report sent to outcomes
+// when the pods have ended. If the node is drained already it only sends the report. A shutdown that the host
+// announced counts too: its report is the answer.
 func (l *loop) drain(outcomes chan<- drainOutcome) {
 	if !l.opts.Units.Drained() {
 		if err := l.opts.Units.SetDrained(true); err != nil { // the next agent will not know of the drain
@@ -114,7 +115,8 @@ func (l *loop) undrain() error {
 	return errors.Join(l.opts.Units.SetDrained(false), l.trigger(source.Event{Origin: drainOrigin, Cancelled: true}))
 }
 
-// handleUndrain withdraws a drain. It answers when startUnits, in the background, has started the stopped units again.
+// handleUndrain withdraws a drain. It answers when startUnits, in the background, has started the stopped
+// units again.
 func (a *Agent) handleUndrain(w http.ResponseWriter, r *http.Request) {
 	result := make(chan error, 1)
 	if !a.callLoop(r.Context(), w, func(l *loop) { result <- l.undrain() }) {

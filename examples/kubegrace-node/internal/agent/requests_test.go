@@ -15,9 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 )
 
-// POST /drain stops the pod and answers with the report; a second one answers with the same report. The node stays
-// drained when the agent is restarted with the same /run, until POST /undrain. While it is drained the agent holds no
-// lock.
+// POST /drain stops the pod and answers with the report; a second one answers with the same report. The node
+// stays drained when the agent is restarted with the same /run, until POST /undrain. While it is drained the
+// agent holds no lock.
 func TestDrainAndUndrain(t *testing.T) {
 	b, path, run := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}")), filepath.Join(t.TempDir(), "s"), t.TempDir()
 	// ask sends a request on the agent's socket.

@@ -43,8 +43,8 @@ func (a *Agent) serve(ctx context.Context) {
 	a.serveUntil(ctx, "port of /healthz", a.opts.Listen, &http.Server{Handler: onlyHosts(mux), WriteTimeout: requestTimeout})
 }
 
-// serveControl serves all requests of package api on the agent's Unix socket. Only root and the agent's own user can
-// connect there, and a drain takes long: so it has no timeout for answers.
+// serveControl serves all requests of package api on the agent's Unix socket. Only root and the agent's own
+// user can connect there, and a drain takes long: so it has no timeout for answers.
 func (a *Agent) serveControl(ctx context.Context) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
@@ -58,8 +58,8 @@ func (a *Agent) serveControl(ctx context.Context) {
 	a.serveUntil(ctx, "socket of the commands", a.opts.Control, &http.Server{Handler: mux})
 }
 
-// serveUntil serves until ctx ends. If the listener cannot be opened, or fails later, it opens a new one after a pause,
-// and name is missing meanwhile. With a nil listen it serves nothing.
+// serveUntil serves until ctx ends. If the listener cannot be opened, or fails later, it opens a new one after
+// a pause, and name is missing meanwhile. With a nil listen it serves nothing.
 func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.Listener, error), server *http.Server) {
 	if listen == nil {
 		return
@@ -70,8 +70,8 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 	for ctx.Err() == nil {
 		listener, err := listen()
 		if a.missing.set(ctx, name, err); err == nil {
-			// At the end of ctx Shutdown waits for requests under way, which makes Serve return. If Serve returns before
-			// that, stop prevents the function from running and returns true.
+			// At the end of ctx Shutdown waits for requests under way, which makes Serve return. If Serve
+			// returns before that, stop prevents the function from running and returns true.
 			ended := make(chan error, 1)
 			stop := context.AfterFunc(ctx, func() {
 				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
@@ -94,7 +94,8 @@ type connections struct {
 	open []net.Conn
 }
 
-// changed is the server's ConnState hook. It closes the oldest connection when a new one exceeds maxConnections.
+// changed is the server's ConnState hook. It closes the oldest connection when a new one exceeds
+// maxConnections.
 func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	var oldest net.Conn
 	c.mu.Lock()
@@ -113,9 +114,9 @@ func (c *connections) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// onlyHosts refuses requests whose Host is a name other than localhost. It prevents DNS rebinding: a web page could
-// resolve its own domain name to this address, and then read the answers. An empty Host is allowed, because every
-// browser sends one.
+// onlyHosts refuses requests whose Host is a name other than localhost. It prevents DNS rebinding: a web page
+// could resolve its own domain name to this address, and then read the answers. An empty Host is allowed,
+// because every browser sends one.
 func onlyHosts(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host := r.Host
@@ -131,9 +132,9 @@ func onlyHosts(next http.Handler) http.Handler {
 	})
 }
 
-// healthz answers 200 if the host's shutdown would wait as long as the agent asks for, and 503 if not, because pods
-// would then lose time. It also answers 200 during a shutdown, because nobody must restart an agent that drains. Each
-// line of the body names something that is missing.
+// healthz answers 200 if the host's shutdown would wait as long as the agent asks for, and 503 if not, because
+// pods would then lose time. It also answers 200 during a shutdown, because nobody must restart an agent that
+// drains. Each line of the body names something that is missing.
 func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	lines := []string{"ok"}
 	if err := a.manager.ShutdownStatus(); err != nil {

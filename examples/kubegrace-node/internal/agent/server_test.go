@@ -47,8 +47,8 @@ func get(t *testing.T, address, host string) (int, error) {
 	return response.StatusCode, response.Body.Close()
 }
 
-// Any user of the machine can open connections and send nothing. With 300 such connections open, a request must
-// still be answered, and the server must hold only maxConnections of them.
+// Any user of the machine can open connections and send nothing. With 300 such connections open, a request
+// must still be answered, and the server must hold only maxConnections of them.
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	before := descriptors(t)
@@ -64,8 +64,8 @@ func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	require.Less(t, descriptors(t)-before, 300+maxConnections+20, "300 descriptors are this test's ends of the connections; 20 are a margin")
 }
 
-// A client sends a thousand requests on one connection at once. The server must answer only the first and close the
-// connection, so that a client cannot queue much work.
+// A client sends a thousand requests on one connection at once. The server must answer only the first and
+// close the connection, so that a client cannot queue much work.
 func TestOneAnswerPerConnection(t *testing.T) {
 	var answers atomic.Int64
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) { answers.Add(1) }))
@@ -89,8 +89,8 @@ func descriptors(t *testing.T) int {
 	return len(open)
 }
 
-// Requests for an IP address, for localhost or without a Host are answered. One for another name is refused: it
-// may come from a web page that has bound its own name to this address (DNS rebinding).
+// Requests for an IP address, for localhost or without a Host are answered. One for another name is refused:
+// it may come from a web page that has bound its own name to this address (DNS rebinding).
 func TestHosts(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, want := range map[string]int{
@@ -103,7 +103,8 @@ func TestHosts(t *testing.T) {
 	}
 }
 
-// A client sends a header of 64 KiB, of which the server reads 8 KiB. The answer must be 431, or the connection closed.
+// A client sends a header of 64 KiB, of which the server reads 8 KiB. The answer must be 431, or the
+// connection closed.
 func TestLargeHeadersAreRefused(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	conn, err := net.Dial("tcp", address)

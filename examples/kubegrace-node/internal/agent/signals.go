@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// handleSignal handles SIGTERM and SIGINT. Outside a drain the agent leaves at once. In a drain a first signal makes it
-// leave after the drain, and a second one at once, with an error. done says that it leaves now.
+// handleSignal handles SIGTERM and SIGINT. Outside a drain the agent leaves at once. In a drain a first signal
+// makes it leave after the drain, and a second one at once, with an error. done says that it leaves now.
 func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
 	name := unix.SignalName(sig.(syscall.Signal))
 	switch {

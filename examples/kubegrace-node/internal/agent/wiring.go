@@ -20,8 +20,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
 )
 
-// prepareTimeout is how long the units of --stop-unit may take to stop, before the first pod. The agent asks the host
-// for this time in addition to that of the pods.
+// prepareTimeout is how long the units of --stop-unit may take to stop, before the first pod. The agent asks
+// the host for this time in addition to that of the pods.
 const prepareTimeout = 4 * time.Second
 
 // podIP returns the address to which the requests of a pod's httpGet hooks go.
@@ -45,8 +45,8 @@ func (a *Agent) newTerminator() error {
 	return err
 }
 
-// onHook records that a preStop hook has run, so that the next agent does not run it again. A hook that was cut off
-// because this agent ended is not recorded: the next agent runs it from the start.
+// onHook records that a preStop hook has run, so that the next agent does not run it again. A hook that was
+// cut off because this agent ended is not recorded: the next agent runs it from the start.
 func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
 	if r.Cause == lifecycle.CauseTerminatorClosed {
 		return
@@ -56,7 +56,8 @@ func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult)
 	}
 }
 
-// forgetEnded clears what belongs to a shutdown that is over: the pods that have stopped, and the record of hooks.
+// forgetEnded clears what belongs to a shutdown that is over: the pods that have stopped, and the record of
+// hooks.
 func (a *Agent) forgetEnded() {
 	a.kills.forgetEnded()
 	if err := a.hooks.forget(); err != nil {
@@ -72,8 +73,8 @@ func (a *Agent) newKiller() killer {
 	}
 }
 
-// newManager makes the shutdown manager, which decides when each pod stops. What depends on an option that is not
-// set stays off.
+// newManager makes the shutdown manager, which decides when each pod stops. What depends on an option that is
+// not set stays off.
 func (a *Agent) newManager() error {
 	shutdownMetrics, err := metrics.NewShutdown(a.registry, metrics.Options{})
 	if err != nil {
@@ -102,8 +103,8 @@ func (a *Agent) newManager() error {
 	return err
 }
 
-// listPods returns the runtime's pods in the order in which they stop, and stores them in kills, from which views
-// are made.
+// listPods returns the runtime's pods in the order in which they stop, and stores them in kills, from which
+// views are made.
 func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
 	a.missing.set(ctx, lackRuntime, err)
@@ -122,8 +123,8 @@ func (a *Agent) storePlan(_ context.Context, p plan.Plan) {
 	}
 }
 
-// onReport sends the report of a shutdown to the loop. After a complete drain of a host that goes down it first tells
-// the cloud, which may then end the machine early.
+// onReport sends the report of a shutdown to the loop. After a complete drain of a host that goes down it
+// first tells the cloud, which may then end the machine early.
 func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
 	if a.opts.Notice != nil && !report.Cancelled && report.Origin != drainOrigin {
 		if err := notice.Acknowledge(ctx, *a.opts.Notice); err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -136,8 +137,8 @@ func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
 	}
 }
 
-// schedule returns the buckets of the configuration, or nil if graceful node shutdown is not configured or its feature
-// gate is off.
+// schedule returns the buckets of the configuration, or nil if graceful node shutdown is not configured or its
+// feature gate is off.
 func (a *Agent) schedule() plan.Schedule {
 	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) {
 		return nil
@@ -145,8 +146,8 @@ func (a *Agent) schedule() plan.Schedule {
 	return a.opts.Config.Schedule(a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority))
 }
 
-// eventLog is the event recorder of an agent that sends no events to an API server: it logs them. Warnings are always
-// logged, others from verbosity 1 on.
+// eventLog is the event recorder of an agent that sends no events to an API server: it logs them. Warnings are
+// always logged, others from verbosity 1 on.
 type eventLog struct{ logger klog.Logger }
 
 // Event logs an event.

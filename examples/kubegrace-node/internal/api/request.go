@@ -16,9 +16,9 @@ import (
 // ErrRefused is wrapped by the error of a request to which the agent has answered with an error.
 var ErrRefused = errors.New("the agent has refused")
 
-// Request sends a request to the agent's socket at path, and decodes the JSON of the answer into answer, a pointer. The
-// error wraps fs.ErrNotExist if there is no socket, syscall.ECONNREFUSED if nobody listens on it, and [ErrRefused] if
-// the agent has answered with an error.
+// Request sends a request to the agent's socket at path, and decodes the JSON of the answer into answer, a
+// pointer. The error wraps fs.ErrNotExist if there is no socket, syscall.ECONNREFUSED if nobody listens on it,
+// and [ErrRefused] if the agent has answered with an error.
 func Request(ctx context.Context, path, method, resource string, answer any) (err error) {
 	req, err := http.NewRequestWithContext(ctx, method, "http://localhost"+resource, nil)
 	if err != nil {

@@ -20,8 +20,8 @@ type Error struct {
 // Status says what the agent does, and what its pods would lose if the machine shut down now.
 type Status struct {
 	Meta
-	// Held says that the agent delays the machine's shutdown, Drained that kubegrace-node drain was called and not
-	// withdrawn, and ShuttingDown that a shutdown or a drain has begun.
+	// Held says that the agent delays the machine's shutdown, Drained that kubegrace-node drain was called and
+	// not withdrawn, and ShuttingDown that a shutdown or a drain has begun.
 	Held         bool `json:"held"`
 	Drained      bool `json:"drained"`
 	ShuttingDown bool `json:"shuttingDown"`
@@ -31,8 +31,8 @@ type Status struct {
 	Missing []string `json:"missing,omitempty"`
 	// PodsUnknown says that the container runtime does not list the pods. The fields below are then not known.
 	PodsUnknown bool `json:"podsUnknown,omitempty"`
-	// PodCount is the number of pods, CutShort the number of those that would get less time than they ask for, and
-	// LostSeconds the sum of the time that these would lose.
+	// PodCount is the number of pods, CutShort the number of those that would get less time than they ask for,
+	// and LostSeconds the sum of the time that these would lose.
 	PodCount    int   `json:"podCount"`
 	CutShort    int   `json:"cutShort"`
 	LostSeconds int64 `json:"lostSeconds"`

@@ -39,8 +39,8 @@ type Client struct {
 	reporter atomic.Pointer[apistatus.Reporter] // nil before Load
 }
 
-// New returns a Client that uses the kubeconfig at file, which need not exist yet. node is the name of the node's
-// object.
+// New returns a Client that uses the kubeconfig at file, which need not exist yet. node is the name of the
+// node's object.
 func New(file, node string, gates featuregate.FeatureGate) *Client {
 	c := &Client{file: file, node: node, gates: gates, failures: prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "kubegrace_node_api_updates_failed_total",
@@ -52,12 +52,12 @@ func New(file, node string, gates featuregate.FeatureGate) *Client {
 	return c
 }
 
-// Failures returns the counter of failed updates, by the kind of object. An update whose context was cancelled,
-// because a newer one replaces it, does not count.
+// Failures returns the counter of failed updates, by the kind of object. An update whose context was
+// cancelled, because a newer one replaces it, does not count.
 func (c *Client) Failures() prometheus.Collector { return c.failures }
 
-// Load reads the kubeconfig. From then on reports are sent to its API server. Load returns a client for all other
-// requests, so that these cannot delay the reports.
+// Load reads the kubeconfig. From then on reports are sent to its API server. Load returns a client for all
+// other requests, so that these cannot delay the reports.
 func (c *Client) Load() (kubernetes.Interface, error) {
 	config, err := Config(c.file)
 	if err != nil {
@@ -79,8 +79,8 @@ func (c *Client) Load() (kubernetes.Interface, error) {
 	return ordinary, nil
 }
 
-// Config reads a kubeconfig, and returns the client configuration of its current context. Relative paths in the
-// kubeconfig start at its folder. Errors name the file.
+// Config reads a kubeconfig, and returns the client configuration of its current context. Relative paths in
+// the kubeconfig start at its folder. Errors name the file.
 func Config(file string) (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", file)
 	if err != nil {

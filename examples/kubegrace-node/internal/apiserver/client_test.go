@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// An update counts as failed if there is no kubeconfig yet, and if the API server refuses it. It does not count if its
-// context was cancelled, or if the API server has accepted it.
+// An update counts as failed if there is no kubeconfig yet, and if the API server refuses it. It does not
+// count if its context was cancelled, or if the API server has accepted it.
 func TestFailedUpdatesAreCounted(t *testing.T) {
 	gates := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gates))

@@ -50,8 +50,8 @@ type commands struct {
 	gate     featuregate.MutableVersionedFeatureGate
 }
 
-// New makes the command kubegrace-node. Only run and demo call signals, to handle SIGTERM and SIGINT themselves;
-// all other commands are ended by these signals.
+// New makes the command kubegrace-node. Only run and demo call signals, to handle SIGTERM and SIGINT
+// themselves; all other commands are ended by these signals.
 func New(signals func() <-chan os.Signal, streams inspect.Streams) (*cobra.Command, error) {
 	// Setting a feature gate logs with klog. Drop that: -v is not known yet.
 	klog.SetLogger(klog.Logger{})

@@ -20,8 +20,8 @@ import (
 const configUsage = "`file` with a KubeletConfiguration (YAML or JSON), of which shutdownGracePeriod, shutdownGracePeriodCriticalPods, " +
 	"shutdownGracePeriodByPodPriority and featureGates are obeyed; it is the agent's own, not the kubelet's"
 
-// shutdownConfig reads and checks the file of --config, and sets in gate the feature gates that the file sets. The
-// warnings are lines for people.
+// shutdownConfig reads and checks the file of --config, and sets in gate the feature gates that the file sets.
+// The warnings are lines for people.
 func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (cfg plan.Config, warnings []string, err error) {
 	read, err := kubeletconfig.Load(file, "")
 	if err != nil {
@@ -59,7 +59,8 @@ func makeStateDir(dir string) error {
 	return nil
 }
 
-// screen is where an agent writes its output and its log. close writes what is left, for at most two seconds each.
+// screen is where an agent writes its output and its log. close writes what is left, for at most two seconds
+// each.
 type screen struct {
 	view   *view.View
 	logger klog.Logger

@@ -68,8 +68,8 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	return a.Run(klog.NewContext(command.Context(), screen.logger))
 }
 
-// demoOptions returns the options of an agent that simulates the pods of a folder of manifests. file is that of
-// --config; "" is allowed.
+// demoOptions returns the options of an agent that simulates the pods of a folder of manifests. file is that
+// of --config; "" is allowed.
 func (c commands) demoOptions(file, manifests string) (opts agent.Options, warnings []string, err error) {
 	if manifests == "" {
 		return opts, nil, field.Required(field.NewPath("--manifests"), "a folder of pod manifests")

@@ -10,8 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The demo of the README runs with its nine pods. It must end, stop them bucket after bucket, and show a preStop
-// hook, a sidecar that waits, and a container that ignores SIGTERM and is killed after 3 s.
+// The demo of the README runs with its nine pods. It must end, stop them bucket after bucket, and show a
+// preStop hook, a sidecar that waits, and a container that ignores SIGTERM and is killed after 3 s.
 func TestDemo(t *testing.T) {
 	t.Parallel()
 	began := time.Now()

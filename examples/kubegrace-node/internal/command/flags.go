@@ -144,8 +144,8 @@ func (f *flags) validate() error {
 	return errors.Join(errs.ToAggregate(), err)
 }
 
-// validateKubelet checks --kubelet-pods and --kubelet-credentials. Over plain http nothing proves who answers. So
-// http is allowed only to this machine itself, and without credentials, which whoever answers could read.
+// validateKubelet checks --kubelet-pods and --kubelet-credentials. Over plain http nothing proves who answers.
+// So http is allowed only to this machine itself, and without credentials, which whoever answers could read.
 func (f *flags) validateKubelet() field.ErrorList {
 	flag, forbidden := field.NewPath("--kubelet-pods"), field.ErrorList{field.Forbidden(field.NewPath("--kubelet-credentials"), "is only for --kubelet-pods with https")}
 	address, err := url.Parse(f.kubeletPods)

@@ -26,8 +26,8 @@ type node struct {
 	agent   *process
 }
 
-// newNode returns a node whose logind delays a shutdown for up to a minute, more than the 20 s of its config.yaml.
-// The agent is not started.
+// newNode returns a node whose logind delays a shutdown for up to a minute, more than the 20 s of its
+// config.yaml. The agent is not started.
 func newNode(t *testing.T) *node {
 	t.Helper()
 	broker := logindtest.StartBroker(t)
@@ -40,8 +40,8 @@ func newNode(t *testing.T) *node {
 	return &node{Login1: broker.Login1, t: t, address: broker.Address, dir: dir}
 }
 
-// run starts the agent, without a container runtime. args are added behind the arguments that all tests share, so
-// they can override these.
+// run starts the agent, without a container runtime. args are added behind the arguments that all tests share,
+// so they can override these.
 func (n *node) run(args ...string) *process {
 	n.t.Helper()
 	p := prepare(n.t, append([]string{
@@ -60,14 +60,15 @@ func (n *node) awaitHeld() {
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 1 }, 20*time.Second, 10*time.Millisecond, n.agent.stderr.String())
 }
 
-// awaitReleased waits until there is no lock. Like the real logind, the fake one notices the end of a process a moment
-// later.
+// awaitReleased waits until there is no lock. Like the real logind, the fake one notices the end of a process
+// a moment later.
 func (n *node) awaitReleased() {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 0 }, 30*time.Second, 10*time.Millisecond)
 }
 
-// healthz returns the body of /healthz, which it requests on the agent's socket; "" if the agent does not answer.
+// healthz returns the body of /healthz, which it requests on the agent's socket; "" if the agent does not
+// answer.
 func (n *node) healthz() string {
 	_, text := n.health()
 	return text

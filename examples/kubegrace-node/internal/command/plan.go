@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
-// newPlan makes kubegrace-node plan, which is in package inspect. The function that it passes requests the plan of the
-// running agent.
+// newPlan makes kubegrace-node plan, which is in package inspect. The function that it passes requests the
+// plan of the running agent.
 func (c commands) newPlan() *cobra.Command {
 	t := &tool{commands: c}
 	command := inspect.NewPlan(c.streams, func(ctx context.Context) (planned nodeplan.Document, err error) {

@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// outputBuffer receives the output of a process. It has a lock, because tests read it while the process writes.
+// outputBuffer receives the output of a process. It has a lock, because tests read it while the process
+// writes.
 type outputBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer

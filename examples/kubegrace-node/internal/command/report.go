@@ -46,8 +46,8 @@ what has happened, one beside the other.`,
 	return command
 }
 
-// report requests the report from the running agent. If no agent answers, or it has no report, the report is read
-// from the state folder.
+// report requests the report from the running agent. If no agent answers, or it has no report, the report is
+// read from the state folder.
 func (t *tool) report(ctx context.Context, stateDir string) (api.Report, error) {
 	var report api.Report
 	requestErr := t.request(ctx, http.MethodGet, "/report", &report)

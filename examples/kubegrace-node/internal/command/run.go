@@ -96,7 +96,8 @@ func (c commands) run(ctx context.Context, f *flags) error {
 	return a.Run(ctx)
 }
 
-// agentOptions returns the options that depend only on flags and on files that must be valid. It waits for nothing.
+// agentOptions returns the options that depend only on flags and on files that must be valid. It waits for
+// nothing.
 func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string, err error) {
 	if err := f.validate(); err != nil {
 		return opts, nil, err
@@ -146,8 +147,8 @@ func checkKubeletConfig(file string) error {
 		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, kubeletconfig.Describe(kubelet.Shutdown))
 }
 
-// connect adds to opts what the agent gets its pods from: the container runtime, the stored information and the
-// kubelet. It does not wait until these answer.
+// connect adds to opts what the agent gets its pods from: the container runtime, the stored information and
+// the kubelet. It does not wait until these answer.
 func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (err error) {
 	rules, err := f.rules()
 	if err != nil {
@@ -167,7 +168,8 @@ func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (e
 	return nil
 }
 
-// completedRuntime is a container runtime whose pods are completed with what info knows: priorities and sidecars.
+// completedRuntime is a container runtime whose pods are completed with what info knows: priorities and
+// sidecars.
 type completedRuntime struct {
 	*criruntime.Runtime
 	info *podinfo.Info
@@ -202,8 +204,8 @@ func (f *flags) listenHTTP() func() (net.Listener, error) {
 	return func() (net.Listener, error) { return net.Listen("tcp", f.listen) }
 }
 
-// hostIP returns this machine's first address that other machines can reach; "" if there is none yet. It is where
-// httpGet hooks of pods in the host's network go by default.
+// hostIP returns this machine's first address that other machines can reach; "" if there is none yet. It is
+// where httpGet hooks of pods in the host's network go by default.
 func hostIP() string {
 	addresses, _ := net.InterfaceAddrs() // an error is as no address: such hooks then need a host of their own
 	for _, address := range addresses {

@@ -18,9 +18,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// In each case one part is missing or unusable: the container runtime, the port, the API server or the kubelet.
-// All the same the agent must take its lock, answer "ok" on /healthz and name the missing part there, and end with
-// status 0 on SIGTERM. The container runtime is missing in every case.
+// In each case one part is missing or unusable: the container runtime, the port, the API server or the
+// kubelet. All the same the agent must take its lock, answer "ok" on /healthz and name the missing part there,
+// and end with status 0 on SIGTERM. The container runtime is missing in every case.
 func TestTheHostIsHeldWhateverIsMissing(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -63,8 +63,8 @@ current-context: c
 `
 
 // An administrator's file limits logind to 15 s, while the agent asks for more than the 20 s of its pods. The
-// agent must take its lock all the same. /healthz must answer 503 and name the file, and the plan must end within
-// the 15 s: both if the limit is low at the start, and if it is lowered again later.
+// agent must take its lock all the same. /healthz must answer 503 and name the file, and the plan must end
+// within the 15 s: both if the limit is low at the start, and if it is lowered again later.
 func TestTheLimitIsTooLow(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -97,8 +97,8 @@ func TestTheLimitIsTooLow(t *testing.T) {
 	require.Zero(t, p.terminate())
 }
 
-// The state folder cannot be created, is read-only, or is on a full file system; the folder of the socket cannot
-// be created either. The agent must take its lock all the same, and log both problems.
+// The state folder cannot be created, is read-only, or is on a full file system; the folder of the socket
+// cannot be created either. The agent must take its lock all the same, and log both problems.
 func TestTheHostIsHeldWithoutAStateFolder(t *testing.T) {
 	t.Parallel()
 	mount := func(t *testing.T, flags uintptr, data string) string {
@@ -158,8 +158,8 @@ func TestAPortThatIsFreedIsServed(t *testing.T) {
 	require.Eventually(t, func() bool { return !strings.Contains(n.healthz(), "port of /healthz") }, 20*time.Second, 20*time.Millisecond)
 }
 
-// There is no kubeconfig, so the agent cannot publish the state of the node. The metrics must count these failed
-// updates, and must have 0 for pods, of which there are none.
+// There is no kubeconfig, so the agent cannot publish the state of the node. The metrics must count these
+// failed updates, and must have 0 for pods, of which there are none.
 func TestFailedUpdatesAreInTheMetrics(t *testing.T) {
 	t.Parallel()
 	free, err := net.Listen("tcp", "127.0.0.1:0")
@@ -184,8 +184,8 @@ func TestFailedUpdatesAreInTheMetrics(t *testing.T) {
 	require.Contains(t, metrics, "\n"+`kubegrace_node_api_updates_failed_total{object="pod"} 0`+"\n")
 }
 
-// A second agent starts with the same state folder. It must end with status 1 and say why, and the first one must
-// go on.
+// A second agent starts with the same state folder. It must end with status 1 and say why, and the first one
+// must go on.
 func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -254,8 +254,8 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 	}
 }
 
-// --help, help and no arguments print the same help, which names all commands. The help of run has the flags and values
-// that are made at run time.
+// --help, help and no arguments print the same help, which names all commands. The help of run has the flags
+// and values that are made at run time.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"--help"}, {"help"}, {}} {

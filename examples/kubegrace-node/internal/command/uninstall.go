@@ -95,8 +95,8 @@ func (u *uninstaller) startUnits(ctx context.Context) error {
 	return nil
 }
 
-// lockState locks a state folder in the same way as package shutdown. It fails if an agent uses the folder. The
-// file is nil if there is no state.
+// lockState locks a state folder in the same way as package shutdown. It fails if an agent uses the folder.
+// The file is nil if there is no state.
 func lockState(dir string) (*os.File, error) {
 	if dir == "" {
 		return nil, nil //nolint:nilnil // see above
@@ -115,8 +115,8 @@ func lockState(dir string) (*os.File, error) {
 	return lock, nil
 }
 
-// removeStateFiles removes the agent's files from the state folder, and the folder if it is then empty. Without
-// --remove-state, or if hasState is false, it only prints that it does not.
+// removeStateFiles removes the agent's files from the state folder, and the folder if it is then empty.
+// Without --remove-state, or if hasState is false, it only prints that it does not.
 func (u *uninstaller) removeStateFiles(hasState bool) error {
 	switch {
 	case u.stateDir == "":
@@ -154,8 +154,8 @@ func (u *uninstaller) removeStateFiles(hasState bool) error {
 	return nil
 }
 
-// removeDropIn removes the agent's drop-in files of logind, has logind read its files again, and prints what it
-// has done.
+// removeDropIn removes the agent's drop-in files of logind, has logind read its files again, and prints what
+// it has done.
 func (u *uninstaller) removeDropIn(ctx context.Context) error {
 	source, err := logind.New(logind.Options{HostRoot: u.hostRoot})
 	if err != nil {

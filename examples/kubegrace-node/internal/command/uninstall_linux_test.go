@@ -21,7 +21,8 @@ func runUninstall(t *testing.T, address string, args ...string) (output string, 
 	return string(text), err
 }
 
-// writeDropIn writes text as the agent's drop-in of logind, below a new folder that stands for the host's root.
+// writeDropIn writes text as the agent's drop-in of logind, below a new folder that stands for the host's
+// root.
 func writeDropIn(t *testing.T, text string) (hostRoot, file string) {
 	t.Helper()
 	hostRoot = t.TempDir()
@@ -34,8 +35,8 @@ func writeDropIn(t *testing.T, text string) (hostRoot, file string) {
 // dropInText is a drop-in as the agent writes it: the first line tells that it is the agent's.
 const dropInText = "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=60\n"
 
-// uninstall removes the agent's drop-in with its folder, and has logind read its files again (SIGHUP). A second
-// uninstall finds nothing to remove, which is no error.
+// uninstall removes the agent's drop-in with its folder, and has logind read its files again (SIGHUP). A
+// second uninstall finds nothing to remove, which is no error.
 func TestUninstallRemovesTheDropIn(t *testing.T) {
 	t.Parallel()
 	broker := logindtest.StartBroker(t)
@@ -52,8 +53,8 @@ func TestUninstallRemovesTheDropIn(t *testing.T) {
 	require.Contains(t, output, "systemd-logind has no settings of this agent.\n")
 }
 
-// There is no bus, as while a machine is being installed. A file of the same name that the agent did not write is left
-// alone. The agent's own is removed, and the error says only that logind was not reloaded.
+// There is no bus, as while a machine is being installed. A file of the same name that the agent did not write
+// is left alone. The agent's own is removed, and the error says only that logind was not reloaded.
 func TestUninstallWithoutLogind(t *testing.T) {
 	t.Parallel()
 	root, file := writeDropIn(t, "[Login]\nInhibitDelayMaxSec=60\n")
@@ -69,8 +70,8 @@ func TestUninstallWithoutLogind(t *testing.T) {
 	require.Contains(t, output, "Removed "+file+".\nkubegrace-node: the drop-in was removed, but systemd-logind was not reloaded: ")
 }
 
-// While an agent runs, --remove-state is refused. After that the state folder stays without --remove-state, goes
-// with it, and need not exist.
+// While an agent runs, --remove-state is refused. After that the state folder stays without --remove-state,
+// goes with it, and need not exist.
 func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -94,7 +95,8 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	require.Contains(t, output, stateDir+" has no state of shutdowns.\n")
 }
 
-// The state folder has all kinds of the agent's files, and the file notes of somebody else. Only notes must stay.
+// The state folder has all kinds of the agent's files, and the file notes of somebody else. Only notes must
+// stay.
 func TestUninstallKeepsTheFilesOfOthersInTheStateFolder(t *testing.T) {
 	t.Parallel()
 	stateDir := folder(t, map[string]string{".graceful_node_shutdown_lock": "", "graceful_node_shutdown_state": "{}", ".tmp-graceful_node_shutdown_state1": "", "kubegrace-node_pods.json": "{}", ".tmp-kubegrace-node_plan.json7": "", "kubegrace-node_hooks/id": "", "notes": "mine"})

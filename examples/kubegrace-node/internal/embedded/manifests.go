@@ -19,9 +19,9 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// Load reads pod manifests from the files of a folder that end in .yaml, .yml or .json, sorted by name. It sets the
-// defaults that the API server would set. The error names every problem, each with its file. The warnings are lines for
-// people.
+// Load reads pod manifests from the files of a folder that end in .yaml, .yml or .json, sorted by name. It
+// sets the defaults that the API server would set. The error names every problem, each with its file. The
+// warnings are lines for people.
 func Load(dir string, opts validation.Options) (pods []*v1.Pod, warnings []string, err error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -25,8 +25,8 @@ type Runtime struct {
 	pods []*v1.Pod  // those whose sandbox has not been stopped
 }
 
-// New makes a runtime in which the sidecars and main containers of the pods run. Plain init containers count as
-// ended. The error names every script that cannot be parsed.
+// New makes a runtime in which the sidecars and main containers of the pods run. Plain init containers count
+// as ended. The error names every script that cannot be parsed.
 func New(pods []*v1.Pod) (*Runtime, error) {
 	r := &Runtime{Runtime: lifecycletest.NewRuntime()}
 	var errs []error

@@ -32,8 +32,8 @@ func play(t *testing.T, pod *v1.Pod) *embedded.Runtime {
 	return rt
 }
 
-// A container is stopped with a grace period of 10 s. It takes as long as its script says, and is killed after 10
-// s if it ignores SIGTERM.
+// A container is stopped with a grace period of 10 s. It takes as long as its script says, and is killed after
+// 10 s if it ignores SIGTERM.
 func TestScriptsDecideHowLongAStopTakes(t *testing.T) {
 	for script, want := range map[string]time.Duration{
 		"":                    0,
@@ -49,8 +49,8 @@ func TestScriptsDecideHowLongAStopTakes(t *testing.T) {
 	}
 }
 
-// A command that takes 2 s by its script fails at its timeout of 1 s. A script that cannot be parsed is an error
-// of New, which names the annotation.
+// A command that takes 2 s by its script fails at its timeout of 1 s. A script that cannot be parsed is an
+// error of New, which names the annotation.
 func TestScriptedCommands(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, err := play(t, podWith("{execTakes: 2s}")).RunInContainer(t.Context(), "uid/app", []string{"true"}, time.Second)
@@ -60,8 +60,9 @@ func TestScriptedCommands(t *testing.T) {
 	require.ErrorContains(t, err, "annotation node.kubegrace.dev/script.app: ")
 }
 
-// A pod has a sidecar, a plain init container and a main container, which is killed. The main container must then
-// have exit code 137, while the sidecar still runs. The pod stays in the list until its sandbox is stopped.
+// A pod has a sidecar, a plain init container and a main container, which is killed. The main container must
+// then have exit code 137, while the sidecar still runs. The pod stays in the list until its sandbox is
+// stopped.
 func TestAPodIsListedUntilItsSandboxIsStopped(t *testing.T) {
 	pod := podWith("{ignoreTerm: true}")
 	pod.Spec.InitContainers = []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}, {Name: "init"}}
@@ -93,8 +94,8 @@ func running(t *testing.T, rt *embedded.Runtime, pod *v1.Pod) (names []string) {
 	return names
 }
 
-// A folder has a script for a container that does not exist, a Service, invalid YAML, and a file of another type.
-// One error must name the first three, and the last one is ignored.
+// A folder has a script for a container that does not exist, a Service, invalid YAML, and a file of another
+// type. One error must name the first three, and the last one is ignored.
 func TestLoadNamesEveryProblem(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -113,8 +114,8 @@ func TestLoadNamesEveryProblem(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
-// A pod without namespace and grace period gets those that the API server would set: default and 30 s. A folder without
-// manifests is only worth a warning.
+// A pod without namespace and grace period gets those that the API server would set: default and 30 s. A
+// folder without manifests is only worth a warning.
 func TestLoadSetsDefaults(t *testing.T) {
 	dir := t.TempDir()
 	text := "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app}]}\n"

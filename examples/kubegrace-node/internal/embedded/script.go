@@ -23,8 +23,8 @@ type script struct {
 	ExecTakes     metav1.Duration `json:"execTakes"`
 }
 
-// scriptOf returns the script of a container. Without an annotation it is the zero value: the container exits at once
-// after its stop signal.
+// scriptOf returns the script of a container. Without an annotation it is the zero value: the container exits
+// at once after its stop signal.
 func scriptOf(pod *v1.Pod, container string) (lifecycletest.Script, error) {
 	var s script
 	key := ScriptPrefix + container

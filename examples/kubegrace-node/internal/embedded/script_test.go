@@ -9,8 +9,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/embedded"
 )
 
-// Valid scripts are accepted. One with an invalid time, an unknown field or another form is an error that names the
-// annotation.
+// Valid scripts are accepted. One with an invalid time, an unknown field or another form is an error that
+// names the annotation.
 func TestScripts(t *testing.T) {
 	for script, want := range map[string]string{
 		"":                                      "",

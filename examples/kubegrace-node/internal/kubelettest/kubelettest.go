@@ -14,8 +14,8 @@ import (
 )
 
 // Run starts a pod and returns the IDs of its containers by name. Unlike a kubelet it starts all containers
-// without waiting for one another, and leaves out plain init containers and all volumes except hostPath. The pod
-// is in the host's network, so that no network plugin is needed.
+// without waiting for one another, and leaves out plain init containers and all volumes except hostPath. The
+// pod is in the host's network, so that no network plugin is needed.
 func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[string]string {
 	t.Helper()
 	sandbox, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandboxOf(pod)})
@@ -46,7 +46,8 @@ func podLabels(pod *v1.Pod) map[string]string {
 	}
 }
 
-// namespaces returns the namespaces of every sandbox and container: the host's network, and processes of their own.
+// namespaces returns the namespaces of every sandbox and container: the host's network, and processes of their
+// own.
 func namespaces() *runtimeapi.NamespaceOption {
 	return &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE, Pid: runtimeapi.NamespaceMode_CONTAINER}
 }

@@ -1,6 +1,6 @@
-// Package login1 asks systemd-logind for its limit and its locks. It changes nothing. A Bus may be used concurrently.
-// Errors say that the bus, or logind on it, does not answer. The tests of packages command and inspect cover it, with a
-// fake logind on a real bus.
+// Package login1 asks systemd-logind for its limit and its locks. It changes nothing. A Bus may be used
+// concurrently. Errors say that the bus, or logind on it, does not answer. The tests of packages command and
+// inspect cover it, with a fake logind on a real bus.
 package login1
 
 import (
@@ -35,10 +35,12 @@ type Lock struct {
 	PID  uint32 `json:"pid"`
 }
 
-// Bus is a connection to the system bus. Its calls never start logind, which a call to a bus name otherwise does.
+// Bus is a connection to the system bus. Its calls never start logind, which a call to a bus name otherwise
+// does.
 type Bus struct{ conn *dbus.Conn }
 
-// Ask connects to the bus at an address, "" for the system bus, calls a function with the connection, and closes it.
+// Ask connects to the bus at an address, "" for the system bus, calls a function with the connection, and
+// closes it.
 func Ask(ctx context.Context, address string, call func(Bus) error) error {
 	connect := dbus.ConnectSystemBus
 	if address != "" {
@@ -77,7 +79,8 @@ func read[T any](ctx context.Context, b Bus, property string) (value T, err erro
 	return value, nil
 }
 
-// Limit returns how long locks can delay a shutdown (InhibitDelayMaxSec); [logindconf.Unlimited] means without end.
+// Limit returns how long locks can delay a shutdown (InhibitDelayMaxSec); [logindconf.Unlimited] means without
+// end.
 func (b Bus) Limit(ctx context.Context) (time.Duration, error) {
 	microseconds, err := read[uint64](ctx, b, "InhibitDelayMaxUSec")
 	return logindconf.FromMicroseconds(microseconds), err
@@ -110,8 +113,8 @@ const kubegraceWhy = "Pods need time to end before the node shuts down"
 // IsKubelets reports whether a lock belongs to a kubelet.
 func (l Lock) IsKubelets() bool { return l.Mode == "delay" && l.Who == "kubelet" }
 
-// IsKubegraces reports whether a lock belongs to an agent that uses kubegrace. Other programs than kubegrace-node
-// choose their own holder, so the default reason counts too.
+// IsKubegraces reports whether a lock belongs to an agent that uses kubegrace. Other programs than
+// kubegrace-node choose their own holder, so the default reason counts too.
 func (l Lock) IsKubegraces() bool {
 	return l.Mode == "delay" && !l.IsKubelets() && (l.Why == kubegraceWhy || l.Who == "kubegrace" || l.Who == "kubegrace-node")
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 )
 
-// lookAtAgent asks kubegrace-node for its status on its socket, which only root may open. A missing socket means that
-// no agent runs, because systemd removes its folder when the agent ends.
+// lookAtAgent asks kubegrace-node for its status on its socket, which only root may open. A missing socket
+// means that no agent runs, because systemd removes its folder when the agent ends.
 func (s *State) lookAtAgent(ctx context.Context, path string) {
 	var status api.Status
 	err := api.Request(ctx, path, http.MethodGet, "/status", &status)

@@ -14,8 +14,8 @@
 //
 // # Failure modes
 //
-// [State.NotSeen] names what cannot be read, with the reason and a remedy. A verdict that would need it says so. Look
-// itself does not fail. It waits at most ten seconds for answers, and less if its context ends.
+// [State.NotSeen] names what cannot be read, with the reason and a remedy. A verdict that would need it says
+// so. Look itself does not fail. It waits at most ten seconds for answers, and less if its context ends.
 //
 // # Testing
 //

@@ -33,8 +33,8 @@ type LimitFile struct {
 	limit time.Duration
 }
 
-// lookAtLimitFiles reads the files that set logind's limit. A file that cannot be read sets unreadFiles, because it
-// could be the one that wins.
+// lookAtLimitFiles reads the files that set logind's limit. A file that cannot be read sets unreadFiles,
+// because it could be the one that wins.
 func (s *State) lookAtLimitFiles(root string) {
 	for _, file := range logindconf.Files(os.DirFS(root)) {
 		if file.Err != nil {
@@ -61,8 +61,8 @@ func (s *State) winner() *LimitFile {
 	return &s.LimitFiles[len(s.LimitFiles)-1]
 }
 
-// fileOverriding returns the file that overrides a drop-in of this name, because it sorts behind it; nil: none does.
-// logind.conf itself is never that file: logind reads it before all drop-ins.
+// fileOverriding returns the file that overrides a drop-in of this name, because it sorts behind it; nil: none
+// does. logind.conf itself is never that file: logind reads it before all drop-ins.
 func (s *State) fileOverriding(dropIn string) *LimitFile {
 	last := s.winner()
 	if last == nil || path.Base(last.Path) <= dropIn || path.Ext(path.Dir(last.Path)) != ".d" {

@@ -21,8 +21,8 @@ import (
 // podPatience is how long the kubelet and the API server together have to answer.
 const podPatience = 10 * time.Second
 
-// InCluster is a value of [PodOptions.Kubeconfig]. It stands for the service account of the pod in which the program
-// runs.
+// InCluster is a value of [PodOptions.Kubeconfig]. It stands for the service account of the pod in which the
+// program runs.
 const InCluster = "in-cluster"
 
 // PodOptions says where [State.ReadPods] finds the pods.
@@ -77,8 +77,8 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOpt
 	return sources
 }
 
-// podsOfKubelet reads the pods from the kubelet's read-only port into cluster. The port needs no authentication, and is
-// off by default.
+// podsOfKubelet reads the pods from the kubelet's read-only port into cluster. The port needs no
+// authentication, and is off by default.
 func (s *State) podsOfKubelet(ctx context.Context, cluster *podlist.Cluster) (err error) {
 	if s.Config.ReadOnlyPort == 0 {
 		return errors.New("has no readOnlyPort")
@@ -93,8 +93,8 @@ func (s *State) podsOfKubelet(ctx context.Context, cluster *podlist.Cluster) (er
 }
 
 // podsOfServer reads the pods of this node from the API server into cluster. It uses the kubeconfig of o
-// ([InCluster]: the pod's service account), or else that of the first kubelet, whose paths are below o.Root. An
-// empty list is an error: every node has pods, so the node's name is probably wrong.
+// ([InCluster]: the pod's service account), or else that of the first kubelet, whose paths are below o.Root.
+// An empty list is an error: every node has pods, so the node's name is probably wrong.
 func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o PodOptions) error {
 	file, root := o.Kubeconfig, ""
 	if file == "" && len(s.Kubelets) > 0 && s.Kubelets[0].Kubeconfig != "" {
@@ -121,7 +121,8 @@ func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o Po
 	return nil
 }
 
-// loadKubeconfig reads a kubeconfig file. Absolute paths in it are those of the host, and so are looked up below root.
+// loadKubeconfig reads a kubeconfig file. Absolute paths in it are those of the host, and so are looked up
+// below root.
 func loadKubeconfig(file, root string) (*rest.Config, error) {
 	loaded, err := clientcmd.LoadFromFile(file)
 	if err != nil {

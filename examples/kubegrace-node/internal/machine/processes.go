@@ -31,14 +31,14 @@ type Kubelet struct {
 	process procfs.Proc
 }
 
-// embedders returns the programs that run a kubelet inside themselves. A program does so if one of the listed words is
-// among its arguments, or always if there is no list.
+// embedders returns the programs that run a kubelet inside themselves. A program does so if one of the listed
+// words is among its arguments, or always if there is no list.
 func embedders() map[string][]string {
 	return map[string][]string{"k3s": {"server", "agent"}, "rke2": {"server", "agent"}, "k0s": {"worker", "controller"}, "kubelite": nil, "hyperkube": {"kubelet"}}
 }
 
-// kubelets finds the kubelets among the processes in root's /proc. If some processes are hidden it returns those
-// that it found, and an error.
+// kubelets finds the kubelets among the processes in root's /proc. If some processes are hidden it returns
+// those that it found, and an error.
 func kubelets(root string) ([]Kubelet, error) {
 	fs, err := procfs.NewFS(filepath.Join(root, "proc"))
 	if err != nil {
@@ -101,12 +101,13 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 	return k, true
 }
 
-// clockSlack is the largest error of a process's start time: the kernel gives the time of the boot in whole seconds.
+// clockSlack is the largest error of a process's start time: the kernel gives the time of the boot in whole
+// seconds.
 const clockSlack = 2 * time.Second
 
-// changedSince returns the first file that has changed since the kubelet started; "": none has, or the start is
-// not known. A kubelet reads its configuration only at its start, so it does not know such a change. A folder
-// stands for the files in it.
+// changedSince returns the first file that has changed since the kubelet started; "": none has, or the start
+// is not known. A kubelet reads its configuration only at its start, so it does not know such a change. A
+// folder stands for the files in it.
 func (k Kubelet) changedSince(paths ...string) (changed string) {
 	stat, err := k.process.Stat()
 	if err != nil {

@@ -33,16 +33,16 @@ type Options struct {
 	Bus string
 	// Socket is the path of the socket of kubegrace-node; "" means its default, below Root.
 	Socket string
-	// ConfigFile and ConfigDir replace the configuration file and folder that the kubelet's command line names; "" for
-	// both means these. The paths are used as they are: they are not looked up below Root. ConfigFile may also contain
-	// the response of the kubelet's /configz endpoint.
+	// ConfigFile and ConfigDir replace the configuration file and folder that the kubelet's command line
+	// names; "" for both means these. The paths are used as they are: they are not looked up below Root.
+	// ConfigFile may also contain the response of the kubelet's /configz endpoint.
 	ConfigFile, ConfigDir string
 }
 
 // Logind is what systemd-logind answers on the bus.
 type Logind struct {
-	// LimitSeconds is how long logind delays a shutdown for locks at most. An infinite limit is given as 292 years, the
-	// longest duration of Go.
+	// LimitSeconds is how long logind delays a shutdown for locks at most. An infinite limit is given as 292
+	// years, the longest duration of Go.
 	LimitSeconds float64 `json:"limitSeconds"`
 	// Preparing says that a shutdown is pending.
 	Preparing bool          `json:"preparing"`
@@ -53,7 +53,8 @@ type Logind struct {
 
 // Unseen is something that could not be seen.
 type Unseen struct {
-	// What names the thing, Why says why it could not be seen, and WayOut says what the user can do; "": nothing known.
+	// What names the thing, Why says why it could not be seen, and WayOut says what the user can do; "":
+	// nothing known.
 	What   string `json:"what"`
 	Why    string `json:"why"`
 	WayOut string `json:"wayOut,omitempty"`
@@ -74,7 +75,8 @@ type State struct {
 	Kubelets []Kubelet `json:"kubelets,omitempty"`
 	// ConfigSource names where the kubelet's configuration was read; "": it was not.
 	ConfigSource string `json:"configSource,omitempty"`
-	// ConfigError is the error of reading the kubelet's configuration files; nil if they were read, or if none are known.
+	// ConfigError is the error of reading the kubelet's configuration files; nil if they were read, or if none
+	// are known.
 	ConfigError error `json:"-"`
 	// Config is the kubelet's configuration.
 	Config kubeletconfig.Config `json:"-"`
@@ -103,8 +105,8 @@ func Look(ctx context.Context, o Options) *State {
 	return s
 }
 
-// miss records in NotSeen that something could not be seen. It shortens the error to what follows the name of the file,
-// and, if permission was denied and there is no other remedy, adds that root is needed.
+// miss records in NotSeen that something could not be seen. It shortens the error to what follows the name of
+// the file, and, if permission was denied and there is no other remedy, adds that root is needed.
 func (s *State) miss(what string, err error, wayOut string) {
 	if wayOut == "" && errors.Is(err, fs.ErrPermission) {
 		wayOut = "run it as root"
@@ -132,8 +134,8 @@ func mask(root string) string {
 	return ""
 }
 
-// lookAtLogind asks logind for its limit and locks. If a masked logind does not answer, that is no surprise, and so
-// nothing is added to NotSeen.
+// lookAtLogind asks logind for its limit and locks. If a masked logind does not answer, that is no surprise,
+// and so nothing is added to NotSeen.
 func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	if address == "" && root != "/" {
 		address = "unix:path=" + filepath.Join(root, "run/dbus/system_bus_socket")
@@ -163,8 +165,8 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	}
 }
 
-// lookAtConfig reads the kubelet's configuration: the files of o, or else those that the command line of the first
-// kubelet names. If it cannot, it says in NotSeen why.
+// lookAtConfig reads the kubelet's configuration: the files of o, or else those that the command line of the
+// first kubelet names. If it cannot, it says in NotSeen why.
 func (s *State) lookAtConfig(root string, o Options) {
 	file, folder, gates := o.ConfigFile, o.ConfigDir, ""
 	if file == "" && folder == "" { // the kubelet's own files
@@ -231,7 +233,8 @@ func (s *State) lock(kind func(login1.Lock) bool) *login1.Lock {
 	return &s.Logind.Locks[i]
 }
 
-// schedule returns the kubelet's buckets; nil: its graceful node shutdown is off, or its configuration is not known.
+// schedule returns the kubelet's buckets; nil: its graceful node shutdown is off, or its configuration is not
+// known.
 func (s *State) schedule() plan.Schedule {
 	// Both gates are on by default.
 	on := func(gate string) bool { value, set := s.Config.FeatureGates[gate]; return !set || value }
@@ -249,8 +252,8 @@ func (s *State) HostLimit() (time.Duration, bool) {
 	return s.Logind.limit, true
 }
 
-// LimitFile returns the path of the file that overrides an agent's drop-in, which the agent therefore cannot raise the
-// limit with; "": there is none.
+// LimitFile returns the path of the file that overrides an agent's drop-in, which the agent therefore cannot
+// raise the limit with; "": there is none.
 func (s *State) LimitFile(agent nodeplan.Agent) string {
 	file := s.fileOverridingKubelet()
 	if agent == nodeplan.Kubegrace {

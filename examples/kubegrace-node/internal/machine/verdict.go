@@ -53,9 +53,9 @@ func (v *Verdict) do(text, command string) { v.Do = append(v.Do, Step{text, comm
 // reload is the command that makes logind read its files again.
 const reload = "systemctl kill --signal=HUP systemd-logind"
 
-// Judge says what would happen at the next shutdown, without looking at the pods ([Verdict.WithPods] adds them).
-// agentsConfig says that State.Config is not the kubelet's: the user gave it as the configuration of the agent that
-// holds the lock.
+// Judge says what would happen at the next shutdown, without looking at the pods ([Verdict.WithPods] adds
+// them). agentsConfig says that State.Config is not the kubelet's: the user gave it as the configuration of
+// the agent that holds the lock.
 func (s *State) Judge(agentsConfig bool) Verdict {
 	var v Verdict
 	switch kubelet, agent := s.lock(login1.Lock.IsKubelets), s.lock(login1.Lock.IsKubegraces); {
@@ -88,8 +88,8 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 // needed returns how long the kubelet's configuration asks the host to wait: the sum of its buckets.
 func (s *State) needed() time.Duration { return s.schedule().Total() }
 
-// NeededSeconds returns how long the kubelet's configuration asks the host to wait; false if the configuration is not
-// known.
+// NeededSeconds returns how long the kubelet's configuration asks the host to wait; false if the configuration
+// is not known.
 func (s *State) NeededSeconds() (float64, bool) { return s.needed().Seconds(), s.ConfigSource != "" }
 
 // judgeKubelet judges a machine on which the kubelet holds its lock.
@@ -118,8 +118,8 @@ func (s *State) judgeKubelet(v *Verdict) {
 	}
 }
 
-// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. The best source is the agent's own
-// status. If that is not known, the agent's logind drop-in says for how long it asks.
+// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. The best source is the
+// agent's own status. If that is not known, the agent's logind drop-in says for how long it asks.
 func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 	v.Status = Held
 	v.Text = fmt.Sprintf("%s (PID %d) holds the host back, for up to %s.", agent.Who, agent.PID, duration(s.Logind.limit))
@@ -162,8 +162,8 @@ func (s *State) judgeByAgent(v *Verdict) {
 	}
 }
 
-// addLimitForAgent adds the step that raises logind's limit for an agent with kubegrace. Unlike the kubelet, the agent
-// need not be restarted: it notices the new limit.
+// addLimitForAgent adds the step that raises logind's limit for an agent with kubegrace. Unlike the kubelet,
+// the agent need not be restarted: it notices the new limit.
 func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
 	if file := s.fileOverriding(KubegraceDropIn); file != nil {
 		v.do(fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), file.Path), reload)
@@ -178,8 +178,8 @@ func (s *State) byFile() string {
 	return ""
 }
 
-// judgeIdleAgent judges a machine on which kubegrace-node runs and holds no lock. If kubegrace-node does not run, it
-// returns false and leaves v as it is.
+// judgeIdleAgent judges a machine on which kubegrace-node runs and holds no lock. If kubegrace-node does not
+// run, it returns false and leaves v as it is.
 func (s *State) judgeIdleAgent(v *Verdict) bool {
 	switch {
 	case s.Agent != nil && s.Agent.Drained:
@@ -232,7 +232,8 @@ func (s *State) judgeNobody(v *Verdict) {
 	v.Why = append(v.Why, "Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
 }
 
-// bySetting is byFile, but also says that the limit is the default, or that the file overrides the kubelet's drop-in.
+// bySetting is byFile, but also says that the limit is the default, or that the file overrides the kubelet's
+// drop-in.
 func (s *State) bySetting() string {
 	switch by := s.byFile(); {
 	case s.winner() == nil && s.Logind.limit == logindconf.Default:
@@ -244,8 +245,8 @@ func (s *State) bySetting() string {
 	}
 }
 
-// addRaise adds the step that raises logind's limit for the kubelet. It depends on which file overrides the kubelet's
-// drop-in. The kubelet must then be restarted, because it takes its lock only at its start.
+// addRaise adds the step that raises logind's limit for the kubelet. It depends on which file overrides the
+// kubelet's drop-in. The kubelet must then be restarted, because it takes its lock only at its start.
 func (s *State) addRaise(v *Verdict, needed time.Duration) {
 	file := s.fileOverridingKubelet()
 	switch {
@@ -261,8 +262,8 @@ func (s *State) addRaise(v *Verdict, needed time.Duration) {
 	}
 }
 
-// isLeftOver reports whether the agent that wrote a file no longer runs on this machine. It is false if that is not
-// certain.
+// isLeftOver reports whether the agent that wrote a file no longer runs on this machine. It is false if that
+// is not certain.
 func (s *State) isLeftOver(file LimitFile) bool {
 	switch file.Writer {
 	case "kubegrace":
@@ -306,8 +307,8 @@ func (s *State) addRemarks(v *Verdict) {
 	}
 }
 
-// WithPods adds to a Held verdict what would happen to the pods, and makes it Lossy if pods are cut short. cut is their
-// number, and lostSeconds the sum of the seconds that they lose. Other verdicts stay as they are.
+// WithPods adds to a Held verdict what would happen to the pods, and makes it Lossy if pods are cut short. cut
+// is their number, and lostSeconds the sum of the seconds that they lose. Other verdicts stay as they are.
 func (v *Verdict) WithPods(pods, cut int, lostSeconds int64) {
 	switch {
 	case v.Status != Held:

@@ -15,8 +15,8 @@ import (
 // UID is the user ID of nobody, and the group ID of its group.
 const UID = 65534
 
-// Program copies the program of this test into a folder that the user nobody can read, and returns the path of the
-// copy.
+// Program copies the program of this test into a folder that the user nobody can read, and returns the path of
+// the copy.
 func Program(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "program") // not t.TempDir: other users cannot enter its folders
@@ -36,8 +36,8 @@ func Program(t testing.TB) string {
 	return program
 }
 
-// Command returns a command that runs one test of a program as the user nobody, or as the current user if that is
-// not root. The process is killed at the end of t.
+// Command returns a command that runs one test of a program as the user nobody, or as the current user if that
+// is not root. The process is killed at the end of t.
 func Command(t testing.TB, program, test string) *exec.Cmd {
 	t.Helper()
 	command := exec.CommandContext(t.Context(), program, "-test.run=^"+test+"$")

@@ -1,6 +1,6 @@
-// Package nonblocking writes to a terminal, a pipe or a file without blocking its caller: a reader that is slow or
-// has stopped reading must not delay a shutdown. A text is lost if it cannot be written, or if 4,096 others already
-// wait. Errors are not reported.
+// Package nonblocking writes to a terminal, a pipe or a file without blocking its caller: a reader that is
+// slow or has stopped reading must not delay a shutdown. A text is lost if it cannot be written, or if 4,096
+// others already wait. Errors are not reported.
 package nonblocking
 
 import (

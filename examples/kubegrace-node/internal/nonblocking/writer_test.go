@@ -42,9 +42,9 @@ func TestWritesAreInOrder(t *testing.T) {
 	require.Equal(t, "one\ntwo\nthree\n", r.text.String())
 }
 
-// The reader has stopped, and three times as many lines are written as can wait (4096). No Write may block. Close
-// waits for the reader for 2 s. When the reader goes on it gets whole lines only: at most those that waited, and
-// the one whose write was under way.
+// The reader has stopped, and three times as many lines are written as can wait (4096). No Write may block.
+// Close waits for the reader for 2 s. When the reader goes on it gets whole lines only: at most those that
+// waited, and the one whose write was under way.
 func TestWriteDoesNotWaitForAReaderThatHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{reading: make(chan struct{})}

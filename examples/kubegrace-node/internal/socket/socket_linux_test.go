@@ -45,8 +45,8 @@ func TestModesOfTheSocketAndItsFolder(t *testing.T) {
 	}
 }
 
-// There is a served socket, then one that a killed agent has left, then a plain file. Listen must replace only the
-// second.
+// There is a served socket, then one that a killed agent has left, then a plain file. Listen must replace only
+// the second.
 func TestListenReplacesOnlyASocketThatNobodyServes(t *testing.T) {
 	path, listener := serve(t)
 	_, err := socket.Listen(path)

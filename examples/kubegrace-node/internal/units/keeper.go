@@ -55,9 +55,9 @@ func (k *Keeper) connect(ctx context.Context) (*systemd.Conn, error) {
 	return conn, nil
 }
 
-// Stop stops the units that run, prevents all units from starting, and returns when they have stopped. It may be called
-// again, also by a restarted agent. If one step fails, the others are still done, so that as little as possible starts
-// pods again.
+// Stop stops the units that run, prevents all units from starting, and returns when they have stopped. It may
+// be called again, also by a restarted agent. If one step fails, the others are still done, so that as little
+// as possible starts pods again.
 func (k *Keeper) Stop(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
@@ -85,8 +85,8 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// Check returns an error if systemd does not know one of the units, for example because its name is misspelt. What the
-// user meant would then not be stopped.
+// Check returns an error if systemd does not know one of the units, for example because its name is misspelt.
+// What the user meant would then not be stopped.
 func (k *Keeper) Check(ctx context.Context) error {
 	if len(k.units) == 0 {
 		return nil
@@ -134,8 +134,8 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	}
 }
 
-// Start starts the units of the record again, and then removes the record. If it fails, the record stays, and Start can
-// be called again.
+// Start starts the units of the record again, and then removes the record. If it fails, the record stays, and
+// Start can be called again.
 func (k *Keeper) Start(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()

@@ -19,7 +19,8 @@ import (
 
 const kubeletUnit = "kubelet.service"
 
-// systemd1 is a fake systemd with one unit, on a bus of the test. It records the calls that would change something.
+// systemd1 is a fake systemd with one unit, on a bus of the test. It records the calls that would change
+// something.
 type systemd1 struct {
 	conn *dbus.Conn
 
@@ -101,8 +102,8 @@ func (s *systemd1) end(unit, state string) {
 	})
 }
 
-// start returns a systemd whose kubelet.service runs. Each call of keeper makes a new Keeper with the same runDir, as a
-// restarted agent does.
+// start returns a systemd whose kubelet.service runs. Each call of keeper makes a new Keeper with the same
+// runDir, as a restarted agent does.
 func start(t *testing.T) (s *systemd1, runDir string, keeper func() *Keeper) {
 	t.Helper()
 	bus := logindhost.StartBus(t, "")
@@ -128,9 +129,10 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 	return ctx
 }
 
-// One agent stops kubelet.service, and the next one starts it again. The record, by which the next agent knows the
-// unit, and the drop-in, whose false condition prevents systemd from starting the unit meanwhile, must both exist
-// before the unit stops: an agent may die at any time. s.beforeStop checks that when the call StopUnit arrives.
+// One agent stops kubelet.service, and the next one starts it again. The record, by which the next agent knows
+// the unit, and the drop-in, whose false condition prevents systemd from starting the unit meanwhile, must
+// both exist before the unit stops: an agent may die at any time. s.beforeStop checks that when the call
+// StopUnit arrives.
 //
 // Each Stop reloads systemd, so that it reads the drop-in. The second Stop finds the unit stopped: it only
 // reloads. This makes two reloads and one stop.
@@ -149,8 +151,8 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second)), "a second Stop, as by an agent that is restarted in the drain")
 	require.Equal(t, []string{"reload", "stop " + kubeletUnit, "reload"}, s.all())
 
-	// Start removes the drop-in and reloads (the fourth call), then starts the unit (the fifth), then removes the
-	// record.
+	// Start removes the drop-in and reloads (the fourth call), then starts the unit (the fifth), then removes
+	// the record.
 	next := keeper()
 	require.Equal(t, &Record{Units: []string{kubeletUnit}}, next.Stopped())
 	require.NoError(t, next.Start(bounded(t, 10*time.Second)))
@@ -161,8 +163,8 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	require.Nil(t, keeper().Stopped())
 }
 
-// A unit that did not run before the drain is not started after it. The two reloads are those of Stop and Start,
-// for the drop-in.
+// A unit that did not run before the drain is not started after it. The two reloads are those of Stop and
+// Start, for the drop-in.
 func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	s, _, keeper := start(t)
 	s.script(func() { s.state = "inactive" })
@@ -172,7 +174,8 @@ func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	require.Equal(t, []string{"reload", "reload"}, s.all())
 }
 
-// A unit does not stop when it is told to. After 1 s, half of the 2 s, its main process is killed, and Stop succeeds.
+// A unit does not stop when it is told to. After 1 s, half of the 2 s, its main process is killed, and Stop
+// succeeds.
 func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 	s, _, keeper := start(t)
 	s.script(func() { s.hangs = true })
@@ -180,8 +183,8 @@ func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 	require.Equal(t, "kill main", s.all()[2], "after the reload and the stop")
 }
 
-// The mark of a drain is stored with the stopped units: the next agent has it too. Its removal leaves the record of the
-// units, which still have to be started.
+// The mark of a drain is stored with the stopped units: the next agent has it too. Its removal leaves the
+// record of the units, which still have to be started.
 func TestDrainedUnitsStayStopped(t *testing.T) {
 	_, _, keeper := start(t)
 	k := keeper()
@@ -192,7 +195,8 @@ func TestDrainedUnitsStayStopped(t *testing.T) {
 	require.Equal(t, &Record{Units: []string{kubeletUnit}}, keeper().Stopped())
 }
 
-// The name of a unit is misspelt, so that systemd does not know it. Check says so, because nothing would be stopped.
+// The name of a unit is misspelt, so that systemd does not know it. Check says so, because nothing would be
+// stopped.
 func TestAUnitThatIsNotThere(t *testing.T) {
 	s, _, keeper := start(t)
 	require.NoError(t, keeper().Check(t.Context()))

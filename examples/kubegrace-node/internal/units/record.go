@@ -15,8 +15,8 @@ const File = statefile.Prefix + "stopped_units.json"
 
 // Record says which units are stopped, and for how long.
 type Record struct {
-	// Drained says that kubegrace-node drain was called: the units stay stopped until the drain is withdrawn, even if a
-	// shutdown is cancelled.
+	// Drained says that kubegrace-node drain was called: the units stay stopped until the drain is withdrawn,
+	// even if a shutdown is cancelled.
 	Drained bool `json:"drained"`
 	// Units are the stopped units that ran before, and so have to be started again.
 	Units []string `json:"units"`
@@ -51,8 +51,8 @@ func (k *Keeper) stoppedUnits() []string {
 	return nil
 }
 
-// store replaces the record, or removes it if it is nil. It returns when the file is written. If that fails, the
-// record in memory is the new one all the same.
+// store replaces the record, or removes it if it is nil. It returns when the file is written. If that fails,
+// the record in memory is the new one all the same.
 func (k *Keeper) store(record *Record) (err error) {
 	k.mu.Lock()
 	k.record = record
@@ -76,8 +76,9 @@ func dropInName(unit string) string {
 // dropIn returns the path at which the agent writes a unit's drop-in.
 func (k *Keeper) dropIn(unit string) string { return filepath.Join(k.runDir, dropInName(unit)) }
 
-// block writes the drop-ins that prevent the units from starting. The condition of a drop-in is that its own file does
-// not exist. So its removal suffices to let the unit start, even if systemd has not reloaded its files.
+// block writes the drop-ins that prevent the units from starting. The condition of a drop-in is that its own
+// file does not exist. So its removal suffices to let the unit start, even if systemd has not reloaded its
+// files.
 func (k *Keeper) block(units []string) error {
 	errs := make([]error, 0, len(units))
 	for _, unit := range units {

@@ -1,7 +1,7 @@
 // Command flood does to the agent, until it is killed, all that an unprivileged user of the machine can do. It
-// opens connections and sends nothing on them, sends requests whose answers it never reads, and sends headers that
-// do not end. It also sends every connection of the system bus signals that look like logind's, some with a large
-// body.
+// opens connections and sends nothing on them, sends requests whose answers it never reads, and sends headers
+// that do not end. It also sends every connection of the system bus signals that look like logind's, some with
+// a large body.
 package main
 
 import (
@@ -44,8 +44,8 @@ func connect(text string) {
 	}
 }
 
-// signals sends PrepareForShutdown signals to each connection of the bus, addressed to its unique name. Such a signal
-// arrives whatever match rules the receiver has.
+// signals sends PrepareForShutdown signals to each connection of the bus, addressed to its unique name. Such a
+// signal arrives whatever match rules the receiver has.
 func signals() {
 	conn, err := dbus.ConnectSystemBus()
 	if err != nil {
