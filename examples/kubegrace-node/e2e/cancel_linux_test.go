@@ -69,7 +69,7 @@ func TestCancellationDuringADrainIsNoticed(t *testing.T) {
 	awaitCancellation(t, m)
 	require.Eventually(t, func() bool { return lastReport(t, m).Cancelled }, 20*time.Second, 200*time.Millisecond)
 	running := runningContainers(t, server)
-	for _, name := range []string{database, orders, proxy, network} {
+	for _, name := range []string{database, orders, proxy, network} { // all but stubborn, which was told to stop
 		require.Equal(t, containers[name], running[name], "%s keeps running", name)
 	}
 	awaitRow(t, m, "shutdown cancelled in a drain")

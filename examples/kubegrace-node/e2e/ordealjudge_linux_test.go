@@ -86,6 +86,7 @@ func (o *ordeal) judgeStatuses(t *testing.T, pods []*v1.Pod, ends map[types.UID]
 			if !assert.NotNil(t, c.State.Terminated, pod.Name) || c.State.Terminated.ExitCode == 255 { // containerd 2 gives 255 if a container ended while containerd was away
 				continue
 			}
+			// A container may also have been killed, if containerd was down during its grace period.
 			killed := c.State.Terminated.ExitCode == 128+9 && o.wasDown(o.at(t, &pod, ".term"), ordealPods[i].grace)
 			assert.True(t, killed || c.State.Terminated.ExitCode == ordealPods[i].code, "exit code %d of %s", c.State.Terminated.ExitCode, pod.Name)
 		}

@@ -117,7 +117,8 @@ func (k *kills) sort(pods []*v1.Pod) {
 // priorityOf returns the priority of a pod as a plan sees it.
 func priorityOf(pod *v1.Pod) int32 { return plan.Options{}.Priority(pod) }
 
-// bucketOf returns the lowest priority of a pod's bucket, which identifies the bucket.
+// bucketOf returns the lowest priority of a pod's bucket, which identifies the bucket. Without a schedule all
+// pods are in one bucket, 0.
 func (k *kills) bucketOf(pod *v1.Pod) int32 {
 	if len(k.schedule) == 0 {
 		return 0

@@ -212,7 +212,7 @@ func hostLacks(i shutdown.Inhibitor) map[string]error {
 		lacks[lackTime] = i.Err
 	case i.Held: // an error is that of a later question to the host
 		lacks[lackAnswers] = i.Err
-	default:
+	default: // there is no lock
 		lacks[lackHold] = i.Err
 	}
 	return lacks

@@ -150,15 +150,15 @@ func (f *flags) validateKubelet() field.ErrorList {
 	flag, forbidden := field.NewPath("--kubelet-pods"), field.ErrorList{field.Forbidden(field.NewPath("--kubelet-credentials"), "is only for --kubelet-pods with https")}
 	address, err := url.Parse(f.kubeletPods)
 	switch {
-	case f.kubeletPods == "" && f.kubeletCredentials != "":
+	case f.kubeletPods == "" && f.kubeletCredentials != "": // credentials without an address to use them for
 		return forbidden
-	case f.kubeletPods == "" || err == nil && address.Scheme == "https":
+	case f.kubeletPods == "" || err == nil && address.Scheme == "https": // not used, or proved by a certificate
 		return nil
 	case err != nil || address.Scheme != "http":
 		return field.ErrorList{field.Invalid(flag, f.kubeletPods, "must be a URL of http or https")}
 	case address.Hostname() != "localhost" && !net.ParseIP(address.Hostname()).IsLoopback():
 		return field.ErrorList{field.Invalid(flag, f.kubeletPods, "must be https, or an address of this machine itself, such as 127.0.0.1: over http nothing proves that another machine's list is the kubelet's")}
-	case f.kubeletCredentials != "":
+	case f.kubeletCredentials != "": // credentials over http
 		return forbidden
 	}
 	return nil

@@ -191,7 +191,7 @@ func (s *State) judgeIdleAgent(v *Verdict) bool {
 		v.Text = "nothing waits for the pods: kubegrace-node runs, and holds no lock."
 		v.Why = append(v.Why, s.Agent.Missing...)
 		v.do("Read the log of the agent, which says why.", "journalctl --unit kubegrace-node")
-	case s.hasMissed("kubegrace-node"):
+	case s.hasMissed("kubegrace-node"): // its socket exists, and this user may not open it
 		v.Status = Unknown
 		v.Text = "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods. Only the agent can say which."
 	default:
