@@ -20,8 +20,8 @@ const (
 	unitFlags   = "KUBEGRACE_NODE_FLAGS=\"-v=2 --stop-unit=kubelet.service\"\n"
 )
 
-// bootWithKubelet boots a machine with kubelet.service, whose agent has --stop-unit=kubelet.service. exits waits
-// until all containers have exited, and returns their exits.
+// bootWithKubelet boots a machine with kubelet.service, whose agent has --stop-unit=kubelet.service. exits
+// waits until all containers have exited, and returns their exits.
 func bootWithKubelet(t *testing.T, on platform) (m *machine.Machine, exits func() exitsByName, containers map[string]string) {
 	t.Helper()
 	m, server, containers := bootAgent(t, on, map[string]string{flagsFile: unitFlags}, func(m *machine.Machine) { m.Enable(t, kubelet, []byte(kubeletText)) })

@@ -126,7 +126,8 @@ func (a *Agent) storePlan(_ context.Context, p plan.Plan) {
 // onReport sends the report of a shutdown to the loop. After a complete drain of a host that goes down it
 // first tells the cloud, which may then end the machine early.
 func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
-	if hostGoesDown := !report.Cancelled && report.Origin != drainOrigin; hostGoesDown && a.opts.Notice != nil {
+	// A cancelled shutdown and a drain by request leave the host up: then the cloud hears nothing.
+	if a.opts.Notice != nil && !report.Cancelled && report.Origin != drainOrigin {
 		if err := notice.Acknowledge(ctx, *a.opts.Notice); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			a.opts.Logger.Error(err, "Failed to tell the cloud that this machine is ready")
 		}

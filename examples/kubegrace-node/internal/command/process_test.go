@@ -49,6 +49,7 @@ func (o *outputBuffer) Write(p []byte) (int, error) {
 	return o.text.Write(p)
 }
 
+// String returns the output so far.
 func (o *outputBuffer) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -19,6 +19,7 @@ const (
 	kept  = 2000 // open connections of each of the three kinds
 )
 
+// main opens three kinds of connections in the background, and sends signals on the bus.
 func main() {
 	requests := strings.Repeat("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n", 1000)
 	go connect("")
