@@ -96,6 +96,7 @@ func (Tick) apply(*Node) {}
 
 // apply waits for the log, unless a shutdown has begun already.
 func (Opening) apply(n *Node) {
+	n.isLogUnread = true
 	if n.state == StateNone {
 		n.setState(StateOpening)
 	}

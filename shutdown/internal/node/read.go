@@ -16,6 +16,7 @@ import (
 //     are merged.
 //   - Otherwise it is over, and its pods are kept. If this agent has had no shutdown, it can still be reported.
 func (r Read) apply(n *Node) {
+	n.isLogUnread = false
 	previous, pods := r.entities(n.Options)
 	if !r.SameBoot {
 		moveToThisBoot(previous, pods, n.now)

@@ -467,3 +467,37 @@ func TestStateTransitions(t *testing.T) {
 		})
 	}
 }
+
+// A new agent hears of a shutdown before it has read the previous agent's log, which has a final status that the API
+// server has not accepted. The new agent appends to that log and does not replace it: if it is killed now, the next
+// agent must still find the status. Once the log is read, the new log has the status and the new shutdown.
+func TestALogThatIsNotReadYetIsNotReplaced(t *testing.T) {
+	r := newRig(t)
+	draining("host")(r)
+	r.step(node.Killed{Call: r.kills["low"], Key: "low", Outcome: "Graceful"})
+	r.pods = []string{"critical"}
+	previous := r.stored
+
+	next := node.New(r.n.Config)
+	var done []node.Do
+	for _, in := range []node.Input{node.Opening{}, r.hostAnnounces(hostWaits)} {
+		for _, e := range next.Step(r.now, in) {
+			done = append(done, e.Do)
+		}
+	}
+	require.Contains(t, done, node.Store)
+	require.NotContains(t, done, node.NewLog)
+	require.Equal(t, node.StateDraining, next.State())
+
+	var kept []*node.Pod
+	for _, e := range next.Step(r.now, node.Read{SameBoot: true, Entries: previous}) {
+		if e.Do == node.NewLog {
+			kept = e.Pods
+			require.Equal(t, next.Shutdown(), e.Shutdown)
+		}
+	}
+	i := slices.IndexFunc(kept, func(p *node.Pod) bool { return p.Name == "low" })
+	require.GreaterOrEqual(t, i, 0)
+	require.False(t, kept[i].Ended.IsZero())
+	require.False(t, kept[i].Told)
+}
