@@ -60,10 +60,9 @@ func New(t testing.TB, debian Debian) *Machine {
 	return m
 }
 
-// The disk of a machine is an overlay. upper is the folder of the files that differ from base; it can be read
-// when the machine is off. work is the overlay's own folder. root is its mount point, where it is mounted only
-// in the machine's mount namespace. writable is a second mount point, which stays writable if nspawn makes
-// root read-only.
+// upper is the folder of the files that differ from the base: the disk of a machine is an overlay. It can be read
+// when the machine is off. work is the overlay's own folder. root is its mount point, where it is mounted only in the
+// machine's mount namespace. writable is a second mount point, which stays writable if nspawn makes root read-only.
 func (m *Machine) upper() string    { return filepath.Join(m.folder, "upper") }
 func (m *Machine) work() string     { return filepath.Join(m.folder, "work") }
 func (m *Machine) root() string     { return filepath.Join(m.folder, "root") }
