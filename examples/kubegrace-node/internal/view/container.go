@@ -18,11 +18,12 @@ import (
 // hook and whether it is a sidecar, which follow from its pod.
 func ContainerOf(pod *v1.Pod, result lifecycle.ContainerResult) Container {
 	shown := Container{ContainerResult: result, Signal: string(stopsignal.Of(pod, result.Name, ""))}
-	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+	for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		if c.Name != result.Name {
 			continue
 		}
-		shown.Sidecar = c.RestartPolicy != nil
+		isInit := i < len(pod.Spec.InitContainers) // other containers may have a restart policy too
+		shown.Sidecar = isInit && c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 		if c.Lifecycle != nil {
 			shown.HookText = hookText(c.Lifecycle.PreStop)
 		}
