@@ -238,20 +238,7 @@ func (n *Node) advance() (moved bool) {
 		n.markDirty(s)
 		return d.enterStage(n, publishing)
 	case publishing:
-		mustPublish := !s.local && !s.Published
-		if mustPublish && !n.isPublished() {
-			if !n.reachedOrWakeAt(times.Earlier(s.table.PublishEnd(), d.stageBegan.Add(s.table.Budget().Publish))) {
-				return false
-			}
-			if s.table.Budget().Publish > 0 { // without time of its own it is published while pods are killed
-				n.reportError(s, "failed to publish the node state: "+n.api.lastError())
-			}
-		}
-		if !s.local {
-			s.Published = true
-			n.markDirty(s)
-		}
-		return d.nextBucket(n)
+		return d.finishPublish(n)
 	case listing:
 		return d.pickBucket(n)
 	case awaitingNotReady:
@@ -279,18 +266,7 @@ func (n *Node) advance() (moved bool) {
 		}
 		return d.enterStage(n, flushingAll)
 	case flushingAll:
-		if !n.finishFlush(n.pods.all, d.stageBegan, s.waitEnd()) {
-			return false
-		}
-		// Without time of its own, publishing was not waited for before the kills.
-		publishesBesideKills := s.table.Budget().Publish == 0 && !s.local
-		if publishesBesideKills && !n.isPublished() && n.api.tries > 1 {
-			n.reportError(s, "failed to publish the node state: "+n.api.lastError())
-		}
-		if pending := n.PendingStatuses(); pending > 0 {
-			n.reportError(s, fmt.Sprintf("failed to flush the final statuses of %d pods: %s", pending, n.api.lastError()))
-		}
-		return d.enterStage(n, syncing)
+		return d.finishFlushAll(n)
 	case syncing:
 		return d.finishCall(n, s.releaseBy()) && d.enterStage(n, releasing)
 	case releasing:
@@ -298,6 +274,43 @@ func (n *Node) advance() (moved bool) {
 	default:
 		return false
 	}
+}
+
+// finishPublish waits until the API server accepts the node's state, or the time for that is over, and then starts the
+// first bucket.
+func (d *drain) finishPublish(n *Node) (moved bool) {
+	s := d.shutdown
+	if s.local { // the node stays up
+		return d.nextBucket(n)
+	}
+	if !s.Published && !n.isPublished() {
+		if !n.reachedOrWakeAt(times.Earlier(s.table.PublishEnd(), d.stageBegan.Add(s.table.Budget().Publish))) {
+			return false
+		}
+		if s.table.Budget().Publish > 0 { // without time of its own it is published while pods are killed
+			n.reportError(s, "failed to publish the node state: "+n.api.lastError())
+		}
+	}
+	s.Published = true
+	n.markDirty(s)
+	return d.nextBucket(n)
+}
+
+// finishFlushAll waits for all final statuses, reports what the API server has not accepted, and then syncs the log.
+func (d *drain) finishFlushAll(n *Node) (moved bool) {
+	s := d.shutdown
+	if !n.finishFlush(n.pods.all, d.stageBegan, s.waitEnd()) {
+		return false
+	}
+	// Without time of its own, publishing was not waited for before the kills.
+	publishesBesideKills := s.table.Budget().Publish == 0 && !s.local
+	if publishesBesideKills && !n.isPublished() && n.api.tries > 1 {
+		n.reportError(s, "failed to publish the node state: "+n.api.lastError())
+	}
+	if pending := n.PendingStatuses(); pending > 0 {
+		n.reportError(s, fmt.Sprintf("failed to flush the final statuses of %d pods: %s", pending, n.api.lastError()))
+	}
+	return d.enterStage(n, syncing)
 }
 
 // finish ends the drain and releases the lock. The report still waits for pods that are terminating.
