@@ -273,3 +273,15 @@ func TestPodRulesRefuse(t *testing.T) {
 		}
 	}
 }
+
+// The terminator uses a list that arrives after Close, but not one that arrives after StopTimeoutSlack.
+func TestListThatArrivesLate(t *testing.T) {
+	for cause, want := range map[error]error{lifecycle.CauseTerminatorClosed: nil, errors.New("too late"): errors.New("too late")} {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		record := NewRecord()
+		_, err := record.running(ctx, &v1.Pod{}, func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { return nil, nil })
+		require.NoError(t, err)
+		require.Equal(t, want, record.lists[0].Err)
+	}
+}

@@ -1,8 +1,8 @@
 package judge
 
 import (
-	"cmp"
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -296,10 +296,14 @@ func (r *Record) running(ctx context.Context, pod *v1.Pod, list func(context.Con
 	returned := r.recordCall(&l.Span, func() { r.lists = append(r.lists, l) })
 	err = errDidNotReturn
 	defer func() {
-		// A result that arrives after ctx has ended, or has an invalid ID, does not count: the terminator calls again.
+		// A result that arrives after StopTimeoutSlack, or has an invalid ID, does not count: the terminator calls again.
+		// A result that arrives after Close counts.
 		answer := err
+		if cause := context.Cause(ctx); answer == nil && !errors.Is(cause, lifecycle.ErrClosed) {
+			answer = cause
+		}
 		if answer == nil {
-			answer = cmp.Or(context.Cause(ctx), invalid(running))
+			answer = invalid(running)
 		}
 		if answer != nil {
 			returned(answer)
