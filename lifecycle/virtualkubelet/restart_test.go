@@ -349,6 +349,23 @@ func (d *pollingRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.
 	return d.scriptedRuntime.Running(ctx, pod)
 }
 
+// The lists come at 5 and 10 s. That of 10 s fails, so another comes 1 s later, which finds that the container exited at
+// 7 s.
+func TestAFailedListIsRepeatedAfterOneSecond(t *testing.T) {
+	inBubble(t, func(b *testbed) {
+		b.rt.noExits = true
+		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 7 * second}
+		b.create(podOf(plain("app")))
+		wait(9 * second)
+		b.rt.SetLists(lifecycletest.Lists{Err: errAway})
+		wait(1500 * time.Millisecond)
+		b.rt.SetLists(lifecycletest.Lists{})
+		wait(5 * second)
+		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.Equal(b, 11*second, b.last().at)
+	})
+}
+
 // Exits are found by lists only, every 5 s, of which every third fails. The container of the pod job exits at 7 s, which
 // is seen at 10 s or soon after. StopContainer of the other pod returns at once, but its container exits at
 // 12 s + 11 s: it has not ended just because its stop has returned.
