@@ -73,13 +73,14 @@ func (s *shell) perform(e node.Effect) {
 	case node.Report:
 		s.report(e)
 	case node.Log:
-		klog.FromContext(s.ctx).Info(e.Text)
+		logger := klog.FromContext(s.ctx)
+		s.writeLog(func() { logger.Info(e.Text) })
 	case node.LogError:
 		logger := klog.FromContext(s.ctx)
 		if e.Pod != nil {
 			logger = logger.WithValues("pod", klog.KRef(e.Pod.Namespace, e.Pod.Name))
 		}
-		logger.Error(nil, e.Text)
+		s.writeLog(func() { logger.Error(nil, e.Text) })
 	case node.Begins:
 		s.logDrainTime(e)
 		if err := s.policyErrs[e.Shutdown.Kind]; err != nil {
@@ -288,24 +289,35 @@ func (s *shell) prepareKill(e node.Effect) (start func()) {
 	setStatus := PodPolicy(e.Pod.Policy).forPod(pod).setStatus(podcondition.Generation(pod))
 	name := "Options.Killer for pod " + pod.Namespace + "/" + pod.Name
 	return func() {
+		logger := klog.FromContext(s.ctx)
+		s.writeLog(func() {
+			logger.V(1).Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
+		})
 		var result KillResult
 		s.start(e, name, func(ctx context.Context) (err error) {
-			logger := klog.FromContext(ctx)
-			logger.V(1).Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
 			result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
-			result, err = awaitKill(ctx, result, err)
-			switch result.Outcome {
-			case "", "Graceful", "NotFound": // unknown, or nothing was lost
-				logger = logger.V(1)
-			}
-			if err == nil {
-				logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(pod), "outcome", result.Outcome)
+			if result, err = awaitKill(ctx, result, err); err == nil {
+				s.logKilled(logger, pod, result.Outcome)
 			}
 			return err
 		}, func(err error) node.Input {
 			return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: err, NoRetry: isNoRetry(err)}
 		})
 	}
+}
+
+// logKilled logs that the killer has ended a pod; at level 1 if nothing was lost, or if the outcome is unknown. It locks
+// the mutex.
+func (s *shell) logKilled(logger klog.Logger, pod *v1.Pod, outcome string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch outcome {
+	case "", "Graceful", "NotFound":
+		logger = logger.V(1)
+	}
+	s.writeLog(func() {
+		logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(pod), "outcome", outcome)
+	})
 }
 
 // isNoRetry reports whether an error of the killer wraps ErrNoRetry.
@@ -510,7 +522,8 @@ func (s *shell) report(e node.Effect) {
 	of := e.Shutdown
 	report := s.reportOf(of)
 	s.last = func() Report { return s.reportOf(of) } // a pod that outlives the shutdown gets its Ended later
-	klog.FromContext(s.ctx).Info("Shutdown manager completed processing shutdown event", "pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
+	logger := klog.FromContext(s.ctx).WithValues("pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
+	s.writeLog(func() { logger.Info("Shutdown manager completed processing shutdown event") })
 	reported, complete := call.NewFuture[struct{}]()
 	if r := s.reportingOf(of.Number); !r.isCalled {
 		r.isCalled = true
@@ -534,7 +547,26 @@ func (s *shell) logDrainTime(e node.Effect) {
 	if len(s.schedule) > 0 || !of.HostEnd.IsZero() { // otherwise the time follows from the pods, which are not listed yet
 		logger = logger.WithValues("time", of.WaitEnd().Sub(s.now()).Round(time.Millisecond))
 	}
-	logger.Info(e.Text)
+	s.writeLog(func() { logger.Info(e.Text) })
+}
+
+// writeLog calls write, which writes one line to the log, in a goroutine after those that were passed before. A logger
+// may block, for example if nobody reads stderr, and a drain must not wait for it. The mutex is held.
+func (s *shell) writeLog(write func()) {
+	if s.logWrites = append(s.logWrites, write); len(s.logWrites) > 1 {
+		return // the goroutine runs
+	}
+	s.calls.Go(func() string { return "the logger" }, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for len(s.logWrites) > 0 {
+			next := s.logWrites[0]
+			s.mu.Unlock()
+			next()
+			s.mu.Lock()
+			s.logWrites = s.logWrites[1:] // only now, so that the slice is empty only when nothing runs
+		}
+	})
 }
 
 // timeSetBy says, for the log, what decides how much time a drain has: the announcement or the host's setting

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
@@ -85,6 +87,33 @@ func TestADrainLogsItsBeginningAndItsEnd(t *testing.T) {
 		n.advance(time.Minute)
 		require.Len(t, n.log.all(nil), 2)
 		require.Empty(t, n.log.errors())
+	})
+}
+
+// From the announcement on, the logger blocks, as one does whose reader has stopped. The drain does not wait for it: the
+// pod is killed at once, and the lock is released as soon as the pod has ended. The end of Run names the logger.
+func TestALoggerThatBlocksDelaysNoDrain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		n := newNode(t, list(shutdowntest.Pod("web", 0, 30)))
+		var isBlocked atomic.Bool
+		released := make(chan struct{})
+		n.log.Logger = funcr.New(func(string, string) {
+			if isBlocked.Load() {
+				<-released
+			}
+		}, funcr.Options{Verbosity: 1})
+		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
+		n.run()
+		isBlocked.Store(true)
+		began := time.Now()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, time.Duration(0), n.killedAfter("web", began))
+		require.Equal(t, 3*time.Second, n.releasedAfter(began))
+		require.False(t, n.lastReport().Pods[0].Ended.IsZero())
+		n.stop()
+		require.EqualError(t, <-n.ended, "calls that have not returned: the logger")
+		close(released)
 	})
 }
 

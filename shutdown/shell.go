@@ -71,6 +71,7 @@ type shell struct {
 	shownTimes [2]time.Time           // the start and end in the metrics
 	policyErrs map[source.Kind]error  // what is wrong with the policy for a kind of shutdown
 	toReport   []string               // failures found while effects are performed; the next inputs
+	logWrites  []func()               // each writes a line to the log; writeLog calls the first and then the others
 	// observe, if not nil, is called after each step, before its effects are performed. Tests record the
 	// steps with it.
 	observe func(at time.Time, in node.Input, effects []node.Effect)
@@ -399,7 +400,8 @@ func (s *shell) refuseWhileOpening() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.node.State() == node.StateOpening {
-		klog.FromContext(s.ctx).Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir)
+		logger := klog.FromContext(s.ctx)
+		s.writeLog(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
 		now := *s.admission.now.Load()
 		now.refuses, now.until = true, time.Time{}
 		s.admission.now.Store(&now)
