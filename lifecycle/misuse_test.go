@@ -464,8 +464,7 @@ func TestMisuseOfOptions(t *testing.T) {
 	require.ErrorContains(t, err, "Runtime: must be set")
 	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{StopTimeoutSlack: -time.Second, GiveUpAfter: -time.Second})
 	require.ErrorContains(t, err, "Runtime: must be set")
-	require.ErrorContains(t, err, "StopTimeoutSlack: must not be negative, is -1s")
-	require.ErrorContains(t, err, "GiveUpAfter: must not be negative, is -1s")
+	require.ErrorContains(t, err, "StopTimeoutSlack: must not be negative, is -1s\nGiveUpAfter: must not be negative, is -1s")
 	var runtime *lifecycletest.Runtime
 	var gates *nilGates
 	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{

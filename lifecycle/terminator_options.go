@@ -89,10 +89,11 @@ func (o TerminatorOptions) validate() error {
 	}
 	errs = append(errs, nilcheck.Option("Pods", o.Pods), nilcheck.Option("Commands", o.Commands), nilcheck.Option("Hooks", o.Hooks),
 		nilcheck.Option("Exits", o.Exits), nilcheck.Option("Events", o.Events), nilcheck.Option("Gates", o.Gates))
-	for name, span := range map[string]time.Duration{"StopTimeoutSlack": o.StopTimeoutSlack, "GiveUpAfter": o.GiveUpAfter} {
-		if span < 0 {
-			errs = append(errs, fmt.Errorf("%s: must not be negative, is %v", name, span))
-		}
+	if o.StopTimeoutSlack < 0 {
+		errs = append(errs, fmt.Errorf("StopTimeoutSlack: must not be negative, is %v", o.StopTimeoutSlack))
+	}
+	if o.GiveUpAfter < 0 {
+		errs = append(errs, fmt.Errorf("GiveUpAfter: must not be negative, is %v", o.GiveUpAfter))
 	}
 	return errors.Join(errs...)
 }

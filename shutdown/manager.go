@@ -12,7 +12,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/podkey"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
@@ -129,7 +128,7 @@ func (m *Manager) Plan() plan.Plan {
 			limit = delay
 		}
 	}
-	return m.plan(m.shell.context(), &call.Group{}, limit)
+	return m.plan(m.shell.context(), m.shell.calls, limit)
 }
 
 // Admit decides whether a pod may start. Call it after the pod is in the list of [Options.ListPods] and

@@ -6,6 +6,7 @@ import (
 	"context"
 	"math"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -143,6 +144,41 @@ func TestOnlyAnEventWithLessTimeBeginsAnotherDrain(t *testing.T) {
 				n.advance(5 * time.Minute)
 				require.Equal(t, 1, holds)
 				require.Equal(t, want, n.grantedSeconds())
+			})
+		})
+	}
+}
+
+// ListPods hangs. The plan has a warning after 1 s, and the context of ListPods has ended. A ListPods that ignores its
+// context is named when Run ends.
+func TestAPlanLeavesNoCallBehind(t *testing.T) {
+	for name, ignoresContext := range map[string]bool{"ListPods returns when its context ends": false, "ListPods ignores its context": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, nil)
+				returned := make(chan struct{}, 1)
+				release := make(chan struct{})
+				n.opts.ListPods = func(ctx context.Context) ([]*v1.Pod, error) {
+					<-ctx.Done()
+					if ignoresContext {
+						<-release
+					}
+					returned <- struct{}{}
+					return nil, nil
+				}
+				n.run()
+				began := time.Now()
+				require.Contains(t, n.m.Plan().Warnings, "the plan has no pods: Options.ListPods did not return within 1s")
+				require.Equal(t, time.Second, time.Since(began))
+				synctest.Wait()
+				n.stop()
+				if ignoresContext {
+					require.EqualError(t, <-n.ended, "calls that have not returned: Options.ListPods")
+					close(release)
+				} else {
+					require.Len(t, returned, 1, "before Run ends")
+					require.NoError(t, <-n.ended)
+				}
 			})
 		})
 	}

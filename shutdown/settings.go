@@ -126,8 +126,10 @@ func withGracePeriods(pods []*v1.Pod) []*v1.Pod {
 }
 
 // plan returns what a drain would do now if the host grants limit; math.MaxInt64 means no limit. An
-// incomplete list of pods is a warning in the plan.
+// incomplete list of pods is a warning in the plan. The context of ListPods ends when plan returns.
 func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Duration) plan.Plan {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
 	opts := s.opts.Plan
 	if limit < math.MaxInt64 && (opts.Limit == 0 || limit < opts.Limit) { // the host's limit is the shorter one
 		opts.Limit = cmp.Or(max(limit, 0), -1) // 0 would mean no limit
