@@ -11,9 +11,10 @@ import (
 )
 
 // statusOf converts a container of the runtime's list to the status of the API. A list has no exit codes, so
-// for an exited container statusOf calls ContainerStatus. The error is gRPC's, and means that the runtime has
-// not answered or no longer has the container. A container in an unknown state counts as running, so that the
-// caller stops it.
+// for an exited container statusOf calls ContainerStatus. It returns gRPC's error if the runtime does not answer
+// or no longer has the container. If the runtime answers with another error, the exit code is the kubelet's for
+// an unknown one, 137, because 0 would be a success. A container in an unknown state counts as running, so that
+// the caller stops it.
 func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.ContainerStatus, error) {
 	name, err := r.runtimeName(ctx)
 	if err != nil {
@@ -28,12 +29,18 @@ func (r *Runtime) statusOf(ctx context.Context, c *runtimeapi.Container) (v1.Con
 		status.State.Waiting = &v1.ContainerStateWaiting{Reason: "ContainerCreating"} // the kubelet's reason
 	case runtimeapi.ContainerState_CONTAINER_EXITED:
 		answer, err := r.status(ctx, c.GetId())
-		if isUnanswered(err) || isNotFound(err) {
+		switch {
+		case isUnanswered(err), isNotFound(err):
 			return v1.ContainerStatus{}, err
-		}
-		status.State.Terminated = &v1.ContainerStateTerminated{
-			ContainerID: status.ContainerID, ExitCode: answer.GetExitCode(), Reason: answer.GetReason(), Message: answer.GetMessage(),
-			StartedAt: timeOf(answer.GetStartedAt()), FinishedAt: timeOf(answer.GetFinishedAt()),
+		case err != nil:
+			status.State.Terminated = &v1.ContainerStateTerminated{
+				ContainerID: status.ContainerID, ExitCode: 137, Reason: "ContainerStatusUnknown", Message: err.Error(),
+			}
+		default:
+			status.State.Terminated = &v1.ContainerStateTerminated{
+				ContainerID: status.ContainerID, ExitCode: answer.GetExitCode(), Reason: answer.GetReason(), Message: answer.GetMessage(),
+				StartedAt: timeOf(answer.GetStartedAt()), FinishedAt: timeOf(answer.GetFinishedAt()),
+			}
 		}
 	default:
 		status.State.Running = &v1.ContainerStateRunning{StartedAt: timeOf(c.GetCreatedAt())}

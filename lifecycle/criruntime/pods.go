@@ -57,9 +57,9 @@ func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	return pods, nil
 }
 
-// PodStatus returns the pod's status with the current container statuses, including exit codes. It returns
-// nil if the runtime has no container of the pod or does not answer within 30 s. It fits Status of
-// podkiller.Options.
+// PodStatus returns the pod's status with the current container statuses, including exit codes. An exit code
+// that the runtime cannot tell is 137, ContainerStatusUnknown, as in the kubelet. PodStatus returns nil if the
+// runtime has no container of the pod or does not answer within 30 s. It fits Status of podkiller.Options.
 func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
 	if err := r.check(pod); err != nil {
 		klog.FromContext(ctx).Error(err, "PodStatus had no effect")

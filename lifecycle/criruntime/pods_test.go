@@ -307,8 +307,8 @@ func TestPodsOmitsARemovedContainer(t *testing.T) {
 
 // PodStatus replaces the statuses of the containers that the runtime has, each in the list for its kind. A container
 // that the spec lacks ("unlisted") is added to ContainerStatuses. All other statuses stay, also that of a container
-// that was removed after the runtime listed it. The result is nil if the runtime does not know the pod, does not
-// answer, or was closed.
+// that was removed after the runtime listed it. If the runtime cannot tell an exit code, it is the kubelet's for an
+// unknown one. The result is nil if the runtime does not know the pod, does not answer, or was closed.
 func TestPodStatusReplacesContainerStatuses(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -347,6 +347,10 @@ func TestPodStatusReplacesContainerStatuses(t *testing.T) {
 	require.Nil(t, runtime.PodStatus(t.Context(), pod), "the runtime does not answer")
 	s.fail("ContainerStatus", status.Error(codes.NotFound, "removed meanwhile"))
 	require.Equal(t, "fake://old", runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].ContainerID)
+	s.fail("ContainerStatus", status.Error(codes.Internal, "exit code is lost"))
+	lost := runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].State.Terminated
+	require.EqualValues(t, 137, lost.ExitCode, "0 would be a success")
+	require.Equal(t, "ContainerStatusUnknown", lost.Reason)
 	require.NoError(t, runtime.Close())
 	require.Nil(t, runtime.PodStatus(t.Context(), pod))
 }
