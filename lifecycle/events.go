@@ -79,7 +79,7 @@ func (s *containerStop) waitForEvents() {
 	s.pod.mu.Lock()
 	notified := s.lastNotified
 	s.pod.mu.Unlock()
-	if notified == nil {
+	if notified == nil { // there was no event and no OnHook
 		return
 	}
 	timer := time.NewTimer(abandonAfter)

@@ -45,7 +45,9 @@ type Request struct {
 }
 
 // grace returns the pod's grace period in seconds for this request. current is the grace period of the
-// termination in progress; 0 if there is none.
+// termination in progress; 0 if there is none. A request without named containers has that of
+// [graceperiod.ForPod]. One that names its containers has, as in the kubelet, the override without any limit, else
+// current, else the pod's.
 func (r *Request) grace(pod *v1.Pod, current int64) int64 {
 	switch {
 	case r.Containers == nil:

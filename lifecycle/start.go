@@ -88,14 +88,17 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 }
 
 // startReturned handles the return of the agent's start function with err, and returns the error of Start.
-// A container that was started although the pod terminates must be stopped. A termination in progress
-// requests a list, which has the container. If the termination has ended, startReturned begins another one
-// under the old deadline, and waits for it.
+// A container that was started although the pod terminates must be stopped:
+//
+//   - A termination in progress requests a list, which has the container.
+//   - If the termination has ended, startReturned begins another one under the old deadline, and waits for it.
+//
+// It does neither if there is no termination, or if the termination stops only containers that its caller named.
 func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *startCall, err error) error {
 	p.mu.Lock()
-	start.returned, start.listedBy = true, p.lists.started+1
+	start.returned, start.listedBy = true, p.lists.started+1 // the next list to begin has what was started
 	t := p.termination
-	if t == nil || !t.usesLists { // nothing lists the container: the pod is not terminated, or its caller names what to stop
+	if t == nil || !t.usesLists { // no list for a termination follows, so the start blocks nothing any more
 		delete(p.starts, start)
 		t.wake()
 		p.unblockStops()

@@ -123,8 +123,8 @@ func (s *containerStop) expire() {
 	}
 }
 
-// shorten moves the deadline of a stop in progress to until, if that is earlier. One StopPod call stops
-// all the containers of a unit, so their deadlines move too. The caller holds the mutex.
+// shorten moves the deadline of a stop in progress to until, if that is earlier. With a PodStopper one StopPod call
+// stops several containers (s.unit), so the deadlines of all of them move. The caller holds the mutex.
 func (s *containerStop) shorten(until deadline) {
 	if !s.inProgress() || !until.end.Before(s.deadline.end) {
 		return
@@ -138,7 +138,7 @@ func (s *containerStop) shorten(until deadline) {
 	}
 	if s.unit != nil {
 		for _, member := range s.unit.members {
-			member.shorten(until)
+			member.shorten(until) // it calls s.shorten back, which then does nothing
 		}
 	}
 }

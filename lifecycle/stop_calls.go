@@ -49,8 +49,13 @@ type stopReply struct {
 
 var errNoTimeLeft = errors.New("killed at once, because the deadline had passed before StopContainer was called")
 
-// stopUntilEnded repeats the call until the containers have ended or are given up. It returns their
-// outcome, and the newest failure as an error, even if a later call succeeded.
+// stopUntilEnded repeats the call until the containers have ended or are given up, and returns their outcome:
+//
+//   - once they have ended, outcomeOfEnded;
+//   - OutcomeRuntimeStuck, once they are given up (giveUpAt) or the only call of a OneAttempt request was in vain;
+//   - OutcomeLeftRunning, if the terminator is closed.
+//
+// The error is the newest failure, even if a later call succeeded.
 func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
 	// Close cancels c.ctx, and a moment later its child ctx. The child must end with Close's cause, even if
@@ -94,7 +99,7 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 
 // needNotCall reports whether the newest list shows that the containers have ended. Either it began after
 // the last call had returned and lacks them, or it has a later run with the same ID, which a call would
-// stop by mistake.
+// stop by mistake. The first does not count for a container with trustSuccess, which lists need not have.
 func (c *stopCalls) needNotCall() bool {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
@@ -131,10 +136,10 @@ func (c *stopCalls) replacedBy() (laterRun *Container) {
 	return laterRun
 }
 
-// callAndWait makes a call with the remaining grace period as its timeout, and returns the reply; nil if
-// the call has not returned StopTimeoutSlack after its timeout. If the deadline moves earlier meanwhile,
-// it makes a second call with a shorter timeout. The first call that succeeds decides, else the newest
-// one.
+// callAndWait makes a call with the remaining grace period as its timeout, and returns the reply. If the
+// deadline moves earlier meanwhile, it makes a second call with a shorter timeout, and returns the first reply
+// that is a success, else that of the newest call. The result is nil if no such reply came by returnBy, or if
+// the terminator was closed.
 func (c *stopCalls) callAndWait() *stopReply {
 	c.makeCall(c.timeout())
 	for {
@@ -151,7 +156,8 @@ func (c *stopCalls) callAndWait() *stopReply {
 			}
 		case <-times.After(c.returnBy()):
 			c.timedOut = true
-			c.slack = 2 * min(c.slack, math.MaxInt64/2) // do not pile up calls in a runtime that hangs
+			// Double the time that the next call has, so that calls do not pile up in a runtime that hangs.
+			c.slack = 2 * min(c.slack, math.MaxInt64/2) // min: no overflow
 			return nil
 		case <-c.ctx.Done():
 			return nil
@@ -159,9 +165,10 @@ func (c *stopCalls) callAndWait() *stopReply {
 	}
 }
 
-// timeout returns the timeout in seconds for a call that is made now.
+// timeout returns the timeout in seconds for a StopContainer or StopPod call that is made now: what is left of
+// the grace period, or 0 (kill at once) if an earlier call did not return in time.
 func (c *stopCalls) timeout() int64 {
-	if c.timedOut { // the runtime has had its time
+	if c.timedOut {
 		return 0
 	}
 	c.pod.mu.Lock()
@@ -169,7 +176,8 @@ func (c *stopCalls) timeout() int64 {
 	return c.deadline.stopTimeout()
 }
 
-// returnBy returns the time until which the newest call is waited for.
+// returnBy returns the time until which the newest call is waited for: slack past the end of its timeout
+// (killAt), but not longer than until the containers are given up. slack is at first StopTimeoutSlack.
 func (c *stopCalls) returnBy() time.Time {
 	if c.options.oneAttempt {
 		// There is no second call. Wait for the error of a client that gives up GiveUpAfter past the
@@ -213,12 +221,13 @@ func (r stopReply) isSuccess() bool {
 	return r.err == nil || errors.Is(r.err, ErrKilled) || errors.Is(r.err, ErrContainerNotFound)
 }
 
-// setReported sets the outcome that a reply reports; a failed call reports none. A call that took as long
-// as its timeout counts as a kill, even without ErrKilled.
+// setReported sets the outcome that a reply reports; a failed call reports none. The container counts as killed
+// if the reply says so (ErrKilled), if the call took as long as its timeout, or if an earlier call reported it.
 func (c *stopCalls) setReported(reply stopReply) {
 	firstKill := times.Earlier(reply.killAt(), c.killAt) // of this call and of a second one with a shorter timeout
 	tookTimeout := !reply.returnedAt.Before(firstKill)
-	wasKilled := errors.Is(reply.err, ErrKilled) || tookTimeout || c.reported == OutcomeGraceExceeded // the last: by an earlier call
+	wasKilledBefore := c.reported == OutcomeGraceExceeded
+	wasKilled := errors.Is(reply.err, ErrKilled) || tookTimeout || wasKilledBefore
 	switch {
 	case !reply.isSuccess(): // nothing is reported
 	case errors.Is(reply.err, ErrContainerNotFound):
@@ -248,8 +257,9 @@ func (c *stopCalls) callError(reply *stopReply) error {
 }
 
 // checkEnded returns nil if the containers have ended, else why they may still run. A list that begins now
-// decides, not the call, because a runtime may return too early. Only with trustSuccess does callErr, the
-// call's error, decide. reply is nil if the call did not return.
+// decides, not the call, because a runtime may return too early. Only if all containers have trustSuccess, because
+// their caller named them or the runtime cannot list, does callErr, the call's error, decide. reply is nil if the
+// call did not return.
 func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	c.pod.mu.Lock()
 	c.listsAtReturn = c.pod.lists.started
@@ -347,9 +357,9 @@ func (c *stopCalls) recordFailure(err error) {
 	}
 }
 
-// giveUp returns the outcome of containers that have not ended. After a call of a OneAttempt request has
-// failed, it also lets the next request start a new grace period, as in the kubelet. It does not if the
-// call has not returned.
+// giveUp returns the outcome of containers that have not ended. After the only call of a OneAttempt request has
+// returned, it also lets the next request start a new grace period, as in the kubelet. A call that has not
+// returned may still stop the container, so the old deadline then stays.
 func (c *stopCalls) giveUp() (Outcome, error) {
 	if !c.options.oneAttempt {
 		c.logger().Error(c.failure, "Gave up stopping container", "failures", c.failures)

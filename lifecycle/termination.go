@@ -58,7 +58,7 @@ func (t *Termination) orNone() *Termination {
 func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
 	t := p.termination
 	if !t.inProgress() {
-		t = p.newTermination(ctx, apiPod, req, deadlineIn(req.grace(apiPod, 0)))
+		t = p.newTermination(ctx, apiPod, req, deadlineIn(req.grace(apiPod, 0))) // 0: no grace period is in progress
 	} else if granted := req.grace(apiPod, t.deadline.granted); granted < t.deadline.granted {
 		t.shorten(granted)
 	}
@@ -147,13 +147,14 @@ func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
 	}
 }
 
-// givenUp returns the results of the containers without an ID that finishIfDone is about to give up; nil
-// if it is not about to give up any. failure is the last list's error. It locks the mutex.
+// givenUp returns the results of the containers that finishIfDone is about to give up because no list arrived or
+// their start did not return in time; nil if there are none. They have no known ID. A container with one has a
+// stop, which gives up by itself. failure is the last list's error. givenUp locks the mutex.
 func (t *Termination) givenUp(failure error) []ContainerResult {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	endsInTime := t.isComplete() || t.mustNotWait(failure) // it ends for another reason than the time
-	givesUp := t.isOverdue() && !t.isStopping() && !endsInTime
+	endsAnyway := t.isComplete() || t.mustNotWait(failure) // the termination ends for another reason than the time
+	givesUp := t.isOverdue() && !t.isStopping() && !endsAnyway
 	if !givesUp {
 		return nil
 	}
@@ -273,10 +274,15 @@ func (t *Termination) isRestartedSidecar(c Container) bool {
 	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.container.Name == c.Name })
 }
 
-// finishIfDone ends the termination if there is nothing left to wait for, and reports whether it did. A
-// stop in progress is always waited for, because it gives up by itself. A start or a list is waited for only
-// while it can change the result, and at most until giveUpAt. failure is the last list's error. finishIfDone
-// locks the mutex.
+// finishIfDone ends the termination if there is nothing left to wait for, and reports whether it did. It waits
+//
+//   - for every stop in progress, which gives up by itself;
+//   - for starts and a new list, at most until GiveUpAfter past the deadline (giveUpAt), and not if the terminator
+//     was closed, the pod was forgotten, or the runtime cannot list;
+//   - for one more list if the newest has a container that an earlier one showed to have ended. If none may be
+//     waited for, that container is stuck or left running.
+//
+// failure is the last list's error. finishIfDone locks the mutex.
 func (t *Termination) finishIfDone(failure error) (ended bool) {
 	p := t.pod
 	p.mu.Lock()
@@ -301,7 +307,7 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 		}
 		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: err})
 	}
-	if t.foundNothing() && t.previous != nil { // the earlier termination has stopped everything
+	if t.foundNothing() && t.previous != nil { // the earlier termination's containers are all gone: keep its results
 		t.results = t.previous.resultsSinceEnded()
 	} else {
 		t.results = t.finalResults(failure)
@@ -331,7 +337,8 @@ func (t *Termination) mustNotWait(failure error) bool {
 	return t.ctx.Err() != nil || t.isForgotten() || errors.Is(failure, errors.ErrUnsupported)
 }
 
-// isOverdue reports whether the time has come to stop waiting for starts and lists ([Termination.giveUpAt]).
+// isOverdue reports whether starts and lists have been waited for long enough: GiveUpAfter has passed since the
+// deadline, or since the termination began if that was later (giveUpAt).
 func (t *Termination) isOverdue() bool { return !time.Now().Before(t.giveUpAt()) }
 
 // reappeared returns the stops of containers that the newest list has, although an earlier list showed

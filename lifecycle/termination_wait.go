@@ -40,8 +40,9 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 }
 
 // stillRunning returns the result so far, and as running a [*StillRunningError] that names the containers
-// that have not ended; nil if the termination has ended. mustRecordExceeded says that the caller must record
-// the ExceededGracePeriod event; it is true at most once per termination. stillRunning locks the mutex.
+// that have not ended; nil if the termination has ended. mustRecordExceeded is true once per termination, in the
+// first call 2 s or more after the deadline (2 s is the least time that a container gets to stop): the caller then
+// records the ExceededGracePeriod event, without the mutex. stillRunning locks the mutex.
 func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceeded bool, running error) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()

@@ -193,7 +193,8 @@ type valuesContext struct {
 	values context.Context // where both have a value for a key, this one counts
 }
 
-// Value implements [context.Context].
+// Value implements [context.Context]: it looks in values, the caller's context, and then in Context, which ends with
+// the terminator.
 func (c *valuesContext) Value(key any) any {
 	if value := c.values.Value(key); value != nil {
 		return value

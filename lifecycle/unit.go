@@ -20,9 +20,9 @@ type containerUnit struct {
 	duration time.Duration // from the first call to the end
 }
 
-// joinableUnit returns the unit that a new stop joins: the newest one, or a new one if StopPod may already have
-// been called for the newest. It returns nil if containers stop one by one, without a PodStopper. The caller
-// holds the mutex.
+// joinableUnit returns the unit that a new stop joins, that is, the containers that the same StopPod call stops:
+// the newest unit, or a new one if StopPod may already have been called for the newest. It returns nil if
+// containers stop one by one, without a PodStopper. The caller holds the mutex.
 func (p *podState) joinableUnit() *containerUnit {
 	if p.terminator.opts.Pods == nil {
 		return nil
@@ -33,16 +33,17 @@ func (p *podState) joinableUnit() *containerUnit {
 	return p.unit
 }
 
-// stopUntilEnded stops the unit and returns its outcome. The goroutine of each member calls it when the
-// member's hook has ended or the deadline has passed. One of them makes the StopPod calls, and the others
-// wait for the outcome. s is the member.
+// stopUntilEnded stops the unit, a group of containers that one StopPod call stops together, and returns its
+// outcome. Each container's goroutine calls it, with its stop s, when its hook has ended or the deadline has
+// passed. The first one past the wait for the hooks makes the StopPod calls, and the others wait for the outcome.
+// If the terminator is closed before that, the outcome is OutcomeLeftRunning.
 func (u *containerUnit) stopUntilEnded(s *containerStop) (Outcome, error) {
 	began := time.Now()
 	if !u.waitForHooks(s) {
 		return OutcomeLeftRunning, nil
 	}
 	calls := u.claim(s, time.Since(began))
-	if calls == nil { // another member makes the calls
+	if calls == nil { // the goroutine of another container makes the calls
 		select {
 		case <-u.done:
 		case <-s.ctx.Done():
@@ -62,9 +63,10 @@ func (u *containerUnit) stopUntilEnded(s *containerStop) (Outcome, error) {
 	return outcome, err
 }
 
-// waitForHooks waits for the hooks of all members, at most until the deadline. Then it waits until the
-// previous unit has stopped, so that the StopPod calls for a pod do not overlap. It returns whether the unit
-// may be stopped: false if the terminator was closed. s is the member that waits.
+// waitForHooks waits for the hooks of all containers of the unit, at most until the deadline. Then it waits for
+// the StopPod calls of the previous unit, the containers of the same pod that were listed earlier, so that the
+// calls for a pod do not overlap. It returns whether the unit may be stopped: false if the terminator was closed.
+// s is the stop that waits.
 func (u *containerUnit) waitForHooks(s *containerStop) (mayStop bool) {
 	s.pod.mu.Lock()
 	s.result.Phase = PhaseWaiting
@@ -93,8 +95,9 @@ func (u *containerUnit) hooksHaveEnded() bool {
 	return !slices.ContainsFunc(u.members, func(s *containerStop) bool { return s.result.Phase != PhaseWaiting })
 }
 
-// claim returns the StopPod calls to the first member that asks, which must make them; nil to all others.
-// waited is how long the member s has waited for the hooks. It locks the mutex.
+// claim returns the StopPod calls to the first container's stop that asks, which must make them for all
+// containers of the unit; nil to all others. waited is how long s has waited for the hooks. The unit no longer
+// needs the previous one then. claim locks the mutex.
 func (u *containerUnit) claim(s *containerStop, waited time.Duration) *stopCalls {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()

@@ -131,7 +131,7 @@ func (r *record) resume(c *container) {
 				return
 			}
 			r.mu.Lock()
-			r.containers.unreported--
+			r.containers.unreported-- // the pod's end no longer waits for this container's ContainerEnded
 			r.mu.Unlock()
 			r.endIfDone()
 		})

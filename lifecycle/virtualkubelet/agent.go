@@ -17,7 +17,7 @@ type agent struct {
 	terminator terminator
 	ctx        context.Context // ends with Close
 	close      context.CancelCauseFunc
-	calls      call.Group                    // goroutines and calls of the author's code, which Close waits for
+	calls      call.Group                    // goroutines and calls of the embedder's code, which Close waits for
 	notify     atomic.Pointer[func(*v1.Pod)] // virtual-kubelet's callback; nil: not registered yet
 	registered chan struct{}                 // closed once notify is set
 	pods       *podTable

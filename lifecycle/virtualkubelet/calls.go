@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// watchCall makes a hanging call of the author's code visible: 5 s after the limit the call is logged, and the
+// watchCall makes a hanging call of the embedder's code visible: 5 s after the limit the call is logged, and the
 // error of Close names it. The caller must call returned when the call has returned. pod is empty for a call
 // about all pods.
 func (a *agent) watchCall(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration) (returned func()) {
@@ -29,9 +29,9 @@ func (a *agent) watchCall(ctx context.Context, what string, pod types.Namespaced
 	}
 }
 
-// callGuarded calls f, which is the author's code, with watchCall. A panic is logged and becomes the error, so
-// that a bug of the author does not end the agent. before is the error of the previous call of this kind, or nil:
-// a panic that repeats it is not logged again.
+// callGuarded calls f, which is code of the embedder, with watchCall. A panic is logged and becomes the error, so
+// that a bug there does not end the process. before is the error of the previous call of this kind, or nil: a panic
+// that repeats it is not logged again.
 func (a *agent) callGuarded(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, before error, f func() error) (err error) {
 	defer a.watchCall(ctx, what, pod, limit)()
 	about := func() []any { return []any{"pod", pod} }
@@ -40,13 +40,13 @@ func (a *agent) callGuarded(ctx context.Context, what string, pod types.Namespac
 }
 
 // callWithin is callGuarded with a context for f that ends at the limit. If f fails after that, the error says that
-// the call has not returned in time.
+// the call has not returned in time, unless it is an ErrInvalidInput, which does not come from the timeout.
 func (a *agent) callWithin(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, before error, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	err := a.callGuarded(bounded, what, pod, limit, before, func() error { return f(bounded) })
 	hasTimedOut := bounded.Err() != nil && ctx.Err() == nil
-	if err != nil && hasTimedOut && !errdefs.IsInvalidInput(err) { // an ErrInvalidInput is the author's own answer
+	if err != nil && hasTimedOut && !errdefs.IsInvalidInput(err) {
 		err = fmt.Errorf("%s has not returned within %v: %w", what, limit, err)
 	}
 	return err

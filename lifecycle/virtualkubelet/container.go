@@ -79,7 +79,8 @@ func (c *container) adoptStatus(status *v1.ContainerStatus) (last v1.ContainerSt
 }
 
 // adopt sets the state of a container that a previous agent has started. runningID is nil if the container is not
-// running. last is the state of its last run in the old status; without one the exit code is unknown.
+// running. mayRestart says that it restarts then, if the restart policy agrees; a plain init container never does.
+// last is the state of its last run in the old status; without one the exit code is unknown.
 func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, last v1.ContainerState) {
 	end := unknownEnd()
 	if last.Terminated != nil {

@@ -24,7 +24,7 @@ type desired struct {
 	adopted      bool              // from a previous agent, and a deletion may predate this process
 	deletionSeen bool              // DeletePod was called with a deletionTimestamp: the pod was deleted at the API server
 	deleted      bool              // the provider forgets the pod once virtual-kubelet has the final status
-	annotations  map[string]string // set by the author; nil: none
+	annotations  map[string]string // set by the embedder's callbacks; nil: none
 	superseded   bool              // a newer pod has the name: virtual-kubelet gets no more statuses
 }
 
@@ -41,8 +41,9 @@ func (d *desired) replace(pod *v1.Pod) {
 	d.pod.UID = cmp.Or(pod.UID, uid)
 }
 
-// annotate keeps the annotations that the author's code has added or changed, for all later copies of the pod.
-// before and after are the pod's annotations around the call of that code.
+// annotate keeps the annotations that a callback of the embedder, Options.Status or Create of the PodRuntime, has
+// added or changed, for all later copies of the pod. before and after are the pod's annotations before and after
+// the callback.
 func (d *desired) annotate(before, after map[string]string) {
 	for key, value := range after {
 		if old, had := before[key]; had && old == value {
@@ -55,7 +56,7 @@ func (d *desired) annotate(before, after map[string]string) {
 	}
 }
 
-// copy returns a copy of the pod with the annotations of the author.
+// copy returns a copy of the pod, with the annotations that annotate has kept.
 func (d *desired) copy() *v1.Pod {
 	pod := d.pod.DeepCopy()
 	if pod.Annotations == nil {
@@ -71,10 +72,15 @@ func (d *desired) copy() *v1.Pod {
 func (d *desired) supersede() { d.superseded, d.deleted = true, true }
 
 // markDeleted records a call of DeletePod with this pod, whose termination may already be in progress. It returns the
-// grace period in seconds that replaces the pod's own, or nil to keep that.
+// grace period in seconds that replaces the pod's own, or nil to keep that. There are three cases:
+//
+//   - The API server no longer has the pod. virtual-kubelet then passes a copy that GetPod or GetPods returned, which
+//     the terminatingAnnotation marks. A pod whose deletion was seen before gets 1 s (forcedGrace).
+//   - The pod was adopted. Its deletion may be older than this process, so it gets only what is left.
+//   - Any other pod keeps its own grace period.
 func (d *desired) markDeleted(pod *v1.Pod, isTerminating bool) (override *int64) {
 	d.deleted = true
-	if _, isCopy := pod.Annotations[terminatingAnnotation]; isCopy && isTerminating { // the API server no longer has the pod
+	if _, isCopy := pod.Annotations[terminatingAnnotation]; isCopy && isTerminating {
 		return d.forcedGrace()
 	}
 	if d.adopted {

@@ -41,7 +41,7 @@ type ender struct {
 // in seconds that replaces the pod's own; nil keeps that.
 func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*lifecycle.Termination, error) {
 	select {
-	case e.turn <- struct{}{}:
+	case e.turn <- struct{}{}: // locks: one call at a time, and none while the pod is being forgotten
 		defer func() { <-e.turn }()
 	case <-ctx.Done():
 		return nil, fmt.Errorf("failed to terminate pod %s: %w", e.name, context.Cause(ctx))
@@ -50,7 +50,7 @@ func (e *ender) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*l
 		return nil, err
 	}
 	t := e.agent.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: e.cappedGrace(override)})
-	if t != e.termination { // a new termination has begun
+	if t != e.termination { // it is new; Terminate returns the earlier one while that is in progress
 		e.mu.Lock()
 		_, e.failure = e.outcome() // of the previous termination
 		e.termination = t
@@ -108,8 +108,9 @@ func (e *ender) terminateRemaining() {
 	_ = e.end(e.ctx, nil) // fails only after Close, which leaves pods running
 }
 
-// outcome reports whether the newest termination is over. stuck is its error if it could not stop containers, which
-// may still run; the next DeletePod, KillPod or endIfDone then stops them again. The caller holds turn or the mutex.
+// outcome reports whether the newest termination has ended; false if there is none. stuck is its error if it could
+// not stop containers, which may still run; the next DeletePod, KillPod or endIfDone then stops them again. The
+// caller holds the lock turn or the mutex.
 func (e *ender) outcome() (isOver bool, stuck error) {
 	if e.termination == nil || !isClosed(e.termination.Done()) {
 		return false, nil
@@ -165,13 +166,14 @@ func (e *ender) freeName() {
 	}
 }
 
-// stopError returns why the last termination that is over could not stop the pod, for the result of DeletePod:
-// virtual-kubelet then calls DeletePod again, with increasing pauses. It returns nil if no termination has failed.
+// stopError returns why the last termination that has ended could not stop the pod, for the result of DeletePod:
+// virtual-kubelet then calls DeletePod again, with increasing pauses. It returns nil if that termination has succeeded
+// or the pod has ended since.
 func (e *ender) stopError() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	isOver, stuck := e.outcome()
-	if !isOver {
+	if !isOver { // the newest termination is in progress: the one before it counts
 		stuck = e.failure
 	}
 	if stuck == nil || e.ending.finalizing {
@@ -182,7 +184,7 @@ func (e *ender) stopError() error {
 
 // tryForget removes the pod from the provider, unless a KillPod is in progress, which needs the final status.
 func (e *ender) tryForget() (forgotten bool) {
-	e.turn <- struct{}{}
+	e.turn <- struct{}{} // locks: no termination may begin meanwhile
 	defer func() { <-e.turn }()
 	e.mu.Lock()
 	e.ending.forgotten = e.ending.forgotten || e.ending.kills == 0

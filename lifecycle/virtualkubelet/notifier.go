@@ -19,9 +19,9 @@ func (n *notifier) wake() {
 	}
 }
 
-// run sends a status after each wake until the pod is forgotten. Once virtual-kubelet has the final status of a
-// deleted pod, run removes the pod: with a PodRuntime there, and then from the provider. After Close it sends
-// once more and returns.
+// run sends a status after each wake. Once virtual-kubelet has the final status of a deleted pod, run removes the
+// pod, first from the PodRuntime (a Runtime has no pods to delete) and then from the provider, and returns. After
+// Close it sends once more and returns.
 func (n *notifier) run() {
 	select {
 	case <-n.agent.registered:
@@ -37,7 +37,7 @@ func (n *notifier) run() {
 		if !n.send() { // the pod is still needed
 			continue
 		}
-		isDeleted := n.whole() == nil || n.whole().deleteAtRuntime() // with a Runtime there is nothing to delete
+		isDeleted := n.whole() == nil || n.whole().deleteAtRuntime() // nil: a Runtime has no pods to delete
 		if isDeleted && n.ender.tryForget() {
 			return
 		}
@@ -49,7 +49,7 @@ func (n *notifier) run() {
 func (n *notifier) send() (isRemovable bool) {
 	pod, final := n.nextToSend()
 	if pod != nil {
-		pod = n.addAuthorStatus(pod, final)
+		pod = n.addCustomStatus(pod, final)
 		returned := n.agent.watchCall(n.ctx, "the callback of NotifyPods", n.name, 0)
 		(*n.agent.notify.Load())(pod)
 		returned()

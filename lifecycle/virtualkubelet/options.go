@@ -41,7 +41,7 @@ type Options struct {
 	// or two with a Runtime that is no [lifecycle.ExitWatcher], because one answer may need two lists.
 	// With Pods, a GiveUpAfter of 0 means ten years: a provider does not give up whole pods.
 	Terminator lifecycle.TerminatorOptions
-	// Status sets the status fields that only the author knows: podIP, hostIP, image IDs, readiness. It
+	// Status sets the status fields that this package does not know: podIP, hostIP, image IDs, readiness. It
 	// is called with a copy of the pod for each status, from any goroutine. Annotations that it sets are
 	// kept and sent too. After a change, call [Provider.StatusChanged]. Nil sets nothing; httpGet hooks
 	// without a host then fail, because there is no podIP. It must not call the provider, which
@@ -50,14 +50,15 @@ type Options struct {
 	// MaxStarts bounds the concurrent calls of StartContainer or Create, for all pods. 0 means 10; a
 	// negative value is an error.
 	MaxStarts int
-	// ContainerEnded cleans up after a container of the Runtime that has ended. It is called before the
-	// container is restarted and before its end is reported. again is true if the container will
-	// restart; if the pod ends before the restart, ContainerEnded is called once more with false.
+	// ContainerEnded cleans up after a container of the Runtime that has ended. Nil: nothing is called.
 	//
-	// After an error or a panic it is called again after 10 s, twice as long each time, up to 5 min. It
-	// may block until ctx ends, which [Provider.Close] does; the pod's end waits for it. For a container
-	// that had ended before it was adopted, it is called with the ID in the status, even if a previous
-	// agent has called it. Nil: nothing is called.
+	//   - It is called before the container is restarted and before its end is reported.
+	//   - again is true if the container will restart. If the pod ends before the restart, ContainerEnded
+	//     is called once more with false.
+	//   - After an error or a panic it is called again after 10 s, twice as long each time, up to 5 min.
+	//   - It may block until ctx ends, and the pod's end waits for it. [Provider.Close] ends ctx.
+	//   - For a container that had ended before [Provider.Adopt] it is called with the ID in the status,
+	//     even if a previous agent has called it.
 	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string, again bool) error
 	// Admit is called once for each new pod, such as Manager.Admit, after the pod is in [Provider.Pods]
 	// and before any of its containers starts. A refused pod never starts; its final status is Failed,
@@ -89,8 +90,9 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// terminatorOptions returns the author's options for the terminator, completed with this package's runtime and with
-// defaults that fit how the runtime reports ends: by polling, an end is seen up to one or two PollIntervals late.
+// terminatorOptions returns Options.Terminator, completed with this package's runtime and with defaults that fit how
+// the runtime reports ends: by polling, an end is seen up to one PollInterval late with a PodRuntime, and up to two
+// with a Runtime. StopTimeoutSlack is longer by that.
 func (a *agent) terminatorOptions() lifecycle.TerminatorOptions {
 	opts, runtime, slack := a.opts.Terminator, any(a.opts.Runtime), lifecycle.DefaultStopTimeoutSlack
 	if a.opts.Pods != nil {

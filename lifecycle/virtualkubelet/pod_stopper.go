@@ -35,8 +35,13 @@ func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Conta
 	return w.runningContainers(), nil
 }
 
-// StopPod calls Stop until it succeeds, and then waits until a list says that the pod has ended. It returns nil only
-// after such a list, or the error of ctx if that ends first.
+// StopPod calls Stop until it succeeds, with a pause of PollInterval after a failure, and then waits until a list of
+// the PodRuntime says that the pod has ended. If no list says so callMargin and a PollInterval after the timeout, it
+// logs that and waits on. It returns
+//
+//   - nil after such a list;
+//   - ErrContainerNotFound if the provider or the PodRuntime does not know the pod;
+//   - the errors of Stop and ctx if ctx ends first.
 func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
 	r := s.pods.find(pod)
 	if r == nil {
@@ -50,7 +55,7 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 		if errors.Is(err, lifecycle.ErrContainerNotFound) {
 			return err
 		}
-		waitUntil := time.Now().Add(s.opts.PollInterval) // Stop has failed: the pause before it is called again
+		waitUntil := time.Now().Add(s.opts.PollInterval) // if Stop has failed: when it is called again
 		if err == nil {
 			waitUntil = deadline.Add(callMargin + s.opts.PollInterval) // when a list should show the end
 		}
@@ -83,16 +88,18 @@ func (w *wholePod) logStillRunning() {
 }
 
 // runningContainers returns the containers of a running pod that have not ended. If none is known, it returns one
-// with the pod's name, because a termination stops the pod only if it has a container. The caller holds the mutex.
+// with the pod's name, because a termination stops the pod only if it has a container. PreStopDone tells the
+// termination to run no preStop hook: a container that does not run has none to run, and without a CommandRunner the
+// PodRuntime runs all hooks itself. The caller holds the mutex.
 func (w *wholePod) runningContainers() (running []lifecycle.Container) {
 	if !w.runs {
 		return nil
 	}
-	_, hasHooks := w.agent.opts.Pods.(lifecycle.CommandRunner)
+	_, runsCommands := w.agent.opts.Pods.(lifecycle.CommandRunner)
 	for _, c := range w.containers.all {
 		if c.state.Terminated == nil {
 			running = append(running, lifecycle.Container{
-				Name: c.spec.Name, ID: string(w.key) + "/" + c.spec.Name, PreStopDone: !hasHooks || !c.isRunning(),
+				Name: c.spec.Name, ID: string(w.key) + "/" + c.spec.Name, PreStopDone: !runsCommands || !c.isRunning(),
 			})
 		}
 	}

@@ -173,15 +173,16 @@ func (p *poller) poll(ctx context.Context, began time.Time) error {
 	return nil
 }
 
-// distribute passes a list to the records of its pods, and to those of pods that it lacks. Unknown pods of the first
+// distribute passes a list to the records of all known pods, also of those that it lacks. Unknown pods of the first
 // list come from a previous agent and are adopted. Unknown pods of later lists are orphans, which are stopped
-// after orphanTimeout.
+// if they are still listed and unknown orphanTimeout later. number and began are those of the list. It changes
+// listed.
 func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, number int, began time.Time) {
 	for _, r := range p.pods.all() {
 		r.whole().observeList(listed[r.key], number)
 		delete(listed, r.key)
 	}
-	isFirst, orphans := !p.hasListed(), map[types.UID]time.Time{}
+	isFirst, orphans := !p.hasListed(), map[types.UID]time.Time{} // orphans: when each was first listed
 	for key, pod := range listed { // the unknown ones
 		since, isKnownOrphan := p.orphans[key]
 		switch {

@@ -289,8 +289,8 @@ func (p *Provider) StatusChanged(pod *v1.Pod) {
 }
 
 // Close ends the provider and leaves its pods running; a restarted agent takes them over with
-// [Provider.Adopt]. It cancels the hooks, stops and starts in progress, and prevents new ones. To stop
-// the pods too, call shutdown.Manager.TerminateAll first.
+// [Provider.Adopt]. It cancels all hooks and all calls that stop or start containers, and makes no new
+// ones. To stop the pods too, call shutdown.Manager.TerminateAll first.
 //
 // Close waits until all goroutines have ended or ctx ends. The error then names the containers whose
 // stop hangs, in a [*lifecycle.StillRunningError], and the pods whose start or notification hangs. It

@@ -25,7 +25,7 @@ type record struct {
 	ender      *ender
 	notifier   *notifier
 
-	mu         sync.Mutex // never held while blocking or calling the author's code
+	mu         sync.Mutex // never held while blocking or calling the embedder's code
 	desired    desired
 	containers containers
 	ending     ending
@@ -81,8 +81,8 @@ func (r *record) hasCompleted() bool {
 	return !r.ending.terminating && !r.ending.starting && !r.body.incomplete()
 }
 
-// isStuck reports whether a termination has given up, and since then the last containers have ended. Another
-// termination, which finds nothing running, then lets the pod end.
+// isStuck reports whether a termination has ended without stopping all containers, and these have ended since.
+// Only after a termination that succeeds does the pod end, so another one, which finds nothing running, is needed.
 func (r *record) isStuck() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -120,11 +120,11 @@ func (r *record) podWithStatus() *v1.Pod {
 	r.mu.Lock()
 	pod, final := r.copyLocked(), r.ending.final != nil
 	r.mu.Unlock()
-	return r.addAuthorStatus(pod, final)
+	return r.addCustomStatus(pod, final)
 }
 
-// copyLocked is podWithStatus without the fields that Options.Status sets, because the author's code may not be
-// called with the mutex held. The caller holds the mutex.
+// copyLocked is podWithStatus without the fields that Options.Status sets, which must not be called with the mutex
+// held. The caller holds the mutex.
 func (r *record) copyLocked() *v1.Pod {
 	pod := r.desired.copy()
 	if r.ending.final != nil {
@@ -138,14 +138,15 @@ func (r *record) copyLocked() *v1.Pod {
 	return pod
 }
 
-// addAuthorStatus lets Options.Status set the fields that only the author knows. A final status has them already.
-func (r *record) addAuthorStatus(pod *v1.Pod, final bool) *v1.Pod {
+// addCustomStatus lets Options.Status set the fields that this package does not know, such as the podIP, and returns
+// pod. A final status has them already.
+func (r *record) addCustomStatus(pod *v1.Pod, final bool) *v1.Pod {
 	if set := r.agent.opts.Status; !final && set != nil {
-		given := maps.Clone(pod.Annotations)
+		annotations := maps.Clone(pod.Annotations)
 		_ = r.callSafely("Status", func() { set(pod) }) // a panic was logged
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.desired.annotate(given, pod.Annotations)
+		r.desired.annotate(annotations, pod.Annotations)
 	}
 	return pod
 }

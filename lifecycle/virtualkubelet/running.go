@@ -15,26 +15,27 @@ import (
 )
 
 const (
-	// callTimeout bounds each call of the author's runtime except starts. A call that hangs is repeated.
+	// callTimeout bounds each call of the Runtime or PodRuntime except starts. A call that hangs is repeated.
 	callTimeout = 30 * time.Second
 	// maxRetryPause bounds the pause before the runtime's list is repeated.
 	maxRetryPause = time.Second
 )
 
-// containerRuntime is the [lifecycle.Runtime] that the terminator gets. It calls the author's [Runtime], and also
-// passes each list to the pod's record, which learns from it which containers have ended.
+// containerRuntime is the [lifecycle.Runtime] that the terminator gets. It calls Options.Runtime, and also passes
+// each list to the pod's record, which learns from it which containers have ended.
 type containerRuntime struct{ *agent }
 
-// StopContainer calls the author's StopContainer.
+// StopContainer calls that of Options.Runtime.
 func (a containerRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	return a.opts.Runtime.StopContainer(ctx, id, timeoutSeconds)
 }
 
-// Running calls the author's Running, and updates the pod's record. If the list lacks a container that was running,
-// and the exit code of that container is unknown, the list may be wrong: Running then asks for another one.
+// Running calls Running of Options.Runtime, and updates the pod's record. If the list lacks a container that was
+// running, and the exit code of that container is unknown, the list may be wrong: Running then asks for another one,
+// up to 1 s later, which decides.
 func (a containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	r := a.pods.find(pod)
-	if r == nil {
+	if r == nil { // forgotten: there is no record to update
 		return a.opts.Runtime.Running(ctx, pod)
 	}
 	before := r.currentRuns()
@@ -96,7 +97,7 @@ func (r *record) endMissing(before []run, listed []lifecycle.Container, isSecond
 }
 
 // exitOf calls ExitCode for a container that has ended, and returns its terminated state. known is false if the
-// author does not know the exit code; it is then 137.
+// Runtime does not know the exit code or panics; the exit code is then 137.
 func (r *record) exitOf(id string) (end v1.ContainerStateTerminated, known bool) {
 	end = unknownEnd()
 	_ = r.callSafely("ExitCode", func() { // a panic was logged

@@ -24,8 +24,8 @@ type starter struct {
 	wasBegun bool      // a previous agent has admitted the pod and begun to start it
 }
 
-// run admits the pod and starts its containers. If the start of the pod fails for good, it terminates the
-// containers that run already.
+// run admits the pod and starts its containers. If the start fails for good, or all regular containers have ended
+// already, it terminates what still runs, such as sidecars, unless a termination has begun.
 func (s *starter) run() {
 	if s.poller.awaitFirstList(s.record.ctx) != nil {
 		return

@@ -203,29 +203,30 @@ func (w *wholePod) setCreateError(err error) {
 	w.notifier.wake()
 }
 
-// tryCreate calls Create once, when MaxStarts allows it. The terminator refuses that if the pod's termination has
-// begun.
+// tryCreate calls Create once, when MaxStarts allows it. It does so in the terminator's Start, as the start of the
+// pod's first container, because Start refuses a pod whose termination has begun. The error is Create's own, or
+// that of Start if Create was not called.
 func (w *wholePod) tryCreate() error {
 	pod := w.podWithStatus()
 	pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses = nil, nil // Create may append its own
-	given := maps.Clone(pod.Annotations)
-	var failed error
-	err := w.agent.terminator.Start(w.ctx, pod, pod.Spec.Containers[0].Name, func(ctx context.Context) error {
-		failed = w.agent.withStartSlot(ctx, func() error {
+	annotations := maps.Clone(pod.Annotations)
+	var createErr error
+	startErr := w.agent.terminator.Start(w.ctx, pod, pod.Spec.Containers[0].Name, func(ctx context.Context) error {
+		createErr = w.agent.withStartSlot(ctx, func() error {
 			return w.call(ctx, "Create", createTimeout, func(ctx context.Context) error { return w.agent.opts.Pods.Create(ctx, pod) })
 		})
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		if failed == nil {
+		if createErr == nil {
 			w.runs, w.createdAt = true, w.agent.poller.lastBegun()
 		}
-		w.desired.annotate(given, pod.Annotations)
-		return failed
+		w.desired.annotate(annotations, pod.Annotations)
+		return createErr
 	})
-	if failed != nil {
-		return failed
+	if createErr != nil {
+		return createErr
 	}
-	return err
+	return startErr
 }
 
 // deleteAtRuntime waits until the pod has ended, and calls Delete until a list lacks the pod. A new pod may then use
@@ -258,9 +259,11 @@ func (w *wholePod) deleteAtRuntime() (deleted bool) {
 	return true
 }
 
-// mayRun and incomplete are the same here: the provider does not restart single containers of a whole pod.
+// mayRun reports whether the pod runs.
 func (w *wholePod) mayRun() bool { return w.runs }
 
+// incomplete is the same as mayRun: the provider sees only whether the whole pod runs, and restarts no container of
+// it.
 func (w *wholePod) incomplete() bool { return w.runs }
 
 // write writes the status from the last list into the pod. Conditions and the start time that the list lacks keep
