@@ -107,8 +107,8 @@ func TestRepeatedDelete(t *testing.T) {
 	}
 }
 
-// A repeated delete without options requests 0 s, which is shorter than every grace period: the grace
-// period becomes 0.
+// A pod has 25 s of its 30 s left when it is deleted again without options, which requests 0 s. Its grace period
+// becomes 0, and the deletionTimestamp now. graceful is true, because the grace period was shortened.
 func TestRepeatedDeleteWithoutOptionsIsForced(t *testing.T) {
 	pod := deletedPod(25*time.Second, ptr.To(int64(30)))
 	graceful, pending, err := graceperiod.BeforeDelete(pod, nil, testTime())

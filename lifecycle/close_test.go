@@ -66,8 +66,9 @@ func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 	})
 }
 
-// A list shows that a container has ended, while its hook has not returned. A later list has the container again, and
-// then Close is called: the container is left running, which is no failure of the runtime.
+// A list at 2 s, the deadline, shows that a container has ended. Its hook ignores its cancellation, so the stop waits for
+// the hook until 3 s. A list at 2.5 s has the container again, and Close is called at 2.6 s: the container is left
+// running, which is no failure of the runtime.
 func TestCloseLeavesAContainerThatIsListedAgain(t *testing.T) {
 	inBubble(t, graceSeconds(2), func(b *testBed) {
 		released := make(chan struct{})

@@ -177,8 +177,9 @@ func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Dura
 	return turn
 }
 
-// stop calls StopContainer once; after a failure kubegrace calls it again, with the time until end. returned is
-// when the last call returns; isKilled is false if it failed.
+// stop calls StopContainer once. After a failure kubegrace calls it again, with the time until end: 5 s
+// (DefaultStopTimeoutSlack) after the timeout of a call that hangs, and after a pause of 0.1 to 1 s otherwise. returned
+// is when the last call returns; isKilled is false if it failed.
 func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int64, end time.Duration) (returned time.Duration, isKilled bool) {
 	failing := never
 	killed := func(at time.Duration) (time.Duration, bool) {
@@ -200,7 +201,7 @@ func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int
 			if late := at - end; late >= 100*time.Millisecond { // the minimum of 2 s counts from the deadline, not from each call
 				seconds = int64(max(2*time.Second-late, 0) / time.Second)
 			}
-		default: // the ordering is not notified
+		default: // the kubelet's kill has failed: sidecars that wait for this container wait until their deadline
 			return returned, false
 		}
 		if failing = min(failing, returned); k.endsAt[c.Name] <= returned { // the runtime does not list it

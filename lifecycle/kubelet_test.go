@@ -61,7 +61,7 @@ const (
 )
 
 // TestKillIsTheKubelets runs random kills, one per seed, and compares what happens with the model of
-// the kubelet's kill. Every difference must have a class, and every class must occur.
+// the kubelet's kill. Each difference must be of a class that internal/fork/README.md lists, and each class must occur.
 //
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestKillIsTheKubelets -timeout 0 ./lifecycle
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestKillIsTheKubelets -v ./lifecycle # one seed, with its timelines
@@ -136,8 +136,8 @@ type killComparison struct {
 	classes   []difference // those that make a difference here: without one, explained would change
 }
 
-// compareKills draws the kill of a seed, plays it with kubegrace, and computes the kubelet's with and
-// without the classified differences.
+// compareKills draws the kill of a seed and plays it with kubegrace. The model computes the same kill as the kubelet
+// does it, and with all classes of differences. A class belongs to classes if the kill without it is another one.
 func compareKills(t *testing.T, seed uint64) *killComparison {
 	t.Helper()
 	c := &killComparison{in: drawKill(seed)}
@@ -159,8 +159,8 @@ func compareKills(t *testing.T, seed uint64) *killComparison {
 	return c
 }
 
-// err returns an error if kubegrace does something that neither the kubelet nor a classified difference
-// explains.
+// err returns an error if kubegrace does something that neither the kubelet nor a class of differences explains, or
+// if two classes make the same difference, so that none of them can be counted.
 func (c *killComparison) err() error {
 	if !slices.Equal(c.kubelet, c.explained) && len(c.classes) == 0 {
 		return errors.New("a difference has no single class")

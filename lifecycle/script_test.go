@@ -80,7 +80,8 @@ type script struct {
 	notes []judge.Line
 }
 
-// playScript plays a script, and returns what happened, one fact per line.
+// playScript plays a script, and returns what happened, one fact per line. A line of the script that begins with a time
+// is a call, made at that time; all other lines describe the pod and the runtime before the first call.
 func playScript(t *testing.T, text string) string {
 	t.Helper()
 	s := &script{

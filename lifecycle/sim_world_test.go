@@ -193,7 +193,7 @@ func (w *simWorld) begin(pod *v1.Pod, name string) *simRun {
 			id = other.ID
 		}
 	}
-	for _, other := range w.runs {
+	for _, other := range w.runs { // not reused if a later run has the ID already, and still runs or began at this time
 		if other.ID == id && (!other.hasEnded() || !other.began.Before(run.began)) {
 			id = fmt.Sprintf("%s-%s-%d", pod.Name, name, w.ids)
 		}

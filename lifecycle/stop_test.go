@@ -18,7 +18,8 @@ import (
 )
 
 // StopContainer returns an error although the container has ended. The next list shows the end, so there is no
-// second call and the outcome is Graceful. But the error is logged, and is in the result.
+// second call and the outcome is Graceful. But the error is logged, and is in the result. The runtime lists every
+// 10 s: at 10 s, when the stop begins, and at 20 s, after the container's end at 10 s + 3 s.
 func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	log := errorLog{make(chan error, 10)}
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -32,15 +33,17 @@ func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 		require.Len(b, b.rt.Stops(), 1)
 	}, func(o *lifecycle.TerminatorOptions) {
 		runtime := o.Runtime
-		o.StopTimeoutSlack = 15 * time.Second
+		o.StopTimeoutSlack = 15 * time.Second // a list may take that long; here one takes up to 10 s
 		o.Runtime = runtimeWithStop{runtime, func(ctx context.Context, id string, seconds int64) error {
 			return cmp.Or(runtime.StopContainer(ctx, id, seconds), lifecycletest.ErrScripted)
 		}}
 	})
 }
 
-// A stop is shortened, and the calls with less time fail. The container is killed by the first call, which returns
-// while the stop waits for a list. The outcome is that of the first call, though the newest one still has time.
+// A stop with 10 s is shortened at 7.5 s to 2 s, and the calls with less time, at 7.5 and 8.9 s, fail. The first call
+// kills the container at 10 s, while the stop waits for a list. From 7.5 s on the runtime lists every 1.3 s: at 8.8 s
+// with the container, which is why there is a third call 0.1 s later, and at 10.1 s without. The outcome is that of the
+// first call, although the third, with the minimum of 2 s, still has time until 10.9 s.
 func TestKillByAnEarlierCallIsReported(t *testing.T) {
 	var calls atomic.Int64
 	inBubble(t, graceSeconds(10), func(b *testBed) {

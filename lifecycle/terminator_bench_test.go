@@ -173,8 +173,9 @@ func awaitGoroutines(n int) {
 func BenchmarkSleepingPodMemory(b *testing.B) {
 	const pods = 10_000
 	before := heapAndStacks()
-	startSleepers(b.Context(), 5*pods, sleepers()["floor"])()
-	descriptor := float64(heapAndStacks()-before) / (5 * pods)
+	const goroutines = 5 * pods // the most that a case has
+	startSleepers(b.Context(), goroutines, sleepers()["floor"])()
+	descriptor := float64(heapAndStacks()-before) / goroutines
 	for _, way := range benchmarkCases() {
 		b.Run(way.name, func(b *testing.B) {
 			var took int64

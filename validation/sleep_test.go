@@ -20,7 +20,7 @@ func TestSleepSeconds(t *testing.T) {
 	)
 	for _, c := range []struct {
 		seconds int64
-		zero    bool
+		zero    bool // a sleep of 0 s is allowed
 		want    []string
 	}{
 		{0, true, nil},

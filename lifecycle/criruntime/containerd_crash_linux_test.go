@@ -36,11 +36,11 @@ func TestContainerdIsKilledDuringAStop(t *testing.T) {
 // testContainerdIsKilledDuringAStop runs TestContainerdIsKilledDuringAStop with one version of containerd.
 func testContainerdIsKilledDuringAStop(t *testing.T, build containerdtest.Build) {
 	c := newContainerd(t, build)
-	for name, test := range map[string]struct {
-		grace   int64
+	for name, test := range map[string]struct { // by the name of the image
+		grace   int64 // in seconds
 		outcome lifecycle.Outcome
 		code    int32         // the exit code: 7 after TERM, or 128 + 9 after SIGKILL
-		atLeast time.Duration // how long the termination takes
+		atLeast time.Duration // how long the termination takes: slow exits 6 s after TERM, stubborn at the deadline
 	}{
 		"slow":     {grace: 30, outcome: lifecycle.OutcomeGraceful, code: 7, atLeast: 6 * time.Second},
 		"stubborn": {grace: 8, outcome: lifecycle.OutcomeGraceExceeded, code: 137, atLeast: 8 * time.Second},

@@ -47,11 +47,11 @@ func TestARefusedPodFailsAndStartsNothing(t *testing.T) {
 	})
 }
 
-// A pod that is deleted while Admit hangs does not start when Admit returns.
+// A pod is deleted while Admit hangs. It ends at once and is forgotten, and does not start when Admit returns.
 func TestAPodCanBeDeletedWhileAdmitHangs(t *testing.T) {
-	answer := make(chan struct{})
+	var answer chan struct{} // closed when Admit may return
 	inBubble(t, func(b *testbed) {
-		answer = make(chan struct{})
+		answer = make(chan struct{}) // in the bubble, because its goroutines wait for it
 		names := b.rt.recordStarts(0)
 		b.create(podOf(plain("app")))
 		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
@@ -70,9 +70,9 @@ func TestAPodCanBeDeletedWhileAdmitHangs(t *testing.T) {
 	})
 }
 
-// A panic in the author's code does not end the process. A pod whose Admit panics is refused. With an ExitCode that
+// A panic in the embedder's code does not end the process. A pod whose Admit panics is refused. With an ExitCode that
 // panics, the exit code is unknown. A panic of Status or Exited has no effect on the pod's end.
-func TestPanicsOfTheAuthorsCodeAreErrors(t *testing.T) {
+func TestPanicsOfTheEmbeddersCodeAreErrors(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*virtualkubelet.Options)
 		phase  v1.PodPhase

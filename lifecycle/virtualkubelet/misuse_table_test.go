@@ -163,7 +163,7 @@ type misuse struct {
 	options virtualkubelet.Options
 	rt      *misusedRuntime
 	pods    *misusedPods
-	release chan struct{} // closed to end the calls of the author's code that hang
+	release chan struct{} // closed to end the calls of the embedder's code that hang
 	told    *[]*v1.Pod    // the pods that virtual-kubelet was notified of
 }
 
@@ -171,7 +171,7 @@ func (m *misuse) Context() context.Context {
 	return klog.NewContext(m.logLines.Context(), klog.New(m.logLines))
 }
 
-// hang is a call of the author's code that returns only at the end of the test.
+// hang is a call of the embedder's code that returns only at the end of the test.
 func (m *misuse) hang() { <-m.release }
 
 // make makes the provider with the options.
@@ -216,8 +216,8 @@ func misusedPod(name string, uid types.UID, containers ...string) *v1.Pod {
 // after 5 s.
 const afterSlow = 6 * time.Second
 
-// Each case is a mistake that an author can make. The error or the log must say what is wrong, so that the author can
-// find it; nothing may hang or panic.
+// Each case is a mistake that an embedder can make. The error or the log must say what is wrong, so that the embedder
+// can find it; nothing may hang or panic.
 func TestMisuse(t *testing.T) {
 	for name, do := range map[string]func(m *misuse){
 		"two containers of one name": func(m *misuse) {

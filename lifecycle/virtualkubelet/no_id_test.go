@@ -32,7 +32,7 @@ func (n *noIDRuntime) Exited(id string) <-chan struct{} {
 	return n.scriptedRuntime.Exited(id)
 }
 
-// A StartContainer that returns no ID and no error is a bug of the author. The pod fails, instead of running
+// A StartContainer that returns no ID and no error is a bug of the Runtime. The pod fails, instead of running
 // with a container that nobody could stop.
 func TestAContainerWithoutAnIDHasNotStarted(t *testing.T) {
 	rt := &noIDRuntime{}

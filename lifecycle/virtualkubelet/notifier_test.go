@@ -83,7 +83,7 @@ func TestCloseSendsTheLastStatus(t *testing.T) {
 	})
 }
 
-// The author sees all mistakes at once, those of the terminator's options too.
+// The error of New names all invalid options at once, those of the terminator too.
 func TestNewJoinsAllOptionErrors(t *testing.T) {
 	rt := newScriptedRuntime()
 	opts := virtualkubelet.Options{PollInterval: -1, MaxStarts: -1}

@@ -183,7 +183,7 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 		delete(listed, r.key)
 	}
 	isFirst, orphans := !p.hasListed(), map[types.UID]time.Time{} // orphans: when each was first listed
-	for key, pod := range listed { // the unknown ones
+	for key, pod := range listed {                                // the unknown ones
 		since, isKnownOrphan := p.orphans[key]
 		switch {
 		case isFirst:

@@ -46,9 +46,12 @@ func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 // and virtual-kubelet, which knows pods by name, gets no more statuses of the old one.
 func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	for name, test := range map[string]struct {
-		announced bool                          // the old pod was deleted before, with 30 s
-		add       func(*testbed, *v1.Pod) error // adds the new pod, at 1 s
-		ended     time.Duration                 // of the old pod: 1 s + the minimum of 2 s, as it was deleted by force; or 1 s + the 9 s of its container
+		wasDeleted bool                          // the old pod was deleted before the new one came, with 30 s
+		add        func(*testbed, *v1.Pod) error // adds the new pod, at 1 s
+		// ended is when the old pod ends. A deleted pod that is replaced before its end was since deleted by force: it ends
+		// at 1 s + the minimum of 2 s. A pod whose deletion nobody saw keeps its own grace period, and ends at 1 s + the 9 s
+		// that its container takes.
+		ended time.Duration
 	}{
 		"deleted, created": {true, func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 3 * second},
 		"deleted, updated": {true, func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 3 * second},
@@ -62,7 +65,7 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 				previous, pod := podOf(plain("app")), podOf(plain("app"))
 				pod.UID = "new"
 				b.create(previous)
-				if test.announced {
+				if test.wasDeleted {
 					b.deletePod(previous, 30)
 				}
 				wait(second)

@@ -97,7 +97,7 @@ func deletionRandomError(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	broken.Store(true)
 	c := prepareCluster(t, append([]func(*virtualkubelet.Options){func(o *virtualkubelet.Options) {
 		o.Runtime = breakableRuntime{o.Runtime.(*scriptedRuntime), &broken}
-		o.Terminator.GiveUpAfter = time.Millisecond
+		o.Terminator.GiveUpAfter = time.Millisecond // so that each termination soon fails
 	}}, kind...)...)
 	pod := c.create(podOf(plain("app")))
 	c.start()

@@ -138,7 +138,8 @@ func TestARuntimeWithoutExitsAndExitCodes(t *testing.T) {
 	})
 }
 
-// Changes of a pod that was passed in, or returned, do not reach the provider. UpdatePod does.
+// The caller changes a pod that it has passed to CreatePod, and one that GetPod has returned. The provider has copies, so
+// its pod stays as it was, with the podIP of Options.Status. Only UpdatePod changes it.
 func TestPodsAreCopied(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
@@ -163,9 +164,10 @@ func TestPodsAreCopied(t *testing.T) {
 	})
 }
 
-// StatusChanged sends the fields and annotations that Options.Status sets. The annotations are kept.
-func TestStatusChangedSendsTheAuthorsFields(t *testing.T) {
-	var ip atomic.Value
+// Options.Status sets a podIP and an annotation, once it knows the IP. StatusChanged sends them. The annotation is kept
+// even when Options.Status no longer sets it.
+func TestStatusChangedSendsTheFieldsOfOptionsStatus(t *testing.T) {
+	var ip atomic.Value // that Options.Status knows; "": none
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
 		b.create(pod)
@@ -175,7 +177,7 @@ func TestStatusChangedSendsTheAuthorsFields(t *testing.T) {
 		b.StatusChanged(pod)
 		synctest.Wait()
 		require.Equal(b, "10.0.0.7", b.last().pod.Status.PodIP)
-		ip.Store("")
+		ip.Store("") // from now on Options.Status sets nothing
 		b.StatusChanged(podOf())
 		b.deletePod(pod, 10)
 		wait(20 * second)

@@ -30,7 +30,7 @@ func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
 		require.ErrorContains(b, err, `failed to stop pod ns/pod: failed to stop container "app" (id="uid/app")`)
 		wait(second)
-		require.Error(b, b.DeletePod(b.Context(), pod))
+		require.Error(b, b.DeletePod(b.Context(), pod), "the second termination is in progress, so that of the first is reported")
 		wait(30 * second) // until 183 s: the runtime is back since 180 s
 		require.Len(b, b.rt.Execs(), 1, "the hook runs once")
 		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)

@@ -169,7 +169,8 @@ func TestADeletionCancelsAHangingCreate(t *testing.T) {
 	})
 }
 
-// Create gets a pod without container statuses, so that a PodRuntime may append its own.
+// Create gets a pod without container statuses, so that a PodRuntime may append its own. Here Create fails, and is called
+// again while the pod's containers show the error of the first call: the second call gets none either.
 func TestCreateGetsNoContainerStatuses(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		p.script(func() { p.refused = errAway })

@@ -74,7 +74,7 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		script  lifecycletest.Script
 		away    time.Duration // how long the PodRuntime is down from 6 s on
-		endedBy time.Duration // when the pod must have ended
+		endedBy time.Duration // when the pod must have ended: 14 s after the PodRuntime is back
 	}{
 		"the pod runtime is down for 30 s":  {lifecycletest.Script{ExitAfterTerm: second}, 30 * second, 50 * second},
 		"the pod ignores Stop":              {lifecycletest.Script{IgnoreTerm: true}, 0, 20 * second},
@@ -129,7 +129,9 @@ func TestCreateIsRepeatedUntilItSucceedsOrIsInvalid(t *testing.T) {
 	})
 }
 
-// A pod that is created and deleted while the PodRuntime is down is removed, even if Create takes effect later.
+// A pod that is created and deleted while the PodRuntime is down has failed once the PodRuntime is back and lacks it.
+// Then the Create takes effect after all. The pod is unknown now, so it is stopped as an orphan and removed, a minute
+// after the first list that has it.
 func TestALateCreateIsCleanedUp(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
@@ -264,8 +266,9 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	})
 }
 
-// The lists lack a running pod, which is then reported as Failed. When it is listed as running again, about 5 s later, it
-// is stopped, with the rest of a grace period of 30 s that began with the report. Delete waits until the pod has ended.
+// A running pod is reported as Failed, because two lists lack it, or because it was killed while the PodRuntime did not
+// have it (its Create took effect only later). When it is listed as running again, about 5 s later, it is stopped, with
+// the rest of a grace period of 30 s that began with the report. Delete waits until the pod has ended.
 func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 	for name, end := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
 		"missing from lists": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {
@@ -322,8 +325,9 @@ func TestAPodListedTwiceIsRunningIfOneEntryIs(t *testing.T) {
 	})
 }
 
-// 500 pods run of which the provider knows nothing: orphans. CreatePod is called for them at 65 s, exactly when they
-// would be stopped, a minute after the first list that had them. Each pod for which CreatePod succeeds keeps running.
+// 500 pods run of which the provider knows nothing: orphans. The list at 5 s is the first that has them, so the one at
+// 65 s, a minute later, stops those that are still unknown. CreatePod is called for them at the same time. Each pod for
+// which CreatePod succeeds keeps running.
 func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
@@ -334,10 +338,10 @@ func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
 			pods = append(pods, pod)
 			require.NoError(b, p.Create(b.Context(), pod))
 		}
-		wait(63 * second) // 65 s are a minute after the first list that had them
+		wait(63 * second)
 		var creating sync.WaitGroup
 		refused := map[types.UID]bool{}
-		<-time.After(second)
+		<-time.After(second) // unlike wait, this does not wait for the list of 65 s, with which CreatePod must race
 		creating.Go(func() {
 			for _, pod := range pods {
 				refused[pod.UID] = b.CreatePod(b.Context(), pod) != nil

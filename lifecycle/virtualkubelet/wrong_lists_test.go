@@ -76,7 +76,7 @@ func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 }
 
 // A running container without an exit code vanishes from the lists at 5 and 6 s. It has then failed, and the
-// log names it once, so that the author can find the wrong ID.
+// log names it once, so that the embedder can find the wrong ID.
 func TestAContainerMissingFromTwoListsIsLoggedAndFails(t *testing.T) {
 	log := &lines{}
 	inBubble(t, func(b *testbed) {
@@ -150,7 +150,7 @@ func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
 	})
 }
 
-// A list with a pod that has no UID, or is nil, is a bug of the author. The whole list is ignored and logged
+// A list with a pod that has no UID, or is nil, is a bug of the PodRuntime. The whole list is ignored and logged
 // once, and the running pods keep running.
 func TestAnInvalidListOfPodsIsRejectedAndLoggedOnce(t *testing.T) {
 	for name, wrong := range map[string]*v1.Pod{
@@ -164,7 +164,7 @@ func TestAnInvalidListOfPodsIsRejectedAndLoggedOnce(t *testing.T) {
 				var err error
 				b.Provider, err = virtualkubelet.New(virtualkubelet.Options{Pods: p})
 				require.NoError(b, err)
-				_, err = b.GetPods(log.context(b.Context()))
+				_, err = b.GetPods(log.context(b.Context())) // the first call, whose context has the logger of the lists
 				require.NoError(b, err)
 				pod := podOf(plain("app"))
 				b.create(pod)
