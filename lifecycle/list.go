@@ -80,9 +80,9 @@ func (p *podState) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 	return list
 }
 
-// startList makes the queued call, if there is one. If the runtime ignores the end of its context, the
-// call counts as failed anyway, so that the next one can be made, and a later result is ignored. The caller
-// holds the mutex.
+// startList makes the queued Running call, if there is one. A call that takes longer than StopTimeoutSlack is
+// cancelled and counts as failed, even if the runtime does not return then, so that the next call can be made. A
+// later result is ignored. The caller holds the mutex.
 func (p *podState) startList() {
 	list := p.lists.queued
 	p.lists.queued = nil
@@ -112,7 +112,7 @@ func (p *podState) startList() {
 		}
 		return err
 	}, func(err error) {
-		if slow.Stop() {
+		if slow.Stop() { // false: the timer has finished the list already
 			p.finishList(list, running, err)
 		}
 		cancel(nil)
@@ -137,8 +137,11 @@ func (p *podState) finishList(list *listCall, running []Container, err error) {
 	p.startList()
 }
 
-// applyList updates the pod from a list that has arrived. A run that it lacks has ended. During a
-// termination, every run that it has is stopped. The caller holds the mutex.
+// applyList updates the pod from a list that has arrived. The caller holds the mutex.
+//
+//   - During a termination that does not name its containers, each run on the list is stopped.
+//   - A run whose stop was given up has ended after all if the list lacks it. It no longer blocks the stops of sidecars.
+//   - A start that returned before the list began is forgotten: the list has what it started, if that still runs.
 func (p *podState) applyList(list *listCall) {
 	t := p.termination
 	stopsAll := t.inProgress() && t.usesLists
@@ -153,7 +156,7 @@ func (p *podState) applyList(list *listCall) {
 	}
 	p.dropEnded(func(s *containerStop) bool { return s.listedBy != list.number })
 	for start := range p.starts {
-		if start.returned && start.listedBy <= list.number { // the list has what this start created, if it still runs
+		if start.returned && start.listedBy <= list.number {
 			delete(p.starts, start)
 		}
 	}

@@ -75,7 +75,7 @@ func (p *podState) unlock() {
 // forget implements [Terminator.Forget]: it drops everything except starts and stops in progress.
 func (p *podState) forget() {
 	if t := p.termination; t.inProgress() && t.needsList() {
-		t.minList = math.MaxInt // later lists do not add containers to this termination, so none may complete it
+		t.minList = math.MaxInt // no later list is applied to this termination, so none counts as the new one that it needs
 	}
 	p.termination.wake()
 	p.termination = nil
@@ -164,9 +164,9 @@ func (p *podState) isBlocked(r role) bool {
 	return main || last > r
 }
 
-// blockers returns what may be running and so keeps sidecars from stopping. main says whether there is a main
-// container, for which all sidecars wait. last is the last sidecar, for which those declared before it wait;
-// roleUnknown if there is none.
+// blockers returns which containers may be running, and so keep sidecars from stopping: those whose stop has not
+// ended, and those that are being started. main says whether there is a main container, for which all sidecars wait.
+// last is the last sidecar, for which those declared before it wait; roleUnknown if there is none.
 func (p *podState) blockers() (main bool, last role) {
 	last = roleUnknown
 	block := func(r role) {
@@ -188,9 +188,9 @@ func (p *podState) blockers() (main bool, last role) {
 	return main, last
 }
 
-// unblockStops unblocks the stops of sidecars whose turn it is now. During a termination it also cancels
-// the starts of containers whose turn it is: nothing that needs them is left. It is called whenever a
-// blocker may be gone.
+// unblockStops lets the sidecars stop whose turn it is now: no main container and no later sidecar may be running
+// any more. During a termination it also cancels the starts of containers whose turn it is: nothing that needs them
+// is left. It is called whenever a container that others wait for may be gone.
 func (p *podState) unblockStops() {
 	main, last := p.blockers()
 	hasTurn := func(r role) bool { return !r.isSidecar() || !main && last <= r }

@@ -67,6 +67,7 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	case tr.ctx.Err() != nil:
 		return false, ErrClosed
 	}
+	// Run the hook in another goroutine.
 	handler := spec.Lifecycle.PostStart
 	ctx, cancel := context.WithCancelCause(caller)
 	defer cancel(nil)
@@ -82,6 +83,7 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 		err = hookErr
 		close(returned)
 	})
+	// Wait until it has returned. cause is why it was cancelled; nil: it was not.
 	var exited <-chan struct{}
 	if kindOf(handler) == kindSleep { // other hooks may have work to do outside the exited container
 		exited = state.watchExit(ctx, pod, c, func(error) {}) // a panic has been logged
@@ -95,9 +97,10 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	state.postStarts--
 	isStopping := state.termination != nil || state.stopOf(c) != nil
 	state.unlock()
-	if cause == nil {
+	if cause == nil { // the caller may have cancelled it
 		cause = context.Cause(caller)
 	}
+	// Decide whether an error is a failure of the hook.
 	switch {
 	case err == nil, errors.Is(cause, CauseContainerExited):
 		return false, nil

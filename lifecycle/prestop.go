@@ -68,8 +68,8 @@ func (s *containerStop) runHook() {
 }
 
 // beginHook decides whether the hook runs now, and marks it as begun or skipped, so that it runs at most
-// once per run of the container. It is skipped if it has had its turn before, if the deadline has passed,
-// or if it is a sleep and the feature is off. It locks the mutex.
+// once per run of the container. It is skipped if it was begun or skipped before, also by an earlier agent, if the
+// deadline has passed, or if it is a sleep and the feature is off. beginHook locks the mutex.
 func (s *containerStop) beginHook(handler *v1.LifecycleHandler) (runs bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -133,8 +133,8 @@ func (s *containerStop) setHookOutcome(err error) HookOutcome {
 	defer s.pod.mu.Unlock()
 	hook := &s.result.Hook
 	switch {
-	case hook.Cause != "":
-	case s.deadline.hasPassed():
+	case hook.Cause != "": // it was cancelled
+	case s.deadline.hasPassed(): // it may have ended because its context has the deadline
 		hook.Cause = s.deadline.cause()
 	case s.ctx.Err() != nil:
 		hook.Cause = CauseTerminatorClosed

@@ -76,17 +76,19 @@ func (s *containerStop) isListedAgain() bool {
 // deadline if that is earlier. It records no second Killing event, except after a request with OneAttempt,
 // because the kubelet records one in each attempt. The caller holds the mutex.
 func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
+	// First what depends on the previous attempt, if there was one.
 	resumes := !s.deadline.end.IsZero()                // zero: it is the first time, or giveUp lets a new grace period start
 	recordsKilling := !resumes || s.options.oneAttempt // s.options are still those of the previous request
 	if resumes && s.deadline.end.Before(until.end) {
 		until = s.deadline
 	}
 	isFirst := s.done == nil
-	s.ctx, s.apiPod, s.options, s.deadline = ctx, apiPod, options, until
-	s.spec, s.role = findContainer(apiPod, s.container.Name)
 	if !s.result.Outcome.hasEnded() { // it was given up, so GiveUpAfter starts again
 		s.firstCallAt = time.Time{}
 	}
+	// Then the state of the new attempt.
+	s.ctx, s.apiPod, s.options, s.deadline = ctx, apiPod, options, until
+	s.spec, s.role = findContainer(apiPod, s.container.Name)
 	s.expired, s.deadlineMoved, s.unblocked, s.done = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	s.failing, s.result.Phase, s.result.Outcome, s.result.Err = false, "", "", nil
 	if s.result.GrantedSeconds == 0 { // the result keeps the first grace period
@@ -175,7 +177,8 @@ func (s *containerStop) execute(recordsKilling bool) {
 	s.finish()
 }
 
-// waitForOrder waits until no other container blocks this one, at most until the deadline.
+// waitForOrder waits until this container need not wait for others to stop first, at most until the deadline. A
+// wakeup is only a reason to look again: updateWait says whether the wait goes on.
 func (s *containerStop) waitForOrder() {
 	for began := time.Now(); s.updateWait(began); {
 		select {
@@ -186,8 +189,9 @@ func (s *containerStop) waitForOrder() {
 	}
 }
 
-// updateWait writes the waiting time so far to the result. mustWait says that the container must wait on for
-// others; the phase is then PhaseWaiting. began is when the wait began. updateWait locks the mutex.
+// updateWait writes the waiting time so far to the result. mustWait says that the container must wait on, because
+// others that stop first may be running and the deadline has not passed; the phase is then PhaseWaiting. began is when
+// the wait began. updateWait locks the mutex.
 func (s *containerStop) updateWait(began time.Time) (mustWait bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()

@@ -203,7 +203,8 @@ func (c *stopCalls) makeCall(seconds int64) {
 	c.killAt = reply.killAt()
 	c.forced = c.forced || seconds == 0
 	call, ctx := c.call, c.callCtx
-	c.pod.spawnAfter(ctx, c.failure, c.method(), c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
+	previous := c.failure // of the call before: a panic that repeats it is not logged again
+	c.pod.spawnAfter(ctx, previous, c.method(), c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
 		reply.err, reply.returnedAt = err, time.Now()
 		select {
 		case c.replies <- reply:

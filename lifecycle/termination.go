@@ -240,13 +240,13 @@ func (t *Termination) giveUpAt() time.Time {
 }
 
 // stopContainer makes a container part of the termination, begins to stop it if nobody does yet, and
-// returns its stop. s is its existing stop, nil if there is none. A container that this termination has
-// given up stays so.
+// returns its stop. s is its existing stop, nil if there is none. It does nothing for a container that this
+// termination is stopping already or has given up.
 func (t *Termination) stopContainer(c Container, s *containerStop, options stopOptions) *containerStop {
 	if s != nil && s.termination == t {
 		isStopping := s.inProgress() && s.run == runOf(c) // the runs differ if a request named c without its Began
 		if isStopping || s.isGivenUp() {
-			return s // an earlier list had the container too; nothing is to be done
+			return s // an earlier list had the container too
 		}
 	}
 	if s == nil && t.isRestartedSidecar(c) {

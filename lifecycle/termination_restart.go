@@ -24,7 +24,9 @@ func (t *Termination) ShouldRestart(name string) (restart bool, left time.Durati
 	return true, time.Until(t.deadline.end)
 }
 
-// canRestart is ShouldRestart for callers that hold the mutex.
+// canRestart reports whether a container that has exited may be started again: it was running during this
+// termination, no start of it is in progress, main containers or later sidecars may still need it, and there is time
+// for a start. The caller holds the mutex.
 func (t *Termination) canRestart(name string) bool {
 	if !t.inProgress() || t.isForgotten() {
 		return false

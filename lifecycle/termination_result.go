@@ -37,14 +37,19 @@ func (t *Termination) stopResults() []ContainerResult {
 	return t.sorted(results)
 }
 
-// finalResults returns the results of a termination that ends now. Besides the stopped containers it has
-// containers that no list ever had: those whose start has not returned, and, if no list has arrived or
-// none had a container, those of the spec. failure is the last list's error.
+// finalResults returns the results of a termination that ends now: those of its stops, and of containers that no list
+// ever had:
+//
+//   - A container whose start has not returned is stuck.
+//   - If no new list has arrived, each other container of the spec is stuck, because it may be running.
+//   - If the lists had no container at all, each container of the spec is not found.
+//
+// If the terminator was closed, stuck containers are left running instead. failure is the last list's error.
 func (t *Termination) finalResults(failure error) []ContainerResult {
 	results := t.stopResults()
 	addIfUnknown := func(name string, outcome Outcome, err error) {
 		// Without a new list, even a container that was stopped may run again, so its result is not enough.
-		isKnown := func(c ContainerResult) bool { return c.Name == name && (!t.needsList() || !c.Outcome.hasEnded()) }
+		isKnown := func(c ContainerResult) bool { return c.Name == name && (!c.Outcome.hasEnded() || !t.needsList()) }
 		if !slices.ContainsFunc(results, isKnown) {
 			results = append(results, t.resultWithoutRun(name, outcome, err))
 		}

@@ -58,7 +58,8 @@ func (c *container) end(by ExitCause) {
 	c.endLocked(by)
 }
 
-// endLocked is end for callers that hold the mutex.
+// endLocked makes the container exit, and records the exit and its cause, unless the container has already exited. A
+// kill, unlike the stop signal, is recorded as a signal here. The caller holds the mutex.
 func (c *container) endLocked(by ExitCause) {
 	if c.hasExited {
 		return

@@ -66,7 +66,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 		return fmt.Errorf("failed to adopt pod %s: %w", nameOf(adopted.Pod), err)
 	}
 	added := newRecord(ctx, p.agent, adopted.Pod)
-	added.desired.adopted = !adopted.Alive
+	added.desired.adopted = !adopted.Alive // if so, its deletion may be older than this process
 	startedCount := added.containers.adopt(adopted.Pod, listed)
 	mustStartMore := startedCount < len(added.containers.all)
 	added.ending.starting = mustStartMore

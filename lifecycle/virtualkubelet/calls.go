@@ -30,21 +30,21 @@ func (a *agent) watchCall(ctx context.Context, what string, pod types.Namespaced
 }
 
 // callGuarded calls f, which is code of the embedder, with watchCall. A panic is logged and becomes the error, so
-// that a bug there does not end the process. before is the error of the previous call of this kind, or nil: a panic
+// that a bug there does not end the process. lastErr is the error of the previous call of this kind, or nil: a panic
 // that repeats it is not logged again.
-func (a *agent) callGuarded(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, before error, f func() error) (err error) {
+func (a *agent) callGuarded(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, lastErr error, f func() error) (err error) {
 	defer a.watchCall(ctx, what, pod, limit)()
 	about := func() []any { return []any{"pod", pod} }
-	call.GuardAbout(ctx, what, before, about, f, func(failed error) { err = failed })
+	call.GuardAbout(ctx, what, lastErr, about, f, func(failed error) { err = failed })
 	return err
 }
 
 // callWithin is callGuarded with a context for f that ends at the limit. If f fails after that, the error says that
 // the call has not returned in time, unless it is an ErrInvalidInput, which does not come from the timeout.
-func (a *agent) callWithin(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, before error, f func(context.Context) error) error {
+func (a *agent) callWithin(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, lastErr error, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := a.callGuarded(bounded, what, pod, limit, before, func() error { return f(bounded) })
+	err := a.callGuarded(bounded, what, pod, limit, lastErr, func() error { return f(bounded) })
 	hasTimedOut := bounded.Err() != nil && ctx.Err() == nil
 	if err != nil && hasTimedOut && !errdefs.IsInvalidInput(err) {
 		err = fmt.Errorf("%s has not returned within %v: %w", what, limit, err)

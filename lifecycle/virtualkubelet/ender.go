@@ -93,8 +93,8 @@ func (e *ender) markTerminating() error {
 	return nil
 }
 
-// end begins or joins the termination of the pod as it is now, and returns at once. A pod that was forgotten has
-// ended, which is no error.
+// end begins or joins the termination of the pod as it is now, and returns at once. override is the grace period in
+// seconds that replaces the pod's own; nil keeps that. A pod that was forgotten has ended, which is no error.
 func (e *ender) end(ctx context.Context, override *int64) error {
 	if _, err := e.terminate(ctx, e.podWithStatus(), override); !errdefs.IsNotFound(err) {
 		return err
@@ -144,8 +144,9 @@ func (e *ender) finalizeIfEnded() {
 	e.notifier.wake()
 }
 
-// tryStartFinalizing claims the computation of the final status for its caller. claimed is true for one caller only,
-// the first after the pod has ended; the containers then no longer change.
+// tryStartFinalizing claims the computation of the final status for its caller. claimed is true for one caller only, the
+// first after the pod has ended: a termination has stopped all containers, no start is in progress, and nothing may run.
+// From then on the containers' states no longer change; one without an end has an unknown exit code.
 func (e *ender) tryStartFinalizing() (claimed bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

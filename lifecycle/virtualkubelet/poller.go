@@ -201,11 +201,12 @@ func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, n
 	}
 }
 
-// adopt adds a listed pod that CreatePod has not added. An orphan is stopped at once.
+// adopt adds a listed pod that CreatePod has not added, and updates it from the list with this number. An orphan, a
+// pod that the API server seems not to have, is stopped at once.
 func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bool) {
 	added := newRecord(ctx, p.agent, pod)
-	added.desired.adopted = true
-	added.whole().runs = true
+	added.desired.adopted = true // its deletion may be older than this process
+	added.whole().runs = true    // so that observeList ends a pod that is listed as ended
 	if isOrphan {
 		_ = added.ender.markTerminating() // before CreatePod can find the pod, so that CreatePod refuses it
 	}

@@ -85,7 +85,8 @@ func (r *record) checkSameName(pod *v1.Pod) error {
 	return newRefusedError(pod, fmt.Errorf("metadata.uid: %q is that of pod %s", pod.UID, r.name))
 }
 
-// find returns the record of a pod. The error is that of check or, for an unknown pod, an errdefs.ErrNotFound.
+// find returns the record of a pod. An unknown pod is an errdefs.ErrNotFound. A nil pod, or a provider that was not made
+// with New, is another error.
 func (p *Provider) find(pod *v1.Pod) (*record, error) {
 	if err := p.check(pod); err != nil {
 		return nil, err

@@ -140,13 +140,14 @@ func isTerminal(status *v1.PodStatus) bool {
 	return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
 }
 
-// call calls the PodRuntime with a timeout, and logs an error; one that repeats the previous error only at level 1.
+// call calls the PodRuntime with a timeout, and returns its error. It logs the error, at level 1 if it repeats the
+// previous one. It does not log an ErrContainerNotFound, or an error after the end of ctx.
 func (w *wholePod) call(ctx context.Context, name string, timeout time.Duration, f func(context.Context) error) error {
-	before := w.lastError(name)
+	lastErr := w.lastError(name)
 	err := w.callWithin(ctx, name, timeout, f)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, lifecycle.ErrContainerNotFound) {
 		level := 0
-		if before != nil && before.Error() == err.Error() {
+		if lastErr != nil && lastErr.Error() == err.Error() {
 			level = 1
 		}
 		klog.FromContext(ctx).V(level).Info("Failed to call the pod runtime", "call", name, "pod", w.name, "err", err)
@@ -155,7 +156,9 @@ func (w *wholePod) call(ctx context.Context, name string, timeout time.Duration,
 }
 
 // create calls Create until the pod runtime has the pod. A Create that failed may have created the pod nevertheless,
-// so create then waits for a list, and calls Create again only if the list lacks the pod.
+// so create then pauses, waits for a new list, and calls Create again only if the list lacks the pod. An ErrInvalidInput
+// means that the pod can never run: its containers have then ended, and create returns that error. It also returns an
+// error if the pod's termination begins or the provider is closed.
 func (w *wholePod) create() error {
 	isKnown := func() bool {
 		w.mu.Lock()
@@ -229,8 +232,9 @@ func (w *wholePod) tryCreate() error {
 	return startErr
 }
 
-// deleteAtRuntime waits until the pod has ended, and calls Delete until a list lacks the pod. A new pod may then use
-// the name. It returns false if the provider is closed before that.
+// deleteAtRuntime waits until the pod has ended, and calls Delete until a list lacks the pod, or Delete says that it does
+// not exist (ErrContainerNotFound). A new pod may then use the name. It returns false if the provider is closed before
+// that.
 func (w *wholePod) deleteAtRuntime() (deleted bool) {
 	for !isClosed(w.ender.nameFree) {
 		if !w.await(w.ctx, func() bool { return !w.runs }) {
