@@ -33,7 +33,8 @@ func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) E
 	return Explanation{Seconds: forContainer(&t, pod, container, reason), steps: t.steps}
 }
 
-// forContainer is ForContainer and, with a trace that is not nil, ExplainContainer. The
+// forContainer is ForContainer and, with a trace that is not nil, ExplainContainer. The first
+// of these that is set decides: the deletion, the probe that failed, the spec, the minimum. The
 // note methods add a step to the trace and return their last argument: whether the rule
 // applies.
 func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillReason) int64 {

@@ -43,8 +43,9 @@ func ExplainDelete(pod *v1.Pod, options *metav1.DeleteOptions) Explanation {
 	return Explanation{Seconds: forDelete(&t, pod, options), steps: t.steps}
 }
 
-// forDelete is ForDelete and, with a trace that is not nil, ExplainDelete. The note methods
-// add a step to the trace and return their last argument: whether the rule applies.
+// forDelete is ForDelete and, with a trace that is not nil, ExplainDelete: 0 without options,
+// else the rules of deleteSeconds. noteConstant adds a step to the trace and returns its last
+// argument: whether the rule applies.
 func forDelete(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {
 	if t.noteConstant(ruleNoOptions, "options", 0, options == nil) {
 		return 0

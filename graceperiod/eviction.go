@@ -22,9 +22,10 @@ func ExplainSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) Explanatio
 	return Explanation{Seconds: forSoftEviction(&t, pod, maxPodGracePeriodSeconds), steps: t.steps}
 }
 
-// forSoftEviction is ForSoftEviction and, with a trace that is not nil, ExplainSoftEviction.
-// The note methods add a step to the trace and return their last argument: whether the rule
-// applies.
+// forSoftEviction is ForSoftEviction and, with a trace that is not nil, ExplainSoftEviction:
+// the shorter of the maximum and the spec, where a negative maximum is none, or else the
+// default. The note methods add a step to the trace and return their last argument: whether
+// the rule applies.
 func forSoftEviction(t *trace, pod *v1.Pod, maximum int64) int64 {
 	spec, hasMaximum := specGrace(pod), maximum >= 0
 	t.noteConstant(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, hasMaximum)

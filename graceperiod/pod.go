@@ -31,8 +31,9 @@ func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 	return Explanation{Seconds: forPod(&t, pod, current, override), steps: t.steps}
 }
 
-// forPod is ForPod and, with a trace that is not nil, ExplainPod. The steps must stay in
-// this order: each one may replace the result of the steps before it. The note methods add
+// forPod is ForPod and, with a trace that is not nil, ExplainPod. decided says that current,
+// the deletion or the override has set grace; if none has, the spec does. The steps must stay
+// in this order: each one may replace the result of the steps before it. The note methods add
 // a step to the trace and return their last argument: whether the rule applies.
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	grace, decided := current, t.noteConstant(ruleCurrent, "current", current, current != 0)

@@ -19,9 +19,9 @@ func ExplainNodeShutdown(pod *v1.Pod, remainingSeconds int64) Explanation {
 	return Explanation{Seconds: forNodeShutdown(&t, pod, remainingSeconds), steps: t.steps}
 }
 
-// forNodeShutdown is ForNodeShutdown and, with a trace that is not nil, ExplainNodeShutdown.
-// The note methods add a step to the trace; noteField returns its last argument: whether the
-// rule applies.
+// forNodeShutdown is ForNodeShutdown and, with a trace that is not nil, ExplainNodeShutdown:
+// the shorter of the bucket's remaining seconds and the spec. The note methods add a step to
+// the trace; noteField returns its last argument: whether the rule applies.
 func forNodeShutdown(t *trace, pod *v1.Pod, remainingSeconds int64) int64 {
 	t.noteConstant(ruleBucket, "bucketSeconds", remainingSeconds, true)
 	spec := specGrace(pod)

@@ -169,8 +169,8 @@ const maxOutput = 64 << 10
 
 var errNoCommands = errors.New("no command runner for exec hooks: Commands is nil")
 
-// exec runs the command of an exec hook. If it fails, output has what the command printed, as a part of
-// the hook's message.
+// exec runs the command of an exec hook. Without Commands, or if ctx leaves no time, it fails and runs nothing. If it
+// fails, output has what the command printed, at most maxOutput bytes, as a part of the hook's message.
 func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []string) (output string, err error) {
 	var printed []byte
 	var timeout time.Duration // 0: no limit

@@ -42,6 +42,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	}
 	until := deadlineIn(req.grace(pod, c.Name))
 	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
+	// Look for the run in a new list.
 	state := tr.lock(pod)
 	list := state.requestList(tr.callContext(ctx), pod)
 	state.unlock()
@@ -66,6 +67,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
 		return result, nil
 	}
+	// Begin to stop it, or join its stop in progress, and wait for that.
 	s := state.stop(tr.callContext(ctx), pod, c, until, options)
 	if t := state.termination; t.inProgress() { // the termination must wait for the container too
 		t.include(s)

@@ -108,8 +108,9 @@ func TestKillContainerOfAUnitIsUnsupported(t *testing.T) {
 	}, asUnit)
 }
 
-// While the runtime cannot list, a caller kills a container without knowing its Began. Then a termination lists
-// the same run with its Began. The terminator takes both for one run: one stop, one result, which has Began.
+// Lists fail until 2 s. At 0 s a caller kills a container, whose hook takes 5 s, without knowing its Began. At 3 s a
+// termination lists the same run with its Began. The terminator takes both for one run: one stop, one result, which
+// has Began.
 func TestARunKilledWithoutBeganIsTheListedRun(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		app := b.addMain("app", sleepHandler(5), lifecycletest.Script{ExitAfterTerm: time.Second})

@@ -17,7 +17,7 @@ import (
 // A RuntimeFunc cannot list. A request without Containers fails at once; one with them works, because
 // StopContainer is trusted.
 func TestRuntimeThatCannotListNeedsContainers(t *testing.T) {
-	stops := 0
+	var stops int // calls of StopContainer
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addStopped("app")
 		result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})

@@ -183,13 +183,18 @@ func (t *Termination) needsList() bool {
 // continues with the containers listed before, and gets no new ones.
 func (t *Termination) isForgotten() bool { return t.pod.termination != t }
 
-// waitForChange waits until run must check again: when a stop or a start ends, at the deadline, at the
-// time to give up, or after another Terminate call. It locks the mutex.
+// waitForChange waits until run must check again:
+//
+//   - when a stop or a start has ended, or after another Terminate call;
+//   - at the deadline, when finishIfDone cancels the starts, and at giveUpAt, when it gives up.
+//
+// After Close, or after giveUpAt, it waits for stops only. It returns at once if there is nothing to wait for. It
+// locks the mutex.
 func (t *Termination) waitForChange() {
 	t.pod.mu.Lock()
-	until := t.deadline.end // at which finishIfDone cancels the starts
+	until := t.deadline.end
 	if t.deadline.hasPassed() {
-		until = t.giveUpAt() // at which finishIfDone gives up
+		until = t.giveUpAt()
 	}
 	var stopped <-chan struct{} // closed when a stop in progress, any one, has ended; nil: none is in progress
 	if i := slices.IndexFunc(t.stops, (*containerStop).inProgress); i >= 0 {

@@ -16,6 +16,7 @@ import (
 // The functions below are a handwritten version of the same rules. Like the API server they create the path
 // of each field, even if there is no error. They handle only the fields in the pods of the benchmarks.
 
+// plainValidate is a handwritten ValidatePodTermination for main containers.
 func plainValidate(s *v1.PodSpec, path *field.Path) (errs field.ErrorList) {
 	if s.TerminationGracePeriodSeconds == nil {
 		return append(errs, field.Required(path.Child("terminationGracePeriodSeconds"), ""))
@@ -35,6 +36,7 @@ func plainValidate(s *v1.PodSpec, path *field.Path) (errs field.ErrorList) {
 	return errs
 }
 
+// plainLifecycle is a handwritten check of a preStop hook and a stop signal.
 func plainLifecycle(lifecycle *v1.Lifecycle, s *v1.PodSpec, path *field.Path) (errs field.ErrorList) {
 	if lifecycle.PreStop != nil {
 		errs = append(errs, plainHook(lifecycle.PreStop, *s.TerminationGracePeriodSeconds, path.Child("preStop"))...)
@@ -51,6 +53,7 @@ func plainLifecycle(lifecycle *v1.Lifecycle, s *v1.PodSpec, path *field.Path) (e
 	return errs
 }
 
+// plainHook is a handwritten check of a hook.
 func plainHook(hook *v1.LifecycleHandler, grace int64, path *field.Path) (errs field.ErrorList) {
 	if hook.Exec != nil {
 		if at := path.Child("exec", "command"); len(hook.Exec.Command) == 0 {
@@ -68,6 +71,7 @@ func plainHook(hook *v1.LifecycleHandler, grace int64, path *field.Path) (errs f
 	return errs
 }
 
+// plainRequest is a handwritten check of the request of an httpGet hook.
 func plainRequest(get *v1.HTTPGetAction, path *field.Path) (errs field.ErrorList) {
 	if get.Path == "" {
 		errs = append(errs, field.Required(path.Child("path"), ""))
@@ -83,6 +87,7 @@ func plainRequest(get *v1.HTTPGetAction, path *field.Path) (errs field.ErrorList
 	return errs
 }
 
+// plainProbe is a handwritten check of a probe's grace period.
 func plainProbe(p *v1.Probe, path *field.Path) (errs field.ErrorList) {
 	if p == nil || p.TerminationGracePeriodSeconds == nil {
 		return nil
@@ -126,6 +131,7 @@ func plainUses(s *v1.PodSpec, has func(*v1.Lifecycle) bool) (used bool) {
 	return used
 }
 
+// plainWarn is a handwritten WarnPodTermination for main containers.
 func plainWarn(s *v1.PodSpec, path *field.Path) (texts []string) {
 	grace := *s.TerminationGracePeriodSeconds
 	for i := range s.Containers {
@@ -152,6 +158,7 @@ func plainWarn(s *v1.PodSpec, path *field.Path) (texts []string) {
 	return texts
 }
 
+// plainNodeShutdown is a handwritten ValidateNodeShutdown for a list by priority.
 func plainNodeShutdown(cfg plan.Config) error {
 	var errs []error
 	if len(cfg.ShutdownGracePeriodByPodPriority) > 0 && cfg.ShutdownGracePeriod.Duration != 0 {

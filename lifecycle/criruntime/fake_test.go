@@ -219,6 +219,7 @@ func (s *fake) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi
 	return &runtimeapi.VersionResponse{RuntimeName: "fake", RuntimeVersion: "v1"}, nil
 }
 
+// RunPodSandbox gives the sandbox the ID sandbox-N, where N is the time of a clock that counts what is created.
 func (s *fake) RunPodSandbox(_ context.Context, request *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,6 +238,7 @@ func (s *fake) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest
 	return &runtimeapi.ListPodSandboxResponse{Items: slices.Collect(maps.Values(s.sandboxes))}, nil // CRI promises no order
 }
 
+// PodSandboxStatus returns the namespaces with which the sandbox was created, and the network that the test has set.
 func (s *fake) PodSandboxStatus(_ context.Context, request *runtimeapi.PodSandboxStatusRequest) (*runtimeapi.PodSandboxStatusResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -257,6 +259,7 @@ func (s *fake) StopPodSandbox(_ context.Context, request *runtimeapi.StopPodSand
 	return &runtimeapi.StopPodSandboxResponse{}, nil
 }
 
+// CreateContainer gives the container the ID NAME-N, where N is the time of a clock that counts what is created.
 func (s *fake) CreateContainer(_ context.Context, request *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -269,6 +272,7 @@ func (s *fake) CreateContainer(_ context.Context, request *runtimeapi.CreateCont
 	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil
 }
 
+// StartContainer makes the container run, or does what the test has set instead.
 func (s *fake) StartContainer(_ context.Context, request *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	start := s.onStart
 	if start == nil {
@@ -297,6 +301,7 @@ func (s *fake) RemoveContainer(_ context.Context, request *runtimeapi.RemoveCont
 	return &runtimeapi.RemoveContainerResponse{}, nil
 }
 
+// ListContainers lists the containers that match both the sandbox and the labels of the filter.
 func (s *fake) ListContainers(_ context.Context, request *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -58,7 +58,7 @@ func TestRunning(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, pods, 2)
 			pod.UID = ""
-			clear(s.sandboxes)
+			clear(s.sandboxes) // only the labels can find the containers now
 			require.ElementsMatch(t, []string{ids[0], ids[1], created, others[0]}, runningIDs(t, runtime, pod), "by namespace and name")
 			require.Equal(t, streams, runtime.Streams())
 			require.Equal(t, streams, len(s.callsOf("ListContainers")) == 0)

@@ -30,7 +30,8 @@ func newContainers(spec *v1.PodSpec) containers {
 	return cs
 }
 
-// refreshReady computes whether the pod is ready, and since when. Plain init containers do not count.
+// refreshReady computes whether the pod is ready, and since when: all its containers run, and those of a PodRuntime are
+// also listed as ready. Plain init containers do not count.
 func (cs *containers) refreshReady() {
 	ready := !slices.ContainsFunc(cs.all, func(c *container) bool {
 		isReady := c.isRunning() && (c.reported == nil || c.reported.Ready)

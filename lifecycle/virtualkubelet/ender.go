@@ -127,7 +127,7 @@ func (e *ender) finalizeIfEnded() {
 	pod := e.podWithStatus()
 	e.mu.Lock()
 	setStatus, refusal := e.ending.setStatus, e.ending.refusal
-	e.mu.Unlock()
+	e.mu.Unlock() // setStatus is the caller's code
 	switch {
 	case refusal != nil:
 		writeRefusal(&pod.Status, *refusal)

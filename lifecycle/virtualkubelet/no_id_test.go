@@ -25,6 +25,7 @@ func (*noIDRuntime) StartContainer(context.Context, *v1.Pod, *v1.Container) (str
 	return "", nil
 }
 
+// Exited notes for which IDs it is called.
 func (n *noIDRuntime) Exited(id string) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -60,10 +60,12 @@ func (n *notifier) send() (isRemovable bool) {
 	return n.ending.finalSent && n.desired.deleted
 }
 
-// nextToSend returns the pod to send, or nil if there is nothing to send. final says that the pod's status is final,
-// even if it was sent before. Of a terminating or completed pod only the final status is sent, for two reasons:
-// virtual-kubelet removes a deleted pod as soon as no entry of ContainerStatuses is running, although sidecars and
-// hooks may still run; and a restarted agent must not report a pod as running that its PodRuntime lists as ended.
+// nextToSend returns the pod to send, or nil if there is nothing to send: its final status was sent, a newer pod has its
+// name, or its final status is still to come. final says that the pod's status is final, even if it was sent before.
+//
+// Of a terminating or completed pod only the final status is sent, for two reasons: virtual-kubelet removes a deleted pod
+// as soon as no entry of ContainerStatuses is running, although sidecars and hooks may still run; and a restarted agent
+// must not report a pod as running that its PodRuntime lists as ended.
 func (n *notifier) nextToSend() (pod *v1.Pod, final bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()

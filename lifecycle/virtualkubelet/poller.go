@@ -111,7 +111,8 @@ func (p *poller) awaitFirstList(ctx context.Context) error {
 	}
 }
 
-// run polls until the provider is closed.
+// run lists the pods once in each PollInterval, and sooner on request, but at most once in each minPollInterval, until
+// the provider is closed.
 func (p *poller) run(ctx context.Context) {
 	ctx, cancel := p.context(ctx)
 	defer cancel()
@@ -125,7 +126,7 @@ func (p *poller) run(ctx context.Context) {
 		select {
 		case <-after(began.Add(p.opts.PollInterval)):
 			continue
-		case <-p.asked: // list earlier than PollInterval, but not at once
+		case <-p.asked: // wait for minPollInterval only, below
 		case <-ctx.Done():
 		}
 		select {

@@ -50,6 +50,7 @@ type racedRuntime struct {
 	twice    atomic.Int64
 }
 
+// StopContainer counts the calls for a container that another call is stopping.
 func (r *racedRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	if _, other := r.stopping.LoadOrStore(id, true); other {
 		r.twice.Add(1)

@@ -116,15 +116,15 @@ func TestStatusOfARestartingContainer(t *testing.T) {
 // A container exits after 1 s. Whether it is started again depends on its own restart policy or its pod's,
 // and on the exit code; an unknown exit code counts as a failure.
 func TestRestartPolicies(t *testing.T) {
-	const never, onFailure, yes = v1.RestartPolicyNever, v1.RestartPolicyOnFailure, v1.RestartPolicyAlways
+	const never, onFailure, always = v1.RestartPolicyNever, v1.RestartPolicyOnFailure, v1.RestartPolicyAlways
 	for name, test := range map[string]struct {
 		policy v1.RestartPolicy
 		own    v1.ContainerRestartPolicy // of the container; "": none
-		code   int32                     // -1: not known
+		code   int32                     // the exit code; -1: not known
 		starts int                       // in 5 s
-		phase  v1.PodPhase
+		phase  v1.PodPhase               // at 5 s
 	}{
-		"always":                          {yes, "", 0, 2, v1.PodRunning},
+		"always":                          {always, "", 0, 2, v1.PodRunning},
 		"no policy is always":             {"", "", 0, 2, v1.PodRunning},
 		"never":                           {never, "", 1, 1, v1.PodFailed},
 		"on failure, succeeded":           {onFailure, "", 0, 1, v1.PodSucceeded},
@@ -132,8 +132,8 @@ func TestRestartPolicies(t *testing.T) {
 		"on failure, not known":           {onFailure, "", -1, 2, v1.PodRunning},
 		"never, not known":                {never, "", -1, 1, v1.PodFailed},
 		"its own policy against never":    {never, v1.ContainerRestartPolicyAlways, 0, 2, v1.PodRunning},
-		"its own policy against always":   {yes, "Never", 0, 1, v1.PodSucceeded},
-		"its own policy, on failure only": {yes, "OnFailure", 0, 1, v1.PodSucceeded},
+		"its own policy against always":   {always, "Never", 0, 1, v1.PodSucceeded},
+		"its own policy, on failure only": {always, "OnFailure", 0, 1, v1.PodSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
@@ -342,6 +342,7 @@ func (d *pollingRuntime) StopContainer(ctx context.Context, id string, timeoutSe
 	return nil
 }
 
+// Running fails in every third call.
 func (d *pollingRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	if d.lists.Add(1)%3 == 0 {
 		return nil, errors.New("500")

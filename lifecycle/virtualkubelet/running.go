@@ -109,6 +109,7 @@ func (r *record) exitOf(id string) (end v1.ContainerStateTerminated, known bool)
 	return end, known
 }
 
+// idsOf returns the IDs of the containers, for the log.
 func idsOf(listed []lifecycle.Container) (ids []string) {
 	for _, c := range listed {
 		ids = append(ids, c.ID)
@@ -141,8 +142,8 @@ func (r *record) runEnded(was run, end v1.ContainerStateTerminated) {
 	r.endIfDone()
 }
 
-// watchContainers lists the pod's containers in each PollInterval and when a container exits, until the pod is
-// forgotten. That is how ends are noticed.
+// watchContainers lists the pod's containers in each PollInterval, when a container exits, and soon after a failed list,
+// until the pod is forgotten. That is how ends are noticed. While nothing runs it lists nothing.
 func (r *record) watchContainers() {
 	var failed failures
 	pause := r.agent.opts.PollInterval

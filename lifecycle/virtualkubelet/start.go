@@ -113,11 +113,13 @@ func (s *starter) awaitEarlier() error {
 	return nil
 }
 
-// start starts one container, unless the pod is terminating, and runs its postStart hook. If the hook fails, the
-// terminator's PostStart kills the container.
+// start starts one container and runs its postStart hook. If the hook fails, the terminator's PostStart kills the
+// container; that is no error here. A StartContainer that fails may have started the container nevertheless, so start
+// then lists the containers. The error is
 //
-// A StartContainer that fails may have started the container nevertheless, so start then lists the containers. If
-// this one does not run, the error is errWillRestart if the restart policy repeats the start.
+//   - errWillRestart if the container does not run, and the restart policy repeats the start;
+//   - that of StartContainer if the container does not run, and will not;
+//   - ErrTerminating or ErrClosed if the pod may start nothing any more.
 func (s *starter) start(c *container) error {
 	if s.record.active.Err() != nil { // the terminator, which would refuse the start, may not know of the termination yet
 		return context.Cause(s.record.active)

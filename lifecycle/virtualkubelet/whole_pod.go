@@ -34,13 +34,16 @@ type wholePod struct {
 	oddPhase             v1.PodPhase   // the unknown phase that was logged last; "": the last phase was a known one
 }
 
-// observeList updates the pod from a list with this number. listed is nil if the list lacks the pod. A running pod
-// counts as lost only if two successive lists lack it.
+// observeList updates the pod from a list with this number. listed is nil if the list lacks the pod.
+//
+//   - A list that lacks the pod does not count if it began before Create had succeeded.
+//   - A running pod counts as lost only if two successive lists lack it. The second one is requested at once.
+//   - The end of the pod is handled by endIfDone. A pod that runs although its termination is over is stopped again.
 func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if listed == nil && number <= w.createdAt {
-		return // the list may have begun before the pod was created
+		return
 	}
 	if listed == nil && w.runs && !w.isMissing {
 		w.isMissing = true
@@ -62,7 +65,7 @@ func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	switch {
 	case ran && !w.runs:
 		w.agent.spawn(w.name, w.endIfDone)
-	case w.runs && hasEnded: // the pod runs although its termination is over: stop it again
+	case w.runs && hasEnded:
 		w.agent.spawn(w.name, func() { _ = w.ender.end(w.ctx, nil) }) // fails only after Close
 	}
 }

@@ -201,6 +201,6 @@ func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "app").Reason)
 		require.Len(b, log.take(), 1, "the unknown exit code")
 	}, func(o *virtualkubelet.Options) {
-		o.Runtime = struct{ virtualkubelet.Runtime }{o.Runtime}
+		o.Runtime = struct{ virtualkubelet.Runtime }{o.Runtime} // hides Exited
 	})
 }

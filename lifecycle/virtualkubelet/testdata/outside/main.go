@@ -30,6 +30,7 @@ func main() {
 	}
 }
 
+// run creates a pod with two containers, drains it, and prints its outcome and the exit codes of its containers.
 func run(ctx context.Context) error {
 	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: runtime{lifecycletest.NewRuntime()}})
 	if err != nil {
