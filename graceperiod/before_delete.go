@@ -103,11 +103,13 @@ func deleteFirst(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 }
 
 // deleteAgain shortens the grace period of a pod that is being deleted, if the options
-// request less. Neither grace period is negative. The results are those of [BeforeDelete].
+// request less. Neither grace period is negative. As in [BeforeDelete], graceful means that it
+// was shortened, pending that nothing is to be done, and neither that the pod must be removed
+// now.
 func deleteAgain(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (graceful, pending bool) {
 	stored := pod.DeletionGracePeriodSeconds
 	switch requested := options.GracePeriodSeconds; {
-	case stored == nil || *stored == 0: // remove the pod now
+	case stored == nil || *stored == 0:
 		return false, false
 	case requested == nil: // keep the stored one; the caller finds it in the options, as in an API server
 		seconds := *stored

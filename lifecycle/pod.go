@@ -121,14 +121,17 @@ func (p *podState) stop(ctx context.Context, apiPod *v1.Pod, c Container, until 
 	return s
 }
 
-// stopOf returns the stop of a run, in progress or ended; nil if there is none. If c.Began is zero, any
-// run with the ID matches, preferably one that is being stopped.
+// stopOf returns the stop of a run, in progress or ended; nil if there is none:
+//
+//   - the stop of a run with c's ID and Began;
+//   - else, if c has a Began, one that a caller who did not know Began has begun, unless it ended a run before c;
+//   - else, if c.Began is zero, the stop of any run with the ID, preferably one in progress.
 func (p *podState) stopOf(c Container) *containerStop {
 	if s := p.stops[runOf(c)]; s != nil {
 		return s
 	}
 	if !c.Began.IsZero() {
-		s := p.stops[containerRun{id: c.ID}] // of a caller who did not know Began
+		s := p.stops[containerRun{id: c.ID}]
 		if s != nil && s.result.Outcome.hasEnded() && c.Began.After(s.firstCallAt) {
 			return nil // c is a later run: it began after that stop
 		}

@@ -169,7 +169,7 @@ func (s *containerStop) endHook(outcome HookOutcome) {
 // waitForHook waits until a cancelled hook returns, at most until abandonAfter past its cancellation. It then
 // abandons the hook.
 func (s *containerStop) waitForHook() {
-	if s.hook.returned == nil {
+	if s.hook.returned == nil { // no hook was run
 		return
 	}
 	if left := time.Until(s.hook.cancelledAt.Add(abandonAfter)); left > 0 {

@@ -71,7 +71,7 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	}
 	ctx, start.cancel = context.WithCancelCause(ctx)
 	defer start.cancel(nil)
-	defer context.AfterFunc(tr.ctx, func() { start.cancel(CauseTerminatorClosed) })()
+	defer context.AfterFunc(tr.ctx, func() { start.cancel(CauseTerminatorClosed) })() // Close cancels the start, too
 	state := tr.lock(pod)
 	if state.termination != nil && !state.termination.canRestart(name) {
 		state.unlock()

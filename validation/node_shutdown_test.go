@@ -134,8 +134,9 @@ func TestNodeWithoutWarnings(t *testing.T) {
 }
 
 // A schedule of 20 s for pods and 10 s for critical pods, and four other steps of a drain, for which 10 s are requested
-// on top. The less the host's limit leaves, the more is cut: first the steps, then empty buckets (the critical one),
-// then the bucket that has a pod.
+// on top: 2 s for publishing, and in each of the two buckets 1 s for readiness, 2 s for unmounts and 1 s for statuses.
+// The less the host's limit leaves, the more is cut: first the steps, then empty buckets (the critical one), then the
+// bucket that has a pod.
 func TestWarningsOfANodeWithSteps(t *testing.T) {
 	cfg := total(30 * time.Second)
 	cfg.ShutdownGracePeriodCriticalPods.Duration = 10 * time.Second

@@ -21,10 +21,10 @@ const stopMargin = 2 * time.Minute
 const removeTimeout = 10 * time.Second
 
 // StopContainer sends a container's stop signal, and SIGKILL if it has not exited after timeoutSeconds; 0
-// or less means SIGKILL at once. It returns nil once the container has exited. A container that was
-// created and never started is removed, because a runtime does not stop it and it could still be
-// started. For an unknown container the error wraps lifecycle.ErrContainerNotFound (containerd 1.6) or is
-// nil (containerd 2): CRI allows both.
+// or less means SIGKILL at once. It returns nil once the container has exited, or an error if the runtime has
+// not answered 2 min after the timeout. A container that was created and never started is removed, because a
+// runtime does not stop it and it could still be started. For an unknown container the error wraps
+// lifecycle.ErrContainerNotFound (containerd 1.6) or is nil (containerd 2): CRI allows both.
 func (r *Runtime) StopContainer(ctx context.Context, containerID string, timeoutSeconds int64) error {
 	if err := r.check(); err != nil {
 		return err

@@ -89,7 +89,7 @@ func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
 
 // StopPodSandbox stops the sandboxes of a pod, which releases its network, and does not remove them. Call it
 // when the pod's containers have ended: a runtime kills running ones without a grace period. An unknown
-// pod is no error.
+// pod is no error. A runtime that has not answered after 2 min is.
 func (r *Runtime) StopPodSandbox(ctx context.Context, pod *v1.Pod) error {
 	if err := r.check(pod); err != nil {
 		return err
@@ -196,8 +196,8 @@ func newest(containers []*runtimeapi.Container) []*runtimeapi.Container {
 }
 
 // read builds a pod from the runtime's data. It returns an error if the runtime does not answer. If the
-// runtime answers with an error, read only omits that part of the pod: a pod whose network is unknown must
-// be stopped too.
+// runtime answers with an error, only that part of the pod is missing or unknown: a pod whose network is
+// unknown must be stopped too.
 func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(f.identity.namespace, f.identity.name))
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f.identity.name, Namespace: f.identity.namespace, UID: f.identity.uid}}
@@ -256,7 +256,7 @@ func (r *Runtime) readNetwork(ctx context.Context, sandbox string, pod *v1.Pod) 
 	for _, more := range network.GetAdditionalIps() {
 		addresses = append(addresses, more.GetIp())
 	}
-	if addresses[0] == "" {
+	if addresses[0] == "" { // it has none yet, or the host's IP is not known
 		return nil
 	}
 	pod.Status.PodIP = addresses[0]

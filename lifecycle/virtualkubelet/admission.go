@@ -7,8 +7,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// admit asks Options.Admit whether the pod may start, and ends a pod that is refused; mayStart is then false. The
-// pod is already in the podTable: a shutdown that begins after Admit has answered lists the pod there and stops it.
+// admit asks Options.Admit whether the pod may start, and ends a pod that is refused; mayStart is then false. It is also
+// false if the provider is closed. Of a pod whose termination has begun Admit's answer does not matter, and mayStart is
+// true: startAll, which starts nothing then, lets the pod end.
+//
+// The pod is already in the podTable: a shutdown that begins after Admit has answered lists the pod there and stops it.
 func (s *starter) admit() (mayStart bool) {
 	if s.opts.Admit == nil || s.record.isTerminating() {
 		return true
@@ -26,7 +29,7 @@ func (s *starter) admit() (mayStart bool) {
 	select {
 	case answer = <-answered:
 	case <-s.record.active.Done(): // terminating or closed: the answer no longer matters
-		return !s.isClosed() // a terminating pod goes on to startAll, which starts nothing and lets the pod end
+		return !s.isClosed()
 	}
 	if answer.Admit {
 		return true

@@ -44,7 +44,7 @@ func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 		going := deleted(pod, 30, time.Now())
 		require.NoError(b, b.DeletePod(b.Context(), going))
 		wait(12 * second)
-		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
+		adopted := virtualkubelet.Adopted{Pod: b.currentPod()} // the status that is adopted may be older than the restart
 		wait(5 * second)
 		b.restart(adopted)
 		require.Empty(b, b.rt.Stops(), "the restart stops nothing")

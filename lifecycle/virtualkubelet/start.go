@@ -163,7 +163,7 @@ func (s *starter) start(c *container) error {
 func (s *starter) startContainer(ctx context.Context, pod *v1.Pod, c *container) (id string, err error) {
 	err = s.withStartSlot(ctx, func() (err error) {
 		s.record.mu.Lock()
-		if c.restarting {
+		if c.restarting { // an attempt counts as a restart, even if it fails
 			c.restarted++
 		}
 		s.record.mu.Unlock()

@@ -61,7 +61,8 @@ func (cs *containers) write(pod *v1.Pod, ended bool) {
 }
 
 // phase follows the kubelet's getPhase. When all containers have ended, the phase is Succeeded if every
-// regular container has exit code 0, and Failed otherwise.
+// regular container has exit code 0, and Failed otherwise. Until then it is Pending while a regular container has never
+// run, and else Running.
 func (cs *containers) phase(ended bool) v1.PodPhase {
 	var hasUnstarted, hasFailed bool // a regular container that has never run, or has failed
 	for _, c := range cs.all {
