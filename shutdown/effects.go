@@ -122,7 +122,7 @@ func (s *shell) start(e node.Effect, name string, do func(context.Context) error
 }
 
 // plainError copies what the core uses of an embedder's error into a *callError, because the methods of that error
-// may panic. It returns nil for nil.
+// may panic. A panic is only logged; what it has kept from being read stays unset. plainError returns nil for nil.
 func plainError(err error) error {
 	if err == nil {
 		return nil
@@ -253,7 +253,8 @@ func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
 }
 
 // killAll starts the kills of a step once the log has them, so that the next agent knows of them. A slow disk
-// delays them by at most writeTime. The mutex is held.
+// delays them by at most writeTime; a failed write, or a log that is not open yet, does not delay them. The mutex is
+// held.
 func (s *shell) killAll(kills []node.Effect) {
 	if len(kills) == 0 {
 		return
@@ -517,7 +518,8 @@ func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
 	})
 }
 
-// report makes the report of a shutdown the result of LastReport, and passes it to OnReport.
+// report makes the report of a shutdown the result of LastReport, and passes it to OnReport. A call of TerminateAll may
+// wait for the return of the shutdown's first OnReport, even if that is not set.
 func (s *shell) report(e node.Effect) {
 	of := e.Shutdown
 	report := s.reportOf(of)
@@ -579,6 +581,7 @@ func (s *shell) timeSetBy(of *node.Shutdown) string {
 	case !of.HostEnd.IsZero() && isShorter:
 		if h := s.host.Load(); h != nil {
 			granted, known := h.Granted()
+			// A deadline about as far away as the granted delay follows from the host's limit.
 			if isHostsLimit := known && (announced-granted).Abs() < time.Second; isHostsLimit && h.LimitSetBy() != "" {
 				return h.LimitSetBy()
 			}

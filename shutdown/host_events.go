@@ -23,14 +23,15 @@ func (s *shell) event(event source.Event, fromHost bool) node.Input {
 	return node.Event{Event: event, Host: fromHost, Wall: now}
 }
 
-// HostEvent implements host.Listener.
+// HostEvent implements host.Listener: it passes an announcement or a cancellation to the core, like HostPending.
 func (s *shell) HostEvent(event source.Event, _ time.Time) {
 	s.updateLimit()
 	in := s.event(event, true)
 	s.opening.then(func() { s.step(in) })
 }
 
-// HostPending implements host.Listener.
+// HostPending implements host.Listener: it passes the host's answer, whether a shutdown is pending, to the core, once the
+// state log is read or openTime is over.
 func (s *shell) HostPending(pending *source.Event, known bool, received time.Time) {
 	s.updateLimit()
 	in := node.Pending{Known: known, Wall: received}
@@ -53,7 +54,7 @@ func (s *shell) HostUnreached() {
 // HostTried implements host.Listener. The first attempt to get the lock is over, which Ready waits for.
 func (s *shell) HostTried() { s.ready.hostTried() }
 
-// HostCapped implements host.Listener.
+// HostCapped implements host.Listener: it records a Warning event on the node that pods get less time.
 func (s *shell) HostCapped(err error) {
 	text := fmt.Sprint(err) // recovers a panic of the Error method
 	s.mu.Lock()

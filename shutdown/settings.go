@@ -125,8 +125,9 @@ func withGracePeriods(pods []*v1.Pod) []*v1.Pod {
 	return pods
 }
 
-// plan returns what a drain would do now if the host grants limit; math.MaxInt64 means no limit. An
-// incomplete list of pods is a warning in the plan. The context of ListPods ends when plan returns.
+// plan returns what a drain would do now if the host grants limit; math.MaxInt64 means no limit. It waits at most
+// answerTime for Options.ListPods, and as long for Options.Plan.PriorityOf. If one of them hangs, or the list fails, it
+// plans without its results, and a warning in the plan says so. The context of ListPods ends when plan returns.
 func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Duration) plan.Plan {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

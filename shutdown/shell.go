@@ -188,8 +188,8 @@ func (s *shell) afterStep() {
 	s.showTimes()
 }
 
-// setTimer schedules the next Tick for wake, in place of the one that was scheduled before. A zero wake schedules
-// none. The mutex is held.
+// setTimer schedules the next Tick for wake, in place of the one that was scheduled before. A Tick that is scheduled for
+// that time already stays. A zero wake schedules none. The mutex is held.
 func (s *shell) setTimer(wake time.Time) {
 	if wake.Equal(s.wake) && s.now().Before(wake) {
 		return
@@ -216,13 +216,19 @@ func (s *shell) setTimer(wake time.Time) {
 	})
 }
 
-// updateAdmission replaces the snapshot for Admit, except while the log is being read. It admits a static pod
-// again only once the log has that its final status was accepted, or the log cannot be written. Otherwise the
-// agent could die before that, and the next one would send the status while the pod runs. The mutex is held.
+// updateAdmission replaces the snapshot that Admit reads:
+//
+//   - If every pod is refused, only if the snapshot says something else: a drain has many steps.
+//   - While the log is being read, not at all.
+//   - Otherwise it refuses the pods that the core refuses. While a write to the log is under way, it also refuses static
+//     pods whose final status was accepted. If the agent died before the log had that, the next one would send the
+//     status while the pod runs again. A write that has failed does not keep them refused.
+//
+// The mutex is held.
 func (s *shell) updateAdmission() {
 	switch {
 	case s.node.Refuses():
-		if now := s.admission.now.Load(); !now.refuses || !now.until.IsZero() {
+		if now := s.admission.now.Load(); !now.refuses || !now.until.IsZero() { // it does not refuse, or not for good
 			s.admission.now.Store(&admissionSnapshot{refuses: true})
 		}
 		return
@@ -337,8 +343,9 @@ func awaitCalls(calls *call.Group, until time.Time) error {
 	}
 }
 
-// run implements [Manager.Run]. Until ctx ends, it watches the host and drains the pods in shutdowns. Then it waits for
-// the calls in progress, at most until their time is over.
+// run implements [Manager.Run]. It watches the host and drains the pods in shutdowns, until ctx ends, or at once if the
+// state folder cannot be locked and Options.RequireStateDir is set. Then it releases the lock, waits for the calls in
+// progress, at most until their time is over, and closes the log.
 func (s *shell) run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.phase != phaseIdle {
@@ -408,8 +415,9 @@ func (s *shell) refuseWhileOpening() {
 	}
 }
 
-// open locks the state folder, reads the log and passes it to the core. The error is that of the lock.
-// hasHost says that a host is watched, which will say whether the shutdown of the log is still under way.
+// open locks the state folder, reads the log and passes it to the core. If the folder cannot be locked, it returns that
+// error, the core gets an empty log, and nothing is stored. All other problems are only reported to the core. hasHost
+// says that a host is watched, which will say whether the shutdown of the log is still under way.
 func (s *shell) open(ctx context.Context, hasHost bool) error {
 	defer s.opening.end()
 	lockCtx, cancel := context.WithTimeout(ctx, folderTime)
@@ -478,8 +486,12 @@ func (s *shell) interruption() error {
 	return errors.Join(errs...)
 }
 
-// terminateAll implements TerminateAll. Concurrent calls wait for the same drain. The last one whose context
-// ends stops it.
+// terminateAll implements TerminateAll. All calls wait for the same drain, the first one begins it:
+//
+//   - If ctx has ended before the first call, nothing is drained. The next call then counts as the first.
+//   - If the drain ends, the call waits for OnReport, and returns the drain's report.
+//   - If ctx ends first, the call returns the report as it is then, or an empty one if the drain has not begun. If no
+//     other call waits, the drain stops.
 func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	s.enter(ctx)
 	s.mu.Lock()
@@ -506,7 +518,7 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	s.mu.Lock()
 	drained, isOver := s.node.Terminated()
 	s.mu.Unlock()
-	if drained == nil {
+	if drained == nil { // ctx has ended before a drain has begun
 		return Report{}, errors.Join(context.Cause(ctx), s.leave(time.Now().Add(hangTime)))
 	}
 	if isOver { // its report is passed to OnReport first, as TerminateAll promises
@@ -518,8 +530,8 @@ func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	return report, errors.Join(report.Err(), context.Cause(ctx), s.leave(time.Now().Add(hangTime)))
 }
 
-// awaitReport waits until OnReport has been called for a shutdown, and then at most onReportTime until it
-// returns.
+// awaitReport waits until OnReport has been called for the shutdown with this number, and then at most onReportTime until
+// it returns. The end of ctx ends both waits. It returns nothing, because TerminateAll returns the report in any case.
 func (s *shell) awaitReport(ctx context.Context, number int) {
 	s.mu.Lock()
 	reporting := s.reportingOf(number)
@@ -563,8 +575,8 @@ func (s *shell) lastReport() (Report, bool) {
 	return s.last(), true
 }
 
-// showStoredShutdown makes the shutdown in the log the result of LastReport, and shows its times in the
-// metrics.
+// showStoredShutdown makes the shutdown in the log the result of LastReport, unless this agent has had one already, and
+// shows the times in the kubelet's state file in the metrics.
 func (s *shell) showStoredShutdown(c statelog.Contents) {
 	head, pods := entriesOf(c)
 	s.mu.Lock()
@@ -587,7 +599,8 @@ func (s *shell) showTimes() {
 	}
 }
 
-// setTimes updates the metrics and the kubelet's state file if the times have changed.
+// setTimes updates the metrics if the times have changed and, in Run, the kubelet's state file, unless another agent uses
+// the folder. The mutex is held.
 func (s *shell) setTimes(started, ended time.Time) {
 	if times := [2]time.Time{started, ended}; times != s.shownTimes {
 		s.shownTimes = times

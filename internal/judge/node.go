@@ -191,7 +191,8 @@ func Node(r *NodeRecord) (violations []string) {
 // in the log that an earlier agent has.
 type signalledPods map[string]bool
 
-// isFirstKill adds a fact, and reports whether it is the first kill of its pod.
+// isFirstKill adds a fact, and reports whether it is the first kill of its pod. It must be called with each fact. A pod
+// begins anew when it is started again, and when a power cut has taken its kill from the log. After a boot all do.
 func (pods signalledPods) isFirstKill(f NodeFact) (isFirst bool) {
 	switch f.What {
 	case NodeBooted:

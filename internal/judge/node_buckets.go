@@ -69,7 +69,8 @@ func (t *drainTurns) isRunning(pod string) bool {
 
 func (t *drainTurns) bucketOf(pod string) int { return nodeBucket(t.windows, t.running[pod].Priority) }
 
-// add adds a fact, and returns a violation for each turn that ends too early.
+// add adds a fact, and returns a violation for each turn that ends too early: the time in which the drain kills and awaits
+// the pods of one bucket. A NodeState fact ends the turns that its Done says are over.
 func (t *drainTurns) add(f NodeFact) (violations []string) {
 	switch f.What {
 	case NodeBegan:
@@ -108,7 +109,8 @@ func (t *drainTurns) add(f NodeFact) (violations []string) {
 	return violations
 }
 
-// setWindows sets a new timetable. It gives no time back to a bucket of the same drain whose time is over.
+// setWindows sets a new timetable. A bucket of the same drain whose time was over before keeps that end: its turn may have
+// ended with it.
 func (t *drainTurns) setWindows(f NodeFact) {
 	before := t.windows
 	t.windows = slices.Clone(f.Windows)
@@ -119,7 +121,9 @@ func (t *drainTurns) setWindows(f NodeFact) {
 	}
 }
 
-// end ends a turn, and returns a violation for each pod for which it has not waited long enough.
+// end ends the turn of a bucket. It returns a violation for each running pod of this bucket and of lower ones that no turn
+// has waited for, if the turn ends before its time is over: the bucket's KillsEnd or, with NoRollOver, the bucket's own
+// time after the begin of the turn. A bucket without time waits for nobody.
 func (t *drainTurns) end(turn int, f NodeFact) (violations []string) {
 	w := t.windows[turn]
 	end := w.KillsEnd

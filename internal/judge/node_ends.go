@@ -148,7 +148,8 @@ func eachEndIsCountedOnce(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// shutdownRefusesPods checks that pods are refused during a shutdown and TerminateAll, and only then.
+// shutdownRefusesPods checks that pods are refused during a shutdown and, for good, after TerminateAll was called, and
+// only then.
 func shutdownRefusesPods(r *NodeRecord) (violations []string) {
 	runHasEnded := false
 	for _, f := range r.Facts {
@@ -167,8 +168,9 @@ func shutdownRefusesPods(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// killedPodsStayRefused checks that a pod that was signalled and is still running is refused, also by
-// later agents.
+// killedPodsStayRefused checks that a pod that was signalled and is still running when the run is over is refused, also
+// by later agents. A pod does not count if the killer said that it gives up (NoRetry), or if a power cut took its kill
+// from the log.
 func killedPodsStayRefused(r *NodeRecord) (violations []string) {
 	killed, runs := map[string]bool{}, map[string]bool{}
 	for _, f := range r.Facts {
@@ -193,8 +195,8 @@ func killedPodsStayRefused(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// survivorsAreReady checks that a pod that was not killed is ready in the end: a shutdown marks pods as not ready before
-// it kills them, and its cancellation must revert that.
+// survivorsAreReady checks that a running pod that was not killed is ready in the end, if no shutdown is in progress then:
+// a shutdown marks pods as not ready before it kills them, and its cancellation must revert that.
 func survivorsAreReady(r *NodeRecord) (violations []string) {
 	if !r.Marks {
 		return nil

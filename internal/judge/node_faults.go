@@ -2,9 +2,10 @@ package judge
 
 import "time"
 
-// failedKillsAreRepeated checks that a failed kill is repeated after 1 s, so that a fault costs a pod no more time than it
-// lasts. It need not be if another call for the pod is in progress, the drain is over or the agent ends. The kill of a pod
-// that has ended, or whose error says that a repetition is useless, is over.
+// failedKillsAreRepeated checks that the agent repeats a failed kill after 1 s. It need not repeat it if
+//   - another kill of the pod is in progress or has succeeded,
+//   - an error said that a repetition is useless (NoRetry),
+//   - the drain is over, or the agent ends.
 func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 	failed := map[string]NodeFact{} // kills that must be repeated, by pod
 	calls := map[string]int{}       // calls in progress, by pod
@@ -96,8 +97,8 @@ func givenUpKillsAreNotRepeated(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// callsAreBounded checks that calls do not pile up while they hang: at most three for each pod are in progress, and a
-// few others.
+// callsAreBounded checks that calls do not pile up while they hang: at most three for each pod, such as its kills and
+// messages about it, and nodeExtraCalls others are in progress.
 func callsAreBounded(r *NodeRecord) (violations []string) {
 	pods := map[string]bool{}
 	for _, f := range r.Facts {
@@ -111,7 +112,8 @@ func callsAreBounded(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// noBusyLoop checks that the agent does not run Step again and again without an effect.
+// noBusyLoop checks that the agent does not run Step again and again without an effect: a few ticks without an effect are
+// right, because a time that has come need not change anything.
 func noBusyLoop(r *NodeRecord) (violations []string) {
 	idle := 0
 	for _, f := range r.Facts {

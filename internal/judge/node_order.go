@@ -164,7 +164,8 @@ func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 }
 
 // lockIsReleasedOnceInTime checks that each inhibitor lock is released once, and not after the time that the agent has
-// announced. That time only moves earlier. An announced time that has passed means now.
+// announced. That time only moves earlier. An announced time that has passed means now. When Run ends, the lock may be
+// released without an announced time. A lock that is taken again has a new time.
 func lockIsReleasedOnceInTime(r *NodeRecord) (violations []string) {
 	var until time.Time // zero: not announced
 	isReleased, runHasEnded := false, false

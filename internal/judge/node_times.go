@@ -3,7 +3,8 @@ package judge
 import "time"
 
 // deadlinesOnlyMoveEarlier checks that a pod's deadline only moves earlier, even if another drain, shutdown or agent of
-// the same boot kills the pod again. A pod that is started again has a new deadline.
+// the same boot kills the pod again. A pod that is started again has a new deadline, and so has one whose deadline a
+// power cut has taken from the log. Each kill gets at most the seconds that its deadline leaves.
 func deadlinesOnlyMoveEarlier(r *NodeRecord) (violations []string) {
 	until := map[string]time.Time{} // the last deadline of each pod
 	for _, f := range r.Facts {
@@ -41,6 +42,7 @@ func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 			waitEnd = f.WaitEnd
 		}
 		graceEnd := f.At.Add(time.Duration(f.Seconds) * time.Second)
+		// The last grace period may end 100 ms after WaitEnd, and a late timer must not cost it a second.
 		if isFirstKill && f.Shutdown != 0 && f.Seconds > 0 && graceEnd.After(waitEnd.Add(2*nodeLag)) {
 			violations = append(violations, nodeViolation(f, "the waits end at %v", waitEnd.Sub(time.Unix(0, 0))))
 		}
@@ -49,8 +51,9 @@ func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 }
 
 // graceFillsTheWindow checks that a drain does not shorten grace periods without need: a pod gets its own, or all the
-// time that its bucket has left if that is less. Without roll-over it gets no more than the time of its bucket, or of a
-// higher one if it came late.
+// time that its bucket has left if that is less. With NoRollOver a bucket does not get the time that lower ones left
+// unused, so a pod gets no more than its bucket's own time. A pod that came late may be killed with a higher bucket, and
+// then that bucket's time counts.
 func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 	signalled, pods := signalledPods{}, map[string]NodeFact{}
 	var windows []NodeWindow
@@ -86,9 +89,10 @@ func mostTime(windows []NodeWindow) (most time.Duration) {
 	return most
 }
 
-// leastGrace returns the seconds that a pod must get at least at a time. windows are those of its bucket and of the
-// higher ones, of which any may be the current one if the pod came late. A pod without a grace period of its own gets the
-// time of a bucket.
+// leastGrace returns the seconds that a pod must get at least if it is killed at the time at: what is left of its
+// bucket's window, but no more than its own grace period. A pod without one, and each pod with NoRollOver, may also be
+// limited to the time of a bucket. windows are those of its bucket and of the higher ones: the shortest of them counts,
+// because a pod that came late may be killed with any of them.
 func (r *NodeRecord) leastGrace(pod NodeFact, windows []NodeWindow, at time.Time) int64 {
 	left, hasGrace := windows[0].KillsEnd.Sub(at), pod.Seconds >= 0
 	if !hasGrace || r.NoRollOver {
@@ -107,7 +111,13 @@ func (r *NodeRecord) leastGrace(pod NodeFact, windows []NodeWindow, at time.Time
 }
 
 // windowsOnlyMoveEarlier checks that the end of a drain, and of each of its buckets, only moves earlier, even if another
-// agent continues the drain.
+// agent continues the drain. It compares each timetable with the previous one of the same shutdown, once that was made
+// with a list of the pods. The end of a bucket that has passed is not compared. An agent does not know the previous
+// timetable
+//
+//   - if it has no log, or a power cut or a boot came between,
+//   - if that was never stored, because it is one of TerminateAll or of an agent without a log, or
+//   - if that agent died in the same step.
 func windowsOnlyMoveEarlier(r *NodeRecord) (violations []string) {
 	var before NodeFact
 	isKept := false // before was stored: its step ended before the agent died

@@ -72,10 +72,12 @@ func finalStatus(pod *v1.Pod, now metav1.Time) statusPatch {
 // The kubelet's reasons for the readiness conditions of a pod that has ended.
 const reasonFailed, reasonCompleted = "PodFailed", "PodCompleted"
 
-// finalCondition returns the condition of a type that the final status must have, or nil to leave it as it is. In a
-// terminal phase the readiness conditions are False, with the reasons of the kubelet's mergePodStatus. Other
-// conditions are the node's own, unless they are True: a True condition predates the pod's end and may be wrong.
-// DisruptionTarget, which says why the pod ends, is always written.
+// finalCondition returns the condition of a type as the final status must have it, or nil to leave the API server's:
+//
+//   - DisruptionTarget, which says why the pod ends, is always that of the given status.
+//   - In a terminal phase Ready and ContainersReady are False, with the reasons of the kubelet's mergePodStatus.
+//   - Otherwise, and for PodReadyToStartContainers, it is that of the given status, but nil if that is True: a True
+//     condition predates the pod's end and may be wrong.
 func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1.PodCondition {
 	condition := podcondition.Get(status, conditionType)
 	switch {

@@ -98,8 +98,9 @@ func nodePatch(before, after *v1.Node) ([]byte, error) {
 	)
 }
 
-// changeConditions sets the conditions in status and reports whether any has changed. After a shutdown it leaves those
-// alone that no shutdown has set. It never touches the DrainInProgress of another program.
+// changeConditions sets the conditions in status and reports whether any has changed. A condition that keeps its Status
+// keeps its LastTransitionTime too. After a shutdown changeConditions leaves those alone that no shutdown has set. It
+// never touches the DrainInProgress of another program.
 func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, conditions []v1.NodeCondition) bool {
 	changed := false
 	for _, condition := range conditions {
@@ -122,7 +123,12 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 	return changed
 }
 
-// isShutdownCondition reports whether a shutdown has set the node's condition, so that it must be reset afterwards.
+// isShutdownCondition reports whether the node's condition says that a shutdown is in progress, so that it must be reset
+// after the shutdown. nil means that the node has no such condition. How it shows depends on the type:
+//
+//   - Ready is exactly what this package sets in a shutdown. Any other Ready is of the agent or the node controller.
+//   - DrainInProgress is True.
+//   - GracefulNodeShutdownInProgress is anything but False.
 func isShutdownCondition(old *v1.NodeCondition) bool {
 	if old == nil {
 		return false

@@ -86,9 +86,10 @@ func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Du
 	return r.result(ctx, failed)
 }
 
-// withdraw removes the drop-in, because the other files seem to set a sufficient limit. If logind's limit is
-// too low without the drop-in, this package has misread those files. Then it writes the drop-in again, and
-// does not try the removal again while the files stay the same.
+// withdraw removes the drop-in, because the other files seem to set a sufficient limit, reloads logind, and waits for
+// the limit that they set. before is the limit so far. If logind's limit is too low without the drop-in, this package
+// has misread those files. Then withdraw writes the drop-in again, and notes that this attempt was in vain: the removal
+// is not tried again while the files stay the same.
 func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time.Duration, error) {
 	defer r.files.markChanging(before)()
 	if err := r.files.dropIn.remove(); err != nil {

@@ -44,12 +44,13 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 }
 
 // markChanging records that a change of logind's limit is in progress; before is the limit so far. Call done when
-// the change is over.
+// the change is over. If a change is in progress already, because withdraw calls raise, markChanging and its done
+// change nothing: the outer change ends the mark.
 func (f *delayFiles) markChanging(before time.Duration) (done func()) {
 	if f.limitBeforeChange.CompareAndSwap(nil, &before) {
 		return func() { f.limitBeforeChange.Store(nil) }
 	}
-	return func() {} // withdraw, which has called raise, ends the mark
+	return func() {}
 }
 
 // noteFailure notes the newest failure, or nil, and reports whether it differs from the one before and so
@@ -83,8 +84,9 @@ func (f *delayFiles) setNotApplied(requested time.Duration) {
 	f.notApplied = attempt{requested, f.configured()}
 }
 
-// notAppliedError returns an error if logind's limit is below the request although no visible file sets that
-// limit. Otherwise it returns nil.
+// notAppliedError is called after the drop-in was written and logind reloaded. It returns an error if logind's limit is
+// still below the request although no visible file sets that limit: logind seems to read other files. It returns nil if
+// the limit is enough, or if a visible file sets it, which then wins over the drop-in.
 func (f *delayFiles) notAppliedError(limit, requested time.Duration) error {
 	if limit >= requested || f.fileSetting(limit) != "" {
 		return nil

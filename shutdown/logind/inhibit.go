@@ -51,8 +51,10 @@ type locks struct {
 	held map[*os.File]struct{}
 }
 
-// inhibit takes a lock. During a shutdown logind grants none; inhibit then returns the lock that a previous
-// process has stored, if there is one.
+// inhibit takes a lock. A previous process may have left one in systemd's FD store:
+//
+//   - During a shutdown logind grants no lock. inhibit then returns the stored one, or logind's error if there is none.
+//   - If logind grants a lock, inhibit closes the stored one, which is not needed any more.
 func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	file, err := l.conn.callForDescriptor(ctx, "Inhibit", "shutdown", l.options.Who, l.options.Why, delayMode)
 	var refused dbus.Error

@@ -18,9 +18,11 @@ type preparation struct {
 	idle       dbus.Sequence // the newest reply that no shutdown is in progress
 }
 
-// signalled handles the signal of an announcement or, if active is false, of a cancellation. news is false if
-// the signal repeats what is known, or is outdated. An announcement is outdated if a later reply says that no
-// shutdown is in progress: it must not kill pods.
+// signalled handles the signal of an announcement or, if active is false, of a cancellation, which arrived at the
+// sequence number at. news is false if the signal repeats what is known, or is outdated:
+//
+//   - A signal is outdated if a message that arrived later has been handled already.
+//   - An announcement is also outdated if a later reply says that no shutdown is in progress: it must not kill pods.
 func (p *preparation) signalled(active bool, at dbus.Sequence) (news bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -28,14 +30,15 @@ func (p *preparation) signalled(active bool, at dbus.Sequence) (news bool) {
 	if isOutdated {
 		return false
 	}
-	isAnother := active && p.newest < p.idle // a reply has said that the shutdown before is over
+	isAnother := active && p.newest < p.idle // a reply has said that the known shutdown is over, so this is a new one
 	news = p.inProgress != active || isAnother
 	p.inProgress, p.newest = active, at
 	return news
 }
 
-// confirmed handles a reply that a shutdown is in progress. It returns false if a newer message says
-// that it is over.
+// confirmed handles a reply that a shutdown is in progress, which arrived at the sequence number at. A reply that is
+// newer than all other messages makes an unknown shutdown known. The result is false if no shutdown is known: a newer
+// message has said that it is over.
 func (p *preparation) confirmed(at dbus.Sequence) (confirmed bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -53,8 +56,8 @@ func (p *preparation) denied(at dbus.Sequence) {
 	p.idle = max(p.idle, at)
 }
 
-// endIfDenied ends the known shutdown if a newer reply says that none is in progress. It reports whether it
-// did, so that the caller sends the cancellation.
+// endIfDenied ends the known shutdown if a reply that arrived after its last message says that none is in progress. It
+// reports whether it did, so that the caller sends the cancellation.
 func (p *preparation) endIfDenied() (ended bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

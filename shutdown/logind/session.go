@@ -76,9 +76,10 @@ func (s *session) RequestDelay(ctx context.Context, delay time.Duration) (time.D
 }
 
 // Inhibit takes a lock for shutdown in mode delay. During a shutdown logind refuses with
-// OperationInProgress. Inhibit then returns the lock that the previous process has stored, unless
-// [Source.Adopt] has returned it. If logind grants a new lock, the stored one is closed, since one is
-// enough. If ctx ends before the reply, no lock is taken.
+// OperationInProgress. Inhibit then returns the lock that the previous process has left in systemd's FD store;
+// if there is none, or [Source.Adopt] has returned it already, Inhibit returns logind's error. If logind
+// grants a new lock, the stored one is closed, since one is enough. If ctx ends before the reply, no lock is
+// taken.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) { return s.locks.inhibit(ctx) }
 
 // Close closes the connection, which ends calls in progress, and waits for the session's goroutine.

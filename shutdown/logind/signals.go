@@ -68,10 +68,11 @@ func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	}
 }
 
-// accepts reports whether a signal comes from the bus or from logind and means something to the session. It
-// trusts the sender, which the bus sets. A signal without a sender comes from a bus that sets none, and is
-// accepted. The interface of an announcement is not checked: on Talos it is logind's bus name, and the
-// kubelet does not check it either. The caller holds the mutex.
+// accepts reports whether a signal is one of the two kinds that the session needs, and from the right sender: a new
+// owner of a bus name, from the bus, or an announcement, from logind. It trusts the sender, which the bus sets. A signal
+// without a sender comes from a bus that sets none, and is accepted. Announcements are accepted only once setOwner was
+// called, and from every sender if the bus does not say who is logind. Their interface is not checked: on Talos it is
+// logind's bus name, and the kubelet does not check it either. The caller holds the mutex.
 func (q *signalQueue) accepts(signal *dbus.Signal) bool {
 	if signal.Name == dbusName+"."+nameOwnerChanged {
 		return signal.Sender == dbusName || signal.Sender == ""
@@ -90,10 +91,14 @@ func (q *signalQueue) take() []*dbus.Signal {
 	return taken
 }
 
-// subscribe makes the bus send the signals that the queue accepts. First it subscribes to changes of the owner of
-// logind's bus name, so that it misses no restart of logind. Then it finds the present owner, so that the
-// queue can drop the signals of other senders. Last it subscribes to logind's announcements. It calls missing
-// with each feature that the bus or logind lacks.
+// subscribe makes the bus send the signals that the queue accepts, in three steps:
+//
+//   - It subscribes to changes of the owner of logind's bus name, so that it misses no restart of logind.
+//   - It finds the present owner, so that the queue can drop the signals of other senders.
+//   - It subscribes to logind's announcements.
+//
+// It calls missing with each feature that the bus or logind lacks and the session works without. Any other failure is
+// an error.
 func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(feature)) error {
 	// tolerate returns err, unless err says that the feature is missing: the session works without it.
 	tolerate := func(err error, f feature) error {

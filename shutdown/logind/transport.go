@@ -92,8 +92,8 @@ func (t *transport) Write(p []byte) (int, error) {
 	return t.in.Write(p)
 }
 
-// negotiate asks the bus to pass descriptors. A bus that refuses, or does not reply in time, may pass
-// them anyway.
+// negotiate asks the bus to pass descriptors, and waits callTimeout for the reply. A refusal or a missing reply is no
+// error, because the bus may pass descriptors anyway; next skips a reply that comes later.
 func (t *transport) negotiate() error {
 	if _, err := t.in.Write([]byte("NEGOTIATE_UNIX_FD\r\n")); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (t *transport) negotiate() error {
 		return err
 	}
 	answer, err := readLine(t.in.UnixConn)
-	t.replyPending = errors.Is(err, os.ErrDeadlineExceeded) && answer == "" // half a line is an error
+	t.replyPending = errors.Is(err, os.ErrDeadlineExceeded) && answer == "" // after half a line, next could not tell the rest from a message
 	if err != nil && !t.replyPending {
 		return err
 	}

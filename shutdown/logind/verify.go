@@ -61,7 +61,8 @@ func (l *locks) startVerifying() (stopVerifying func()) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if err != nil || count <= l.verified {
+	isListed := count > l.verified // logind lists more locks than those that are checked already
+	if err != nil || !isListed {
 		l.logger.V(1).Info("systemd-logind does not list the inhibitor lock", "listed", count, "err", err)
 		return func() {}
 	}

@@ -46,8 +46,9 @@ type gce struct {
 	since   time.Time                                           // when value was first read
 }
 
-// read implements item.read. A request with the ETag of the last answer is held back until the value changes.
-// One without an ETag is answered at once: the first one, and one that must be fresh.
+// read implements item.read. The service holds its answer to a request with the ETag of the last answer back until the
+// value changes, or for waitForChange. It answers a request without an ETag at once: read sends such a request the first
+// time, and if the value must be fresh.
 func (g *gce) read(ctx context.Context, fresh bool) (notice, error) {
 	r := request{path: "/computeMetadata/v1/instance/" + g.name, header: map[string]string{flavorHeader: flavor}}
 	if !fresh && g.etag != "" {

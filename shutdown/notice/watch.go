@@ -107,11 +107,12 @@ func Watch(ctx context.Context, p Provider, announce func(source.Event) error) e
 	return errors.Join(errs...)
 }
 
-// poll reads the item until ctx ends, and passes each reading to Watch. After a failure it pauses longer, up to
-// maxBackOff.
+// poll reads the item until ctx ends, and passes each reading to Watch. After a failure, of the reading or in Watch, it
+// pauses longer: 1 s at first, doubled up to maxBackOff. The next reading must then be fresh.
 func (i *item) poll(ctx context.Context, readings chan<- reading) {
 	for failures := 0; ; {
-		n, err := i.read(ctx, failures > 0)
+		fresh := failures > 0
+		n, err := i.read(ctx, fresh)
 		if ctx.Err() != nil {
 			return
 		}

@@ -211,9 +211,9 @@ func scaled(part, limit, all time.Duration) time.Duration {
 	return time.Duration(quotient)
 }
 
-// setEnds sets WaitEnd and the End of each bucket. It adds up the parts forward from the announcement and also
-// backward from b.End, and takes the later result: a sum of the later buckets that has saturated makes the
-// backward result too early.
+// setEnds sets WaitEnd and the End of each bucket, from the parts and b.End. It adds up the parts forward from the
+// announcement and also backward from b.End, and takes the later result: if the sum of the later buckets saturates,
+// the backward result is too early. WaitEnd is 100 ms before End even if Fit has shortened the margin to less.
 func (b *Budget) setEnds() {
 	b.WaitEnd = max(b.End-max(b.Margin, leastMargin), 0)
 	forward := b.beforeBuckets()
@@ -222,7 +222,7 @@ func (b *Budget) setEnds() {
 		forward = sum(forward, bucket.Pods, bucket.beside())
 		bucket.End = min(forward, b.End)
 	}
-	after := sum(b.Floor, b.Margin) // the time between the end of the bucket and b.End
+	after := sum(b.Floor, b.Margin) // the parts between the end of the bucket and b.End
 	for i := range slices.Backward(b.Buckets) {
 		bucket := &b.Buckets[i]
 		bucket.End = max(bucket.End, b.End-after)

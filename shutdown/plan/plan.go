@@ -96,7 +96,9 @@ func (b Budget) Plan(pods []*v1.Pod, opts Options) Plan {
 	return b.plan(buckets, unknown, opts)
 }
 
-// plan adds times, grace periods and warnings to buckets, which have only their pods so far.
+// plan makes the plan of a drain with this budget. It sets the times of the buckets, which have only their pods so
+// far, and grants each pod its grace period. Fitted is b; Wanted is the budget of the same schedule before it is
+// shortened to the host's limit. The warnings do not include those about the schedule itself.
 func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) Plan {
 	p := Plan{Wanted: NewBudget(b.schedule(), opts), Fitted: b, Release: b.WaitEnd, Buckets: buckets}
 	start := min(b.beforeBuckets(), b.WaitEnd)
@@ -121,7 +123,7 @@ func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options)
 }
 
 // grant sets the grace periods and times of a pod that is killed when w.Ready is reached, the latest time of a
-// kill in this window.
+// kill in this window. A pod without a grace period of its own wants what it is granted.
 func (p *PodPlan) grant(w Window) {
 	p.GrantedSeconds = w.Seconds(p.Pod, w.Ready)
 	p.WantedSeconds = p.GrantedSeconds

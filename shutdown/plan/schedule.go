@@ -53,7 +53,8 @@ func (c Config) Schedule(byPriority bool) Schedule {
 	return s
 }
 
-// twoBuckets returns the schedule of the two-field form: one bucket for critical pods, one for all others.
+// twoBuckets returns the schedule of the two-field form: one bucket for critical pods, one for all others. It returns
+// nil, which means no graceful shutdown, if no total time is set or the critical pods' share is not a part of it.
 func (c Config) twoBuckets() Schedule {
 	total, critical := c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration
 	if total <= 0 || critical < 0 || critical > total {

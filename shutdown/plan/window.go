@@ -27,11 +27,16 @@ type Window struct {
 	own       time.Duration // the bucket's own time (BucketBudget.Pods), without what lower buckets left
 }
 
-// Window returns the window of bucket i if it starts at start. The pods may take until the End of the bucket,
-// less the time for unmounts and statuses. This includes the time that lower buckets leave. A bucket of 0 s
-// gives its pods 0 s, whatever lower buckets leave.
+// Window returns the window of bucket i if it starts at start; a zero Window if there is no bucket i. When the
+// bucket ends depends on its kind:
 //
-// With [Options].NoRollOver the pods have the time of their own bucket, counted from start.
+//   - Normally at its End in the budget, whenever it starts. So its pods also get the time that lower buckets
+//     leave unused.
+//   - With [Options].NoRollOver after the time of its own parts, counted from start, but not after the End of the
+//     last bucket.
+//   - A bucket of 0 s ends at once and gives its pods 0 s, whatever lower buckets leave.
+//
+// Its pods have until then, less the time for unmounts and statuses. Nothing in the window is later than WaitEnd.
 func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 	if i < 0 || i >= len(b.Buckets) {
 		return Window{}
@@ -47,7 +52,8 @@ func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 		end, mostGrace = min(sum(start, bucket.Pods, bucket.beside()), lastEnd), bucket.Pods
 	}
 	w := Window{graceEnd: max(end-bucket.Unmount-bucket.Statuses, 0), mostGrace: mostGrace, own: bucket.Pods}
-	// A bucket that starts late shortens the wait for readiness marks, so that its pods keep their time.
+	// The kills wait for the readiness marks, but not so long that the pods lose some of their own time: in a bucket
+	// that starts late, that wait is shorter.
 	ready := max(start, min(sum(start, bucket.Readiness), w.graceEnd-bucket.Pods))
 	w.Ready = min(ready, b.WaitEnd)
 	w.KillsEnd = min(w.graceEnd, b.WaitEnd)

@@ -37,7 +37,8 @@ func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 	return &copied, nil
 }
 
-// RequestDelay grants the delay up to the limit of the host.
+// RequestDelay grants the delay. If it is longer than Host.Limit, it grants the limit and returns a
+// *[source.DelayCappedError].
 func (s *session) RequestDelay(ctx context.Context, requested time.Duration) (time.Duration, error) {
 	h := s.host
 	h.mu.Lock()
@@ -52,7 +53,8 @@ func (s *session) RequestDelay(ctx context.Context, requested time.Duration) (ti
 	return h.Limit, &source.DelayCappedError{Requested: requested, Granted: h.Limit, SetBy: h.SetBy}
 }
 
-// Inhibit returns a lock, unless InhibitErr is set or a shutdown is pending.
+// Inhibit returns a lock after InhibitTakes. It fails at once if ctx has ended, InhibitErr is set, or a shutdown is
+// pending and Kept is not set. Each call resets Kept.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h := s.host
 	h.mu.Lock()

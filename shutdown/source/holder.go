@@ -93,7 +93,8 @@ type holding struct {
 }
 
 // session connects to the host, takes the lock, and handles the host's events. It returns an error when the
-// session cannot begin or is lost, and nil when ctx ends. The lock stays held.
+// session cannot begin or is lost, and nil when ctx ends. The lock stays held. While no shutdown is announced,
+// after each event and every limitInterval, it takes a lock if none is held, or else checks what delay the host grants.
 func (h *holding) session(ctx context.Context) (err error) {
 	session, err := callSource(ctx, h, "Connect", h.Source.Connect)
 	if err != nil {
@@ -132,10 +133,10 @@ func (h *holding) session(ctx context.Context) (err error) {
 			default:
 				h.announce(ctx, event)
 			}
-		case <-h.returned:
+		case <-h.returned: // OnShutdown has returned
 			h.afterShutdown(ctx)
 			continue
-		case <-limit.C:
+		case <-limit.C: // check the lock or the delay below
 		case <-ctx.Done():
 			return nil
 		}

@@ -49,7 +49,8 @@ func listen(ctx context.Context, path string) (*endpoint, error) {
 // boundName is the socket's name in the private folder.
 const boundName = "s"
 
-// bind listens at bound and moves the socket to path.
+// bind listens at bound, a path in a private folder, and moves the socket to path. So the socket appears at path with
+// its mode already set. After an error nothing listens.
 func bind(ctx context.Context, bound, path string) (*endpoint, error) {
 	listener, err := new(net.ListenConfig).Listen(ctx, "unix", bound)
 	if err != nil {

@@ -43,9 +43,14 @@ type contact struct {
 	lost error      // why the last session ended or did not begin; nil: there was none
 }
 
-// callSource calls a method of the source, which may hang. The call's context ends with ctx or after bound.
-// If the call has not returned a second after that, it is abandoned: the error wraps errHangs, and a lock or
-// session that it returns later is closed. If ctx has ended already, the method is not called.
+// callSource calls a method of the source, which may hang. It returns the method's result, except in these cases:
+//
+//   - ctx has ended already: the method is not called.
+//   - The method has not returned a second after the end of its context, which ends with ctx or after bound: the call
+//     is abandoned. The error wraps errHangs, and a lock or session that the method returns later is closed.
+//
+// If the method takes longer than bound, or 2 s if bound is callTimeout, callSource also calls reportSlow, so that
+// nobody waits for the whole callTimeout at the start of the agent.
 func callSource[T any](ctx context.Context, c *contact, method string, bound time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
@@ -94,8 +99,9 @@ func callSource[T any](ctx context.Context, c *contact, method string, bound tim
 	return answer.Wait(context.WithoutCancel(ctx)) // does not block
 }
 
-// reportSlow calls HostTried because a call takes long, as if the first attempt had failed. It does nothing once
-// HostTried was called.
+// reportSlow is called when a call of the host takes long. If no attempt has had a result yet, it records the error
+// "the host does not answer", unless there is an error already, and calls HostTried: nobody has to wait for a host that
+// hangs. Once HostTried was called, reportSlow does nothing.
 func (c *contact) reportSlow() {
 	if !c.isTriedReported.Load() {
 		c.setResult(func() {
@@ -118,11 +124,11 @@ func (c *contact) setTaskResult(failed, capped error) {
 // setLost records why a session ended or did not begin.
 func (c *contact) setLost(err error) { c.setResult(func() { c.err, c.lost = err, err }) }
 
-// setResult calls result, which records the result of an attempt, with the mutex held. After the first attempt it
-// calls HostTried.
-func (c *contact) setResult(result func()) {
+// setResult calls record with the mutex held, which records the result of an attempt. The first time, it then calls
+// HostTried.
+func (c *contact) setResult(record func()) {
 	c.mu.Lock()
-	result()
+	record()
 	c.mu.Unlock()
 	if c.isTriedReported.CompareAndSwap(false, true) {
 		c.listener.HostTried()

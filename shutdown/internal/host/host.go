@@ -107,8 +107,9 @@ func New(o Options) *Host {
 }
 
 // Run adopts the previous agent's lock and keeps a session with the source until ctx ends. It replaces
-// a lost or failed session forever. It returns within 4 s of the end of ctx, with the error of closing
-// the last session. It does not release the lock. Call it once.
+// a lost or failed session forever. If no session has answered 5 s after its start, it calls
+// Listener.HostUnreached. It returns within 4 s of the end of ctx, even if calls of the source hang, with the
+// error of closing the last session. It does not release the lock: Close does. Call it once.
 func (h *Host) Run(ctx context.Context) error {
 	var watch sync.WaitGroup
 	watch.Add(1)
@@ -124,7 +125,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}()
 	defer watch.Wait()
 	h.adopt(ctx)
-	var logged string // the last failure logged, which is not logged again; "" after a successful session
+	var logged string // the last failure logged, which is not logged again; "": the next one is logged
 	for {
 		start := time.Now()
 		closeErr, err := h.runSession(ctx)
@@ -133,6 +134,8 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 		err = errors.Join(err, closeErr)
 		h.contact.setLost(err)
+		// A session that worked for longer than a pause makes the same failure news again. One that is lost at once
+		// each time does not: the log would get a line every second.
 		if h.contact.hasSucceeded.Swap(false) && time.Since(start) > reconnectPause {
 			logged = ""
 		}
@@ -236,8 +239,8 @@ func (h *Host) Suspend() *Hold {
 	return hold
 }
 
-// Close releases the lock for good, within a second and even if ctx has ended. Call it when the context
-// of Run ends.
+// Close releases the lock for good: from now on none is held, and a Hold does nothing. It waits at most 1 s for the
+// lock's Close. Call it when the context of Run ends; so it works although ctx, which has the logger, has ended.
 func (h *Host) Close(ctx context.Context) error {
 	l := h.lock
 	return l.closeResult(ctx, func() io.Closer {

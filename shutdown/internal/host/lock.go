@@ -104,7 +104,14 @@ func (l *lock) endSession() {
 	l.endAdoption()
 }
 
-// nextTask returns what the session has to do now. The epoch is that of a lock requested now, for setHeld.
+// nextTask returns what the session has to do now:
+//
+//   - No shutdown, and the held lock was requested in the current epoch: only repeat the request of the delay.
+//   - No shutdown otherwise: take a lock, even if one is held, because that may have been lost or used up.
+//   - A shutdown in which no lock is held: try to adopt one, if the attempt has not been made yet.
+//   - Otherwise nothing.
+//
+// It also returns the current epoch, which the caller passes on with a lock that it requests now.
 func (l *lock) nextTask() (task, uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +136,8 @@ func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting
 }
 
 // adopt makes left, the lock of the previous agent, the held one. If another one is held, it closes left
-// instead. left may be nil: there was none.
+// instead. left may be nil: there was none. The epoch 0 is older than that of any session, so that the first session
+// outside of a shutdown replaces the adopted lock by one of this agent.
 func (l *lock) adopt(ctx context.Context, left io.Closer) error {
 	return l.closeResult(ctx, func() io.Closer {
 		if left == nil || l.held != nil {
@@ -139,8 +147,9 @@ func (l *lock) adopt(ctx context.Context, left io.Closer) error {
 	})
 }
 
-// setHeld makes given the held lock. It returns the lock that the caller must close: the previous one, or given
-// itself if it comes after the release, because no lock may delay the host any more. The mutex is held.
+// setHeld makes given, which was requested in this epoch, the held lock. It returns the lock that the caller must
+// close: the previous one, nil if there was none, or given itself if it comes after the release, because no lock may
+// delay the host any more. The mutex is held.
 func (l *lock) setHeld(given io.Closer, adopted bool, epoch uint64) (surplus io.Closer) {
 	if l.phase == phaseReleased || l.phase == phaseClosed {
 		return given

@@ -73,8 +73,9 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 	return closeErr, err
 }
 
-// listen passes events to the listener, in order, until their channel is closed. Events that are there before
-// the result of Pending are passed first, because they are newer; the result is then outdated.
+// listen passes events to the listener, in order, until their channel is closed. It also passes the result of Pending
+// between two events. Events that are there before the result are passed first, because they are newer; the result is
+// then outdated.
 //
 // After the end of ctx it drops events until closed is closed. Otherwise the source's Close could block on an
 // event that nobody reads.
@@ -87,7 +88,8 @@ func (s *session) listen(ctx context.Context, events <-chan source.Event, closed
 		case event, open = <-events:
 		default: // no event is there
 			if waiting != nil {
-				waiting(hasEvent || ctx.Err() != nil)
+				isOutdated := hasEvent || ctx.Err() != nil
+				waiting(isOutdated)
 				waiting = nil
 			}
 			select { // wait for whatever comes first
@@ -177,14 +179,15 @@ func (s *session) readPending(ctx context.Context) error {
 	}
 }
 
-// doTask does the next task, if there is one, and returns it. If the request for the delay fails, the lock is
-// taken anyway: a short delay is better than none.
+// doTask does the next task, if there is one, and returns it: requesting the delay (taskKeep), requesting it and taking
+// a lock (taskTake), or trying once to adopt a lock in a shutdown (taskAdopt). If the request for the delay fails, the
+// lock is taken anyway: a short delay is better than none.
 func (s *session) doTask(ctx context.Context) (task, error) {
 	next, epoch := s.lock.nextTask()
 	var delayErr, lockErr error
 	if next == taskTake || next == taskKeep {
 		delayErr = s.requestDelay(ctx)
-		next, epoch = s.lock.nextTask() // a shutdown may have begun
+		next, epoch = s.lock.nextTask() // a shutdown may have begun during the request
 	}
 	switch next {
 	case taskTake:
@@ -197,8 +200,9 @@ func (s *session) doTask(ctx context.Context) (task, error) {
 	return next, errors.Join(delayErr, lockErr)
 }
 
-// requestDelay requests the delay, which also reads the host's limit. Changes are logged. A grant that is too
-// small is no error here. If pods get less time with it, delay.cappedErr says so and the listener learns it.
+// requestDelay asks the host to delay a shutdown by s.Delay, and stores the delay that the host grants in delay.limit.
+// It returns an error only if the request failed: a smaller grant is none. If pods get less time with the grant,
+// delay.cappedErr says so, and the listener learns each new text of it. Changes of the grant are logged.
 func (s *session) requestDelay(ctx context.Context) error {
 	granted, err := callSource(ctx, s.contact, "RequestDelay", delayTimeout, func(ctx context.Context) (time.Duration, error) {
 		return s.conn.RequestDelay(ctx, s.Delay)

@@ -157,7 +157,8 @@ func (n *Node) pendingExpired(a Announcement) {
 }
 
 // withdrawHostAnnouncements withdraws what the host has announced, because the host has cancelled its shutdown or has
-// none pending. The shutdown continues if Trigger has announced it too.
+// none pending. The shutdown is cancelled, unless Trigger has announced it too. In StateUnsettled, in which the agent
+// has waited for this answer of the host about the shutdown of the log, settleByLog decides how it continues.
 func (n *Node) withdrawHostAnnouncements() {
 	switch n.state {
 	case StateNone, StateOpening:
@@ -265,8 +266,8 @@ func (n *Node) startDrain(s *Shutdown) {
 }
 
 // restartDrain begins another drain of a shutdown whose lock is released, because another announcer, the last
-// in s.Announced, leaves time for it. Deadlines of earlier announcements count only if they are in the
-// future.
+// in s.Announced, leaves time for it. The earlier announcements lose the time At at which they were received, which says
+// that they are not of the newest drain. Their deadlines count only if they are in the future.
 func (n *Node) restartDrain() {
 	s := n.shutdown
 	for i := range len(s.Announced) - 1 {
@@ -380,7 +381,8 @@ func (RunEnds) apply(n *Node) {
 // and hostEnd is when the host shuts down (zero: not known).
 //
 // A host that waits 30 s leaves slightly less than 30 s when its event is received. Up to 100 ms that are
-// missing to a whole second are added, so that no grace period loses a second.
+// missing to a whole second are added, so that no grace period loses a second. A host or a limit that leaves less than
+// minDrainTime counts as if it left that.
 func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.Request {
 	if part := hostEnd.Sub(received) % time.Second; !hostEnd.IsZero() && part >= time.Second-times.Lag {
 		received = received.Add(part - time.Second)

@@ -114,7 +114,9 @@ func (d *drain) stop(n *Node) {
 }
 
 // shortenTable makes the timetable anew if the host's deadline, s.HostEnd, is now earlier than the end of the
-// current one. No time moves later. Pods in their grace periods are killed again with what is left of it.
+// current one. The final timetable, which plan has made, is only shortened, so that no time moves later. Pods of the
+// current bucket that are in their grace periods are killed again with what is left of the bucket's time. A drain of
+// TerminateAll has no deadline of a host, and stays as it is.
 func (d *drain) shortenTable(n *Node) {
 	s := d.shutdown
 	if s == nil || s.local { // no deadline of the host applies
@@ -304,7 +306,7 @@ func (d *drain) finishFlushAll(n *Node) (moved bool) {
 	}
 	// Without time of its own, publishing was not waited for before the kills.
 	publishesBesideKills := s.table.Budget().Publish == 0 && !s.local
-	if publishesBesideKills && !n.isPublished() && n.api.tries > 1 {
+	if publishesBesideKills && !n.isPublished() && n.api.tries > 1 { // the first try may still be in progress
 		n.reportError(s, "failed to publish the node state: "+n.api.lastError())
 	}
 	if pending := n.PendingStatuses(); pending > 0 {
@@ -330,7 +332,14 @@ func (d *drain) finish(n *Node) (moved bool) {
 }
 
 // plan waits for the first list and then makes the timetable. If the host leaves too little time for all buckets, those
-// without a pod give their time to the others. If no list comes in time, every bucket counts as having pods.
+// without a pod give their time to the others.
+//
+//   - An empty list is not trusted until listWarmUp after the start of the agent: plan lists once more then.
+//   - If no list comes in time, every bucket counts as having pods.
+//   - Without a schedule plan waits longer for the list, which says how long the bucket is. The drain's time then counts
+//     from the list.
+//
+// If the drain resumes after a plan of the previous agent, that timetable stays.
 func (d *drain) plan(n *Node) (moved bool) {
 	s, longest := d.shutdown, answerTimeout
 	if len(n.Schedule) == 0 {
@@ -391,8 +400,9 @@ func (n *Node) Due() (due []*Pod) {
 	return due
 }
 
-// occupied returns for each bucket of the schedule whether it has pods to kill. The first buckets, done of them, are
-// over: the first one after them kills their pods too.
+// occupied returns, for each bucket of the schedule, whether it has pods to kill. The first done buckets are over. If such
+// a bucket still has pods, the first bucket that is not over kills them, so they count for that one; if all are over, for
+// the last one.
 func (n *Node) occupied(schedule plan.Schedule, done int) []bool {
 	has := make([]bool, len(schedule))
 	for _, p := range n.pods.all {

@@ -70,7 +70,8 @@ func (n *Node) endNotReadyWait(p *Pod, isAccepted bool) {
 }
 
 // signal kills a pod within the window of the current bucket. A pod that was signalled before keeps its
-// deadline or gets an earlier one, never a later one.
+// deadline or gets an earlier one, never a later one. If an earlier shutdown has signalled it, it joins the report of
+// this one too.
 func (n *Node) signal(p *Pod) {
 	d := &n.drain
 	seconds := d.window.Seconds(n.planObject(p), n.now)

@@ -23,7 +23,8 @@ type lister struct {
 	isFailureReported bool // the report has the failure
 }
 
-// call lists the pods. It does nothing while the newest call still has time to return.
+// call lists the pods, unless the newest call still has time to return. That time grows by answerTimeout with each call
+// that has not been answered, so that lists that hang do not pile up.
 func (l *lister) call(n *Node) {
 	if l.unanswered > 0 && n.now.Before(l.calledAt.Add(time.Duration(l.unanswered)*answerTimeout)) {
 		return
@@ -38,7 +39,7 @@ func (l *lister) call(n *Node) {
 func (l *lister) isFresh(n *Node) bool { return l.lists > 0 && l.receivedAt.Equal(n.now) }
 
 // retry lists the pods again if it is time for that: after a pause if the last call failed, otherwise once it
-// has had its time to return.
+// has had its time to return, which is at least answerTimeout. If it is not time yet, Wake returns that time.
 func (l *lister) retry(n *Node) {
 	at := l.calledAt.Add(time.Duration(max(l.unanswered, 1)) * answerTimeout)
 	if !l.failedAt.IsZero() {

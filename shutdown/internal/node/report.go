@@ -19,7 +19,8 @@ func (n *Node) queueReport(s *Shutdown) {
 	}
 }
 
-// makeReports makes the queued reports whose drains are over and whose pods have ended, or do not end in time.
+// makeReports makes the queued reports whose drains are over and whose pods have ended. If a pod still runs reportDelay
+// after the end of the drain and of its own grace period, the report does not wait for it.
 func (n *Node) makeReports() {
 	for _, s := range slices.Clone(n.reports) {
 		if n.drain.shutdown == s {

@@ -176,7 +176,9 @@ func (n *Node) sendUpdate(p *Pod) {
 }
 
 // apply handles the result of a call about a pod. After an error it schedules a retry, unless the message is
-// not wanted any more, or the time for NotReady is over: the pod is then killed without it.
+// not wanted any more, or the time for NotReady is over: the pod is then killed without it. The pause before the retry
+// doubles with each try, from minRetryPause to maxRetryPause, or to maxIdleRetryPause if no drain is in progress. If the
+// server asks for a pause, it is that one, at most maxSuggestedPause.
 func (t Told) apply(n *Node) {
 	p := n.pods.byKey[t.Key]
 	isCurrent := p != nil && p.update.call == t.Call // not of an earlier pod with this key
@@ -264,8 +266,8 @@ func (s Start) apply(n *Node) {
 	}
 }
 
-// publish makes s the node state to publish, nil if no shutdown is in progress, and begins to send it. A call
-// that sends an older state is aborted.
+// publish makes s the node state to publish, nil if no shutdown is in progress, and begins to send it, unless s is that
+// already. A call that sends an older state is aborted. Without Options.Steps.Publish the state counts as accepted.
 func (n *Node) publish(s *Shutdown) {
 	a := &n.api
 	if a.wanted != nil && a.wanted.of == s {

@@ -19,7 +19,7 @@ type terminateAllState struct {
 	isDone      bool      // it waits for no drain any more
 }
 
-// isOver reports whether TerminateAll was called and waits for no drain any more.
+// isOver reports whether TerminateAll has finished: the drain that it waited for is over, or it was stopped.
 func (a *terminateAllState) isOver() bool { return a.isDone }
 
 // apply records the first call of TerminateAll. advanceTerminateAll then begins its drain, in the same step
@@ -35,7 +35,7 @@ func (StopTerminateAll) apply(n *Node) { n.terminateAll.stopped = true }
 
 // advanceTerminateAll moves TerminateAll on, if it was called. It leaves the drain to a shutdown that is in
 // progress, and waits for it. If there is none, or it was cancelled or ended with Run, it begins a drain of
-// its own.
+// its own. While the shutdown of the log may still resume, it waits for that first, but at most settleTimeout.
 func (n *Node) advanceTerminateAll() {
 	a := &n.terminateAll
 	if !a.requested || a.isDone {

@@ -35,9 +35,10 @@ var (
 	errClosed = errors.New("the state log is closed")
 )
 
-// Lock locks the folder and removes temporary files of interrupted writes. It waits for another agent
-// until ctx ends. After an error nothing is stored. The warning says that temporary files could not be
-// removed, or that others may write to the folder. Call it once.
+// Lock locks the folder and removes temporary files of interrupted writes. While another agent has locked it, Lock waits,
+// until ctx ends. After an error nothing is stored. A disk that hangs is an error minWait after the end of ctx. The
+// warning says that temporary files could not be removed, or that others may write to the folder. Without a folder Lock
+// does nothing. Call it once.
 func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	if l.opts.Dir == "" {
 		return nil, nil

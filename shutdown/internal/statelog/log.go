@@ -140,7 +140,8 @@ func copies(entities []any) []any {
 	return copied
 }
 
-// add queues a write. isNew says that the entries replace all others, rather than add to them.
+// add queues a write. isNew says that the entries replace all others, rather than add to them. Entries also replace the
+// log of another boot. The future completes when the entries are written, with the error of that.
 func (l *Log) add(entries []any, isNew bool) *call.Future[struct{}] {
 	future, complete := newFuture()
 	added := &batch{entities: entries, written: future}
@@ -250,7 +251,8 @@ func (l *Log) Sync() *call.Future[struct{}] {
 
 // beginSync queues a sync of all entries that were queued before it. If one of their writes has failed, it first
 // rewrites the file. The sync itself runs in a second queue, so that later writes do not wait for the disk. complete
-// gets the error of the rewrite or the sync, or the reason why the log refuses the sync.
+// gets the error of the rewrite or the sync, or the reason why the log refuses the sync. It gets nil if there is no file
+// yet, because nothing was written.
 func (l *Log) beginSync(complete func(error)) {
 	l.writes.add(task{refuse: complete, run: func() {
 		var err error

@@ -64,7 +64,7 @@ type Table struct {
 	opts     plan.Options
 }
 
-// New returns the timetable of a drain.
+// New returns the timetable of a drain: a new one for the schedule or, if r.Before is set, that one shortened.
 func New(r Request) Table {
 	t := Table{received: r.Received, opts: r.options()}
 	if r.Before == nil {
@@ -75,11 +75,11 @@ func New(r Request) Table {
 	return t
 }
 
-// shorten returns the budget of before, fitted into the time that is left now. It starts from the parts of the
-// fitted budget that are not over, rather than from the schedule: if the deadline has not changed, no part
-// changes.
+// shorten returns the budget of before, fitted into the time that is left at r.Received, from which the result counts.
+// It starts from the parts of the fitted budget that are not over, rather than from the schedule: if the deadline has
+// not changed, no part changes.
 func (r Request) shorten(before Table) plan.Budget {
-	passed := r.Received.Sub(before.received)
+	passed := r.Received.Sub(before.received) // of the time of before
 	remaining := before.budget
 	remaining.Buckets = slices.Clone(remaining.Buckets)
 	if r.Prepared {
@@ -97,8 +97,8 @@ func (r Request) shorten(before Table) plan.Budget {
 	}
 	limit := min(r.limit(), max(before.budget.End-passed, 0))
 	fitted := remaining.Fit(limit, r.Occupied)
-	// Steps that are over may have left time unused. All ends move later by it, because they must stay as far
-	// before the host's end as they were, but not later than in before.
+	// Steps that are over may have left time unused, so that the rest ends before limit. All ends move later by that
+	// time, because they must stay as far before the host's end as they were, but not later than in before.
 	spare := limit - fitted.End
 	addSpare := func(end *time.Duration, before time.Duration) { *end = min(*end+spare, max(before-passed, 0)) }
 	addSpare(&fitted.WaitEnd, before.budget.WaitEnd)
@@ -110,9 +110,9 @@ func (r Request) shorten(before Table) plan.Budget {
 	return fitted
 }
 
-// fillGaps adapts the parts of a budget to its ends, which may have moved. The pods of each bucket get the
-// time between the end of the bucket before and their own bucket's end, but at most what they had. done is
-// the number of buckets that are over.
+// fillGaps adapts the parts of a budget to its ends, which may have moved. The first done buckets are over, and the
+// one after them is in progress. The pods of each later bucket get the time between the end of the bucket before and
+// their own bucket's end, but at most what they had before the budget was fitted.
 //
 // If the parts then exceed the remaining time, it is because the first ones are in progress: the excess is the
 // time that has passed of them, and is cut off there.
@@ -122,6 +122,7 @@ func fillGaps(b *plan.Budget, had []plan.BucketBudget, done int) {
 		gap := bucket.End - b.Buckets[i-1].End - bucket.Readiness - bucket.Unmount - bucket.Statuses
 		bucket.Pods = min(had[i].Pods, max(bucket.Pods, gap))
 	}
+	// Cut the excess off. Parts that are over are 0 already, so that the first parts with time are those in progress.
 	parts := make([]*time.Duration, 0, 4*len(b.Buckets)+3)
 	for i := range b.Buckets {
 		bucket := &b.Buckets[i]

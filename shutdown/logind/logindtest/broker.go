@@ -89,7 +89,8 @@ func (b *Broker) start() (err error) {
 	return err
 }
 
-// listen accepts connections at a socket and returns its address.
+// listen accepts connections at a socket with this name, and returns its address. At the socket "clients" the bus lacks
+// what the test has chosen. At "services", where the fake logind and systemd connect, nothing is missing.
 func (b *Broker) listen(name string) (string, error) {
 	path := filepath.Join(b.folder, name)
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})

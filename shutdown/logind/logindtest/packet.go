@@ -23,7 +23,7 @@ type packet struct {
 }
 
 // encode encodes the message for a connection whose bus has these lacks: without a sender, or with Talos's
-// interface of logind's signals.
+// interface of logind's signals. A body that was received is appended as it was.
 func (p *packet) encode(lacks map[Lack]bool) ([]byte, error) {
 	message := *p.Message
 	if p.body != nil {
@@ -41,10 +41,10 @@ func (p *packet) encode(lacks map[Lack]bool) ([]byte, error) {
 		return nil, err
 	}
 	if message.Serial() == 0 { // made by the broker; godbus sets it only on its own connections
-		p.order.PutUint32(encoded.Bytes()[8:], 1)
+		p.order.PutUint32(encoded.Bytes()[8:], 1) // the serial number
 	}
 	if p.body != nil {
-		p.order.PutUint32(encoded.Bytes()[4:], uint32(len(p.body)))
+		p.order.PutUint32(encoded.Bytes()[4:], uint32(len(p.body))) // the length of the body
 	}
 	return append(encoded.Bytes(), p.body...), nil
 }

@@ -26,15 +26,17 @@ type peer struct {
 	rules []map[string]string // the match rules of its AddMatch calls, as keys and values
 }
 
-// authenticate does the bus's part of the handshake. It returns nil after BEGIN.
+// authenticate does the bus's part of the handshake: it answers each line of the client. It returns nil after BEGIN.
+// Every user is accepted. With LackOtherHandshakes a line that the kubelet would not send at this step is an error.
 func (p *peer) authenticate() error {
-	kubelets := []string{"\x00AUTH", "AUTH EXTERNAL", "NEGOTIATE_UNIX_FD", "BEGIN"} // godbus names its user at once or not at all
+	kubelets := []string{"\x00AUTH", "AUTH EXTERNAL", "NEGOTIATE_UNIX_FD", "BEGIN"} // the kubelet's lines
 	for step := 0; ; step++ {
 		line, err := p.readLine()
 		if err != nil {
 			return err
 		}
 		if p.lacks[LackOtherHandshakes] {
+			// AUTH EXTERNAL may have the user's ID after it.
 			isKubelets := line == kubelets[step] || step == 1 && strings.HasPrefix(line, kubelets[step])
 			if !isKubelets {
 				return fmt.Errorf("%q instead of %q", line, kubelets[step])
@@ -70,7 +72,9 @@ func (p *peer) readLine() (string, error) {
 	return string(bytes.TrimSuffix(line, []byte("\r\n"))), nil
 }
 
-// receive reads one message with its descriptors.
+// receive reads one message with its descriptors. A D-Bus message begins with 16 bytes: the first one says the byte
+// order, bytes 4 to 7 are the length of the body, and bytes 12 to 15 that of the header fields. Padding makes the fields
+// end at a multiple of 8.
 func (p *peer) receive() (*packet, error) {
 	received := &packet{order: binary.LittleEndian}
 	read := func(size uint32) ([]byte, error) {

@@ -52,7 +52,8 @@ func (b *Broker) ownerChanged(name, before, after string) {
 	}}})
 }
 
-// answer answers a call to the bus itself, such as Hello.
+// answer answers a call to the bus itself, such as Hello. It refuses a method that the test has chosen as a [Lack]: the
+// value of such a Lack is the name of the method, as in LackOwner, which is GetNameOwner.
 func (b *Broker) answer(from *peer, call *dbus.Message) {
 	method := member(call)
 	argument := ""
