@@ -194,20 +194,20 @@ func (s *shell) list(e node.Effect) {
 	}, func(err error) node.Input { return node.Listed{Call: e.Call, Pods: listed, Err: err} })
 }
 
-// podsWithTheSameKey returns an error text for each pod whose key, its UID or name, another pod of the list
-// has: the manager takes the two for one pod and kills only one of them.
+// podsWithTheSameKey returns an error text for each pod whose key, its UID or name, an earlier pod of the list
+// has: the manager takes the two for one pod and kills only one of them. The same pointer twice is no error.
 func podsWithTheSameKey(pods []*v1.Pod) (errs []string) {
-	first := make(map[types.UID]*v1.Pod, len(pods))
+	seen := make(map[types.UID]*v1.Pod, len(pods))
 	for _, pod := range pods {
 		if pod == nil {
 			continue
 		}
 		key := podkey.Of(pod)
-		if other := first[key]; other != nil && other != pod {
+		if other := seen[key]; other != nil && other != pod {
 			errs = append(errs, fmt.Sprintf("Options.ListPods lists the pods %s and %s, which are both known as %q: only one of them is killed",
 				klog.KObj(other), klog.KObj(pod), key))
 		}
-		first[key] = pod
+		seen[key] = pod
 	}
 	return errs
 }

@@ -208,7 +208,8 @@ func TestACancellationEndsPrepare(t *testing.T) {
 	})
 }
 
-// With a negative PublishTimeout no drain waits for PublishNode, but the call still has time to return.
+// With a negative PublishTimeout no drain waits for PublishNode, but the call still has time to return: at the start of the
+// agent it takes 1 s to publish that no shutdown is in progress.
 func TestPublishingHasTimeEvenIfNoDrainWaitsForIt(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Plan.PublishTimeout = -1
@@ -216,14 +217,15 @@ func TestPublishingHasTimeEvenIfNoDrainWaitsForIt(t *testing.T) {
 		n.opts.Reporter = server
 		n.run()
 		n.advance(2 * time.Second)
-		require.Equal(t, 1, server.done)
+		require.Equal(t, 1, server.published)
 	})
 }
 
 // flakyPublisher is a reporter whose first calls fail, and whose later calls take some time.
 type flakyPublisher struct {
-	takes       time.Duration
-	fails, done int
+	takes     time.Duration
+	fails     int // how many calls fail
+	published int // how many calls have succeeded
 }
 
 // PublishNode fails p.fails times. Later calls take p.takes, and are counted when they succeed.
@@ -234,7 +236,7 @@ func (p *flakyPublisher) PublishNode(ctx context.Context, _ shutdown.NodeState) 
 	}
 	err := waitOrCancelled(ctx, p.takes)
 	if err == nil {
-		p.done++
+		p.published++
 	}
 	return err
 }

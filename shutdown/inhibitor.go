@@ -42,7 +42,8 @@ type Inhibitor struct {
 	Err error
 }
 
-// inhibitor returns the state of the inhibitor lock. h is nil before Run, or if no host is watched.
+// inhibitor returns the state of the inhibitor lock. h is nil before Run, or if no host is watched: nothing is known then
+// but what will be requested.
 func (s *settings) inhibitor(h *host.Host) Inhibitor {
 	shown := Inhibitor{State: InhibitorTrying, Off: s.off, Budget: s.budget()}
 	if !s.watches() {

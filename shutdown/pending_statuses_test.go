@@ -17,9 +17,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// An agent dies before the API server has accepted the final statuses. Its successors, in the same boot
-// ("one") or after a reboot ("next"), refuse these pods and send each status once. After the reboot a final status is
-// also sent for the pod that had not ended, because the reboot ended it, but none for the static pod, which runs again.
+// An agent dies before the API server has accepted the final statuses. Each later agent refuses a pod while its status is
+// pending, and sends each status once. In the same boot ("one") the next agent kills the pod hangs again, which ends now,
+// and all three statuses are sent. After a reboot ("next") hangs gets a final status without a kill, because the reboot
+// ended it, and the static pod gets none, because it runs again.
 func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	ended := shutdowntest.Pod("ended", 0, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}

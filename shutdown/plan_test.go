@@ -118,9 +118,9 @@ func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	}
 }
 
-// Hold hangs when a second announcement comes after 1 s. If that leaves the 42.5 s that all steps need,
-// nothing changes. With only 30 s, Hold ends at once and web loses the second that has passed. Hold is not
-// called again.
+// Hold hangs when a second announcement comes after 1 s. If that leaves the 42.5 s that the kills (32.5 s) and Hold
+// (10 s) need, nothing changes. With only 30 s, Hold ends at once and web loses the second that has passed. Hold is
+// not called again.
 func TestOnlyAnEventWithLessTimeBeginsAnotherDrain(t *testing.T) {
 	for deadline, want := range map[time.Duration]map[string]int64{
 		20 * time.Minute: {"web": 20, "etcd": 10},

@@ -45,12 +45,13 @@ func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (a
 	return after
 }
 
-// The final status is the kubelet's, unless the policy for the kind of shutdown says otherwise.
+// The final status is the kubelet's, unless the policy for the kind of shutdown says otherwise: statusAfterShutdown has
+// PolicyLeaveAsIs for a reboot, and PolicyDelete for a halt.
 func TestThePolicySetsTheFinalStatus(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		kind source.Kind
-		from v1.PodPhase
+		from v1.PodPhase // before the shutdown
 		want v1.PodPhase
 		left bool // the policy leaves the status as it is
 	}{

@@ -194,6 +194,7 @@ func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 // A shutdown with invalid values in the log is not resumed. The next report names the field. The pods in
 // the log are still used: those that have not ended are killed, and their statuses are sent.
 func TestADamagedShutdownInTheLogIsNotResumed(t *testing.T) {
+	// In the shutdown's lines before is replaced by after. The next report has an error with named.
 	for name, damage := range map[string]struct{ before, after, named string }{
 		"no budget":              {`"budget":`, `"budgeu":`, "budget.buckets must not be empty"},
 		"received in the future": {`"receivedMonotonicNanoseconds":3`, `"receivedMonotonicNanoseconds":333`, "receivedMonotonicNanoseconds"},

@@ -86,9 +86,10 @@ const (
 	phaseOver
 )
 
-// newShell returns the shell of a manager that does not run yet. It reads the log into a temporary node, so that
-// even before Run the pods of a shutdown under way are refused and LastReport has that shutdown. Run locks the
-// folder and then reads the log again, into the shell's own node.
+// newShell returns the shell of a manager that does not run yet. It reads the log into a temporary node, so that even
+// before Run LastReport has the shutdown of the log, and pods are refused: all of them while that shutdown may be under
+// way, until its drain would stop waiting, and after that its pods that may not have ended. Run locks the folder and then
+// reads the log again, into the shell's own node.
 func newShell(s *settings, disk statelog.Options) *shell {
 	disk.Dir, disk.Times = s.opts.StateDir, s.byPriority
 	sh := &shell{

@@ -198,7 +198,8 @@ func TestWithoutABootIDOnlyTheKubeletsFileIsWritten(t *testing.T) {
 	})
 }
 
-// The kubelet's state file has its two fields. The end is zero while a shutdown is under way.
+// The kubelet's state file has its two fields. The end is zero while a shutdown is under way. The pods use the 20 s and
+// 10 s of their buckets, so that the shutdown ends after 30 s.
 func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}

@@ -14,12 +14,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A static pod restarts under the same UID after a cancelled shutdown, when its final status is still pending. Admit
-// withdraws the status: neither this agent nor a later one sends it. The pod is admitted as soon as the log has that,
-// without waiting for the API server, which may be the pod itself.
+// A static pod restarts under the same UID after a cancelled shutdown, when its final status is still pending. The first
+// Admit, by the same agent or by the next one, refuses the pod and withdraws the status: neither this agent nor a later
+// one sends it. The pod is admitted as soon as the log has that, without waiting for the API server, which may be the pod
+// itself.
 func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 	static := staticPod()
-	for name, carried := range map[string]bool{"by its agent": false, "by the next agent": true} {
+	for name, restarts := range map[string]bool{"by its agent": false, "by the next agent": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, list(static, shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
 				c := &cluster{unreachable: true}
@@ -30,11 +31,11 @@ func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 				require.False(t, n.m.Admit(static).Admit, "a shutdown is under way")
 				n.host.Cancel()
 				n.advance(time.Second)
-				if carried {
+				if restarts {
 					n.crash()
 					n.runOnBoot(one)
 				}
-				require.False(t, n.m.Admit(static).Admit, "its status is on the disk")
+				require.False(t, n.m.Admit(static).Admit, "its status is pending, and is withdrawn now")
 				n.advance(100 * time.Millisecond)
 				require.True(t, n.m.Admit(static).Admit)
 				n.crash()

@@ -125,7 +125,7 @@ func TestADrainDoesNotWaitForTheFolder(t *testing.T) {
 				require.True(t, fileContains(path, "uid-etcd"))
 				n.advance(time.Minute)
 				require.Len(t, other.killer.Kills(), 2, "one for each pod")
-				require.True(t, other.lastReport().Pods[0].Joined)
+				require.True(t, other.lastReport().Pods[0].Joined, "the cancelled shutdown has signalled web")
 			})
 		})
 	}

@@ -69,7 +69,8 @@ func onlyEndedPodsArePublished(r *NodeRecord) (violations []string) {
 }
 
 // eachShutdownIsReportedOnce checks that each agent reports each shutdown once, with every pod that it
-// killed. A shutdown that drains again is reported again.
+// killed. A shutdown that drains again is reported again. A report is due when the shutdown is cancelled or its lock is
+// released, and must be there when the run is over.
 func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 	reports, drains := map[int]int{}, map[int]int{} // by shutdown: how many reports, and how many drains after the first
 	killed := map[int][]string{}                    // by shutdown: the pods that it has killed

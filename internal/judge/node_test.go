@@ -108,12 +108,14 @@ func (h nodeHistory) insert(what NodeWhat, at float64, facts ...NodeFact) {
 	h.Facts = slices.Insert(h.Facts, h.index(what, at, ""), facts...)
 }
 
+// The record from which TestNodeRulesRefuse starts breaks no rule.
 func TestSoundNodeBreaksNoRule(t *testing.T) {
 	h := soundNode(t)
 	require.Empty(t, Node(h.NodeRecord), h.Story())
 }
 
-// Each rule refuses a record that differs from a sound one only in what the rule forbids.
+// Each rule refuses a record that differs from a sound one only in what the rule forbids. A change finds a fact of soundNode
+// by its kind, its time in seconds and its pod. It modifies that fact, drops it, or inserts other facts before it.
 func TestNodeRulesRefuse(t *testing.T) {
 	changes := map[string]map[string]func(h nodeHistory){
 		"a deadline only moves earlier": {

@@ -118,10 +118,11 @@ func TestContainerStatusesInATerminalPhase(t *testing.T) {
 			})
 		}
 	}
+	// Whether a regular container that waits may have been started depends on the last init container.
 	for name, test := range map[string]struct {
-		inits    []v1.Container
-		statuses []string
-		want     string
+		inits    []v1.Container // of the spec
+		statuses []string       // of the init containers
+		want     string         // the status of the regular container
 	}{
 		"no init status":                  {containersOf(1, nil), nil, waits},
 		"no status of the last init":      {containersOf(2, nil), []string{succeeds}, waits},

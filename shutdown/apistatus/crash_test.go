@@ -47,12 +47,12 @@ func TestFinalStatusesSurviveKilledAgents(t *testing.T) {
 	t.Logf("%d kills with %s=%d", kills, crashSeed, seed)
 	server, _ := serve(t)
 	var (
-		left, nodes, signals atomic.Int64
+		left, nodes, signals atomic.Int64 // agents that are still to be killed, nodes that were begun, and signalled pods
 		working              sync.WaitGroup
-		mu                   sync.Mutex // guards all below
-		late                 []time.Duration
-		wrong                []error
-		ways                 = map[string]int{}
+		mu                   sync.Mutex         // guards all below
+		late                 []time.Duration    // the ages of signals that were not on disk when their agent was killed
+		wrong                []error            // what the nodes have found
+		ways                 = map[string]int{} // how many shutdowns ended in each way
 	)
 	left.Store(int64(kills))
 	for range nodesAtOnce {

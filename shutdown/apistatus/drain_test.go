@@ -77,8 +77,8 @@ func outcomeOf(report shutdown.Report, name string) string {
 	return ""
 }
 
-// The same with a real API server and 20 pods, in real time. OnRelease, which is called at the release of the
-// lock, counts the final statuses on the server.
+// 20 pods use all their grace period, with a real API server and in real time. OnRelease, which is called at the release
+// of the lock, counts the final statuses on the server: all are there.
 func TestStatusesAreAcknowledgedBeforeTheLockIsReleasedOverTCP(t *testing.T) {
 	pods := fullNode(20)
 	server, r := serve(t, nodeOf(ready))

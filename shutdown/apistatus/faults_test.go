@@ -48,12 +48,12 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 		}
 	}
 	network := func(err error) bool { return !isTimeout(err) && !isStatus(0)(err) }
-	// An outcome is: failed, written, removed, and the number of requests.
+	// An outcome is: failed, written, removed, and the number of requests. If all is well that is a patch and a delete.
 	for name, test := range map[string]struct {
 		fault apiserverproxy.Fault
 		verb  string // the request with the fault
 		want  outcome
-		is    func(error) bool
+		is    func(error) bool // reports whether the error names the fault; nil: there is no error
 	}{
 		"slow":                   {apiserverproxy.Fault{Delay: shortTimeout / 4}, "patch", outcome{false, false, true, 2}, nil},
 		"too slow":               {apiserverproxy.Fault{Delay: time.Minute}, "patch", outcome{true, false, false, 1}, isTimeout},

@@ -40,7 +40,8 @@ func TestNodeConditionsAreWrittenBeforeTheFirstKill(t *testing.T) {
 	}
 }
 
-// The same with a real API server.
+// In each of 200 shutdowns a real API server already has the node's conditions of the shutdown when the pod is killed:
+// OnKill reads them.
 func TestNodeConditionsAreWrittenBeforeTheFirstKillOverTCP(t *testing.T) {
 	web := workload("web", 0, 5)
 	server, r := serve(t, nodeOf(ready), web)

@@ -52,8 +52,8 @@ func (r *timingReporter) lastAcknowledged() time.Time {
 func TestARealServerAcknowledgesAllStatusesBeforeTheLockIsReleased(t *testing.T) {
 	for _, test := range []struct {
 		pods  int
-		delay time.Duration
-		takes time.Duration
+		delay time.Duration // of each request
+		takes time.Duration // until a pod ends; an hour: it uses all its grace period
 	}{
 		{1, 0, 0},
 		{1, 100 * time.Millisecond, time.Hour},

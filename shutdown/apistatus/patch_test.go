@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// The bodies are compared literally, because other API servers must understand them. A synctest bubble
-// begins on January 1, 2000.
+// FlushPod sends one patch for each of these pods. Its body is compared literally, because other API servers must
+// understand it. A synctest bubble begins on January 1, 2000.
 func TestFinalStatusPatchBody(t *testing.T) {
 	const (
 		now     = `"2000-01-01T00:00:00Z"`
@@ -26,7 +26,7 @@ func TestFinalStatusPatchBody(t *testing.T) {
 		terminated = `"phase": "Failed", "reason": "Terminated", "message": "Pod was terminated in response to imminent node shutdown."`
 	)
 	for name, test := range map[string]struct {
-		change func(*v1.Pod)
+		change func(*v1.Pod) // of the node's pod, which has ended
 		want   string
 	}{
 		"a running pod": {

@@ -32,10 +32,10 @@ func TestFlushPodSucceedsForAPodThatIsGone(t *testing.T) {
 	another := running("web")
 	another.UID = "another"
 	for name, test := range map[string]struct {
-		server *v1.Pod
-		verb   string
-		err    error
-		want   []string
+		server *v1.Pod  // the API server's pod; nil: none
+		verb   string   // the request that fails
+		err    error    // with which it fails
+		want   []string // all requests
 	}{
 		"gone":                       {nil, "patch status", statusError(http.StatusNotFound), []string{"patch status"}},
 		"replaced":                   {another, "patch status", anotherUID, []string{"patch status"}},
@@ -75,9 +75,9 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Forbidden(field.NewPath("status"), "no")})
 	proxys := apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, schema.GroupResource{}, "", "default backend", 0, true)
 	for name, test := range map[string]struct {
-		err  error
-		is   func(error) bool
-		want []string
+		err  error            // of the patch
+		is   func(error) bool // reports whether FlushPod's error wraps err
+		want []string         // the requests
 	}{
 		"a conflict":        {statusError(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}},
 		"forbidden":         {statusError(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
@@ -158,8 +158,8 @@ func TestFlushPodRemovesADeletedPod(t *testing.T) {
 // earlier, and the error says which. A slow first request takes nothing from the time of the second.
 func TestEachRequestHasItsOwnTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
-		option, left, want time.Duration
-		text               string
+		option, left, want time.Duration // RequestTimeout, the time of the context, and that of the call
+		text               string        // of the error
 	}{
 		"default": {0, time.Hour, 2 * time.Second, "no answer within 2s: "},
 		"option":  {5 * time.Second, time.Hour, 5 * time.Second, "no answer within 5s: "},
@@ -171,8 +171,6 @@ func TestEachRequestHasItsOwnTimeout(t *testing.T) {
 				c.fault = hang
 				r := c.reporter(t, func(opts *apistatus.Options) { opts.RequestTimeout = test.option })
 				start := time.Now()
-				left := time.AfterFunc(time.Hour, func() {})
-				defer left.Stop()
 				ctx, cancel := withTimeout(t, test.left)
 				defer cancel()
 				require.ErrorContains(t, r.FlushPod(ctx, ended(running("web"))), test.text)

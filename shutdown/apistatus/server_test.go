@@ -126,8 +126,8 @@ func TestRestoreReadinessFailsOnAConflict(t *testing.T) {
 	require.Equal(t, v1.PodFailed, server.pod("web").Status.Phase)
 }
 
-// The same race as with a heartbeat, on a real API server: another writer reports the node as broken between
-// the read and the write.
+// PublishNode reverts the conditions of a shutdown, on a real API server. Between its read and its write another writer
+// reports the node as broken. That condition must stay.
 func TestPublishNodeKeepsAConditionWrittenInBetween(t *testing.T) {
 	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
 	server, r := serve(t, nodeOf(notReady, rebooting))
@@ -160,7 +160,9 @@ func TestRequestsOnTheWire(t *testing.T) {
 	require.Empty(t, server.pods())
 }
 
-// The agent knows the exit code of only one of the pod's containers.
+// The agent flushes a pod that it has marked as not ready, and knows the exit code of only one of its two containers. The
+// other one is written as ended with an unknown code. The pod is Failed and not ready, with the generation that the agent
+// knows; the conditions of other programs and the IP stay. A second FlushPod changes nothing.
 func TestFinalStatusOnARealServer(t *testing.T) {
 	web := running("web")
 	web.Spec.Containers = append(web.Spec.Containers, v1.Container{Name: "logs", Image: "logs:1"})

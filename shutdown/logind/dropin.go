@@ -45,7 +45,8 @@ func dropInText(delay time.Duration) []byte {
 	return fmt.Appendf(nil, "%s[Login]\n%s=%d\n", ownedMark, logindconf.Setting, seconds)
 }
 
-// find returns the content of the drop-in; nil if there is none.
+// find returns the content of the drop-in; nil if there is none. A file in its place that this package has not written is
+// an error.
 func (d dropIn) find() ([]byte, error) {
 	for _, file := range d.files {
 		// logind reads only the first of several files with the same name.

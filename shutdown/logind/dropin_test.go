@@ -14,7 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// An agent in a container without the host's /etc writes a drop-in that logind does not see.
+// An agent in a container without the host's /etc writes a drop-in that logind does not see. Each request gets logind's
+// 5 s and an error, but logind is reloaded only once: the same attempt would be in vain again. There is another attempt
+// when the files have changed, and when another delay is requested.
 func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
 	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
@@ -30,7 +32,7 @@ func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	}
 	require.Len(t, systemd1.Killed(), 1)
 
-	h.writeFile(t, etc+"/zzz-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n") // enough, says what we see
+	h.writeFile(t, etc+"/zzz-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n") // by the files the limit is now sufficient without the drop-in
 	session := connect(t, host)
 	for range 5 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)

@@ -25,8 +25,10 @@ const (
 	adopts   = "adopts"
 )
 
-// TestAgentProcess is the process of an agent that other tests start and kill. It takes the lock,
-// prints what it found, and follows commands.
+// TestAgentProcess is no test, but the process of an agent that other tests start and kill. It adopts the stored lock if
+// it was told to, and asks for a lock. It prints what it found: whether it has adopted a lock, whether a shutdown is
+// pending, whether Inhibit has succeeded, and the names of the passed descriptors. Then it follows commands: again replaces
+// the lock by a new one, and release closes it.
 func TestAgentProcess(t *testing.T) {
 	if os.Getenv(agentEnv) == "" {
 		return

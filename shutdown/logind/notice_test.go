@@ -53,7 +53,8 @@ func (z *azure) preempt(in time.Duration) {
 }
 
 // A notice 120 s ahead and logind's announcement are one shutdown with one report: the earlier deadline
-// counts, in any order, and each is cancelled separately.
+// counts, in any order, and each is cancelled separately. The first deadline leaves the pod web its whole
+// grace period of 30 s.
 func TestANoticeAndLogindAreOneShutdown(t *testing.T) {
 	need.Long(t, "a cloud's notice beside logind's event, in real time")
 	type node struct {
@@ -80,7 +81,7 @@ func TestANoticeAndLogindAreOneShutdown(t *testing.T) {
 		require.False(t, (<-n.reports).Cancelled)
 	}
 	for name, test := range map[string]struct {
-		limit, takes time.Duration
+		limit, takes time.Duration // logind's limit, and the time that a pod needs to end
 		run          func(*testing.T, node)
 	}{
 		"a notice, overtaken by logind": {2 * time.Second, time.Hour, func(t *testing.T, n node) {

@@ -97,7 +97,7 @@ func (e *ec2) renew(ctx context.Context) error {
 }
 
 // parseInstanceAction parses the document spot/instance-action. ahead is how far this machine's clock is ahead of
-// the service's; it is added to the time of the interruption.
+// the service's; it is added to the time of the interruption. An unknown action is a shutdown of an unknown kind.
 func parseInstanceAction(body []byte, ahead time.Duration) (notice, error) {
 	var interruption struct {
 		Action string

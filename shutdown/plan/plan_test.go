@@ -67,7 +67,7 @@ func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	p := plan.New(twoBuckets(), pods, plan.Options{Steps: steps})
 	require.Equal(t, map[string]int64{"normal": 20, "critical": 10}, granted(p))
 	require.Equal(t, []time.Duration{12 * time.Second, 36 * time.Second, 36 * time.Second, 50 * time.Second}, startsAndEnds(p))
-	require.Equal(t, 52*time.Second, p.Release)
+	require.Equal(t, 52*time.Second, p.Release, "2 s as a minimum for the containers")
 	require.Equal(t, p.Release+500*time.Millisecond, p.Wanted.Total())
 }
 

@@ -229,7 +229,7 @@ func callSource[T any](ctx context.Context, h *holding, name string, do func(con
 func (h *holding) announce(ctx context.Context, event Event) {
 	if h.announced == nil {
 		h.announced, h.called = &event, false
-		h.call(ctx)
+		h.callOnShutdown(ctx)
 	}
 }
 
@@ -242,9 +242,9 @@ func (h *holding) cancelShutdown() {
 	}
 }
 
-// call starts OnShutdown for the announced shutdown in a goroutine, unless that was done before. While OnShutdown is
-// still running for an earlier shutdown, call does nothing: afterShutdown does it later.
-func (h *holding) call(ctx context.Context) {
+// callOnShutdown starts OnShutdown for the announced shutdown in a goroutine, unless that was done before.
+// While OnShutdown is still running for an earlier shutdown, it does nothing: afterShutdown does it later.
+func (h *holding) callOnShutdown(ctx context.Context) {
 	isDue := h.announced != nil && !h.called
 	isBusy := h.returned != nil // with an earlier shutdown
 	if !isDue || isBusy {
@@ -307,7 +307,7 @@ func (h *holding) afterShutdown(ctx context.Context) {
 			h.log(ctx, err)
 		}
 	}
-	h.call(ctx)
+	h.callOnShutdown(ctx)
 }
 
 // pause waits for reconnectPause or the end of ctx. If OnShutdown returns meanwhile, it releases the lock at once.

@@ -62,9 +62,10 @@ func (s *session) startServing(host *net.UnixConn) {
 	s.start(func() { s.serve(host) })
 }
 
-// serve reads lines until the host sends no more or the session ends. Then it closes the connection, unless the
-// host waits for the reply to an announcement: that connection stays open for the reply. A waiting host may
-// close its sending side; that does not cancel the shutdown.
+// serve handles the lines of a host until the host sends no more or the session ends. Then it closes the connection, unless
+// the host waits for the reply to an announcement: that connection stays open for the reply. A waiting host may close
+// its sending side; that does not cancel the shutdown. A line that is too long, or does not come in time, also ends the
+// connection, with an error as the last reply.
 func (s *session) serve(host net.Conn) {
 	defer s.unannounced.remove(host)
 	// The end of the session interrupts a read with a deadline in the past.
@@ -108,7 +109,8 @@ func (s *session) setLineDeadline(host net.Conn, waits bool) (ok bool) {
 }
 
 // handleLine handles one line and replies to it. waits is true if the host waits from now on, and gets its reply
-// after the drain. hostReads is false if the host does not read its replies, so that no further line is read.
+// after the drain. hostReads is false if the host does not read its replies, so that no further line is read. A
+// cancellation is also the reply to all hosts that have waited; their connections are closed.
 func (s *session) handleLine(line string, host net.Conn) (waits, hostReads bool) {
 	event, err := parse(line, time.Now())
 	if err != nil {

@@ -36,8 +36,13 @@ type announcement struct {
 	shutsDownAt time.Time // when the host shuts down at the latest; zero: when the locks are closed
 }
 
-// announce records a shutdown, and that the host waits until all locks are closed. If the host must not wait,
-// because no lock is held or too many hosts wait, waits is false and reply is the reply.
+// announce records a shutdown in place of the one that was announced before. waits says whether the host waits from now on
+// until all locks are closed; reply is its reply if it does not:
+//
+//   - If no lock is held, the reply is "released".
+//   - If too many hosts wait, the reply is an error, but the shutdown counts.
+//
+// The host shuts down at the event's deadline at the latest. Without one it waits for Options.Delay, if that is set.
 func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, reply string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -125,7 +125,7 @@ func (s *session) watchSocket(e *endpoint) error {
 			next, err := listen(s.ctx, e.path)
 			if err != nil {
 				s.logger.Error(err, "Lost the socket", "path", e.path)
-				return e.Close()
+				return e.Close() // its file is gone
 			}
 			s.logger.Info("Recreated the socket, which was removed", "path", e.path)
 			s.start(func() { s.accept(next) })

@@ -122,8 +122,8 @@ func TestEachNewCapIsReported(t *testing.T) {
 	})
 }
 
-// Each change is logged once, with the limit before and after. One that costs pods time is logged as an
-// error.
+// Each change is logged once, with the limit before and after. One that costs pods time, which is a grant of less than 25 s
+// (see rig.options), is logged as an error.
 func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()

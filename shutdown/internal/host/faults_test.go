@@ -106,8 +106,8 @@ func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	})
 }
 
-// A call hangs and its session is abandoned. When it returns at last, the lock or session that it returns is
-// closed, and events of that session are dropped.
+// A call hangs, and so does the Close of its session, which is abandoned. Another session takes the lock. When the call
+// returns at last, the lock or session that it returns is closed, and events of the abandoned session are dropped.
 func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 	for _, method := range []string{"connect", "events", "pending", "delay", "inhibit"} {
 		t.Run(method, func(t *testing.T) {

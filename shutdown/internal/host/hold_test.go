@@ -61,7 +61,7 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 				require.Equal(t, test.state == host.StateAdopted, r.host.Adopted())
 				r.advance(time.Minute)
 				r.requireLock(test.state, 1)
-				if r.hold != nil {
+				if r.hold != nil { // a shutdown is pending
 					require.True(t, r.hold.Waits())
 					require.Zero(t, r.script.number("inhibit"), "a lock is held")
 					require.NoError(t, r.host.Status().Err)
@@ -76,7 +76,7 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 func TestALateAdoptedLockIsUsedOrClosed(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
-		state  host.State
+		state  host.State // when Adopt has returned
 	}{
 		"none is held":      {func(r *rig) { always("inhibit", fault{err: errRefused})(r.script) }, host.StateAdopted},
 		"one is held":       {func(*rig) {}, host.StateHeld},
@@ -87,7 +87,7 @@ func TestALateAdoptedLockIsUsedOrClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				r.useAdopter(true)
-				r.ignoresEvents = true
+				r.ignoresEvents = true // only the test suspends the lock
 				test.change(r)
 				other := r.script.faults
 				r.script.faults = func(method string, n int) fault {
@@ -251,7 +251,7 @@ func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig) {
-			r.ignoresEvents = true
+			r.ignoresEvents = true // so that the test's Hold is not replaced
 			hold := r.host.Suspend()
 			if released {
 				require.NoError(t, hold.Release()(t.Context()))
@@ -273,7 +273,8 @@ func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	}
 }
 
-// If a shutdown begins, or the session is lost, during RequestDelay, no lock is taken.
+// If a shutdown begins, or the session is lost, during RequestDelay, no lock is taken afterwards. In the shutdown the
+// session asks once for the previous agent's lock, which the host refuses.
 func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 	for name, test := range map[string]struct {
 		then     func(r *rig)

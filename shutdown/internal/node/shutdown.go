@@ -70,7 +70,8 @@ type Announcement struct {
 func (a Announcement) isOfHost() bool { return a.Host }
 
 // announce adds an announcement. If the same announcer has announced the shutdown before, the two become one
-// with the earlier deadline. isNew says that the announcer is new.
+// with the earlier deadline. isNew says that the announcer is new. The shutdown's origin is the first announcer, or the
+// host once that has announced it. HostEnd moves earlier with each deadline of the newest drain.
 func (s *Shutdown) announce(a Announcement) (isNew bool) {
 	i := slices.IndexFunc(s.Announced, func(b Announcement) bool { return a.Host == b.Host && a.Origin == b.Origin })
 	if isNew = i < 0; isNew {

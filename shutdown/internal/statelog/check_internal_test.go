@@ -294,7 +294,7 @@ func TestOmittedObjectsComeFromEarlierLines(t *testing.T) {
 	require.Equal(t, objectOf(p.Object), objectOf(got.Object))
 	var whole map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(strings.Split(string(text), "\n")[2]), &whole))
-	require.Len(t, whole, 1)
+	require.Len(t, whole, 1, "the second line has the pod, but no object")
 }
 
 // The caller may change its slices before an entry is written.

@@ -144,7 +144,9 @@ func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	require.Equal(t, "sync", d.taken())
 }
 
-// A failed write is an error, keeps the earlier entries, and is repeated by the next one.
+// One step on the disk (write, rename or sync) fails, so that a new log cannot replace the one with signalled pods. That is
+// an error of each call, and the earlier entries stay. When the disk works again, the next call writes what is missing. If
+// writes fail again at the end, Close returns that error. No temporary file is left.
 func TestFailedWritesAreRepeated(t *testing.T) {
 	for _, failing := range []string{"write", "rename", "sync"} {
 		t.Run(failing, func(t *testing.T) {

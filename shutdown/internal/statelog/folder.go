@@ -105,7 +105,7 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 }
 
 // waitForLock locks the file. While another process holds the lock, it tries again until ctx ends or
-// settleLock has recorded that the folder will not be locked.
+// settleLock has recorded that the folder will not be locked. Then it returns [ErrLocked].
 func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	info, err := lock.Stat()
 	if err == nil {
@@ -129,7 +129,8 @@ func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 }
 
 // removeLeftovers removes temporary files that interrupted writes have left. It also checks that others
-// cannot write to the folder. Its error is a warning: the folder is used anyway.
+// cannot write to the folder. A sticky folder, such as /tmp, needs no check: others cannot replace its files. The
+// error is a warning: the folder is used anyway.
 func (l *Log) removeLeftovers() error {
 	info, err := os.Stat(l.opts.Dir)
 	if err == nil && info.Mode()&fs.ModeSticky == 0 {

@@ -75,10 +75,10 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 	full := most
 	full.Steps.Prepare, full.Steps.Hold = true, true
 	for name, c := range map[string]struct {
-		limit           time.Duration
+		limit           time.Duration // what the host grants; 0: no host waits
 		opts            plan.Options
-		set             func(*timetable.Request)
-		waitEnd, unlock time.Duration
+		set             func(*timetable.Request) // nil: nothing is over, and the pods are not known
+		waitEnd, unlock time.Duration            // after the event
 	}{
 		"no host waits":                  {0, most, nil, 42 * second, 42250 * ms},
 		"half an hour":                   {30 * time.Minute, most, nil, 42 * second, 42250 * ms},
@@ -169,6 +169,8 @@ func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 		received, end := first.Received, first.Received.Add(before.Budget().End)
 		for range 1 + r.IntN(2) {
 			passed := time.Duration(r.Int64N(int64(end.Sub(received)) + 1))
+			// The deadline is the same, up to an hour later, a few nanoseconds earlier, or up to all the time that is left, and a
+			// second more, earlier.
 			less := []time.Duration{0, -time.Duration(r.Int64N(int64(time.Hour))), time.Duration(r.Int64N(100)), time.Duration(r.Int64N(int64(end.Sub(received)) + int64(second)))}[r.IntN(4)]
 			second := pickRequest(r)
 			second.Received, second.HostEnd, second.Before = received.Add(passed), end.Add(-less), &before
