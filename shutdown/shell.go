@@ -496,7 +496,7 @@ func (s *shell) interruption() error {
 func (s *shell) terminateAll(ctx context.Context) (Report, error) {
 	s.enter(ctx)
 	s.mu.Lock()
-	begun, _ := s.node.Terminated()
+	begun, _ := s.node.Terminated() // nil: TerminateAll waits for no drain yet
 	isFirst := begun == nil && s.waiting == 0
 	if err := context.Cause(ctx); err != nil && isFirst {
 		s.mu.Unlock()

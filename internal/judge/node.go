@@ -85,6 +85,7 @@ type NodeWindow struct {
 	KillsEnd, End time.Time
 }
 
+// String returns the fact as one line, with its times in seconds after time.Unix(0, 0).
 func (f NodeFact) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%9.3f %s", f.At.Sub(time.Unix(0, 0)).Seconds(), f.What)

@@ -121,17 +121,18 @@ func noNewKillAfterCancellation(r *NodeRecord) (violations []string) {
 }
 
 // cancellationRevertsEverything checks the step in which a shutdown is cancelled: it must admit pods again, request the
-// inhibitor lock, and revert the node's published state, unless an older publish call is in progress.
+// inhibitor lock, and revert the node's published state, unless an older publish call is in progress. After a call of
+// TerminateAll pods stay refused.
 func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 	var cancelled *NodeFact
-	isHeld, runHasEnded, published, publishes := false, false, 0, map[int]bool{}
+	isHeld, terminatesAll, published, publishes := false, false, 0, map[int]bool{}
 	for i, f := range r.Facts {
 		switch f.What {
 		case NodeBegan:
-			cancelled, runHasEnded, published = nil, false, 0
+			cancelled, terminatesAll, published = nil, false, 0
 			clear(publishes)
 		case NodeTerminateAll:
-			runHasEnded = true
+			terminatesAll = true
 		case NodeDied:
 			cancelled = nil
 		case NodePublish:
@@ -147,7 +148,7 @@ func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 				cancelled = nil
 				continue
 			}
-			if f.Refuses && !runHasEnded {
+			if f.Refuses && !terminatesAll {
 				violations = append(violations, nodeViolation(*cancelled, "pods are refused"))
 			}
 			if !isHeld {

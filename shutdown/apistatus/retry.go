@@ -37,7 +37,7 @@ func withHeadroom(ctx context.Context) (context.Context, context.CancelFunc) {
 func retry(ctx context.Context, attempt func(context.Context) error) error {
 	backoff := &wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
 	var last error
-	for timeout := firstTimeout(ctx); ctx.Err() == nil; timeout = max(timeout, 2*timeout) {
+	for timeout := firstTimeout(ctx); ctx.Err() == nil; timeout = max(timeout, 2*timeout) { // max: 2*timeout may overflow
 		err := withTimeout(ctx, timeout, attempt)
 		if err == nil || isRefusal(err) {
 			return err

@@ -64,7 +64,7 @@ type scheduledEvent struct {
 
 // read implements item.read. It returns the notice of the earliest event. An event that had begun when it was first
 // read is skipped. Any other one counts as long as the service lists it. Once it has begun, its deadline is
-// unknown.
+// unknown. Each answer of the service is fresh.
 func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	events, ahead, err := z.events(ctx)
 	if err != nil {

@@ -152,6 +152,7 @@ func (b *Budget) shortenOtherParts(left time.Duration) {
 		return taken
 	}
 	margin := take(min(b.Margin, leastMargin))
+	// Publishing and the steps of the buckets other than the kills share what is left in proportion.
 	if beside := take(b.Beside()); beside < b.Beside() {
 		parts := append(make([]*time.Duration, 0, 1+3*len(b.Buckets)), &b.Publish)
 		for i := range b.Buckets {

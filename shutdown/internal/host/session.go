@@ -219,25 +219,25 @@ func (s *session) requestDelay(ctx context.Context) error {
 	if capped != nil {
 		now.setBy = setBy(capped)
 	}
-	before := s.delay.limit.Swap(&now)
+	limitBefore := s.delay.limit.Swap(&now) // nil: this is the first grant
 	s.Metrics.Delay(s.Delay, granted)
 	logger := klog.FromContext(ctx).WithValues("granted", granted, "requested", s.Delay)
-	changed := before == nil || before.granted != granted
-	if before != nil {
-		logger = logger.WithValues("before", before.granted)
+	changed := limitBefore == nil || limitBefore.granted != granted
+	if limitBefore != nil {
+		logger = logger.WithValues("before", limitBefore.granted)
 	}
 	var cappedErr error
 	if capped != nil && s.Shortens(granted) {
 		cappedErr = err
 	}
-	previous := s.delay.cappedErr
+	errBefore := s.delay.cappedErr
 	s.delay.cappedErr = cappedErr
-	isNewText := previous == nil || fmt.Sprint(previous) != fmt.Sprint(cappedErr) // fmt recovers a panic of Error
+	isNewText := errBefore == nil || fmt.Sprint(errBefore) != fmt.Sprint(cappedErr) // fmt recovers a panic of Error
 	switch {
 	case cappedErr != nil && isNewText:
 		logger.Error(cappedErr, "The host waits for less than requested, and some pods get less time")
 		s.Listener.HostCapped(cappedErr)
-	case changed && before != nil:
+	case changed && limitBefore != nil:
 		logger.Info("The host's delay limit has changed", "setBy", now.setBy)
 	case changed && capped != nil:
 		logger.V(1).Info("The host waits for less than requested, but long enough for all pods", "err", err)

@@ -70,7 +70,7 @@ func (l Limit) apply(n *Node) {
 	before := s.HostEnd
 	for i := range s.Announced {
 		a := &s.Announced[i]
-		if n.setDeadline(a); !a.At.IsZero() {
+		if n.setDeadline(a); !a.At.IsZero() { // zero: it was of an earlier drain of the shutdown
 			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 		}
 	}

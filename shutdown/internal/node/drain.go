@@ -364,7 +364,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 		s.Planned = true
 		r := n.tableRequest(s, timeOf(s.Timetable.Received), s.HostEnd)
 		if isListed && len(n.Schedule) == 0 {
-			if limit := n.Options.Limit; limit != 0 {
+			if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
 				r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
 			}
 			r.Received = n.now // the time for a slow list is not taken from the pods' grace periods
@@ -374,7 +374,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 		}
 		s.setTable(timetable.New(r))
 	}
-	s.Prepared, s.isPrepared = true, true
+	s.Prepared, s.isPrepared = true, true // for the timetable, and for this agent: the next one calls Prepare again
 	n.markDirty(s)
 	for _, p := range n.pods.all {
 		if n.isDue(p) && !p.Meant && !p.isSignalled() {

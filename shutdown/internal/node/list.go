@@ -118,7 +118,7 @@ func (n *Node) updateFromList(listed *Pod) {
 		n.pods.put(p)
 	}
 	p.Object, p.Priority, p.Static, p.DaemonSet, p.Deleted = listed.Object, listed.Priority, listed.Static, listed.DaemonSet, listed.Deleted
-	p.Marked = p.Marked || listed.Marked && n.Options.Steps.Readiness
+	p.Marked = p.Marked || listed.Marked && n.Options.Steps.Readiness // an earlier agent may have left the mark NotReady
 	p.listNumber = n.lister.lists
 	n.updateWanted(p)
 }

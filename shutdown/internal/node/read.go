@@ -135,10 +135,12 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	n.drain.shortenTable(n)
 }
 
-// closePrevious adopts the pods of a shutdown that is over. Pods of another boot have ended with it. The
-// final statuses of static ones are dropped, because those pods run again under the same UID. keepsNumber
-// says that no other shutdown can have the number of this one; otherwise the pods lose it, to be in no other
-// report.
+// closePrevious adopts the pods of a shutdown that is over, and so kills no pod that it has not signalled:
+//
+//   - Pods of another boot have ended with it, and their marks NotReady do not count any more. The final statuses of
+//     static ones are dropped, because those pods run again under the same UID.
+//   - keepsNumber says that no other shutdown can have the number of this one. Otherwise the pods lose it, to be in
+//     no other report.
 func (n *Node) closePrevious(pods []*Pod, sameBoot, keepsNumber bool) {
 	for _, p := range pods {
 		if !sameBoot {

@@ -85,7 +85,7 @@ func (s *Shutdown) announce(a Announcement) (isNew bool) {
 		a.At, a.Deadline = before.At, times.Earlier(before.Deadline, a.Deadline)
 		s.Announced[i] = a
 	}
-	if !a.At.IsZero() {
+	if !a.At.IsZero() { // zero: the announcer's drain is over
 		s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 	}
 	for _, b := range s.Announced { // the host's kind wins over Trigger's

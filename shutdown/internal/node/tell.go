@@ -299,8 +299,8 @@ func (n *Node) sendNodeState() {
 	a.publishCall = n.startCall(Effect{Do: Publish, Shutdown: a.wanted.of, Until: a.until})
 }
 
-// apply handles the result of a call that publishes the node's state. It sends the state again if that
-// failed, and at once if there is a newer state or this late call may have overwritten it.
+// apply handles the result of a call that publishes the node's state. It sends the state again if that failed, after a
+// pause that doubles with each try, and at once if there is a newer state or this late call may have overwritten it.
 func (p Published) apply(n *Node) {
 	a := &n.api
 	a.noteAnswer(n, p.Err, p.Call == a.publishCall && a.publishing == a.wanted)

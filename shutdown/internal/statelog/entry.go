@@ -54,7 +54,8 @@ func keyOf(entity any) node.Key {
 }
 
 // set encodes an entity into the entry, which an error leaves unchanged. hasNewObject says that the Object of
-// a pod has changed, so that its line must have it.
+// a pod has changed, so that its line must have it. An Object is large, and is encoded only if it is not the same pointer as
+// the last time.
 func (e *entry) set(entity any) (hasNewObject bool, err error) {
 	next := *e
 	switch entity := entity.(type) {

@@ -66,7 +66,7 @@ func (l *Log) settleLock(unlock func() error) (isLocked bool) {
 	l.lockOnce.Do(func() {
 		if l.unlock = unlock; unlock == nil {
 			for _, q := range []*queue{&l.writes, &l.times} {
-				q.close(nil)
+				q.close(nil) // nil: writes succeed, and store nothing
 				q.drop(nil)
 			}
 		} else {

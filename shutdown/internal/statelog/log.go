@@ -79,7 +79,7 @@ func New(o Options) *Log {
 		l.err = nil // no boot ID needed
 		l.settleLock(nil)
 	}
-	if l.err != nil {
+	if l.err != nil { // without a boot ID nothing is stored, which is no error of the calls
 		l.writes.close(nil)
 	}
 	if !o.Times {

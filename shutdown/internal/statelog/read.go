@@ -76,7 +76,7 @@ func notUsable(path string, err error) error {
 }
 
 // load reads the log and the kubelet's file. It returns what they have, and the log's entries in the form in which they
-// are written again when the log is replaced.
+// are written again when the log is replaced. If the boot ID is not known (l.err), it ignores the entries.
 func (l *Log) load() (Contents, newestEntries) {
 	var c Contents
 	var newest newestEntries

@@ -30,7 +30,7 @@ func newObject(address, name string, answer func(o *object, call *dbus.Message))
 	if reply, err := c.RequestName(name, dbus.NameFlagDoNotQueue); err != nil || reply != dbus.RequestNameReplyPrimaryOwner {
 		return nil, errors.Join(fmt.Errorf("own %s: reply %d", name, reply), err, c.Close())
 	}
-	o := &object{conn: c, calls: make(chan *dbus.Message, 4096)}
+	o := &object{conn: c, calls: make(chan *dbus.Message, 4096)} // godbus drops a message if the channel is full
 	o.answer = func(call *dbus.Message) { answer(o, call) }
 	c.Eavesdrop(o.calls)
 	o.wg.Add(1)
