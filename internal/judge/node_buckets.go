@@ -96,7 +96,7 @@ func (t *drainTurns) add(f NodeFact) (violations []string) {
 	case NodeState:
 		if isNewDrain := f.Drain != t.last.Drain; isNewDrain {
 			t.last, t.began = f, f.At
-			for pod := range t.isAwaited {
+			for pod := range t.isAwaited { // the new drain waits again for the pods of earlier ones
 				t.isAwaited[pod] = true
 			}
 		}

@@ -152,15 +152,15 @@ func eachEndIsCountedOnce(r *NodeRecord) (violations []string) {
 // shutdownRefusesPods checks that pods are refused during a shutdown and, for good, after TerminateAll was called, and
 // only then.
 func shutdownRefusesPods(r *NodeRecord) (violations []string) {
-	runHasEnded := false
+	terminatesAll := false
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeBegan:
-			runHasEnded = false
+			terminatesAll = false
 		case NodeTerminateAll:
-			runHasEnded = true
+			terminatesAll = true
 		case NodeState:
-			if want := runHasEnded || f.State == "unsettled" || f.State == "draining" || f.State == "released"; f.Refuses != want {
+			if want := terminatesAll || f.State == "unsettled" || f.State == "draining" || f.State == "released"; f.Refuses != want {
 				violations = append(violations, nodeViolation(f, "refuses: %v", f.Refuses))
 			}
 		default:

@@ -69,7 +69,7 @@ func connect(ctx context.Context, address string, signals *signalQueue) (*conn, 
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("connect to the system bus: %w", err), socket.Close())
 	}
-	err = bus.Auth(nil)
+	err = bus.Auth(nil) // as the user of this process
 	if err == nil {
 		err = bus.Hello()
 	}

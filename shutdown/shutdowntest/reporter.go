@@ -57,7 +57,7 @@ type Flushed struct {
 	Err   error
 }
 
-// PublishNode implements [shutdown.Reporter].
+// PublishNode implements [shutdown.Reporter]. It takes PublishTakes and records the call, even if it fails.
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
 	err := wait(ctx, r.PublishTakes)
 	r.mu.Lock()
@@ -79,7 +79,7 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return r.mark(ctx, pod, true)
 }
 
-// mark records a call of RestoreReadiness, if ready, or of MarkNotReady, and returns its error.
+// mark is RestoreReadiness, if ready, or MarkNotReady. It takes MarkTakes and records the call, even if it fails.
 func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
 	err := wait(ctx, r.MarkTakes)
 	r.mu.Lock()
@@ -91,7 +91,7 @@ func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
 	return err
 }
 
-// FlushPod implements [shutdown.StatusFlusher].
+// FlushPod implements [shutdown.StatusFlusher]. It takes FlushTakes and records the call, even if it fails.
 func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	err := wait(ctx, r.FlushTakes)
 	r.mu.Lock()

@@ -28,7 +28,7 @@ type unannounced struct {
 	list []net.Conn
 }
 
-// add adds a connection. If there are too many, it removes and returns the oldest.
+// add adds a connection. If there are too many, it removes the oldest and returns it for the caller to close; otherwise nil.
 func (u *unannounced) add(host net.Conn) (oldest net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()

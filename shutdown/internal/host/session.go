@@ -56,6 +56,7 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 			}
 			lose(errSessionLost)
 		}()
+		// Guard, because holdLock calls methods of the source's errors, which may panic.
 		call.Guard(ctx, "an error of Options.Source", func() error { return s.holdLock(ctx) }, func(of error) { err = of })
 	}
 	lose(err)
