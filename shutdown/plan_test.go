@@ -31,8 +31,8 @@ func enableAllSteps(n *node) {
 	n.opts.Hold = func(context.Context) error { return nil }
 }
 
-// The requested delay covers all steps of a drain, and is at most Plan.Limit. All steps add 20 s to the 32.5 s of the
-// kills: 10 s for Hold, 2 s for publishing, and for each of the two buckets 1 s for marks, 2 s for volumes and 1 s for
+// The requested delay covers all steps of a drain, and is at most Plan.Limit. The kills alone take 32.5 s: the 30 s of the
+// schedule, 2 s that containers get at least, and a margin of 0.5 s. All steps add 20 s: 10 s for Hold, 2 s for publishing, and for each of the two buckets 1 s for marks, 2 s for volumes and 1 s for
 // final statuses. "other timeouts" has 1 s instead of 10 s for Hold, and none instead of 2 s for publishing.
 func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
 	for name, c := range map[string]struct {

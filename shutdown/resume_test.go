@@ -105,7 +105,7 @@ func TestAResumedDrainKnowsThatTheNodeStateIsPublished(t *testing.T) {
 }
 
 // A host may announce a shutdown whose deadline is as late as a time.Duration allows, 292 years. The next
-// agent, 22 s later, resumes it: etcd has 8 s left.
+// agent, 22 s later, resumes it: etcd has 8 s left of the 30 s of both buckets.
 func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -277,8 +277,8 @@ func TestAShutdownJoinsTheOneInTheLog(t *testing.T) {
 	})
 }
 
-// An agent dies between a readiness mark (NotReady) and the kill. If the shutdown is cancelled, the next
-// agent restores the readiness of both pods: it knows the mark of web from the log, and that of etcd from the
+// An agent dies between a readiness mark (NotReady) and the kill: a mark takes 900 ms, and it dies after 500 ms. The shutdown
+// is cancelled before the next agent has marked and killed a pod. It restores the readiness of both pods: it knows the mark of web from the log, and that of etcd from the
 // pod's condition in the list.
 func TestTheNextAgentRestoresReadiness(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {

@@ -60,7 +60,7 @@ func TestRemoveDropIn(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, host.RemoveDropIn(t.Context()))
 	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
-	require.Len(t, systemd1.Killed(), 2)
+	require.Len(t, systemd1.Killed(), 2, "reloaded for the request and for the removal")
 	granted, err := session.RequestDelay(t.Context(), 0)
 	require.NoError(t, err)
 	require.Equal(t, 5*time.Second, granted, "as before")

@@ -40,7 +40,8 @@ func budget(s plan.Schedule) plan.Budget {
 	return plan.NewBudget(s, plan.Options{Steps: steps})
 }
 
-// A limit below the schedule shortens all buckets in proportion, whatever other steps a drain has.
+// A limit below the schedule shortens all buckets in proportion, with and without other steps of the drain. A longer limit,
+// such as the total of 52.5 s, leaves the pods their time.
 func TestFitShortensBucketsInProportion(t *testing.T) {
 	for name, c := range map[string]struct {
 		schedule plan.Schedule

@@ -130,7 +130,8 @@ func TestAShortLimitGoesToBucketsWithPods(t *testing.T) {
 	require.Equal(t, 14900*time.Millisecond, p.Release)
 }
 
-// Prepare takes its time from the limit, and comes before the first bucket.
+// Prepare takes its time from the limit, and comes before the first bucket. Of a limit of 17 s it leaves 15 s, half of the
+// schedule of 20 s and 10 s. With a limit of 100 ms the drain waits for nothing, not even for Prepare.
 func TestPrepareComesBeforeTheFirstBucket(t *testing.T) {
 	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
 	opts := plan.Options{Steps: plan.Steps{Prepare: true}, Limit: 17 * time.Second}

@@ -32,7 +32,7 @@ func TestOneFaultyCallIsRecovered(t *testing.T) {
 						r.useAdopter(true)
 						nth(method, number, f)(r.script)
 						r.run()
-						for range 12 {
+						for range 12 { // sessions, so that the tenth call is among theirs
 							r.advance(13 * time.Second)
 							r.requireLock(host.StateHeld, 1)
 							require.NoError(t, r.host.Status().Err)

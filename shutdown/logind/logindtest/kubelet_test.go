@@ -109,7 +109,7 @@ func TestEachLackIsMissing(t *testing.T) {
 }
 
 // A broker that lacks a feature of the handshake leaves the last line without an answer; a complete broker
-// answers every line.
+// answers every line. A broker with LackConnections serves one client at a time, so it answers no line of a second one.
 func TestLacksOfTheHandshake(t *testing.T) {
 	for lack, handshake := range map[logindtest.Lack]string{
 		logindtest.LackOtherHandshakes: "\x00AUTH EXTERNAL 30\r\n",
