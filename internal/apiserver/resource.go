@@ -68,8 +68,8 @@ func (r resource) path() string {
 // resource returns the group and plural name, by which k8s.io/apiserver identifies the resource.
 func (r resource) resource() schema.GroupResource { return r.WithResource(r.plural).GroupResource() }
 
-// selectable returns the fields of an object for field selectors, without those of the
-// metadata.
+// selectable returns the fields of an object for field selectors, without those of the metadata. It is a new map, to
+// which the caller may add.
 func (r resource) selectable(obj runtime.Object) fields.Set {
 	if r.fields == nil {
 		return fields.Set{}

@@ -25,7 +25,7 @@ func TestListSelectors(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespace string
 		options   metav1.ListOptions
-		want      []string
+		want      []string // sorted by namespace and name
 	}{
 		"all namespaces":    {"", metav1.ListOptions{}, []string{"elsewhere", "web", "other"}},
 		"from the cache":    {"", metav1.ListOptions{ResourceVersion: "0", FieldSelector: "spec.nodeName=node-2"}, []string{"elsewhere"}},

@@ -64,7 +64,7 @@ func TestServerSideApply(t *testing.T) {
 	got, err := c.pods().ApplyStatus(t.Context(), apply(v1.PodFailed), options)
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
-	require.Len(t, got.Status.Conditions, 2)
+	require.Len(t, got.Status.Conditions, 2, "the conditions of the pod stay")
 
 	got, err = c.pods().Apply(t.Context(), applyv1.Pod("api", "default").WithLabels(map[string]string{"app": "shop"}), options)
 	require.NoError(t, err, "apply creates a missing object")

@@ -37,7 +37,8 @@ func (r Request) String() string {
 	return strings.TrimSpace(r.Verb + " " + r.Resource + " " + strings.TrimSuffix(object, "/"))
 }
 
-// describe parses a request like the API server (request.RequestInfoFactory).
+// describe parses a request like the API server (request.RequestInfoFactory). body is the body of r, which was read
+// already.
 func describe(r *http.Request, body []byte) Request {
 	described := Request{
 		Verb: strings.ToLower(r.Method), Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(),

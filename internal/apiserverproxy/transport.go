@@ -69,7 +69,8 @@ func (t *Transport) fault(r Request) Fault {
 	return script(r)
 }
 
-// applyFault does to a request what the fault says: it forwards, rejects, drops or hangs it.
+// applyFault first waits for the Delay of a fault. Then it does what the first field says that is set: it drops the
+// request, forwards it and loses the response, hangs, or rejects it. Without a fault it forwards the request.
 func (t *Transport) applyFault(r *http.Request, request Request, fault Fault) (*http.Response, error) {
 	ctx := r.Context()
 	if err := fault.wait(ctx); err != nil {

@@ -59,7 +59,7 @@ func (s *FDStore) close() {
 	}
 }
 
-// loop handles each message of the unit until the socket is closed.
+// loop handles each message of the unit until the socket is closed. If a read fails otherwise, the message is empty.
 func (s *FDStore) loop() {
 	text, rights := make([]byte, 4096), make([]byte, 4096)
 	for {

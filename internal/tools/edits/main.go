@@ -56,7 +56,9 @@ func run(root string, seed, n int, results, progress io.Writer) error {
 		}
 	}
 	for _, p := range packages {
-		isPart := slices.ContainsFunc(packages, func(by goPackage) bool { // others need it, or users import it
+		// A package belongs to the library if users import it, or if one that they import needs it. Packages below internal,
+		// and those for tests, are not imported by users.
+		isPart := slices.ContainsFunc(packages, func(by goPackage) bool {
 			isForTests := strings.Contains(by.ImportPath, "kubegrace/internal/") || strings.HasSuffix(by.ImportPath, "test")
 			return !isForTests && slices.Contains(append(by.Deps, by.ImportPath), p.ImportPath)
 		})
