@@ -54,6 +54,7 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(fork, name)), 0o750))
 				return os.WriteFile(filepath.Join(fork, name), added.ReplaceAll(data, nil), 0o600)
 			}))
+			// Functions that a real fork has, and that the commands edit or remove, are added to its files.
 			for _, only := range onlyInForks(t) {
 				path := filepath.Join(fork, only.file)
 				data, err := os.ReadFile(path)

@@ -68,7 +68,7 @@ func newManagerOfHost(conf *Config, host source.Source) Manager {
 	})
 	opts := shutdown.Options{
 		Config:   config,
-		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // request what the kubelet requests: the configured seconds
+		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // the kubelet requests the configured seconds; -1: without any, it requests 0 s
 		ListPods: shutdown.ListPodsFunc(conf.GetPodsFunc, nil),
 		Killer:   killer,
 		Source:   host,
