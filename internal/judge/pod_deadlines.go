@@ -8,8 +8,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// deadlineOnlyMovesEarlier: the deadline of a termination never moves later. Otherwise a second caller could prolong a
-// shutdown that has no more time.
+// deadlineOnlyMovesEarlier: the deadline of a termination never moves later. Otherwise a second caller could prolong
+// a shutdown that has no more time. Two readings whose calls overlap are not compared.
 func (p *podHistory) deadlineOnlyMovesEarlier() {
 	for _, t := range p.terminations {
 		for i := 1; i < len(t.Readings); i++ {

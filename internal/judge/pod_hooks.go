@@ -39,8 +39,8 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 		p.isUnnamed(id, from, to) || p.isUnlistedOrReplaced(id, from, to)
 }
 
-// isUnnamed reports whether between two moments a Terminate call named the running containers, and the ID was not among
-// them.
+// isUnnamed reports whether a Terminate call that was in progress between two moments named the running containers,
+// and the ID was not among them.
 func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
 	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
 		return slices.ContainsFunc(t.Requests, func(u *Request) bool {

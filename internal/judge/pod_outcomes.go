@@ -99,8 +99,9 @@ func (t *Termination) leavesContainers() bool {
 	return slices.ContainsFunc(t.Result.Containers, func(c lifecycle.ContainerResult) bool { return !hasEnded(c.Outcome) })
 }
 
-// noKilledContainerIsStillListed: if KillContainer reports that the container has ended, a list that was requested during
-// the call, or during the stop that it joined, lacks the container.
+// noKilledContainerIsStillListed: if KillContainer reports that the container has ended, a list that was requested
+// during the call, or during the stop that it joined, lacks the container. Not judged is a container whose end a
+// successful stop proves, an ID that had several runs, and a call before which nothing was listed.
 func (p *podHistory) noKilledContainerIsStillListed() {
 	for _, u := range p.kills {
 		id := u.Containers[0].ID

@@ -34,7 +34,7 @@ func main() {
 		if err != nil {
 			log.Fatalf("standard input: %v", err)
 		}
-		for _, pod := range append(document.Items, document.Pod) {
+		for _, pod := range append(document.Items, document.Pod) { // the Pod of a list has no containers
 			if pod.Spec.TerminationGracePeriodSeconds == nil { // a manifest: the API server would set the default
 				seconds := graceperiod.DefaultSeconds
 				pod.Spec.TerminationGracePeriodSeconds = &seconds

@@ -155,8 +155,8 @@ func TestAConfigurationThatHasChanged(t *testing.T) {
 	require.Contains(t, m.look().out, "; /etc/kubelet.conf.d has changed since its start")
 }
 
-// The file of --pods has the pods of several nodes. Only those of this node, worker-1, count: 3 of the 4. If
-// none of them is a pod of the node that --node names, that is an error.
+// The file of --pods has three pods of this node, worker-1, and one of worker-2. Only the three count. If
+// none of the pods is one of the node that --node names, that is an error.
 func TestPodsOfSeveralNodes(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	args := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")

@@ -245,8 +245,9 @@ func (s *State) bySetting() string {
 	}
 }
 
-// addRaise adds the step that raises logind's limit for the kubelet. It depends on which file overrides the
-// kubelet's drop-in. The kubelet must then be restarted, because it takes its lock only at its start.
+// addRaise adds the step that raises logind's limit to what the kubelet needs. It depends on which file
+// overrides the kubelet's drop-in. The kubelet must then be restarted, because it takes its lock only at its
+// start.
 func (s *State) addRaise(v *Verdict, needed time.Duration) {
 	file := s.fileOverridingKubelet()
 	switch {

@@ -92,6 +92,7 @@ func TestChangeLinesNameTheContainersOfAPodWithASidecar(t *testing.T) {
 
 // For every outcome of a stop and of a hook, row is the line of the pod and sentence is what Finish prints
 // below the report. If all went well, there is no sentence. With several containers the worst outcome counts.
+// An error of the pod itself ("problem") is only mentioned, and only if all its containers have ended.
 func TestEveryOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod           Pod

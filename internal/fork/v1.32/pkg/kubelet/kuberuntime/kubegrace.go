@@ -69,7 +69,8 @@ func (m *kubeGenericRuntimeManager) kubegrace() *lifecycle.Terminator {
 // runtimeError is an error of StopContainer. The kubelet's results and events quote it unchanged.
 type runtimeError struct{ error }
 
-// kubegraceStop stops a container. A missing container is [lifecycle.ErrContainerNotFound], which is no failure.
+// kubegraceStop stops a container. A missing container is [lifecycle.ErrContainerNotFound], which is no failure. Any other
+// error is marked, so that kubegraceError finds it.
 func (m *kubeGenericRuntimeManager) kubegraceStop(ctx context.Context, id string, timeout int64) error {
 	switch err := m.runtimeService.StopContainer(ctx, id, timeout); {
 	case err == nil:

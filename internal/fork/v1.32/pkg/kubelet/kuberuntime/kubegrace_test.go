@@ -167,12 +167,13 @@ func TestThePodsSandboxIsStoppedWithoutContainers(t *testing.T) {
 }
 
 // If a container cannot be stopped, the result names it and the sandbox is stopped anyway. The next kill does not run the
-// container's hook again.
+// container's hook of 3 s again.
 func TestARepeatedKillRunsNoHookAgain(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("stuck", script{fails: true}).Lifecycle = sleeping(3)
 		n.addMain("app", script{})
 		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
+		// The results are those of stuck, of app and of the sandbox.
 		require.ErrorIs(t, result.SyncResults[0].Error, kubecontainer.ErrKillContainer)
 		require.Equal(t, "the runtime is unavailable", result.SyncResults[0].Message, "the unchanged error of the runtime")
 		require.NoError(t, result.SyncResults[1].Error)
@@ -421,7 +422,7 @@ func TestTheOrderHoldsAcrossASidecarThatIsNotRunning(t *testing.T) {
 // to 3 s, so 27 s remain. If each was truncated, 28 s would remain.
 func TestUsedTimeIsTruncatedOnce(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.hooks.extra = 1600 * time.Millisecond
+		n.hooks.extra = 1600 * time.Millisecond // which the sleep hook of 0 s takes
 		n.addSidecar("proxy", script{})
 		n.pod.Spec.InitContainers[0].Lifecycle = sleeping(0)
 		n.addMain("app", script{takes: 3200 * time.Millisecond})
