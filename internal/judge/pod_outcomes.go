@@ -33,7 +33,8 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 				continue
 			}
 			since := known.At
-			if i := slices.IndexFunc(p.stops, func(s *Stop) bool { // the first call since the run was known; for a run that was not found, calls with its ID do not count
+			// The first call since the run was known. For a run that was not found, calls with its ID do not count.
+			if i := slices.IndexFunc(p.stops, func(s *Stop) bool {
 				return (s.ID == "" || s.ID == run.ID && !isNotFound) && !s.Called.At.Before(known.At)
 			}); i >= 0 {
 				since = p.stops[i].Called.At

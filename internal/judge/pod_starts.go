@@ -30,7 +30,7 @@ func (p *podHistory) noStartAfterTermination() {
 // is listed and stopped before Start returns, because nobody else knows of it. There need be no list if the result
 // says that a container could not be stopped. Not judged are
 //   - a start after which another termination or another late start may clean up (isStoppedByOthers),
-//   - a start that has not returned, that panicked, or that returned after Close,
+//   - a start that has not returned, that ended its goroutine, or that returned after Close,
 //   - a start during a termination that does not list, or whose pod was forgotten.
 func (p *podHistory) lateStartsAreStopped() {
 	for _, s := range p.starts {
