@@ -99,7 +99,8 @@ func TestDeletePreconditions(t *testing.T) {
 	}
 }
 
-// A pod with a finalizer stays even after a delete with 0 s, and goes when the finalizer is removed.
+// A pod with a finalizer stays even after a delete with 0 s and after its end. It goes when the finalizer is
+// removed.
 func TestAFinalizerKeepsADeletedPod(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })

@@ -142,7 +142,8 @@ func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
 	}
 }
 
-// A UID or resourceVersion in a patch is a precondition: with another value the pod does not change. Package
+// A UID or resourceVersion in a patch is a precondition: with another value the pod does not change. The
+// resourceVersion 0 means any version. A pod that was deleted is not found, whatever the UID is. Package
 // apistatus relies on the errors.
 func TestPatchPreconditions(t *testing.T) {
 	c := startCluster(t)

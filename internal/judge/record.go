@@ -220,7 +220,8 @@ func (r *Record) recordCall(s *Span, add func()) (returned func(error)) {
 	}
 }
 
-// Began records that a run has begun, for a simulated runtime. The returned function records its end.
+// Began records that a run has begun, for a simulated runtime. The returned function records its end; only its first
+// call counts. how is "KILL", or another reason.
 func (r *Record) Began(pod *v1.Pod, c lifecycle.Container) (ended func(how string)) {
 	run := &Run{Container: c, Pod: keyOf(pod)}
 	r.record(func(now Moment) {

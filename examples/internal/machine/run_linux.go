@@ -31,7 +31,8 @@ func (m *Machine) Run(t testing.TB, args ...string) string {
 	return out
 }
 
-// TryRun is Run, but returns the error of the command.
+// TryRun runs a command in the namespaces of the machine's first process, and returns its stdout without
+// surrounding space. Unlike [Machine.Run] it returns an error instead of failing the test.
 func (m *Machine) TryRun(ctx context.Context, args ...string) (string, error) {
 	leader, err := m.leader()
 	if err != nil {

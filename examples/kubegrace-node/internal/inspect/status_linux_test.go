@@ -106,8 +106,9 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(r.out), " "), `the API server: has no pods of a node "worker-0", which --node may have to name`)
 }
 
-// The pods are read from the kubelet's read-only port, and the static pods from the folder of their manifests.
-// The static pod etcd asks for 25 s and gets 20 s, so the status is 2.
+// The pods are read from the kubelet's read-only port, and the static pods from the folder of their
+// manifests. The static pod etcd has no priority. It asks for 25 s and gets the 20 s of the pods that are not
+// critical, so the status is 2.
 func TestPodsOfTheKubelet(t *testing.T) {
 	port := regexp.MustCompile(`\d+$`).FindString(podsFrom(t, "/pods").URL)
 	m := newMachineWithLock(t, "readOnlyPort: "+port+"\nstaticPodPath: /etc/kubernetes/manifests\n")

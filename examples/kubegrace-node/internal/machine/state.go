@@ -256,8 +256,8 @@ func (s *State) HostLimit() (time.Duration, bool) {
 	return s.Logind.limit, true
 }
 
-// LimitFile returns the path of the file that overrides an agent's drop-in, which the agent therefore cannot
-// raise the limit with; "": there is none.
+// LimitFile returns the path of the file that overrides an agent's drop-in, so that the agent cannot raise
+// the limit; "": there is none.
 func (s *State) LimitFile(agent nodeplan.Agent) string {
 	file := s.fileOverridingKubelet()
 	if agent == nodeplan.Kubegrace {

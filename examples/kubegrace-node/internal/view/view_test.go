@@ -49,9 +49,9 @@ func endedContainerWithHook(hook lifecycle.HookResult) Container {
 	return c
 }
 
-// Each change gets one line, and a snapshot without a change gets none. During a shutdown a line begins with
-// the time since its beginning and ends with the time that the pod has left. The end of the pod's only
-// container is not repeated.
+// Each change gets one line, and a snapshot without a change gets none. During a shutdown, here of at most 18
+// s, a line begins with the time since its beginning and ends with what is left of the 10 s of the pod. The
+// end of the pod's only container is not repeated.
 func TestChangeLinesOncePerChange(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out)

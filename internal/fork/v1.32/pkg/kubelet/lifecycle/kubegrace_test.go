@@ -285,7 +285,8 @@ func TestAnHTTPHookWithAnEmptyPodIPFails(t *testing.T) {
 	require.Empty(t, fakes.requests)
 }
 
-// The errors of the runtime have the kubelet's texts.
+// A hook needs the pod's IP from the runtime. If one of the runtime's methods for that fails, the error has the kubelet's
+// text.
 func TestAnHTTPHookReturnsTheErrorsOfTheRuntime(t *testing.T) {
 	for what, want := range statusErrors() {
 		_, err := runGet(t, &hookFakes{failing: what})
@@ -293,7 +294,7 @@ func TestAnHTTPHookReturnsTheErrorsOfTheRuntime(t *testing.T) {
 	}
 }
 
-// httpGet hooks use the kubelet's client, so redirects and connections are handled as without kubegrace.
+// httpGet hooks use the kubelet's client: it gets the request, which does not ask to close the connection.
 func TestHTTPHooksUseTheKubeletsClient(t *testing.T) {
 	fakes := &hookFakes{ips: []string{"192.0.2.1"}}
 	_, err := runGet(t, fakes)
