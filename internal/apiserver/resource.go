@@ -49,7 +49,8 @@ func resources() []resource {
 	}
 }
 
-// plain returns a resource of v1 without rules of its own. The server has these because virtual-kubelet watches them.
+// plain returns a resource of v1 without rules of its own. Those are ConfigMaps, Secrets and Services, which the
+// server has because virtual-kubelet watches them.
 func plain(kind, plural string, item, list runtime.Object) resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: kind, plural: plural, singular: plural[:len(plural)-1],

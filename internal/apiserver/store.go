@@ -65,7 +65,7 @@ func (s storage) options(r resource) generic.RESTOptions {
 	config := storagebackend.NewDefaultConfig("/registry", s.codecs.LegacyCodec(r.GroupVersion))
 	config.EncodeVersioner = r.GroupVersion
 	config.Transport.ServerList = []string{s.etcd}
-	config.CompactionInterval = 5 * time.Minute
+	config.CompactionInterval = 5 * time.Minute // as in kube-apiserver
 	return generic.RESTOptions{
 		StorageConfig:           config.ForResource(r.resource()),
 		Decorator:               genericregistry.StorageWithCacher(),

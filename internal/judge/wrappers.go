@@ -139,8 +139,8 @@ func (r *Record) readDeadline(handle *lifecycle.Termination) (reading Reading) {
 	return reading
 }
 
-// termination returns the record of a termination. Shorten may be the first caller, before the
-// Terminate call that began it returns. The caller holds the mutex.
+// termination returns the record of a termination. If there is none, it makes one, with a goroutine that records the
+// end. Shorten may be the first caller, before the Terminate call that began it returns. The caller holds the mutex.
 func (r *Record) termination(handle *lifecycle.Termination) *Termination {
 	i := slices.IndexFunc(r.terminations, func(other *Termination) bool { return other.handle == handle })
 	if i < 0 {
@@ -326,7 +326,8 @@ func (r *Record) running(ctx context.Context, pod *v1.Pod, list func(context.Con
 	return running, err
 }
 
-// invalid returns an error for a list with an invalid ID.
+// invalid returns an error for a list with an ID that the terminator refuses: an empty one, or one with the type of
+// the runtime (TYPE://ID).
 func invalid(running []lifecycle.Container) error {
 	for _, c := range running {
 		if c.ID == "" || strings.Contains(c.ID, "://") {

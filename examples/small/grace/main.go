@@ -19,6 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
+// main prints the grace period of each container in the pods and lists of pods on standard input.
 func main() {
 	log.SetFlags(0)
 	documents := yaml.NewYAMLOrJSONDecoder(os.Stdin, 4096)

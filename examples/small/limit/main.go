@@ -14,6 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
+// main prints the buckets of a kubelet's configuration, and which delays a kubelet and kubegrace request.
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) != 2 {

@@ -27,6 +27,7 @@ import (
 // uncompilable and survived are results of an edit. The other one is "killed by" and a package.
 const uncompilable, survived = "does not compile", "SURVIVED"
 
+// main draws other edits every day, and the same ones with the same --seed.
 func main() {
 	year, month, day := time.Now().Date()
 	root := flag.String("root", ".", "the repository")
@@ -91,8 +92,9 @@ type goPackage struct {
 	GoFiles, Imports, TestImports, XTestImports, Deps []string
 }
 
-// judge returns what becomes of an edit: uncompilable, survived, or which package's tests kill it. It writes the edited file
-// and the overlay, with which the go command reads that file, into a folder.
+// judge returns what becomes of an edit: uncompilable, survived, or which package's tests kill it. It runs the tests
+// of the edited package and of all that import it. It writes the edited file and the overlay, with which the go
+// command reads that file, into a folder.
 func judge(packages []goPackage, e edit, folder string) (result string, err error) {
 	edited, overlay := filepath.Join(folder, "edited.go"), filepath.Join(folder, "overlay.json")
 	table := fmt.Appendf(nil, `{"Replace": {%q: %q}}`, e.file, edited)

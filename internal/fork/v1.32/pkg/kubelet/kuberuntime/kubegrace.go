@@ -46,9 +46,9 @@ type kubegraceTerminator struct {
 	*lifecycle.Terminator
 }
 
-// kubegrace returns the terminator of the manager. It has no ExitWatcher, so a sleep hook continues after its container
-// has exited, as in the kubelet. GiveUpAfter is unlimited because the CRI client ends a StopContainer two minutes after
-// its timeout.
+// kubegrace returns the terminator of the manager, which the first call makes. It has no ExitWatcher, so a sleep hook
+// continues after its container has exited, as in the kubelet. GiveUpAfter is unlimited because the CRI client ends a
+// StopContainer two minutes after its timeout.
 func (m *kubeGenericRuntimeManager) kubegrace() *lifecycle.Terminator {
 	m.terminator.once.Do(func() {
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{

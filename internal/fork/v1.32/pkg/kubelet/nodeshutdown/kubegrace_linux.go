@@ -100,7 +100,7 @@ type kubegraceManager struct {
 	logger klog.Logger
 }
 
-// admit refuses pods while the node shuts down.
+// admit refuses pods while the node shuts down. attrs, and the pod in them, may be nil.
 func (m *kubegraceManager) admit(attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
 	var pod *v1.Pod // a nil pod is refused, too
 	if attrs != nil {
