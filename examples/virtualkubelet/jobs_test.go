@@ -389,7 +389,7 @@ func TestAPollIsOneRequestForAHundredJobs(t *testing.T) {
 	})
 }
 
-// Authors of a provider for whole pods read jobs.go first.
+// Authors of a provider for whole pods read jobs.go first, so it must be short.
 func TestJobsIsShort(t *testing.T) {
 	source, err := os.ReadFile("jobs.go")
 	require.NoError(t, err)

@@ -195,7 +195,7 @@ func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 	}
 }
 
-// Authors of a provider read main.go first.
+// Authors of a provider read main.go first, so its code must be short, without the imports and the comments.
 func TestMainIsShort(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)

@@ -61,7 +61,8 @@ func TestTheLastFileSetsTheLimit(t *testing.T) {
 	}
 }
 
-// Without the drop-in in /etc, the file of the same name in /usr/lib counts, which the drop-in had masked.
+// The drop-in in /etc is to be ignored. So the file of the same name in /usr/lib counts, which the drop-in
+// masks otherwise.
 func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 	host := fileSystem(map[string]string{
 		"etc/systemd/logind.conf.d/zz.conf":     "[Login]\nInhibitDelayMaxSec=60\n",

@@ -86,8 +86,8 @@ func newMachineWithLock(t *testing.T, more string, flags ...string) *fakeMachine
 }
 
 // The kubelet's kubeconfig says where the API server is, and the host is worker-1: its pods are read from
-// there. If the API server refuses to list the node's pods, or has none for it, what happens to the pods is
-// not known: status 4.
+// there. If the API server refuses to list the node's pods (worker-2), or has none for it (worker-0), what
+// happens to the pods is not known: status 4.
 func TestPodsOfTheAPIServer(t *testing.T) {
 	server := podsFrom(t, "/api/v1/pods")
 	m := newMachineWithLock(t, "", "--kubeconfig=/etc/kubernetes/kubelet.conf")

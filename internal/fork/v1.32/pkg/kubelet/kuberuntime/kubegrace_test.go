@@ -270,8 +270,8 @@ func TestAFailedStopIsNotRepeated(t *testing.T) {
 	})
 }
 
-// A kill that follows a failed one has the whole grace period and records a Killing event. FailedKillPod is left to
-// SyncTerminatingPod.
+// A kill that follows a failed one has the whole grace period and records a Killing event. There is no event FailedKillPod:
+// the kubelet's SyncTerminatingPod records that.
 func TestARepeatedKillHasTheWholeGracePeriod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{fails: true})
@@ -325,7 +325,7 @@ func TestKillPodWithoutAGracePeriod(t *testing.T) {
 	}
 }
 
-// A kill uses the runner that is set when it begins.
+// A kill runs its hooks with the runner that the manager has when the kill begins.
 func TestEachKillUsesTheCurrentRunner(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(1)

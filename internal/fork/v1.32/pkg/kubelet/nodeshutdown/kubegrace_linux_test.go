@@ -181,7 +181,7 @@ func TestAFailedStartIsRetried(t *testing.T) {
 	})
 }
 
-// The lock is taken even if the host grants less than the pods' time.
+// The lock is taken even if the host grants less than the pods' time: 5 s of 30 s.
 func TestTheLockIsTakenForAShorterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
