@@ -115,7 +115,7 @@ func (n node) StopContainer(ctx context.Context, id string, timeoutSeconds int64
 	}
 }
 
-// RunInContainer implements [lifecycle.CommandRunner]: it runs the command of an exec hook.
+// RunInContainer implements [lifecycle.CommandRunner]. The command joins its container's process group, to end with it.
 func (n node) RunInContainer(ctx context.Context, id string, command []string, _ time.Duration) ([]byte, error) {
 	hook := exec.CommandContext(ctx, command[0], command[1:]...)
 	hook.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pgid: n.find(id).Process.Pid}
@@ -147,7 +147,7 @@ func printReport(_ context.Context, report shutdown.Report) {
 
 // readPods returns the containers of all manifests in a folder. None is started yet.
 func readPods(folder string) (n node, err error) {
-	_, missing := os.ReadDir(folder)
+	_, missing := os.ReadDir(folder) // Glob returns no error for a missing folder
 	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	for _, file := range files {
 		pod := &v1.Pod{}

@@ -42,7 +42,8 @@ func documentedOutput(t *testing.T, command string) string {
 	return strings.ReplaceAll(strings.TrimPrefix(output, "    "), "\n    ", "\n") + "\n"
 }
 
-// The table of README.md has the number of packages and the size of each program.
+// The table of README.md has, for each program, the number of packages that it needs from other modules, and
+// its size.
 func TestREADMEShowsTheCostOfEachProgram(t *testing.T) {
 	need.Long(t, "the size of small programs")
 	content, err := os.ReadFile("README.md")

@@ -20,6 +20,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
+// main runs the node until SIGTERM or an interrupt.
 func main() {
 	kubeconfig := flag.String("kubeconfig", os.Getenv("KUBECONFIG"), "the kubeconfig file of the cluster")
 	name := flag.String("node", "processes", "the name of the node")

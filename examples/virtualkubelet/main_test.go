@@ -143,8 +143,8 @@ func requireExitCode3(t require.TestingT, pod *v1.Pod) {
 	require.EqualValues(t, 3, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 }
 
-// One pod is deleted, and another is drained when the program gets SIGTERM. Both run their preStop hook, exit
-// on SIGTERM, and have their exit code on the API server.
+// One pod is deleted, and another is drained when the program gets SIGTERM. Both run their preStop hook of 1
+// s, exit with code 3 on SIGTERM, and have that code on the API server.
 func TestDeletedAndDrainedPodsRunTheirHooksAndExit(t *testing.T) {
 	p := start(t)
 	p.runPod("deleted", 1)
@@ -195,7 +195,7 @@ func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 	}
 }
 
-// Authors of a provider read main.go first.
+// Authors of a provider read main.go first, so its code must be short, without the imports and the comments.
 func TestMainIsShort(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)

@@ -35,13 +35,13 @@ type process struct {
 	exited    chan struct{} // closed when ProcessState is set
 }
 
-// StartContainer starts the container's command and returns an ID that no other container has. A goroutine waits for
-// the exit of the process, so that its exit code is known.
+// StartContainer starts the container's command in a process group of its own and returns an ID that no other
+// container has. A goroutine waits for the exit of the process, so that its exit code is known.
 func (ps *processes) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	if len(c.Command) == 0 {
 		return "", errNoCommand
 	}
-	args := append(c.Command[1:len(c.Command):len(c.Command)], c.Args...)
+	args := append(c.Command[1:len(c.Command):len(c.Command)], c.Args...) // has no spare capacity, so that append copies
 	p := &process{Cmd: exec.Command(c.Command[0], args...), pod: pod.UID, exited: make(chan struct{})}
 	p.Dir, p.SysProcAttr = c.WorkingDir, &syscall.SysProcAttr{Setpgid: true}
 	if err := p.Start(); err != nil {
@@ -95,7 +95,8 @@ func (ps *processes) StopContainer(ctx context.Context, id string, timeoutSecond
 	return nil
 }
 
-// Exited is optional. It reports an exit sooner than the next list does.
+// Exited is optional. It reports an exit sooner than the next list does. The channel is closed when the process has
+// exited; nil: the ID is unknown.
 func (ps *processes) Exited(id string) <-chan struct{} {
 	if p, ok := ps.find(id); ok {
 		return p.exited

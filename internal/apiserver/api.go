@@ -127,7 +127,7 @@ func (i *installer) groupVersion(root string, group schema.GroupVersion, stores 
 		EquivalentResourceRegistry: i.server.EquivalentResourceRegistry,
 		Authorizer:                 i.server.Authorizer,
 		MinRequestTimeout:          30 * time.Minute, // kube-apiserver's --min-request-timeout
-		MaxRequestBodyBytes:        3 << 20,
+		MaxRequestBodyBytes:        3 << 20,          // as in kube-apiserver
 	}
 }
 

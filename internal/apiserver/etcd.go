@@ -10,9 +10,9 @@ import (
 	"go.uber.org/zap"
 )
 
-// startEtcd starts an etcd with one member in this process, on free loopback ports, and
-// returns when it is ready. It does not fsync, because the data of a test need not
-// survive a crash of the machine.
+// startEtcd starts an etcd with one member in this process, on free loopback ports, and returns
+// when it is ready, which may take 30 s on a busy machine. It does not fsync, because the data of a
+// test need not survive a crash of the machine.
 func startEtcd(ctx context.Context, dir string) (*embed.Etcd, error) {
 	anyPort := []url.URL{{Scheme: "http", Host: "127.0.0.1:0"}}
 	config := embed.NewConfig()

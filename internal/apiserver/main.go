@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/grpclog"
 )
 
+// main runs the API server until a signal, or, if a flag says so, until the end of its standard input.
 func main() {
 	var o options
 	flag.StringVar(&o.data, "data", "", "the folder that etcd stores in; a temporary one if empty")

@@ -40,8 +40,9 @@ func updatePod(pod, old *v1.Pod) {
 	}
 }
 
-// updatePodStatus keeps everything but the status, the labels, the annotations and the finalizers, as podStatusStrategy
-// of the API server does. It clears the deletion timestamp of the request, and the store sets the stored one.
+// updatePodStatus keeps the old pod's spec, owners and QoS class, as podStatusStrategy of the API server does. The
+// rest of the status, the labels, the annotations and the finalizers come from the request. It clears the deletion
+// timestamp of the request, and the store sets the stored one.
 func updatePodStatus(pod, old *v1.Pod) {
 	pod.Spec = old.Spec
 	pod.DeletionTimestamp = nil

@@ -10,8 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// waitReady waits until the server and the watch caches of all resources are ready, so that no test sees an empty
-// cache. A list with resourceVersion 0 is answered by the watch cache only, and fails until that is ready.
+// waitReady waits until the server and the watch caches of all resources are ready, each for at most 30 s, so that no
+// test sees an empty cache. A list with resourceVersion 0 is answered by the watch cache only, and fails until that
+// is ready.
 func waitReady(ctx context.Context, url string) error {
 	all := resources()
 	paths := make([]string, 0, len(all)+1)

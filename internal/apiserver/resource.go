@@ -49,7 +49,8 @@ func resources() []resource {
 	}
 }
 
-// plain returns a resource of v1 without rules of its own. The server has these because virtual-kubelet watches them.
+// plain returns a resource of v1 without rules of its own. Those are ConfigMaps, Secrets and Services, which the
+// server has because virtual-kubelet watches them.
 func plain(kind, plural string, item, list runtime.Object) resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: kind, plural: plural, singular: plural[:len(plural)-1],
@@ -68,8 +69,8 @@ func (r resource) path() string {
 // resource returns the group and plural name, by which k8s.io/apiserver identifies the resource.
 func (r resource) resource() schema.GroupResource { return r.WithResource(r.plural).GroupResource() }
 
-// selectable returns the fields of an object for field selectors, without those of the
-// metadata.
+// selectable returns the fields of an object for field selectors, without those of the metadata. It is a new map, to
+// which the caller may add.
 func (r resource) selectable(obj runtime.Object) fields.Set {
 	if r.fields == nil {
 		return fields.Set{}

@@ -24,7 +24,8 @@ type storage struct {
 	codecs serializer.CodecFactory
 }
 
-// stores returns the stores of a resource and of its /status by their paths.
+// stores returns the stores of a resource and of its /status, by their paths. Both write the same objects in etcd.
+// Each keeps what the other one writes, and so its clients do not become the owners of those fields.
 func (s storage) stores(r resource) (map[string]rest.Storage, error) {
 	store, err := s.store(r)
 	if err != nil {
@@ -32,7 +33,7 @@ func (s storage) stores(r resource) (map[string]rest.Storage, error) {
 	}
 	stores := map[string]rest.Storage{r.plural: store}
 	if r.status != nil {
-		store.ResetFieldsStrategy = resetFields{r.Version, "status"}
+		store.ResetFieldsStrategy = resetFields{r.Version, "status"} // the field that the path does not write
 		status := *store
 		status.UpdateStrategy = newStatusStrategy(s.scheme, r)
 		status.ResetFieldsStrategy = resetFields{r.Version, "spec"}
@@ -64,7 +65,7 @@ func (s storage) options(r resource) generic.RESTOptions {
 	config := storagebackend.NewDefaultConfig("/registry", s.codecs.LegacyCodec(r.GroupVersion))
 	config.EncodeVersioner = r.GroupVersion
 	config.Transport.ServerList = []string{s.etcd}
-	config.CompactionInterval = 5 * time.Minute
+	config.CompactionInterval = 5 * time.Minute // as in kube-apiserver
 	return generic.RESTOptions{
 		StorageConfig:           config.ForResource(r.resource()),
 		Decorator:               genericregistry.StorageWithCacher(),

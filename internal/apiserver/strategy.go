@@ -40,7 +40,8 @@ type podStrategy struct {
 	graceperiod.PodDeleteStrategy
 }
 
-// newStrategy returns the strategy of a resource itself.
+// newStrategy returns the strategy for the objects of a resource (newStatusStrategy is that of the path /status). If
+// the resource is deleted gracefully, as pods are, it also decides on deletes.
 func newStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
 	s := strategy{ObjectTyper: scheme, NameGenerator: names.SimpleNameGenerator, resource: r, update: r.update}
 	if r.graceful {

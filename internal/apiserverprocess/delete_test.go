@@ -78,8 +78,8 @@ func TestDeletePreconditions(t *testing.T) {
 	node, err := c.nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	for kind, test := range map[string]struct {
-		is     metav1.ObjectMeta
-		remove func(*metav1.Preconditions) error
+		is     metav1.ObjectMeta                 // of the stored object
+		remove func(*metav1.Preconditions) error // deletes it at once; nil: without preconditions
 	}{
 		"pod": {pod.ObjectMeta, func(only *metav1.Preconditions) error {
 			return c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0)), Preconditions: only})
@@ -99,7 +99,8 @@ func TestDeletePreconditions(t *testing.T) {
 	}
 }
 
-// A pod with a finalizer stays even after a delete with 0 s, and goes when the finalizer is removed.
+// A pod with a finalizer stays even after a delete with 0 s and after its end. It goes when the finalizer is
+// removed.
 func TestAFinalizerKeepsADeletedPod(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web", func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/hold"} })

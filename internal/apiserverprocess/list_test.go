@@ -25,7 +25,7 @@ func TestListSelectors(t *testing.T) {
 	for name, test := range map[string]struct {
 		namespace string
 		options   metav1.ListOptions
-		want      []string
+		want      []string // sorted by namespace and name
 	}{
 		"all namespaces":    {"", metav1.ListOptions{}, []string{"elsewhere", "web", "other"}},
 		"from the cache":    {"", metav1.ListOptions{ResourceVersion: "0", FieldSelector: "spec.nodeName=node-2"}, []string{"elsewhere"}},
@@ -56,8 +56,8 @@ func TestListSelectors(t *testing.T) {
 	}
 }
 
-// A pod comes into the selection of a watch, changes in it, and leaves it. The watch has one event for each,
-// and none for the other pod.
+// A pod comes into the selection of a watch when it is created, changes in it when its deletion begins, and
+// leaves it when it has ended. The watch has one event for each, and none for the other pod.
 func TestWatchWithAFieldSelector(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "api")

@@ -64,7 +64,7 @@ func TestServerSideApply(t *testing.T) {
 	got, err := c.pods().ApplyStatus(t.Context(), apply(v1.PodFailed), options)
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
-	require.Len(t, got.Status.Conditions, 2)
+	require.Len(t, got.Status.Conditions, 2, "the conditions of the pod stay")
 
 	got, err = c.pods().Apply(t.Context(), applyv1.Pod("api", "default").WithLabels(map[string]string{"app": "shop"}), options)
 	require.NoError(t, err, "apply creates a missing object")
@@ -142,7 +142,8 @@ func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
 	}
 }
 
-// A UID or resourceVersion in a patch is a precondition: with another value the pod does not change. Package
+// A UID or resourceVersion in a patch is a precondition: with another value the pod does not change. The
+// resourceVersion 0 means any version. A pod that was deleted is not found, whatever the UID is. Package
 // apistatus relies on the errors.
 func TestPatchPreconditions(t *testing.T) {
 	c := startCluster(t)

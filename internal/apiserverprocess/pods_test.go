@@ -95,7 +95,7 @@ func TestQOSClass(t *testing.T) {
 }
 
 // A PUT of the pod changes all but its status, a PUT of /status only the status. An old resourceVersion is a
-// conflict; none, or 0, means any version.
+// conflict; none, or 0, means any version. Only a change of the spec increments the generation.
 func TestUpdate(t *testing.T) {
 	c := startCluster(t)
 	before := c.createRunning(t, "web")

@@ -151,7 +151,8 @@ func TestAProtobufClient(t *testing.T) {
 	require.NoError(t, pods.Delete(t.Context(), "api", *metav1.NewDeleteOptions(0)))
 }
 
-// 500 concurrent creates succeed. kube-apiserver's default limit is 200 mutating requests at once.
+// 500 concurrent creates succeed, so that tests with many pods need not wait. kube-apiserver's default limit
+// is 200 mutating requests at once.
 func TestConcurrentRequestsAreNotLimited(t *testing.T) {
 	c := startCluster(t)
 	const pods = 500

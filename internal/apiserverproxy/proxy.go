@@ -115,7 +115,8 @@ func (p *Proxy) Revive() error {
 	return nil
 }
 
-// close stops the proxy and waits for all its goroutines.
+// close ends the proxy for good, so that Revive fails from now on. It waits for all its goroutines, and returns the
+// errors of serving.
 func (p *Proxy) close() error {
 	p.mu.Lock()
 	p.closed = true
@@ -128,7 +129,8 @@ func (p *Proxy) close() error {
 	return errors.Join(p.errs...)
 }
 
-// serve starts to serve on a listener. The caller is start, or holds the mutex.
+// serve starts a frontend on a listener, in a goroutine that ends at its close. An error of serving is kept for
+// close. The caller is start, or holds the mutex.
 func (p *Proxy) serve(listener net.Listener) {
 	f := &frontend{listener: listener, http: &http.Server{Handler: p.handler}, closed: make(chan struct{})}
 	f.http.ConnState = func(conn net.Conn, state http.ConnState) { p.trackConn(f, conn, state) }

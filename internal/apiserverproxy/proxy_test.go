@@ -99,7 +99,8 @@ func TestFaultsWithoutAResponse(t *testing.T) {
 	})
 }
 
-// client-go parses the proxy's rejections like those of an API server.
+// client-go parses the proxy's rejections like those of an API server. A 409 means a conflict, but for a
+// create that the object exists already.
 func TestRejectionsAreAPIErrors(t *testing.T) {
 	proxy, _ := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: proxy.URL(), QPS: -1})

@@ -37,7 +37,8 @@ func (r Request) String() string {
 	return strings.TrimSpace(r.Verb + " " + r.Resource + " " + strings.TrimSuffix(object, "/"))
 }
 
-// describe parses a request like the API server (request.RequestInfoFactory).
+// describe parses a request like the API server (request.RequestInfoFactory). body is the body of r, which was read
+// already.
 func describe(r *http.Request, body []byte) Request {
 	described := Request{
 		Verb: strings.ToLower(r.Method), Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(),
@@ -54,7 +55,7 @@ func describe(r *http.Request, body []byte) Request {
 // apis/GROUP/VERSION. namespaces/NAME, alone or followed by status or finalize, is a Namespace object;
 // followed by anything else it is the namespace of another object.
 func (r *Request) locate(parts []string) {
-	root := map[string]int{"api": 2, "apis": 3}[parts[0]]
+	root := map[string]int{"api": 2, "apis": 3}[parts[0]] // how many elements come before the resource; 0: it has none
 	if root == 0 || len(parts) <= root {
 		return
 	}

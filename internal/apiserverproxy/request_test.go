@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-// From the method and path of each request the proxy finds its verb, resource and object, by which rules
-// select requests.
+// From the method and path of each request the proxy finds its verb, resource and object, by which a Rule
+// selects requests. A path without a resource stays as it is.
 func TestRequestsAreParsed(t *testing.T) {
 	for _, test := range []struct{ method, path, want string }{
 		{http.MethodGet, "/api/v1/namespaces/default/pods/web", "get pods default/web"},

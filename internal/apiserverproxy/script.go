@@ -21,8 +21,9 @@ type Rule struct {
 	Fault Fault
 }
 
-// Rules returns a script that applies the first rule that matches the request and is not used up; without one there is
-// no fault.
+// Rules returns a script that applies the first rule that matches the request and is not used up; without one there
+// is no fault. A rule is used up after it was applied Times times, counted for each verb, resource and object by
+// itself.
 func Rules(rules ...Rule) Script {
 	type key struct { // what Times counts separately
 		rule                            int

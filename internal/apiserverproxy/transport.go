@@ -42,7 +42,8 @@ func (t *Transport) Script(script Script) {
 // these.
 func (t *Transport) Requests() []Request { return t.journal.all() }
 
-// RoundTrip records a request and forwards it with the fault of the script.
+// RoundTrip records a request and forwards it with the fault of the script. It also records the status of the
+// response; a request without a response keeps the status 0.
 func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readAll(r.Body)
 	if err != nil {
@@ -58,7 +59,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// fault asks the script for the fault of a request. It holds no lock meanwhile, because the script may block.
+// fault asks the script for the fault of a request; without a script there is none. It holds no lock meanwhile,
+// because the script may block.
 func (t *Transport) fault(r Request) Fault {
 	t.mu.Lock()
 	script := t.script
@@ -69,7 +71,8 @@ func (t *Transport) fault(r Request) Fault {
 	return script(r)
 }
 
-// applyFault does to a request what the fault says: it forwards, rejects, drops or hangs it.
+// applyFault first waits for the Delay of a fault. Then it does what the first field says that is set: it drops the
+// request, forwards it and loses the response, hangs, or rejects it. Without a fault it forwards the request.
 func (t *Transport) applyFault(r *http.Request, request Request, fault Fault) (*http.Response, error) {
 	ctx := r.Context()
 	if err := fault.wait(ctx); err != nil {
@@ -89,7 +92,8 @@ func (t *Transport) applyFault(r *http.Request, request Request, fault Fault) (*
 	}
 }
 
-// loseResponse forwards a request, so that the server carries it out, and withholds the response.
+// loseResponse forwards a request, so that the server carries it out, and withholds the response. With Hang it
+// returns only when the client gives up.
 func (t *Transport) loseResponse(r *http.Request, request Request, fault Fault) error {
 	response, err := t.forward(r, request)
 	if err != nil {

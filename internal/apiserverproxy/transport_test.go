@@ -124,7 +124,7 @@ type failing struct{}
 // Read fails as after a connection that was cut.
 func (failing) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
 
-// The recorder reads the body, and the server must still get it.
+// The transport reads the body to record it, and the server must still get it.
 func TestTheBodyIsForwardedAndRecorded(t *testing.T) {
 	server := &backend{}
 	transport := apiserverproxy.NewTransport(server)

@@ -226,15 +226,16 @@ func (n *testNode) admitPods() {
 }
 
 // With KEP-6249's rule the controller creates no pods from the first kill until the shutdown is cancelled or an agent
-// starts after the reboot. Without it, the controller creates pods that the node refuses (k/k#122912).
+// starts after the reboot. Without it, each of five syncs creates a pod, which the node refuses (k/k#122912). A
+// shutdown is cancelled first, and the next one ends with a reboot.
 func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)
 	const syncs = 5
 	for name, test := range map[string]struct {
-		suppresses rule
-		gateOn     bool
-		created    int // during the shutdown; syncs: each sync creates a pod, which the node refuses
+		suppresses rule // the controller's
+		gateOn     bool // whether the agent sets the condition DrainInProgress too, which only the first drafts need
+		created    int  // during the shutdown; syncs: each sync creates a pod, which the node refuses
 	}{
 		"no-rule":                  {noRule, true, syncs},
 		"rule-of-the-kep":          {ruleOfTheKEP, true, 0},

@@ -13,7 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// An error of the temporary file is returned, even if its content was written without one.
+// The temporary file is closed already. writeAndClose returns that error, although the content function has
+// returned none.
 func TestWriteAndCloseOfAClosedFile(t *testing.T) {
 	temp, err := os.CreateTemp(t.TempDir(), "x")
 	require.NoError(t, err)

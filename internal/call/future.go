@@ -52,8 +52,8 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	return f.result(context.Cause(ctx))
 }
 
-// Await waits until the result is available, ctx ends or the time is until. An available result is returned anyway.
-// Otherwise the error is the cause of ctx, or [ErrTimeSpent].
+// Await waits until the result is available, ctx ends, or the time until has come. A result that is available
+// by then is returned. Otherwise the error is the cause of ctx, or [ErrTimeSpent].
 func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 	err := ErrTimeSpent
 	select {

@@ -20,7 +20,7 @@ var (
 	errCause = errors.New("cancelled")
 )
 
-// A future returns its result to every caller, any number of times.
+// A future returns its value and its error to every caller, any number of times.
 func TestFutureReturnsItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		future, complete := call.NewFuture[int]()

@@ -42,7 +42,7 @@ func (g *Group) Go(name func() string, f func()) {
 	}()
 }
 
-// add counts a goroutine as running until remove.
+// add counts a goroutine as running until remove. name returns the name under which Wait reports it.
 func (g *Group) add(name func() string) *member {
 	m := &member{name: name}
 	g.mu.Lock()

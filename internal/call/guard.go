@@ -31,8 +31,9 @@ func Guard(ctx context.Context, name string, f func() error, end func(error)) {
 	GuardAbout(ctx, name, nil, nil, f, end)
 }
 
-// GuardAbout calls f and then end, as [Guard] does. about returns more keys and values for the log line of a panic; it may
-// be nil. previous is the error of the call before, which may be nil: a panic that is in it is not logged again.
+// GuardAbout calls f and then end, as [Guard] does. about returns more keys and values for the log line of a panic;
+// it may be nil. previous is the error of the previous call, or nil: if that was the same panic, it is not logged
+// again.
 func GuardAbout(ctx context.Context, name string, previous error, about func() []any, f func() error, end func(error)) {
 	guard(name, f, func(err error) {
 		var before *PanicError

@@ -70,7 +70,8 @@ func goList(t testing.TB, root string, programs map[string][]byte) error {
 	return nil
 }
 
-// findPrograms returns the programs in the package documentation of the module at root, by folder.
+// findPrograms returns the programs in the package documentation of the module at root, by folder. It leaves out
+// tests, and folders that do not belong to the module (isOutside).
 func findPrograms(root string) (map[string][]byte, error) {
 	programs := map[string][]byte{}
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
@@ -103,7 +104,8 @@ func isOutside(path, name string) bool {
 	return err == nil || strings.HasPrefix(name, ".") || name == "testdata"
 }
 
-// programIn returns the program in a package's documentation, or nil.
+// programIn returns the program in a package's documentation: the indented lines from "package main" on; nil: there
+// is none.
 func programIn(doc string) []byte {
 	lines := strings.SplitAfter(doc, "\n")
 	start := slices.Index(lines, "\tpackage main\n")

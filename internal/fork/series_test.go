@@ -54,6 +54,7 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(fork, name)), 0o750))
 				return os.WriteFile(filepath.Join(fork, name), added.ReplaceAll(data, nil), 0o600)
 			}))
+			// Functions that a real fork has, and that the commands edit or remove, are added to its files.
 			for _, only := range onlyInForks(t) {
 				path := filepath.Join(fork, only.file)
 				data, err := os.ReadFile(path)
@@ -88,7 +89,7 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 	}
 }
 
-// unimport removes the imports that a file does not use, and no other.
+// unimport, a function in the commands of SERIES.md, removes the imports that a file does not use, and no other.
 func TestUnimportRemovesUnusedImports(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file.go")
 	require.NoError(t, os.WriteFile(file, []byte(`package p
@@ -128,7 +129,7 @@ var _ v1.Pod
 `, string(data))
 }
 
-// The commands work without a network, as in a fork that vendors its dependencies.
+// The commands of SERIES.md work without a network, as in a fork that vendors its dependencies.
 func TestCommandsNeedNoNetwork(t *testing.T) {
 	for _, change := range []string{"0", "1", "2", "3", "4", "5", "6"} {
 		for _, word := range []string{"go run", "go get", "go install", "curl", "wget"} {

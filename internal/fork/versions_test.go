@@ -40,7 +40,7 @@ func isCopied(path string) bool {
 	return strings.Contains(path, "kubegrace") && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go")
 }
 
-// Each copied file has the licence header that Kubernetes requires, and is on the page.
+// Each file that a fork of the kubelet copies has the licence header that Kubernetes requires, and is named in SERIES.md.
 func TestCopiedFilesHaveALicenceAndAPlaceOnThePage(t *testing.T) {
 	page, err := os.ReadFile("SERIES.md")
 	require.NoError(t, err)
@@ -62,7 +62,8 @@ func TestCopiedFilesHaveALicenceAndAPlaceOnThePage(t *testing.T) {
 	}
 }
 
-// Only the copied files with "kubegrace_version" in their names differ between the versions. In v1.37 the others are links.
+// Of the files that a fork of the kubelet copies, only those with "kubegrace_version" in their names differ between the
+// versions. In v1.37 the others are links to those of v1.32.
 func TestOnlyVersionedFilesDiffer(t *testing.T) {
 	require.NoError(t, filepath.WalkDir("v1.32", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !isCopied(path) {

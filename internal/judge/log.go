@@ -35,6 +35,8 @@ func (s *sink) Info(_ int, text string, values ...any) { s.log(nil, text, values
 
 func (s *sink) Error(err error, text string, values ...any) { s.log(err, text, values) }
 
+// log records a line as the text, the error (nil: there is none) and the values as KEY=VALUE, first those of the
+// logger and then those of the line. The stack of a panic is left out.
 func (s *sink) log(err error, text string, values []any) {
 	entry := LogEntry{Reason: text, IsError: err != nil}
 	var b strings.Builder

@@ -97,7 +97,9 @@ type podHistory struct {
 	violations   []string
 }
 
-// podHistories groups the record by pod, sorted by key.
+// podHistories groups the record by pod, sorted by key. A pod's known runs are those that a list had or a request
+// named. A run that only a KillContainer call names is added last, and only if it is none of the known ones, because
+// the call may leave out when the run began.
 func (r *Record) podHistories() []*podHistory {
 	pods := map[string]*podHistory{}
 	historyOf := func(key string) *podHistory {
@@ -130,12 +132,12 @@ func (r *Record) podHistories() []*podHistory {
 			addKnown(p, use.Containers...)
 		}
 	}
-	named := make([]*Request, 0, len(r.kills))
+	named := make([]*Request, 0, len(r.kills)) // the KillContainer calls, whose runs are added last
 	for _, use := range r.kills {
 		p := historyOf(use.Key)
 		p.kills = append(p.kills, use)
 		p.ids[use.Containers[0].ID] = true
-		named = append(named, use) // added below, unless a list has a run with its ID
+		named = append(named, use)
 	}
 	for _, use := range r.forgets {
 		historyOf(use.Key).forgets = append(historyOf(use.Key).forgets, use)
@@ -149,7 +151,7 @@ func (r *Record) podHistories() []*podHistory {
 	for _, run := range r.runs {
 		historyOf(run.Pod).runs = append(historyOf(run.Pod).runs, run)
 	}
-	for _, use := range named {
+	for _, use := range named { // adds its run unless it is known
 		if p := historyOf(use.Key); !slices.ContainsFunc(p.known, use.matches) {
 			addKnown(p, use.Containers...)
 		}
@@ -159,7 +161,7 @@ func (r *Record) podHistories() []*podHistory {
 		sorted = append(sorted, p)
 		slices.SortFunc(p.lists, func(a, b *List) int { return cmp.Compare(a.Returned.Order, b.Returned.Order) })
 		p.lists = withoutStale(p.lists)
-		for _, s := range r.stops {
+		for _, s := range r.stops { // StopPod calls name the pod, StopContainer calls only an ID
 			if s.Pod == p.key || p.ids[s.ID] {
 				p.stops = append(p.stops, s)
 			}
@@ -220,8 +222,9 @@ func (p *podHistory) candidates(s *Stop) (runs []lifecycle.Container) {
 	return runs
 }
 
-// visibleLists returns the lists that a decision at m may have used, the newest first. That is the last one before the
-// time of m, and those that returned at exactly that time, which the decision may not have seen yet.
+// visibleLists returns the lists that a decision at m may have used, the newest first: those that returned at the
+// time of m, which the decision may or may not have seen yet, and the last one before that time, which it has seen.
+// Lists that returned after m are left out, and so is the list whose return is m itself.
 func (p *podHistory) visibleLists(m Moment) (lists []*List) {
 	for _, l := range slices.Backward(p.lists) {
 		switch {
@@ -274,7 +277,8 @@ func (p *podHistory) staysListed(c lifecycle.Container, until time.Time) bool {
 	return !first.IsZero()
 }
 
-// forgottenAt returns when Forget was first called for the pod after a moment; zero: never.
+// forgottenAt returns when Forget was called for the pod: the first call that returned after the given moment; zero:
+// there is none.
 func (p *podHistory) forgottenAt(after Moment) Moment {
 	for _, use := range p.forgets {
 		if after.Before(use.Returned) {
@@ -377,7 +381,8 @@ func (p *podHistory) isTrustedEnded(id string, by Moment) bool {
 	return p.trustsStop(id) && slices.ContainsFunc(p.stops, func(s *Stop) bool { return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(by) })
 }
 
-// lastDeadline returns the deadline at the end, which is the earliest that was read.
+// lastDeadline returns the earliest deadline that was read. That is the deadline at the end, because a deadline only
+// moves earlier.
 func (t *Termination) lastDeadline() time.Time {
 	final := t.Readings[0].Deadline
 	for _, r := range t.Readings {
@@ -386,8 +391,8 @@ func (t *Termination) lastDeadline() time.Time {
 	return final
 }
 
-// deadlineBefore returns the deadline that was in force at a time: the earliest by the requests and the readings
-// before it; zero: there were none.
+// deadlineBefore returns the deadline that was in force just before a time: the earliest that was requested or read
+// before it; zero: there was none. A request counts only if it has returned.
 func (t *Termination) deadlineBefore(at time.Time) time.Time {
 	var until time.Time
 	for _, u := range t.deadlineRequests() {
@@ -403,7 +408,9 @@ func (t *Termination) deadlineBefore(at time.Time) time.Time {
 	return until
 }
 
-// includedAt returns when a termination first had to stop a run, because a list or a request had it; zero: never.
+// includedAt returns when a termination first had to stop a run; zero: never. That is when a request named the run,
+// or when the first list with it returned, whichever was earlier. A list counts if it was requested after the
+// termination first had to list, and returned before the termination ended and before Forget.
 func (p *podHistory) includedAt(t *Termination, c lifecycle.Container) (since Moment) {
 	forgotten := p.forgottenAt(t.startedAt())
 	for _, u := range t.Requests {

@@ -8,8 +8,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// deadlineOnlyMovesEarlier: the deadline of a termination never moves later. Otherwise a second caller could prolong a
-// shutdown that has no more time.
+// deadlineOnlyMovesEarlier: the deadline of a termination never moves later. Otherwise a second caller could prolong
+// a shutdown that has no more time. Two readings whose calls overlap are not compared.
 func (p *podHistory) deadlineOnlyMovesEarlier() {
 	for _, t := range p.terminations {
 		for i := 1; i < len(t.Readings); i++ {
@@ -21,8 +21,9 @@ func (p *podHistory) deadlineOnlyMovesEarlier() {
 	}
 }
 
-// deadlineIsEarliestRequested: the deadline of a termination is the earliest one that a caller has requested. A later one
-// would ignore a caller, and an earlier one would take time from the pod that nobody wants to take.
+// deadlineIsEarliestRequested: the deadline of a termination is the earliest one that a caller has requested. A later
+// one would ignore a caller, and an earlier one would take time from the pod that nobody wants to take. A request may
+// be ignored if it came when the termination had ended, or returned after a Close call.
 func (p *podHistory) deadlineIsEarliestRequested() {
 	var all []*Request // of all terminations: one for a late start keeps the previous deadline
 	for _, t := range p.terminations {
@@ -42,8 +43,9 @@ func (p *podHistory) deadlineIsEarliestRequested() {
 	}
 }
 
-// deadlineRequests returns the Terminate and Shorten calls that may move the deadline. One without a grace period of its
-// own joins a termination and leaves its deadline alone.
+// deadlineRequests returns the Terminate and Shorten calls that may move the deadline. A Terminate call without a
+// grace period sets the deadline only if it begins the termination, and otherwise leaves it alone. Which call began
+// it is not judged, so of several Terminate calls those without a grace period are left out.
 func (t *Termination) deadlineRequests() (requests []*Request) {
 	for _, u := range slices.Concat(t.Requests, t.Shortens) {
 		isJoining := u.HasDefaultGrace && len(t.Requests) > 1
@@ -93,14 +95,14 @@ func (p *podHistory) earliestKill(s *Stop) (earliest time.Time) {
 	return earliest
 }
 
-// hasListSince reports whether a decision at a moment has seen a list that was requested after another moment. It may not
-// have seen one that returned at the same time.
+// hasListSince reports whether a decision at the moment at has certainly seen a list that was requested after since.
+// A list that returned at the very time of the decision does not count, because it may not have been seen.
 func (p *podHistory) hasListSince(since, at Moment) bool {
 	seen := p.visibleLists(at)
 	if len(seen) == 0 {
 		return false
 	}
-	oldest := seen[len(seen)-1]
+	oldest := seen[len(seen)-1] // the only one that may have returned before the time of the decision
 	return oldest.Returned.At.Before(at.At) && !oldest.Called.Before(since)
 }
 
@@ -138,9 +140,10 @@ func (p *podHistory) earliestDeadline(c lifecycle.Container, called Moment) (ear
 	return earliest
 }
 
-// mayStop reports whether a termination may be the reason of a call that stops a run: it names the run's ID, or the run
-// began before the termination had ended and before the pod was forgotten. A start that was in progress when the
-// termination ended belongs to it.
+// mayStop reports whether a termination may be the reason of a call that stops a run:
+//   - it names the run's ID, and had not ended when the call was made, or
+//   - the run began before the pod was forgotten, and before the termination ended, or a start was in progress at
+//     that end: the run may be that of the start, which still belongs to the termination.
 func (p *podHistory) mayStop(t *Termination, c lifecycle.Container, called Moment) bool {
 	if t.namesID(c.ID) && !t.Done.Before(called) {
 		return true
@@ -152,8 +155,9 @@ func (p *podHistory) mayStop(t *Termination, c lifecycle.Container, called Momen
 	return t.Done.IsZero() || !t.Done.At.Before(c.Began) || hasLateStart
 }
 
-// noStopOutlastsDeadlineAndMinimum: no call gives a run more time than until its deadline, plus the 2 s that a container
-// has even after its deadline. Otherwise a pod would outlast the time that its caller has planned for it.
+// noStopOutlastsDeadlineAndMinimum: no call gives a run more time than until its deadline, plus the 2 s that a
+// container has even after its deadline, and the 100 ms (times.Lag) that are added before seconds are rounded down.
+// Otherwise a pod would outlast the time that its caller has planned for it.
 func (p *podHistory) noStopOutlastsDeadlineAndMinimum() {
 	for _, c := range p.known {
 		for _, s := range p.stopsOf(c) {

@@ -21,8 +21,13 @@ func (p *podHistory) hookRunsOncePerRun() {
 	}
 }
 
-// mayBeNewRun reports whether the terminator could take an ID for that of a new run: between two moments the pod was
-// forgotten, another run with the ID began, or the terminator learned that the old run had ended.
+// mayBeNewRun reports whether an ID may mean another run at the moment to than at the moment from, as far as the
+// terminator can know. In between
+//   - Forget was called for the pod,
+//   - another run with the ID began,
+//   - a stop of the ID succeeded, where that proves the end of a run (trustsStop),
+//   - a caller named the running containers, and the ID was not among them, or
+//   - a list had no run with the ID, or another one than before.
 func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 	isStart := func(run *Run) bool { return run.ID == id && from.Before(run.Start) && run.Start.Before(to) }
 	isEnd := func(s *Stop) bool {
@@ -34,8 +39,8 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 		p.isUnnamed(id, from, to) || p.isUnlistedOrReplaced(id, from, to)
 }
 
-// isUnnamed reports whether between two moments a Terminate call named the running containers, and the ID was not among
-// them.
+// isUnnamed reports whether a Terminate call that was in progress between two moments named the running containers,
+// and the ID was not among them.
 func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
 	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
 		return slices.ContainsFunc(t.Requests, func(u *Request) bool {
@@ -45,10 +50,10 @@ func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
 	})
 }
 
-// isUnlistedOrReplaced reports whether a list between two moments has no run with the ID, or another one than a list
-// before it.
+// isUnlistedOrReplaced reports whether a list that returned between two moments has no run with the ID, or one that
+// began at another time than that of an earlier list. The earlier list may be the last one before the first moment.
 func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
-	var began []time.Time
+	var began []time.Time // of the run with the ID, for each list between the moments
 	for _, l := range p.lists {
 		if l.Returned.At.Before(from.At) || to.Before(l.Returned) {
 			continue
@@ -66,8 +71,8 @@ func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
 	})
 }
 
-// hookOfPreviousAgentIsNotRepeated: a hook that a previous agent has run, by all that the terminator has been told of the
-// runs with this ID, does not run again.
+// hookOfPreviousAgentIsNotRepeated: if all runs that the terminator had been told of with an ID were marked
+// PreStopDone, a previous agent has run the hook, and it does not run again.
 func (p *podHistory) hookOfPreviousAgentIsNotRepeated() {
 	for _, h := range p.hooks {
 		runs := p.runsBefore(h.ID, h.Called)
@@ -108,8 +113,9 @@ type hookUse struct {
 	since Moment // when the termination first had to stop the run
 }
 
-// hookUses returns the hooks of the pod's terminations. A hook of an ID that had several runs may be of any, and is left
-// out.
+// hookUses returns each hook with each termination that it may have run for: one that had to stop the hook's
+// container, had not ended before the hook began, and whose pod was not forgotten. A hook of an ID that had several
+// runs may be of any of them, and is left out.
 func (p *podHistory) hookUses() (uses []hookUse) {
 	for _, h := range p.hooks {
 		for _, c := range p.known {
@@ -145,8 +151,9 @@ func (p *podHistory) noHookStartsAfterTheDeadline() {
 	}
 }
 
-// hooksEndByTheDeadline: a hook has returned by its container's deadline, or its context has ended. What runs longer takes
-// the time of the stop.
+// hooksEndByTheDeadline: a hook has returned by its container's deadline, or its context has ended. What runs longer
+// takes the time of the stop. If the hook began, or its container was first listed, after that deadline, the hook
+// must be over at once. A hook that began too late breaks another rule, and is not judged here.
 func (p *podHistory) hooksEndByTheDeadline() {
 	for _, h := range p.hookUses() {
 		end := times.Later(times.Later(h.lastDeadline(), h.Called.At), h.since.At)
@@ -166,8 +173,9 @@ func (p *podHistory) hooksEndAtClose() {
 	}
 }
 
-// hooksAreReportedAsTheyEnded: the result of a hook is what the hook did. One that was cancelled, or has returned at its
-// deadline, has not failed. One that has returned is not abandoned, unless it took a second after its cancellation.
+// hooksAreReportedAsTheyEnded: the result of a hook is what the hook did. One that was cancelled, or has returned at
+// its deadline, has not failed. One that has returned is not abandoned, unless that took a second after its
+// cancellation. A result is judged if exactly one hook ran for the ID, during the termination.
 func (p *podHistory) hooksAreReportedAsTheyEnded() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
@@ -184,9 +192,9 @@ func (p *podHistory) hooksAreReportedAsTheyEnded() {
 			case lifecycle.HookFailed:
 				isTrue = hasReturned && h.Err != nil && !wasCancelled && h.Returned.At.Before(t.lastDeadline())
 			case lifecycle.HookCut:
-				isTrue = hasReturned && (h.Err != nil || h.IsSleep)
+				isTrue = hasReturned && (h.Err != nil || h.IsSleep) // a sleep that ended because its container exited is cut without an error
 			case lifecycle.HookAbandoned:
-				isTrue = !h.Cancelled.IsZero() && !h.Returned.By(h.Cancelled.At.Add(abandonAfter-1))
+				isTrue = !h.Cancelled.IsZero() && !h.Returned.By(h.Cancelled.At.Add(abandonAfter-1)) // at exactly abandonAfter, both are right
 			}
 			if !isTrue {
 				p.violation(t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)

@@ -8,8 +8,9 @@ import (
 
 // sidecarsStopLast: before its deadline, a sidecar is not stopped while a container that needs it may run (KEP-753).
 //
-// Stops that are not part of the order are not judged: those of KillContainer, repeated ones, those at or after the
-// deadline, those of StopPod, which stops all containers, and those of an ID that may mean several runs.
+// Not judged are stops that are not part of the order: those of KillContainer, repeated ones, those at or after the
+// deadline, those of StopPod, which stops all containers, and those of an ID that may mean several runs. Nor are
+// terminations with OneAttempt or of a forgotten pod.
 func (p *podHistory) sidecarsStopLast() {
 	for _, s := range p.stops {
 		candidates := p.candidates(s)
@@ -57,12 +58,12 @@ func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, at Momen
 	return ""
 }
 
-// listedDependent returns a container that needs a sidecar, and that each list has which the termination may have seen
-// last; "": there is none.
+// listedDependent returns the ID of a container that needs the sidecar and runs by all lists that the termination may
+// have used at a moment; "": there is none. A container does not count if a successful stop proves its end.
 func (p *podHistory) listedDependent(t *Termination, sidecar spec, at Moment) string {
 	seen := p.visibleLists(at)
 	if len(seen) == 0 || !t.firstListRequest().Before(seen[len(seen)-1].Called) {
-		return "" // the termination may have seen no list
+		return "" // the termination may have seen no list that it requested
 	}
 	for _, other := range seen[0].Running {
 		isInAll := !slices.ContainsFunc(seen, func(l *List) bool { return l.lacks(other) })
@@ -73,10 +74,12 @@ func (p *podHistory) listedDependent(t *Termination, sidecar spec, at Moment) st
 	return ""
 }
 
-// startingDependent returns a container that needs a sidecar, and that is being started or was started after the last
-// list was requested; "": there is none.
+// startingDependent returns the name of a container that needs the sidecar and may be missing in the lists; "": there
+// is none. Either the container is being started at the moment, or its start has ended, and the termination must
+// request a list after that but has not done so. After Forget it requests no lists, so that only the first case
+// counts.
 func (p *podHistory) startingDependent(t *Termination, sidecar spec, at Moment) string {
-	wasForgotten := slices.ContainsFunc(p.forgets, func(u *Request) bool { return !at.Before(u.Called) }) // then no lists are requested
+	wasForgotten := slices.ContainsFunc(p.forgets, func(u *Request) bool { return !at.Before(u.Called) })
 	for _, s := range p.starts {
 		hasBegun := s.Begun.Before(at) && s.Begun.At.Before(at.At)
 		if !hasBegun || !sidecar.mustOutlive(specOf(t.Pod, s.Name)) {
@@ -92,17 +95,18 @@ func (p *podHistory) startingDependent(t *Termination, sidecar spec, at Moment) 
 	return ""
 }
 
-// namedDependent returns a container that needs a sidecar, and that the caller has named and the terminator has not
-// stopped; "": there is none.
+// namedDependent returns the ID of a container that needs the sidecar, that a Terminate call has named, and that may
+// still run at a moment; "": there is none. A named container has ended if a stop of it has succeeded, or if a list
+// that was requested after a stop lacks it.
 func (p *podHistory) namedDependent(t *Termination, sidecar spec, at Moment) string {
 	for _, u := range t.Requests {
 		for _, other := range u.Containers {
 			isStopped := slices.ContainsFunc(p.stops, func(s *Stop) bool {
 				hasSucceeded := s.succeeded() && !at.Before(s.Returned)
-				isMissed := slices.ContainsFunc(p.lists, func(l *List) bool { // KillContainer requests lists
+				isMissing := slices.ContainsFunc(p.lists, func(l *List) bool { // KillContainer requests lists
 					return s.Called.Before(l.Called) && !at.Before(l.Returned) && l.lacks(other)
 				})
-				return s.ID == other.ID && (hasSucceeded || isMissed)
+				return s.ID == other.ID && (hasSucceeded || isMissing)
 			})
 			if u.Called.At.Before(at.At) && !isStopped && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
 				return other.ID

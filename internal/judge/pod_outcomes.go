@@ -10,9 +10,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// noRunningContainerIsReportedEnded: a container is reported as ended only if a list proves it, because its volumes and
-// addresses may go to other pods then. The list was requested after the first call that stops the run and lacks it, or it
-// has a later run with the same ID. Where nothing is listed, the success of StopContainer is the proof.
+// noRunningContainerIsReportedEnded: a container is reported as ended only if that is proved, because its volumes and
+// addresses may go to other pods then. The proof is
+//   - a list that was requested after the first call that stops the run, and lacks it,
+//   - a list that has a later run with the same ID,
+//   - an empty list, if the result is "not found" and has no ID,
+//   - the success of StopContainer, where nothing is listed.
 func (p *podHistory) noRunningContainerIsReportedEnded() {
 	for _, t := range p.terminations {
 		if t.Done.IsZero() {
@@ -30,7 +33,8 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 				continue
 			}
 			since := known.At
-			if i := slices.IndexFunc(p.stops, func(s *Stop) bool { // a call of an earlier run does not count
+			// The first call since the run was known. For a run that was not found, calls with its ID do not count.
+			if i := slices.IndexFunc(p.stops, func(s *Stop) bool {
 				return (s.ID == "" || s.ID == run.ID && !isNotFound) && !s.Called.At.Before(known.At)
 			}); i >= 0 {
 				since = p.stops[i].Called.At
@@ -42,7 +46,8 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 	}
 }
 
-// hasEmptyList reports whether a list that a termination has requested and used was empty.
+// hasEmptyList reports whether a list that a termination has requested and used was empty. A list that returned after
+// Forget is not used.
 func (p *podHistory) hasEmptyList(t *Termination) bool {
 	forgotten := p.forgottenAt(t.startedAt())
 	return slices.ContainsFunc(p.lists, func(l *List) bool {
@@ -52,8 +57,14 @@ func (p *podHistory) hasEmptyList(t *Termination) bool {
 	})
 }
 
-// noRunningPodIsReportedEnded: a pod is reported as ended only if nothing is being started, and the last list, which was
-// requested after the last start, is empty.
+// noRunningPodIsReportedEnded: a pod is reported as ended only if
+//   - no container is being started whose start began before the termination,
+//   - a list was requested after the termination began and after the last start ended (unless the termination is that
+//     of a late start),
+//   - the last list has only containers whose end a successful stop proves.
+//
+// Not judged are terminations that do not list, that have reported a container that has not ended, or whose pod was
+// forgotten before they ended.
 func (p *podHistory) noRunningPodIsReportedEnded() {
 	for _, t := range p.terminations {
 		forgotten := p.forgottenAt(t.startedAt())
@@ -61,7 +72,7 @@ func (p *podHistory) noRunningPodIsReportedEnded() {
 		if t.Done.IsZero() || isForgotten || !t.usesList() || t.leavesContainers() {
 			continue
 		}
-		since := t.startedAt()
+		since := t.startedAt() // or the end of the last start, if that was later
 		for _, s := range p.starts {
 			if s.Begun.Before(t.Done) && s.Ended.At.Before(t.Done.At) && since.Before(s.Ended) {
 				since = s.Ended
@@ -89,8 +100,9 @@ func (t *Termination) leavesContainers() bool {
 	return slices.ContainsFunc(t.Result.Containers, func(c lifecycle.ContainerResult) bool { return !hasEnded(c.Outcome) })
 }
 
-// noKilledContainerIsStillListed: if KillContainer reports that the container has ended, a list that was requested during
-// the call, or during the stop that it joined, lacks the container.
+// noKilledContainerIsStillListed: if KillContainer reports that the container has ended, a list that was requested
+// during the call, or during the stop that it joined, lacks the container. Not judged is a container whose end a
+// successful stop proves, an ID that had several runs, and a call before which nothing was listed.
 func (p *podHistory) noKilledContainerIsStillListed() {
 	for _, u := range p.kills {
 		id := u.Containers[0].ID
@@ -131,7 +143,12 @@ func (p *podHistory) killedIsNotGraceful() {
 	}
 }
 
-// knowsKill reports whether a termination can know that the runtime has killed a run.
+// knowsKill reports whether a termination can know that the runtime has killed a run. It cannot if
+//   - the runtime had said before, in a list or by the success of a stop, that the run had ended,
+//   - a StopPod call with a timeout was made at the time of the kill, or any StopPod call after it: the call is then
+//     for another container,
+//   - another run has the same ID, or
+//   - nothing is listed, so that the success of a stop is all that the termination learns.
 func (p *podHistory) knowsKill(t *Termination, run *Run) bool {
 	wasSaidToHaveEnded := p.wasUnlisted(t, run) || slices.ContainsFunc(p.stopsOf(run.Container), func(s *Stop) bool {
 		return s.succeeded() && s.Returned.Before(run.Exit)
@@ -145,6 +162,7 @@ func (p *podHistory) knowsKill(t *Termination, run *Run) bool {
 
 // wasUnlisted reports whether the termination had to believe that the run had ended before it did: a list lacked the
 // run, and no list that the termination still saw had it again. After Forget the termination sees no new lists.
+// Without a Forget before the end of the run, the result is false.
 func (p *podHistory) wasUnlisted(t *Termination, run *Run) (unlisted bool) {
 	forgotten, listed := p.forgottenAt(t.startedAt()), p.firstListed(run.Container)
 	if !forgotten.Before(run.Exit) {
@@ -155,7 +173,7 @@ func (p *podHistory) wasUnlisted(t *Termination, run *Run) (unlisted bool) {
 		case !l.Returned.Before(run.Exit):
 			return unlisted
 		case l.lacks(run.Container):
-			unlisted = unlisted || listed.Before(l.Called)
+			unlisted = unlisted || listed.Before(l.Called) // not a list from before the run was first listed
 		case l.Returned.Before(forgotten):
 			unlisted = false
 		}
@@ -186,13 +204,13 @@ func (p *podHistory) failuresAreReported() {
 	}
 }
 
-// failedStopsAreLogged: a failed stop is logged as an error by the time of the next try, so that a pod that takes long
-// has a line that says why. A call that nobody waited for, because one beside it had succeeded, need not be logged. If the
-// test records no log, nothing is judged.
+// failedStopsAreLogged: a failed stop is logged as an error by the time of the next try, so that a pod that takes
+// long has a line that says why. It need not be logged if another call for the container succeeded while this one was
+// in progress, because nobody waited for it. If the test records no log, nothing is judged.
 func (p *podHistory) failedStopsAreLogged() {
 	for i, s := range p.stops {
 		isFailure := !s.Returned.IsZero() && !s.succeeded() && !errors.Is(s.Err, context.Canceled)
-		next := slices.IndexFunc(p.stops[i+1:], func(again *Stop) bool {
+		next := slices.IndexFunc(p.stops[i+1:], func(again *Stop) bool { // the first call for the container after this failure
 			return again.ID == s.ID && s.Returned.Before(again.Called) && !s.Returned.At.Equal(again.Called.At)
 		})
 		if len(p.logs) == 0 || !isFailure || next < 0 {
@@ -211,9 +229,9 @@ func (p *podHistory) failedStopsAreLogged() {
 	}
 }
 
-// failedListsAreLogged: a failed list is logged, because a pod whose containers cannot be listed does not end. A list that
-// Close has ended is no failure, nor is the answer of a runtime that cannot list. If the test records no log, nothing is
-// judged.
+// failedListsAreLogged: if a list of the pod fails, an error is logged, because a pod whose containers cannot be
+// listed does not end. Any error line counts. A list that Close has ended is no failure, nor is the answer of a
+// runtime that cannot list. If the test records no log, nothing is judged.
 func (p *podHistory) failedListsAreLogged() {
 	isLogged := slices.ContainsFunc(p.logs, func(s LogEntry) bool { return s.IsError })
 	for _, l := range p.Record.lists {

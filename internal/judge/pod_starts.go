@@ -7,12 +7,13 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// noStartAfterTermination: nothing is started after a termination has begun, because nothing would stop it. The
-// exception are sidecars, which may restart until the deadline of a termination in progress (KEP-4438).
+// noStartAfterTermination: no container is started by a Start call that comes after a Terminate call has returned,
+// because nothing would stop it. The exception are sidecars, which may restart until the deadline of a termination in
+// progress (KEP-4438). Once the pod was forgotten, everything may start again.
 func (p *podHistory) noStartAfterTermination() {
 	for _, s := range p.starts {
 		isInProgress := func(t *Termination) bool {
-			hasTime := !s.Begun.At.After(t.deadlineBefore(s.Begun.At.Add(1)))
+			hasTime := !s.Begun.At.After(t.deadlineBefore(s.Begun.At.Add(1))) // Add(1): with what was requested at that very time
 			return t.startedAt().Before(s.Begun) && !t.Done.Before(s.Called) && hasTime
 		}
 		for _, t := range p.terminations {
@@ -25,9 +26,12 @@ func (p *podHistory) noStartAfterTermination() {
 	}
 }
 
-// lateStartsAreStopped: if a start ends after the pod was terminated, what it has left running is listed and stopped
-// before Start returns, because nobody else knows of it. A termination in progress, or that of another late start, may
-// stop it instead.
+// lateStartsAreStopped: if a start began before the pod was terminated and ended after that, what it has left running
+// is listed and stopped before Start returns, because nobody else knows of it. There need be no list if the result
+// says that a container could not be stopped. Not judged are
+//   - a start after which another termination or another late start may clean up (isStoppedByOthers),
+//   - a start that has not returned, that ended its goroutine, or that returned after Close,
+//   - a start during a termination that does not list, or whose pod was forgotten.
 func (p *podHistory) lateStartsAreStopped() {
 	for _, s := range p.starts {
 		isOver := !s.Ended.IsZero() && !s.Returned.IsZero() && !errors.Is(s.Err, errDidNotReturn)
@@ -60,8 +64,9 @@ func (p *podHistory) lateStartsAreStopped() {
 	}
 }
 
-// isStoppedByOthers reports whether a termination in progress, or that of another late start, stops what a start has left
-// running.
+// isStoppedByOthers reports whether somebody else stops what a start has left running: a termination that began
+// before Start returned and had not ended when the start did, or another start that ended earlier and had not
+// returned by then.
 func (p *podHistory) isStoppedByOthers(s *Start) bool {
 	isByTermination := slices.ContainsFunc(p.terminations, func(t *Termination) bool {
 		return !t.IsForLateStart && t.startedAt().Before(s.Returned) && !t.Done.Before(s.Ended)

@@ -9,10 +9,13 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// everyRunIsStoppedByItsDeadline: each run has had a StopContainer call with the remaining time by its deadline, or, if
-// it was listed later, at that moment. Neither a slow hook nor the order of containers, the runtime or an event recorder
-// may delay the call, because nothing else ends the run. Only if an earlier call did not end it, a list and a pause may
-// come first.
+// everyRunIsStoppedByItsDeadline: each run has had a StopContainer call by its deadline, or, if it was listed later,
+// at that moment. The call kills the run at most 2 s later, which a container always gets. Neither a slow hook nor
+// the order of containers, the runtime or an event recorder may delay the call, because nothing else ends the run.
+// Only if an earlier call did not end it, a list and a pause may come first.
+//
+// Not judged are runs that need no stop (needsNoStop), and pods with OneAttempt, whose caller repeats failed stops
+// himself.
 func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
@@ -39,8 +42,11 @@ func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 	}
 }
 
-// needsNoStop reports whether by a time a run has ended, as far as the terminator can know, or is not to be stopped any
-// more.
+// needsNoStop reports whether no call has to stop a run at the time by, because
+//   - it may have ended: it is not in all lists, or a successful stop proves its end,
+//   - a list has a later run with its ID,
+//   - GiveUpAfter past its deadline is over, or
+//   - the termination has ended, or Close was called.
 func (p *podHistory) needsNoStop(t *Termination, c lifecycle.Container, by time.Time) bool {
 	end := Moment{At: by, Order: math.MaxInt} // after all else at that time
 	mayHaveEnded := t.usesList() && !p.staysListed(c, by) || p.isTrustedEnded(c.ID, end)
@@ -49,7 +55,8 @@ func (p *podHistory) needsNoStop(t *Termination, c lifecycle.Container, by time.
 	return mayHaveEnded || isReplaced || isGivenUp || t.Done.By(by) || p.closedAt().By(by)
 }
 
-// stopsBefore returns the calls that were made before a run was known.
+// stopsBefore returns the calls that stopped the pod or one of its containers before a run was first listed or named
+// by a caller.
 func (p *podHistory) stopsBefore(c lifecycle.Container) (stops []*Stop) {
 	first := p.firstKnown(c)
 	for _, s := range p.stops {
@@ -63,16 +70,18 @@ func (p *podHistory) stopsBefore(c lifecycle.Container) (stops []*Stop) {
 // repeatPause returns how long a list and the pause before the next call may take.
 func (p *podHistory) repeatPause() time.Duration { return maxPause + 2*p.options.StopTimeoutSlack }
 
-// repeatBy returns the latest time at which the last of several calls is repeated: a list and a pause after it has
-// returned or timed out. The more calls hang, the longer the terminator waits for the next one.
+// repeatBy returns the latest time at which the terminator repeats the last of several calls that stop a run: a list
+// and a pause after the call has returned, or after the terminator has stopped waiting for its return. That wait
+// lasts StopTimeoutSlack past the timeout of the call, and twice as long after each call that hangs, so that few
+// calls pile up.
 func (p *podHistory) repeatBy(stops []*Stop) time.Time {
-	last, unanswered := stops[len(stops)-1], 0
+	last, unanswered := stops[len(stops)-1], 0 // how many calls had not returned when the last one was made, with that one
 	for _, s := range stops {
 		if s.Returned.IsZero() || s.Returned.At.After(last.Called.At) { // a hanging call returns when its stop ends
 			unanswered++
 		}
 	}
-	repliedBy := last.killAt().Add(p.options.StopTimeoutSlack << min(unanswered+1, 10))
+	repliedBy := last.killAt().Add(p.options.StopTimeoutSlack << min(unanswered+1, 10)) // 10: the slack does not overflow
 	if last.Returned.By(repliedBy) {
 		repliedBy = last.Returned.At
 	}
@@ -80,8 +89,12 @@ func (p *podHistory) repeatBy(stops []*Stop) time.Time {
 }
 
 // failedStopsAreRepeated: while a run is not known to have ended, StopContainer is called again, each time after a
-// pause and a list, until GiveUpAfter is over. A runtime that fails for a while must not cost the node a container that
-// runs on.
+// pause and a list. A runtime that fails for a while must not cost the node a container that runs on. No call need
+// follow if a list shows the end of the run, or if by the time of that call
+//   - GiveUpAfter has passed since the deadline or the first call, whichever was later, or
+//   - the termination has ended, or Close was called.
+//
+// Not judged are terminations that never list, and pods with OneAttempt, whose caller repeats failed stops himself.
 func (p *podHistory) failedStopsAreRepeated() {
 	for _, t := range p.terminations {
 		if p.isOneAttempt() || !t.usesList() {
@@ -106,8 +119,9 @@ func (p *podHistory) failedStopsAreRepeated() {
 	}
 }
 
-// nothingIsGivenUpEarly: a container is stuck only GiveUpAfter past its deadline, and left running only by Close, because
-// nobody stops it after that. Two cases are not judged: a caller who tries again by himself, and a runtime that cannot list.
+// nothingIsGivenUpEarly: a container is reported as stuck only GiveUpAfter past its deadline, and as left running
+// only after Close, because nobody stops it after that. A stuck container is not judged if its caller repeats failed
+// stops himself (OneAttempt), if the runtime cannot list, or if the pod was forgotten.
 func (p *podHistory) nothingIsGivenUpEarly() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
@@ -117,7 +131,7 @@ func (p *podHistory) nothingIsGivenUpEarly() {
 			if c.Outcome != lifecycle.OutcomeRuntimeStuck || p.isOneAttempt() || p.cannotList() || p.wasForgotten(t) {
 				continue
 			}
-			until := t.lastDeadline()
+			until := t.lastDeadline() // of a container without an ID
 			switch {
 			case c.ID != "" && p.stopsAsUnit():
 				until = p.earliestDeadlineOf(p.known, t.Done)
@@ -131,9 +145,9 @@ func (p *podHistory) nothingIsGivenUpEarly() {
 	}
 }
 
-// nothingHangs: each call ends by GiveUpAfter past the deadline, and Close ends all calls at once. A caller that waits
-// longer would take the time of the other pods. For a run that was listed only after the deadline, the time counts from
-// the first call that stops it.
+// nothingHangs: each termination and each KillContainer call ends by GiveUpAfter past its deadline, and Close ends
+// all of them at once. A caller that waits longer would take the time of the other pods. For a run that was listed
+// only after the deadline, the time counts from the first call that stops it. PostStart's own calls are not judged.
 func (p *podHistory) nothingHangs() {
 	for _, t := range p.terminations {
 		c := blockingCall{what: "the termination", called: t.startedAt(), ended: t.Done, until: times.Later(t.lastDeadline(), t.startedAt().At)}
@@ -178,8 +192,13 @@ type blockingCall struct {
 	included      func(lifecycle.Container) Moment // when the call had to stop a run; zero: never
 }
 
-// assertEnds records a violation if a call has not ended GiveUpAfter past the latest of these: its deadline, its first
-// call that stops a container, and each later attempt of another caller.
+// assertEnds records a violation if a call has not ended in time. It has GiveUpAfter from the latest of
+//   - its deadline; if others stop the same containers too (isShared), the deadline of each request for the pod,
+//   - its first call that stops a container; if isShared, each such call,
+//   - the first stop of each KillContainer call for one of its containers.
+//
+// It need not end before its newest request, and has some time more for a pause and for calls that hang. Close leaves
+// it only cancelSlack. A call that has not ended is judged as if it ended now.
 func (p *podHistory) assertEnds(c blockingCall) {
 	ended := c.ended
 	if ended.IsZero() {
@@ -217,16 +236,16 @@ func (p *podHistory) assertEnds(c blockingCall) {
 	}
 }
 
-// lastAttempt returns the latest time at which a KillContainer call has begun to stop a run, from which GiveUpAfter counts
-// again; zero: none has.
-func (p *podHistory) lastAttempt(c lifecycle.Container) (first time.Time) {
+// lastAttempt returns when a KillContainer call has last begun to stop a run: the newest of the first stops of each
+// call; zero: there is none. GiveUpAfter counts again from then.
+func (p *podHistory) lastAttempt(c lifecycle.Container) (last time.Time) {
 	for _, u := range p.kills {
 		for _, s := range p.stops {
 			if u.matches(c) && s.ID == c.ID && u.Called.Before(s.Called) {
-				first = times.Later(first, s.Called.At)
-				break
+				last = times.Later(last, s.Called.At)
+				break // only the first stop of this KillContainer call
 			}
 		}
 	}
-	return first
+	return last
 }

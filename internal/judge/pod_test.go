@@ -96,14 +96,18 @@ func (r podRecord) stick(at float64) {
 	r.termination().Result.Containers[1].Err = errors.New("stuck")
 }
 
+// The record of a correct termination has no violations. The next test changes one thing in it for each rule.
 func TestSoundPodBreaksNoRule(t *testing.T) {
 	r := soundPod()
 	require.Empty(t, Terminations(r.Record), r.Story())
 }
 
-// Each rule refuses a record that differs from a sound one only in what the rule forbids.
+// Each rule refuses a record that differs from soundPod's only in what the rule forbids. There, the termination
+// begins at 1 s with a deadline at 31 s and ends at 8 s; app has a hook from 1.3 s to 3 s and is stopped at 3.1 s,
+// proxy at 5 s. "stick" makes proxy a container that is given up at the time, which is right from 41 s on (10 s past
+// the deadline).
 func TestPodRulesRefuse(t *testing.T) {
-	changes := map[string]map[string]func(r podRecord){
+	changes := map[string]map[string]func(r podRecord){ // by the name of the rule, and by what is wrong
 		"a deadline only moves earlier": {
 			"later": func(r podRecord) { r.termination().Readings[0].Deadline = second(30) },
 		},
@@ -274,14 +278,16 @@ func TestPodRulesRefuse(t *testing.T) {
 	}
 }
 
-// The terminator uses a list that arrives after Close, but not one that arrives after StopTimeoutSlack.
+// A list arrives after its context has ended. The terminator uses it if Close has ended the context, so that it is
+// recorded as a success. If StopTimeoutSlack has, here with the cause "too late", the terminator ignores the list,
+// and it is recorded as a failure.
 func TestListThatArrivesLate(t *testing.T) {
-	for cause, want := range map[error]error{lifecycle.CauseTerminatorClosed: nil, errors.New("too late"): errors.New("too late")} {
+	for cause, recorded := range map[error]error{lifecycle.CauseTerminatorClosed: nil, errors.New("too late"): errors.New("too late")} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
 		record := NewRecord()
 		_, err := record.running(ctx, &v1.Pod{}, func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { return nil, nil })
 		require.NoError(t, err)
-		require.Equal(t, want, record.lists[0].Err)
+		require.Equal(t, recorded, record.lists[0].Err)
 	}
 }

@@ -220,7 +220,8 @@ func (r *Record) recordCall(s *Span, add func()) (returned func(error)) {
 	}
 }
 
-// Began records that a run has begun, for a simulated runtime. The returned function records its end.
+// Began records that a run has begun, for a simulated runtime. The returned function records its end; only its first
+// call counts. how is "KILL", or another reason.
 func (r *Record) Began(pod *v1.Pod, c lifecycle.Container) (ended func(how string)) {
 	run := &Run{Container: c, Pod: keyOf(pod)}
 	r.record(func(now Moment) {
@@ -341,7 +342,7 @@ func (r *Record) Lines() []Line {
 	return lines
 }
 
-// since returns the time since the record began.
+// since returns the time from the beginning of the record until at; 0 if at is zero.
 func (r *Record) since(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
@@ -349,6 +350,7 @@ func (r *Record) since(at time.Time) time.Duration {
 	return at.Sub(r.began).Round(time.Millisecond)
 }
 
+// names returns the IDs of containers, as in "[a b]".
 func names(containers []lifecycle.Container) string {
 	ids := make([]string, 0, len(containers))
 	for _, c := range containers {
@@ -357,6 +359,7 @@ func names(containers []lifecycle.Container) string {
 	return "[" + strings.Join(ids, " ") + "]"
 }
 
+// errText returns the text of an error in one line; "" for nil.
 func errText(err error) string {
 	if err == nil {
 		return ""

@@ -23,8 +23,8 @@ type Terminator struct {
 	record *Record
 }
 
-// NewTerminator returns a terminator that r records. A test that sets hooks in a request must wrap them
-// with [Record.HandlerRunner].
+// NewTerminator returns a terminator that r records. A nil Runtime stays nil, so that lifecycle.NewTerminator sees
+// that it is missing. A test that sets hooks in a request must wrap them with [Record.HandlerRunner].
 func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator, error) {
 	wrapped := options
 	if f, isFunc := options.Runtime.(lifecycle.RuntimeFunc); options.Runtime != nil && (!isFunc || f != nil) {
@@ -57,7 +57,8 @@ func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator
 	return &Terminator{Terminator: tr, record: r}, nil
 }
 
-// Terminate records the call, and the end of the termination.
+// Terminate records the call with the deadline that it requests, and the end of the termination. A call that
+// Terminate refuses is not recorded.
 func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.Request) *lifecycle.Termination {
 	if pod == nil {
 		return t.Terminator.Terminate(ctx, pod, req)
@@ -78,7 +79,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	if isFailed(handle) {
 		return handle
 	}
-	if handle != before {
+	if handle != before { // the call has begun another termination
 		current = 0
 	}
 	use.Deadline = use.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, current), 0)))
@@ -96,7 +97,8 @@ func isFailed(handle *lifecycle.Termination) bool {
 	return len(results) == 1 && results[0].Name == ""
 }
 
-// graceOf returns the grace period of a request, as documented for lifecycle.Request.
+// graceOf returns the grace period in seconds that a request for a pod has, as documented for lifecycle.Request.
+// current is the grace period of the termination that the request joins; 0: it joins none.
 func graceOf(pod *v1.Pod, req *lifecycle.Request, current int64) int64 {
 	switch {
 	case req.Containers == nil:
@@ -111,7 +113,9 @@ func graceOf(pod *v1.Pod, req *lifecycle.Request, current int64) int64 {
 	}
 }
 
-// addTermination records a termination and a request for it. It locks the mutex.
+// addTermination records that a request for a termination has returned, with the deadline after it. A request that
+// was never called (its Called is zero) stands for a late start: the termination is then recorded without a request.
+// It locks the mutex.
 func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, use *Request) {
 	reading := r.readDeadline(handle)
 	r.record(func(now Moment) {
@@ -135,8 +139,8 @@ func (r *Record) readDeadline(handle *lifecycle.Termination) (reading Reading) {
 	return reading
 }
 
-// termination returns the record of a termination. Shorten may be the first caller, before the
-// Terminate call that began it returns. The caller holds the mutex.
+// termination returns the record of a termination. If there is none, it makes one, with a goroutine that records the
+// end. Shorten may be the first caller, before the Terminate call that began it returns. The caller holds the mutex.
 func (r *Record) termination(handle *lifecycle.Termination) *Termination {
 	i := slices.IndexFunc(r.terminations, func(other *Termination) bool { return other.handle == handle })
 	if i < 0 {
@@ -147,7 +151,7 @@ func (r *Record) termination(handle *lifecycle.Termination) *Termination {
 	return r.terminations[i]
 }
 
-// awaitDone records the end of a termination.
+// awaitDone waits for the end of a termination, and records it with the result and the last deadline.
 func (r *Record) awaitDone(t *Termination) {
 	<-t.handle.Done()
 	result, reading := t.handle.Result(), r.readDeadline(t.handle)
@@ -162,7 +166,8 @@ func (t *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req lifecycle.Req
 	return t.Terminate(ctx, pod, req).Wait(ctx)
 }
 
-// Shorten records a call of Termination.Shorten.
+// Shorten records a call of Termination.Shorten, with the deadline that it requests and the one after it. A handle of
+// a refused Terminate call has no termination, so its Shorten is not recorded.
 func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool {
 	if isFailed(handle) {
 		return handle.Shorten(seconds)
@@ -183,7 +188,8 @@ func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool 
 	return shortened
 }
 
-// KillContainer records the call.
+// KillContainer records the call with the deadline that it requests, and the result. A call without a pod or an ID,
+// which the terminator refuses, is not recorded.
 func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle.Container, req lifecycle.ContainerRequest) (lifecycle.ContainerResult, error) {
 	if pod == nil || c.ID == "" {
 		return t.Terminator.KillContainer(ctx, pod, c, req)
@@ -205,7 +211,9 @@ func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle
 	return result, err
 }
 
-// Start records the call, and that of its function.
+// Start records the call, and when the function that starts the container was called and returned. If the pod's
+// termination has ended when Start returns, Start also records its result, because a start that ends late begins a
+// termination without a Terminate call.
 func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start func(context.Context) error) error {
 	if pod == nil || start == nil {
 		return t.Terminator.Start(ctx, pod, name, start)
@@ -214,7 +222,7 @@ func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start 
 	s := &Start{Pod: keyOf(pod), Name: name}
 	returned := r.recordCall(&s.Span, func() { r.starts = append(r.starts, s) })
 	defer func() {
-		if s.Returned.IsZero() { // the function ended its goroutine
+		if s.Returned.IsZero() { // the function ended its goroutine; its panic would be an error
 			returned(errDidNotReturn)
 		}
 	}()
@@ -232,7 +240,7 @@ func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start 
 	return err
 }
 
-// Forget records the call.
+// Forget records the call, unless the pod is nil.
 func (t *Terminator) Forget(pod *v1.Pod) {
 	if pod == nil {
 		return
@@ -252,6 +260,7 @@ func (t *Terminator) Close(ctx context.Context) error {
 	return err
 }
 
+// isDone reports whether a termination has ended, without waiting for that.
 func isDone(handle *lifecycle.Termination) bool {
 	select {
 	case <-handle.Done():
@@ -290,11 +299,12 @@ func (w recordedPods) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) e
 	return w.record.stop(&Stop{Pod: keyOf(pod), Seconds: seconds}, func() error { return w.PodStopper.StopPod(ctx, pod, seconds) })
 }
 
-// running calls list and records the call, also if it panics.
+// running runs a Running call and records it. If the call panics or ends its goroutine, its error is recorded as
+// errDidNotReturn. The caller gets the result of the call; recorded is what the terminator makes of it.
 func (r *Record) running(ctx context.Context, pod *v1.Pod, list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)) (running []lifecycle.Container, err error) {
 	l := &List{Pod: keyOf(pod)}
 	returned := r.recordCall(&l.Span, func() { r.lists = append(r.lists, l) })
-	err = errDidNotReturn
+	err = errDidNotReturn // stays if list panics
 	defer func() {
 		// A result that arrives after StopTimeoutSlack, or has an invalid ID, does not count: the terminator calls again.
 		// A result that arrives after Close counts.
@@ -316,7 +326,8 @@ func (r *Record) running(ctx context.Context, pod *v1.Pod, list func(context.Con
 	return running, err
 }
 
-// invalid returns an error for a list with an invalid ID.
+// invalid returns an error for a list with an ID that the terminator refuses: an empty one, or one with the type of
+// the runtime (TYPE://ID).
 func invalid(running []lifecycle.Container) error {
 	for _, c := range running {
 		if c.ID == "" || strings.Contains(c.ID, "://") {
@@ -326,12 +337,13 @@ func invalid(running []lifecycle.Container) error {
 	return nil
 }
 
-// stop calls call and records it as s, also if it panics.
-func (r *Record) stop(s *Stop, call func() error) (err error) {
+// stop runs a StopContainer or StopPod call and records it as s. If the call panics or ends its goroutine, its error
+// is recorded as errDidNotReturn.
+func (r *Record) stop(s *Stop, stopCall func() error) (err error) {
 	returned := r.recordCall(&s.Span, func() { r.stops = append(r.stops, s) })
-	err = errDidNotReturn
+	err = errDidNotReturn // stays if stopCall panics
 	defer func() { returned(err) }()
-	err = call()
+	err = stopCall()
 	return err
 }
 
@@ -345,8 +357,10 @@ type recordedHooks struct {
 	lifecycle.HandlerRunner
 }
 
+// Run runs a hook. A preStop hook is recorded, with the time at which its context ended. Any other hook is a
+// postStart hook: only its failure is recorded, because PostStart then stops the container. A panic is a failure.
 func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (message string, err error) {
-	if pod == nil || c == nil || c.Lifecycle == nil || handler != c.Lifecycle.PreStop {
+	if pod == nil || c == nil || c.Lifecycle == nil || handler != c.Lifecycle.PreStop { // not a preStop hook
 		err = errDidNotReturn
 		defer func() {
 			if err != nil && pod != nil && c != nil {
@@ -364,7 +378,7 @@ func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Co
 	err = errDidNotReturn
 	defer func() {
 		stop()
-		if ctx.Err() != nil {
+		if ctx.Err() != nil { // the goroutine of AfterFunc may not have run yet
 			recordCancel()
 		}
 		returned(err)
@@ -373,8 +387,8 @@ func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Co
 	return message, err
 }
 
-// recordPostStartKill records that a postStart hook has failed, after which PostStart stops the
-// container.
+// recordPostStartKill records the failure of a postStart hook like a KillContainer call with the grace period for
+// that reason, because PostStart then stops the container.
 func (r *Record) recordPostStartKill(pod *v1.Pod, c *v1.Container, id string) {
 	grace := graceperiod.ForContainer(pod, c, graceperiod.ReasonFailedPostStartHook)
 	use := &Request{
@@ -393,6 +407,8 @@ type recordedEvents struct {
 	lifecycle.EventRecorder
 }
 
+// Event records an event of a pod, also if it has only a reference to the pod, and passes it on to the wrapped
+// recorder, if there is one. A warning counts as an error.
 func (w recordedEvents) Event(object runtime.Object, eventtype, reason, message string) {
 	w.record.record(func(now Moment) {
 		entry := LogEntry{Moment: now, Reason: reason, Text: message, IsError: eventtype == v1.EventTypeWarning}

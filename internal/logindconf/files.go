@@ -50,9 +50,10 @@ func Last(files []File) *File {
 	return nil
 }
 
-// names lists the files that logind reads, in its order. These are one main file, and the drop-ins sorted by name across
-// all directories. Of drop-ins with the same name only the one in the first directory is read (systemd.unit(5)). The
-// second result has the directories that cannot be read.
+// names lists the files that logind reads, in its order. These are one main file, and the drop-ins sorted by name
+// across all directories. Of drop-ins with the same name only the one in the first directory is read
+// (systemd.unit(5)). It leaves out the drop-ins whose absolute paths are in ignored. unread has the directories that
+// cannot be read.
 func names(host fs.FS, ignored []string) (files []string, unread []File) {
 	var mains []string
 	dropIns := map[string]string{} // file name: path
@@ -74,14 +75,16 @@ func names(host fs.FS, ignored []string) (files []string, unread []File) {
 			}
 		}
 	}
-	files = mains[:min(len(mains), 1)]
+	files = mains[:min(len(mains), 1)] // the first one, if there is any
 	for _, name := range slices.Sorted(maps.Keys(dropIns)) {
 		files = append(files, dropIns[name])
 	}
 	return files, unread
 }
 
-// read reads one file; ok is false if it can be read, and does not set the limit. The last valid line wins.
+// read reads one file. ok is false if logind does not take a limit from it: it is no regular file, cannot be parsed,
+// or does not set the limit. If it cannot be read, ok is true and Err says why. Of several lines the last valid one
+// wins.
 func read(host fs.FS, name string) (file File, ok bool) {
 	file.Path = "/" + name
 	// Masks are links to /dev/null, and reading a pipe could block forever.

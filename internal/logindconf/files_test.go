@@ -32,8 +32,8 @@ func TestTheLastFileSetsTheLimit(t *testing.T) {
 	const login = "[Login]\nInhibitDelayMaxSec="
 	for name, test := range map[string]struct {
 		files map[string]string
-		file  string
-		delay time.Duration
+		file  string // whose limit counts; "": the default counts
+		limit time.Duration
 	}{
 		"nothing":                     {nil, "", 5 * time.Second},
 		"main file":                   {map[string]string{"etc/systemd/logind.conf": login + "7"}, "/etc/systemd/logind.conf", 7 * time.Second},
@@ -56,12 +56,13 @@ func TestTheLastFileSetsTheLimit(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			file, limit := limitOf(fileSystem(test.files))
 			require.Equal(t, test.file, file)
-			require.Equal(t, test.delay, limit)
+			require.Equal(t, test.limit, limit)
 		})
 	}
 }
 
-// Without the drop-in in /etc, the file of the same name in /usr/lib counts, which the drop-in had masked.
+// The drop-in in /etc is to be ignored. So the file of the same name in /usr/lib counts, which the drop-in
+// masks otherwise.
 func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 	host := fileSystem(map[string]string{
 		"etc/systemd/logind.conf.d/zz.conf":     "[Login]\nInhibitDelayMaxSec=60\n",

@@ -64,7 +64,9 @@ func parseTimespan(text string) (time.Duration, error) {
 	return sum, nil
 }
 
-// parsePart parses the first number with its unit, and returns the text after them.
+// parsePart parses the number with its unit at the beginning of text, and returns the text after them. The number has
+// digits, at most one point, which is not the last character, and perhaps a plus sign. No unit means seconds. A part
+// that is too long becomes [Unlimited].
 func parsePart(text string) (part time.Duration, rest string, err error) {
 	digits, rest := cutWhile(strings.TrimPrefix(text, "+"), func(r rune) bool { return r >= '0' && r <= '9' || r == '.' })
 	name, rest := cutWhile(strings.TrimLeftFunc(rest, unicode.IsSpace), unicode.IsLetter)

@@ -52,8 +52,8 @@ func StartBus(t testing.TB, socket string) *Bus {
 	return startBus(t, socket, config)
 }
 
-// startBus starts a dbus-daemon, as StartBus does, with this configuration. It replaces ADDRESS in the configuration by
-// the address of the bus.
+// startBus starts a dbus-daemon, as StartBus does, with this configuration, in which it replaces ADDRESS by the
+// address of the bus. socket is the path of the bus's socket; "": a new one in a temporary folder.
 func startBus(t testing.TB, socket, config string) *Bus {
 	t.Helper()
 	if socket == "" { // the path of t.TempDir may be too long for a socket

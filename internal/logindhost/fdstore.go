@@ -59,7 +59,7 @@ func (s *FDStore) close() {
 	}
 }
 
-// loop handles each message of the unit until the socket is closed.
+// loop handles each message of the unit until the socket is closed. If a read fails otherwise, the message is empty.
 func (s *FDStore) loop() {
 	text, rights := make([]byte, 4096), make([]byte, 4096)
 	for {
@@ -84,7 +84,9 @@ func received(rights []byte) []*os.File {
 	return files
 }
 
-// handle does what systemd does with a message: it stores or removes descriptors.
+// handle does what systemd does with a message and its descriptors. FDSTOREREMOVE=1 removes the stored descriptor
+// with the name FDNAME. FDSTORE=1 stores the message's descriptors under that name, unless the store is full or has
+// the name.
 func (s *FDStore) handle(message string, files []*os.File) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -42,7 +42,8 @@ type Host struct {
 	logind *exec.Cmd
 }
 
-// StartHost starts the bus, the scripted systemd and logind. They end with the test.
+// StartHost starts the bus, the scripted systemd and logind. They end with the test. It mounts an empty /run and
+// /etc/systemd in the test's namespace, so that logind neither finds nor changes files of the machine.
 func StartHost(t *testing.T) *Host {
 	t.Helper()
 	if os.Getenv(insideVariable) == "" {
@@ -141,7 +142,7 @@ func (h *Host) Configure(path, content string, want time.Duration) {
 	await(h.t, func() bool { return h.limit() == uint64(want/time.Microsecond) })
 }
 
-// limit returns logind's InhibitDelayMaxUSec.
+// limit returns logind's InhibitDelayMaxUSec, in microseconds.
 func (h *Host) limit() uint64 {
 	value, err := h.conn.Object(login1, login1Path).GetProperty(login1Manager + ".InhibitDelayMaxUSec")
 	must(h.t, err)
@@ -164,7 +165,7 @@ type Inhibitor struct {
 	UID, PID             uint32
 }
 
-// await calls isReady until it returns true. The test fails after startup.
+// await calls isReady every 5 ms until it returns true. If that takes more than 10 s (startup), the test fails.
 func await(t testing.TB, isReady func() bool) {
 	t.Helper()
 	for end := time.Now().Add(startup); !isReady(); <-time.After(5 * time.Millisecond) {

@@ -33,21 +33,22 @@ const LookAlike = login1 + ".Manager"
 // how it starts other programs, and additions by an administrator.
 var hostOnly = regexp.MustCompile(`(?s)<!--.*?-->|<(user|pidfile|listen|servicehelper|include|includedir)\b[^>]*>[^<]*</\w+>|<(fork|syslog|standard_system_servicedirs)/>`)
 
-// StartSystemBus starts a dbus-daemon with the distribution's policy: only root may own logind's bus name, and every user
-// may send signals to every other user. The bus of [StartBus] has no such restriction.
+// StartSystemBus starts a dbus-daemon with the distribution's policy: only root may own logind's bus name, and every
+// user may send signals to every other user. In addition every user may own [LookAlike]. The bus of [StartBus] has no
+// such restriction.
 func StartSystemBus(t testing.TB) *Bus {
 	t.Helper()
 	need.Root(t)
 	content, err := os.ReadFile(systemConfig)
 	must(t, err)
-	// startBus replaces ADDRESS.
+	// The end of the configuration, in place of what hostOnly removes. startBus replaces ADDRESS.
 	ours := "<listen>ADDRESS</listen>" +
 		"<includedir>" + filepath.Join(filepath.Dir(systemConfig), "system.d") + "</includedir>" +
 		`<policy context="default"><allow own="` + LookAlike + `"/></policy>` +
 		"</busconfig>"
 	config := strings.Replace(hostOnly.ReplaceAllString(string(content), ""), "</busconfig>", ours, 1)
 	b := startBus(t, "", config)
-	must(t, os.Chmod(filepath.Dir(b.socket), 0o711)) // so that nobody can connect
+	must(t, os.Chmod(filepath.Dir(b.socket), 0o711)) // so that the user nobody reaches the socket too
 	return b
 }
 
@@ -77,11 +78,11 @@ func (b *Bus) ConnectAsNobodyWithDescriptors() *dbus.Conn {
 func (b *Bus) asNobody(dial func() (*dbus.Conn, error)) *dbus.Conn {
 	b.t.Helper()
 	var bus *dbus.Conn
-	failed := make(chan error)
+	connected := make(chan error)
 	go func() {
 		runtime.LockOSThread() // never unlocked, so the thread ends with this goroutine
 		if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, nobody, nobody, nobody); errno != 0 {
-			failed <- errno
+			connected <- errno
 			return
 		}
 		var err error
@@ -91,9 +92,9 @@ func (b *Bus) asNobody(dial func() (*dbus.Conn, error)) *dbus.Conn {
 		if err == nil {
 			err = bus.Hello()
 		}
-		failed <- err
+		connected <- err
 	}()
-	must(b.t, <-failed)
+	must(b.t, <-connected)
 	b.t.Cleanup(func() { _ = bus.Close() }) // may be closed already
 	return bus
 }

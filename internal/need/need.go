@@ -17,8 +17,9 @@ import (
 // All is the environment variable that turns skips into failures when it is 1.
 const All = "KUBEGRACE_NEED_ALL"
 
-// Program returns the path of a program. If the program is missing, it skips the test with the name of its
-// Debian package. name may be a path.
+// Program returns the path of a program. If the program is missing, it skips the test, or fails it if
+// KUBEGRACE_NEED_ALL is 1, with the name of the program's Debian package. It also skips the test under go test
+// -short. name may be a path.
 func Program(t testing.TB, name, debianPackage string) string {
 	t.Helper()
 	Long(t, "what needs "+filepath.Base(name))
@@ -29,8 +30,9 @@ func Program(t testing.TB, name, debianPackage string) string {
 	return path
 }
 
-// Variable returns the value of an environment variable. If it is empty, or under go test -short, Variable skips
-// the test. The skip message has by, the command of this repository that sets the variable.
+// Variable returns the value of an environment variable. If it is empty, Variable skips the test, or fails it if
+// KUBEGRACE_NEED_ALL is 1. The message has by, the command of this repository that sets the variable. It also skips
+// the test under go test -short.
 func Variable(t testing.TB, name, by string) string {
 	t.Helper()
 	Long(t, "what needs "+by)
@@ -41,7 +43,8 @@ func Variable(t testing.TB, name, by string) string {
 	return value
 }
 
-// Root skips the test unless it runs as root.
+// Root skips the test unless it runs as root, or fails it if KUBEGRACE_NEED_ALL is 1. It also skips the test under go
+// test -short.
 func Root(t testing.TB) {
 	t.Helper()
 	Long(t, "what needs root")

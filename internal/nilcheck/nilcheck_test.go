@@ -13,8 +13,8 @@ import (
 // reader is a type whose pointer implements an interface.
 type reader struct{ io.Reader }
 
-// A nil pointer, function, map, channel or slice in an interface is a mistake. A plain nil means that the
-// option is not set, which is none.
+// A nil pointer, function, map, channel or slice in an interface is a mistake. A plain nil is no mistake: it
+// means that the option is not set.
 func TestTypedNils(t *testing.T) {
 	var pointer *reader
 	var none io.Reader

@@ -31,7 +31,8 @@ func Observe(status *v1.PodStatus, conditionType v1.PodConditionType, generation
 	}
 }
 
-// Get returns the condition with this type, or nil. It must not be modified.
+// Get returns the condition with this type, or nil. It points into the list of the status, so a caller that modifies
+// it changes every copy of the status that shares the list.
 func Get(status *v1.PodStatus, conditionType v1.PodConditionType) *v1.PodCondition {
 	for i := range status.Conditions {
 		if status.Conditions[i].Type == conditionType {

@@ -59,7 +59,8 @@ func TestObserve(t *testing.T) {
 	require.Equal(t, []v1.PodCondition{{Type: v1.PodReady}, {Type: v1.DisruptionTarget, ObservedGeneration: 3}}, status.Conditions)
 }
 
-// A static pod has no generation, because its mirror pod has another one.
+// The generation of a static pod is 0: the API server knows the pod only as its mirror pod, which has a generation of
+// its own.
 func TestGeneration(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: 3}}
 	require.EqualValues(t, 3, podcondition.Generation(pod))

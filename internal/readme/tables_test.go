@@ -38,15 +38,16 @@ func TestTablesMatchTheCode(t *testing.T) {
 			text := page(t, tablesPage)
 			table := regexp.MustCompile(`(?s)<!-- table: ` + name + ` -->\n\n(\|[^\n]*\n\|[-| ]*\n)(.*?)\n(?:\n|$)`).FindStringSubmatchIndex(text)
 			require.NotNil(t, table, "the page has no such table")
-			written := map[string]string{} // the last column by row
-			for line := range strings.SplitSeq(text[table[4]:table[5]], "\n") {
+			begin, end := table[4], table[5] // of its rows, the second group
+			written := map[string]string{}   // the last column by row
+			for line := range strings.SplitSeq(text[begin:end], "\n") {
 				line = strings.TrimSuffix(line, " |")
 				last := strings.LastIndex(line, " | ")
 				require.Positive(t, last, "a row without columns: %q", line)
 				written[line[:last]] = line[last+len(" | "):]
 			}
 			if *update {
-				replace(t, text, table[4], table[5], rows, written)
+				replace(t, text, begin, end, rows, written)
 				return
 			}
 			require.Equal(t, slices.Sorted(maps.Keys(rows)), slices.Sorted(maps.Keys(written)), "go test ./internal/readme -update adds missing rows")

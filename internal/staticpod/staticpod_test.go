@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// A pod with another source than "api" is static. Only the annotation of the mirror pod makes a mirror
-// pod.
+// The annotation kubernetes.io/config.source says where the kubelet has a pod from. A pod with another source
+// than "api" is static. Only the annotation of a mirror pod makes a mirror pod.
 func TestStaticAndMirror(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotations    map[string]string

@@ -47,13 +47,13 @@ func hierarchy(line string) (mount, path string) {
 		return "", ""
 	}
 	switch {
-	case fields[1] == "name=systemd":
+	case fields[1] == "name=systemd": // systemd's hierarchy of cgroup v1
 		return systemdMount, fields[2]
 	case fields[0] != "0": // another hierarchy of cgroup v1
 		return "", ""
-	case isDir(unifiedMount):
+	case isDir(unifiedMount): // cgroup v2, whose ID is 0, beside v1
 		return unifiedMount, fields[2]
-	default:
+	default: // only cgroup v2
 		return cgroupMount, fields[2]
 	}
 }

@@ -53,7 +53,8 @@ func (m *Machine) Journal(t testing.TB) []Entry {
 	return entries
 }
 
-// parseEntry parses one line of journalctl --output=json.
+// parseEntry parses one line of journalctl --output=json. journalctl prints a message that is not UTF-8 as a
+// list of numbers, one for each byte.
 func parseEntry(line []byte) (Entry, error) {
 	var raw rawEntry
 	if err := json.Unmarshal(line, &raw); err != nil {

@@ -104,8 +104,8 @@ func (m *Machine) Enable(t testing.TB, unit string, content []byte) {
 // Bind mounts a file, socket or folder of the host into a machine that is not booted.
 func (m *Machine) Bind(host, inside string) { m.flags = append(m.flags, "--bind="+host+":"+inside) }
 
-// ReadOnly makes the disk of a machine that is not booted read-only, except for these folders. /run and /tmp
-// are in memory and stay writable.
+// ReadOnly makes the disk of a machine that is not booted read-only, except for these folders, which are
+// mounted from a second, writable mount of the same disk. /run and /tmp are in memory and stay writable.
 func (m *Machine) ReadOnly(except ...string) {
 	m.flags = append(m.flags, "--read-only")
 	for _, folder := range except {
@@ -176,7 +176,7 @@ func (m *Machine) awaitNspawn(t testing.TB) {
 }
 
 // removeCgroups removes the cgroups of a machine. It tries again until the last processes of the machine have
-// ended.
+// ended. If that takes longer than killTimeout, the test fails.
 func (m *Machine) removeCgroups(t testing.TB, groups []string) {
 	var failed error
 	if !assert.Eventually(t, func() bool {
@@ -203,8 +203,8 @@ func (m *Machine) AwaitPowerOff(t testing.TB) {
 	require.NoError(t, m.nspawnErr, "nspawn exits with 0 after a power off")
 }
 
-// AwaitReboot waits until the machine has gone down for a reboot. [Machine.Boot] then boots it again, from the
-// same disk.
+// AwaitReboot waits until the machine has gone down for a reboot, which nspawn reports with its exit status.
+// [Machine.Boot] then boots the machine again, from the same disk.
 func (m *Machine) AwaitReboot(t testing.TB) {
 	t.Helper()
 	m.awaitEnd(t)

@@ -31,7 +31,8 @@ func (m *Machine) Run(t testing.TB, args ...string) string {
 	return out
 }
 
-// TryRun is Run, but returns the error of the command.
+// TryRun runs a command in the namespaces of the machine's first process, and returns its stdout without
+// surrounding space. Unlike [Machine.Run] it returns an error instead of failing the test.
 func (m *Machine) TryRun(ctx context.Context, args ...string) (string, error) {
 	leader, err := m.leader()
 	if err != nil {
@@ -90,8 +91,9 @@ func (m *Machine) Invocation(t testing.TB, unit string) string {
 	return m.Run(t, "systemctl", "show", "--property=InvocationID", "--value", unit)
 }
 
-// AwaitInvocation waits until a unit was started again: it is active with another invocation ID than previous.
-// Meanwhile systemd need not answer, as in a soft reboot.
+// AwaitInvocation waits until a unit was started again: it is active with another invocation ID than
+// previous. Meanwhile systemd need not answer, as in a soft reboot. The test fails if the unit fails, the
+// machine ends or that takes too long.
 func (m *Machine) AwaitInvocation(t testing.TB, unit, previous string) {
 	t.Helper()
 	timeout := time.After(bootTimeout)

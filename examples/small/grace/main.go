@@ -19,6 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
+// main prints the grace period of each container in the pods and lists of pods on standard input.
 func main() {
 	log.SetFlags(0)
 	documents := yaml.NewYAMLOrJSONDecoder(os.Stdin, 4096)
@@ -34,7 +35,7 @@ func main() {
 		if err != nil {
 			log.Fatalf("standard input: %v", err)
 		}
-		for _, pod := range append(document.Items, document.Pod) {
+		for _, pod := range append(document.Items, document.Pod) { // the Pod of a list has no containers
 			if pod.Spec.TerminationGracePeriodSeconds == nil { // a manifest: the API server would set the default
 				seconds := graceperiod.DefaultSeconds
 				pod.Spec.TerminationGracePeriodSeconds = &seconds

@@ -14,6 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
+// main prints the buckets of a kubelet's configuration, and which delays a kubelet and kubegrace request.
 func main() {
 	log.SetFlags(0)
 	if len(os.Args) != 2 {
@@ -27,10 +28,10 @@ func main() {
 	if err := yaml.Unmarshal(content, &config); err != nil {
 		log.Fatalf("%s: %v", os.Args[1], err)
 	}
-	if err := config.Validate(true, true); err != nil {
+	if err := config.Validate(true, true); err != nil { // true: the gates GracefulNodeShutdown and GracefulNodeShutdownBasedOnPodPriority are on
 		log.Fatalf("%s: %v", os.Args[1], err)
 	}
-	schedule := config.Schedule(true)
+	schedule := config.Schedule(true) // true: as above
 	for _, bucket := range schedule {
 		fmt.Printf("pods of priority %d and above: %d s\n", bucket.Priority, bucket.Seconds)
 	}

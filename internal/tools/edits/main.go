@@ -27,6 +27,7 @@ import (
 // uncompilable and survived are results of an edit. The other one is "killed by" and a package.
 const uncompilable, survived = "does not compile", "SURVIVED"
 
+// main draws other edits every day, and the same ones with the same --seed.
 func main() {
 	year, month, day := time.Now().Date()
 	root := flag.String("root", ".", "the repository")
@@ -56,7 +57,9 @@ func run(root string, seed, n int, results, progress io.Writer) error {
 		}
 	}
 	for _, p := range packages {
-		isPart := slices.ContainsFunc(packages, func(by goPackage) bool { // others need it, or users import it
+		// A package belongs to the library if users import it, or if one that they import needs it. Packages below internal,
+		// and those for tests, are not imported by users.
+		isPart := slices.ContainsFunc(packages, func(by goPackage) bool {
 			isForTests := strings.Contains(by.ImportPath, "kubegrace/internal/") || strings.HasSuffix(by.ImportPath, "test")
 			return !isForTests && slices.Contains(append(by.Deps, by.ImportPath), p.ImportPath)
 		})
@@ -89,8 +92,9 @@ type goPackage struct {
 	GoFiles, Imports, TestImports, XTestImports, Deps []string
 }
 
-// judge returns what becomes of an edit: uncompilable, survived, or which package's tests kill it. It writes the edited file
-// and the overlay, with which the go command reads that file, into a folder.
+// judge returns what becomes of an edit: uncompilable, survived, or which package's tests kill it. It runs the tests
+// of the edited package and of all that import it. It writes the edited file and the overlay, with which the go
+// command reads that file, into a folder.
 func judge(packages []goPackage, e edit, folder string) (result string, err error) {
 	edited, overlay := filepath.Join(folder, "edited.go"), filepath.Join(folder, "overlay.json")
 	table := fmt.Appendf(nil, `{"Replace": {%q: %q}}`, e.file, edited)

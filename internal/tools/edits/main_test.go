@@ -61,7 +61,8 @@ func TestLimit(t *testing.T) {
 `
 
 // Edits are killed by tests of the package or of another one, do not compile or survive. Packages that are
-// for tests alone are not edited, and the files stay as they are.
+// for tests alone are not edited, and the files stay as they are. The lines in the results are those of the
+// constant code.
 func TestTestsKillEdits(t *testing.T) {
 	root := t.TempDir()
 	for name, content := range map[string]string{

@@ -9,8 +9,9 @@ import (
 // gate is the shell script with all that a change has to pass. Its arguments are those of make.
 const gate = ".ci/run"
 
-// checkCommands finds the calls of make and of the gate in pages, in workflows and in the gate itself. The
-// Makefile must have each target that they name, and read each variable that they set.
+// checkCommands finds the calls of make and of the gate in pages, in workflows and in the gate itself. Each word of a
+// call is a target, or sets a variable (NAME=VALUE). The Makefile must have the target, or read the variable. Only
+// variables are in capitals.
 func checkCommands(repo repository) (checked int, problems []string, err error) {
 	content, err := repo.read("Makefile")
 	if err != nil {
@@ -22,7 +23,7 @@ func checkCommands(repo repository) (checked int, problems []string, err error) 
 		return 0, nil, err
 	}
 	for _, file := range repo.files {
-		lines := pages[file].code
+		lines := pages[file].code // nil for a file that is no page
 		if file == gate || strings.HasPrefix(file, workflows) {
 			content, err := repo.read(file)
 			if err != nil {
@@ -37,7 +38,7 @@ func checkCommands(repo repository) (checked int, problems []string, err error) 
 			}
 			checked++
 			for word := range strings.FieldsSeq(regexp.MustCompile(`\$\{\{.*?\}\}|'[^']*'`).ReplaceAllString(call[1], "x")) {
-				name, _, isVariable := strings.Cut(word, "=") // a target, or NAME=VALUE
+				name, _, isVariable := strings.Cut(word, "=")
 				isUpper := strings.ToUpper(name) == name
 				if !known[name] || isVariable != isUpper {
 					problems = append(problems, fmt.Sprintf("%s: %s: the Makefile has no %s", file, strings.TrimSpace(line), name))

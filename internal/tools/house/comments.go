@@ -51,7 +51,9 @@ type member struct {
 	comments []*ast.CommentGroup // the one above and the one after it; nil if there is none
 }
 
-// memberLists returns the lists of the exported types and of the groups of a file.
+// memberLists returns a list for each exported struct or interface of a file, with its fields or methods, and for
+// each group of constants or variables in parentheses. The comment of a type counts for its first fields, unless the
+// name of the type ends in Options or Config.
 func memberLists(file *ast.File) []memberList {
 	var lists []memberList
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -91,7 +93,8 @@ func memberLists(file *ast.File) []memberList {
 	return lists
 }
 
-// uncommented returns a problem for each member that lacks a comment.
+// uncommented returns a problem for each exported name of the list that lacks a comment. A member on the line after
+// one with a comment counts as commented, as long as no blank line comes between.
 func (l memberList) uncommented(files *token.FileSet) []string {
 	var problems []string
 	commented := -1 // the last line that has a comment
@@ -100,7 +103,8 @@ func (l memberList) uncommented(files *token.FileSet) []string {
 	}
 	for _, member := range l.members {
 		from, to := files.Position(member.Pos()), files.Position(member.End()).Line
-		if from.Line <= commented+1 || slices.ContainsFunc(member.comments, func(c *ast.CommentGroup) bool { return c != nil }) {
+		isNext := from.Line <= commented+1
+		if isNext || slices.ContainsFunc(member.comments, func(c *ast.CommentGroup) bool { return c != nil }) {
 			commented = to
 			continue
 		}

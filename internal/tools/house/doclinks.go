@@ -97,7 +97,9 @@ func docComments(file *ast.File) []*ast.CommentGroup {
 	return slices.DeleteFunc(groups, func(group *ast.CommentGroup) bool { return group == nil })
 }
 
-// deadLinks returns the links of a comment to names that are not declared, with their brackets.
+// deadLinks returns the links of a comment to names that are not declared, with their brackets. The parser makes a
+// link only of a name that it knows, and leaves any other name in brackets as plain text, which is searched here. A
+// name of another package of this repository is a link in any case, and is looked up here.
 func deadLinks(packages map[string]documented, pkg documented, text string) []string {
 	var dead []string
 	visit := func(piece comment.Text) {

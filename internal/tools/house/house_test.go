@@ -75,7 +75,8 @@ func problems(t *testing.T, changes map[string]string) string {
 	return out.String()
 }
 
-// A repository without problems: the other tests change one file of it.
+// The program prints nothing for a repository without problems. In each case of the next test one file of it
+// is changed.
 func TestSoundRepository(t *testing.T) {
 	require.Empty(t, problems(t, nil))
 }
@@ -136,7 +137,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// A wrong argument and a folder that is no repository are errors, and no empty list of problems.
+// A wrong argument and a folder that is no repository are errors: an empty output alone would mean that all
+// is well.
 func TestArguments(t *testing.T) {
 	require.EqualError(t, house(t.Context(), []string{"here"}, io.Discard, io.Discard), `unexpected argument "here"`)
 	require.Error(t, house(t.Context(), []string{"--root", filepath.Join(t.TempDir(), "none")}, io.Discard, io.Discard))

@@ -59,7 +59,7 @@ func linkProblem(repo repository, pages map[string]page, from, link string) stri
 	if target.Scheme != "" || target.Host != "" {
 		return ""
 	}
-	name := from
+	name := from // a link without a path leads to the page itself
 	if target.Path != "" {
 		name = path.Join(path.Dir(from), target.Path)
 	}

@@ -75,7 +75,7 @@ func checkDependabot(repo repository) (checked int, problems []string, err error
 	if err := yaml.Unmarshal(content, &config); err != nil {
 		return 0, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	named := map[string]bool{}
+	named := map[string]bool{} // the folders of the file; true: its modules are updated
 	for _, update := range config.Updates {
 		for _, folder := range update.Directories {
 			named[folder] = update.Ecosystem == "gomod"

@@ -124,8 +124,8 @@ func TestAFileOfTheSiteThatTheAgentsBeats(t *testing.T) {
 	require.Contains(t, r.out, "50-site.conf: 15s, beaten")
 }
 
-// The metrics have the numbers that the agent tells on its socket, and the status 2 that follows from a pod
-// that is cut short.
+// The metrics have the numbers that the agent tells on its socket, among them the 30 s that it asks for, and
+// the status 2 that follows from a pod that is cut short.
 func TestMetricsOfTheAgent(t *testing.T) {
 	m := newMachine(t)
 	m.agent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})

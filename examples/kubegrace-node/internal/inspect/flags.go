@@ -44,7 +44,7 @@ func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settin
 		ShutdownGracePeriod:             metav1.Duration{Duration: f.total},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: f.critical},
 	}}
-	source := "--shutdown-grace-period"
+	source := "--shutdown-grace-period" // the flag that an error names
 	if f.config != "" || f.configDir != "" {
 		if f.total != 0 || f.critical != 0 {
 			return nodeplan.Settings{}, errors.New("--shutdown-grace-period: is only for a configuration without --config")

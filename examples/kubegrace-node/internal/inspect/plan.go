@@ -152,8 +152,8 @@ func kindsOf(cluster *podlist.Cluster) string {
 	return strings.Join(slices.Sorted(maps.Keys(cluster.Others)), ", ")
 }
 
-// writePlan writes a plan. err is the error of making it: if it is not nil, writePlan returns it and writes
-// nothing.
+// writePlan writes a plan, and returns [ErrCutShort] if pods are cut short in it. err is the error of making
+// the plan: if it is not nil, writePlan returns it and writes nothing.
 func writePlan(streams Streams, f *flags, d nodeplan.Document, err error) error {
 	if err == nil {
 		err = f.keepShownNodes(&d)

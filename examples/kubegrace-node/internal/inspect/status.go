@@ -117,11 +117,12 @@ func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
 	}
 }
 
-// look looks at the machine once and writes what it found. It returns an [ExitStatus] unless all is well.
+// look looks at the machine once and writes what it found. It returns an [ExitStatus] unless all is well. A
+// configuration that the user named and that cannot be used is an error, and nothing is written.
 func (f *statusFlags) look(ctx context.Context, streams Streams) error {
 	hasConfig := f.machine.ConfigFile != "" || f.machine.ConfigDir != ""
 	state := machine.Look(ctx, f.machine)
-	if hasConfig && state.ConfigSource == "" { // the configuration that the user named cannot be used
+	if hasConfig && state.ConfigSource == "" {
 		return configError(state.ConfigError)
 	}
 	report := output.NodeReport{APIVersion: nodeplan.APIVersion, Kind: "NodeReport", State: state, Verdict: state.Judge(hasConfig)}

@@ -86,8 +86,8 @@ func newMachineWithLock(t *testing.T, more string, flags ...string) *fakeMachine
 }
 
 // The kubelet's kubeconfig says where the API server is, and the host is worker-1: its pods are read from
-// there. If the API server refuses to list the node's pods, or has none for it, what happens to the pods is
-// not known: status 4.
+// there. If the API server refuses to list the node's pods (worker-2), or has none for it (worker-0), what
+// happens to the pods is not known: status 4.
 func TestPodsOfTheAPIServer(t *testing.T) {
 	server := podsFrom(t, "/api/v1/pods")
 	m := newMachineWithLock(t, "", "--kubeconfig=/etc/kubernetes/kubelet.conf")
@@ -106,8 +106,9 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	require.Contains(t, strings.Join(strings.Fields(r.out), " "), `the API server: has no pods of a node "worker-0", which --node may have to name`)
 }
 
-// The pods are read from the kubelet's read-only port, and the static pods from the folder of their manifests.
-// The static pod etcd asks for 25 s and gets 20 s, so the status is 2.
+// The pods are read from the kubelet's read-only port, and the static pods from the folder of their
+// manifests. The static pod etcd has no priority. It asks for 25 s and gets the 20 s of the pods that are not
+// critical, so the status is 2.
 func TestPodsOfTheKubelet(t *testing.T) {
 	port := regexp.MustCompile(`\d+$`).FindString(podsFrom(t, "/pods").URL)
 	m := newMachineWithLock(t, "readOnlyPort: "+port+"\nstaticPodPath: /etc/kubernetes/manifests\n")
@@ -155,8 +156,8 @@ func TestAConfigurationThatHasChanged(t *testing.T) {
 	require.Contains(t, m.look().out, "; /etc/kubelet.conf.d has changed since its start")
 }
 
-// The file of --pods has the pods of several nodes. Only those of this node, worker-1, count: 3 of the 4. If
-// none of them is a pod of the node that --node names, that is an error.
+// The file of --pods has three pods of this node, worker-1, and one of worker-2. Only the three count. If
+// none of the pods is one of the node that --node names, that is an error.
 func TestPodsOfSeveralNodes(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	args := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")

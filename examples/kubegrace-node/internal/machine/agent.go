@@ -11,7 +11,7 @@ import (
 )
 
 // lookAtAgent asks kubegrace-node for its status on its socket, which only root may open. A missing socket
-// means that no agent runs, because systemd removes its folder when the agent ends.
+// means that no agent runs, because systemd removes the folder of the socket when the agent ends.
 func (s *State) lookAtAgent(ctx context.Context, path string) {
 	var status api.Status
 	err := api.Request(ctx, path, http.MethodGet, "/status", &status)

@@ -33,8 +33,8 @@ type LimitFile struct {
 	limit time.Duration
 }
 
-// lookAtLimitFiles reads the files that set logind's limit. A file that cannot be read sets unreadFiles,
-// because it could be the one that wins.
+// lookAtLimitFiles reads the files that set logind's limit, and finds out which of them an agent has written.
+// A file that cannot be read sets unreadFiles, because it could be the one that wins.
 func (s *State) lookAtLimitFiles(root string) {
 	for _, file := range logindconf.Files(os.DirFS(root)) {
 		if file.Err != nil {

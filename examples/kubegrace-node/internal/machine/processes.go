@@ -71,10 +71,11 @@ func kubelets(root string) ([]Kubelet, error) {
 	return found, nil
 }
 
-// parseCommandLine returns the kubelet that a command line starts; false if it starts none.
+// parseCommandLine returns the kubelet that a command line starts; false if it starts none. Of a program that
+// embeds a kubelet, such as k3s, only the name is known, because its flags are its own.
 func parseCommandLine(words []string) (k Kubelet, ok bool) {
 	k.Program = path.Base(words[0])
-	following, embeds := embedders()[k.Program]
+	following, embeds := embedders()[k.Program] // the words of which one must follow; nil: none need follow
 	if embeds && following != nil {
 		embeds = slices.ContainsFunc(words[1:], func(word string) bool { return slices.Contains(following, word) })
 	}
@@ -86,7 +87,7 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 		"feature-gates": &k.gates,
 	}
 	if k.Program != "kubelet" && k.Program != "hyperkube" {
-		flags = nil // its flags are its own: --config is not that of the kubelet
+		flags = nil // --config is not that of the kubelet
 	}
 	for i, word := range words[1:] {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -107,7 +108,8 @@ const clockSlack = 2 * time.Second
 
 // changedSince returns the first file that has changed since the kubelet started; "": none has, or the start
 // is not known. A kubelet reads its configuration only at its start, so it does not know such a change. A
-// folder stands for the files in it.
+// change in the first 2 s after the start (clockSlack) is not reported: it may have come before. A folder
+// stands for the files in it.
 func (k Kubelet) changedSince(paths ...string) (changed string) {
 	stat, err := k.process.Stat()
 	if err != nil {

@@ -88,7 +88,8 @@ type State struct {
 	unreadFiles bool   // some of logind's files could not be read
 }
 
-// Look inspects a machine, all but its pods ([State.ReadPods]).
+// Look inspects a machine, all but its pods ([State.ReadPods]). logind and the agent together have 10 s to
+// answer. What cannot be seen is added to NotSeen.
 func Look(ctx context.Context, o Options) *State {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -105,8 +106,9 @@ func Look(ctx context.Context, o Options) *State {
 	return s
 }
 
-// miss records in NotSeen that something could not be seen. It shortens the error to what follows the name of
-// the file, and, if permission was denied and there is no other remedy, adds that root is needed.
+// miss records in NotSeen that something could not be seen: what it is, why, and the way out, which may be
+// "". It shortens the error to what follows the name of the file. If permission was denied and there is no
+// other way out, that is to run as root.
 func (s *State) miss(what string, err error, wayOut string) {
 	if wayOut == "" && errors.Is(err, fs.ErrPermission) {
 		wayOut = "run it as root"
@@ -122,7 +124,8 @@ func (s *State) miss(what string, err error, wayOut string) {
 	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
 }
 
-// mask returns the file that masks logind's unit: a link to /dev/null, or an empty file.
+// mask returns the file that masks logind's unit: a link to /dev/null, or an empty file; "": logind is not
+// masked.
 func mask(root string) string {
 	for _, folder := range []string{"/etc/systemd/system", "/run/systemd/system"} {
 		unit := folder + "/systemd-logind.service"
@@ -134,8 +137,9 @@ func mask(root string) string {
 	return ""
 }
 
-// lookAtLogind asks logind for its limit and locks. If a masked logind does not answer, that is no surprise,
-// and so nothing is added to NotSeen.
+// lookAtLogind asks logind for its limit and locks, on the bus at an address; "": the system bus of the
+// machine, whose socket is below root. If a masked logind does not answer, that is no surprise, and so
+// nothing is added to NotSeen.
 func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	if address == "" && root != "/" {
 		address = "unix:path=" + filepath.Join(root, "run/dbus/system_bus_socket")
@@ -166,18 +170,18 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 }
 
 // lookAtConfig reads the kubelet's configuration: the files of o, or else those that the command line of the
-// first kubelet names. If it cannot, it says in NotSeen why.
+// first kubelet names. If it cannot, it says in NotSeen why. A kubelet without such files has its defaults.
 func (s *State) lookAtConfig(root string, o Options) {
 	file, folder, gates := o.ConfigFile, o.ConfigDir, ""
 	if file == "" && folder == "" { // the kubelet's own files
-		if len(s.Kubelets) == 0 {
+		if len(s.Kubelets) == 0 { // no configuration; that is a gap only if a kubelet holds the lock
 			if s.lock(login1.Lock.IsKubelets) != nil && !s.hasMissed("the processes") {
 				s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
 			}
 			return
 		}
 		kubelet := s.Kubelets[0]
-		if kubelet.Program != "kubelet" && kubelet.Program != "hyperkube" {
+		if kubelet.Program != "kubelet" && kubelet.Program != "hyperkube" { // such as k3s, whose flags are its own
 			s.miss("the configuration of "+kubelet.text(), errors.New("its command line does not have it"), "save what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints, and give it with --config")
 			return
 		}
@@ -252,8 +256,8 @@ func (s *State) HostLimit() (time.Duration, bool) {
 	return s.Logind.limit, true
 }
 
-// LimitFile returns the path of the file that overrides an agent's drop-in, which the agent therefore cannot
-// raise the limit with; "": there is none.
+// LimitFile returns the path of the file that overrides an agent's drop-in, so that the agent cannot raise
+// the limit; "": there is none.
 func (s *State) LimitFile(agent nodeplan.Agent) string {
 	file := s.fileOverridingKubelet()
 	if agent == nodeplan.Kubegrace {

@@ -232,8 +232,8 @@ func (s *State) judgeNobody(v *Verdict) {
 	v.Why = append(v.Why, "Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
 }
 
-// bySetting is byFile, but also says that the limit is the default, or that the file overrides the kubelet's
-// drop-in.
+// bySetting returns ", by FILE" like byFile. If the file overrides the kubelet's drop-in, it adds that. If no
+// file sets the limit, it says that the limit is the default.
 func (s *State) bySetting() string {
 	switch by := s.byFile(); {
 	case s.winner() == nil && s.Logind.limit == logindconf.Default:
@@ -245,8 +245,9 @@ func (s *State) bySetting() string {
 	}
 }
 
-// addRaise adds the step that raises logind's limit for the kubelet. It depends on which file overrides the
-// kubelet's drop-in. The kubelet must then be restarted, because it takes its lock only at its start.
+// addRaise adds the step that raises logind's limit to what the kubelet needs. It depends on which file
+// overrides the kubelet's drop-in. The kubelet must then be restarted, because it takes its lock only at its
+// start.
 func (s *State) addRaise(v *Verdict, needed time.Duration) {
 	file := s.fileOverridingKubelet()
 	switch {

@@ -57,7 +57,7 @@ func (k *Keeper) connect(ctx context.Context) (*systemd.Conn, error) {
 
 // Stop stops the units that run, prevents all units from starting, and returns when they have stopped. It may
 // be called again, also by a restarted agent. If one step fails, the others are still done, so that as little
-// as possible starts pods again.
+// as possible starts pods again. Without a connection to systemd it only stores the record.
 func (k *Keeper) Stop(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
@@ -134,8 +134,8 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	}
 }
 
-// Start starts the units of the record again, and then removes the record. If it fails, the record stays, and
-// Start can be called again.
+// Start lets all units start again, starts those that ran before Stop, which the record has, and then removes
+// the record. Without a record it does nothing. If it fails, the record stays, and Start can be called again.
 func (k *Keeper) Start(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()

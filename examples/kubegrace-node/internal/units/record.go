@@ -43,7 +43,7 @@ func (k *Keeper) SetDrained(drained bool) error {
 	return k.store(&Record{Drained: drained, Units: k.stoppedUnits()})
 }
 
-// stoppedUnits returns a copy of the record's units.
+// stoppedUnits returns a copy of the record's units, to which the caller may append; nil: there is no record.
 func (k *Keeper) stoppedUnits() []string {
 	if record := k.Stopped(); record != nil {
 		return append([]string(nil), record.Units...)

@@ -18,6 +18,7 @@ func writeChanges(out *bytes.Buffer, before, now Snapshot) {
 		podsBefore[p.Name] = p
 	}
 	if before.Began.IsZero() && !now.Began.IsZero() {
+		// One pod of each bucket: the pods are in the order in which they stop, so those of a bucket are adjacent.
 		buckets := slices.CompactFunc(slices.Clone(now.Pods), func(a, b Pod) bool { return a.Bucket == b.Bucket })
 		fmt.Fprintf(out, "Shutting down %s in %s, the lowest priority first; it may take up to %s.\n",
 			output.CountText(len(now.Pods), "pod"), output.CountText(len(buckets), "bucket"), duration.Text(now.Allowed))

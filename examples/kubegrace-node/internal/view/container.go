@@ -15,7 +15,8 @@ import (
 )
 
 // ContainerOf returns what is shown of a container: the result of its stop, and its stop signal, its preStop
-// hook and whether it is a sidecar, which follow from its pod.
+// hook and whether it is a sidecar, which follow from its pod. A stop signal that only the image has is not
+// known, and shown as SIGTERM.
 func ContainerOf(pod *v1.Pod, result lifecycle.ContainerResult) Container {
 	shown := Container{ContainerResult: result, Signal: string(stopsignal.Of(pod, result.Name, ""))}
 	for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {

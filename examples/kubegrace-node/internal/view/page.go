@@ -31,8 +31,8 @@ func KeepPlan(dir string, planned nodeplan.Node) error {
 }
 
 // Page writes a report as an HTML page with a timeline of what has happened. If the state folder dir has the
-// plan of the same shutdown, the timeline also shows what was planned. A shutdown that is under way is drawn
-// up to the last event of its report.
+// plan of the same shutdown, the timeline also shows what was planned: a plan that was made at its
+// announcement or up to 10 s later. A shutdown that is under way is drawn up to the last event of its report.
 func Page(out io.Writer, r shutdown.Report, dir string) error {
 	kept, err := statefile.Load[keptPlan](dir, planFile)
 	if delay := kept.Made.Sub(r.Started); err != nil || delay < -time.Second || delay > maxPlanDelay {

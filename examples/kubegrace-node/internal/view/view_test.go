@@ -49,9 +49,9 @@ func endedContainerWithHook(hook lifecycle.HookResult) Container {
 	return c
 }
 
-// Each change gets one line, and a snapshot without a change gets none. During a shutdown a line begins with
-// the time since its beginning and ends with the time that the pod has left. The end of the pod's only
-// container is not repeated.
+// Each change gets one line, and a snapshot without a change gets none. During a shutdown, here of at most 18
+// s, a line begins with the time since its beginning and ends with what is left of the 10 s of the pod. The
+// end of the pod's only container is not repeated.
 func TestChangeLinesOncePerChange(t *testing.T) {
 	var out bytes.Buffer
 	v := New(&out)
@@ -92,6 +92,7 @@ func TestChangeLinesNameTheContainersOfAPodWithASidecar(t *testing.T) {
 
 // For every outcome of a stop and of a hook, row is the line of the pod and sentence is what Finish prints
 // below the report. If all went well, there is no sentence. With several containers the worst outcome counts.
+// An error of the pod itself ("problem") is only mentioned, and only if all its containers have ended.
 func TestEveryOutcome(t *testing.T) {
 	for name, test := range map[string]struct {
 		pod           Pod

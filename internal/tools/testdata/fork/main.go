@@ -32,7 +32,8 @@ func main() {
 	}
 }
 
-// run uses each of these once, so that the linker keeps them: it applies a node, and kills a pod.
+// run uses the clientset, the managed fields and kubegrace once, so that the linker keeps them:
+// it applies a node, and kills a pod.
 func run(ctx context.Context) error {
 	if _, err := kubernetes.NewForConfig(&rest.Config{}); err != nil {
 		return err

@@ -45,7 +45,7 @@ func kubegraceEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *
 }
 
 // kubegraceShorten applies a shortened grace period to a termination that has begun: to its hooks, to the wait for other
-// containers, and to its stops.
+// containers, and to its stops. It does nothing if the gate is off, or in a test whose syncer is no Kubelet.
 func kubegraceShorten(syncer podSyncer, pod *v1.Pod, gracePeriod int64) {
 	kubelet, ok := syncer.(*Kubelet)
 	if !ok || !kubegraceEnabled() {

@@ -16,8 +16,9 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The kubelet's Test_calculateEffectiveGracePeriod passes. The same grace period shortens a termination that had a second
-// more.
+// The cases of the kubelet's Test_calculateEffectiveGracePeriod: the grace period of a kill, if no termination has begun.
+// The same grace period shortens a termination that had a second more. A pod without any grace period has the minimum of 1
+// s.
 func TestEffectiveGracePeriodVectors(t *testing.T) {
 	vectors.SetGate(t, kubegrace.Termination, true)
 	cases := vectors.Read[struct {
@@ -72,8 +73,8 @@ func (w *scriptedWorkers) update(options UpdatePodOptions) {
 	}
 }
 
-// The kubelet's TestKillPodNowNoTimeout passes. The kill takes 14 s, and the timeout is 15 s, one and a half times the grace
-// period. The pod workers get the options of the kill.
+// As in the kubelet's TestKillPodNowNoTimeout, a kill that takes 14 s succeeds: its timeout is 15 s, one and a half times
+// the grace period. The pod workers get the options of the kill.
 func TestKillPodNowPassesItsOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events, w := record.NewFakeRecorder(1), &scriptedWorkers{delay: 14 * time.Second}
@@ -91,7 +92,8 @@ func TestKillPodNowPassesItsOptions(t *testing.T) {
 	})
 }
 
-// The timeout is one and a half times the override, or else the pod's grace period, and at least 10 s.
+// A kill that never ends times out after one and a half times the override, or else the pod's grace period, and at least 10
+// s. The pod workers get the override unchanged.
 func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 	for want, graces := range map[time.Duration]struct{ spec, override *int64 }{
 		10 * time.Second: {},

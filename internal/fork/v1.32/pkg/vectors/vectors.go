@@ -14,7 +14,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Read reads a file of kubegrace's repository.
+// Read decodes a YAML file of kubegrace's repository. path is relative to the root of the repository, which is the folder
+// above the first folder named internal that Read finds upwards from the test.
 func Read[T any](t *testing.T, path string) T {
 	t.Helper()
 	folder, err := os.Getwd()

@@ -140,7 +140,7 @@ func (declared) Register(c prometheus.Collector) error {
 	return nil
 }
 
-// counting returns the Prometheus collector behind a registered series.
+// counting returns the Prometheus collector behind a registered series, in which package metrics can count.
 func counting(s prometheus.Collector) prometheus.Collector {
 	switch s := s.(type) {
 	case *basemetrics.CounterVec:

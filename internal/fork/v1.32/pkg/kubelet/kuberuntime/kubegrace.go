@@ -46,9 +46,9 @@ type kubegraceTerminator struct {
 	*lifecycle.Terminator
 }
 
-// kubegrace returns the terminator of the manager. It has no ExitWatcher, so a sleep hook continues after its container
-// has exited, as in the kubelet. GiveUpAfter is unlimited because the CRI client ends a StopContainer two minutes after
-// its timeout.
+// kubegrace returns the terminator of the manager, which the first call makes. It has no ExitWatcher, so a sleep hook
+// continues after its container has exited, as in the kubelet. GiveUpAfter is unlimited because the CRI client ends a
+// StopContainer two minutes after its timeout.
 func (m *kubeGenericRuntimeManager) kubegrace() *lifecycle.Terminator {
 	m.terminator.once.Do(func() {
 		terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
@@ -69,7 +69,8 @@ func (m *kubeGenericRuntimeManager) kubegrace() *lifecycle.Terminator {
 // runtimeError is an error of StopContainer. The kubelet's results and events quote it unchanged.
 type runtimeError struct{ error }
 
-// kubegraceStop stops a container. A missing container is [lifecycle.ErrContainerNotFound], which is no failure.
+// kubegraceStop stops a container. A missing container is [lifecycle.ErrContainerNotFound], which is no failure. Any other
+// error is marked, so that kubegraceError finds it.
 func (m *kubeGenericRuntimeManager) kubegraceStop(ctx context.Context, id string, timeout int64) error {
 	switch err := m.runtimeService.StopContainer(ctx, id, timeout); {
 	case err == nil:

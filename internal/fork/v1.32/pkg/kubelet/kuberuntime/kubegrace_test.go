@@ -19,14 +19,14 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The kubelet's TestKillContainerGracePeriod passes: the reason of the kill decides whether the grace period is that of the
-// pod or of a probe. The container is stopped with that grace period.
+// The cases of the kubelet's TestKillContainerGracePeriod: the reason of the kill decides whether the grace period is that
+// of the pod or of a probe. The container is stopped with that grace period.
 func TestTerminationGracePeriodVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Container struct {
 			Cases []struct {
 				Name                string
-				TGPS, Live, Startup *int64
+				TGPS, Live, Startup *int64 // the grace periods of the pod and of its probes
 				Reason              containerKillReason
 				Want                int64
 			}
@@ -48,8 +48,8 @@ func TestTerminationGracePeriodVectors(t *testing.T) {
 	}
 }
 
-// The kubelet's TestKillContainer passes. The hook takes 10 s of the grace period of 30 s, or of the override: 30 - 10 = 20 s
-// or 60 - 10 = 50 s remain for the stop, which has at least 2 s. A hook is cut at the end of a shorter override.
+// The cases of the kubelet's TestKillContainer. The hook takes 10 s of the grace period of 30 s, or of the override: 30 -
+// 10 = 20 s or 60 - 10 = 50 s remain for the stop, which has at least 2 s. A hook is cut at the end of a shorter override.
 func TestKillContainer(t *testing.T) {
 	for name, c := range map[string]struct {
 		override *int64
@@ -74,7 +74,7 @@ func TestKillContainer(t *testing.T) {
 	}
 }
 
-// The kubelet's TestLifeCycleHook passes: an exec hook gets the container's ID with the runtime's name, its failure is an
+// As in the kubelet's TestLifeCycleHook, an exec hook gets the container's ID with the runtime's name, its failure is an
 // event, and the container is stopped anyway.
 func TestAFailedExecHookIsAnEvent(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
@@ -121,7 +121,8 @@ func TestAContainerWithoutAPodIsKilledByItsLabels(t *testing.T) {
 // errorOf returns the error of a result. The method Error cannot be called on the result of a call.
 func errorOf(result kubecontainer.PodSyncResult) error { return result.Error() }
 
-// The kubelet's TestKillPod passes: the containers are stopped, then the sandbox. The pod is then forgotten.
+// As in the kubelet's TestKillPod, the containers are stopped, then the sandbox, and the result has all three. The
+// terminator then forgets the pod.
 func TestKillPodStopsContainersAndSandboxes(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
@@ -152,7 +153,8 @@ func TestAnOverrideReplacesTheGracePeriod(t *testing.T) {
 	}
 }
 
-// The sandbox of a pod without containers is stopped. A missing sandbox is no error.
+// The sandbox of a pod without containers is stopped. A missing sandbox is no error. Another error of the runtime is in the
+// result.
 func TestThePodsSandboxIsStoppedWithoutContainers(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.runtime.sandboxErr = status.Error(codes.NotFound, "no such sandbox")
@@ -165,12 +167,13 @@ func TestThePodsSandboxIsStoppedWithoutContainers(t *testing.T) {
 }
 
 // If a container cannot be stopped, the result names it and the sandbox is stopped anyway. The next kill does not run the
-// container's hook again.
+// container's hook of 3 s again.
 func TestARepeatedKillRunsNoHookAgain(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("stuck", script{fails: true}).Lifecycle = sleeping(3)
 		n.addMain("app", script{})
 		result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
+		// The results are those of stuck, of app and of the sandbox.
 		require.ErrorIs(t, result.SyncResults[0].Error, kubecontainer.ErrKillContainer)
 		require.Equal(t, "the runtime is unavailable", result.SyncResults[0].Message, "the unchanged error of the runtime")
 		require.NoError(t, result.SyncResults[1].Error)
@@ -213,8 +216,9 @@ type orderingCase struct {
 	Want map[string]int64 // seconds from the begin of the kill until each container is stopped
 }
 
-// The kubelet's cases for the stop order pass: the main containers are stopped at once, and then the sidecars, the last one
-// first, each after the one before has exited.
+// The kubelet's cases for the stop order: the main containers are stopped at once, and then the sidecars, the last one
+// first, each after the one before has exited, or when the grace period is over. All containers of a case take the same
+// time to exit.
 func TestTerminationOrderVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Cases []orderingCase `json:"termination_ordering"`
@@ -222,7 +226,8 @@ func TestTerminationOrderVectors(t *testing.T) {
 	require.Len(t, cases, 3)
 	for _, c := range cases {
 		t.Run(c.Test, func(t *testing.T) {
-			onNode(t, max(c.In.Grace, c.In.Waits["init"]), func(t *testing.T, n *node) {
+			grace := max(c.In.Grace, c.In.Waits["init"]) // a case has one of them
+			onNode(t, grace, func(t *testing.T, n *node) {
 				how := script{takes: time.Duration(max(c.In.ExitAfter, c.In.MainExitAfter) * float64(time.Second))}
 				for _, name := range c.In.Sidecars {
 					n.addSidecar(name, how)
@@ -265,8 +270,8 @@ func TestAFailedStopIsNotRepeated(t *testing.T) {
 	})
 }
 
-// A kill that follows a failed one has the whole grace period and records a Killing event. FailedKillPod is left to
-// SyncTerminatingPod.
+// A kill that follows a failed one has the whole grace period and records a Killing event. There is no event FailedKillPod:
+// the kubelet's SyncTerminatingPod records that.
 func TestARepeatedKillHasTheWholeGracePeriod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{fails: true})
@@ -298,9 +303,9 @@ func TestASidecarWaitsForAContainerThatCannotBeStopped(t *testing.T) {
 // to stop app, so the result has its error; it is asked with the kubelet's minimum of 2 s in both cases.
 func TestKillPodWithoutAGracePeriod(t *testing.T) {
 	for name, c := range map[string]struct {
-		grace *int64
-		took  time.Duration
-		hooks []string
+		grace *int64        // of the pod's spec
+		took  time.Duration // by the kill
+		hooks []string      // that have begun
 	}{
 		"a grace period of 0": {grace: vectors.Seconds(0)},
 		"no grace period":     {took: 2 * time.Second, hooks: []string{"containerd://app"}},
@@ -320,7 +325,7 @@ func TestKillPodWithoutAGracePeriod(t *testing.T) {
 	}
 }
 
-// A kill uses the runner that is set when it begins.
+// A kill runs its hooks with the runner that the manager has when the kill begins.
 func TestEachKillUsesTheCurrentRunner(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(1)
@@ -334,8 +339,8 @@ func TestEachKillUsesTheCurrentRunner(t *testing.T) {
 	})
 }
 
-// The kill of a container that ignores SIGTERM begins with 600 s. After 5 s the grace period is shortened to 1 s, and the kill
-// ends soon after. Shortening that of an unknown pod does nothing.
+// The kill of a container that ignores SIGTERM begins with 600 s. After 5 s the grace period is shortened to 1 s, and the
+// kill ends soon after: within 10 s in all. Shortening that of an unknown pod does nothing.
 func TestAShortenedGracePeriodAppliesAtOnce(t *testing.T) {
 	onNode(t, 600, func(t *testing.T, n *node) {
 		n.addMain("app", script{takes: time.Hour})
@@ -388,7 +393,8 @@ func TestAHookIsCancelledAtTheEndOfItsGracePeriod(t *testing.T) {
 	})
 }
 
-// A container that the spec lacks is stopped without a hook and without an error.
+// A container runs that is not in the pod's spec, so its hook is unknown. The kill of the pod stops it with the pod's whole
+// grace period. A kill of that container alone succeeds too.
 func TestAContainerThatTheSpecLacksIsStopped(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addRunning("gone", script{})
@@ -416,7 +422,7 @@ func TestTheOrderHoldsAcrossASidecarThatIsNotRunning(t *testing.T) {
 // to 3 s, so 27 s remain. If each was truncated, 28 s would remain.
 func TestUsedTimeIsTruncatedOnce(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
-		n.hooks.extra = 1600 * time.Millisecond
+		n.hooks.extra = 1600 * time.Millisecond // which the sleep hook of 0 s takes
 		n.addSidecar("proxy", script{})
 		n.pod.Spec.InitContainers[0].Lifecycle = sleeping(0)
 		n.addMain("app", script{takes: 3200 * time.Millisecond})
@@ -425,7 +431,8 @@ func TestUsedTimeIsTruncatedOnce(t *testing.T) {
 	})
 }
 
-// A container that started after its pod's termination began is stopped by the next kill.
+// The kubelet names the containers of a kill. One that starts 1 s later is stopped not by that kill, but by the next one,
+// with the whole grace period of 30 s.
 func TestAContainerThatStartedLateIsStoppedByTheNextKill(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{takes: 10 * time.Second})

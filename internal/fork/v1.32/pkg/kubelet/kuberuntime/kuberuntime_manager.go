@@ -36,7 +36,8 @@ const (
 // terminationOrdering is the kubelet's stop order.
 type terminationOrdering struct{}
 
-// killPodWithSyncResult kills the containers of a pod and then its sandboxes.
+// killPodWithSyncResult kills the containers of a pod and then its sandboxes, even if a container was not killed. If
+// nothing fails, the terminator forgets the pod. A missing sandbox is no failure.
 func (m *kubeGenericRuntimeManager) killPodWithSyncResult(ctx context.Context, pod *v1.Pod, runningPod kubecontainer.Pod, gracePeriodOverride *int64) (result kubecontainer.PodSyncResult) {
 	defer m.kubegraceForget(runningPod.ID, &result)
 	result.AddSyncResult(m.killContainersWithSyncResult(ctx, pod, runningPod, gracePeriodOverride)...)

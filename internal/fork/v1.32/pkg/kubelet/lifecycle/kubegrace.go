@@ -63,7 +63,7 @@ func (r kubegraceRunner) Run(ctx context.Context, id kubecontainer.ContainerID, 
 	return r(id).Run(ctx, id.ID, pod, container, handler)
 }
 
-// podIP gets the IP of a pod from the runtime.
+// podIP gets the IP of a pod from the runtime. A pod without an IP is an error, with the kubelet's text.
 func podIP(ctx context.Context, pods podStatusProvider, pod *v1.Pod) (string, error) {
 	status, err := podStatus(ctx, pods, pod)
 	if err != nil {

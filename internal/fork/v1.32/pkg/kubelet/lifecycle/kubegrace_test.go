@@ -132,7 +132,8 @@ func vectorPod() (*v1.Pod, *v1.Container) {
 	return pod, &pod.Spec.Containers[0]
 }
 
-// The kubelet's cases for httpGet hooks pass.
+// The kubelet's cases for the request of an httpGet hook. The host is that of the hook or else the pod's IP, a port may be
+// a name, and the request has the URL and the headers that the kubelet's would have.
 func TestHTTPHookVectors(t *testing.T) {
 	for _, c := range vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").HTTP.Cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -148,7 +149,8 @@ func TestHTTPHookVectors(t *testing.T) {
 	}
 }
 
-// The kubelet's cases for all kinds of hooks pass.
+// The kubelet's cases for exec, httpGet and sleep hooks. Each compares the error, the message, what was called, and the
+// event with the kubelet's. Only a sleep runs in a bubble: an httpGet hook may need a real server.
 func TestHandlerRunnerVectors(t *testing.T) {
 	vectors := vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").Runner
 	require.Len(t, vectors, 13)
@@ -283,7 +285,8 @@ func TestAnHTTPHookWithAnEmptyPodIPFails(t *testing.T) {
 	require.Empty(t, fakes.requests)
 }
 
-// The errors of the runtime have the kubelet's texts.
+// A hook needs the pod's IP from the runtime. If one of the runtime's methods for that fails, the error has the kubelet's
+// text.
 func TestAnHTTPHookReturnsTheErrorsOfTheRuntime(t *testing.T) {
 	for what, want := range statusErrors() {
 		_, err := runGet(t, &hookFakes{failing: what})
@@ -291,7 +294,7 @@ func TestAnHTTPHookReturnsTheErrorsOfTheRuntime(t *testing.T) {
 	}
 }
 
-// httpGet hooks use the kubelet's client, so redirects and connections are handled as without kubegrace.
+// httpGet hooks use the kubelet's client: it gets the request, which does not ask to close the connection.
 func TestHTTPHooksUseTheKubeletsClient(t *testing.T) {
 	fakes := &hookFakes{ips: []string{"192.0.2.1"}}
 	_, err := runGet(t, fakes)

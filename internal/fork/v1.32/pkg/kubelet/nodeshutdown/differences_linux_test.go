@@ -88,8 +88,9 @@ func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	})
 }
 
-// The pod web is being killed with 20 s, and dns would follow at 20 s. Then the host announces that it goes down in 9 s. The
-// second drain begins at once and fits into that time: dns is killed before 8.5 s, and the lock is released by 9.5 s.
+// The pod web is being killed with 20 s, and dns would follow at 20 s. Then the host announces that it goes down in 9 s.
+// The second drain begins at once and fits into that time: after 8.5 s dns is being killed, and after 9.5 s the lock is
+// released.
 func TestAnEarlierDeadlineStartsAnotherDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
@@ -121,8 +122,8 @@ func TestAFailedKillIsRepeatedWithTheRemainingTime(t *testing.T) {
 	})
 }
 
-// The kill takes longer than the shutdown, so the pod may still run when the lock is released. Its status is Failed anyway,
-// because the kubelet sets the status when it begins a kill.
+// The kill takes an hour and the shutdown 30 s, so the pod may still run when the lock is released. Its status is Failed
+// anyway, because the kubelet sets the status when it begins a kill.
 func TestAPodThatMayStillRunIsFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
@@ -133,7 +134,7 @@ func TestAPodThatMayStillRunIsFailed(t *testing.T) {
 	})
 }
 
-// The kubelet sends final statuses and readiness. The fork's reporter does not.
+// The kubelet itself sends final statuses and marks pods as not ready. So the fork's reporter has no method for either.
 func TestStatusesAndReadinessAreLeftToTheKubelet(t *testing.T) {
 	reporter := nodeStatus(newKubelet().defaultConfig())
 	_, flushes := reporter.(shutdown.StatusFlusher)
@@ -153,8 +154,8 @@ func TestAPodThatIsListedLateIsKilled(t *testing.T) {
 	})
 }
 
-// The kubelet has no pods yet when the shutdown is announced. The manager reads an empty list again for a second, so the pod
-// that is then listed is killed.
+// The kubelet has no pods yet when the shutdown is announced. The manager reads an empty list again for a second, so a pod
+// that is listed at once after that is killed.
 func TestAListThatIsEmptyAtTheStartIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
@@ -165,8 +166,9 @@ func TestAListThatIsEmptyAtTheStartIsReadAgain(t *testing.T) {
 	})
 }
 
-// A static pod has the class system-node-critical but no priority, because only the API server resolves classes. The manager
-// uses the priority of the class: it kills the pod as a critical one, after web.
+// A static pod has the class system-node-critical but no priority, because only the API server resolves classes. The
+// manager uses the priority of the class: it kills the pod as a critical one, after web, which has the 20 s of the pods
+// that are not critical.
 func TestTheClassNameOfAStaticPodIsResolved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		static := shutdowntest.Pod("etcd", 0, 60)
@@ -179,8 +181,8 @@ func TestTheClassNameOfAStaticPodIsResolved(t *testing.T) {
 	})
 }
 
-// A kubelet stops 2 s after the announcement, while web is being killed. Its successor reads the state file: it refuses pods
-// even before it is started, and after the start it resumes the drain, so that dns is killed.
+// A kubelet stops 2 s after the announcement, while web is being killed, which has 20 s. Its successor reads the state
+// file: it refuses pods even before it is started, and after the start it resumes the drain, so that dns is killed.
 func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {

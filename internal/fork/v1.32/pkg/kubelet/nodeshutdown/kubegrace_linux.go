@@ -68,7 +68,7 @@ func newManagerOfHost(conf *Config, host source.Source) Manager {
 	})
 	opts := shutdown.Options{
 		Config:   config,
-		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // request what the kubelet requests: the configured seconds
+		Plan:     plan.Options{Limit: cmp.Or(schedule.Total(), -1)}, // the kubelet requests the configured seconds; -1: without any, it requests 0 s
 		ListPods: shutdown.ListPodsFunc(conf.GetPodsFunc, nil),
 		Killer:   killer,
 		Source:   host,
@@ -100,7 +100,7 @@ type kubegraceManager struct {
 	logger klog.Logger
 }
 
-// admit refuses pods while the node shuts down.
+// admit refuses pods while the node shuts down. attrs, and the pod in them, may be nil.
 func (m *kubegraceManager) admit(attrs *lifecycle.PodAdmitAttributes) lifecycle.PodAdmitResult {
 	var pod *v1.Pod // a nil pod is refused, too
 	if attrs != nil {

@@ -122,7 +122,8 @@ func advance(d time.Duration) {
 }
 
 // The node's status is synced once after the announcement, before the first kill. The event, the unmounts that are awaited,
-// the state file, and the times of the shutdown in the metrics are the kubelet's.
+// the state file, and the times of the shutdown in the metrics are the kubelet's. The kill takes no time, so the shutdown
+// ends when it began.
 func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kubeletmetrics.Register()
@@ -180,7 +181,7 @@ func TestAFailedStartIsRetried(t *testing.T) {
 	})
 }
 
-// The lock is taken even if the host grants less than the pods' time.
+// The lock is taken even if the host grants less than the pods' time: 5 s of 30 s.
 func TestTheLockIsTakenForAShorterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
@@ -217,7 +218,8 @@ func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 	})
 }
 
-// If all priorities have 0 s, the manager requests no delay, and takes the lock as the kubelet does.
+// If all priorities have 0 s, the manager takes the lock as the kubelet does, and requests a delay of 0 s. In a shutdown it
+// kills the pods with 0 s and releases the lock.
 func TestPrioritiesWithoutSecondsTakeTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))

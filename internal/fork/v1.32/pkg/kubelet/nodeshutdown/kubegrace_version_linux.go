@@ -34,7 +34,8 @@ func (m *kubegraceManager) Admit(attrs *lifecycle.PodAdmitAttributes) lifecycle.
 // Start implements [Manager]. The manager runs until the process ends.
 func (m *kubegraceManager) Start() error { return m.start(context.Background()) }
 
-// nodeStatus publishes the node's status with the kubelet's function.
+// nodeStatus returns a reporter that makes the kubelet publish the node's status. It passes on no state, because the
+// kubelet asks the manager for that itself.
 func nodeStatus(conf *Config) shutdown.Reporter {
 	return shutdown.ReporterFunc(func(context.Context, shutdown.NodeState) error {
 		conf.SyncNodeStatusFunc()

@@ -90,9 +90,9 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	return pods
 }
 
-// The kubelet's TestManager passes. The manager requests the whole grace period from the host, which grants what the fake in
-// the kubelet's test grants. After the announcement the node refuses pods, the pods are killed with the grace periods of the
-// case, and get its statuses.
+// The cases of the kubelet's TestManager. The manager requests the whole grace period from the host, which grants what the
+// fake in the kubelet's test grants. After the announcement the node refuses pods, the pods are killed with the grace
+// periods of the case, and get its statuses.
 func TestManagerVectors(t *testing.T) {
 	cases := vectors.Read[managerVectors](t, "shutdown/testdata/manager.yaml")
 	require.Len(t, cases.Vectors.Cases, 7)
@@ -148,7 +148,7 @@ func planOfManager(conf *Config) *plan.Plan {
 	return &drain
 }
 
-// The kubelet's Test_migrateConfig passes: two grace periods become a list of priorities with seconds.
+// The cases of the kubelet's Test_migrateConfig: two grace periods become a list of priorities with seconds.
 func TestMigrateConfigVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Migrate struct {
@@ -165,7 +165,7 @@ func TestMigrateConfigVectors(t *testing.T) {
 			k := newKubelet(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("dns", 2000000000, 600)) // pods that use all their time
 			drain := planOfManager(k.config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
 			var got [][]int64
-			if drain != nil {
+			if drain != nil { // nil: no time is configured
 				for _, bucket := range drain.Buckets {
 					got = append(got, []int64{int64(bucket.Priority), bucket.WantedSeconds})
 				}
@@ -175,15 +175,16 @@ func TestMigrateConfigVectors(t *testing.T) {
 	}
 }
 
-// The kubelet's Test_groupByPriority passes: each pod is in the bucket of the highest priority that is not above its own.
+// The cases of the kubelet's Test_groupByPriority: each pod is in the bucket of the highest priority that is not above its
+// own.
 func TestGroupByPriorityVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Group struct {
 			Cases []struct {
 				Name   string
-				Groups [][]int64
-				Pods   map[string]int32
-				Want   [][]string
+				Groups [][]int64        // pairs of a priority and seconds
+				Pods   map[string]int32 // the priority of each pod
+				Want   [][]string       // the pods of each bucket
 			}
 		} `json:"group_by_priority"`
 	}](t, "shutdown/plan/testdata/schedule.yaml").Group.Cases

@@ -20,7 +20,8 @@ type podStatusProvider interface {
 // handlerRunner is the kubelet's runner.
 type handlerRunner struct{}
 
-// NewHandlerRunner returns the runner of the kubelet's hooks.
+// NewHandlerRunner returns kubegrace's runner of hooks if the gate is on, and otherwise the kubelet's, which is a stand-in
+// here.
 func NewHandlerRunner(httpDoer kubetypes.HTTPDoer, commandRunner kubecontainer.CommandRunner, containerManager podStatusProvider, eventRecorder record.EventRecorder) kubecontainer.HandlerRunner {
 	if kubegraceEnabled() {
 		return newKubegraceRunner(httpDoer, commandRunner, containerManager, eventRecorder)

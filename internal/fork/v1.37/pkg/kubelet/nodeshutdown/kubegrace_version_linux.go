@@ -36,7 +36,8 @@ func (m *kubegraceManager) Admit(_ context.Context, attrs *lifecycle.PodAdmitAtt
 // Start implements [Manager]. The manager runs until ctx ends.
 func (m *kubegraceManager) Start(ctx context.Context) error { return m.start(ctx) }
 
-// nodeStatus publishes the node's status with the kubelet's function.
+// nodeStatus returns a reporter that makes the kubelet publish the node's status. It passes on no state, because the
+// kubelet asks the manager for that itself.
 func nodeStatus(conf *Config) shutdown.Reporter {
 	return shutdown.ReporterFunc(func(ctx context.Context, _ shutdown.NodeState) error {
 		conf.SyncNodeStatusFunc(klog.NewContext(ctx, conf.Logger))

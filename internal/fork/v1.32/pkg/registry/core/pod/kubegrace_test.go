@@ -10,8 +10,8 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The API server's TestCheckGracefulDelete passes. A pod that has ended is deleted with 0 s, and a delete without options is
-// not graceful.
+// The cases of the API server's TestCheckGracefulDelete. A pod that has ended is deleted with 0 s, and a delete without
+// options is not graceful.
 func TestCheckGracefulDeleteVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		FirstDelete struct {
