@@ -559,16 +559,21 @@ func (s *shell) writeLog(write func()) {
 		return // the goroutine runs
 	}
 	s.calls.Go(func() string { return "the logger" }, func() {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		for len(s.logWrites) > 0 {
-			next := s.logWrites[0]
-			s.mu.Unlock()
-			next()
-			s.mu.Lock()
-			s.logWrites = s.logWrites[1:] // only now, so that the slice is empty only when nothing runs
+		for ; write != nil; write = s.nextLogWrite() {
+			write()
 		}
 	})
+}
+
+// nextLogWrite removes the first of logWrites, whose line is written now, and returns the next one; nil: none. It locks
+// the mutex.
+func (s *shell) nextLogWrite() func() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.logWrites = s.logWrites[1:]; len(s.logWrites) == 0 {
+		return nil
+	}
+	return s.logWrites[0]
 }
 
 // timeSetBy says, for the log, what decides how much time a drain has: the announcement or the host's setting
