@@ -66,7 +66,7 @@
 //  1. Record the Killing event.
 //  2. Run the preStop hook. All hooks run in parallel, unless [TerminatorOptions].HooksAtTurn is set.
 //  3. A sidecar waits for main containers and for later sidecars, at most until the deadline.
-//  4. Call StopContainer with the remaining grace period, at least 2 s.
+//  4. Call StopContainer with the remaining grace period; the first call has at least 2 s.
 //  5. List again. While the container is listed, repeat step 4 until GiveUpAfter past the deadline.
 //
 // A [PodStopper] is for pods that stop as a unit, such as virtual machines.
@@ -96,7 +96,8 @@
 // # Concurrency
 //
 // All methods may run concurrently. A caller's context provides values, such as the klog logger, and limits
-// only the caller's wait. [Terminator.Close] ends all goroutines. No mutex is held during a callback.
+// only the caller's wait; [Terminator.Start] and [Terminator.PostStart] also pass it on. [Terminator.Close]
+// ends all goroutines. No mutex is held during a callback.
 //
 // # Testing
 //
