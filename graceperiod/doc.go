@@ -24,7 +24,7 @@
 //		fmt.Println(grace)                                                 // 30
 //		fmt.Println(graceperiod.Remaining(grace, 12*time.Second))          // 18, after a preStop hook of 12 s
 //		fmt.Println(graceperiod.ForPod(pod, grace, ptr.To(int64(10))))     // 10 true: an eviction shortened it
-//		fmt.Println(graceperiod.ExplainPod(pod, grace, ptr.To(int64(10)))) // a sentence with every rule
+//		fmt.Println(graceperiod.ExplainPod(pod, grace, ptr.To(int64(10)))) // a sentence that says why
 //	}
 //
 // # Which function
@@ -42,7 +42,7 @@
 //     long to wait for the whole kill, and [LeftOfDeletion] the remaining time after an agent restart.
 //
 // Each For function has an Explain function with the same parameters. It returns an [Explanation], which
-// prints as a sentence that names every field that was read.
+// prints as a sentence that names every grace period that was read.
 //
 // All numbers are seconds, as in k8s.io/api. Pods, containers, options and their fields may be nil.
 //

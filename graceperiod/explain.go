@@ -17,8 +17,8 @@ type Explanation struct {
 //	The grace period is 10 s because metadata.deletionGracePeriodSeconds is not set
 //	and spec.containers[0].livenessProbe.terminationGracePeriodSeconds is 10.
 //
-// (without the line break). It names every field that was read and every constant that
-// applied.
+// (without the line break). It names every grace period that was read and every other rule
+// that applied.
 func (e Explanation) String() string {
 	sentence := "The grace period is " + decimal(e.Seconds) + " s"
 	var clauses []string

@@ -32,9 +32,9 @@ func Remaining(seconds int64, elapsed time.Duration) int64 {
 // seconds, for an agent that restarted while the pod was terminating. (The kubelet starts
 // the full grace period again.)
 //
-// The result is the time until metadata.deletionTimestamp, rounded up. It is at least
-// [MinimumPodSeconds], and at most metadata.deletionGracePeriodSeconds even if the clocks
-// of the node and the API server differ. If deletionGracePeriodSeconds is nil, the result
+// The result is the time until metadata.deletionTimestamp, rounded up. It is at most
+// metadata.deletionGracePeriodSeconds even if the clocks of the node and the API server
+// differ, but at least [MinimumPodSeconds]. If deletionGracePeriodSeconds is nil, the result
 // is MinimumPodSeconds: the API server too treats such a pod as one whose grace period has
 // ended.
 //

@@ -59,14 +59,14 @@
 //
 // The agent's [Runtime] lists the running containers. A termination stops every listed container, and ends
 // when a later list is empty. A caller that knows what is running, such as a kubelet fork, sets
-// [Request].Containers instead. A successful StopContainer then proves that the container has ended.
+// [Request].Containers. A successful StopContainer then proves that the container has ended.
 //
-// Each container has a goroutine that follows the kubelet's killContainer:
+// Each container has its own goroutine:
 //
 //  1. Record the Killing event.
 //  2. Run the preStop hook. All hooks run in parallel, unless [TerminatorOptions].HooksAtTurn is set.
 //  3. A sidecar waits for main containers and for later sidecars, at most until the deadline.
-//  4. Call StopContainer with the remaining grace period, at least 2 s.
+//  4. Call StopContainer with the remaining grace period, at first at least 2 s.
 //  5. List again. While the container is listed, repeat step 4 until GiveUpAfter past the deadline.
 //
 // A [PodStopper] is for pods that stop as a unit, such as virtual machines.
@@ -95,8 +95,9 @@
 //
 // # Concurrency
 //
-// All methods may run concurrently. A caller's context provides values, such as the klog logger, and limits
-// only the caller's wait. [Terminator.Close] ends all goroutines. No mutex is held during a callback.
+// Methods may run concurrently. A caller's context provides values, such as a logger, and limits only the
+// caller's wait, except in Start and PostStart. [Terminator.Close] ends all goroutines. No mutex is held
+// during a callback.
 //
 // # Testing
 //

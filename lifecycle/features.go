@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// PodLifecycleSleepAction enables sleep hooks (KEP-3960). If it is off, a sleep hook succeeds at
-	// once, as in a kubelet without the feature.
+	// PodLifecycleSleepAction enables sleep hooks (KEP-3960). If it is off, a sleep hook is skipped
+	// without a failure, as in a kubelet without the feature.
 	PodLifecycleSleepAction = features.PodLifecycleSleepAction
 	// ContainerStopSignals lets a container choose its stop signal (KEP-4960). This package does not
 	// read it; code that creates containers does, see package stopsignal.

@@ -71,15 +71,16 @@ type handlerRunner struct {
 // NewHandlerRunner returns a runner of exec, httpGet and sleep hooks. It behaves like the kubelet's and
 // returns the same messages, except:
 //
-//   - The request of an httpGet hook ends with ctx and uses no proxy. The kubelet's ignores ctx (k/k#103300).
+//   - The request of an httpGet hook ends with ctx. The kubelet's ignores ctx (k/k#103300).
 //   - A command's timeout is the time until ctx's deadline. After the deadline the command does not run.
 //     The kubelet sets no timeout.
 //   - A sleep succeeds if ctx ends with the cause [CauseContainerExited] (k/k#134338), or less than
 //     100 ms before the end of the sleep.
 //
-// A hook ends when ctx ends, with an error that wraps ctx's cause. The runner is safe for concurrent use.
-// The pod, container and handler of Run may be nil. An option that holds a nil pointer counts as nil. The
-// runner does not recover panics of Commands, HTTP or PodIP; a [Terminator] does.
+// A hook ends when ctx ends. Its error then wraps ctx's cause, except that a command in progress ends with the
+// error of Commands. The runner is safe for concurrent use. The pod, container and handler of Run may be nil.
+// An option that holds a nil pointer counts as nil. The runner does not recover panics of Commands, HTTP or
+// PodIP; a [Terminator] does.
 func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 	opts.UserAgent = cmp.Or(opts.UserAgent, defaultUserAgent)
 	if opts.HTTP == nil || nilcheck.IsTypedNil(opts.HTTP) {
@@ -103,7 +104,7 @@ func NewHandlerRunner(opts HandlerRunnerOptions) HandlerRunner {
 // Run implements [HandlerRunner]. If several fields of handler are set, Run uses the first of exec,
 // httpGet and sleep. If none of these is set, as with tcpSocket, it returns an error, as the kubelet does.
 // The message is the kubelet's and ends with the output of a failed command, which may be secret; the
-// error never contains it.
+// error is that of Commands, without the output.
 func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	var err error
 	var hook, action, output string

@@ -42,7 +42,7 @@ type startCall struct {
 //
 // After the termination has begun, Start does not call start, and its error wraps ErrTerminating. The
 // exception is a sidecar for which [Termination.ShouldRestart] returns true: start is called, with a
-// context that ends when nothing blocks the sidecar's stop any more (KEP-4438).
+// context that ends at the deadline, or when nothing blocks the sidecar's stop any more (KEP-4438).
 //
 // It is an error if the pod or start is nil, or if the pod's spec lacks the container. After
 // [Terminator.Close] Start does not call start, and its error wraps [ErrClosed].

@@ -112,7 +112,7 @@ func (m *Lifecycle) SleepEndedByExit() {
 	}
 }
 
-// HookEnded records the duration of a preStop hook until it returned or was cancelled
+// HookEnded records the duration of a preStop hook until it returned or was abandoned
 // (kubelet_prestop_hook_duration_seconds). handler is exec, httpGet or sleep; outcome is
 // Completed, Failed, Cut or Abandoned. Any other value is recorded as "other". A negative
 // duration counts as 0. Do not call it for a skipped hook.

@@ -132,8 +132,7 @@ func (m *Shutdown) PodKilled(outcome string) {
 }
 
 // PodsRefused adds to the number of pods that were not admitted because the node is shutting
-// down (kubelet_graceful_shutdown_pods_refused_total). A restarted agent adds the number
-// from before its restart.
+// down (kubelet_graceful_shutdown_pods_refused_total).
 func (m *Shutdown) PodsRefused(pods uint64) {
 	if m.isMade() {
 		m.refused.Add(float64(pods))

@@ -8,8 +8,8 @@ import (
 
 const (
 	// GracefulNodeShutdown is the gate of KEP-2000, which drains the node when its host shuts down. If
-	// it is off, the manager watches no host, admits every pod, and drains only on Trigger and
-	// TerminateAll.
+	// it is off, the manager watches no host, stores nothing, and drains and refuses pods only on Trigger
+	// and TerminateAll.
 	GracefulNodeShutdown = features.GracefulNodeShutdown
 	// GracefulNodeShutdownBasedOnPodPriority is the gate of KEP-2712, which adds
 	// shutdownGracePeriodByPodPriority. If it is off, only shutdownGracePeriod and

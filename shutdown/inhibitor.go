@@ -33,8 +33,8 @@ type Inhibitor struct {
 	// Granted is the delay that the host granted last; 0 before it has answered. It is read every 10 s
 	// until a shutdown is announced.
 	Granted time.Duration
-	// Budget is the requested delay, part by part, shortened to what the host grants. It is not
-	// shortened before the host has answered.
+	// Budget is the requested delay, part by part. Options.Plan.Limit shortens it and, once the host has
+	// answered, so does a shorter grant.
 	Budget plan.Budget
 	// Err says what is wrong with the lock: the host is unreachable, it refuses the lock, or it grants
 	// so little that a bucket loses time (a *[source.DelayCappedError]). Nil: nothing is wrong, or no
@@ -45,7 +45,7 @@ type Inhibitor struct {
 // inhibitor returns the state of the inhibitor lock. h is nil before Run, or if no host is watched: nothing is known then
 // but what will be requested.
 func (s *settings) inhibitor(h *host.Host) Inhibitor {
-	shown := Inhibitor{State: InhibitorTrying, Off: s.off, Budget: s.budget()}
+	shown := Inhibitor{State: InhibitorTrying, Off: s.off, Budget: s.budget().Fit(s.requestedDelay(), nil)}
 	if !s.watches() {
 		shown.State = InhibitorOff
 	}
@@ -56,7 +56,7 @@ func (s *settings) inhibitor(h *host.Host) Inhibitor {
 	shown.State, shown.Held = InhibitorState(status.State), status.Held()
 	shown.Requested, shown.Granted, shown.Err = status.Requested, status.Granted, status.Err
 	if granted, known := h.Granted(); known {
-		shown.Budget = shown.Budget.Fit(granted, nil)
+		shown.Budget = s.budget().Fit(s.opts.Plan.Cap(granted), nil)
 	}
 	return shown
 }

@@ -72,6 +72,35 @@ func TestAChangedLimitAppliesWithinTenSeconds(t *testing.T) {
 	})
 }
 
+// generousHost is a host whose own limit is an hour, which it grants whatever is requested, as logind does.
+type generousHost struct{ *shutdowntest.Host }
+
+func (h generousHost) Connect(ctx context.Context) (source.Session, error) {
+	session, err := h.Host.Connect(ctx)
+	return generousSession{session}, err
+}
+
+type generousSession struct{ source.Session }
+
+func (s generousSession) RequestDelay(ctx context.Context, requested time.Duration) (time.Duration, error) {
+	_, err := s.Session.RequestDelay(ctx, requested)
+	return time.Hour, err
+}
+
+// The budget that Inhibitor returns is no longer than Options.Plan.Limit: neither before the host has answered, nor
+// after it has granted more.
+func TestTheBudgetIsNoLongerThanTheLimitOfTheOptions(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.Plan.Limit = 20 * time.Second
+		n.opts.Source = generousHost{n.host}
+		n.newManager()
+		require.Equal(t, 20*time.Second, n.m.Inhibitor().Budget.End)
+		n.run()
+		require.Equal(t, time.Hour, n.m.Inhibitor().Granted)
+		require.Equal(t, 20*time.Second, n.m.Inhibitor().Budget.End)
+	})
+}
+
 // At the default verbosity, the first log line of a drain says how long it may take ("time") and what limits that
 // ("setBy").
 func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {

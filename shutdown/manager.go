@@ -40,7 +40,8 @@ type Manager struct {
 
 // NewManager validates the options and returns a manager. Its error names all invalid options. Before
 // Run, [Manager.Admit] refuses every pod if [Options.StateDir] has a shutdown of this boot that may still
-// be under way; otherwise it refuses the pods whose final statuses are pending there.
+// be under way; otherwise it refuses the pods of the last shutdown that may not have ended, or whose final
+// statuses are pending.
 func NewManager(opts Options) (*Manager, error) { return newManager(opts, statelog.Options{}) }
 
 // newManager returns a manager that uses the disk and the boot clock of disk. Tests replace these.
@@ -117,7 +118,8 @@ func (m *Manager) Inhibitor() Inhibitor {
 
 // Plan returns what a shutdown would do if it began now, for the current pods and the delay that the
 // host granted last. Without a configured schedule it returns what Trigger and TerminateAll would do.
-// It waits at most 1 s for Options.ListPods. A warning in the plan says if the list is incomplete.
+// It waits at most 1 s for Options.ListPods, and as long for PriorityOf of Options.Plan. A warning in the plan
+// says if one of them has not returned, or the list is incomplete.
 func (m *Manager) Plan() plan.Plan {
 	if !m.isMade() {
 		return plan.Plan{Warnings: []string{errNotMade.Error()}}

@@ -25,7 +25,7 @@ import (
 type Options struct {
 	// Config is the kubelet's shutdown configuration. With the zero value no host is watched: only
 	// Trigger and TerminateAll drain. They wait up to 30 s for the first list of pods, then use one
-	// bucket that lasts as long as the longest grace period of a pod.
+	// bucket that lasts as long as the longest grace period of a pod, at least 30 s.
 	Config plan.Config
 	// ListPods returns the pods of this node that have not ended, each once. A pod without a UID is
 	// identified by its namespace and name. Return an error while the list is incomplete: the last
@@ -71,9 +71,8 @@ type Options struct {
 
 	// Prepare is called when a drain begins, before the pods are listed, to stop whatever would start
 	// pods again. The drain waits for at most Plan.PrepareTimeout and at most half of the host's
-	// remaining time. Prepare is called once in a shutdown, and again if an event with less time cut it
-	// short or if a restarted agent resumes the shutdown. An error is reported and the drain
-	// continues. Nil: nothing is called.
+	// remaining time. Prepare is called once in a shutdown, and again if a restarted agent resumes the
+	// shutdown. An error is reported and the drain continues. Nil: nothing is called.
 	Prepare func(context.Context) error
 	// Hold is called before the first kill, which it delays by at most Plan.HoldTimeout: another
 	// program can move its work away in this time. If the host grants too little time, the hold is
@@ -83,7 +82,8 @@ type Options struct {
 	// for it. Nil: nothing is called.
 	OnPlan func(context.Context, plan.Plan)
 	// OnReport gets the report of a shutdown, or of TerminateAll, once the drain is over or cancelled
-	// and all signalled pods have ended. If a shutdown is announced again after the lock was
+	// and all signalled pods have ended. Pods delay it until 10 s after the drain and their grace periods
+	// at most, and not beyond the end of Run. If a shutdown is announced again after the lock was
 	// released, it drains again and OnReport gets a report of the whole shutdown again. The host does
 	// not wait for OnReport. TerminateAll waits for it for 10 s, and Run as long as for other calls.
 	// Its context ends when both Run and TerminateAll have ended. Nil: nothing is called.

@@ -14,7 +14,7 @@ import (
 // KillPod may be called again for the same pod:
 //
 //   - After an error the manager calls it every second with the remaining grace period, until the lock
-//     is released. An error that wraps [ErrNoRetry] stops this.
+//     is released or, after a cancellation, until Run ends. An error that wraps [ErrNoRetry] stops this.
 //   - A later shutdown with less time may call it while an earlier call still runs. Such a call waits
 //     for the same end, and may only shorten the grace period.
 //

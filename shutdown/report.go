@@ -39,7 +39,7 @@ type PodReport struct {
 	Started        time.Time `json:"started"`           // the first call of the killer
 	Ended          time.Time `json:"ended"`             // zero: the pod is not known to have ended
 	Outcome        string    `json:"outcome,omitempty"` // from KillResult
-	Error          string    `json:"error,omitempty"`   // the last error of the killer
+	Error          string    `json:"error,omitempty"`   // from the newest call of the killer
 	// Unflushed means that the API server has not acknowledged the final status. It is always false
 	// if the [Reporter] is not a [StatusFlusher].
 	Unflushed bool `json:"unflushed,omitempty"`

@@ -5,7 +5,7 @@
 //	kubectl run web --image none --overrides '{"spec": {"nodeName": "processes"}}' --command -- sleep 600
 //	kubectl delete pod web
 //
-// main.go connects virtual-kubelet to package lifecycle/virtualkubelet. runtime.go is a runtime of four methods, for
+// main.go connects virtual-kubelet to package lifecycle/virtualkubelet. runtime.go is a runtime of five methods, for
 // containers; jobs.go is a runtime for pods that run as a whole elsewhere, and --jobs is the URL of its service. Replace
 // one of them by your own. streams.go has the methods for logs, exec, stats and metrics, which virtual-kubelet requires and
 // this node does not serve.

@@ -24,8 +24,8 @@
 //   - Defaults of hooks, probes, ports, volumes and services.
 //   - Admission: a namespace need not exist, no service account is mounted, and priorities are not
 //     resolved.
-//   - Users, RBAC, and priority and fairness. There are limits for requests in flight (400, of which
-//     200 may write), beyond which it answers 429.
+//   - Users, RBAC, and priority and fairness. There are limits for requests in flight (400 that
+//     read and 200 that write), beyond which it answers 429.
 //   - Controllers: a namespace is deleted at once, and its objects stay.
 //   - The subresources binding, eviction, exec, log, resize and ephemeralcontainers.
 package main

@@ -5,6 +5,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -86,6 +87,25 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 				return err
 			}))
 		})
+	}
+}
+
+// The table of the page has the number and the lines of the files that each change copies. The files that change 1 copies
+// only to a fork with an API server, in an indented command, do not count.
+func TestTheTableHasTheLinesOfTheCopiedFiles(t *testing.T) {
+	page, err := os.ReadFile("SERIES.md")
+	require.NoError(t, err)
+	rows := regexp.MustCompile(`(?m)^\| (\d)\. .* \| (\d+) files?, (\d+) lines`).FindAllStringSubmatch(string(page), -1)
+	require.Len(t, rows, 5)
+	for _, row := range rows {
+		files := strings.Fields(regexp.MustCompile(`(?m)^take (.*)$`).FindStringSubmatch(commands(t, row[1]))[1])
+		lines := 0
+		for _, file := range files {
+			data, err := os.ReadFile(filepath.Join("v1.32", file))
+			require.NoError(t, err)
+			lines += strings.Count(string(data), "\n")
+		}
+		require.Equal(t, row[2:], []string{strconv.Itoa(len(files)), strconv.Itoa(lines)}, "change %s", row[1])
 	}
 }
 

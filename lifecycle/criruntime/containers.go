@@ -60,9 +60,9 @@ func (r *Runtime) status(ctx context.Context, containerID string) (*runtimeapi.C
 	return response.GetStatus(), err
 }
 
-// Exited returns a channel that is closed at most 200 ms after the container has exited or the runtime has
-// forgotten it. The channel stays open while the runtime does not answer, and after [Runtime.Close]. After
-// Close, Exited returns nil.
+// Exited returns a channel that is closed when the container has exited or the runtime has forgotten it, usually
+// within 200 ms: the next list is requested 100 ms after the previous one. The channel stays open while the
+// runtime does not answer, and after [Runtime.Close]. After Close, Exited returns nil.
 func (r *Runtime) Exited(containerID string) <-chan struct{} {
 	if r.check() != nil {
 		return nil

@@ -64,7 +64,7 @@
 // # Failures
 //
 //	what fails                       what happens                          what to do
-//	the runtime is down              calls fail, reconnects within 3 s;    nothing
+//	the runtime is down              calls fail, reconnects within 4 s;    nothing
 //	                                   a list is never incomplete
 //	an unknown container             lifecycle.ErrContainerNotFound        nothing
 //	a call or command times out      context.DeadlineExceeded              call again

@@ -9,7 +9,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// ErrAway is the error of each call while the runtime is unavailable ([Runtime.Away]).
+// ErrAway is the error of the calls that [Runtime.Away] lists while the runtime is unavailable.
 var ErrAway = errors.New("the runtime is unavailable")
 
 // absence has the periods in which a runtime is unavailable, past and future.
@@ -22,7 +22,8 @@ type absence struct {
 type period struct{ from, to time.Time }
 
 // Away makes the runtime unavailable for a period, as if its process had crashed. The period lasts from
-// now+from to now+to. In it each call fails with [ErrAway], and calls in progress fail when it begins.
+// now+from to now+to. In it each Running, StopContainer, StopPod and RunInContainer fails with [ErrAway],
+// and such calls in progress fail when it begins.
 // The containers keep running: a signal that was sent still has its effect, but the kill at the end of
 // a failed call's timeout is not sent. Each call of Away adds a period.
 func (r *absence) Away(from, to time.Duration) {

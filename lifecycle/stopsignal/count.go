@@ -3,8 +3,8 @@ package stopsignal
 import v1 "k8s.io/api/core/v1"
 
 // Count returns how many running containers have each stop signal, by the signal's name. It uses [Of]
-// without an image's signal, so a container whose signal only its image sets counts as SIGTERM. Nil
-// pods are ignored. The map is never nil.
+// without an image's signal, so a container whose signal only its image sets counts as SIGTERM, unless
+// its status reports the signal. Nil pods are ignored. The map is never nil.
 //
 // Pass all pods of the node, because metrics.Lifecycle.StopSignals shows only the counts of the
 // last call.

@@ -1,5 +1,5 @@
-// Package stopsignal returns the stop signal of a container (KEP-4960): that of its pod's spec, else that of
-// its image, else SIGTERM.
+// Package stopsignal returns the stop signal of a container (KEP-4960): the one that its status reports while it
+// runs, else that of its pod's spec, else that of its image, else SIGTERM.
 //
 //	package main
 //

@@ -117,7 +117,8 @@ func (p *Provider) check(pods ...*v1.Pod) error {
 // metadata and spec.
 //
 // A pod that is deleted or terminating is refused with an errdefs.ErrInvalidInput that wraps
-// [lifecycle.ErrTerminating]. After [Provider.Close] the error wraps [lifecycle.ErrClosed].
+// [lifecycle.ErrTerminating]. So is, without that cause, a pod that has no containers, two containers with one
+// name, or the UID of a pod with another name. After [Provider.Close] the error wraps [lifecycle.ErrClosed].
 //
 // If a known pod has the same name but another UID, the API server no longer has that pod. CreatePod
 // terminates it as DeletePod does, and starts the new pod when the old one has ended.

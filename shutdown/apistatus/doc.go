@@ -50,10 +50,10 @@
 // # Node
 //
 // During a shutdown [Reporter.PublishNode] sets Ready to False with the kubelet's reason and message,
-// and GracefulNodeShutdownInProgress (KEP-5683) to True. The DaemonSet controller of KEP-6249 then
-// creates no pods on the node. The feature [shutdown.DaemonSetGracefulNodeShutdown] adds DrainInProgress.
-// One request writes all of them before the first pod is killed. They are reset when the shutdown is
-// cancelled and after the next boot.
+// and GracefulNodeShutdownInProgress (KEP-5683) to True. The feature [shutdown.DaemonSetGracefulNodeShutdown]
+// adds DrainInProgress: on a node with both, the DaemonSet controller of KEP-6249 creates no pods. One
+// request writes all of them, before the first pod is killed if there is time. They are reset when the
+// shutdown is cancelled and after the next boot.
 //
 // An agent whose own loop writes the node's conditions must take them from [NodeConditions]. Otherwise
 // its next heartbeat sets Ready to True again.

@@ -39,7 +39,7 @@ var (
 // FlushPod returns nil once the API server has acknowledged all this, or if the pod is gone or
 // replaced by another pod with its name. It makes one attempt. The error wraps an
 // [apierrors.APIStatus] if the API server answered. Every error may be transient, except those for a
-// nil pod and for a pod without a UID.
+// nil pod and for a pod without a namespace, a name or, unless it is static, a UID.
 func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	target, err := r.identify(ctx, pod)
 	if err != nil || target == nil {

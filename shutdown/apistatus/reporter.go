@@ -43,9 +43,10 @@ const (
 // PublishNode reads the node and uses the version it read as a precondition. It retries after 20 to
 // 750 ms, or after the delay that the server asks for, until shortly before ctx ends (5 % of the
 // remaining time, at most 50 ms), so that the caller still receives the error. Without a deadline it
-// retries until ctx is cancelled. It does not retry if the API server refuses the request (400, 401,
-// 403, 422) or the node does not exist. The first attempt has 1 s, but at most a quarter of the
-// remaining time; each further attempt has twice as long, bounded by [Options.RequestTimeout].
+// retries until ctx is cancelled. It does not retry if the API server refuses the request, with a status
+// 4xx other than 408, 409 and 429, such as the 404 of a node that does not exist. The first attempt has
+// 1 s, but at most a quarter of the remaining time; each further attempt has twice as long as the one
+// before. [Options.RequestTimeout] bounds each of its requests.
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
 	ctx, cancel := withHeadroom(ctx)
 	defer cancel()

@@ -22,7 +22,7 @@ type Provider struct {
 	// path of each request. "": http://169.254.169.254, which all three use.
 	Endpoint string
 	// OnError is called once for each outage: the service does not answer, or in another format, or
-	// announce fails. [Watch] calls it in its own goroutine. Nil: a warning to [slog.Default].
+	// announce fails. [Watch] calls it in its caller's goroutine. Nil: a warning to [slog.Default].
 	OnError func(error)
 	// Dial connects to the service, like [net.Dialer.DialContext]. It must end with its context. Nil:
 	// that of a zero dialer.

@@ -34,6 +34,6 @@ type Event struct {
 	Deadline  time.Time // when the host shuts down at the latest; zero: unknown
 	// Origin is who announces the shutdown, such as "logind" or "SIGTERM". A cancellation withdraws
 	// only the announcement of its Origin. A cancellation without an Origin withdraws the announcement
-	// of its [Session] or, if passed to the manager's Trigger, all announcements.
+	// of its [Session] or, if passed to the manager's Trigger, all that Trigger made.
 	Origin string
 }

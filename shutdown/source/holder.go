@@ -30,9 +30,10 @@ type Holder struct {
 	// host grants less, the lock is held anyway, and a warning is logged.
 	Delay time.Duration
 	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, the
-	// inhibitor lock is released. A panic is logged, and has the same effect. The context ends at the
-	// deadline of the event, when the host cancels the shutdown, and with the context of Run. If the
-	// deadline is not known, OnShutdown must limit its work to Delay itself. It is required.
+	// inhibitor lock is released, unless the shutdown was cancelled. A panic is logged, and has the same
+	// effect. The context ends at the deadline of the event, when the host cancels the shutdown, and with
+	// the context of Run. If the deadline is not known, OnShutdown must limit its work to Delay itself. It
+	// is required.
 	OnShutdown func(context.Context, Event)
 	// Logger logs when the lock cannot be held or the host grants less than Delay, and when that is over.
 	// A repeated failure is logged once. Nil means [slog.Default].

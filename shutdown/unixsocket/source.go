@@ -26,8 +26,8 @@ const (
 
 // Options configures a [Source].
 type Options struct {
-	// Path is the path of the socket, at most 90 bytes. Its folder must exist. An existing file, even
-	// the socket of a running agent, is replaced. Required.
+	// Path is the absolute path of the socket, at most 90 bytes. Its folder must exist. An existing file,
+	// even the socket of a running agent, is replaced. Required.
 	Path string
 	// Delay is how long the host waits after an announcement without SECONDS. 0: as long as the manager
 	// requests. Negative: an error.

@@ -199,7 +199,7 @@ func (l *loop) snapshot(now time.Time) view.Snapshot {
 const (
 	lackRuntime = "container runtime"
 	lackHold    = "hold on the shutdown" // the agent has no lock
-	lackTime    = "time for the pods"    // the host waits for less than the agent asks for
+	lackTime    = "time for the pods"    // the host waits for so little that pods get less time
 	lackAnswers = "answers of the host"  // the agent has a lock, and may have lost it without knowing
 )
 
@@ -208,7 +208,7 @@ const (
 func hostLacks(i shutdown.Inhibitor) map[string]error {
 	lacks := map[string]error{lackHold: nil, lackTime: nil, lackAnswers: nil}
 	switch {
-	case errors.As(i.Err, new(*source.DelayCappedError)): // the lock is held, for less time than asked
+	case errors.As(i.Err, new(*source.DelayCappedError)): // the lock is held, for less time than the pods need
 		lacks[lackTime] = i.Err
 	case i.Held: // an error is that of a later question to the host
 		lacks[lackAnswers] = i.Err

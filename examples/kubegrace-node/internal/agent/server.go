@@ -132,9 +132,9 @@ func onlyHosts(next http.Handler) http.Handler {
 	})
 }
 
-// healthz answers 200 if the host's shutdown would wait as long as the agent asks for, and 503 if not, because
-// pods would then lose time. It also answers 200 during a shutdown, because nobody must restart an agent that
-// drains. Each line of the body names something that is missing.
+// healthz answers 200 if the host's shutdown would wait long enough for the pods, and 503 if not, or if the
+// host does not answer. It also answers 200 during a shutdown, because nobody must restart an agent that
+// drains. Each further line of the body names something that is missing.
 func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	lines := []string{"ok"}
 	if err := a.manager.ShutdownStatus(); err != nil {

@@ -88,10 +88,9 @@ func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	})
 }
 
-// The pod web is being killed with 20 s, and dns would follow at 20 s. Then the host announces that it goes down in 9 s.
-// The second drain begins at once and fits into that time: after 8.5 s dns is being killed, and after 9.5 s the lock is
-// released.
-func TestAnEarlierDeadlineStartsAnotherDrain(t *testing.T) {
+// The pod web is being killed with 20 s, and dns would follow at 20 s. Then the host announces that it goes down in 9 s. The
+// drain is shortened at once to fit into that time: after 8.5 s dns is being killed, and after 9.5 s the lock is released.
+func TestAnEarlierDeadlineShortensTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
 		k.startAndAnnounce(t, k.configWithSlowKills(time.Hour))
