@@ -78,6 +78,27 @@ func TestTerminateAllWaitsForAShutdown(t *testing.T) {
 	})
 }
 
+// A shutdown takes over the drain of TerminateAll while etcd is being killed. TerminateAll returns the report of the
+// shutdown, which also has web, although that had ended before.
+func TestAShutdownTakesOverAllPodsOfTerminateAll(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
+		n.run()
+		done := make(chan shutdown.Report, 1)
+		go func() {
+			report, err := n.m.TerminateAll(t.Context())
+			require.NoError(t, err)
+			done <- report
+		}()
+		n.advance((4 + 1) * time.Second) // web takes 4 s
+		n.setPods(shutdowntest.Pod("etcd", topPriority, 60)) // another drain would kill a listed pod again
+		n.host.Announce(source.Event{Kind: source.KindHalt})
+		report := <-done
+		require.Equal(t, source.KindHalt, report.Kind)
+		require.Equal(t, map[string]string{"web": "Graceful", "etcd": "Graceful"}, outcomes(report))
+	})
+}
+
 // Concurrent calls share one drain, its report and its errors. If the context of one call ends, the drain
 // continues for the other. A later call returns the report of the first one.
 func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
