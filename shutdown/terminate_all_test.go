@@ -90,7 +90,7 @@ func TestAShutdownTakesOverAllPodsOfTerminateAll(t *testing.T) {
 			require.NoError(t, err)
 			done <- report
 		}()
-		n.advance((4 + 1) * time.Second) // web takes 4 s
+		n.advance((4 + 1) * time.Second)                     // web takes 4 s
 		n.setPods(shutdowntest.Pod("etcd", topPriority, 60)) // another drain would kill a listed pod again
 		n.host.Announce(source.Event{Kind: source.KindHalt})
 		report := <-done
