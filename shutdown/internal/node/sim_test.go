@@ -274,6 +274,7 @@ func (w *world) powerOff() {
 	w.durable = slices.Clip(w.log)
 	w.now = w.now.Add(time.Millisecond)
 	w.add(judge.NodeFact{What: judge.NodeBooted})
+	w.addPendingInLog(true)
 	for _, p := range w.pods {
 		if p.Static {
 			w.startPod(p)
