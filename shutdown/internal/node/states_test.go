@@ -501,3 +501,20 @@ func TestALogThatIsNotReadYetIsNotReplaced(t *testing.T) {
 	require.False(t, kept[i].Ended.IsZero())
 	require.False(t, kept[i].Told)
 }
+
+// Before the reboot a shutdown has killed a static pod, whose grace period was nearly over at the end of the log. The pod
+// runs again, and the new agent kills it before it has read that log. The log does not shorten the new grace period.
+func TestALogOfAnotherBootShortensNoGracePeriod(t *testing.T) {
+	r := newRig(t)
+	r.pods = []string{"low", "static"}
+	restarted(func(r *rig) {
+		draining("host")(r)
+		r.wait(10 * time.Second)
+		r.endPods("low")
+	}, opening)(r)
+	r.announce([]string{"host"})
+	r.wait(2 * time.Second)
+	require.Contains(t, r.kills, "static")
+	require.NotContains(t, r.inputs(node.Read{Entries: r.previousLog}), "kill")
+	require.Equal(t, 1, r.n.Running())
+}
