@@ -17,7 +17,6 @@ import (
 //     are merged.
 //   - Otherwise it is over, and its pods are kept. If this agent has had no shutdown, it can still be reported.
 func (r Read) apply(n *Node) {
-	n.isLogUnread = false
 	previous, pods := r.entities(n.Options)
 	n.renumber(previous, pods)
 	if !r.SameBoot {
@@ -36,6 +35,7 @@ func (r Read) apply(n *Node) {
 			n.adoptPod(p)
 		}
 		n.setState(StateUnsettled)
+		n.startLog()
 		for _, e := range n.withdrawnEarly {
 			e.apply(n)
 		}

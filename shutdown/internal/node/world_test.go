@@ -658,7 +658,7 @@ func (w *world) publish(e node.Effect) {
 	w.call(e, []int{30, 1500}[w.draw(2)], answer)
 }
 
-// store appends to the log, or begins a new one, if the agent owns it.
+// store appends to the log, or begins a new one, if the agent owns it: an agent writes the log only once it has read it.
 func (w *world) store(e node.Effect) {
 	for _, p := range e.Pods {
 		w.podOf(p.Key).isUnlogged = !w.ownsLog
