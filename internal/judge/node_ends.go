@@ -154,7 +154,8 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 }
 
 // eachEndIsCountedOnce checks that an agent counts the end of a pod once in the metrics, even if several kills of it
-// return.
+// return. A later kill outside a drain counts again: the agent has forgotten the end by the time at which it reads in the
+// log that an earlier agent has begun to kill the pod.
 func eachEndIsCountedOnce(r *NodeRecord) (violations []string) {
 	isCounted := map[string]bool{}
 	for _, f := range r.Facts {
@@ -163,6 +164,10 @@ func eachEndIsCountedOnce(r *NodeRecord) (violations []string) {
 			clear(isCounted)
 		case NodePodRuns:
 			delete(isCounted, f.Pod)
+		case NodeKill:
+			if f.Shutdown == 0 {
+				delete(isCounted, f.Pod)
+			}
 		case NodeCounted:
 			if !f.Failed && isCounted[f.Pod] {
 				violations = append(violations, nodeViolation(f, "it was counted before"))
