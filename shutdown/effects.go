@@ -268,7 +268,7 @@ func (s *shell) killAll(kills []node.Effect) {
 			start()
 		}
 	}
-	if s.isOpening || !s.isWriting() { // nothing can be stored yet, or everything is stored
+	if !s.isWriting() { // nothing is stored, or everything is
 		start()
 		return
 	}
@@ -382,7 +382,7 @@ func (s *shell) publish(e node.Effect) {
 
 // store appends the effect's shutdown and pods to the log. NewLog replaces the log by them.
 func (s *shell) store(e node.Effect) {
-	if !s.isStoring() {
+	if !s.isStoring {
 		return
 	}
 	entries := make([]any, 0, len(e.Pods)+1)
@@ -400,22 +400,17 @@ func (s *shell) store(e node.Effect) {
 	s.watchWrites()
 }
 
-// isStoring reports whether this agent writes a state log: a folder is configured and not used by another
-// agent.
-func (s *shell) isStoring() bool { return !s.isReadOnly && s.opts.StateDir != "" }
-
-// sync syncs the log, and then tells the core. A failure goes into the drain's report.
+// sync syncs the log, and then tells the core. While the log is being read, it waits for that, because what the core has
+// decided is stored only then. A failure goes into the drain's report.
 func (s *shell) sync(e node.Effect) {
-	var synced *call.Future[struct{}] // nil: there is no log
-	if s.isStoring() {
-		synced = s.log.Sync()
-	}
 	ctx := s.ctx
 	s.calls.Go(func() string { return "the sync of the state log" }, func() {
-		if synced != nil {
-			if _, err := synced.Wait(ctx); err != nil && ctx.Err() == nil {
-				s.step(node.Failed{Text: err.Error()})
-			}
+		select {
+		case <-s.opened:
+		case <-ctx.Done():
+		}
+		if _, err := s.log.Sync().Wait(ctx); err != nil && ctx.Err() == nil {
+			s.step(node.Failed{Text: err.Error()})
 		}
 		s.step(node.Answered{Call: e.Call})
 	})

@@ -101,10 +101,10 @@ type Options struct {
 	// log is JSON lines: the newest line about a shutdown or pod counts, and a torn last line is ignored.
 	// The next agent resumes from it, and [StoredReport] reads it. "": nothing is stored, and a
 	// restarted agent does not resume the shutdown. If another agent uses the directory, Run waits up
-	// to 10 s for it, holds the inhibitor lock and refuses pods meanwhile. After that it reports an
-	// error, and stores and resumes nothing.
+	// to 10 s for it, holds the inhibitor lock and refuses pods meanwhile. It does the same for up to 5 s
+	// if reading the log takes long. After that it reports an error, and stores and resumes nothing.
 	StateDir string
-	// RequireStateDir makes Run fail if another agent still uses StateDir after these 10 s.
+	// RequireStateDir makes Run fail instead.
 	RequireStateDir bool
 }
 

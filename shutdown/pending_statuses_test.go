@@ -4,6 +4,8 @@ package shutdown_test
 
 import (
 	"context"
+	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -62,6 +64,54 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 				n.runOnBoot(now)
 				n.advance(2 * time.Second)
 				require.Empty(t, c.flushedPods())
+			})
+		})
+	}
+}
+
+// An agent begins a drain before it has read the state log, which has a pending final status of its predecessor, in the
+// same boot ("one") or the boot before ("next"). The API server cannot be reached. Whenever the agent dies, the log
+// has the status.
+func TestADrainBeforeTheLogIsReadKeepsPendingStatuses(t *testing.T) {
+	for _, id := range []string{"one", "next"} {
+		t.Run(id, func(t *testing.T) {
+			inBubbleWithState(t, list(shutdowntest.Pod("ended", 0, 5)), func(t *testing.T, n *node, one *boot) {
+				c := &cluster{unreachable: true}
+				n.opts.Reporter = c
+				n.runOnBoot(one)
+				n.announce()
+				n.advance(time.Minute)
+				n.crash()
+				n.host.SetPending(nil)
+				n.setPods(shutdowntest.Pod("new", 0, 5))
+				now := one
+				if id != one.id {
+					now = &boot{id: id, began: time.Now()}
+				}
+				path := filepath.Join(n.opts.StateDir, logFile)
+				var kept, lost atomic.Int32 // before how many steps on the disk the log has the status, or lacks it
+				n.startReading(now, 2*time.Second, func() {
+					if fileContains(path, "uid-ended") {
+						kept.Add(1)
+					} else {
+						lost.Add(1)
+					}
+				})
+				n.announce()
+				n.advance(time.Second)
+				require.Len(t, n.killer.Kills(), 1)
+				require.False(t, fileContains(path, "uid-new"), "the log is not read yet")
+				n.advance(time.Minute)
+				require.True(t, fileContains(path, "uid-new"))
+				require.Greater(t, kept.Load(), int32(3))
+				require.Zero(t, lost.Load())
+				n.crash()
+
+				n.host.SetPending(nil)
+				c.setUnreachable(false)
+				n.runOnBoot(now)
+				n.advance(time.Second)
+				require.Equal(t, []string{"ended", "new"}, c.flushedPods())
 			})
 		})
 	}

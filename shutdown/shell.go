@@ -44,12 +44,12 @@ type shell struct {
 	log       *statelog.Log
 	ready     readySignal
 	opening   opening
+	opened    chan struct{}             // closed when Run has read the log or has failed to
 	host      atomic.Pointer[host.Host] // nil before Run, or if no host is watched
 	admission admission
 
 	mu         sync.Mutex // guards the fields below
 	node       *node.Node
-	isOpening  bool               // the log is being read
 	ctx        context.Context    // of the calls to embedder code; it ends when both Run and TerminateAll have ended
 	cancel     context.CancelFunc // of ctx
 	users      int                // the calls of Run and TerminateAll that are under way
@@ -62,7 +62,7 @@ type shell struct {
 	events     nodeEvents
 	written    *call.Future[struct{}] // the newest write to the log; nil: none yet
 	isWatching bool                   // the goroutine of watchWrites runs
-	isReadOnly bool                   // nothing is stored
+	isStoring  bool                   // there is a state folder, and its log has been read
 	last       func() Report          // the result of LastReport; nil: none
 	ended      *node.Shutdown         // the newest shutdown that this agent has ended; nil: none
 	reported   map[int]*reporting     // by the number of the shutdown
@@ -95,15 +95,14 @@ func newShell(s *settings, disk statelog.Options) *shell {
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
 		reported: map[int]*reporting{}, terminated: make(chan struct{}),
-		log: statelog.New(disk),
+		log: statelog.New(disk), opened: make(chan struct{}),
 	}
 	sh.opening.over = make(chan struct{})
 	sh.ctx = context.Background() //nolint:forbidigo // NewManager has no context
-	sh.isReadOnly = true          // until Run has locked the folder
 	sh.ready.init()
 	ctx, cancel := context.WithTimeout(sh.ctx, readTime)
 	defer cancel()
-	contents := sh.log.Read(ctx)
+	contents, _ := sh.log.Read(ctx)       // Run reports the error, unless the disk works by then
 	temporary := node.New(s.nodeConfig()) // for admission until Run reads the log again
 	temporary.Step(sh.now(), node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
 	snapshot := snapshotOf(temporary)
@@ -138,19 +137,24 @@ func (s *shell) step(in node.Input) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.stepLocked(in)
+}
+
+// stepLocked does what step does. The mutex is held.
+func (s *shell) stepLocked(in node.Input) {
+	s.stepOnce(in)
 	for len(s.toReport) > 0 {
 		text := s.toReport[0]
 		s.toReport = s.toReport[1:]
-		s.stepLocked(node.Failed{Text: text})
+		s.stepOnce(node.Failed{Text: text})
 	}
 	if s.users > 0 {
 		s.afterStep()
 	}
 }
 
-// stepLocked passes one input to the core and starts the resulting effects. Before Run and TerminateAll, and
+// stepOnce passes one input to the core and starts the resulting effects. Before Run and TerminateAll, and
 // after them, it drops the effects: only the core's state changes. The mutex is held.
-func (s *shell) stepLocked(in node.Input) {
+func (s *shell) stepOnce(in node.Input) {
 	now := s.now()
 	effects := s.node.Step(now, in)
 	if s.observe != nil {
@@ -353,7 +357,7 @@ func (s *shell) run(ctx context.Context) error {
 		s.mu.Unlock()
 		return errAlreadyRun
 	}
-	s.phase, s.isOpening, s.isReadOnly = phaseRunning, true, false
+	s.phase = phaseRunning
 	s.mu.Unlock()
 	defer s.ready.close() // Ready is closed even if ctx ends early
 	s.enter(ctx)
@@ -416,10 +420,13 @@ func (s *shell) refuseWhileOpening() {
 	}
 }
 
-// open locks the state folder, reads the log and passes it to the core. If the folder cannot be locked, it returns that
-// error, the core gets an empty log, and nothing is stored. All other problems are only reported to the core. hasHost
-// says that a host is watched, which will say whether the shutdown of the log is still under way.
+// open locks the state folder, reads the log and passes it to the core. Only from then on this agent writes the log: a new
+// one that it wrote before would lack the final statuses that are pending in the old one. If the folder cannot be locked,
+// or the log not be read in time, open returns that error, the core gets an empty log, and nothing is stored. All other
+// problems are only reported to the core. hasHost says that a host is watched, which will say whether the shutdown of the
+// log is still under way.
 func (s *shell) open(ctx context.Context, hasHost bool) error {
+	defer close(s.opened)
 	defer s.opening.end()
 	lockCtx, cancel := context.WithTimeout(ctx, folderTime)
 	defer cancel()
@@ -427,7 +434,7 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 	var contents statelog.Contents
 	if err == nil {
 		readCtx, cancel := context.WithTimeout(ctx, readTime)
-		contents = s.log.Read(readCtx)
+		contents, err = s.log.Read(readCtx)
 		cancel()
 	}
 	for _, err := range append([]error{s.log.BootErr(), warning, err}, contents.Errs...) {
@@ -435,23 +442,26 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 			s.step(node.Failed{Text: err.Error()})
 		}
 	}
-	s.mu.Lock()
-	s.isOpening, s.isReadOnly = false, err != nil
-	s.mu.Unlock()
 	if err == nil {
 		s.showStoredShutdown(contents)
 	}
-	s.step(node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
-	s.mu.Lock()
-	if previous := s.node.Shutdown(); previous != nil && s.last != nil {
-		s.last = func() Report { return s.reportOf(previous) } // not a copy: the shutdown may resume, or its pods end
-	}
-	s.mu.Unlock()
+	s.useLog(contents, err == nil && s.opts.StateDir != "")
 	if !hasHost && err == nil { // nobody can say what is pending: the log decides
 		s.step(node.Pending{Wall: s.opts.Clock.Now()})
 	}
 	s.ready.folderTried()
 	return err
+}
+
+// useLog passes the log to the core. isStoring says whether this agent writes the log from then on.
+func (s *shell) useLog(contents statelog.Contents, isStoring bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isStoring = isStoring
+	s.stepLocked(node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
+	if previous := s.node.Shutdown(); previous != nil && s.last != nil {
+		s.last = func() Report { return s.reportOf(previous) } // not a copy: the shutdown may resume, or its pods end
+	}
 }
 
 // endRun tells the core that the context of Run has ended. Calls that ignore their contexts may still go on.
@@ -606,7 +616,7 @@ func (s *shell) setTimes(started, ended time.Time) {
 	if times := [2]time.Time{started, ended}; times != s.shownTimes {
 		s.shownTimes = times
 		s.opts.Metrics.Times(started, ended)
-		if s.phase == phaseRunning && !s.isReadOnly {
+		if s.phase == phaseRunning {
 			s.log.SaveTimes(statelog.Times{StartTime: started, EndTime: ended})
 		}
 	}

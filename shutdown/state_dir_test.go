@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -55,6 +56,29 @@ func (n *node) runOnDisk(b *boot, fails func(step string) error) {
 	n.start(m)
 	<-m.Ready()
 	synctest.Wait()
+}
+
+// startReading starts a manager on a boot, and does not wait until it is ready: reading the log takes a time. afterRead, if
+// not nil, is called before each later operation of the disk.
+func (n *node) startReading(b *boot, takes time.Duration, afterRead func()) {
+	n.t.Helper()
+	var isRunning, isRead atomic.Bool // NewManager reads the log, too
+	m, err := shutdown.NewManagerWith(n.opts, b.sinceBoot, func(step, path string) error {
+		switch {
+		case isRead.Load():
+			if afterRead != nil {
+				afterRead()
+			}
+		case isRunning.Load() && step == "read" && filepath.Base(path) == logFile:
+			<-time.After(takes)
+			isRead.Store(true)
+		}
+		return nil
+	})
+	require.NoError(n.t, err)
+	isRunning.Store(true)
+	n.start(m)
+	n.advance(time.Millisecond)
 }
 
 // crash ends the agent like kill -9: the next agent finds the state files as they were before. The next agent
@@ -243,4 +267,60 @@ func TestADrainWaitsForOneSync(t *testing.T) {
 			require.InDelta(t, want, n.releasedAfter(began), float64(20*time.Millisecond))
 		})
 	}
+}
+
+// Reading the log takes 3 s, and the pods end at once. The lock is released once the log has been read, has the shutdown,
+// and is synced: that takes three more operations of the disk, of 1 s each.
+func TestTheReleaseWaitsForASlowRead(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		began := time.Now()
+		n.startReading(one, 3*time.Second, func() { <-time.After(time.Second) })
+		n.announce()
+		n.advance(2 * time.Second)
+		require.Len(t, n.killer.Kills(), 2)
+		require.Equal(t, 1, n.host.Held())
+		n.advance(time.Minute)
+		require.GreaterOrEqual(t, n.releasedAfter(began), 6*time.Second)
+		report, found, err := shutdown.StoredReport(n.opts.StateDir)
+		require.NoError(t, err)
+		require.True(t, found)
+		require.Equal(t, []string{"web", "etcd"}, names(report))
+	})
+}
+
+// An agent that cannot read the log within 5 s works without it and does not change it. With RequireStateDir its Run
+// ends.
+func TestALogThatCannotBeReadIsKept(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.opts.Reporter = &cluster{unreachable: true}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Minute)
+		n.end()
+		n.host.SetPending(nil)
+		path := filepath.Join(n.opts.StateDir, logFile)
+		before, err := os.ReadFile(path)
+		require.NoError(t, err)
+		next := &boot{id: "next", began: time.Now()}
+		n.replaceKiller()
+		n.startReading(next, 6*time.Second, nil)
+		n.advance(time.Second)
+		require.False(t, n.m.Admit(nil).Admit)
+		n.advance(4 * time.Second)
+		require.True(t, n.m.Admit(nil).Admit)
+		n.advance(5 * time.Second)
+		n.announce()
+		n.advance(time.Minute)
+		require.Len(t, n.killer.Kills(), 2)
+		require.Contains(t, n.lastReport().Errors[0], "nothing is stored")
+		n.end()
+		n.opts.RequireStateDir = true
+		n.startReading(next, 6*time.Second, nil)
+		n.advance(time.Minute)
+		require.ErrorContains(t, <-n.ended, "nothing is stored")
+		n.stop = nil
+		after, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.Equal(t, string(before), string(after))
+	})
 }

@@ -151,8 +151,10 @@ func (w *StepRecorder) read(in node.Read) {
 			w.runs[pod] = false
 			w.add(judge.NodeFact{What: judge.NodePodEnded, Pod: pod})
 		}
-		w.add(judge.NodeFact{What: judge.NodeBooted})
-		clear(w.signalled)
+		if w.draining() == nil { // otherwise the drain, which has begun after the boot, would be taken for one before it
+			w.add(judge.NodeFact{What: judge.NodeBooted})
+			clear(w.signalled)
+		}
 	}
 	if len(in.Entries) > 0 && w.draining() == nil {
 		w.Record.Facts[w.began].Failed = false

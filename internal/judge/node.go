@@ -29,6 +29,7 @@ const (
 	NodeWindows      NodeWhat = "a timetable"                            // Shutdown, Own, Windows, WaitEnd, ReleaseBy, Planned, Failed: there is no log
 	NodeCancelled    NodeWhat = "the shutdown is cancelled"              // Shutdown
 	NodeStored       NodeWhat = "a pod is stored"                        // Pod, Until: its deadline
+	NodeLogHas       NodeWhat = "the log has pending final statuses"     // Pods: all of them; Failed: a power cut or another agent may have taken others
 	NodeSync         NodeWhat = "the log is to be synced"                // Call
 	NodeSynced       NodeWhat = "the log is synced"                      // Call
 	NodeListing      NodeWhat = "a list is requested"                    // Call
@@ -163,6 +164,7 @@ func NodeRules() map[string]func(*NodeRecord) []string {
 		"the lock is released once, in time":                        lockIsReleasedOnceInTime,
 		"every end is published":                                    everyEndIsPublished,
 		"only ended pods are published":                             onlyEndedPodsArePublished,
+		"a stored final status is sent or kept":                     storedStatusesAreSentOrKept,
 		"each shutdown is reported once, with all killed pods":      eachShutdownIsReportedOnce,
 		"each end is counted once":                                  eachEndIsCountedOnce,
 		"a shutdown refuses pods":                                   shutdownRefusesPods,

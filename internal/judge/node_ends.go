@@ -43,6 +43,31 @@ func everyEndIsPublished(r *NodeRecord) (violations []string) {
 	return violations
 }
 
+// storedStatusesAreSentOrKept checks that a final status that is pending in the log stays there until the API server has
+// it, even if agents die or the machine boots. There are two exceptions: a power cut or another agent may take it from the
+// log, and a pod that is started again has no final status.
+func storedStatusesAreSentOrKept(r *NodeRecord) (violations []string) {
+	var stored []string
+	isOver := map[string]bool{} // the status was sent, or the pod was started again
+	for _, f := range r.Facts {
+		switch f.What {
+		case NodeTold, NodePodRuns, NodeStarts:
+			isOver[f.Pod] = true
+		case NodePodEnded:
+			isOver[f.Pod] = false
+		case NodeLogHas:
+			for _, pod := range stored {
+				if !f.Failed && !isOver[pod] && !slices.Contains(f.Pods, pod) {
+					violations = append(violations, nodeViolation(f, "that of %s was there, and is not sent", pod))
+				}
+			}
+			stored = f.Pods
+		default:
+		}
+	}
+	return violations
+}
+
 // onlyEndedPodsArePublished checks that a final status is sent only for a pod that was killed and has
 // ended.
 func onlyEndedPodsArePublished(r *NodeRecord) (violations []string) {
@@ -129,7 +154,8 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 }
 
 // eachEndIsCountedOnce checks that an agent counts the end of a pod once in the metrics, even if several kills of it
-// return.
+// return. A later kill outside a drain counts again: the agent has forgotten the end by the time at which it reads in the
+// log that an earlier agent has begun to kill the pod.
 func eachEndIsCountedOnce(r *NodeRecord) (violations []string) {
 	isCounted := map[string]bool{}
 	for _, f := range r.Facts {
@@ -138,6 +164,10 @@ func eachEndIsCountedOnce(r *NodeRecord) (violations []string) {
 			clear(isCounted)
 		case NodePodRuns:
 			delete(isCounted, f.Pod)
+		case NodeKill:
+			if f.Shutdown == 0 {
+				delete(isCounted, f.Pod)
+			}
 		case NodeCounted:
 			if !f.Failed && isCounted[f.Pod] {
 				violations = append(violations, nodeViolation(f, "it was counted before"))

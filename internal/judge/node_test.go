@@ -52,8 +52,10 @@ func soundNode(t *testing.T) nodeHistory {
 		{At: second(5), What: NodePodEnded, Pod: "low"},
 		{At: second(5), What: NodeKilled, Pod: "low", Call: 3},
 		{At: second(5), What: NodeCounted, Pod: "low"},
+		{At: second(5), What: NodeLogHas, Pods: []string{"low"}},
 		state(5, 1),
 		{At: second(6), What: NodeTold, Pod: "low"},
+		{At: second(6), What: NodeLogHas},
 		{At: second(6), What: NodeStored, Pod: "high", Until: second(21)},
 		{At: second(6), What: NodeSync, Call: 4},
 		{At: second(6), What: NodeKill, Pod: "high", Call: 5, Seconds: 15, Until: second(21), Shutdown: 1},
@@ -190,6 +192,13 @@ func TestNodeRulesRefuse(t *testing.T) {
 		"only ended pods are published": {
 			"it runs":          func(h nodeHistory) { h.drop(NodePodEnded, 9, "high") },
 			"it is not killed": func(h nodeHistory) { h.insert(NodePodRuns, 0, NodeFact{What: NodeTold, Pod: "low"}) },
+		},
+		"a stored final status is sent or kept": {
+			"a new log lacks it": func(h nodeHistory) { h.insert(NodeTold, 6, NodeFact{What: NodeLogHas}) },
+			"that of the second run": func(h nodeHistory) {
+				h.insert(NodeReported, 10, NodeFact{What: NodePodRuns, Pod: "low"}, NodeFact{What: NodePodEnded, Pod: "low"},
+					NodeFact{What: NodeLogHas, Pods: []string{"low"}}, NodeFact{What: NodeLogHas})
+			},
 		},
 		"each shutdown is reported once, with all killed pods": {
 			"never":            func(h nodeHistory) { h.drop(NodeReported, 10, "") },

@@ -222,6 +222,7 @@ func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 	n.shutdown = s
 	s.announce(a)
 	n.startDrain(s)
+	n.startLog()
 	n.emit(Effect{Do: RecordEvent, Text: textDetected})
 }
 
@@ -258,7 +259,6 @@ func (n *Node) startDrain(s *Shutdown) {
 		s.setTable(n.newTable(s, s.Began))
 	}
 	n.markDirty(s)
-	n.startLog()
 	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
 	n.publish(s)
 	n.drain.begin(n, s)

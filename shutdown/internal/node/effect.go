@@ -23,8 +23,8 @@ const (
 	OnRelease Do = "OnRelease"
 
 	Abort       Do = "Abort"       // cancel the context of the call with the number Call
-	Store       Do = "Store"       // append Shutdown, if not nil, and Pods to the state log
-	NewLog      Do = "NewLog"      // replace the state log by one with Shutdown and Pods
+	Store       Do = "Store"       // append Shutdown, if not nil, and Pods to the state log; ignored before Read
+	NewLog      Do = "NewLog"      // replace the state log by one with Shutdown and Pods; ignored before Read
 	Suspend     Do = "Suspend"     // keep the lock, but release it at Until in any case
 	Release     Do = "Release"     // release the lock
 	Retake      Do = "Retake"      // take the lock again during a shutdown, if the host permits it

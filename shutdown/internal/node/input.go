@@ -35,6 +35,9 @@ type (
 	Opening struct{}
 	// Read has the entries of the state log; none if the log could not be read. SameBoot says that an
 	// agent of this boot wrote it. Otherwise its pods have ended, and its times are another boot's.
+	//
+	// Until then the shell ignores Store and NewLog: a new log would lack the final statuses that are pending
+	// in this one, if the agent died before it knew them. The effects of Read store all that the Node knows.
 	Read struct {
 		Entries  []any // each a Shutdown or a Pod
 		SameBoot bool
@@ -96,7 +99,6 @@ func (Tick) apply(*Node) {}
 
 // apply waits for the log, unless a shutdown has begun already.
 func (Opening) apply(n *Node) {
-	n.isLogUnread = true
 	if n.state == StateNone {
 		n.setState(StateOpening)
 	}

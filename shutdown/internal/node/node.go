@@ -49,7 +49,6 @@ type Node struct {
 	// applied again once it is read.
 	hostAnswer     Input
 	withdrawnEarly []Event
-	isLogUnread    bool      // Opening has come, and Read has not
 	unsettledUntil time.Time // when StateUnsettled ends although the host has not answered; zero: never
 	shutdown       *Shutdown // the newest; nil: none
 	terminateAll   terminateAllState
@@ -151,12 +150,8 @@ func (n *Node) storeDirty() {
 }
 
 // startLog replaces the log by a new one with all that the next agent needs. What markDirty has collected is
-// part of that. While the previous agent's log is not read, startLog does nothing: the changes are appended to that
-// log, because a new one would lack the final statuses that are still pending. Read then starts the new log.
+// part of that.
 func (n *Node) startLog() {
-	if n.isLogUnread {
-		return
-	}
 	for _, entity := range n.dirty {
 		switch e := entity.(type) {
 		case *Shutdown:

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/times"
@@ -16,16 +17,10 @@ import (
 //     are merged.
 //   - Otherwise it is over, and its pods are kept. If this agent has had no shutdown, it can still be reported.
 func (r Read) apply(n *Node) {
-	n.isLogUnread = false
 	previous, pods := r.entities(n.Options)
+	n.renumber(previous, pods)
 	if !r.SameBoot {
 		moveToThisBoot(previous, pods, n.now)
-	}
-	if previous != nil {
-		n.lastNumber = max(n.lastNumber, previous.Number)
-	}
-	for _, p := range pods {
-		n.lastNumber = max(n.lastNumber, p.Shutdown)
 	}
 	isFirst := n.shutdown == nil && n.state != StateDraining // this agent has had no shutdown yet
 	mayGoOn := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
@@ -40,6 +35,7 @@ func (r Read) apply(n *Node) {
 			n.adoptPod(p)
 		}
 		n.setState(StateUnsettled)
+		n.startLog()
 		for _, e := range n.withdrawnEarly {
 			e.apply(n)
 		}
@@ -50,7 +46,7 @@ func (r Read) apply(n *Node) {
 	case mayBeThisDrain && n.hasTimeLeft(previous):
 		n.mergePrevious(previous, pods)
 	default:
-		n.closePrevious(pods, r.SameBoot, isFirst)
+		n.closePrevious(pods, r.SameBoot)
 	}
 	if isFirst {
 		n.shutdown = previous // so that it can still be reported
@@ -80,6 +76,28 @@ func (r Read) entities(opts plan.Options) (previous *Shutdown, pods []*Pod) {
 		}
 	}
 	return previous, pods
+}
+
+// renumber makes the numbers in the log differ from those of the drains that this agent has begun before it has read
+// the log.
+func (n *Node) renumber(previous *Shutdown, pods []*Pod) {
+	own := n.lastNumber
+	add := func(number *int) {
+		if *number > 0 {
+			*number += own
+			n.lastNumber = max(n.lastNumber, *number)
+		}
+	}
+	if previous != nil {
+		add(&previous.Number)
+	}
+	for _, p := range pods {
+		add(&p.Shutdown)
+		p.Joined = slices.Clone(p.Joined)
+		for i := range p.Joined {
+			add(&p.Joined[i])
+		}
+	}
 }
 
 // moveToThisBoot shifts all times of another boot by the same amount, so that the newest past time is now:
@@ -135,22 +153,20 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	n.drain.shortenTable(n)
 }
 
-// closePrevious adopts the pods of a shutdown that is over, and so kills no pod that it has not signalled:
-//
-//   - Pods of another boot have ended with it, and their marks NotReady do not count any more. The final statuses of
-//     static ones are dropped, because those pods run again under the same UID.
-//   - keepsNumber says that no other shutdown can have the number of this one. Otherwise the pods lose it, to be in
-//     no other report.
-func (n *Node) closePrevious(pods []*Pod, sameBoot, keepsNumber bool) {
+// closePrevious adopts the pods of a shutdown that is over, and so kills no pod that it has not signalled. Pods of
+// another boot have ended with it, and their marks NotReady do not count any more. Two kinds of these run again under
+// the same UID: a static pod, whose final status is dropped, and a pod that this agent has signalled, about which the
+// log says nothing.
+func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 	for _, p := range pods {
 		if !sameBoot {
+			if known := n.pods.byKey[p.Key]; known != nil && known.isSignalled() {
+				continue
+			}
 			if p.Marked = false; p.isTerminating() {
 				p.Ended = n.now
 			}
 			p.Told = p.Told || p.Static
-		}
-		if !keepsNumber {
-			p.Shutdown, p.Joined = 0, nil
 		}
 		p.Meant = false
 		n.adoptPod(p)

@@ -86,9 +86,13 @@ func simulate(seed uint64) *judge.NodeRecord {
 
 // startAgent starts an agent. Its first inputs come in random order.
 func (w *world) startAgent() {
-	w.start([]time.Duration{0, 0, 0, time.Duration(100+w.draw(3000)) * time.Millisecond, -1}[w.draw(5)])
+	read := []time.Duration{0, 0, 0, time.Duration(100+w.draw(3000)) * time.Millisecond, time.Duration(5+w.draw(10)) * time.Second, -1}[w.draw(6)]
+	w.start(read)
 	if w.agent == nil {
 		return
+	}
+	if read > 0 && !w.isQuiet && w.chance(4) { // it dies before it has the log
+		w.after(time.Duration(w.draw(int(read))), w.die)
 	}
 	if w.limit > 0 {
 		w.after(time.Duration(w.draw(200))*time.Millisecond, func() { w.step(node.Limit(w.limit), fmt.Sprintf("the host waits for %v", w.limit)) })
@@ -274,6 +278,7 @@ func (w *world) powerOff() {
 	w.durable = slices.Clip(w.log)
 	w.now = w.now.Add(time.Millisecond)
 	w.add(judge.NodeFact{What: judge.NodeBooted})
+	w.addPendingInLog(true)
 	for _, p := range w.pods {
 		if p.Static {
 			w.startPod(p)

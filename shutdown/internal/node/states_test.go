@@ -468,36 +468,41 @@ func TestStateTransitions(t *testing.T) {
 	}
 }
 
-// A new agent hears of a shutdown before it has read the previous agent's log, which has a final status that the API
-// server has not accepted. The new agent appends to that log and does not replace it: if it is killed now, the next
-// agent must still find the status. Once the log is read, the new log has the status and the new shutdown.
-func TestALogThatIsNotReadYetIsNotReplaced(t *testing.T) {
+// TerminateAll waits 5 s for the log and then begins its own drain. When the log comes, with the shutdown of the
+// previous agent, the new log has the pods of both. Their shutdowns have different numbers.
+func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	r := newRig(t)
-	draining("host")(r)
-	r.step(node.Killed{Call: r.kills["low"], Key: "low", Outcome: "Graceful"})
-	r.pods = []string{"critical"}
-	previous := r.stored
-
-	next := node.New(r.n.Config)
-	var done []node.Do
-	for _, in := range []node.Input{node.Opening{}, r.hostAnnounces(hostWaits)} {
-		for _, e := range next.Step(r.now, in) {
-			done = append(done, e.Do)
-		}
-	}
-	require.Contains(t, done, node.Store)
-	require.NotContains(t, done, node.NewLog)
-	require.Equal(t, node.StateDraining, next.State())
-
-	var kept []*node.Pod
-	for _, e := range next.Step(r.now, node.Read{SameBoot: true, Entries: previous}) {
-		if e.Do == node.NewLog {
-			kept = e.Pods
-			require.Equal(t, next.Shutdown(), e.Shutdown)
-		}
-	}
-	i := slices.IndexFunc(kept, func(p *node.Pod) bool { return p.Name == "low" })
+	restarted(draining("host"), opening)(r)
+	r.step(node.TerminateAll{})
+	r.wait(5 * time.Second)
+	r.endPods("low")
+	require.Contains(t, r.kills, "critical")
+	r.stored = nil // the log is not written before it is read
+	r.read()
+	require.Equal(t, node.StateUnsettled, r.n.State())
+	own, _ := r.n.Terminated()
+	require.NotEqual(t, own.Number, r.n.Shutdown().Number)
+	i := slices.IndexFunc(r.stored, func(entity any) bool {
+		p, is := entity.(node.Pod)
+		return is && p.Name == "critical"
+	})
 	require.GreaterOrEqual(t, i, 0)
-	require.False(t, kept[i].Ended.IsZero())
-	require.False(t, kept[i].Told)
+	require.Equal(t, own.Number, r.stored[i].(node.Pod).Shutdown)
+}
+
+// Before the reboot a shutdown has killed a static pod, whose grace period was nearly over at the end of the log. The pod
+// runs again, and the new agent kills it before it has read that log. The log does not shorten the new grace period.
+func TestALogOfAnotherBootShortensNoGracePeriod(t *testing.T) {
+	r := newRig(t)
+	r.pods = []string{"low", "static"}
+	restarted(func(r *rig) {
+		draining("host")(r)
+		r.wait(10 * time.Second)
+		r.endPods("low")
+	}, opening)(r)
+	r.announce([]string{"host"})
+	r.wait(2 * time.Second)
+	require.Contains(t, r.kills, "static")
+	require.NotContains(t, r.inputs(node.Read{Entries: r.previousLog}), "kill")
+	require.Equal(t, 1, r.n.Running())
 }

@@ -56,11 +56,12 @@ type world struct {
 	hasFixedLatency bool // every call takes 10 ms
 	killerHangs     bool // kills do not return
 
-	log     []logEntry
-	durable []logEntry // the part of log that survives a power cut
-	logBoot int        // the boot in which the log was begun
-	ownsLog bool       // this agent owns the log
-	isLossy bool       // stored entries may be lost
+	log          []logEntry
+	durable      []logEntry // the part of log that survives a power cut
+	logBoot      int        // the boot in which the log was begun
+	ownsLog      bool       // this agent owns the log
+	isLossy      bool       // stored entries may be lost
+	pendingInLog []string   // the newest recorded pods whose final status is pending in the log
 
 	config node.Config
 	agent  *node.Node // nil: dead
@@ -78,6 +79,7 @@ type world struct {
 type logEntry struct {
 	key  node.Key // "": the shutdown
 	data []byte
+	pod  node.Pod // zero: the shutdown
 }
 
 // event is something that will happen.
@@ -239,6 +241,7 @@ func (w *world) start(read time.Duration) {
 	case read < 0:
 		w.after(10*time.Second, func() {
 			w.isLossy, w.log, w.durable = true, nil, nil // the other agent has replaced the log
+			w.addPendingInLog(true)
 			w.forgetKills(func(*worldPod) bool { return true })
 			w.step(node.Read{}, "the folder is another agent's")
 		})
@@ -655,7 +658,7 @@ func (w *world) publish(e node.Effect) {
 	w.call(e, []int{30, 1500}[w.draw(2)], answer)
 }
 
-// store appends to the log, or begins a new one, if the agent owns it.
+// store appends to the log, or begins a new one, if the agent owns it: an agent writes the log only once it has read it.
 func (w *world) store(e node.Effect) {
 	for _, p := range e.Pods {
 		w.podOf(p.Key).isUnlogged = !w.ownsLog
@@ -672,7 +675,36 @@ func (w *world) store(e node.Effect) {
 		w.log = append(w.log, logEntry{data: encode(e.Shutdown)})
 	}
 	for _, p := range e.Pods {
-		w.log = append(w.log, logEntry{key: p.Key, data: encode(p)})
+		w.log = append(w.log, logEntry{key: p.Key, data: encode(p), pod: *p})
+	}
+	w.addPendingInLog(false)
+}
+
+// addPendingInLog records which final statuses are pending in the log, if that has changed. All pods in a log of an earlier
+// boot have ended, but the static ones run again and have none. isTaken says that a power cut or another agent has
+// changed the log.
+func (w *world) addPendingInLog(isTaken bool) {
+	if !w.config.Options.Steps.Statuses {
+		return
+	}
+	last := map[node.Key]node.Pod{}
+	for _, e := range w.log {
+		last[e.key] = e.pod
+	}
+	var pending []string
+	for _, p := range w.pods {
+		of := last[p.Key]
+		hasEnded := !of.Ended.IsZero()
+		if w.logBoot != w.boot {
+			hasEnded = !of.Static
+		}
+		if hasEnded && !of.Signalled.IsZero() && of.IsTerminal() && !of.Told {
+			pending = append(pending, p.Name)
+		}
+	}
+	if !slices.Equal(pending, w.pendingInLog) {
+		w.pendingInLog = pending
+		w.add(judge.NodeFact{What: judge.NodeLogHas, Pods: pending, Failed: isTaken})
 	}
 }
 

@@ -98,10 +98,9 @@ func (e *entry) appendTo(text []byte, withObject bool) []byte {
 // newestEntries has the newest entry of each entity, in the order of their first lines. A new log is written
 // from it.
 type newestEntries struct {
-	sameBoot bool // the entries are of this boot
-	entries  []*entry
-	byKey    map[node.Key]*entry
-	lines    []byte // the last result of update
+	entries []*entry
+	byKey   map[node.Key]*entry
+	lines   []byte // the last result of update
 }
 
 // update replaces the entries of these entities and returns their lines, which are valid until the next call.

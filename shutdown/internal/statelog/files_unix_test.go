@@ -50,7 +50,7 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 				}
 			}
 			l := locked(t, options(dir))
-			found := l.Read(t.Context())
+			found := contents(t, l)
 			require.Empty(t, found.Entries)
 			require.True(t, found.Unusable)
 			require.Zero(t, found.Times)
@@ -78,7 +78,7 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 		first, second := locked(t, options(dir)), statelog.New(options(dir))
 		require.NoError(t, await(t, first.Append(shutdown(1), signalled("a"))))
 		written := second.Append(signalled("b"))
-		require.Len(t, second.Read(t.Context()).Entries, 2, "the log can be read before the folder is locked")
+		require.Len(t, contents(t, second).Entries, 2, "the log can be read before the folder is locked")
 		begun := time.Now()
 		time.AfterFunc(3*time.Second, func() {
 			first.Append(ended("a"))
@@ -88,7 +88,7 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 		require.NoError(t, errors.Join(warning, err))
 		require.InDelta(t, 3*time.Second, time.Since(begun), float64(100*time.Millisecond))
 		require.NoError(t, await(t, written))
-		require.Equal(t, []any{shutdown(1), ended("a")}, second.Read(t.Context()).Entries, "the contents when the folder was locked")
+		require.Equal(t, []any{shutdown(1), ended("a")}, contents(t, second).Entries, "the contents when the folder was locked")
 		closed(t, second)
 		require.Equal(t, []any{shutdown(1), ended("a"), signalled("b")}, read(t, dir).Entries)
 	})
@@ -111,7 +111,7 @@ func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 		for _, future := range []*call.Future[struct{}]{before, times, second.Begin(shutdown(3)), second.Sync()} {
 			require.NoError(t, await(t, future))
 		}
-		require.Equal(t, statelog.Contents{}, second.Read(t.Context()))
+		require.Equal(t, statelog.Contents{}, contents(t, second))
 		closed(t, first)
 		closed(t, second)
 		require.NoFileExists(t, logPath(dir))

@@ -57,7 +57,7 @@ type Log struct {
 	// Only tasks of writes use these:
 	newest   newestEntries
 	file     *os.File // the log, open for appending; nil: it must be replaced first
-	isStale  bool     // the log must be replaced: it is not of this boot, or a write failed
+	isStale  bool     // the log must be replaced: this agent has not written it yet, or a write failed
 	mustSync bool     // the log has final statuses that may be pending: its replacement must be synced first
 }
 
@@ -107,8 +107,7 @@ func (l *Log) before(step, path string) error {
 // has returned. The error is nil if nothing is stored at all (no folder, no lock, no boot ID). After Close
 // there is always an error. The next call repeats a failed write.
 //
-// If the log is not of this boot, the entries replace it. Before that, call Begin with the entries that the
-// Node returns for its [node.Read]: they include all that is still needed of the old log.
+// If the log is of another boot, call Begin first.
 func (l *Log) Append(entries ...any) *call.Future[struct{}] {
 	copied := copies(entries)
 	if joined := l.writes.appendToLast(copied); joined != nil {
@@ -118,7 +117,7 @@ func (l *Log) Append(entries ...any) *call.Future[struct{}] {
 }
 
 // Begin replaces the log by one with only these entries. The old log stays until the new one is
-// written.
+// written. It may have entries that are still needed: call Read first.
 func (l *Log) Begin(entries ...any) *call.Future[struct{}] { return l.add(copies(entries), true) }
 
 // copies returns the entities with slices of their own, because the caller may change its slices before they
@@ -146,11 +145,11 @@ func (l *Log) add(entries []any, isNew bool) *call.Future[struct{}] {
 	future, complete := newFuture()
 	added := &batch{entities: entries, written: future}
 	l.writes.add(task{batch: added, refuse: complete, run: func() {
-		if l.file == nil || isNew || !l.newest.sameBoot {
+		if l.file == nil || isNew {
 			l.markStale()
 		}
-		if isNew || !l.newest.sameBoot {
-			l.newest = newestEntries{sameBoot: true}
+		if isNew {
+			l.newest = newestEntries{}
 		}
 		text, err := l.newest.update(added.entities)
 		complete(errors.Join(err, l.write(text)))

@@ -40,10 +40,11 @@ type Times struct {
 }
 
 // Read returns what was in the files when [Log.Lock] locked the folder, before this agent wrote anything. If
-// it was not locked yet, Read returns what is in them now. It waits for the disk at most until ctx ends.
-func (l *Log) Read(ctx context.Context) Contents {
+// it was not locked yet, Read returns what is in them now. It waits for the disk at most until ctx ends, which
+// is the only error: then the log must not be written, because it may have entries that are still needed.
+func (l *Log) Read(ctx context.Context) (Contents, error) {
 	if l.opts.Dir == "" {
-		return Contents{}
+		return Contents{}, nil
 	}
 	found := l.contents
 	select {
@@ -56,9 +57,9 @@ func (l *Log) Read(ctx context.Context) Contents {
 	}
 	c, err := found.Wait(ctx)
 	if err != nil {
-		return Contents{Unusable: true, Errs: []error{notUsable(l.path(LogFile), err)}}
+		return Contents{}, fmt.Errorf("failed to use the state folder, nothing is stored: failed to read %s: %w", l.path(LogFile), err)
 	}
-	return c
+	return c, nil
 }
 
 // ReadFile reads the log in a folder without locking it, for programs other than the agent. If the
@@ -152,7 +153,6 @@ func parse(text []byte, bootID string, now time.Time) (c Contents, newest newest
 			c.Entries = append(c.Entries, *p)
 		}
 	}
-	newest.sameBoot = c.SameBoot
 	_, _ = newest.update(c.Entries) // no error: what was decoded can be encoded
 	return c, newest
 }

@@ -55,10 +55,18 @@ func closed(t testing.TB, l *statelog.Log) {
 	require.NoError(t, l.Close(time.Now().Add(time.Minute)))
 }
 
+// contents returns what a log has read. The disk must not hang.
+func contents(t testing.TB, l *statelog.Log) statelog.Contents {
+	t.Helper()
+	c, err := l.Read(t.Context())
+	require.NoError(t, err)
+	return c
+}
+
 // read returns what the next agent of this boot reads.
 func read(t testing.TB, dir string) statelog.Contents {
 	t.Helper()
-	return statelog.New(options(dir)).Read(t.Context())
+	return contents(t, statelog.New(options(dir)))
 }
 
 // logPath returns the path of the log file in a folder.
