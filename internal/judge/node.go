@@ -166,7 +166,7 @@ func NodeRules() map[string]func(*NodeRecord) []string {
 		"only ended pods are published":                             onlyEndedPodsArePublished,
 		"a stored final status is sent or kept":                     storedStatusesAreSentOrKept,
 		"each shutdown is reported once, with all killed pods":      eachShutdownIsReportedOnce,
-		"each end is counted once":                                  eachEndIsCountedOnce,
+		"each pod is counted once in a drain":                       eachPodIsCountedOnce,
 		"a shutdown refuses pods":                                   shutdownRefusesPods,
 		"killed pods stay refused":                                  killedPodsStayRefused,
 		"surviving pods are ready":                                  survivorsAreReady,

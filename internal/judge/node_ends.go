@@ -153,26 +153,31 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// eachEndIsCountedOnce checks that an agent counts the end of a pod once in the metrics, even if several kills of it
-// return. A later kill outside a drain counts again: the agent has forgotten the end by the time at which it reads in the
-// log that an earlier agent has begun to kill the pod.
-func eachEndIsCountedOnce(r *NodeRecord) (violations []string) {
-	isCounted := map[string]bool{}
+// eachPodIsCountedOnce checks that an agent counts a pod once in the metrics until the next drain begins, even if
+// several kills of it return, or if its kill was given up and it ends after all. A kill outside a drain counts an ended pod
+// again: the agent has forgotten the end by the time at which it reads in the log that an earlier agent has begun to kill
+// the pod.
+func eachPodIsCountedOnce(r *NodeRecord) (violations []string) {
+	counted := map[string]NodeFact{}
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeBegan:
-			clear(isCounted)
+			clear(counted)
+		case NodeWindows:
+			if !f.Planned { // a drain begins
+				clear(counted)
+			}
 		case NodePodRuns:
-			delete(isCounted, f.Pod)
+			delete(counted, f.Pod)
 		case NodeKill:
-			if f.Shutdown == 0 {
-				delete(isCounted, f.Pod)
+			if isForgotten := f.Shutdown == 0 && !counted[f.Pod].Failed; isForgotten {
+				delete(counted, f.Pod)
 			}
 		case NodeCounted:
-			if !f.Failed && isCounted[f.Pod] {
+			if _, isCounted := counted[f.Pod]; isCounted {
 				violations = append(violations, nodeViolation(f, "it was counted before"))
 			}
-			isCounted[f.Pod] = isCounted[f.Pod] || !f.Failed
+			counted[f.Pod] = f
 		default:
 		}
 	}

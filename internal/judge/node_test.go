@@ -206,8 +206,11 @@ func TestNodeRulesRefuse(t *testing.T) {
 			"a pod is missing": func(h nodeHistory) { h.fact(NodeReported, 10, "").Pods = []string{"low"} },
 			"a pod is twice":   func(h nodeHistory) { h.fact(NodeReported, 10, "").Pods = []string{"low", "high", "low"} },
 		},
-		"each end is counted once": {
-			"twice": func(h nodeHistory) { h.insert(NodeCounted, 9, *h.fact(NodeCounted, 9, "high")) },
+		"each pod is counted once in a drain": {
+			"its end twice": func(h nodeHistory) { h.insert(NodeCounted, 9, *h.fact(NodeCounted, 9, "high")) },
+			"its failed kill and its end": func(h nodeHistory) {
+				h.insert(NodeCounted, 9, NodeFact{What: NodeCounted, Pod: "high", Failed: true})
+			},
 		},
 		"a shutdown refuses pods": {
 			"it does not":     func(h nodeHistory) { h.fact(NodeState, 2, "").Refuses = false },

@@ -129,7 +129,7 @@ func (k Killed) apply(n *Node) {
 	n.markDirty(p)
 	if k.Err == nil {
 		p.Ended, p.lastCallAtEnd, p.Status, p.Error = n.now, n.lastCall, k.Status, ""
-		n.emit(Effect{Do: CountPod, Pod: p})
+		n.count(p)
 		n.updateWanted(p)
 		return
 	}
@@ -150,8 +150,21 @@ func (k Killed) apply(n *Node) {
 // giveUp stops retrying the kill of a pod, so that no drain or report waits for the pod's end.
 func (n *Node) giveUp(p *Pod) {
 	p.isGivenUp, p.retryAt = true, time.Time{}
-	n.emit(Effect{Do: CountPod, Pod: p})
+	n.count(p)
 	n.updateWanted(p)
+}
+
+// count counts a pod in the metrics, once for each shutdown that has killed it: a pod that was given up and ends
+// after all is not counted again.
+func (n *Node) count(p *Pod) {
+	newest := p.Shutdown
+	if len(p.Joined) > 0 {
+		newest = p.Joined[len(p.Joined)-1]
+	}
+	if p.countedIn != newest {
+		p.countedIn = newest
+		n.emit(Effect{Do: CountPod, Pod: p})
+	}
 }
 
 // giveUpPods gives up the terminating pods that this agent does not kill, so that the report does not wait

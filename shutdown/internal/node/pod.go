@@ -46,6 +46,7 @@ type Pod struct {
 	pickedBy       int       // the number of the newest drain that picked it
 	awaitsNotReady bool      // its kill waits until the API server accepts NotReady
 	isGivenUp      bool      // its kill failed and is not retried
+	countedIn      int       // the number of the shutdown in which the metrics have counted it; 0: none
 	calls          []kill    // kills in progress
 	retryAt        time.Time // when the kill is retried; zero: never
 	update         apiUpdate
