@@ -295,8 +295,7 @@ func (p *Provider) StatusChanged(pod *v1.Pod) {
 // ones. To stop the pods too, call shutdown.Manager.TerminateAll first.
 //
 // Close waits until all goroutines have ended or ctx ends. The error then names the containers whose
-// stop hangs, in a [*lifecycle.StillRunningError], and the pods whose start or notification hangs. It
-// may be called again.
+// stop hangs, and the pods whose start or notification hangs. It may be called again.
 func (p *Provider) Close(ctx context.Context) error {
 	if err := p.check(); err != nil {
 		return err
