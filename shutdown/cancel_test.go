@@ -42,7 +42,7 @@ func TestCancellationDuringTheKills(t *testing.T) {
 		require.Equal(t, []string{"delay", "inhibit", "release"}, n.host.Calls()[4:], "after the start: the new lock is taken before the old one is released")
 		published := announcements(t, reporter)
 		require.Len(t, published, 2)
-		require.Equal(t, shutdown.NodeState{ShuttingDown: true, Since: began, Policy: shutdown.PolicySetTerminal}, published[0].State)
+		require.Equal(t, shutdown.NodeState{ShuttingDown: true}, published[0].State)
 		require.False(t, published[1].State.ShuttingDown)
 		require.Equal(t, []string{
 			"Normal Shutdown Shutdown manager detected shutdown event",

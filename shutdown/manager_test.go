@@ -107,13 +107,13 @@ func TestAManagerRunsOnce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)
-		require.ErrorIs(t, m.Trigger(source.Event{}), shutdown.ErrNotRunning)
+		require.EqualError(t, m.Trigger(source.Event{}), "shutdown manager is not running")
 		n.start(m)
 		synctest.Wait()
 		require.ErrorContains(t, m.Run(t.Context()), "has been run already")
 		require.NoError(t, m.Trigger(source.Event{}))
 		n.end()
-		require.ErrorIs(t, m.Trigger(source.Event{}), shutdown.ErrNotRunning)
+		require.EqualError(t, m.Trigger(source.Event{}), "shutdown manager is not running")
 		require.ErrorContains(t, m.Run(t.Context()), "has been run already")
 	})
 }

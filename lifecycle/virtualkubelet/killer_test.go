@@ -121,7 +121,7 @@ func TestTerminateAllStopsPodsBeforeClose(t *testing.T) {
 		require.Len(b, report.Pods, 2)
 		require.NoError(b, b.Close(b.Context()))
 		for _, news := range b.notified[len(b.notified)-2:] {
-			require.Equal(b, shutdown.TerminatedReason, news.pod.Status.Reason)
+			require.Equal(b, "Terminated", news.pod.Status.Reason)
 			require.Equal(b, v1.PodSucceeded, news.pod.Status.Phase)
 		}
 	})
