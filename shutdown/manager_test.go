@@ -118,6 +118,14 @@ func TestAManagerRunsOnce(t *testing.T) {
 	})
 }
 
+// silentHost is a source that does not answer.
+type silentHost struct{}
+
+func (silentHost) Connect(ctx context.Context) (source.Session, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
+}
+
 // Ready is closed by Run: once a lock is held, or at once without a source or when the context of Run ends.
 func TestReadyIsClosedByRun(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -127,7 +135,7 @@ func TestReadyIsClosedByRun(t *testing.T) {
 	}{
 		"the lock is held":          {set: func(*node) {}, locks: 1},
 		"no source":                 {set: func(n *node) { n.opts.Source = nil }},
-		"the host has not answered": {set: func(n *node) { n.host.PendingTakes = time.Minute }, ended: true},
+		"the host has not answered": {set: func(n *node) { n.opts.Source = silentHost{} }, ended: true},
 		"the context has ended":     {set: func(*node) {}, ended: true},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -113,7 +113,7 @@ func flushedUnder(t *testing.T, policy shutdown.PodPolicy, how map[string]shutdo
 		n.announce()
 		n.advance(time.Minute)
 		for _, call := range reporter.Flushed() {
-			final[call.Pod] = call.Final
+			final[call.Final.Name] = call.Final
 		}
 		report = n.lastReport()
 	})
