@@ -54,7 +54,7 @@ func TestASufficientLimitIsKept(t *testing.T) {
 	for name, test := range map[string]struct{ limit, wish, granted time.Duration }{
 		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
 		"above":    {time.Minute, 5 * time.Second, time.Minute},
-		"infinite": {logindtest.Infinite, math.MaxInt64, math.MaxInt64},
+		"infinite": {logindtest.Unlimited, math.MaxInt64, math.MaxInt64},
 		"nothing":  {0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {

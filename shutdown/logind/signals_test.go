@@ -74,7 +74,7 @@ func TestTheDeadlineIsTheLimit(t *testing.T) {
 		limit time.Duration
 		known bool
 	}{
-		"infinite":   {logindtest.Infinite, false},
+		"infinite":   {logindtest.Unlimited, false},
 		"zero":       {0, true},
 		"some":       {time.Hour, true},
 		"sub-second": {1500 * time.Microsecond, true},

@@ -277,7 +277,7 @@ func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 func TestLimitsThatHelpNoKubelet(t *testing.T) {
 	m := newMachine(t)
 	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")
-	m.login1.SetLimit(logindtest.Infinite)
+	m.login1.SetLimit(logindtest.Unlimited)
 	m.kubelet(grace30)
 	r := m.look()
 	requireStatus(t, 3, r)
