@@ -50,7 +50,7 @@ func (s *session) RequestDelay(ctx context.Context, requested time.Duration) (ti
 	return h.Limit, &source.DelayCappedError{Requested: requested, Granted: h.Limit, SetBy: h.SetBy}
 }
 
-// Inhibit returns a lock after InhibitTakes. It fails at once if ctx has ended, InhibitErr is set, or a shutdown is
+// Inhibit returns a lock. It fails if ctx has ended, InhibitErr is set, or a shutdown is
 // pending and Kept is not set. Each call resets Kept.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h := s.host
