@@ -67,7 +67,7 @@ type termination struct {
 
 // KillPod implements [shutdown.PodKiller]. It returns when the pod has ended, as its [Behaviour] says, with that
 // Behaviour's Status and Err. The outcome is GraceExceeded if the pod hung or was killed at the end of its grace period,
-// and otherwise Graceful. If ctx ends first, it returns [ErrNotWaited], unless the Behaviour ignores the context.
+// and otherwise Graceful. If ctx ends first, it returns an error, unless the Behaviour ignores the context.
 func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if k.OnKill != nil {
 		k.OnKill(pod)
