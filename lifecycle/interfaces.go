@@ -14,11 +14,6 @@ import (
 // container. The terminator treats it as success.
 var ErrContainerNotFound = errors.New("container not found")
 
-// ErrKilled may be wrapped by the error of a [Runtime] or [PodStopper] that had to kill the container.
-// The terminator treats it as success, with the outcome [OutcomeGraceExceeded], or [OutcomeForced] if a
-// call had timeout 0.
-var ErrKilled = errors.New("the runtime has killed the container")
-
 // Container is one run of a container. Began distinguishes runs with the same ID.
 type Container struct {
 	// Name is the container's name in the pod's spec. A container that the spec lacks is stopped
@@ -48,9 +43,8 @@ type Runtime interface {
 	// StopContainer follows CRI's RuntimeService. It sends the stop signal, waits up to timeoutSeconds
 	// for the container to end, and then kills it; timeout 0 kills at once. It returns nil when the
 	// container has ended, even if that was before the call. The error wraps [ErrContainerNotFound] if
-	// the container is unknown, and may wrap [ErrKilled] if StopContainer had to kill it. After any
-	// other error the terminator calls again, with the remaining grace period. StopContainer must
-	// return when ctx ends.
+	// the container is unknown. After any other error the terminator calls again, with the remaining
+	// grace period. StopContainer must return when ctx ends.
 	//
 	// The terminator may make a concurrent second call for the same container with a shorter timeout.
 	// The runtime must then kill the container after the shorter timeout. It need not send the stop

@@ -22,7 +22,7 @@ import (
 // and shortens it if its own deadline is earlier. A sidecar that was waiting for other containers is
 // stopped at once, and may be started again ([Termination.ShouldRestart]). A pod termination that
 // begins meanwhile includes the container, with the earlier of both deadlines. The preStop hook runs at
-// most once per run. When ctx ends first, the stop continues, and the error is a [*StillRunningError].
+// most once per run. When ctx ends first, the stop continues, and the error wraps ctx's cause.
 //
 // It is an error if the pod is nil, or if c.ID is empty or has a prefix such as "containerd://". With a
 // [PodStopper] the error wraps [errors.ErrUnsupported].
@@ -78,7 +78,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 	select {
 	case <-done:
 	case <-ctx.Done():
-		return s.currentResult(), &StillRunningError{Containers: []string{fullName(pod, c.Name)}, Cause: context.Cause(ctx)}
+		return s.currentResult(), stillRunningError([]string{fullName(pod, c.Name)}, context.Cause(ctx))
 	}
 	result = s.currentResult()
 	return result, Result{Containers: []ContainerResult{result}}.Err()

@@ -92,9 +92,30 @@ func TestWaitPrefersTheResultOverAnEndedContext(t *testing.T) {
 	})
 }
 
+// unit is a [lifecycle.PodStopper] for pods whose containers stop together.
+type unit struct{ *lifecycletest.Runtime }
+
+// StopPod stops all running containers of the pod concurrently, and joins the errors.
+func (u unit) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
+	running, err := u.Running(ctx, pod)
+	if err != nil {
+		return err
+	}
+	if len(running) == 0 {
+		return lifecycle.ErrContainerNotFound
+	}
+	errs := make([]error, len(running))
+	var stops sync.WaitGroup
+	for i, c := range running {
+		stops.Go(func() { errs[i] = u.StopContainer(ctx, c.ID, timeoutSeconds) })
+	}
+	stops.Wait()
+	return errors.Join(errs...)
+}
+
 // asUnit makes the containers of a pod stop together.
 func asUnit(o *lifecycle.TerminatorOptions) {
-	o.Pods, o.Runtime = lifecycletest.Unit{Runtime: o.Runtime.(*lifecycletest.Runtime)}, nil
+	o.Pods, o.Runtime = unit{o.Runtime.(*lifecycletest.Runtime)}, nil
 }
 
 // A PodStopper can stop only whole pods, so KillContainer returns an error and stops nothing.

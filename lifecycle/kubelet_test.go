@@ -239,7 +239,7 @@ type killInput struct {
 	InFork        bool                   // the request names the containers, and the caller retries
 	Alone         string                 // the container that is killed; "": all
 	Probe         graceperiod.KillReason // of Alone; "": no probe has failed
-	Message       string
+	Message       string                 // of Alone; "": the kubelet's
 	Grace         *int64
 	DeletionGrace *int64
 	Override      *int64
@@ -317,9 +317,6 @@ func drawKill(seed uint64) killInput {
 	if oneIn(8) {
 		in.Grace = nil
 	}
-	if oneIn(3) {
-		in.Message = "Its definition has changed"
-	}
 	hangs := false // at most one: the order of two that fail at the same time is undefined
 	add := func(role killRole, n int) {
 		for i := range n {
@@ -358,7 +355,7 @@ func drawKill(seed uint64) killInput {
 	if c := in.Containers[rng.IntN(len(in.Containers))]; c.IsRunning && oneIn(4) {
 		in.Alone = c.Name
 		in.Probe = []graceperiod.KillReason{"", graceperiod.ReasonLivenessProbe, graceperiod.ReasonStartupProbe}[rng.IntN(3)]
-		in.Message = cmp.Or(in.Message, "It has failed")
+		in.Message = "It has failed"
 	}
 	return in
 }
@@ -452,7 +449,7 @@ func playKill(t *testing.T, in killInput) killTimeline {
 		running, err := w.Running(ctx, pod)
 		require.NoError(t, err)
 		if in.Alone == "" {
-			request := lifecycle.Request{GracePeriodSeconds: in.Override, Message: in.Message, OneAttempt: in.InFork}
+			request := lifecycle.Request{GracePeriodSeconds: in.Override, OneAttempt: in.InFork}
 			if in.InFork {
 				request.Containers = append([]lifecycle.Container{}, running...)
 			}

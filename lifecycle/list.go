@@ -148,7 +148,7 @@ func (p *podState) applyList(list *listCall) {
 	for _, c := range list.running {
 		s := p.stopOf(c)
 		if stopsAll {
-			s = t.stopContainer(c, s, stopOptions{oneAttempt: t.request.OneAttempt, message: t.request.Message, hooks: t.request.Hooks})
+			s = t.stopContainer(c, s, stopOptions{oneAttempt: t.request.OneAttempt, hooks: t.request.Hooks})
 		}
 		if s != nil {
 			s.listedBy = list.number

@@ -59,7 +59,8 @@ func (c orderingCase) requireWaits(t *testing.T) {
 		}
 		got := map[string]int64{}
 		for _, container := range b.killPod().Containers {
-			got[container.Name] = int64(container.Waited.Seconds())
+			_, at := b.firstStop(container.Name)
+			got[container.Name] = int64(at.Seconds())
 		}
 		require.Equal(b, c.Want, got)
 	})

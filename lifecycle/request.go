@@ -39,9 +39,6 @@ type Request struct {
 	// Hooks runs the hooks of the containers that this request begins to stop, for programs that
 	// replace their runner; nil: [TerminatorOptions].Hooks.
 	Hooks HandlerRunner
-	// Message is the message of the Killing events; "" means "Stopping container NAME". As in the
-	// kubelet, a container's ID in it is replaced by the name.
-	Message string
 }
 
 // grace returns the pod's grace period in seconds for this request. current is the grace period of the
@@ -74,8 +71,8 @@ type ContainerRequest struct {
 	OneAttempt bool
 	// Hooks runs the hook; nil: [TerminatorOptions].Hooks.
 	Hooks HandlerRunner
-	// Message is the message of the Killing event, as in [Request]; "" means the kubelet's message for
-	// Reason.
+	// Message is the message of the Killing event; "" means the kubelet's message for Reason. As in the
+	// kubelet, the container's ID in it is replaced by the name.
 	Message string
 }
 

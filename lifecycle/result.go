@@ -15,8 +15,8 @@ const (
 	// OutcomeNotFound means that there was nothing to stop: the runtime did not list the container, or
 	// no longer had it. It is a success.
 	OutcomeNotFound Outcome = "NotFound"
-	// OutcomeGraceExceeded means that the container used up its grace period and the runtime killed it.
-	// Without [ErrKilled] this is assumed if StopContainer took as long as its timeout.
+	// OutcomeGraceExceeded means that the container used up its grace period and the runtime killed it:
+	// StopContainer took as long as its timeout.
 	OutcomeGraceExceeded Outcome = "GraceExceeded"
 	// OutcomeForced means that the container ended after a StopContainer with timeout 0, because
 	// earlier calls had not returned in time or the deadline had passed. The container may or may not
@@ -30,8 +30,8 @@ const (
 	OutcomeLeftRunning Outcome = "LeftRunning"
 )
 
-// Outcomes returns all outcomes except "", from best to worst.
-func Outcomes() []Outcome {
+// outcomes returns all outcomes except "", from best to worst.
+func outcomes() []Outcome {
 	return []Outcome{OutcomeGraceful, OutcomeNotFound, OutcomeGraceExceeded, OutcomeForced, OutcomeRuntimeStuck, OutcomeLeftRunning}
 }
 
@@ -130,8 +130,6 @@ type ContainerResult struct {
 	// GrantedSeconds is the container's first grace period in seconds; it may be below 1.
 	// [Result].GracePeriodSeconds is the current one, if the termination was shortened.
 	GrantedSeconds int64
-	// Waited is how long the container has waited for others to end. It is complete when the wait ends.
-	Waited time.Duration
 	// Stopping is the time from the first StopContainer to the end; 0 before the end.
 	Stopping time.Duration
 	// Err joins all errors; nil if there are none. Its parts are
@@ -154,14 +152,14 @@ type Result struct {
 	Containers []ContainerResult
 }
 
-// Outcome returns the worst outcome of the containers, in the order of [Outcomes]; [OutcomeNotFound]
-// without containers. "" is worse than all others, so the result is "" until each container has an
-// outcome.
+// Outcome returns the worst outcome of the containers: the constants are in the order from best to worst.
+// Without containers it is [OutcomeNotFound]. "" is worse than all others, so the result is "" until each
+// container has an outcome.
 func (r Result) Outcome() Outcome {
 	if len(r.Containers) == 0 {
 		return OutcomeNotFound
 	}
-	worst, all := OutcomeGraceful, Outcomes()
+	worst, all := OutcomeGraceful, outcomes()
 	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // "" is not in all: its -1 becomes the highest
 	for i := range r.Containers {
 		if o := r.Containers[i].Outcome; place(o) > place(worst) {

@@ -52,7 +52,7 @@ func TestMetricsKnowAllOutcomes(t *testing.T) {
 	node, err := metrics.NewShutdown(registry, metrics.Options{})
 	require.NoError(t, err)
 	terminated, killed := map[string]bool{"other": true}, map[string]bool{"other": true}
-	for _, o := range append(lifecycle.Outcomes(), "Gone") {
+	for _, o := range append(lifecycle.Outcomes, "Gone") {
 		pods.PodTerminated(string(o), 0)
 		node.PodKilled(string(o))
 		if o != "Gone" {
@@ -81,7 +81,7 @@ func TestMetricsKnowAllOutcomes(t *testing.T) {
 
 // An outcome that this version does not know must not be taken for a success.
 func TestUnknownOutcomeIsTheWorst(t *testing.T) {
-	for _, o := range lifecycle.Outcomes() {
+	for _, o := range lifecycle.Outcomes {
 		result := lifecycle.Result{Containers: []lifecycle.ContainerResult{{Outcome: o}, {Outcome: "Gone"}, {Outcome: o}}}
 		require.Equal(t, lifecycle.Outcome("Gone"), result.Outcome())
 	}

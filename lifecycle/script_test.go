@@ -172,7 +172,7 @@ func (s *script) prepare(l scriptLine) {
 		s.pod.Spec.TerminationGracePeriodSeconds = l.number("grace")
 		s.options.HooksAtTurn, s.options.StopTimeoutSlack = l.has("hooks-at-turn"), l.span("slack")
 		if l.has("unit") {
-			s.options.Runtime, s.options.Pods = nil, lifecycletest.Unit{Runtime: s.runtime}
+			s.options.Runtime, s.options.Pods = nil, unit{s.runtime}
 		}
 		if l.has("gives-up") {
 			s.options.GiveUpAfter = l.span("gives-up")

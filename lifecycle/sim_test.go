@@ -111,7 +111,7 @@ func newSim(seed uint64) *sim {
 	w.faults = simFaults{
 		refuses: share(50), hangs: share(15), ignoresContext: share(15), lies: share(20), loses: share(20), isSlow: share(90), panics: share(6),
 	}
-	w.hasTimes, w.saysKill, w.noLists = rng.IntN(4) > 0, rng.IntN(2) == 0, rng.IntN(20) == 0
+	w.hasTimes, w.noLists = rng.IntN(4) > 0, rng.IntN(20) == 0
 	options := lifecycle.TerminatorOptions{
 		Hooks: w, Events: w,
 		StopTimeoutSlack: time.Second + simTime(rng, 4*time.Second) + 11*time.Microsecond, // never coincides with the return of a call

@@ -178,9 +178,9 @@ func (s *containerStop) execute(recordsKilling bool) {
 }
 
 // waitForOrder waits until this container need not wait for others to stop first, at most until the deadline. A
-// wakeup is only a reason to look again: updateWait says whether the wait goes on.
+// wakeup is only a reason to look again: mustWait says whether the wait goes on.
 func (s *containerStop) waitForOrder() {
-	for began := time.Now(); s.updateWait(began); {
+	for s.mustWait() {
 		select {
 		case <-s.unblocked:
 		case <-s.expired:
@@ -189,13 +189,11 @@ func (s *containerStop) waitForOrder() {
 	}
 }
 
-// updateWait writes the waiting time so far to the result. mustWait says that the container must wait on, because
-// others that stop first may be running and the deadline has not passed; the phase is then PhaseWaiting. began is when
-// the wait began. updateWait locks the mutex.
-func (s *containerStop) updateWait(began time.Time) (mustWait bool) {
+// mustWait reports whether the container must wait on, because others that stop first may be running and the
+// deadline has not passed; the phase is then PhaseWaiting. It locks the mutex.
+func (s *containerStop) mustWait() bool {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
-	s.result.Waited = max(s.result.Waited, time.Since(began))
 	isBlocked := s.obeysOrder() && s.pod.isBlocked(s.role)
 	hasTime := !isClosed(s.expired) && s.ctx.Err() == nil
 	if !isBlocked || !hasTime {

@@ -216,19 +216,19 @@ func (c *stopCalls) makeCall(seconds int64) {
 // killAt returns the time at which the call's timeout ends, and the runtime kills.
 func (r stopReply) killAt() time.Time { return r.at.Add(graceperiod.Duration(r.seconds)) }
 
-// isSuccess reports whether the runtime replied that the container has ended. ErrKilled and
-// ErrContainerNotFound say so too.
+// isSuccess reports whether the runtime replied that the container has ended. ErrContainerNotFound says
+// so too.
 func (r stopReply) isSuccess() bool {
-	return r.err == nil || errors.Is(r.err, ErrKilled) || errors.Is(r.err, ErrContainerNotFound)
+	return r.err == nil || errors.Is(r.err, ErrContainerNotFound)
 }
 
 // setReported sets the outcome that a reply reports; a failed call reports none. The container counts as killed
-// if the reply says so (ErrKilled), if the call took as long as its timeout, or if an earlier call reported it.
+// if the call took as long as its timeout, or if an earlier call reported it.
 func (c *stopCalls) setReported(reply stopReply) {
 	firstKill := times.Earlier(reply.killAt(), c.killAt) // of this call and of a second one with a shorter timeout
 	tookTimeout := !reply.returnedAt.Before(firstKill)
 	wasKilledBefore := c.reported == OutcomeGraceExceeded
-	wasKilled := errors.Is(reply.err, ErrKilled) || tookTimeout || wasKilledBefore
+	wasKilled := tookTimeout || wasKilledBefore
 	switch {
 	case !reply.isSuccess(): // nothing is reported
 	case errors.Is(reply.err, ErrContainerNotFound):

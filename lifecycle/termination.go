@@ -84,7 +84,7 @@ func (t *Termination) stopNamed(req *Request) {
 	}
 	p.dropEnded(func(s *containerStop) bool { return !named[s.run] })
 	for _, c := range req.Containers {
-		t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, message: req.Message, hooks: req.Hooks})
+		t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, hooks: req.Hooks})
 	}
 	p.unblockStops()
 }

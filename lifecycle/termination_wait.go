@@ -18,7 +18,8 @@ import (
 func (t *Termination) Done() <-chan struct{} { return t.orNone().done }
 
 // Wait waits for [Termination.Done], and returns the result and the error of [Result.Err]. When ctx
-// ends first, the termination continues, and Wait returns the result so far and a [*StillRunningError].
+// ends first, the termination continues, and Wait returns the result so far and an error that wraps
+// ctx's cause and names the containers that have not ended.
 // If the deadline passed at least [graceperiod.MinimumContainerSeconds] ago, it also records an
 // ExceededGracePeriod event, once per termination, as the kubelet does after its own timeout.
 func (t *Termination) Wait(ctx context.Context) (Result, error) {
@@ -39,10 +40,10 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 	return result, running
 }
 
-// stillRunning returns the result so far, and as running a [*StillRunningError] that names the containers
-// that have not ended; nil if the termination has ended. mustRecordExceeded is true once per termination, in the
-// first call 2 s or more after the deadline (2 s is the least time that a container gets to stop): the caller then
-// records the ExceededGracePeriod event, without the mutex. stillRunning locks the mutex.
+// stillRunning returns the result so far, and as running an error that names the containers that have not ended; nil
+// if the termination has ended. mustRecordExceeded is true once per termination, in the first call 2 s or more after
+// the deadline (2 s is the least time that a container gets to stop): the caller then records the ExceededGracePeriod
+// event, without the mutex. stillRunning locks the mutex.
 func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceeded bool, running error) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
@@ -62,36 +63,18 @@ func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceed
 	isExceeded := time.Since(t.deadline.end) >= graceperiod.Duration(graceperiod.MinimumContainerSeconds)
 	mustRecordExceeded = isExceeded && !t.exceededRecorded
 	t.exceededRecorded = t.exceededRecorded || isExceeded
-	return result, mustRecordExceeded, &StillRunningError{Containers: names, Cause: cause}
+	return result, mustRecordExceeded, stillRunningError(names, cause)
 }
 
-// StillRunningError is the error of a wait whose context ended. It names the containers that had not
-// ended.
-type StillRunningError struct {
-	// Containers is sorted, with entries NAMESPACE/POD/CONTAINER, or NAMESPACE/POD if no container is
-	// known.
-	Containers []string
-	// Cause is the cause of the context; errors.Is finds it.
-	Cause error
-
-	calls []string // set by Close only: the calls that have not returned, each "CALL of CONTAINER"
-}
-
-// Error names the containers, or for [Terminator.Close] the calls that have not returned. If the context
-// timed out, the text starts like the kubelet's.
-func (e *StillRunningError) Error() string {
-	if e.calls != nil {
-		return fmt.Sprintf("the terminator was closed, calls that have not returned: %s: %v", strings.Join(e.calls, ", "), e.Cause)
-	}
+// stillRunningError is the error of a wait that ended with cause. It names the containers that have not ended. If
+// the wait timed out, the text starts like the kubelet's.
+func stillRunningError(containers []string, cause error) error {
 	text := "stopped waiting"
-	if errors.Is(e.Cause, context.DeadlineExceeded) {
+	if errors.Is(cause, context.DeadlineExceeded) {
 		text = "timeout waiting to kill pod"
 	}
-	return fmt.Sprintf("%s: containers that have not ended: %s: %v", text, strings.Join(e.Containers, ", "), e.Cause)
+	return fmt.Errorf("%s: containers that have not ended: %s: %w", text, strings.Join(containers, ", "), cause)
 }
-
-// Unwrap returns the cause.
-func (e *StillRunningError) Unwrap() error { return e.Cause }
 
 // fullName returns NAMESPACE/POD/CONTAINER, without the container if it is "".
 func fullName(apiPod *v1.Pod, container string) string {

@@ -137,8 +137,8 @@ func (tr *Terminator) Forget(pod *v1.Pod) {
 // cancels the contexts of [Terminator.Start] and [Terminator.PostStart], but does not wait for these
 // calls, which run in the agent's goroutines.
 //
-// When ctx ends first, the error is a [*StillRunningError] that names the containers whose hook,
-// StopContainer or list ignores its context, and these calls. They are logged after 5 s. Close may be
+// When ctx ends first, the error wraps its cause, and names the hooks, StopContainer calls and lists that
+// ignore their contexts, with their containers, and these calls. They are logged after 5 s. Close may be
 // called again.
 func (tr *Terminator) Close(ctx context.Context) error {
 	if tr == nil || tr.ctx == nil {
@@ -149,13 +149,7 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	if len(hanging) == 0 {
 		return nil
 	}
-	err := &StillRunningError{calls: slices.Compact(hanging), Cause: context.Cause(ctx)}
-	for _, name := range err.calls { // the word after the last space names the container
-		err.Containers = append(err.Containers, name[strings.LastIndexByte(name, ' ')+1:])
-	}
-	slices.Sort(err.Containers)
-	err.Containers = slices.Compact(err.Containers)
-	return err
+	return fmt.Errorf("the terminator was closed, calls that have not returned: %s: %w", strings.Join(slices.Compact(hanging), ", "), context.Cause(ctx))
 }
 
 // lock returns the state that the terminator keeps for a pod, with the state's mutex locked. It creates the

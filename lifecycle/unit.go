@@ -38,11 +38,10 @@ func (p *podState) joinableUnit() *containerUnit {
 // passed. The first one past the wait for the hooks makes the StopPod calls, and the others wait for the outcome.
 // If the terminator is closed before that, the outcome is OutcomeLeftRunning.
 func (u *containerUnit) stopUntilEnded(s *containerStop) (Outcome, error) {
-	began := time.Now()
 	if !u.waitForHooks(s) {
 		return OutcomeLeftRunning, nil
 	}
-	calls := u.claim(s, time.Since(began))
+	calls := u.claim(s)
 	if calls == nil { // the goroutine of another container makes the calls
 		select {
 		case <-u.done:
@@ -96,12 +95,11 @@ func (u *containerUnit) hooksHaveEnded() bool {
 }
 
 // claim returns the StopPod calls to the first container's stop that asks, which must make them for all
-// containers of the unit; nil to all others. waited is how long s has waited for the hooks. The unit no longer
-// needs the previous one then. claim locks the mutex.
-func (u *containerUnit) claim(s *containerStop, waited time.Duration) *stopCalls {
+// containers of the unit; nil to all others. The unit no longer needs the previous one then. claim locks the mutex.
+func (u *containerUnit) claim(s *containerStop) *stopCalls {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
-	s.result.Phase, s.result.Waited = PhaseStopping, waited
+	s.result.Phase = PhaseStopping
 	if u.claimed {
 		return nil
 	}

@@ -221,7 +221,7 @@ func killPlain(ctx context.Context, pods []*v1.Pod, killer shutdown.PodKiller) {
 		wg.Go(func() {
 			grace := min(*pod.Spec.TerminationGracePeriodSeconds, 20)
 			_, err := killer.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: &grace, SetStatus: func(status *v1.PodStatus) {
-				status.Phase, status.Reason = v1.PodFailed, shutdown.TerminatedReason
+				status.Phase, status.Reason = v1.PodFailed, "Terminated"
 				status.Conditions = append(status.Conditions, v1.PodCondition{Type: v1.DisruptionTarget})
 			}})
 			if err != nil {

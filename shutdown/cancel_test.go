@@ -42,8 +42,8 @@ func TestCancellationDuringTheKills(t *testing.T) {
 		require.Equal(t, []string{"delay", "inhibit", "release"}, n.host.Calls()[4:], "after the start: the new lock is taken before the old one is released")
 		published := announcements(t, reporter)
 		require.Len(t, published, 2)
-		require.Equal(t, shutdown.NodeState{ShuttingDown: true, Since: began, Policy: shutdown.PolicySetTerminal}, published[0].State)
-		require.False(t, published[1].State.ShuttingDown)
+		require.Equal(t, shutdown.NodeState{ShuttingDown: true}, published[0])
+		require.False(t, published[1].ShuttingDown)
 		require.Equal(t, []string{
 			"Normal Shutdown Shutdown manager detected shutdown event",
 			"Normal Shutdown Shutdown manager detected shutdown cancellation",
@@ -53,7 +53,7 @@ func TestCancellationDuringTheKills(t *testing.T) {
 		require.Len(t, n.killer.Kills(), 1, "etcd is not signalled")
 		kill, _ := n.killer.Kill("web")
 		require.Equal(t, 10*time.Second, kill.Ended.Sub(began), "web runs out its grace")
-		require.Equal(t, "web", reporter.Flushed()[0].Pod)
+		require.Equal(t, "web", reporter.Flushed()[0].Final.Name)
 		require.True(t, n.m.Admit(pods[0]).Admit, "it has ended, and the API server knows")
 		require.Equal(t, 1, n.host.Held(), "the end of the old drain does not release the new lock")
 		report := n.lastReport()

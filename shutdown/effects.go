@@ -374,7 +374,7 @@ func (s *shell) sendPod(e node.Effect) {
 func (s *shell) publish(e node.Effect) {
 	var state NodeState
 	if of := e.Shutdown; of != nil {
-		state = NodeState{ShuttingDown: true, Kind: of.Kind, Since: of.Wall, Policy: PodPolicy(of.Policy)}
+		state = NodeState{ShuttingDown: true, Kind: of.Kind}
 	}
 	s.start(e, "Options.Reporter.PublishNode", func(ctx context.Context) error { return s.opts.Reporter.PublishNode(ctx, state) },
 		func(err error) node.Input { return node.Published{Call: e.Call, Err: err} })

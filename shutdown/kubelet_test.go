@@ -602,7 +602,7 @@ func (w *drainWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kill
 	case <-p.ended:
 		return shutdown.KillResult{}, nil
 	case <-time.After(timeout):
-		return shutdown.KillResult{}, shutdowntest.ErrNotWaited
+		return shutdown.KillResult{}, errors.New("timeout waiting to kill pod")
 	case <-ctx.Done():
 		return shutdown.KillResult{}, context.Cause(ctx)
 	}

@@ -19,8 +19,7 @@ import (
 )
 
 var (
-	// ErrNotRunning is returned by [Manager.Trigger] before and after Run.
-	ErrNotRunning = errors.New("shutdown manager is not running")
+	errNotRunning = errors.New("shutdown manager is not running")
 	// ErrInterrupted is wrapped by the error of [Manager.Run] if its context ended during a drain. With
 	// [Options.StateDir] the next agent resumes the shutdown.
 	ErrInterrupted = errors.New("the end of Run interrupted a shutdown")
@@ -91,7 +90,7 @@ func (m *Manager) Run(ctx context.Context) error {
 // Trigger announces a shutdown that the host did not announce. With event.Cancelled it withdraws the
 // announcement that Trigger made for event.Origin, or all that Trigger made if Origin is "". Only the
 // host can withdraw its own announcement. When Trigger returns, [Manager.Admit] already reflects the
-// event. Outside Run the error is [ErrNotRunning].
+// event. Outside Run it returns an error.
 func (m *Manager) Trigger(event source.Event) error {
 	if !m.isMade() {
 		return errNotMade
@@ -100,7 +99,7 @@ func (m *Manager) Trigger(event source.Event) error {
 		return fmt.Errorf("the kind of the event is %q, it must be one of %q or empty", event.Kind, source.Kinds())
 	}
 	if !m.shell.isRunning() {
-		return ErrNotRunning
+		return errNotRunning
 	}
 	<-m.shell.opening.over
 	m.shell.step(m.shell.event(event, false))
@@ -111,7 +110,7 @@ func (m *Manager) Trigger(event source.Event) error {
 // changed while the manager runs shows up within 10 s.
 func (m *Manager) Inhibitor() Inhibitor {
 	if !m.isMade() {
-		return Inhibitor{State: InhibitorOff, Off: errNotMade.Error(), Err: errNotMade}
+		return Inhibitor{Off: errNotMade.Error(), Err: errNotMade}
 	}
 	return m.inhibitor(m.shell.host.Load())
 }

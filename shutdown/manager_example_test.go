@@ -2,7 +2,6 @@ package shutdown_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -79,7 +78,7 @@ func ExampleManager_Trigger() {
 	ended := make(chan error)
 	go func() { ended <- manager.Run(ctx) }()
 
-	for errors.Is(manager.Trigger(source.Event{Kind: source.KindPoweroff, Origin: "ups"}), shutdown.ErrNotRunning) {
+	for manager.Trigger(source.Event{Kind: source.KindPoweroff, Origin: "ups"}) != nil {
 		<-time.After(time.Millisecond) // until Run has begun
 	}
 	fmt.Println(manager.ShutdownStatus())
@@ -188,11 +187,11 @@ func ExampleManager_Ready() {
 		return manager.Inhibitor().Err
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	fmt.Println(start(ctx), manager.Inhibitor().State)
+	fmt.Println(start(ctx), manager.Inhibitor().Held)
 	stop()
 	fmt.Println(<-ended)
 	// Output:
-	// <nil> Held
+	// <nil> true
 	// <nil>
 }
 
@@ -210,12 +209,12 @@ func ExampleManager_Inhibitor() {
 	go func() { ended <- manager.Run(ctx) }()
 	<-manager.Ready()
 	inhibitor := manager.Inhibitor()
-	fmt.Println(inhibitor.State, inhibitor.Requested, inhibitor.Granted)
+	fmt.Println(inhibitor.Held, inhibitor.Requested, inhibitor.Granted)
 	fmt.Println(inhibitor.Err)
 	stop()
 	fmt.Println(<-ended)
 	// Output:
-	// Held 32.5s 5s
+	// true 32.5s 5s
 	// the host delays its shutdown by 5s at most, 32.5s was requested; the limit is set by /etc/systemd/logind.conf
 	// <nil>
 }

@@ -107,15 +107,23 @@ func TestAManagerRunsOnce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		m, err := shutdown.NewManager(n.opts)
 		require.NoError(t, err)
-		require.ErrorIs(t, m.Trigger(source.Event{}), shutdown.ErrNotRunning)
+		require.EqualError(t, m.Trigger(source.Event{}), "shutdown manager is not running")
 		n.start(m)
 		synctest.Wait()
 		require.ErrorContains(t, m.Run(t.Context()), "has been run already")
 		require.NoError(t, m.Trigger(source.Event{}))
 		n.end()
-		require.ErrorIs(t, m.Trigger(source.Event{}), shutdown.ErrNotRunning)
+		require.EqualError(t, m.Trigger(source.Event{}), "shutdown manager is not running")
 		require.ErrorContains(t, m.Run(t.Context()), "has been run already")
 	})
+}
+
+// silentHost is a source that does not answer.
+type silentHost struct{}
+
+func (silentHost) Connect(ctx context.Context) (source.Session, error) {
+	<-ctx.Done()
+	return nil, context.Cause(ctx)
 }
 
 // Ready is closed by Run: once a lock is held, or at once without a source or when the context of Run ends.
@@ -127,7 +135,7 @@ func TestReadyIsClosedByRun(t *testing.T) {
 	}{
 		"the lock is held":          {set: func(*node) {}, locks: 1},
 		"no source":                 {set: func(n *node) { n.opts.Source = nil }},
-		"the host has not answered": {set: func(n *node) { n.host.PendingTakes = time.Minute }, ended: true},
+		"the host has not answered": {set: func(n *node) { n.opts.Source = silentHost{} }, ended: true},
 		"the context has ended":     {set: func(*node) {}, ended: true},
 	} {
 		t.Run(name, func(t *testing.T) {

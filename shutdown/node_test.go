@@ -256,11 +256,11 @@ func (r *recorder) all() []string {
 
 // announcements returns the published node states without the first one, which must be zero: it reverts the
 // state that a previous agent may have published.
-func announcements(t *testing.T, reporter *shutdowntest.Reporter) []shutdowntest.Published {
+func announcements(t *testing.T, reporter *shutdowntest.Reporter) []shutdown.NodeState {
 	t.Helper()
 	published := reporter.Published()
 	require.NotEmpty(t, published)
-	require.Equal(t, shutdown.NodeState{}, published[0].State)
+	require.Equal(t, shutdown.NodeState{}, published[0])
 	return published[1:]
 }
 

@@ -12,12 +12,12 @@ import (
 )
 
 const (
-	// TerminatedReason is the status reason of a pod that a node shutdown terminated (the kubelet's
+	// terminatedReason is the status reason of a pod that a node shutdown terminated (the kubelet's
 	// nodeShutdownReason).
-	TerminatedReason = "Terminated"
-	// TerminatedMessage is the message of such a pod and of its DisruptionTarget condition (the
+	terminatedReason = "Terminated"
+	// terminatedMessage is the message of such a pod and of its DisruptionTarget condition (the
 	// kubelet's nodeShutdownMessage).
-	TerminatedMessage = "Pod was terminated in response to imminent node shutdown."
+	terminatedMessage = "Pod was terminated in response to imminent node shutdown."
 )
 
 // PodPolicy says what happens to the status of the pods that a shutdown killed.
@@ -74,12 +74,12 @@ func setTerminated(status *v1.PodStatus, generation int64) {
 	if status.Phase != v1.PodSucceeded {
 		status.Phase = v1.PodFailed
 	}
-	status.Reason, status.Message = TerminatedReason, TerminatedMessage
+	status.Reason, status.Message = terminatedReason, terminatedMessage
 	podcondition.Set(status, v1.PodCondition{
 		Type:    v1.DisruptionTarget,
 		Status:  v1.ConditionTrue,
 		Reason:  v1.PodReasonTerminationByKubelet,
-		Message: TerminatedMessage,
+		Message: terminatedMessage,
 	}, metav1.Now())
 	podcondition.Observe(status, v1.DisruptionTarget, generation)
 }

@@ -244,7 +244,7 @@ func TestTheAgentOfTheNextBootShowsTheStoredReport(t *testing.T) {
 		require.Equal(t, float64(announced.Unix()), metricValue(t, reg, "kubelet_graceful_shutdown_start_time_seconds"))
 		require.Equal(t, float64(announced.Unix()), metricValue(t, reg, "kubelet_graceful_shutdown_end_time_seconds"), "the pods end at once")
 		published := reporter.Published()
-		require.False(t, published[len(published)-1].State.ShuttingDown)
+		require.False(t, published[len(published)-1].ShuttingDown)
 		require.JSONEq(t, asJSON(t, before), asJSON(t, n.lastReport()))
 	})
 }

@@ -2,7 +2,6 @@ package shutdown
 
 import (
 	"context"
-	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
@@ -59,6 +58,4 @@ type ReadinessMarker interface {
 type NodeState struct {
 	ShuttingDown bool        // false: no shutdown is under way, or it was cancelled
 	Kind         source.Kind // what the host is going to do
-	Since        time.Time   // when the shutdown was announced, by the wall clock
-	Policy       PodPolicy   // for the pods that it kills
 }

@@ -41,7 +41,7 @@ func TestTerminateAllDrainsWithoutAShutdown(t *testing.T) {
 				require.Equal(t, map[string]string{"web": "Graceful", "etcd": "Graceful"}, outcomes(report))
 				require.Equal(t, "TerminateAll", report.Origin)
 				for _, published := range reporter.Published() {
-					require.False(t, published.State.ShuttingDown)
+					require.False(t, published.ShuttingDown)
 				}
 				require.Len(t, reporter.Flushed(), 2)
 				require.False(t, n.m.Admit(nil).Admit, "for good")

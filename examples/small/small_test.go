@@ -90,15 +90,15 @@ func TestLimitPrintsTheDocumentedOutput(t *testing.T) {
 // has made the file.
 func TestInhibitorHoldsTheLockUntilTheCommandHasRun(t *testing.T) {
 	broker := logindtest.StartBroker(t)
-	broker.Login1.SetLimit(time.Minute) // so that no drop-in is needed
+	broker.SetLimit(time.Minute) // so that no drop-in is needed
 	done := filepath.Join(t.TempDir(), "done")
 	cmd := exec.CommandContext(t.Context(), build(t, "inhibitor"), "touch", done)
 	cmd.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+broker.Address)
 	cmd.Stderr = t.Output()
 	require.NoError(t, cmd.Start())
-	require.Eventually(t, func() bool { return len(broker.Login1.Held()) == 1 }, time.Minute, time.Millisecond)
-	broker.Login1.Prepare(true)
-	require.Eventually(t, func() bool { return len(broker.Login1.Held()) == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return len(broker.Held()) == 1 }, time.Minute, time.Millisecond)
+	broker.Prepare(true)
+	require.Eventually(t, func() bool { return len(broker.Held()) == 0 }, time.Minute, time.Millisecond)
 	require.FileExists(t, done)
 	require.NoError(t, cmd.Process.Signal(syscall.SIGTERM))
 	require.NoError(t, cmd.Wait())

@@ -48,7 +48,7 @@ func allowedImports() map[string][]string {
 		"shutdown/podkiller":         {api, machine, module + "/lifecycle", module + "/shutdown", module + "/internal/call", module + "/shutdown/plan", module + "/graceperiod", module + "/internal/podcondition", module + "/internal/staticpod"},
 		"shutdown/source":            {},
 		"shutdown/logind":            {klog, dbus, module + "/shutdown/source", module + "/internal/atomicfile", module + "/internal/logindconf"},
-		"shutdown/logind/logindtest": {dbus},
+		"shutdown/logind/logindtest": {module + "/internal/logindfake"},
 		"shutdown/notice":            {module + "/shutdown/source"},
 		"shutdown/unixsocket":        {klog, module + "/shutdown/source"},
 		"shutdown/apistatus":         {api, machine, klog, gates, client, module + "/shutdown", module + "/internal/features", module + "/internal/podcondition", module + "/internal/staticpod"},
@@ -65,7 +65,8 @@ func allowedImports() map[string][]string {
 		"internal/deptest":    {},
 		"internal/docprogram": {},
 		"internal/need":       {},
-		"internal/logindhost": {"golang.org/x/sys/unix", dbus, module + "/internal/need", module + "/shutdown/logind/logindtest"},
+		"internal/logindhost": {"golang.org/x/sys/unix", dbus, module + "/internal/need", module + "/internal/logindfake"},
+		"internal/logindfake": {dbus},
 
 		"validation/featuregates":   {gates, module + "/validation", module + "/internal/features"},
 		"internal/apiserverprocess": {"golang.org/x/sys/unix", "golang.org/x/sys/windows", module + "/internal/need"},

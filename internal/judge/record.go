@@ -92,7 +92,7 @@ type Stop struct {
 
 // succeeded reports whether the call has returned, and its result means that the container has ended.
 func (s *Stop) succeeded() bool {
-	return !s.Returned.IsZero() && (s.Err == nil || errors.Is(s.Err, lifecycle.ErrKilled) || errors.Is(s.Err, lifecycle.ErrContainerNotFound))
+	return !s.Returned.IsZero() && (s.Err == nil || errors.Is(s.Err, lifecycle.ErrContainerNotFound))
 }
 
 // killAt returns when the call's timeout ends, at which the runtime sends SIGKILL.

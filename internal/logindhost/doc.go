@@ -1,5 +1,5 @@
 // Package logindhost runs a real D-Bus and a real systemd-logind for tests. A [Bus] is a dbus-daemon, to which
-// logindtest.StartLogin1 and StartSystemd1 add scripted services. A [Host] is a systemd-logind in the
+// logindfake.StartLogin1 and StartSystemd1 add scripted services. A [Host] is a systemd-logind in the
 // namespaces of [InNamespace]. An [FDStore] is a fake of systemd's FD store for the agent's unit.
 //
 // All methods may be called concurrently. Every process ends with its test. An error fails the test. Without

@@ -15,7 +15,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"golang.org/x/sys/unix"
 
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 const (
@@ -33,7 +33,7 @@ const (
 type Host struct {
 	// Bus is the bus of the host. Systemd1 is the scripted systemd on it. RestartBus replaces it.
 	Bus      *Bus
-	Systemd1 *logindtest.Systemd1
+	Systemd1 *logindfake.Systemd1
 
 	t    *testing.T
 	conn *dbus.Conn
@@ -59,7 +59,7 @@ func StartHost(t *testing.T) *Host {
 	must(t, os.MkdirAll(filepath.Dir(socket), 0o755))
 	h := &Host{t: t, Bus: StartBus(t, socket)}
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.Bus.Address)
-	h.Systemd1 = logindtest.StartSystemd1(t, h.Bus.Address, h.HangUp)
+	h.Systemd1 = logindfake.StartSystemd1(t, h.Bus.Address, h.HangUp)
 	h.conn = h.Bus.Connect()
 	h.Start()
 	t.Cleanup(h.Kill)
@@ -72,7 +72,7 @@ func (h *Host) RestartBus() {
 	h.Kill()
 	h.Bus.Stop()
 	h.Bus.Start()
-	h.Systemd1 = logindtest.StartSystemd1(h.t, h.Bus.Address, h.HangUp)
+	h.Systemd1 = logindfake.StartSystemd1(h.t, h.Bus.Address, h.HangUp)
 	h.conn = h.Bus.Connect()
 	h.Start()
 }

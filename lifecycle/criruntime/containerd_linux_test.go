@@ -91,7 +91,6 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 		"container has exited or is unknown": c.testContainerHasExitedOrIsUnknown,
 		"pods are listed":                    c.testPodsAreListed,
 		"sandbox is stopped":                 c.testSandboxIsStopped,
-		"start fails after create":           c.testStartFailsAfterCreate,
 		"container was never started":        c.testContainerWasNeverStarted,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -229,9 +228,9 @@ func (c *containerd) testPodsAreListed(t *testing.T) {
 	listed, err = c.runtime.Running(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "listed"}})
 	require.NoError(t, err)
 	require.Equal(t, running, listed, "without a UID")
-	_, version, err := c.runtime.Version(t.Context())
+	version, err := c.client.Version(t.Context(), &runtimeapi.VersionRequest{})
 	require.NoError(t, err)
-	require.Equal(t, strings.Contains(version, "2.4"), c.runtime.Streams(), "KEP-5825")
+	require.Equal(t, strings.Contains(version.GetRuntimeVersion(), "2.4"), c.runtime.Streams(), "KEP-5825")
 	require.Equal(t, "containerd://"+id, got.Status.ContainerStatuses[0].ContainerID)
 
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
@@ -262,35 +261,6 @@ func (c *containerd) testSandboxIsStopped(t *testing.T) {
 	require.Nil(t, c.listed(t, pod))
 	require.EqualValues(t, 128+9, c.runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].State.Terminated.ExitCode)
 	require.NoError(t, c.runtime.StopPodSandbox(t.Context(), pod))
-}
-
-// A container keeps its grace period although another container of the pod could not be started.
-func (c *containerd) testStartFailsAfterCreate(t *testing.T) {
-	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: c.runtime, Commands: c.runtime, Exits: c.runtime})
-	require.NoError(t, err)
-	pod := onePod("fails", 30, func(pod *v1.Pod) {
-		pod.Spec.Containers = []v1.Container{{Name: "good", Image: "obedient:1"}, {Name: "bad", Image: "obedient:1", Command: []string{"/bin/nothing"}}}
-	})
-	sandbox, id := c.runSandbox(t, pod), ""
-	for i := range pod.Spec.Containers {
-		name := pod.Spec.Containers[i].Name
-		err = terminator.Start(t.Context(), pod, name, func(ctx context.Context) error {
-			started, err := c.runtime.StartContainer(ctx, createRequest(t, pod, &pod.Spec.Containers[i], sandbox, 0))
-			id += started
-			return err
-		})
-		require.Equal(t, name == "good", err == nil, "%v", err)
-	}
-	require.Equal(t, []string{id}, runningIDs(t, c.runtime, pod))
-	c.awaitReady(t, id)
-
-	result, err := terminator.KillPod(t.Context(), pod, lifecycle.Request{})
-	require.NoError(t, err)
-	require.Len(t, result.Containers, 1, "the failed container is not listed")
-	require.NoError(t, result.Containers[0].Err)
-	require.Equal(t, lifecycle.OutcomeGraceful, result.Containers[0].Outcome)
-	require.EqualValues(t, 7, c.status(t, id).GetExitCode(), "the trap of TERM")
-	require.NoError(t, terminator.Close(t.Context()))
 }
 
 // A created container counts as running, because it could still be started. StopContainer removes it.

@@ -2,7 +2,6 @@ package criruntime
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -16,9 +15,6 @@ import (
 // stopMargin is how long a StopContainer call may take beyond its timeout, before the client gives up. It
 // is the kubelet's runtime request timeout.
 const stopMargin = 2 * time.Minute
-
-// removeTimeout bounds the removal of a container that was created but could not be started.
-const removeTimeout = 10 * time.Second
 
 // StopContainer sends a container's stop signal, and SIGKILL if it has not exited after timeoutSeconds; 0
 // or less means SIGKILL at once. It returns nil once the container has exited, or an error if the runtime has
@@ -115,37 +111,6 @@ func wholeSeconds(d time.Duration) int64 {
 		seconds++
 	}
 	return seconds
-}
-
-// StartContainer creates and starts a container. It is for agents that start containers themselves, in the
-// function that they pass to [lifecycle.Terminator.Start].
-//
-// If the start fails, the created container is removed, so that [Runtime.Running] does not list it. If it
-// is running nevertheless, StartContainer returns its ID and no error. If the runtime does not answer,
-// the container stays, and is stopped with its pod.
-func (r *Runtime) StartContainer(ctx context.Context, request *runtimeapi.CreateContainerRequest) (id string, err error) {
-	if err := r.check(); err != nil {
-		return "", err
-	}
-	created, err := r.client.CreateContainer(ctx, request)
-	if err != nil {
-		return "", fmt.Errorf("failed to create container %q: %w", request.GetConfig().GetMetadata().GetName(), withSentinel(err))
-	}
-	id = created.GetContainerId()
-	_, err = r.client.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: id})
-	if err == nil {
-		return id, nil
-	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout) // the caller's ctx may have ended
-	defer cancel()
-	current, cleanUpErr := r.status(ctx, id)
-	if current.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING { // the start succeeded, only its reply was lost
-		return id, nil
-	}
-	if cleanUpErr == nil && current.GetState() == runtimeapi.ContainerState_CONTAINER_CREATED {
-		cleanUpErr = r.remove(ctx, id)
-	}
-	return "", errors.Join(containerError("start", id, err), cleanUpErr)
 }
 
 // remove removes a container that was never started. The error is gRPC's.

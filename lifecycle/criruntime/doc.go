@@ -55,11 +55,7 @@
 // critical pod is in the first bucket, and a sidecar is stopped together with the main containers. A
 // program that knows them, from an informer or a rule, adds them to the pods before the manager gets them.
 //
-// # Agents that start containers
-//
-// [Runtime.StartContainer] is for [lifecycle.Terminator.Start]. [Runtime.StopPodSandbox] releases the
-// network of a pod that has ended. [Runtime.Version] checks the endpoint, and [Runtime.Conn] is for all
-// other CRI calls.
+// [Runtime.StopPodSandbox] releases the network of a pod that has ended.
 //
 // # Failures
 //

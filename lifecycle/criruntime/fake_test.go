@@ -50,16 +50,14 @@ type fake struct {
 	exec    func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 	network *runtimeapi.PodSandboxNetworkStatus // of all sandboxes
 	streams bool                                // lists are streamed, one item at a time
-	onStart func(*runtimeapi.ContainerStatus)   // changes the status of a container at its start; nil: it becomes running
 
-	mu           sync.Mutex
-	calls        []call
-	failures     map[string]error // by method
-	loseAnswerOf string           // the method whose calls take effect but return an error
-	clock        int64            // nanoseconds; advances by 1 with each sandbox and container, and is a part of their IDs
-	sandboxes    map[string]*runtimeapi.PodSandbox
-	configs      map[string]*runtimeapi.PodSandboxConfig // by sandbox
-	containers   map[string]*fakeContainer
+	mu         sync.Mutex
+	calls      []call
+	failures   map[string]error // by method
+	clock      int64            // nanoseconds; advances by 1 with each sandbox and container, and is a part of their IDs
+	sandboxes  map[string]*runtimeapi.PodSandbox
+	configs    map[string]*runtimeapi.PodSandboxConfig // by sandbox
+	containers map[string]*fakeContainer
 }
 
 // newFake returns a fake without sandboxes and containers.
@@ -136,16 +134,11 @@ func (s *fake) intercept(ctx context.Context, request any, info *grpc.UnaryServe
 	s.mu.Lock()
 	s.calls = append(s.calls, received)
 	failure := s.failures[received.method]
-	loseAnswer := s.loseAnswerOf == received.method
 	s.mu.Unlock()
 	if failure != nil {
 		return nil, failure
 	}
-	response, err := handler(ctx, request)
-	if loseAnswer {
-		return nil, status.Error(codes.Unavailable, "lost")
-	}
-	return response, err
+	return handler(ctx, request)
 }
 
 // stream streams a list. Its messages have the fields of the unary response.
@@ -274,11 +267,7 @@ func (s *fake) CreateContainer(_ context.Context, request *runtimeapi.CreateCont
 
 // StartContainer makes the container run, or does what the test has set instead.
 func (s *fake) StartContainer(_ context.Context, request *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
-	start := s.onStart
-	if start == nil {
-		start = func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_RUNNING }
-	}
-	s.change(request.GetContainerId(), start)
+	s.change(request.GetContainerId(), func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_RUNNING })
 	return &runtimeapi.StartContainerResponse{}, nil
 }
 

@@ -50,9 +50,8 @@ type Runtime struct {
 }
 
 // Dial returns a Runtime for the container runtime at endpoint, which must have the form
-// unix:///path/to/socket. Dial does not wait for the runtime: while it is down, each call fails. Use
-// [Runtime.Version] to check it. The logger of ctx is used until [Runtime.Close], which the caller must
-// call; the end of ctx has no effect.
+// unix:///path/to/socket. Dial does not wait for the runtime: while it is down, each call fails. The
+// logger of ctx is used until [Runtime.Close], which the caller must call; the end of ctx has no effect.
 func Dial(ctx context.Context, endpoint string, options Options) (*Runtime, error) {
 	if err := checkEndpoint(endpoint); err != nil {
 		return nil, err
@@ -93,15 +92,6 @@ func (r *Runtime) Close() error {
 	return nil
 }
 
-// Conn returns the connection to the runtime, for CRI calls that this package does not make.
-// [Runtime.Close] closes it.
-func (r *Runtime) Conn() *grpc.ClientConn {
-	if r.check() != nil {
-		return nil
-	}
-	return r.conn
-}
-
 var (
 	errNotMade = errors.New("the Runtime was not made with Dial")
 	errNoPod   = errors.New("the pod is nil")
@@ -119,26 +109,16 @@ func (r *Runtime) check(pods ...*v1.Pod) error {
 	return nil
 }
 
-// Version returns the runtime's name and version, such as "containerd" and "2.3.7". Call it at the start to
-// check the endpoint.
-func (r *Runtime) Version(ctx context.Context) (name, version string, err error) {
-	if err := r.check(); err != nil {
-		return "", "", err
-	}
-	response, err := r.client.Version(ctx, &runtimeapi.VersionRequest{})
-	if err != nil {
-		return "", "", fmt.Errorf("failed to reach the container runtime at %q: %w", r.conn.Target(), withSentinel(err))
-	}
-	name = response.GetRuntimeName()
-	r.name.Store(&name)
-	return name, response.GetRuntimeVersion(), nil
-}
-
 // runtimeName returns the runtime's name, such as "containerd". It asks the runtime only once.
 func (r *Runtime) runtimeName(ctx context.Context) (string, error) {
 	if name := r.name.Load(); name != nil {
 		return *name, nil
 	}
-	name, _, err := r.Version(ctx)
-	return name, err
+	response, err := r.client.Version(ctx, &runtimeapi.VersionRequest{})
+	if err != nil {
+		return "", err
+	}
+	name := response.GetRuntimeName()
+	r.name.Store(&name)
+	return name, nil
 }

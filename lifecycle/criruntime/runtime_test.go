@@ -4,8 +4,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
@@ -27,22 +25,11 @@ func TestDialRefusesAnEndpointThatIsNotASocket(t *testing.T) {
 	}
 }
 
-// Dial does not fail if the runtime is down or is another program. Version does.
-func TestVersionFailsForAnEndpointWithoutARuntime(t *testing.T) {
-	endpoint := "unix://" + t.TempDir() + "/nobody"
-	_, _, err := dial(t, endpoint, criruntime.Options{}).Version(t.Context())
-	require.ErrorContains(t, err, `failed to reach the container runtime at "`+endpoint+`"`)
+// Dial does not fail if the runtime is down. Pods does.
+func TestPodsFailsForAnEndpointWithoutARuntime(t *testing.T) {
+	_, err := dial(t, "unix://"+t.TempDir()+"/nobody", criruntime.Options{}).Pods(t.Context())
+	require.ErrorContains(t, err, "failed to list the pods of the container runtime")
 	require.ErrorContains(t, err, "no such file or directory")
-
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
-	s.fail("Version", status.Error(codes.Unimplemented, "unknown service runtime.v1.RuntimeService"))
-	_, _, err = runtime.Version(t.Context())
-	require.ErrorContains(t, err, "unknown service runtime.v1.RuntimeService")
-	s.fail("Version", nil)
-	name, version, err := runtime.Version(t.Context())
-	require.NoError(t, err)
-	require.Equal(t, "fake v1", name+" "+version)
 }
 
 // Close ends the client only: the container keeps running, and nothing is stopped.

@@ -1,12 +1,10 @@
 package lifecycletest
 
 import (
-	"cmp"
 	"context"
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
@@ -33,7 +31,7 @@ type container struct {
 	termTimer    *time.Timer // of ExitAfterTerm, from the stop signal; nil: none
 }
 
-// run starts a container, which follows the script. The container records its signals and its exit in log.
+// run starts a container, which follows the script. The container records its exit in log.
 func run(pod types.UID, listed lifecycle.Container, script Script, log *records) *container {
 	c := &container{pod: pod, listed: listed, script: script, records: log, exited: make(chan struct{})}
 	c.mu.Lock() // end must not run before exitTimer is set
@@ -73,7 +71,6 @@ func (c *container) endLocked(by ExitCause) {
 	c.code = c.script.ExitCode
 	if by == ByKill {
 		c.code = killedCode
-		c.records.signalled(c.listed.ID, v1.SIGKILL)
 	}
 	c.records.exited(c.listed.ID, by, c.code)
 	close(c.exited)
@@ -93,10 +90,10 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 		case <-ended:
 			return ctx.Err()
 		case <-released:
-			return c.stopErr()
+			return ErrScripted
 		}
 	case fails:
-		return c.stopErr()
+		return ErrScripted
 	case timeoutSeconds <= 0:
 		c.end(ByKill)
 	default:
@@ -140,14 +137,6 @@ func (c *container) nextFault() (hangs, fails bool) {
 	return false, c.script.FailStops < 0 || c.calls <= c.script.HangStops+c.script.FailStops
 }
 
-// stopErr returns the error of a scripted failure.
-func (c *container) stopErr() error {
-	if c.script.StopErr != nil {
-		return c.script.StopErr
-	}
-	return ErrScripted
-}
-
 // term sends the stop signal, on which the container exits as its script says. Only the first signal has
 // an effect.
 func (c *container) term() {
@@ -157,7 +146,6 @@ func (c *container) term() {
 		return
 	}
 	c.wasSignalled = true
-	c.records.signalled(c.listed.ID, cmp.Or(c.script.StopSignal, v1.SIGTERM))
 	switch {
 	case c.script.IgnoreTerm:
 	case c.script.ExitAfterTerm <= 0:
@@ -171,7 +159,7 @@ func (c *container) term() {
 // container exits. A timeout of 0 or less means none.
 func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duration) ([]byte, error) {
 	if _, exited := c.exitCode(); exited {
-		return nil, ErrContainerExited
+		return nil, errContainerExited
 	}
 	if c.script.Exec == nil { // every command succeeds
 		return nil, nil
@@ -190,7 +178,7 @@ func (c *container) exec(ctx context.Context, cmd []string, timeout time.Duratio
 		defer watcher.Done()
 		select {
 		case <-c.exited:
-			cancel(ErrContainerExited)
+			cancel(errContainerExited)
 		case <-ctx.Done():
 		}
 	}()

@@ -34,9 +34,8 @@
 //
 // A [Script] describes how a container starts and ends, and which StopContainer calls fail, hang, or return
 // early or late. [Lists] describes how the runtime lists containers. [Runtime.Away] makes the runtime
-// unavailable. [Runtime.Stops], [Runtime.Execs], [Runtime.Signals] and [Runtime.Exits] return what happened,
-// and [Events] records events. [Unit] stops all containers of a pod together, for the Pods of
-// [lifecycle.TerminatorOptions].
+// unavailable. [Runtime.Stops], [Runtime.Execs] and [Runtime.Exits] return what happened, and [Events]
+// records events.
 //
 // StopContainer behaves like containerd's:
 //
@@ -49,8 +48,7 @@
 // # Failures
 //
 // The runtime fails only as scripted. A hanging call ends with its context or, if [Script.HangIgnoresContext]
-// or the HangIgnoresContext of [Lists] is set, with [Runtime.Release]. A test in a bubble must then call
-// Release before it ends.
+// is set, with [Runtime.Release]. A test in a bubble must then call Release before it ends.
 //
 // # Concurrency
 //

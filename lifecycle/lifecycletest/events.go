@@ -3,7 +3,6 @@ package lifecycletest
 import (
 	"slices"
 	"sync"
-	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -18,7 +17,6 @@ type Event struct {
 	Type    string // v1.EventTypeNormal or v1.EventTypeWarning
 	Reason  string
 	Message string
-	At      time.Time
 }
 
 // Events is a [lifecycle.EventRecorder] that records events. The zero value is ready to use.
@@ -32,7 +30,7 @@ type Events struct {
 func (e *Events) Event(object runtime.Object, eventtype, reason, message string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.all = append(e.all, Event{Object: object, Type: eventtype, Reason: reason, Message: message, At: time.Now()})
+	e.all = append(e.all, Event{Object: object, Type: eventtype, Reason: reason, Message: message})
 }
 
 // All returns the recorded events in order.

@@ -22,9 +22,8 @@ type Lists struct {
 	Takes time.Duration
 	// Err is the error of each list, or nil.
 	Err error
-	// Hang makes a list hang until its context ends. HangIgnoresContext makes it hang even longer, until
-	// [Runtime.Release].
-	Hang, HangIgnoresContext bool
+	// Hang makes a list hang until its context ends, or until [Runtime.Release].
+	Hang bool
 	// Lacks has the IDs of running containers that are not listed.
 	Lacks []string
 	// HasEnded also lists exited containers, until they are removed.
@@ -51,9 +50,6 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 		return nil, errors.New("the pod is nil")
 	case isAway:
 		return nil, ErrAway
-	case l.HangIgnoresContext:
-		<-r.released
-		return nil, ErrScripted
 	case l.Hang:
 		select {
 		case <-r.released:

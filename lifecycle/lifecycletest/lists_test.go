@@ -42,15 +42,16 @@ func TestRunningListsRunningContainers(t *testing.T) {
 }
 
 // Running behaves as scripted for a pod with web, which keeps running, and app, which exits after 1 s: a list
-// made later lacks app. The context of Running ends after 10 s, and Release is called after 20 s.
+// made later lacks app. The context of Running ends after 10 s.
 func TestRunningFollowsLists(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for name, test := range map[string]struct {
-		lists lifecycletest.Lists
-		away  bool          // the runtime is unavailable
-		took  time.Duration // how long Running takes; zero: it returns at once
-		want  []string      // the IDs that are listed
-		err   error
+		lists   lifecycletest.Lists
+		away    bool          // the runtime is unavailable
+		release time.Duration // when Release is called; 0: it is not
+		took    time.Duration // how long Running takes; zero: it returns at once
+		want    []string      // the IDs that are listed
+		err     error
 	}{
 		"zero value":                   {want: []string{"web", "app"}},
 		"poll":                         {lists: lifecycletest.Lists{Poll: 5 * second}, took: 5 * second, want: []string{"web"}},
@@ -60,7 +61,7 @@ func TestRunningFollowsLists(t *testing.T) {
 		"lists ended":                  {lists: lifecycletest.Lists{Poll: 5 * second, HasEnded: true}, took: 5 * second, want: []string{"web", "app"}},
 		"error":                        {lists: lifecycletest.Lists{Err: broken}, err: broken},
 		"hangs until its context ends": {lists: lifecycletest.Lists{Hang: true}, took: 10 * second, err: context.DeadlineExceeded},
-		"hangs until Release":          {lists: lifecycletest.Lists{HangIgnoresContext: true}, took: 20 * second, err: lifecycletest.ErrScripted},
+		"hangs until Release":          {lists: lifecycletest.Lists{Hang: true}, release: 5 * second, took: 5 * second, err: lifecycletest.ErrScripted},
 		"unavailable":                  {away: true, err: lifecycletest.ErrAway},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -72,7 +73,9 @@ func TestRunningFollowsLists(t *testing.T) {
 				if test.away {
 					rt.Away(0, second)
 				}
-				time.AfterFunc(20*second, rt.Release)
+				if test.release > 0 {
+					time.AfterFunc(test.release, rt.Release)
+				}
 				ctx, cancel := context.WithTimeout(t.Context(), 10*second)
 				defer cancel()
 				began := time.Now()

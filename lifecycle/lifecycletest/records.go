@@ -4,8 +4,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	v1 "k8s.io/api/core/v1"
 )
 
 // Stop is one StopContainer call.
@@ -13,16 +11,13 @@ type Stop struct {
 	ID             string
 	TimeoutSeconds int64     // the argument
 	At             time.Time // when it was called
-	Returned       time.Time // zero: not yet
 	Err            error     // the result; nil if it has not returned
 }
 
 // Exec is one RunInContainer call.
 type Exec struct {
-	ID      string
-	Cmd     []string
-	Timeout time.Duration // the argument; 0: none
-	At      time.Time     // when it was called
+	ID  string
+	Cmd []string
 }
 
 // ExitCause is the cause of a container's exit.
@@ -46,20 +41,12 @@ type Exit struct {
 	At   time.Time
 }
 
-// Signal is one signal that was sent to a container.
-type Signal struct {
-	ID     string
-	Signal v1.Signal // [Script.StopSignal], or SIGKILL
-	At     time.Time
-}
-
-// records are the calls of a runtime, and the signals and exits of its containers.
+// records are the calls of a runtime, and the exits of its containers.
 type records struct {
-	mu      sync.Mutex // guards the fields below
-	stops   []Stop
-	execs   []Exec
-	exits   []Exit
-	signals []Signal
+	mu    sync.Mutex // guards the fields below
+	stops []Stop
+	execs []Exec
+	exits []Exit
 }
 
 // Stops returns the StopContainer calls in order.
@@ -74,13 +61,6 @@ func (r *records) Execs() []Exec {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.execs)
-}
-
-// Signals returns the sent signals in order. An exited container is sent no signals.
-func (r *records) Signals() []Signal {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return slices.Clone(r.signals)
 }
 
 // Exits returns the exits in order.
@@ -99,15 +79,15 @@ func (r *records) stopCalled(id string, timeoutSeconds int64) (returned func(err
 	return func(err error) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.stops[i].Returned, r.stops[i].Err = time.Now(), err
+		r.stops[i].Err = err
 	}
 }
 
 // execCalled records a RunInContainer call.
-func (r *records) execCalled(id string, cmd []string, timeout time.Duration) {
+func (r *records) execCalled(id string, cmd []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.execs = append(r.execs, Exec{ID: id, Cmd: slices.Clone(cmd), Timeout: timeout, At: time.Now()})
+	r.execs = append(r.execs, Exec{ID: id, Cmd: slices.Clone(cmd)})
 }
 
 // exited records the exit of a container.
@@ -115,11 +95,4 @@ func (r *records) exited(id string, by ExitCause, code int32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.exits = append(r.exits, Exit{ID: id, By: by, Code: code, At: time.Now()})
-}
-
-// signalled records a signal.
-func (r *records) signalled(id string, signal v1.Signal) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.signals = append(r.signals, Signal{ID: id, Signal: signal, At: time.Now()})
 }

@@ -15,11 +15,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// ErrScripted is the error of a scripted failure without a [Script].StopErr.
+// ErrScripted is the error of a scripted failure.
 var ErrScripted = errors.New("the script fails this stop")
 
-// ErrContainerExited is the error of a command whose container has exited.
-var ErrContainerExited = errors.New("container has exited")
+// errContainerExited is the error of a command whose container has exited.
+var errContainerExited = errors.New("container has exited")
 
 var (
 	_ lifecycle.Runtime       = (*Runtime)(nil)
@@ -63,18 +63,15 @@ func (r *Runtime) Start(pod *v1.Pod, name, id string, script Script) lifecycle.C
 	return c.listed
 }
 
-// StartContainer starts a container as a real runtime does: it takes [Script.StartTakes], and can fail.
-// Call it in the function passed to [lifecycle.Terminator.Start]. If [Script.StartErr] is set or ctx
-// ends first, there is no container, and the error wraps StartErr or the cause of ctx.
+// StartContainer starts a container as a real runtime does: it takes [Script.StartTakes].
+// Call it in the function passed to [lifecycle.Terminator.Start]. If ctx ends first, there is no
+// container, and the error wraps the cause of ctx.
 func (r *Runtime) StartContainer(ctx context.Context, pod *v1.Pod, name, id string, script Script) error {
 	if script.StartIgnoresContext {
 		ctx = context.WithoutCancel(ctx)
 	}
 	if err := wait(ctx, script.StartTakes); err != nil {
 		return fmt.Errorf("failed to start container %q: %w", id, err)
-	}
-	if script.StartErr != nil {
-		return fmt.Errorf("failed to start container %q: %w", id, script.StartErr)
 	}
 	r.Start(pod, name, id, script)
 	return nil
@@ -126,8 +123,8 @@ func (r *Runtime) Exited(id string) <-chan struct{} {
 	return closed
 }
 
-// Release ends all hanging StopContainer and Running calls with [Script.StopErr] or [ErrScripted].
-// Later calls do not hang.
+// Release ends all hanging StopContainer and Running calls with [ErrScripted]. Later calls do
+// not hang.
 func (r *Runtime) Release() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,10 +159,10 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds i
 }
 
 // RunInContainer implements [lifecycle.CommandRunner] with the container's [Script].Exec. A timeout
-// of 0 or less means none. For an exited container it returns [ErrContainerExited], and for an
-// unknown one an error that wraps [lifecycle.ErrContainerNotFound].
+// of 0 or less means none. For an exited container it returns an error, and for an unknown one an error
+// that wraps [lifecycle.ErrContainerNotFound].
 func (r *Runtime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
-	r.execCalled(id, cmd, timeout)
+	r.execCalled(id, cmd)
 	ctx, cancel, isAway := r.limit(ctx)
 	defer cancel()
 	c := r.find(id)

@@ -3,8 +3,6 @@ package lifecycletest
 import (
 	"context"
 	"time"
-
-	v1 "k8s.io/api/core/v1"
 )
 
 // Script describes the behaviour of a container. With the zero value it runs until its stop signal
@@ -21,15 +19,11 @@ type Script struct {
 
 	// ExitCode is the exit code, except after a kill, when it is 137.
 	ExitCode int32
-	// StopSignal is the stop signal; "" means SIGTERM.
-	StopSignal v1.Signal
 
 	// StartTakes is the duration of [Runtime.StartContainer]; 0 or less: none.
 	StartTakes time.Duration
 	// StartIgnoresContext makes StartContainer ignore its context: the container starts anyway.
 	StartIgnoresContext bool
-	// StartErr is the error of StartContainer after StartTakes, or nil.
-	StartErr error
 
 	// HangStops is how many StopContainer calls hang, counted from the first; negative: all. A hanging
 	// call sends no signal and returns when its context ends.
@@ -37,11 +31,9 @@ type Script struct {
 	// HangIgnoresContext makes hanging calls ignore their context. They end only with
 	// [Runtime.Release].
 	HangIgnoresContext bool
-	// FailStops is how many of the next StopContainer calls, after those that hang, fail with StopErr
+	// FailStops is how many of the next StopContainer calls, after those that hang, fail with [ErrScripted]
 	// and send no signal; negative: all.
 	FailStops int
-	// StopErr is the error of a failing StopContainer; nil means [ErrScripted].
-	StopErr error
 	// StopReturnsEarly makes StopContainer return nil immediately after it has sent its signal. The
 	// container is still killed at the end of the timeout.
 	StopReturnsEarly bool

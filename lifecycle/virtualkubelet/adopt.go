@@ -113,12 +113,12 @@ func (a *agent) listForAdoption(ctx context.Context, pod *v1.Pod) (listed []life
 // ended and may restart, and calls ContainerEnded for one that has ended for good.
 func (r *record) resume(c *container) {
 	r.mu.Lock()
-	id, runs, restarting, last, ended := c.id, c.isRunning(), c.restarting, c.last, c.state.Terminated
+	id, runs, restarting := c.id, c.isRunning(), c.restarting
 	r.mu.Unlock()
 	switch {
 	case restarting:
 		r.agent.spawn(r.name, func() {
-			if r.reportEnd(c, id, *last) {
+			if r.reportEnd(c, id) {
 				_ = (&starter{agent: r.agent, record: r}).restart(c) // an error shows in the container's state
 				r.endIfDone()
 			}
@@ -127,7 +127,7 @@ func (r *record) resume(c *container) {
 		r.watchExit(id)
 	case id != "": // ended for good
 		r.agent.spawn(r.name, func() {
-			if !r.reportEnd(c, id, *ended) { // the provider was closed
+			if !r.reportEnd(c, id) { // the provider was closed
 				return
 			}
 			r.mu.Lock()

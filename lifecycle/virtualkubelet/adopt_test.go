@@ -171,6 +171,51 @@ func TestAdoptWaitsForARunningInitContainer(t *testing.T) {
 	})
 }
 
+// While the agent was down, the only init container of a pod has failed. It is final if the restart policy is Never, and
+// otherwise it restarts, as in the kubelet; the regular container starts once it has succeeded. An init container without a
+// status, before a container that was started, has succeeded before and does not restart. A pod that has ended
+// restarts nothing, whatever its policy.
+func TestAdoptRestartsAFailedInitContainer(t *testing.T) {
+	failed := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1}}
+	succeeded := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
+	for name, test := range map[string]struct {
+		policy  v1.RestartPolicy
+		before  v1.PodPhase       // of the adopted pod
+		init    v1.ContainerState // of the init container
+		app     v1.ContainerState // of the regular container; zero: it was not started
+		after   v1.PodPhase       // 5 s later
+		started []string          // by the new agent
+	}{
+		"Always":          {policy: v1.RestartPolicyAlways, init: failed, after: v1.PodRunning, started: []string{"init", "app"}},
+		"OnFailure":       {policy: v1.RestartPolicyOnFailure, init: failed, after: v1.PodRunning, started: []string{"init", "app"}},
+		"Never":           {policy: v1.RestartPolicyNever, init: failed, after: v1.PodFailed},
+		"lost status":     {policy: v1.RestartPolicyOnFailure, app: v1.ContainerState{Running: &v1.ContainerStateRunning{}}, after: v1.PodRunning},
+		"the pod evicted": {policy: v1.RestartPolicyAlways, before: v1.PodFailed, init: succeeded, app: failed, after: v1.PodFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(b *testbed) {
+				b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
+				pod := podOf(plain("app"))
+				pod.Spec.RestartPolicy = test.policy
+				pod.Spec.InitContainers = []v1.Container{plain("init")}
+				pod.Status.Phase = test.before
+				pod.Status.InitContainerStatuses = []v1.ContainerStatus{{Name: "init", ContainerID: "virtual-kubelet://old", State: test.init}}
+				pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: test.app}}
+				if test.app.Running != nil {
+					b.rt.Start(pod, "app", "uid/app", lifecycletest.Script{})
+				}
+				require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod, Alive: true}))
+				wait(5 * second)
+				require.Equal(b, test.after, b.last().pod.Status.Phase)
+				for _, name := range []string{"init", "app"} {
+					_, started := b.rt.started.Load("uid/" + name)
+					require.Equal(b, slices.Contains(test.started, name), started, name)
+				}
+			})
+		})
+	}
+}
+
 // A pod has an init container and two regular ones, and the previous agent has started at most the init container.
 // After Adopt the start continues there. Admit is asked only if nothing was started: a pod whose start has begun
 // runs even if Admit would refuse it. A deleted pod starts nothing.

@@ -22,7 +22,7 @@ type agent struct {
 	registered chan struct{}                 // closed once notify is set
 	pods       *podTable
 	poller     *poller       // nil with a Runtime
-	starts     chan struct{} // has an element for each start in progress; its capacity is MaxStarts
+	starts     chan struct{} // has an element for each start in progress; its capacity is maxStarts
 }
 
 // terminator is the part of [lifecycle.Terminator] that this package uses. It is an interface so that tests can
@@ -55,7 +55,7 @@ func (a *agent) spawn(name types.NamespacedName, work func()) {
 	}
 }
 
-// withStartSlot waits until fewer than [Options.MaxStarts] starts are in progress, and then calls do. It returns
+// withStartSlot waits until fewer than maxStarts starts are in progress, and then calls do. It returns
 // do's error, or the cause of ctx if ctx ends during the wait.
 func (a *agent) withStartSlot(ctx context.Context, do func() error) error {
 	select {

@@ -16,14 +16,14 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// recordEnds appends "TIME CONTAINER ID AGAIN" to ends for each call of ContainerEnded; AGAIN is true if the container
-// will restart. The first calls fail, as many as failures.
+// recordEnds appends "TIME CONTAINER ID" to ends for each call of ContainerEnded. The first calls fail, as many as
+// failures.
 func recordEnds(b **testbed, ends *[]string, failures int) func(*virtualkubelet.Options) {
 	return func(o *virtualkubelet.Options) {
-		o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string, again bool) error {
+		o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string) error {
 			(*b).mu.Lock()
 			defer (*b).mu.Unlock()
-			*ends = append(*ends, fmt.Sprintf("%v %s %s %v", (*b).elapsed(), c.Name, id, again))
+			*ends = append(*ends, fmt.Sprintf("%v %s %s", (*b).elapsed(), c.Name, id))
 			if failures--; failures >= 0 {
 				return errors.New("busy")
 			}
@@ -35,7 +35,7 @@ func recordEnds(b **testbed, ends *[]string, failures int) func(*virtualkubelet.
 // The container exits at 1 s, and ContainerEnded fails twice. It is called again after 10 s, at 11 s, and after
 // 20 s, at 31 s. Only then has the pod ended.
 func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
-	var ends []string // "TIME CONTAINER ID AGAIN"
+	var ends []string // "TIME CONTAINER ID"
 	var b *testbed
 	inBubble(t, func(it *testbed) {
 		b = it
@@ -44,19 +44,18 @@ func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 		wait(30 * second)
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
 		wait(2 * second)
-		require.Equal(b, []string{"1s app uid/app false", "11s app uid/app false", "31s app uid/app false"}, ends)
+		require.Equal(b, []string{"1s app uid/app", "11s app uid/app", "31s app uid/app"}, ends)
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 		require.Equal(b, 31*second, b.last().at)
 	}, recordEnds(&b, &ends, 2))
 }
 
-// A container exits at 1 and 2 s, and ContainerEnded is told each time that it will restart. The second restart is
-// due at 12 s, after a back-off of 10 s. The pod is deleted before that, or while the start of 12 s hangs. The
-// container will then not restart, so ContainerEnded is called once more with false.
-func TestContainerEndedIsCalledAgainIfTheRestartIsCancelled(t *testing.T) {
+// A container exits at 1 and 2 s. The second restart is due at 12 s, after a back-off of 10 s. The pod is deleted
+// before that, or while the start of 12 s hangs. ContainerEnded has then been called once for each run, and the pod ends.
+func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 	for name, isStarting := range map[string]bool{"during the back-off": false, "during a failing start": true} {
 		t.Run(name, func(t *testing.T) {
-			var ends []string // "TIME CONTAINER ID AGAIN"
+			var ends []string // "TIME CONTAINER ID"
 			var b *testbed
 			inBubble(t, func(it *testbed) {
 				b = it
@@ -76,7 +75,7 @@ func TestContainerEndedIsCalledAgainIfTheRestartIsCancelled(t *testing.T) {
 				}
 				b.deletePod(pod, 30)
 				wait(second)
-				require.Equal(b, []string{"1s app uid/app true", "2s app uid/app#1 true", fmt.Sprintf("%v app uid/app#1 false", b.elapsed()-second)}, ends)
+				require.Equal(b, []string{"1s app uid/app", "2s app uid/app#1"}, ends)
 				require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 			}, recordEnds(&b, &ends, 0))
 		})
@@ -86,7 +85,7 @@ func TestContainerEndedIsCalledAgainIfTheRestartIsCancelled(t *testing.T) {
 // ContainerEnded is also called for a container that had ended before it was adopted. Here its first call
 // fails and is repeated after 10 s; until then the pod has not ended.
 func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
-	var ends []string // "TIME CONTAINER ID AGAIN"
+	var ends []string // "TIME CONTAINER ID"
 	var b *testbed
 	options := recordEnds(&b, &ends, 1) // the first call fails
 	inBubble(t, func(it *testbed) {
@@ -101,10 +100,10 @@ func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 		wait(5 * second)
 		b.rt.Exit("uid/two")
 		wait(4 * second)
-		require.Equal(b, []string{"0s one uid/one false", "5s two uid/two false"}, ends)
+		require.Equal(b, []string{"0s one uid/one", "5s two uid/two"}, ends)
 		require.NotEqual(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 		wait(2 * second)
-		require.Equal(b, "10s one uid/one false", ends[2])
+		require.Equal(b, "10s one uid/one", ends[2])
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 		require.Equal(b, "virtual-kubelet://uid/one", b.last().pod.Status.ContainerStatuses[0].ContainerID)
 		require.Equal(b, 10*second, b.last().at)

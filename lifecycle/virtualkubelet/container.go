@@ -91,7 +91,7 @@ func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, last 
 		c.markRunning(*runningID, last.Running.StartedAt)
 	case runningID != nil:
 		c.markRunning(*runningID, metav1.Now())
-	case mayRestart && c.restartsAfter(pod, end) && !c.isPlainInit():
+	case mayRestart && c.restartsAfter(pod, end):
 		c.markRestarting(pod, end)
 	default:
 		c.markTerminated(end)

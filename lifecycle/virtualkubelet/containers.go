@@ -68,9 +68,11 @@ func (cs *containers) terminateUnknown() {
 // started, or all if the pod was deleted or has ended. The others start as in a new pod.
 //
 // A container that was started and is not running restarts if the restart policy allows it, the pod was not
-// deleted, and the init containers before it are known to have succeeded.
+// deleted and has not ended, and the init containers before it are known to have succeeded. A plain init
+// container restarts only if nothing after it was started: otherwise it has succeeded before, even if its
+// status is lost (the kubelet's computeInitContainerActions).
 func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedCount int) {
-	mayRestart := pod.DeletionTimestamp == nil // becomes false at an init container that has not succeeded
+	mayRestart := pod.DeletionTimestamp == nil && !isTerminal(&pod.Status) // becomes false at an init container that has not succeeded
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
 	lasts, running := make([]v1.ContainerState, len(cs.all)), make([]*string, len(cs.all))
 	for i, c := range cs.all {
@@ -84,16 +86,17 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 			startedCount = i + 1
 		}
 	}
-	if !mayRestart || isTerminal(&pod.Status) {
+	if !mayRestart {
 		startedCount = len(cs.all)
 	}
 	for i, c := range cs.all[:startedCount] {
-		c.adopt(running[i], mayRestart, pod, lasts[i])
+		isDone := c.isPlainInit() && i < startedCount-1
+		c.adopt(running[i], mayRestart && !isDone, pod, lasts[i])
 		switch { // an init container decides whether those after it may restart
 		case !c.init:
 		case c.state.Terminated != nil:
 			mayRestart = mayRestart && c.state.Terminated.ExitCode == 0
-		default: // a plain init container that still runs must succeed first
+		default: // a plain init container that runs or restarts must succeed first
 			mayRestart = mayRestart && c.isSidecar()
 		}
 		if c.state.Terminated != nil && c.id != "" { // resume calls ContainerEnded for it

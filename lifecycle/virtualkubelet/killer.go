@@ -16,8 +16,8 @@ import (
 // newest request that has one modifies the final status, which virtual-kubelet gets too. The provider
 // keeps the pod until it is deleted.
 //
-// ctx bounds only the waiting: when it ends, the error is a [*lifecycle.StillRunningError] and the
-// termination continues. An unknown pod is an errdefs.ErrNotFound; with a [PodRuntime] it is
+// ctx bounds only the waiting: when it ends, the error wraps its cause and the termination
+// continues. An unknown pod is an errdefs.ErrNotFound; with a [PodRuntime] it is
 // [lifecycle.OutcomeNotFound] without an error. If containers cannot be stopped, the error is
 // [lifecycle.Result.Err]. After [Provider.Close] the error wraps [shutdown.ErrNoRetry].
 func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {

@@ -94,7 +94,8 @@ func TestKillPodStopsWaitingWithItsContext(t *testing.T) {
 		ctx, cancel := context.WithTimeout(b.Context(), 10*second)
 		defer cancel()
 		_, err := b.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
-		require.Equal(b, &lifecycle.StillRunningError{Containers: []string{"ns/pod/app"}, Cause: context.DeadlineExceeded}, err)
+		require.ErrorIs(b, err, context.DeadlineExceeded)
+		require.EqualError(b, err, "timeout waiting to kill pod: containers that have not ended: ns/pod/app: context deadline exceeded")
 		wait(20 * second)
 		require.Equal(b, 30*second, b.last().at)
 	})
@@ -120,7 +121,7 @@ func TestTerminateAllStopsPodsBeforeClose(t *testing.T) {
 		require.Len(b, report.Pods, 2)
 		require.NoError(b, b.Close(b.Context()))
 		for _, news := range b.notified[len(b.notified)-2:] {
-			require.Equal(b, shutdown.TerminatedReason, news.pod.Status.Reason)
+			require.Equal(b, "Terminated", news.pod.Status.Reason)
 			require.Equal(b, v1.PodSucceeded, news.pod.Status.Phase)
 		}
 	})

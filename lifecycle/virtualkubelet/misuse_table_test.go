@@ -355,14 +355,14 @@ func TestMisuse(t *testing.T) {
 			m.requireLogged("A call has not returned pod=default/w call=Admit after=5s")
 		},
 		"ContainerEnded hangs": func(m *misuse) {
-			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string, bool) error { m.hang(); return nil }
+			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string) error { m.hang(); return nil }
 			m.create("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
 			m.requireLogged("A call has not returned pod=default/w call=ContainerEnded of container a after=35s")
 		},
 		"ContainerEnded fails": func(m *misuse) {
-			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string, bool) error { return errors.New("busy") }
+			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string) error { return errors.New("busy") }
 			m.create("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
@@ -428,10 +428,9 @@ func TestMisuse(t *testing.T) {
 // The error of New names all invalid options, those of the terminator too.
 func TestMisuseOfOptions(t *testing.T) {
 	_, err := virtualkubelet.New(virtualkubelet.Options{
-		Runtime: (*misusedRuntime)(nil), MaxStarts: -1, PollInterval: -1, Terminator: lifecycle.TerminatorOptions{StopTimeoutSlack: -1},
+		Runtime: (*misusedRuntime)(nil), PollInterval: -1, Terminator: lifecycle.TerminatorOptions{StopTimeoutSlack: -1},
 	})
 	require.EqualError(t, err, `failed to make a provider: Runtime is a nil *virtualkubelet_test.misusedRuntime: leave it out or set a value
-MaxStarts: must not be negative, is -1
 PollInterval: must not be negative, is -1ns
 failed to create terminator: StopTimeoutSlack: must not be negative, is -1ns`)
 }

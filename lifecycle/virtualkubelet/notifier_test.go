@@ -86,14 +86,13 @@ func TestCloseSendsTheLastStatus(t *testing.T) {
 // The error of New names all invalid options at once, those of the terminator too.
 func TestNewJoinsAllOptionErrors(t *testing.T) {
 	rt := newScriptedRuntime()
-	opts := virtualkubelet.Options{PollInterval: -1, MaxStarts: -1}
+	opts := virtualkubelet.Options{PollInterval: -1}
 	opts.Terminator.Runtime, opts.Terminator.Exits = rt, rt
 	_, err := virtualkubelet.New(opts)
 	require.ErrorContains(t, err, "Runtime or Pods: exactly one must be set")
 	require.ErrorContains(t, err, "Terminator.Runtime and Terminator.Pods: must not be set")
 	require.ErrorContains(t, err, "Terminator.Exits: must not be set")
 	require.ErrorContains(t, err, "PollInterval: must not be negative, is -1ns")
-	require.ErrorContains(t, err, "MaxStarts: must not be negative, is -1")
 
 	opts = virtualkubelet.Options{Runtime: rt}
 	opts.Terminator.StopTimeoutSlack = -1

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// defaultMaxStarts is the default of [Options.MaxStarts].
-	defaultMaxStarts = 10
+	// maxStarts bounds the concurrent calls of StartContainer or Create, for all pods.
+	maxStarts = 10
 	// defaultPollInterval is the default of [Options.PollInterval].
 	defaultPollInterval = 5 * time.Second
 	// podGiveUpAfter is ten years: the terminator stops a whole pod again and again, and never gives it up.
@@ -47,19 +47,14 @@ type Options struct {
 	// without a host then fail, because there is no podIP. It must not call the provider, which
 	// would call it again.
 	Status func(pod *v1.Pod)
-	// MaxStarts bounds the concurrent calls of StartContainer or Create, for all pods. 0 means 10; a
-	// negative value is an error.
-	MaxStarts int
 	// ContainerEnded cleans up after a container of the Runtime that has ended. Nil: nothing is called.
 	//
-	//   - It is called before the container is restarted and before its end is reported.
-	//   - again is true if the container will restart. If the pod ends before the restart, ContainerEnded
-	//     is called once more with false.
+	//   - It is called for each run, before the container is restarted and before its end is reported.
 	//   - After an error or a panic it is called again after 10 s, twice as long each time, up to 5 min.
 	//   - It may block until ctx ends, and the pod's end waits for it. [Provider.Close] ends ctx.
 	//   - For a container that had ended before [Provider.Adopt] it is called with the ID in the status,
 	//     even if a previous agent has called it.
-	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string, again bool) error
+	ContainerEnded func(ctx context.Context, pod *v1.Pod, container *v1.Container, id string) error
 	// Admit is called once for each new pod, such as Manager.Admit, after the pod is in [Provider.Pods]
 	// and before any of its containers starts. A refused pod never starts; its final status is Failed,
 	// with the answer's reason and, as the kubelet writes it, the message "Pod was rejected: " plus the
@@ -80,9 +75,6 @@ func (o Options) validate() error {
 	}
 	if o.Terminator.Exits != nil {
 		errs = append(errs, errors.New("Terminator.Exits: must not be set, use Runtime"))
-	}
-	if o.MaxStarts < 0 {
-		errs = append(errs, fmt.Errorf("MaxStarts: must not be negative, is %d", o.MaxStarts))
 	}
 	if o.PollInterval < 0 {
 		errs = append(errs, fmt.Errorf("PollInterval: must not be negative, is %v", o.PollInterval))

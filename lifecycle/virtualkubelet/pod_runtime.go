@@ -24,7 +24,7 @@ type PodRuntime interface {
 	// run; the pod is then Failed. After any other error the containers are Waiting with the reason
 	// CreateContainerError and the error as message.
 	//
-	// ctx also ends when the pod is deleted. At most [Options.MaxStarts] calls are in progress, and one
+	// ctx also ends when the pod is deleted. At most ten calls are in progress, and one
 	// for each pod. Annotations that Create sets on pod, such as a job ID, are kept for all later calls
 	// and statuses. The status of pod has no container statuses yet.
 	Create(ctx context.Context, pod *v1.Pod) error

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -124,26 +125,16 @@ func (p *poller) run(ctx context.Context) {
 		p.lastErr = err
 		p.mu.Unlock()
 		select {
-		case <-after(began.Add(p.opts.PollInterval)):
+		case <-times.After(began.Add(p.opts.PollInterval)):
 			continue
 		case <-p.asked: // wait for minPollInterval only, below
 		case <-ctx.Done():
 		}
 		select {
-		case <-after(began.Add(min(minPollInterval, p.opts.PollInterval))):
+		case <-times.After(began.Add(min(minPollInterval, p.opts.PollInterval))):
 		case <-ctx.Done():
 		}
 	}
-}
-
-// after returns a channel that delivers a time at t, or that is closed if t has passed.
-func after(t time.Time) <-chan time.Time {
-	if left := time.Until(t); left > 0 {
-		return time.After(left)
-	}
-	passed := make(chan time.Time)
-	close(passed)
-	return passed
 }
 
 // poll gets one list, checks it and passes it to the records. A list with an invalid pod is an error as a whole,

@@ -28,7 +28,7 @@ type Provider struct {
 func New(opts Options) (*Provider, error) {
 	err := opts.validate()
 	if err != nil { // go on with valid values, so that the error also has those of the terminator's options
-		opts.PollInterval, opts.MaxStarts = max(opts.PollInterval, 0), max(opts.MaxStarts, 0)
+		opts.PollInterval = max(opts.PollInterval, 0)
 		if nilcheck.IsTypedNil(opts.Runtime) {
 			opts.Runtime = nil
 		}
@@ -38,7 +38,7 @@ func New(opts Options) (*Provider, error) {
 	}
 	opts.PollInterval = cmp.Or(opts.PollInterval, defaultPollInterval)
 	shared := &agent{opts: opts, registered: make(chan struct{}), pods: newPodTable()}
-	shared.starts = make(chan struct{}, cmp.Or(opts.MaxStarts, defaultMaxStarts))
+	shared.starts = make(chan struct{}, maxStarts)
 	if opts.Pods != nil {
 		shared.poller = newPoller(shared)
 	}
@@ -295,8 +295,7 @@ func (p *Provider) StatusChanged(pod *v1.Pod) {
 // ones. To stop the pods too, call shutdown.Manager.TerminateAll first.
 //
 // Close waits until all goroutines have ended or ctx ends. The error then names the containers whose
-// stop hangs, in a [*lifecycle.StillRunningError], and the pods whose start or notification hangs. It
-// may be called again.
+// stop hangs, and the pods whose start or notification hangs. It may be called again.
 func (p *Provider) Close(ctx context.Context) error {
 	if err := p.check(); err != nil {
 		return err

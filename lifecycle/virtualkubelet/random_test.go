@@ -141,7 +141,7 @@ type randomNode struct {
 
 // start starts an agent: a provider, whose statuses the runtime checks.
 func (n *randomNode) start() {
-	n.Provider = n.provider(func(o *virtualkubelet.Options) { o.Runtime, o.MaxStarts = n.rt, 2 }, n.options)
+	n.Provider = n.provider(func(o *virtualkubelet.Options) { o.Runtime = n.rt }, n.options)
 	n.NotifyPods(n.Context(), n.rt.check)
 }
 

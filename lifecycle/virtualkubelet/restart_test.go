@@ -288,16 +288,12 @@ func TestAFailedStartIsRepeatedWithBackOff(t *testing.T) {
 	})
 }
 
-// 25 pods are created whose starts take a minute. At most MaxStarts of them are in progress. All pods are deleted, which
+// 25 pods are created whose starts take a minute. At most ten of them are in progress. All pods are deleted, which
 // frees the slots, so that a later pod starts.
 func TestMaxStarts(t *testing.T) {
-	for kind, test := range map[string]struct {
-		change func(*virtualkubelet.Options)
-		first  int // how many starts are in progress at first
-	}{
-		"by default": {func(*virtualkubelet.Options) {}, 10},
-		"three":      {func(o *virtualkubelet.Options) { o.MaxStarts = 3 }, 3},
-		"whole pods": {onFakePodRuntime(newFakePodRuntime(second)), 10},
+	for kind, change := range map[string]func(*virtualkubelet.Options){
+		"containers": func(*virtualkubelet.Options) {},
+		"whole pods": onFakePodRuntime(newFakePodRuntime(second)),
 	} {
 		t.Run(kind, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
@@ -310,7 +306,7 @@ func TestMaxStarts(t *testing.T) {
 					b.create(pod)
 				}
 				wait(5 * second)
-				require.Len(b, names(), test.first)
+				require.Len(b, names(), 10)
 				for _, pod := range pods {
 					b.deletePod(pod, 1)
 				}
@@ -318,7 +314,7 @@ func TestMaxStarts(t *testing.T) {
 				b.create(podOf(plain("app")))
 				wait(2 * time.Minute)
 				require.Equal(b, v1.PodRunning, b.podStatus("pod").Phase, "the deleted pods have freed the slots")
-			}, test.change)
+			}, change)
 		})
 	}
 }
@@ -419,7 +415,7 @@ func TestContainerEndedPrecedesTheRestartAndTheStatus(t *testing.T) {
 		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
 		require.Equal(b, 12*second, b.last().at)
 	}, func(o *virtualkubelet.Options) {
-		o.ContainerEnded = func(ctx context.Context, _ *v1.Pod, _ *v1.Container, id string, _ bool) error {
+		o.ContainerEnded = func(ctx context.Context, _ *v1.Pod, _ *v1.Container, id string) error {
 			select {
 			case <-time.After(5 * second):
 				removed[id] = b.elapsed()

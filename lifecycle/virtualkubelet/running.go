@@ -133,7 +133,7 @@ func (r *record) tryNoticeEnd(was run) (isFirst bool) {
 // runEnded reports the end of a run, and restarts the container if the restart policy says so. When the
 // last regular container has ended for good, the pod has completed, and its sidecars are terminated.
 func (r *record) runEnded(was run, end v1.ContainerStateTerminated) {
-	if !r.reportEnd(was.c, was.id, end) {
+	if !r.reportEnd(was.c, was.id) {
 		return
 	}
 	if r.markEnded(was.c, end) {
@@ -262,15 +262,14 @@ func (r *record) watchExit(id string) {
 
 // reportEnd calls [Options.ContainerEnded] until it succeeds, with increasing pauses. It returns false if the provider
 // is closed before that; the end then must not become visible, so that the next agent reports it.
-func (r *record) reportEnd(c *container, id string, end v1.ContainerStateTerminated) (reported bool) {
+func (r *record) reportEnd(c *container, id string) (reported bool) {
 	ended := r.agent.opts.ContainerEnded
 	if ended == nil || id == "" {
 		return true
 	}
 	var failed failures
 	for pause := backOffFirst; ; pause = min(2*pause, backOffMost) {
-		again := r.willRestart(c, end)
-		err := r.callGuarded(r.ctx, "ContainerEnded of container "+c.spec.Name, callTimeout, func() error { return ended(r.ctx, r.podWithStatus(), c.spec, id, again) })
+		err := r.callGuarded(r.ctx, "ContainerEnded of container "+c.spec.Name, callTimeout, func() error { return ended(r.ctx, r.podWithStatus(), c.spec, id) })
 		failed.log(r.ctx, err, "Failed to clean up after a container, will try again", "Cleaned up after a container after earlier failures", "pod", r.name, "containerID", id)
 		if err == nil {
 			return true
@@ -281,13 +280,6 @@ func (r *record) reportEnd(c *container, id string, end v1.ContainerStateTermina
 			return false
 		}
 	}
-}
-
-// willRestart reports whether a container restarts after this end: never in a terminating pod.
-func (r *record) willRestart(c *container, end v1.ContainerStateTerminated) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return !r.ending.terminating && c.restartsAfter(r.desired.pod, end)
 }
 
 // markEnded records the end of a run, as final or as followed by a restart. again is true if the caller must restart

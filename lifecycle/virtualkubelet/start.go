@@ -159,7 +159,7 @@ func (s *starter) start(c *container) error {
 	return nil // a failed hook shows in the container's state
 }
 
-// startContainer calls StartContainer when MaxStarts allows it, and records that the container runs.
+// startContainer calls StartContainer when maxStarts allows it, and records that the container runs.
 func (s *starter) startContainer(ctx context.Context, pod *v1.Pod, c *container) (id string, err error) {
 	err = s.withStartSlot(ctx, func() (err error) {
 		s.record.mu.Lock()
@@ -224,12 +224,12 @@ func (s *starter) restart(c *container) error {
 }
 
 // keepLastEnd makes the end of the last run final for a container that was waiting for a restart and will not get
-// one. ContainerEnded is called again, because it was told that the container would restart.
+// one.
 func (s *starter) keepLastEnd(c *container) {
 	s.record.mu.Lock()
-	isWaiting, id, last := c.restarting, c.id, c.last
+	isWaiting, last := c.restarting, c.last
 	s.record.mu.Unlock()
-	if isWaiting && s.record.reportEnd(c, id, *last) {
+	if isWaiting {
 		s.record.markTerminated(c, *last)
 	}
 }

@@ -209,7 +209,7 @@ func (w *wholePod) setCreateError(err error) {
 	w.notifier.wake()
 }
 
-// tryCreate calls Create once, when MaxStarts allows it. It does so in the terminator's Start, as the start of the
+// tryCreate calls Create once, when maxStarts allows it. It does so in the terminator's Start, as the start of the
 // pod's first container, because Start refuses a pod whose termination has begun. The error is Create's own, or
 // that of Start if Create was not called.
 func (w *wholePod) tryCreate() error {

@@ -5,6 +5,7 @@ package virtualkubelet_test
 import (
 	"context"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 
@@ -116,8 +117,8 @@ func TestARepeatedStopHasTheRemainingTime(t *testing.T) {
 	}, onFakePodRuntime(p))
 }
 
-// With MaxStarts 1, the Create of one of 50 pods is in progress, and the others wait for it. They are deleted
-// meanwhile. Create must not be called for them.
+// The Create of ten of 50 pods is in progress, and the others wait for it. All are deleted meanwhile. Create must not
+// be called for those that wait.
 func TestADeletedPodWaitingForAStartSlotIsNotCreated(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		var pods []*v1.Pod
@@ -126,11 +127,14 @@ func TestADeletedPodWaitingForAStartSlotIsNotCreated(t *testing.T) {
 			pod.Name, pod.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))
 			pods = append(pods, pod)
 		}
+		var once sync.Once
 		b.rt.start = func(context.Context, string) error {
 			<-time.After(5 * second)
-			for _, pod := range pods[1:] {
-				b.deletePod(pod, 10)
-			}
+			once.Do(func() {
+				for _, pod := range pods {
+					b.deletePod(pod, 10)
+				}
+			})
 			return nil
 		}
 		wait(second)
@@ -138,8 +142,8 @@ func TestADeletedPodWaitingForAStartSlotIsNotCreated(t *testing.T) {
 			b.create(pod)
 		}
 		wait(30 * second)
-		require.Equal(b, 1, p.calls(&p.creates))
-	}, func(o *virtualkubelet.Options) { o.MaxStarts = 1 })
+		require.Equal(b, 10, p.calls(&p.creates))
+	})
 }
 
 // GetPods and KillPod wait for the first list, which never succeeds here. After Close they must fail instead.

@@ -69,7 +69,7 @@ func (n *crashedNode) awaitFlushes() error {
 		}
 		missing = nil
 		for name := range n.mustBeFlushed {
-			if pods[name].Status.Reason != shutdown.TerminatedReason {
+			if pods[name].Status.Reason != "Terminated" {
 				missing = append(missing, name)
 			}
 		}

@@ -65,8 +65,7 @@
 //
 // [Reporter.MarkNotReady] removes a pod from its services before the pod is stopped. Without it,
 // EndpointSlices keep a pod that its node kills, because such a pod has no deletion timestamp
-// (k/k#105780). [Reporter.RestoreReadiness] undoes it. Agents that write EndpointSlices themselves use
-// [EndpointConditions].
+// (k/k#105780). [Reporter.RestoreReadiness] undoes it.
 //
 // # Permissions
 //

@@ -127,7 +127,7 @@ func ExampleReporter_FlushPod() {
 		return
 	}
 	final := running("web") // with the status that the node knows
-	final.Status = v1.PodStatus{Phase: v1.PodFailed, Reason: shutdown.TerminatedReason}
+	final.Status = v1.PodStatus{Phase: v1.PodFailed, Reason: "Terminated"}
 	final.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
 	fmt.Println(reporter.FlushPod(ctx, final))
 	pod := show(ctx, client, "web")
@@ -140,7 +140,7 @@ func ExampleReporter_FlushPod() {
 	// app 137 ContainerStatusUnknown
 }
 
-// A pod is marked as not ready for a shutdown, and is ready again after its cancellation. It serves open connections.
+// A pod is marked as not ready for a shutdown, and is ready again after its cancellation.
 func ExampleReporter_MarkNotReady() {
 	ctx := context.Background()
 	client, reporter, err := report(running("web"))
@@ -152,15 +152,12 @@ func ExampleReporter_MarkNotReady() {
 		fmt.Println(call(ctx, running("web")))
 		pod := show(ctx, client, "web")
 		fmt.Printf("%s %q\n", pod.Status.Conditions[2].Status, pod.Status.Conditions[2].Message)
-		fmt.Println("serves:", *apistatus.EndpointConditions(pod).Serving)
 	}
 	// Output:
 	// <nil>
 	// False "Pod is being terminated by its node."
-	// serves: true
 	// <nil>
 	// True ""
-	// serves: true
 }
 
 // An agent that writes its node's status itself gets the conditions from NodeConditions.
@@ -172,12 +169,4 @@ func ExampleNodeConditions() {
 	// Output:
 	// Ready False
 	// GracefulNodeShutdownInProgress True
-}
-
-// The conditions of a terminating pod in an EndpointSlice: it still serves, but gets no new connections.
-func ExampleEndpointConditions() {
-	endpoint := apistatus.EndpointConditions(running("web"))
-	fmt.Println("ready:", *endpoint.Ready, "serving:", *endpoint.Serving, "terminating:", *endpoint.Terminating)
-	// Output:
-	// ready: false serving: true terminating: true
 }

@@ -12,8 +12,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // before is the time of everything that the API server has when a test starts.
@@ -50,10 +48,10 @@ func ended(pod *v1.Pod) *v1.Pod {
 	if pod.Status.Phase != v1.PodSucceeded {
 		pod.Status.Phase = v1.PodFailed
 	}
-	pod.Status.Reason, pod.Status.Message = shutdown.TerminatedReason, shutdown.TerminatedMessage
+	pod.Status.Reason, pod.Status.Message = "Terminated", "Pod was terminated in response to imminent node shutdown."
 	pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{
 		Type: v1.DisruptionTarget, Status: v1.ConditionTrue,
-		Reason: v1.PodReasonTerminationByKubelet, Message: shutdown.TerminatedMessage,
+		Reason: v1.PodReasonTerminationByKubelet, Message: "Pod was terminated in response to imminent node shutdown.",
 	})
 	return pod
 }

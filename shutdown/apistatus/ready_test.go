@@ -7,8 +7,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
 // markedNotReady returns the Ready condition that MarkNotReady sets.
@@ -155,36 +153,6 @@ func TestRestoreReadinessComputesReady(t *testing.T) {
 			require.Equal(t, test.reason, got.Reason)
 			require.Equal(t, test.message, got.Message)
 			require.Equal(t, test.status == v1.ConditionFalse, got.LastTransitionTime.Equal(&before))
-		})
-	}
-}
-
-// A terminating pod is never Ready. It is Serving if it was ready, or is not ready only because of
-// MarkNotReady.
-func TestEndpointConditions(t *testing.T) {
-	podWithConditions := func(ready, containers v1.PodCondition) *v1.Pod {
-		return &v1.Pod{Status: v1.PodStatus{Conditions: []v1.PodCondition{ready, containers}}}
-	}
-	yes, no := condition(v1.PodReady, v1.ConditionTrue, ""), condition(v1.PodReady, v1.ConditionFalse, "")
-	up, down := condition(v1.ContainersReady, v1.ConditionTrue, ""), condition(v1.ContainersReady, v1.ConditionFalse, "")
-	for name, test := range map[string]struct {
-		pod     *v1.Pod
-		serving bool
-	}{
-		"ready":                        {podWithConditions(yes, up), true},
-		"not ready":                    {podWithConditions(no, down), false},
-		"unmet readiness gate":         {podWithConditions(no, up), false},
-		"marked":                       {podWithConditions(markedNotReady(), up), true},
-		"marked, containers not ready": {podWithConditions(markedNotReady(), down), false},
-		"marked, no ContainersReady":   {podWithConditions(markedNotReady(), yes), false},
-		"no conditions":                {&v1.Pod{}, false},
-		"no pod":                       {nil, false},
-	} {
-		t.Run(name, func(t *testing.T) {
-			got := apistatus.EndpointConditions(test.pod)
-			require.False(t, *got.Ready)
-			require.True(t, *got.Terminating)
-			require.Equal(t, test.serving, *got.Serving)
 		})
 	}
 }

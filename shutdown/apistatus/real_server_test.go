@@ -16,7 +16,6 @@ import (
 
 	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
@@ -155,7 +154,7 @@ func (s *realServer) node() *v1.Node {
 func (s *realServer) terminated() int {
 	n := 0
 	for _, pod := range s.pods() {
-		if pod.Status.Phase == v1.PodFailed && pod.Status.Reason == shutdown.TerminatedReason {
+		if pod.Status.Phase == v1.PodFailed && pod.Status.Reason == "Terminated" {
 			n++
 		}
 	}

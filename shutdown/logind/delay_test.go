@@ -18,7 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 const (
@@ -28,9 +28,9 @@ const (
 
 // applyDropInOnReload starts a systemd whose reload makes logind apply the limit of a drop-in; 5 s if
 // it has none.
-func (h *host) applyDropInOnReload(t *testing.T, file string) *logindtest.Systemd1 {
+func (h *host) applyDropInOnReload(t *testing.T, file string) *logindfake.Systemd1 {
 	t.Helper()
-	return logindtest.StartSystemd1(t, h.bus.Address, func() {
+	return logindfake.StartSystemd1(t, h.bus.Address, func() {
 		limit := 5
 		content, err := os.ReadFile(filepath.Join(h.root, file))
 		if found := regexp.MustCompile(`InhibitDelayMaxSec=(\d+)`).FindSubmatch(content); err == nil && found != nil {
@@ -54,7 +54,7 @@ func TestASufficientLimitIsKept(t *testing.T) {
 	for name, test := range map[string]struct{ limit, wish, granted time.Duration }{
 		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
 		"above":    {time.Minute, 5 * time.Second, time.Minute},
-		"infinite": {logindtest.Infinite, math.MaxInt64, math.MaxInt64},
+		"infinite": {logindfake.Unlimited, math.MaxInt64, math.MaxInt64},
 		"nothing":  {0, 0, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func requireMode(t *testing.T, path string, mode os.FileMode) {
 func TestRequestDelayWaitsForTheReload(t *testing.T) {
 	h := newHost(t)
 	h.times.Reload = testTimeout
-	logindtest.StartSystemd1(t, h.bus.Address, func() {
+	logindfake.StartSystemd1(t, h.bus.Address, func() {
 		time.AfterFunc(100*time.Millisecond, func() { h.login1.SetLimit(time.Minute) })
 	})
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
@@ -127,7 +127,7 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 	const winner = "usr/lib/systemd/logind.conf.d/zz-unattended-upgrades.conf"
 	h.writeFile(t, winner, "[Login]\nInhibitDelayMaxSec=30\n")
 	h.writeFile(t, etc+"/unattended-upgrades-logind-maxdelay.conf", "[Login]\nInhibitDelayMaxSec=20\n")
-	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {})
+	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {})
 	session := h.connect(t)
 	for range 2 {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
@@ -145,7 +145,7 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 func TestACapWithoutAFileHasNoSetBy(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(0)
-	logindtest.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
+	logindfake.StartSystemd1(t, h.bus.Address, func() {}) // reloads, and changes nothing
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.Zero(t, granted)
 	var capped *source.DelayCappedError
@@ -159,7 +159,7 @@ func TestACapWithoutAFileHasNoSetBy(t *testing.T) {
 func TestAFailedReloadIsAnError(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *host){
 		"no systemd":      func(*testing.T, *host) {},
-		"systemd refuses": func(t *testing.T, h *host) { logindtest.StartSystemd1(t, h.bus.Address, nil) },
+		"systemd refuses": func(t *testing.T, h *host) { logindfake.StartSystemd1(t, h.bus.Address, nil) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 // An agent in a container without the host's /etc writes a drop-in that logind does not see. Each request gets logind's
@@ -19,7 +19,7 @@ import (
 // when the files have changed, and when another delay is requested.
 func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
-	systemd1 := logindtest.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
+	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
 	host := h.source(t)
 	for range 5 {
 		session, err := host.Connect(t.Context())

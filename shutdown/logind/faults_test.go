@@ -12,9 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -39,7 +39,7 @@ func TestRealFaults(t *testing.T) {
 			require.Eventually(t, func() bool { return len(killer.Kills()) > 0 }, testTimeout, time.Millisecond)
 		},
 		"cancelled": func(t *testing.T, h *logindhost.Host, _ *shutdowntest.Killer) {
-			h.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
+			h.Systemd1.BreakStart(&logindfake.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 			h.PowerOff()
 			awaitPowerOff(t, h) // and refused
 			h.Systemd1.BreakStart(nil)
@@ -155,7 +155,7 @@ func TestManyManagersReconnect(t *testing.T) {
 				}
 				return true
 			}, testTimeout, time.Millisecond)
-			h.login1 = logindtest.StartLogin1(t, h.bus.Address)
+			h.login1 = logindfake.StartLogin1(t, h.bus.Address)
 			h.login1.SetLimit(time.Minute)
 			t.Cleanup(func() { require.Empty(t, before.Held()) })
 		}

@@ -12,9 +12,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // testTimeout bounds the waits of the tests. Only a failing test waits so long.
@@ -23,7 +23,7 @@ const testTimeout = 10 * time.Second
 // host is a scripted logind and a source on its bus.
 type host struct {
 	bus     *logindhost.Bus
-	login1  *logindtest.Login1
+	login1  *logindfake.Login1
 	root    string // of the host's files
 	options logind.Options
 	times   logind.Times
@@ -40,7 +40,7 @@ func newHost(t testing.TB) *host {
 func newHostOn(t testing.TB, bus *logindhost.Bus) *host {
 	t.Helper()
 	h := &host{root: t.TempDir(), bus: bus}
-	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
+	h.login1 = logindfake.StartLogin1(t, h.bus.Address)
 	h.options = logind.Options{
 		Address:   h.bus.Address,
 		HostRoot:  h.root,
@@ -74,7 +74,7 @@ func connect(t testing.TB, source *logind.Source) source.Session {
 }
 
 // inhibit takes a lock and also returns logind's view of it.
-func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logindtest.Lock) {
+func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logindfake.Lock) {
 	t.Helper()
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
@@ -116,7 +116,7 @@ func awaitEnd(t *testing.T, session source.Session) {
 }
 
 // awaitReleased waits until the last copy of a lock is closed.
-func awaitReleased(t *testing.T, lock *logindtest.Lock) {
+func awaitReleased(t *testing.T, lock *logindfake.Lock) {
 	t.Helper()
 	select {
 	case <-lock.Released:
@@ -126,7 +126,7 @@ func awaitReleased(t *testing.T, lock *logindtest.Lock) {
 }
 
 // requireHeld checks that a copy of the lock is still open, so that logind would delay a shutdown.
-func requireHeld(t *testing.T, lock *logindtest.Lock) {
+func requireHeld(t *testing.T, lock *logindfake.Lock) {
 	t.Helper()
 	select {
 	case <-lock.Released:

@@ -17,7 +17,7 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 // Inhibit takes a delay lock for shutdowns, with the default texts. Close releases it.
@@ -96,8 +96,8 @@ func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	h.login1.Refuse(
-		logindtest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"},
-		logindtest.Refusal{Name: "org.freedesktop.DBus.Error.LimitsExceeded", Text: "Maximum number of inhibitors (8192) reached"},
+		logindfake.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"},
+		logindfake.Refusal{Name: "org.freedesktop.DBus.Error.LimitsExceeded", Text: "Maximum number of inhibitors (8192) reached"},
 	)
 	for _, name := range []string{"org.freedesktop.DBus.Error.AccessDenied", "org.freedesktop.DBus.Error.LimitsExceeded"} {
 		lock, err := session.Inhibit(t.Context())

@@ -12,10 +12,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -50,36 +50,36 @@ func (l *missingFeaturesOf) missing() []string {
 // A host lacks one, two or all optional features. The manager must take its lock, raise its limit and
 // drain for its shutdown anyway. Each missing feature is logged once.
 func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
-	lines := map[logindtest.Lack][]string{ // three cost nothing
-		logindtest.LackOtherHandshakes: nil,
-		logindtest.LackConnections:     nil,
-		logindtest.LackInterface:       nil,
-		logindtest.LackAgreement:       {"NEGOTIATE_UNIX_FD"},
-		logindtest.LackAnswer:          {"NEGOTIATE_UNIX_FD"},
-		logindtest.LackOwner:           {"GetNameOwner"},
-		logindtest.LackOwnerChanges:    {"NameOwnerChanged"},
-		logindtest.LackMatches:         {"matches by sender"},
-		logindtest.LackSenders:         {"senders of signals"},
-		logindtest.LackProcessIDs:      {"ListInhibitors"},
-		logindtest.LackMetadata:        {"PrepareForShutdownWithMetadata"},
-		logindtest.LackPreparing:       {"PreparingForShutdown"},
-		logindtest.LackList:            {"ListInhibitors"},
+	lines := map[logindfake.Lack][]string{ // three cost nothing
+		logindfake.LackOtherHandshakes: nil,
+		logindfake.LackConnections:     nil,
+		logindfake.LackInterface:       nil,
+		logindfake.LackAgreement:       {"NEGOTIATE_UNIX_FD"},
+		logindfake.LackAnswer:          {"NEGOTIATE_UNIX_FD"},
+		logindfake.LackOwner:           {"GetNameOwner"},
+		logindfake.LackOwnerChanges:    {"NameOwnerChanged"},
+		logindfake.LackMatches:         {"matches by sender"},
+		logindfake.LackSenders:         {"senders of signals"},
+		logindfake.LackProcessIDs:      {"ListInhibitors"},
+		logindfake.LackMetadata:        {"PrepareForShutdownWithMetadata"},
+		logindfake.LackPreparing:       {"PreparingForShutdown"},
+		logindfake.LackList:            {"ListInhibitors"},
 	}
-	require.Len(t, lines, len(logindtest.Lacks()))
-	tests := map[string][]logindtest.Lack{
+	require.Len(t, lines, len(logindfake.Lacks()))
+	tests := map[string][]logindfake.Lack{
 		"nothing": nil,
-		"all":     logindtest.Lacks(),
+		"all":     logindfake.Lacks(),
 		"Talos": {
-			logindtest.LackOtherHandshakes, logindtest.LackConnections, logindtest.LackOwner, logindtest.LackOwnerChanges,
-			logindtest.LackSenders, logindtest.LackInterface, logindtest.LackProcessIDs, logindtest.LackPreparing, logindtest.LackList,
+			logindfake.LackOtherHandshakes, logindfake.LackConnections, logindfake.LackOwner, logindfake.LackOwnerChanges,
+			logindfake.LackSenders, logindfake.LackInterface, logindfake.LackProcessIDs, logindfake.LackPreparing, logindfake.LackList,
 		},
 	}
 	few := need.Less(t, "each two things that a host lacks")
-	for n, lack := range logindtest.Lacks() {
-		tests[string(lack)] = []logindtest.Lack{lack}
-		for _, other := range logindtest.Lacks()[:n] {
+	for n, lack := range logindfake.Lacks() {
+		tests[string(lack)] = []logindfake.Lack{lack}
+		for _, other := range logindfake.Lacks()[:n] {
 			if !few {
-				tests[string(other)+" and "+string(lack)] = []logindtest.Lack{other, lack}
+				tests[string(other)+" and "+string(lack)] = []logindfake.Lack{other, lack}
 			}
 		}
 	}
@@ -91,7 +91,7 @@ func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
 				missing = append(missing, lines[lack]...)
 			}
 			slices.Sort(missing)
-			broker := logindtest.StartBroker(t, lacks...)
+			broker := logindfake.StartBroker(t, lacks...)
 			broker.Login1.SetKind("reboot")
 			broker.Systemd1.OnHangUp(func() { broker.Login1.SetLimit(time.Minute) })
 			source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir(), NoFDStore: true}.With(logind.Times{Poll: 10 * time.Millisecond}))

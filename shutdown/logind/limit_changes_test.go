@@ -15,9 +15,9 @@ import (
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // ours is the path of kubegrace's drop-in below the root of the test's host.
@@ -154,7 +154,7 @@ func TestADeadlineUsesTheLimitBeforeAChange(t *testing.T) {
 	session := h.connect(t)
 	h.login1.SetLimit(15 * time.Second)
 	announced := make(chan time.Time, 1)
-	logindtest.StartSystemd1(t, h.bus.Address, func() {
+	logindfake.StartSystemd1(t, h.bus.Address, func() {
 		announced <- time.Now()
 		h.login1.Prepare(true)
 		h.login1.SetLimit(time.Minute)

@@ -13,9 +13,9 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -120,7 +120,7 @@ func testManagerDrained(t *testing.T, host *logindhost.Host) {
 func testManagerCancelled(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)
-	host.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
+	host.Systemd1.BreakStart(&logindfake.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 	host.PowerOff()
 	awaitPowerOff(t, host) // and refused
 	awaitHeld(t, host, manager)
@@ -211,7 +211,7 @@ func TestTheManagerHoldsTheLockAgainAfterACancellation(t *testing.T) {
 // logind refuses the first lock. The manager reports that, and tries again until it holds one.
 func TestTheManagerRetriesARefusedInhibit(t *testing.T) {
 	h := newHost(t)
-	h.login1.Refuse(logindtest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
+	h.login1.Refuse(logindfake.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	require.ErrorContains(t, manager.Inhibitor().Err, "Permission denied")
 	awaitOnlyLock(t, h, manager)

@@ -14,9 +14,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 	"github.com/kubegrace/kubegrace/shutdown/notice"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -60,8 +60,8 @@ func TestANoticeAndLogindAreOneShutdown(t *testing.T) {
 	type node struct {
 		*shutdown.Manager
 		*azure
-		*logindtest.Login1
-		lock    *logindtest.Lock
+		*logindfake.Login1
+		lock    *logindfake.Lock
 		killer  *shutdowntest.Killer
 		reports chan shutdown.Report
 	}

@@ -18,10 +18,10 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // TestRealLogind tests with systemd's logind, in a process with its own namespaces. Each subtest has its own host.
@@ -234,7 +234,7 @@ func testRealDelayExpired(t *testing.T, host *logindhost.Host) {
 func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
-	host.Systemd1.BreakStart(&logindtest.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
+	host.Systemd1.BreakStart(&logindfake.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
 	host.PowerOff()
 	require.False(t, nextEvent(t, session).Cancelled)
 	_, err := session.Inhibit(t.Context())

@@ -11,8 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -140,7 +140,7 @@ func TestANewOwnerEndsTheSession(t *testing.T) {
 	awaitEnd(t, session)
 	requireHeld(t, lock)
 
-	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
+	h.login1 = logindfake.StartLogin1(t, h.bus.Address)
 	h.connect(t)
 }
 
@@ -154,7 +154,7 @@ func TestTheManagerReconnects(t *testing.T) {
 	h.bus.Stop()
 	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, testTimeout, time.Millisecond)
 	h.bus.Start()
-	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
+	h.login1 = logindfake.StartLogin1(t, h.bus.Address)
 	awaitOnlyLock(t, h, manager)
 	awaitReleased(t, first)
 }
@@ -166,7 +166,7 @@ func TestTheManagerWaitsForTheBus(t *testing.T) {
 	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	require.False(t, manager.Inhibitor().Held)
 	h.bus.Start()
-	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
+	h.login1 = logindfake.StartLogin1(t, h.bus.Address)
 	awaitOnlyLock(t, h, manager)
 }
 
@@ -184,7 +184,7 @@ func TestTheManagerDrainsWithoutTheBus(t *testing.T) {
 
 	h.bus.Stop()
 	h.bus.Start()
-	h.login1 = logindtest.StartLogin1(t, h.bus.Address)
+	h.login1 = logindfake.StartLogin1(t, h.bus.Address)
 	h.login1.SetLimit(30 * time.Second)
 	h.login1.SetPreparing(true) // the bus was restarted, logind was not: it knows
 	awaitReleased(t, lock)

@@ -11,8 +11,8 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 const (
@@ -74,7 +74,7 @@ func TestTheDeadlineIsTheLimit(t *testing.T) {
 		limit time.Duration
 		known bool
 	}{
-		"infinite":   {logindtest.Infinite, false},
+		"infinite":   {logindfake.Unlimited, false},
 		"zero":       {0, true},
 		"some":       {time.Hour, true},
 		"sub-second": {1500 * time.Microsecond, true},

@@ -16,7 +16,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 const (
@@ -129,7 +129,7 @@ type soak struct {
 
 // startLogin1 starts another logind until the end of its subtest.
 func (s *soak) startLogin1() {
-	s.host.login1 = logindtest.StartLogin1(s.t, s.host.bus.Address)
+	s.host.login1 = logindfake.StartLogin1(s.t, s.host.bus.Address)
 	s.host.login1.SetLimit(30 * time.Second)
 	s.host.login1.SetKind([]string{"", "reboot"}[s.rng.IntN(2)])
 }
@@ -173,7 +173,7 @@ func (s *soak) runRound() {
 			s.startLogin1()
 		},
 		"lock refused": func() {
-			s.host.login1.Refuse(logindtest.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
+			s.host.login1.Refuse(logindfake.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
 		},
 		"agent restarted": func() { s.randomAgent().restart() },
 		"to the end": func() {

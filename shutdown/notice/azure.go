@@ -37,7 +37,7 @@ const (
 func Azure() Provider {
 	return Provider{
 		items: func(s *service) []*item {
-			return []*item{{origin: OriginAzure, interval: time.Second, read: (&azure{service: s, timeout: firstTimeout}).read}}
+			return []*item{{origin: originAzure, interval: time.Second, read: (&azure{service: s, timeout: firstTimeout}).read}}
 		},
 		acknowledge: func(ctx context.Context, s *service) error {
 			return (&azure{service: s, timeout: firstTimeout}).acknowledge(ctx)

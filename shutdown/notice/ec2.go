@@ -28,7 +28,7 @@ const (
 // token unless the instance's hop limit is at least 2 (HttpPutResponseHopLimit).
 func EC2() Provider {
 	return Provider{items: func(s *service) []*item {
-		return []*item{{origin: OriginEC2, interval: 5 * time.Second, read: (&ec2{service: s}).read}}
+		return []*item{{origin: originEC2, interval: 5 * time.Second, read: (&ec2{service: s}).read}}
 	}}
 }
 

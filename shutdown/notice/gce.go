@@ -30,8 +30,8 @@ func GCE() Provider {
 		preempted := &gce{service: s, name: "preempted", parse: parsePreempted}
 		maintenance := &gce{service: s, name: "maintenance-event", parse: parseMaintenance}
 		return []*item{
-			{origin: OriginGCEPreempted, interval: time.Second, read: preempted.read},
-			{origin: OriginGCEMaintenance, interval: time.Second, read: maintenance.read},
+			{origin: originGCEPreempted, interval: time.Second, read: preempted.read},
+			{origin: originGCEMaintenance, interval: time.Second, read: maintenance.read},
 		}
 	}}
 }

@@ -7,12 +7,12 @@ import (
 	"net"
 )
 
-// The origins of the events ([source.Event.Origin]). Each is withdrawn separately.
+// The origins of the events. Each is withdrawn separately.
 const (
-	OriginEC2            = "EC2 instance-action"   // a spot instance is interrupted
-	OriginGCEPreempted   = "GCE preempted"         // a spot or preemptible machine is preempted
-	OriginGCEMaintenance = "GCE maintenance-event" // a machine that cannot migrate stops for maintenance
-	OriginAzure          = "Azure Scheduled Events"
+	originEC2            = "EC2 instance-action"   // a spot instance is interrupted
+	originGCEPreempted   = "GCE preempted"         // a spot or preemptible machine is preempted
+	originGCEMaintenance = "GCE maintenance-event" // a machine that cannot migrate stops for maintenance
+	originAzure          = "Azure Scheduled Events"
 )
 
 // Provider is the metadata service of a cloud. Make one with [EC2], [GCE] or [Azure], and change its

@@ -11,9 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// EvictedReason is the status reason of an evicted pod, as set by the kubelet's eviction
+// evictedReason is the status reason of an evicted pod, as set by the kubelet's eviction
 // manager.
-const EvictedReason = "Evicted"
+const evictedReason = "Evicted"
 
 // HardEviction returns the request to evict a pod because of a hard eviction threshold. The
 // grace period is 1 s. message becomes the message of the pod's status and of its
@@ -45,7 +45,7 @@ func eviction(seconds int64, setStatus func(*v1.PodStatus)) shutdown.KillRequest
 // evictedStatus returns the SetStatus of an eviction: it makes the pod Failed with the reason Evicted.
 func evictedStatus(message string) func(*v1.PodStatus) {
 	return func(status *v1.PodStatus) {
-		status.Phase, status.Reason, status.Message = v1.PodFailed, EvictedReason, message
+		status.Phase, status.Reason, status.Message = v1.PodFailed, evictedReason, message
 	}
 }
 

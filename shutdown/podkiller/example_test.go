@@ -33,7 +33,7 @@ func ExampleTimedKiller() {
 	_, err := killer.KillPod(context.Background(), pod, req)
 	var overdue *podkiller.OverdueError
 	if errors.As(err, &overdue) {
-		fmt.Println("the kill continues after", overdue.Timeout)
+		fmt.Println("the kill continues")
 	}
 	// Output:
 	// web has 20 s: Failed, Evicted: The node was low on resource: memory.

@@ -42,6 +42,12 @@ func TestARequestWithoutAGracePeriodUsesThatOfThePod(t *testing.T) {
 
 // The outcomes of shutdowntest.Killer are those of package lifecycle.
 func TestTheFakeKillerUsesOutcomesOfLifecycle(t *testing.T) {
-	require.Contains(t, lifecycle.Outcomes(), lifecycle.Outcome("Graceful"))
-	require.Contains(t, lifecycle.Outcomes(), lifecycle.Outcome("GraceExceeded"))
+	synctest.Test(t, func(t *testing.T) {
+		killer := &shutdowntest.Killer{Pods: map[string]shutdowntest.Behaviour{"slow": {Takes: time.Minute}}}
+		for name, want := range map[string]lifecycle.Outcome{"quick": lifecycle.OutcomeGraceful, "slow": lifecycle.OutcomeGraceExceeded} {
+			result, err := killer.KillPod(t.Context(), shutdowntest.Pod(name, 0, 30), shutdown.KillRequest{})
+			require.NoError(t, err)
+			require.Equal(t, string(want), result.Outcome)
+		}
+	})
 }

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/internal/call"
@@ -22,9 +21,6 @@ const (
 
 // OverdueError is the error of a kill that exceeded its timeout. The kill continues.
 type OverdueError struct {
-	Pod     types.NamespacedName
-	Timeout time.Duration // how long KillPod waited
-
 	kill *call.Future[shutdown.KillResult] // nil: not created by a TimedKiller
 }
 
@@ -40,9 +36,6 @@ func (e *OverdueError) Await(ctx context.Context) (shutdown.KillResult, error) {
 	return e.kill.Wait(ctx)
 }
 
-// EventRecorder records events on objects, as client-go's recorder does.
-type EventRecorder = shutdown.EventRecorder
-
 // errNoKiller is the error of each kill if [Timed] was called with a nil killer.
 var errNoKiller = errors.New("the killer of a timed killer is nil")
 
@@ -56,14 +49,14 @@ var errNoPod = errors.New("the pod is nil")
 // concurrently.
 type TimedKiller struct {
 	killer shutdown.PodKiller
-	events EventRecorder // nil: no events are recorded
-	calls  call.Group    // the running kills, also those that exceeded their timeout
+	events shutdown.EventRecorder // nil: no events are recorded
+	calls  call.Group             // the running kills, also those that exceeded their timeout
 }
 
 // Timed returns a killer that kills with another killer, but waits for each kill only up to a
 // timeout. It records an event on the pod if a kill exceeds its timeout; events may be nil. For a nil
 // killer, or a nil [shutdown.PodKillerFunc], Timed returns nil, whose KillPod returns an error.
-func Timed(killer shutdown.PodKiller, events EventRecorder) *TimedKiller {
+func Timed(killer shutdown.PodKiller, events shutdown.EventRecorder) *TimedKiller {
 	f, isFunc := killer.(shutdown.PodKillerFunc)
 	if isNilFunc := isFunc && f == nil; killer == nil || isNilFunc {
 		return nil
@@ -95,7 +88,7 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 	if t.events != nil {
 		t.events.Event(pod, v1.EventTypeWarning, timeoutReason, timeoutMessage)
 	}
-	return shutdown.KillResult{}, &OverdueError{Pod: types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}, Timeout: timeout, kill: kill}
+	return shutdown.KillResult{}, &OverdueError{kill}
 }
 
 // Wait waits for all kills, including those that exceeded their timeout. Call it when the agent

@@ -51,7 +51,7 @@
 //
 // # Failures
 //
-// A [Host] can fail Connect, Pending and Inhibit, respond late, cap the delay, lose its sessions, and change
+// A [Host] can fail Connect, Pending and Inhibit, cap the delay, lose its sessions, and change
 // its pending shutdown without an event. It never shuts down, so that a test sees what would have been too
 // late. [Host.Err] reports locks and sessions that were closed twice. A [Killer] can fail, hang, and ignore
 // its context: end such a hang with [Killer.Release]. A [Reporter] can fail and be slow.

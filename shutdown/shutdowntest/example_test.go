@@ -158,7 +158,7 @@ func ExampleReporter() {
 		fmt.Println(reporter.FlushPod(context.Background(), pod))
 	}
 	for _, flushed := range reporter.Flushed() {
-		fmt.Println(flushed.Pod, flushed.Err)
+		fmt.Println(flushed.Final.Name, flushed.Err)
 	}
 	// Output:
 	// the API server is down

@@ -25,11 +25,6 @@ type Host struct {
 	SetBy string
 	// ConnectErr, PendingErr and InhibitErr are the errors of Connect, Pending and Inhibit, or nil.
 	ConnectErr, PendingErr, InhibitErr error
-	// PendingTakes is the duration of Pending. Its result is the shutdown that was pending when it was
-	// called, even if that changes meanwhile.
-	PendingTakes time.Duration
-	// InhibitTakes is the duration of Inhibit, even if its context ends.
-	InhibitTakes time.Duration
 	// Kept makes the next Inhibit succeed even during a shutdown, as if the host had kept the lock of
 	// a previous agent. Inhibit resets it.
 	Kept bool

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// ErrNotWaited is the error of KillPod if its context ends before the pod has ended.
-var ErrNotWaited = errors.New("timeout waiting to kill pod")
+// errNotWaited is the error of KillPod if its context ends before the pod has ended.
+var errNotWaited = errors.New("timeout waiting to kill pod")
 
 // Behaviour describes how a pod ends when it is killed. With the zero value it ends immediately.
 type Behaviour struct {
@@ -67,7 +67,7 @@ type termination struct {
 
 // KillPod implements [shutdown.PodKiller]. It returns when the pod has ended, as its [Behaviour] says, with that
 // Behaviour's Status and Err. The outcome is GraceExceeded if the pod hung or was killed at the end of its grace period,
-// and otherwise Graceful. If ctx ends first, it returns [ErrNotWaited], unless the Behaviour ignores the context.
+// and otherwise Graceful. If ctx ends first, it returns an error, unless the Behaviour ignores the context.
 func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if k.OnKill != nil {
 		k.OnKill(pod)
@@ -88,7 +88,7 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 		case <-termination.ended: // the pod ended at the same time
 		default:
 			k.setReturned(call)
-			return shutdown.KillResult{}, ErrNotWaited
+			return shutdown.KillResult{}, errNotWaited
 		}
 	}
 	k.setReturned(call)

@@ -18,12 +18,12 @@ type Reporter struct {
 	// PublishTakes, MarkTakes and FlushTakes are the durations of the calls. A call fails if its
 	// context ends first.
 	PublishTakes, MarkTakes, FlushTakes time.Duration
-	// PublishErr, MarkErr and FlushErr return the error of the n-th call, counted from 0. MarkErr is
-	// also for RestoreReadiness. If nil, every call succeeds.
-	PublishErr, MarkErr, FlushErr func(n int) error
+	// PublishErr and FlushErr return the error of the n-th call, counted from 0. If nil, every call
+	// succeeds.
+	PublishErr, FlushErr func(n int) error
 
 	mu        sync.Mutex // guards all below
-	published []Published
+	published []shutdown.NodeState
 	marked    []Marked
 	flushed   []Flushed
 }
@@ -34,24 +34,14 @@ var (
 	_ shutdown.ReadinessMarker = (*Reporter)(nil)
 )
 
-// Published is one completed call of PublishNode.
-type Published struct {
-	State shutdown.NodeState
-	At    time.Time
-	Err   error
-}
-
 // Marked is one completed call of MarkNotReady or RestoreReadiness.
 type Marked struct {
 	Pod   string // its name
 	Ready bool   // the call was RestoreReadiness
-	At    time.Time
-	Err   error
 }
 
 // Flushed is one completed call of FlushPod.
 type Flushed struct {
-	Pod   string  // its name
 	Final *v1.Pod // the argument of FlushPod
 	At    time.Time
 	Err   error
@@ -65,7 +55,7 @@ func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) er
 	if err == nil && r.PublishErr != nil {
 		err = r.PublishErr(len(r.published))
 	}
-	r.published = append(r.published, Published{State: state, At: time.Now(), Err: err})
+	r.published = append(r.published, state)
 	return err
 }
 
@@ -84,10 +74,7 @@ func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
 	err := wait(ctx, r.MarkTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if err == nil && r.MarkErr != nil {
-		err = r.MarkErr(len(r.marked))
-	}
-	r.marked = append(r.marked, Marked{Pod: pod.Name, Ready: ready, At: time.Now(), Err: err})
+	r.marked = append(r.marked, Marked{Pod: pod.Name, Ready: ready})
 	return err
 }
 
@@ -99,12 +86,12 @@ func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
 	if err == nil && r.FlushErr != nil {
 		err = r.FlushErr(len(r.flushed))
 	}
-	r.flushed = append(r.flushed, Flushed{Pod: pod.Name, Final: pod, At: time.Now(), Err: err})
+	r.flushed = append(r.flushed, Flushed{Final: pod, At: time.Now(), Err: err})
 	return err
 }
 
-// Published returns the completed calls of PublishNode in order.
-func (r *Reporter) Published() []Published {
+// Published returns the states of the completed calls of PublishNode in order.
+func (r *Reporter) Published() []shutdown.NodeState {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.published)

@@ -25,15 +25,12 @@ func (s *session) Events() <-chan source.Event { return s.events }
 func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 	h := s.host
 	h.mu.Lock()
-	pending, takes, err := h.pending, h.PendingTakes, h.recordCall(ctx, "pending", h.PendingErr)
-	h.mu.Unlock()
-	if err == nil {
-		err = wait(ctx, takes)
-	}
-	if err != nil || pending == nil {
+	defer h.mu.Unlock()
+	err := h.recordCall(ctx, "pending", h.PendingErr)
+	if err != nil || h.pending == nil {
 		return nil, err
 	}
-	copied := *pending
+	copied := *h.pending
 	return &copied, nil
 }
 
@@ -53,26 +50,21 @@ func (s *session) RequestDelay(ctx context.Context, requested time.Duration) (ti
 	return h.Limit, &source.DelayCappedError{Requested: requested, Granted: h.Limit, SetBy: h.SetBy}
 }
 
-// Inhibit returns a lock after InhibitTakes. It fails at once if ctx has ended, InhibitErr is set, or a shutdown is
+// Inhibit returns a lock. It fails if ctx has ended, InhibitErr is set, or a shutdown is
 // pending and Kept is not set. Each call resets Kept.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h := s.host
 	h.mu.Lock()
-	err, takes := h.recordCall(ctx, "inhibit", h.InhibitErr), h.InhibitTakes
+	defer h.mu.Unlock()
+	err := h.recordCall(ctx, "inhibit", h.InhibitErr)
 	isShuttingDown := h.pending != nil
 	if err == nil && isShuttingDown && !h.Kept {
 		err = errInProgress
 	}
 	h.Kept = false
-	h.mu.Unlock()
 	if err != nil {
 		return nil, err
 	}
-	if takes > 0 {
-		<-time.After(takes)
-	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
 	return h.grant(), nil
 }
 

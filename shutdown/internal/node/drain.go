@@ -129,7 +129,7 @@ func (d *drain) shortenTable(n *Node) {
 		s.setTable(n.newTable(s, timeOf(s.Timetable.Received)))
 	} else {
 		// As if requested now; or at the end of the wait, if that is over: it must not move then.
-		r := n.tableRequest(s, times.Earlier(n.now, s.waitEnd()), s.HostEnd)
+		r := n.tableRequest(s, times.Earlier(n.now, s.WaitEnd()), s.HostEnd)
 		before := s.table
 		r.Before, r.Done, r.Occupied = &before, d.bucket, n.occupied(before.Schedule(), d.bucket)
 		s.setTable(timetable.New(r))
@@ -198,7 +198,7 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 // prepareEnd returns the deadline of Prepare. It gets at most half of the time that the host leaves.
 func (d *drain) prepareEnd() time.Time {
 	half := d.shutdown.end().Sub(d.stageBegan) / 2
-	return times.Earlier(d.stageBegan.Add(min(d.shutdown.table.Budget().Prepare, half)), d.shutdown.waitEnd())
+	return times.Earlier(d.stageBegan.Add(min(d.shutdown.table.Budget().Prepare, half)), d.shutdown.WaitEnd())
 }
 
 // finishCall returns true if the stage waits for no call, or its call has returned or timed out at until. An
@@ -263,7 +263,7 @@ func (n *Node) advance() (moved bool) {
 		return d.pickLate(n)
 	case awaitingAllEnds:
 		isAwaited := func(p *Pod) bool { return p.belongsTo(s) && p.isTerminating() }
-		if d.findAwaited(n.pods.all, isAwaited) && !n.reachedOrWakeAt(s.waitEnd()) {
+		if d.findAwaited(n.pods.all, isAwaited) && !n.reachedOrWakeAt(s.WaitEnd()) {
 			return false
 		}
 		return d.enterStage(n, flushingAll)
@@ -301,7 +301,7 @@ func (d *drain) finishPublish(n *Node) (moved bool) {
 // finishFlushAll waits for all final statuses, reports what the API server has not accepted, and then syncs the log.
 func (d *drain) finishFlushAll(n *Node) (moved bool) {
 	s := d.shutdown
-	if !n.finishFlush(n.pods.all, d.stageBegan, s.waitEnd()) {
+	if !n.finishFlush(n.pods.all, d.stageBegan, s.WaitEnd()) {
 		return false
 	}
 	// Without time of its own, publishing was not waited for before the kills.
@@ -348,7 +348,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 	isListed, warmUpEnd := n.lister.lists > d.listsBefore, n.startedAt.Add(listWarmUp)
 	isFirstAndEmpty := isListed && !d.wasFirstListEmpty && n.lister.isEmpty
 	switch {
-	case !isListed && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(longest), s.waitEnd())):
+	case !isListed && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(longest), s.WaitEnd())):
 		n.lister.retry(n)
 		return false
 	case isFirstAndEmpty && !n.reachedOrWakeAt(warmUpEnd): // an informer may not be filled yet
@@ -441,7 +441,7 @@ func (d *drain) pickBucket(n *Node) (moved bool) {
 		until = d.window.End
 	}
 	isListed := n.lister.lists > d.listsBefore
-	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.waitEnd())) {
+	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.WaitEnd())) {
 		n.lister.retry(n)
 		if n.lister.lists == 0 && n.reachedOrWakeAt(d.stageBegan.Add(answerTimeout)) {
 			n.lister.reportTimeout(n)
@@ -508,7 +508,7 @@ func (d *drain) takeBucket(n *Node, index func(priority int32) int) {
 // were first listed after their bucket. They get the remaining time.
 func (d *drain) pickLate(n *Node) (moved bool) {
 	isListed, until := n.lister.lists > d.listsBefore, d.stageBegan.Add(answerTimeout)
-	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.waitEnd())) {
+	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.WaitEnd())) {
 		n.lister.retry(n)
 		return false
 	}
@@ -517,7 +517,7 @@ func (d *drain) pickLate(n *Node) (moved bool) {
 	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 { // the window of a bucket without time would give them 0 s
 		d.bucket--
 	}
-	if n.now.Before(d.shutdown.waitEnd()) {
+	if n.now.Before(d.shutdown.WaitEnd()) {
 		d.window = d.shutdown.table.Window(d.bucket, n.now)
 		for _, p := range n.pods.all {
 			if p.pickedBy != d.number && n.isDue(p) {

@@ -180,7 +180,7 @@ func (n *Node) giveUpPods() {
 // isRetryOver reports whether failed kills are not retried any more, because the lock is released or the agent
 // ends. After a cancellation they are retried, because the node keeps running.
 func (n *Node) isRetryOver() bool {
-	return n.drain.shutdown == nil && (n.state == StateReleased || n.runEnded || n.terminateAll.isOver())
+	return n.drain.shutdown == nil && (n.state == StateReleased || n.runEnded || n.terminateAll.isDone)
 }
 
 // retryKills retries the failed kills whose pause is over.

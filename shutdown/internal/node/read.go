@@ -29,7 +29,7 @@ func (r Read) apply(n *Node) {
 	case isFirst && mayGoOn:
 		n.shutdown = previous
 		if n.hasTimeLeft(previous) {
-			n.unsettledUntil = previous.waitEnd()
+			n.unsettledUntil = previous.WaitEnd()
 		}
 		for _, p := range pods {
 			n.adoptPod(p)
@@ -126,7 +126,7 @@ func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 }
 
 // hasTimeLeft reports whether a shutdown is not cancelled and its drain would still wait for pods.
-func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.waitEnd()) }
+func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.WaitEnd()) }
 
 // mergePrevious merges the shutdown of the log into the one that this agent drains, because they are the
 // same: the announcements, deadlines and pods of both count.

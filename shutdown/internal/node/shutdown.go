@@ -118,12 +118,8 @@ func (s *Shutdown) setTable(t timetable.Table) {
 // Table returns the timetable of the newest drain.
 func (s *Shutdown) Table() timetable.Table { return s.table }
 
-// WaitEnd returns the time at which the newest drain stops waiting for pods, or Began if it has no
-// timetable.
-func (s *Shutdown) WaitEnd() time.Time { return s.waitEnd() }
-
-// waitEnd returns when the newest drain stops waiting for pods, or Began if no timetable was made yet.
-func (s *Shutdown) waitEnd() time.Time {
+// WaitEnd returns when the newest drain stops waiting for pods, or Began if no timetable was made yet.
+func (s *Shutdown) WaitEnd() time.Time {
 	if s.Timetable == nil {
 		return s.Began
 	}

@@ -16,11 +16,8 @@ type terminateAllState struct {
 	wall        time.Time
 	stopped     bool      // the contexts of all its calls have ended
 	shutdown    *Shutdown // the drain that it waits for, its own or that of a shutdown; nil: none yet
-	isDone      bool      // it waits for no drain any more
+	isDone      bool      // it has finished: the drain that it waited for is over, or it was stopped
 }
-
-// isOver reports whether TerminateAll has finished: the drain that it waited for is over, or it was stopped.
-func (a *terminateAllState) isOver() bool { return a.isDone }
 
 // apply records the first call of TerminateAll. advanceTerminateAll then begins its drain, in the same step
 // if it can.

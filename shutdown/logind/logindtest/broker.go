@@ -3,22 +3,11 @@
 package logindtest
 
 import (
-	"errors"
 	"fmt"
-	"maps"
-	"net"
-	"os"
-	"path/filepath"
-	"slices"
-	"sync"
 	"testing"
+	"time"
 
-	"github.com/godbus/dbus/v5"
-)
-
-const (
-	driver     = "org.freedesktop.DBus"
-	driverPath = dbus.ObjectPath("/org/freedesktop/DBus")
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 // Broker is a small D-Bus broker with a scripted logind and systemd. It needs no dbus-daemon and no
@@ -26,212 +15,54 @@ const (
 type Broker struct {
 	// Address is the D-Bus address of the bus, for logind.Options.Address.
 	Address string
-	// Login1 and Systemd1 are the scripted services.
-	Login1   *Login1
-	Systemd1 *Systemd1
 
-	folder    string // of the sockets
-	services  string // the address for logind and systemd, where nothing is missing
-	lacks     map[Lack]bool
-	listeners []net.Listener
-	running   sync.WaitGroup
+	fake *logindfake.Broker
+}
 
-	mu     sync.Mutex       // guards the fields below; never held while anything is sent
-	names  map[string]*peer // by unique and well-known name
-	peers  map[*peer]bool
-	number int // of the newest unique name
-	closed bool
+// Lock is an inhibitor lock that logind has granted.
+type Lock struct {
+	// Who is the argument of Inhibit that names the holder.
+	Who string
+	// Released is closed when the last copy of the lock is closed.
+	Released <-chan struct{}
 }
 
 // StartBroker is [NewBroker] for a test: an error fails the test, and the broker is closed when the
 // test ends.
-func StartBroker(t testing.TB, lacks ...Lack) *Broker {
+func StartBroker(t testing.TB) *Broker {
 	t.Helper()
-	b, err := NewBroker(lacks...)
-	must(t, err)
-	t.Cleanup(func() {
-		if err := b.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return b
+	fake := logindfake.StartBroker(t)
+	return &Broker{fake.Address, fake}
 }
 
-// NewBroker starts a broker in a new temporary folder, without the given features. Its logind has a
-// limit of 5 s. Its systemd fails to reload logind until [Systemd1.OnHangUp] is called. The caller
-// closes it.
-func NewBroker(lacks ...Lack) (*Broker, error) {
-	b := &Broker{lacks: map[Lack]bool{}, names: map[string]*peer{}, peers: map[*peer]bool{}}
-	for _, lack := range lacks {
-		b.lacks[lack] = true
-	}
-	if err := b.start(); err != nil {
-		return nil, errors.Join(fmt.Errorf("logindtest: %w", err), b.Close())
-	}
-	return b, nil
-}
-
-// start opens the sockets and starts logind and systemd. After an error the caller calls Close.
-func (b *Broker) start() (err error) {
-	if b.folder, err = os.MkdirTemp("", "broker"); err != nil { // the path of t.TempDir may be too long for a socket
-		return err
-	}
-	if b.services, err = b.listen("services"); err != nil {
-		return err
-	}
-	if b.Login1, err = newLogin1(b.services); err != nil {
-		return err
-	}
-	if b.Systemd1, err = newSystemd1(b.services, nil); err != nil {
-		return err
-	}
-	b.Address, err = b.listen("clients")
-	return err
-}
-
-// listen accepts connections at a socket with this name, and returns its address. At the socket "clients" the bus lacks
-// what the test has chosen. At "services", where the fake logind and systemd connect, nothing is missing.
-func (b *Broker) listen(name string) (string, error) {
-	path := filepath.Join(b.folder, name)
-	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: path})
+// NewBroker starts a broker in a new temporary folder. Its logind has a limit of 5 s. Its systemd fails to
+// reload logind until [Broker.OnHangUp] is called. The caller closes it.
+func NewBroker() (*Broker, error) {
+	fake, err := logindfake.NewBroker()
 	if err != nil {
-		return "", err
+		return nil, fmt.Errorf("failed to start a broker: %w", err)
 	}
-	b.listeners = append(b.listeners, listener)
-	b.goServe(func() {
-		for {
-			socket, err := listener.AcceptUnix()
-			if err != nil {
-				return // the listener is closed
-			}
-			p := &peer{socket: socket}
-			if name == "clients" {
-				p.lacks = b.lacks
-			}
-			if p.lacks[LackConnections] {
-				b.serve(p)
-			} else {
-				b.goServe(func() { b.serve(p) })
-			}
-		}
-	})
-	return "unix:path=" + path, nil
-}
-
-// goServe runs f in a goroutine that Close waits for.
-func (b *Broker) goServe(f func()) {
-	b.running.Add(1)
-	go func() {
-		defer b.running.Done()
-		f()
-	}()
+	return &Broker{fake.Address, fake}, nil
 }
 
 // Close ends all connections and waits for the broker's goroutines. Locks stay held. Further calls do
 // nothing, so that a test may close a broker of [StartBroker] early.
-func (b *Broker) Close() error {
-	b.mu.Lock()
-	wasClosed := b.closed
-	b.closed = true
-	b.mu.Unlock()
-	if wasClosed {
-		return nil
+func (b *Broker) Close() error { return b.fake.Close() }
+
+// SetLimit sets the longest delay that logind grants (InhibitDelayMaxSec).
+func (b *Broker) SetLimit(limit time.Duration) { b.fake.Login1.SetLimit(limit) }
+
+// Prepare announces a shutdown, or its cancellation if active is false (PrepareForShutdown).
+func (b *Broker) Prepare(active bool) { b.fake.Login1.Prepare(active) }
+
+// Held returns the locks that are not released.
+func (b *Broker) Held() (held []Lock) {
+	for _, lock := range b.fake.Login1.Held() {
+		held = append(held, Lock{lock.Who, lock.Released})
 	}
-	var errs []error
-	for _, listener := range b.listeners {
-		errs = append(errs, listener.Close())
-	}
-	for _, p := range b.allPeers() {
-		_ = p.socket.Close() // the peer may have gone
-	}
-	if b.Systemd1 != nil {
-		b.Systemd1.object.close()
-	}
-	if b.Login1 != nil {
-		b.Login1.Close()
-		b.Login1.closeReaders()
-	}
-	b.running.Wait()
-	return errors.Join(append(errs, os.RemoveAll(b.folder))...)
+	return held
 }
 
-// serve handles a connection until it ends: first its handshake, then its messages.
-func (b *Broker) serve(p *peer) {
-	defer func() { _ = p.socket.Close() }() // it may be closed already
-	if !b.admit(p) {
-		return
-	}
-	defer b.remove(p)
-	if p.authenticate() != nil {
-		return
-	}
-	for {
-		message, err := p.receive()
-		if err != nil {
-			return
-		}
-		b.route(p, message)
-		message.closeDescriptors()
-	}
-}
-
-// admit adds a connection, so that Close closes it. It returns false if Close was called already.
-func (b *Broker) admit(p *peer) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.peers[p] = true
-	return !b.closed
-}
-
-// remove removes a closed connection and its names.
-func (b *Broker) remove(p *peer) {
-	b.mu.Lock()
-	delete(b.peers, p)
-	var lost []string
-	for name, owner := range b.names {
-		if owner == p {
-			lost = append(lost, name)
-			delete(b.names, name)
-		}
-	}
-	b.mu.Unlock()
-	for _, name := range lost {
-		b.ownerChanged(name, p.name, "")
-	}
-}
-
-// own makes a connection the owner of a bus name; "": of a new unique name. It returns the name.
-func (b *Broker) own(p *peer, name string) string {
-	b.mu.Lock()
-	if name == "" {
-		b.number++
-		name = fmt.Sprintf(":1.%d", b.number)
-		p.name = name
-	}
-	b.names[name] = p
-	b.mu.Unlock()
-	b.ownerChanged(name, "", p.name)
-	return name
-}
-
-// owner returns the connection that owns a name; nil: none.
-func (b *Broker) owner(name string) *peer {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.names[name]
-}
-
-// allPeers returns all open connections.
-func (b *Broker) allPeers() []*peer {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return slices.Collect(maps.Keys(b.peers))
-}
-
-// must fails the test if err is not nil.
-func must(t testing.TB, err error) {
-	t.Helper()
-	if err != nil {
-		t.Fatal(err)
-	}
-}
+// OnHangUp sets the function that is called when logind is told to read its files again (SIGHUP). Nil: the
+// reload fails. The scripted logind reads no files.
+func (b *Broker) OnHangUp(hangUp func()) { b.fake.Systemd1.OnHangUp(hangUp) }

@@ -1,16 +1,14 @@
 // Package logindtest provides a scripted logind on a D-Bus of its own, for tests:
 //
 //	broker := logindtest.StartBroker(t)
-//	broker.Login1.SetLimit(time.Minute) // the default is 5 s
+//	broker.SetLimit(time.Minute) // the default is 5 s
 //	source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir()})
 //	require.NoError(t, err)
 //	// run the agent with source, then
-//	broker.Login1.Prepare(true)
-//	// and wait until broker.Login1.Held() is empty
+//	broker.Prepare(true)
+//	// and wait until broker.Held() is empty
 //
-// A [Broker] is a small bus in the process of the test. It can lack optional features: see [Lack].
-// [StartLogin1] and [StartSystemd1] add the scripted services to another bus. The scripted logind can also
-// answer late, refuse, or send invalid messages.
+// A [Broker] is a small bus in the process of the test, with a scripted logind and systemd.
 //
 // # Failures
 //
@@ -23,7 +21,8 @@
 //
 // # Testing
 //
-// This package's tests make the kubelet's calls. Package logind is also tested with a real logind.
+// Package logind itself is tested with this bus, without each feature that the kubelet does not need, and with
+// a real logind.
 //
 // # Stability
 //

@@ -13,16 +13,16 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// A host that announces a shutdown waits until the inhibitor lock is closed, even if logind cannot list
-// inhibitors. In a test, use [logindtest.StartBroker].
+// A host that announces a shutdown waits until the inhibitor lock is closed. In a test, use
+// [logindtest.StartBroker].
 func ExampleNewBroker() {
-	run := func(ctx context.Context, lacks ...logindtest.Lack) (err error) {
-		broker, err := logindtest.NewBroker(lacks...)
+	run := func(ctx context.Context) (err error) {
+		broker, err := logindtest.NewBroker()
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, broker.Close()) }()
-		broker.Login1.SetLimit(30 * time.Second)
+		broker.SetLimit(30 * time.Second)
 		source, err := logind.New(logind.Options{Address: broker.Address, Who: "agent"})
 		if err != nil {
 			return err
@@ -36,33 +36,30 @@ func ExampleNewBroker() {
 		if err != nil {
 			return err
 		}
-		broker.Login1.Prepare(true)
+		broker.Prepare(true)
 		event := <-session.Events()
-		held := broker.Login1.Held()
+		held := broker.Held()
 		fmt.Printf("within %v, held by %s\n", time.Until(event.Deadline).Round(10*time.Second), held[0].Who)
 		err = lock.Close()
 		<-held[0].Released
 		return err
 	}
 	fmt.Println(run(context.Background()))
-	fmt.Println(run(context.Background(), logindtest.LackList))
 	// Output:
-	// within 30s, held by agent
-	// <nil>
 	// within 30s, held by agent
 	// <nil>
 }
 
 // An agent that needs more time writes a drop-in and reloads logind. The scripted logind reads no
 // files: OnHangUp says what the reload does.
-func ExampleSystemd1_OnHangUp() {
+func ExampleBroker_OnHangUp() {
 	run := func(ctx context.Context) (err error) {
 		broker, err := logindtest.NewBroker()
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, broker.Close()) }()
-		broker.Systemd1.OnHangUp(func() { broker.Login1.SetLimit(time.Minute) })
+		broker.OnHangUp(func() { broker.SetLimit(time.Minute) })
 		root, err := os.MkdirTemp("", "host")
 		if err != nil {
 			return err

@@ -19,7 +19,7 @@ import (
 
 // node is an agent process with a fake logind, on a bus of the test.
 type node struct {
-	*logindtest.Login1
+	*logindtest.Broker
 	t       *testing.T
 	address string // of the bus
 	dir     string // has config.yaml, the state folder "state", the socket "s" and the host's root "host"
@@ -31,13 +31,13 @@ type node struct {
 func newNode(t *testing.T) *node {
 	t.Helper()
 	broker := logindtest.StartBroker(t)
-	broker.Login1.SetLimit(time.Minute)
+	broker.SetLimit(time.Minute)
 	dir, err := os.MkdirTemp("", "n") // not t.TempDir: its path is too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(dir)) })
 	require.NoError(t, os.MkdirAll(filepath.Join(dir, "host/run"), 0o700))
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(kubelet+"shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 5s\n"), 0o600))
-	return &node{Login1: broker.Login1, t: t, address: broker.Address, dir: dir}
+	return &node{Broker: broker, t: t, address: broker.Address, dir: dir}
 }
 
 // run starts the agent, without a container runtime. args are added behind the arguments that all tests share,

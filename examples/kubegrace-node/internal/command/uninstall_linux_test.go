@@ -41,7 +41,7 @@ func TestUninstallRemovesTheDropIn(t *testing.T) {
 	t.Parallel()
 	broker := logindtest.StartBroker(t)
 	hungUp := make(chan struct{}, 1)
-	broker.Systemd1.OnHangUp(func() { hungUp <- struct{}{} })
+	broker.OnHangUp(func() { hungUp <- struct{}{} })
 	root, file := writeDropIn(t, dropInText)
 	output, err := runUninstall(t, broker.Address, "--host-root="+root)
 	require.NoError(t, err, output)

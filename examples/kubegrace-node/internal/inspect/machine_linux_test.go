@@ -18,8 +18,8 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nobodytest"
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
 // The reasons that the kubelet and kubegrace-node give for their locks, the drop-in that a kubelet writes for
@@ -37,14 +37,14 @@ type fakeMachine struct {
 	t      *testing.T
 	root   string // the folder
 	bus    *logindhost.Bus
-	login1 *logindtest.Login1 // nil: no logind runs
+	login1 *logindfake.Login1 // nil: no logind runs
 }
 
 // newMachine returns a machine on which only logind runs: no kubelet, no lock, no configuration.
 func newMachine(t *testing.T) *fakeMachine {
 	t.Helper()
 	m := newMachineWithoutLogind(t)
-	m.login1 = logindtest.StartLogin1(t, m.bus.Address)
+	m.login1 = logindfake.StartLogin1(t, m.bus.Address)
 	return m
 }
 

@@ -19,7 +19,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 // requireStatus requires that a run ended with this exit status; 0 means without an error.
@@ -277,7 +277,7 @@ func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 func TestLimitsThatHelpNoKubelet(t *testing.T) {
 	m := newMachine(t)
 	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")
-	m.login1.SetLimit(logindtest.Infinite)
+	m.login1.SetLimit(logindfake.Unlimited)
 	m.kubelet(grace30)
 	r := m.look()
 	requireStatus(t, 3, r)

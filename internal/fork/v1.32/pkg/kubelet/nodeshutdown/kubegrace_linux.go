@@ -88,7 +88,7 @@ func newManagerOfHost(conf *Config, host source.Source) Manager {
 		conf.Logger.Error(err, "Failed to create the node shutdown manager")
 		return managerStub{}
 	}
-	if manager.Inhibitor().State == shutdown.InhibitorOff { // no time is configured
+	if manager.Inhibitor().Off != "" { // no time is configured
 		return managerStub{}
 	}
 	return &kubegraceManager{Manager: manager, logger: conf.Logger}

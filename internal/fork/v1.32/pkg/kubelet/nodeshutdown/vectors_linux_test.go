@@ -11,7 +11,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -141,7 +140,7 @@ func (c managerCase) requireStatus(t *testing.T, status v1.PodStatus, phase v1.P
 // planOfManager returns the plan of a Config's manager, or nil if the manager uses no host.
 func planOfManager(conf *Config) *plan.Plan {
 	m, ok := newManagerOfHost(conf, &shutdowntest.Host{}).(*kubegraceManager)
-	if !ok || m.Inhibitor().State == shutdown.InhibitorOff {
+	if !ok || m.Inhibitor().Off != "" {
 		return nil
 	}
 	drain := m.Plan()

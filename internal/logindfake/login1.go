@@ -1,9 +1,10 @@
 //go:build linux
 
-package logindtest
+package logindfake
 
 import (
 	"io"
+	"math"
 	"os"
 	"sync"
 	"testing"
@@ -199,18 +200,18 @@ func (l *Login1) list(o *object, call *dbus.Message) {
 	o.reply(call, rows)
 }
 
-// SetLimit sets InhibitDelayMaxUSec. [Infinite] means no limit.
+// SetLimit sets InhibitDelayMaxUSec. [Unlimited] means no limit.
 func (l *Login1) SetLimit(limit time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.limit = uint64(limit / time.Microsecond)
-	if limit == Infinite {
+	if limit == Unlimited {
 		l.limit = ^uint64(0)
 	}
 }
 
-// Infinite is a limit of InhibitDelayMaxSec=infinity.
-const Infinite = time.Duration(-1)
+// Unlimited is the limit of InhibitDelayMaxSec=infinity.
+const Unlimited = time.Duration(math.MaxInt64)
 
 // SetKind makes this a logind of v257, whose metadata has the kind.
 func (l *Login1) SetKind(kind string) {

@@ -1,6 +1,6 @@
 //go:build linux
 
-package logindtest
+package logindfake
 
 import (
 	"errors"

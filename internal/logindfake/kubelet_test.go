@@ -1,6 +1,6 @@
 //go:build linux
 
-package logindtest_test
+package logindfake_test
 
 import (
 	"bufio"
@@ -14,7 +14,7 @@ import (
 	"github.com/stretchr/testify/require"
 	"golang.org/x/sys/unix"
 
-	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 const (
@@ -26,16 +26,16 @@ const (
 // The kubelet's calls (pkg/kubelet/nodeshutdown/systemd) take a lock and receive an announcement
 // whatever the broker lacks, except for the two features that concern descriptors.
 func TestTheKubeletsCallsWork(t *testing.T) {
-	all := slices.DeleteFunc(logindtest.Lacks(), func(l logindtest.Lack) bool {
-		return l == logindtest.LackAgreement || l == logindtest.LackAnswer
+	all := slices.DeleteFunc(logindfake.Lacks(), func(l logindfake.Lack) bool {
+		return l == logindfake.LackAgreement || l == logindfake.LackAnswer
 	})
-	tests := map[string][]logindtest.Lack{"nothing": nil, "all": all}
+	tests := map[string][]logindfake.Lack{"nothing": nil, "all": all}
 	for _, lack := range all {
-		tests[string(lack)] = []logindtest.Lack{lack}
+		tests[string(lack)] = []logindfake.Lack{lack}
 	}
 	for name, lacks := range tests {
 		t.Run(name, func(t *testing.T) {
-			broker := logindtest.StartBroker(t, lacks...)
+			broker := logindfake.StartBroker(t, lacks...)
 			hungUp := make(chan struct{}, 1)
 			broker.Systemd1.OnHangUp(func() { hungUp <- struct{}{} })
 			bus, err := dbus.Connect(broker.Address)
@@ -81,24 +81,24 @@ func TestEachLackIsMissing(t *testing.T) {
 	driver := func(member string, args ...any) func(*testing.T, *dbus.Conn) error {
 		return method("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus."+member, args...)
 	}
-	for lack, try := range map[logindtest.Lack]func(*testing.T, *dbus.Conn) error{
-		logindtest.LackAgreement: func(_ *testing.T, bus *dbus.Conn) error {
+	for lack, try := range map[logindfake.Lack]func(*testing.T, *dbus.Conn) error{
+		logindfake.LackAgreement: func(_ *testing.T, bus *dbus.Conn) error {
 			if !bus.SupportsUnixFDs() {
 				return dbus.ErrMsgUnknownMethod
 			}
 			return nil
 		},
-		logindtest.LackOwner:        driver("GetNameOwner", login1),
-		logindtest.LackOwnerChanges: driver("AddMatch", "type='signal',interface='org.freedesktop.DBus',member='NameOwnerChanged'"),
-		logindtest.LackMatches:      driver("AddMatch", "type='signal',sender='"+login1+"'"),
-		logindtest.LackProcessIDs:   driver("GetConnectionUnixProcessID", login1),
-		logindtest.LackMetadata:     driver("AddMatch", "type='signal',member='PrepareForShutdownWithMetadata'"),
-		logindtest.LackPreparing:    property("PreparingForShutdown"),
-		logindtest.LackList:         method(login1, string(login1Path), login1Manager+".ListInhibitors"),
+		logindfake.LackOwner:        driver("GetNameOwner", login1),
+		logindfake.LackOwnerChanges: driver("AddMatch", "type='signal',interface='org.freedesktop.DBus',member='NameOwnerChanged'"),
+		logindfake.LackMatches:      driver("AddMatch", "type='signal',sender='"+login1+"'"),
+		logindfake.LackProcessIDs:   driver("GetConnectionUnixProcessID", login1),
+		logindfake.LackMetadata:     driver("AddMatch", "type='signal',member='PrepareForShutdownWithMetadata'"),
+		logindfake.LackPreparing:    property("PreparingForShutdown"),
+		logindfake.LackList:         method(login1, string(login1Path), login1Manager+".ListInhibitors"),
 	} {
 		t.Run(string(lack), func(t *testing.T) {
-			for _, lacks := range [][]logindtest.Lack{nil, {lack}} {
-				bus, err := dbus.Connect(logindtest.StartBroker(t, lacks...).Address)
+			for _, lacks := range [][]logindfake.Lack{nil, {lack}} {
+				bus, err := dbus.Connect(logindfake.StartBroker(t, lacks...).Address)
 				require.NoError(t, err)
 				err = try(t, bus)
 				require.NoError(t, bus.Close())
@@ -111,19 +111,19 @@ func TestEachLackIsMissing(t *testing.T) {
 // A broker that lacks a feature of the handshake leaves the last line without an answer; a complete broker
 // answers every line. A broker with LackConnections serves one client at a time, so it answers no line of a second one.
 func TestLacksOfTheHandshake(t *testing.T) {
-	for lack, handshake := range map[logindtest.Lack]string{
-		logindtest.LackOtherHandshakes: "\x00AUTH EXTERNAL 30\r\n",
-		logindtest.LackAnswer:          "\x00AUTH EXTERNAL 30\r\nNEGOTIATE_UNIX_FD\r\n",
-		logindtest.LackConnections:     "\x00AUTH\r\n",
+	for lack, handshake := range map[logindfake.Lack]string{
+		logindfake.LackOtherHandshakes: "\x00AUTH EXTERNAL 30\r\n",
+		logindfake.LackAnswer:          "\x00AUTH EXTERNAL 30\r\nNEGOTIATE_UNIX_FD\r\n",
+		logindfake.LackConnections:     "\x00AUTH\r\n",
 	} {
 		t.Run(string(lack), func(t *testing.T) {
-			for _, lacks := range [][]logindtest.Lack{nil, {lack}} {
-				broker := logindtest.StartBroker(t, lacks...)
+			for _, lacks := range [][]logindfake.Lack{nil, {lack}} {
+				broker := logindfake.StartBroker(t, lacks...)
 				path := strings.TrimPrefix(broker.Address, "unix:path=")
 				first, err := net.Dial("unix", path)
 				require.NoError(t, err)
 				second := first
-				if lack == logindtest.LackConnections {
+				if lack == logindfake.LackConnections {
 					second, err = net.Dial("unix", path)
 					require.NoError(t, err)
 				}
@@ -147,7 +147,7 @@ func TestLacksOfTheHandshake(t *testing.T) {
 // A test may close the broker of StartBroker early. The second Close, at the end of the test, does
 // nothing.
 func TestCloseMayBeCalledTwice(t *testing.T) {
-	broker := logindtest.StartBroker(t)
+	broker := logindfake.StartBroker(t)
 	require.NoError(t, broker.Close())
 	require.NoError(t, broker.Close())
 	_, err := dbus.Connect(broker.Address)

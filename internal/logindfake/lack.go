@@ -1,6 +1,6 @@
 //go:build linux
 
-package logindtest
+package logindfake
 
 // Lack is a feature that a bus, or its logind, lacks. The kubelet works without any of them, unless
 // noted. The value is its name.
