@@ -234,7 +234,7 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		"unknown gate":                 {[]string{"run", good, "--feature-gates=Teleport=true"}, "Teleport"},
 		"verbosity":                    {[]string{"run", good, "-v=6"}, "-v: Invalid value: 6: must be from 0 to 5"},
 		"demo of nothing":              {[]string{"demo"}, "--manifests: Required value"},
-		"demo of a missing folder":     {[]string{"demo", "--manifests=/nonexistent"}, "failed to list the pod manifests: open /nonexistent: no such file or directory"},
+		"demo of a missing folder":     {[]string{"demo", "--manifests=/nonexistent"}, "open /nonexistent: no such file or directory"},
 		"plan of a missing folder":     {[]string{"plan", "/nonexistent"}, "/nonexistent: no such file or directory"},
 		"plan without an agent":        {[]string{"plan", "--socket=/nonexistent"}, "no agent answers on /nonexistent"},
 		"drain without an agent":       {[]string{"drain", "--socket=/nonexistent"}, "no agent answers on /nonexistent"},

@@ -55,15 +55,16 @@ func TestNode(t *testing.T) {
 // of one node, it has nodePods for worker-1, no pods for worker-0, and an error for any other node.
 func podsFrom(t *testing.T, path string) *httptest.Server {
 	t.Helper()
-	pods, err := yaml.YAMLToJSON([]byte(nodePods))
+	pods, err := yaml.YAMLToJSON([]byte(strings.Replace(nodePods, "kind: List", "apiVersion: v1\nkind: PodList", 1)))
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Query().Get("fieldSelector") {
 		case "", "spec.nodeName=worker-1":
 			_, _ = w.Write(pods) // the client notices a failure
 		case "spec.nodeName=worker-0":
-			_, _ = w.Write([]byte(`{"kind": "PodList", "items": []}`)) // the same
+			_, _ = w.Write([]byte(`{"kind": "PodList", "apiVersion": "v1", "items": []}`)) // the same
 		default:
 			http.Error(w, "no such node", http.StatusForbidden)
 		}
