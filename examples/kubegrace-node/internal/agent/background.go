@@ -175,7 +175,7 @@ func (a *Agent) startUnits(ctx context.Context) {
 		if over.IsZero() {
 			over = time.Now()
 		}
-		if len(a.kills.underWay()) > 0 && time.Since(over) < stopsTimeout {
+		if len(a.killer.underWay()) > 0 && time.Since(over) < stopsTimeout {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)

@@ -38,7 +38,7 @@ func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) {
 // handleReport answers with the report of the shutdown that is under way, as far as it is stored, or else of
 // the last one. A stored report without an end is that of the shutdown under way.
 func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
-	if len(a.kills.underWay()) > 0 {
+	if len(a.killer.underWay()) > 0 {
 		if report, found, err := shutdown.StoredReport(a.opts.StateDir); err == nil && found && report.Ended.IsZero() {
 			answer := api.ReportOf(report)
 			answer.UnderWay = true

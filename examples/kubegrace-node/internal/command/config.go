@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
@@ -68,7 +69,7 @@ type screen struct {
 }
 
 // newScreen returns a screen that never blocks the agent, even if nobody reads the output.
-func (c commands) newScreen(verbosity int) screen {
-	out, log := nonblocking.New(c.out), nonblocking.New(c.log)
+func newScreen(c *cobra.Command, verbosity int) screen {
+	out, log := nonblocking.New(c.OutOrStdout()), nonblocking.New(c.ErrOrStderr())
 	return screen{view: view.New(out), logger: textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log), textlogger.Verbosity(verbosity))), close: func() { out.Close(); log.Close() }}
 }

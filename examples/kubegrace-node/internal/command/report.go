@@ -15,8 +15,8 @@ import (
 )
 
 // newReport makes kubegrace-node report.
-func (c commands) newReport() *cobra.Command {
-	t, stateDir := &tool{commands: c}, ""
+func newReport() *cobra.Command {
+	t, stateDir := &tool{}, ""
 	command := &cobra.Command{
 		Use:   "report",
 		Short: "Says what became of the pods in the last shutdown, or what becomes of them in this one",
@@ -38,9 +38,9 @@ what has happened, one beside the other.`,
 		case err != nil:
 			return err
 		case t.format == output.HTML:
-			return view.Page(t.out, report.Shutdown, stateDir)
+			return view.Page(command.OutOrStdout(), report.Shutdown, stateDir)
 		default:
-			return t.showReport(report)
+			return output.WriteReport(t.format, command.OutOrStdout(), report)
 		}
 	}
 	return command

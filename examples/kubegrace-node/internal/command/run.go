@@ -52,7 +52,7 @@ func (c commands) newRun() *cobra.Command {
 	command := &cobra.Command{
 		Use: "run", Short: "Holds back the shutdown of this machine until its pods have ended", Long: longRun,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context(), f) },
+		RunE: func(command *cobra.Command, _ []string) error { return c.run(command, f) },
 	}
 	command.Flags().SortFlags = false
 	f.addAll(command.Flags())
@@ -62,15 +62,15 @@ func (c commands) newRun() *cobra.Command {
 
 // run makes the agent and runs it. Only invalid input is an error before that; a state folder or a record that
 // cannot be used is logged, and the agent runs without it.
-func (c commands) run(ctx context.Context, f *flags) error {
+func (c commands) run(command *cobra.Command, f *flags) error {
 	opts, warnings, err := c.agentOptions(f)
 	if err != nil {
 		return err
 	}
-	screen := c.newScreen(f.verbosity)
+	screen := newScreen(command, f.verbosity)
 	defer screen.close()
 	klog.SetLogger(screen.logger) // for libraries that log with klog
-	ctx = klog.NewContext(ctx, screen.logger)
+	ctx := klog.NewContext(command.Context(), screen.logger)
 	for _, warning := range warnings {
 		screen.view.Say("Warning: " + warning)
 	}

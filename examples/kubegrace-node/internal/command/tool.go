@@ -15,7 +15,6 @@ import (
 
 // tool is a command that asks a running agent: plan, report, drain or undrain.
 type tool struct {
-	commands
 	socket, format string
 	formats        []string // the allowed values of -o
 }
@@ -42,9 +41,4 @@ func (t *tool) checkFormat() error {
 // request sends a request to the agent on its socket, and decodes the answer.
 func (t *tool) request(ctx context.Context, method, resource string, answer any) error {
 	return api.Request(ctx, t.socket, method, resource, answer)
-}
-
-// showReport prints a report in the format of -o.
-func (t *tool) showReport(report api.Report) error {
-	return output.WriteReport(t.format, t.out, output.ScreenOf(t.out, t.streams.Getenv), report)
 }

@@ -126,10 +126,10 @@ const wide = "2000"
 // look runs kubegrace-node status on the machine, and makes its output the same in every run (see stable).
 func (m *fakeMachine) look(more ...string) result {
 	m.t.Helper()
-	var out, log bytes.Buffer
-	streams := inspect.Streams{Out: &out, Err: &log, Getenv: func(name string) string { return map[string]string{"COLUMNS": wide}[name] }}
-	err := execute(m.t, streams, m.args(more...))
-	return result{m.stable(out.String()), log.String(), err}
+	m.t.Setenv("COLUMNS", wide)
+	r := run(m.t, "", m.args(more...)...)
+	r.out = m.stable(r.out)
+	return r
 }
 
 // stable replaces what differs from run to run: the PID becomes 812, the user 0, and the folder ROOT.
@@ -165,7 +165,7 @@ func TestProcessOfNobody(t *testing.T) {
 	if args == "" {
 		return // it is not that process
 	}
-	err := execute(t, inspect.OpenStreams(), strings.Split(args, "\n"))
+	err := newCommand(strings.Split(args, "\n")...).ExecuteContext(t.Context())
 	var status inspect.ExitStatus
 	switch {
 	case errors.As(err, &status):

@@ -259,8 +259,8 @@ func TestLooksAgainUntilItIsStopped(t *testing.T) {
 		looks <- struct{}{}
 		return len(text), nil
 	})
-	c := newCommand(inspect.Streams{Out: out, Err: out, Getenv: func(string) string { return "" }})
-	c.SetArgs(m.args("--pods", "none", "--every", "1s", "-o", "json"))
+	c := newCommand(m.args("--pods", "none", "--every", "1s", "-o", "json")...)
+	c.SetOut(out)
 	ended := make(chan error, 1)
 	go func() { ended <- c.ExecuteContext(ctx) }()
 	<-looks

@@ -55,7 +55,7 @@ func planPage(t *testing.T, nodes ...nodeplan.Node) string {
 	limit := 34.0
 	long := strings.Repeat("a line that is very long and is not broken in the terminal ", 4)
 	var out strings.Builder
-	require.NoError(t, output.Write(output.HTML, &out, output.Screen{}, nodeplan.Document{
+	require.NoError(t, output.Write(output.HTML, &out, nodeplan.Document{
 		Header: nodeplan.Header{Agent: nodeplan.Kubegrace, LimitSeconds: &limit, NeededSeconds: 37.5}, Nodes: nodes,
 		Summary: nodeplan.Summary{
 			NodeCount: len(nodes) + 1, PodCount: 4, CutShort: 2, LostSeconds: 43,
