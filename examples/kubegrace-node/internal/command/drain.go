@@ -28,9 +28,6 @@ To move the pods to other nodes first, use kubectl drain.`,
 	t.addSocket(command.Flags())
 	t.addFormat(command.Flags(), output.Table, output.JSON, output.YAML)
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		if err := t.checkFormat(); err != nil {
-			return err
-		}
 		var report api.Report
 		if err := t.request(command.Context(), http.MethodPost, "/drain", &report); err != nil {
 			return err

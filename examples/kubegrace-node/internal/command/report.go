@@ -30,9 +30,6 @@ what has happened, one beside the other.`,
 	command.Flags().StringVar(&stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, as the agent was given it")
 	t.addFormat(command.Flags(), output.Table, output.JSON, output.YAML, output.HTML)
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		if err := t.checkFormat(); err != nil {
-			return err
-		}
 		report, err := t.report(command.Context(), stateDir)
 		switch {
 		case err != nil:

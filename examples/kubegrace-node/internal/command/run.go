@@ -21,8 +21,10 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/notice"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
@@ -102,7 +104,7 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 	if err := f.validate(); err != nil {
 		return opts, nil, err
 	}
-	opts = agent.Options{Gates: c.gate, Limit: f.limit, Policy: f.policy}
+	opts = agent.Options{Gates: c.gate, Limit: f.limit, Policy: func(source.Kind) shutdown.PodPolicy { return shutdown.PodPolicy(f.podPolicy) }}
 	if opts.Config, warnings, err = shutdownConfig(f.config, c.gate); err != nil {
 		return opts, nil, err
 	}

@@ -104,12 +104,12 @@ func (m *fakeMachine) pods(more string) []string {
 	return []string{"--pods", filepath.Join(m.root, "pods.yaml")}
 }
 
-// lock takes an inhibitor lock for shutdowns, which is held until the test ends. mode is "delay" or "block".
-func (m *fakeMachine) lock(who, why, mode string) {
+// lock takes an inhibitor lock for shutdowns, which is held until the test ends.
+func (m *fakeMachine) lock(who, why string) {
 	m.t.Helper()
 	var lock dbus.UnixFD
 	err := m.bus.Connect().Object("org.freedesktop.login1", "/org/freedesktop/login1").
-		CallWithContext(m.t.Context(), "org.freedesktop.login1.Manager.Inhibit", 0, "shutdown", who, why, mode).Store(&lock)
+		CallWithContext(m.t.Context(), "org.freedesktop.login1.Manager.Inhibit", 0, "shutdown", who, why, "delay").Store(&lock)
 	require.NoError(m.t, err)
 	m.t.Cleanup(func() { require.NoError(m.t, syscall.Close(int(lock))) })
 }

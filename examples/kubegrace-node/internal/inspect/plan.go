@@ -59,9 +59,6 @@ func NewPlan(askAgent func(context.Context) (nodeplan.Document, error)) *cobra.C
 		Long:  planLong, Example: planExample,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if !slices.Contains(output.Formats(), f.output) {
-				return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.Formats(), ", "))
-			}
 			if len(args) > 0 {
 				document, err := planFiles(c, &f, args)
 				return writePlan(c, &f, document, err)

@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,16 +76,13 @@ func (f *statusFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; none leaves them out")
 	fs.DurationVar(&f.every, "every", 0, "look again after this `time`, until the program is stopped")
 	fs.StringVar(&f.textfile, "textfile", "", "`file` that gets the metrics too, for the textfile collector of Prometheus' node exporter")
-	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: "+strings.Join(output.MachineFormats(), ", "))
+	OneOf(fs, &f.output, "output", "o", "`form` of what is shown", output.Table, output.JSON, output.YAML)
 }
 
 // run looks at the machine once, or with --every again and again until ctx ends. With --every a failed
 // look is only reported, so that a passing failure does not end the program.
 func (f *statusFlags) run(c *cobra.Command) error {
 	ctx := c.Context()
-	if !slices.Contains(output.MachineFormats(), f.output) {
-		return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.MachineFormats(), ", "))
-	}
 	if f.every < 0 || f.every > 0 && f.every < time.Second {
 		return fmt.Errorf("--every: %v is too short, a second is the least", f.every)
 	}

@@ -31,7 +31,7 @@ func TestNodeOnARealLogind(t *testing.T) {
 		return strings.Join(strings.Fields(r.out+r.log), " "), r.err
 	}
 	host.Configure(kubeletFile, "[Login]\nInhibitDelayMaxSec=30\n", 30*time.Second)
-	m.lock("kubelet", kubeletWhy, "delay")
+	m.lock("kubelet", kubeletWhy)
 	text, err := look()
 	require.NoError(t, err, text)
 	require.Contains(t, text, "the kubelet holds the host back, for up to 30s.")

@@ -118,6 +118,3 @@ func (l Lock) IsKubelets() bool { return l.Mode == "delay" && l.Who == "kubelet"
 func (l Lock) IsKubegraces() bool {
 	return l.Mode == "delay" && !l.IsKubelets() && (l.Why == kubegraceWhy || l.Who == "kubegrace" || l.Who == "kubegrace-node")
 }
-
-// IsBlock reports whether a lock blocks shutdowns instead of delaying them.
-func (l Lock) IsBlock() bool { return l.Mode != "delay" }

@@ -83,9 +83,8 @@ type State struct {
 	// NotSeen names what could not be seen.
 	NotSeen []Unseen `json:"notSeen,omitempty"`
 
-	changed     string // the configuration file that has changed since the kubelet started; "": none has
-	notRunning  bool   // logind does not run
-	unreadFiles bool   // some of logind's files could not be read
+	notRunning  bool // logind does not run
+	unreadFiles bool // some of logind's files could not be read
 }
 
 // Look inspects a machine, all but its pods ([State.ReadPods]). logind and the agent together have 10 s to
@@ -181,7 +180,7 @@ func (s *State) lookAtConfig(root string, o Options) {
 			return
 		}
 		kubelet := s.Kubelets[0]
-		if kubelet.Program != "kubelet" && kubelet.Program != "hyperkube" { // such as k3s, whose flags are its own
+		if kubelet.Program != "kubelet" {
 			s.miss("the configuration of "+kubelet.text(), errors.New("its command line does not have it"), "save what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints, and give it with --config")
 			return
 		}
@@ -201,7 +200,6 @@ func (s *State) lookAtConfig(root string, o Options) {
 			}
 			*path = filepath.Join(root, *path)
 		}
-		s.changed = strings.TrimPrefix(kubelet.changedSince(named(file, folder)...), strings.TrimSuffix(root, "/"))
 	}
 	config, err := kubeletconfig.Load(file, folder)
 	if err != nil {

@@ -99,10 +99,6 @@ func (s *State) judgeKubelet(v *Verdict) {
 	case s.ConfigSource == "":
 		v.Status = Unknown
 		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to the %s of logind; whether that covers its configuration could not be seen.", duration(s.Logind.limit))
-	case s.changed != "":
-		v.Status = Unknown
-		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to the %s of logind; %s has changed since its start, and it goes by what it read then.", duration(s.Logind.limit), s.changed)
-		v.do("Restart the kubelet; or give what this prints with --config.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
 	case len(s.schedule()) == 0:
 		v.Status = Unknown
 		v.Text = "the kubelet holds the host back, by another configuration than it has now: " + s.ConfigSource + " has no shutdownGracePeriod."
@@ -299,9 +295,6 @@ func (s *State) addRemarks(v *Verdict) {
 	}
 	if configured != s.Logind.limit && !s.unreadFiles {
 		v.Why = append(v.Why, fmt.Sprintf("logind goes by %s, and its files say %s (%s): it has not read them since they changed, and will at its next start.", duration(s.Logind.limit), duration(configured), source))
-	}
-	if block := s.lock(login1.Lock.IsBlock); block != nil {
-		v.Why = append(v.Why, fmt.Sprintf("%s (PID %d) refuses shutdowns for now (%s, %s): systemctl poweroff is denied, before systemd 257 not to root.", block.Who, block.PID, block.Mode, block.Why))
 	}
 	if s.Logind.Preparing && v.Status != Unheld {
 		v.Why = append(v.Why, "A shutdown is pending now.")

@@ -24,9 +24,6 @@ type NodeReport struct {
 	Plan *nodeplan.Document `json:"plan,omitempty"`
 }
 
-// MachineFormats returns the formats of [WriteMachine].
-func MachineFormats() []string { return []string{Table, JSON, YAML} }
-
 // machine shows a report: the verdict, what was seen, the reasons, what to do, what could not be seen, and the
 // plan.
 func (t *terminal) machine(r NodeReport) {

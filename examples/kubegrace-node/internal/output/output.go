@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"slices"
 	"strconv"
 
 	"sigs.k8s.io/yaml"
@@ -13,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
-// The formats of [Write] and [WriteMachine].
+// The formats of [Write]. [WriteMachine] and [WriteReport] have no HTML.
 const (
 	Table = "table"
 	JSON  = "json"
@@ -21,14 +20,7 @@ const (
 	HTML  = "html"
 )
 
-// Formats returns the formats of [Write].
-func Formats() []string { return []string{Table, JSON, YAML, HTML} }
-
-// ForPeople reports whether a format is for people and not for programs. People do not want to see all nodes
-// of a large cluster.
-func ForPeople(format string) bool { return !slices.Contains([]string{JSON, YAML}, format) }
-
-// Write writes a plan in one of the [Formats]. It shows all nodes of the document; the summary may count more
+// Write writes a plan. It shows all nodes of the document; the summary may count more
 // of them.
 func Write(format string, out io.Writer, d nodeplan.Document) error {
 	if format == HTML {
@@ -37,7 +29,7 @@ func Write(format string, out io.Writer, d nodeplan.Document) error {
 	return write(format, out, d, func(t *terminal) { t.plan(d) })
 }
 
-// WriteMachine writes a report in one of the formats of [MachineFormats].
+// WriteMachine writes what was found on a machine.
 func WriteMachine(format string, out io.Writer, r NodeReport) error {
 	return write(format, out, r, func(t *terminal) { t.machine(r) })
 }
