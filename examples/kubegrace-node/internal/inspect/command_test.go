@@ -3,7 +3,6 @@ package inspect_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -53,6 +52,7 @@ func TestFormatsForProgramsAreTheDocument(t *testing.T) {
 	require.Len(t, fromJSON.Nodes, 2)
 	require.Equal(t, 2, fromJSON.Summary.NodeCount)
 
+	require.Contains(t, run(t, `{"kind": "List", "items": []}`, "--shutdown-grace-period", "30s").out, "There are no pods.")
 	for _, format := range []string{"json", "yaml"} {
 		var empty nodeplan.Document
 		r := run(t, `{"kind": "List", "items": []}`, "-o", format)
@@ -121,13 +121,6 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// A cluster without pods is no error.
-func TestEmptyList(t *testing.T) {
-	r := run(t, `{"kind": "List", "items": []}`, "--shutdown-grace-period", "30s")
-	require.NoError(t, r.err)
-	require.Contains(t, r.out, "There are no pods.")
-}
-
 // A pod has neither a priority nor a class, so its priority 0 is a guess. The table marks it with "?", and
 // JSON has the reason.
 func TestGuessedPrioritiesAreMarked(t *testing.T) {
@@ -186,22 +179,4 @@ func TestManyNodesAreSummedUp(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(run(t, list.String(), append(args, "-o", "json")...).out), &document))
 	require.Len(t, document.Nodes, 20)
 	require.Equal(t, 10, strings.Count(run(t, list.String(), append(args, "-o", "html")...).out, "<h2>n"), "a page shows the ten worst nodes")
-}
-
-// A folder has the manifest of a static pod with the class system-node-critical and no priority. kubegrace
-// counts the class, so the pod is critical and gets its 30 s. For a kubelet the pod has priority 0: it gets 10
-// of the 40 s and is cut short. A warning says so in both plans.
-func TestFolderOfManifests(t *testing.T) {
-	folder := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(folder, "etcd.yaml"), []byte("kind: Pod\nmetadata: {name: etcd}\nspec: {priorityClassName: system-node-critical}\n"), 0o600))
-	args := []string{folder, "--shutdown-grace-period", "40s", "--shutdown-grace-period-critical-pods", "30s"}
-	r := run(t, "", append(args, "--agent", "kubegrace")...)
-	require.NoError(t, r.err)
-	require.Regexp(t, `default/etcd +2000001000 +30s +30s`, r.out)
-	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "as 0 for a kubelet, which kills it first")
-
-	r = run(t, "", args...)
-	require.ErrorIs(t, r.err, inspect.ErrCutShort)
-	require.Regexp(t, `default/etcd +0 +30s +!10s`, r.out)
-	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "the kubelet takes them as 0, and kills them first")
 }
