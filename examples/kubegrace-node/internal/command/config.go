@@ -12,6 +12,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nonblocking"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
@@ -36,7 +37,7 @@ func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (
 		warnings = append(warnings, fmt.Sprintf("%s: featureGates: not known here, and without effect: %v", file, unknown))
 	}
 	if err := validation.ValidateNodeShutdown(read.Shutdown, featuregates.Options(gate)); err != nil {
-		return plan.Config{}, nil, fmt.Errorf("%s: %w; it has %s", file, err, kubeletconfig.Describe(read.Shutdown))
+		return plan.Config{}, nil, fmt.Errorf("%s: %w; it has %s", file, err, output.ConfigText(read.Shutdown))
 	}
 	return read.Shutdown, warnings, nil
 }

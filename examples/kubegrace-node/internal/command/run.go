@@ -17,6 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/apiserver"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
@@ -146,7 +147,7 @@ func checkKubeletConfig(file string) error {
 		return nil //nolint:nilerr // the agent detects such a kubelet by its lock too
 	}
 	return fmt.Errorf("the kubelet has a shutdownGracePeriod of its own (%s has %s): both would act on the same signal, and stop the same pods; "+
-		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, kubeletconfig.Describe(kubelet.Shutdown))
+		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, output.ConfigText(kubelet.Shutdown))
 }
 
 // connect adds to opts what the agent gets its pods from: the container runtime, the stored information and

@@ -205,7 +205,7 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		"missing config":               {[]string{"run", "--config=/nonexistent.yaml"}, "--config: /nonexistent.yaml: failed to read: no such file or directory"},
 		"nothing to drain":             {[]string{"run", "--config=" + dir + "/none.yaml"}, "has no shutdownGracePeriod, so nothing would be drained"},
 		"both styles":                  {[]string{"run", "--config=" + dir + "/both.yaml"}, "Cannot specify both"},
-		"a kubelet that drains itself": {[]string{"run", good, "--stop-unit=kubelet.service", "--kubelet-config=" + dir + "/kubelet.yaml"}, `the kubelet has a shutdownGracePeriod of its own (` + dir + `/kubelet.yaml has {"shutdownGracePeriod":"45s"`},
+		"a kubelet that drains itself": {[]string{"run", good, "--stop-unit=kubelet.service", "--kubelet-config=" + dir + "/kubelet.yaml"}, `the kubelet has a shutdownGracePeriod of its own (` + dir + `/kubelet.yaml has 45s, of them 0s for critical pods`},
 		"half a unit":                  {[]string{"run", good, "--stop-unit=kubelet"}, `--stop-unit: Invalid value: "kubelet"`},
 		"a unit with the runtime":      {[]string{"run", good, "--stop-unit=k3s.service"}, "k3s.service has the container runtime in it"},
 		"another one":                  {[]string{"run", good, "--stop-unit=cri-docker.service"}, "cri-docker.service has the container runtime in it"},

@@ -100,12 +100,3 @@ func (c *Config) read(file string) error {
 	}
 	return nil
 }
-
-// Describe returns the shutdown fields that are set, as JSON for an error message.
-func Describe(c plan.Config) string {
-	text, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Sprintf("%+v", c)
-	}
-	return string(text)
-}

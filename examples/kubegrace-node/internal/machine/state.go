@@ -143,21 +143,10 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	if address == "" && root != "/" {
 		address = "unix:path=" + filepath.Join(root, "run/dbus/system_bus_socket")
 	}
-	logind := &Logind{}
-	err := login1.Ask(ctx, address, func(b login1.Bus) (err error) {
-		if logind.limit, err = b.Limit(ctx); err != nil {
-			return err
-		}
-		logind.LimitSeconds = logind.limit.Seconds()
-		if logind.Preparing, err = b.Preparing(ctx); err != nil {
-			return err
-		}
-		logind.Locks, err = b.Locks(ctx)
-		return err
-	})
+	logind, err := login1.Look(ctx, address)
 	switch {
 	case err == nil:
-		s.Logind = logind
+		s.Logind = &Logind{LimitSeconds: logind.Limit.Seconds(), Preparing: logind.Preparing, Locks: logind.Locks, limit: logind.Limit}
 	case s.Mask != "": // logind cannot run, as the verdict says
 	default:
 		s.notRunning = errors.Is(err, login1.ErrNotRunning)

@@ -100,7 +100,7 @@ func facts(r NodeReport) (all []fact) {
 		add([]string{"kubelet", ""}[min(i, 1)], "%s (PID %d)", kubelet.Program, kubelet.PID)
 	}
 	if r.ConfigSource != "" {
-		add("config", "%s: %s", r.ConfigSource, configText(r.Config.Shutdown))
+		add("config", "%s: %s", r.ConfigSource, ConfigText(r.Config.Shutdown))
 	}
 	if len(r.PodSources) > 0 {
 		add("pods", "from %s", strings.Join(r.PodSources, " and "))
