@@ -126,11 +126,8 @@ func New(opts Options) (*Agent, error) {
 		opts: opts, registry: prometheus.NewRegistry(), missing: newMissing(opts.Logger), hooks: hooksIn(opts.StateDir),
 		reports: make(chan shutdown.Report, 16), requests: make(chan func(*loop)), loopEnded: make(chan struct{}),
 	}
-	err := errors.Join(
-		a.registry.Register(collectors.NewGoCollector()),
-		a.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
-		a.newTerminator(),
-	)
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	err := a.newTerminator()
 	if err == nil {
 		err = a.newManager()
 	}

@@ -85,9 +85,7 @@ func (a *Agent) newManager() error {
 	}
 	if a.opts.APIServer != nil {
 		opts.Reporter, opts.Policy = a.opts.APIServer, a.opts.Policy
-		if err := a.registry.Register(a.opts.APIServer.Failures()); err != nil {
-			return fmt.Errorf("failed to make the metric of the API server: %w", err)
-		}
+		a.registry.MustRegister(a.opts.APIServer.Failures())
 	}
 	a.manager, err = shutdown.NewManager(opts)
 	return err

@@ -221,8 +221,6 @@ func hostIP() string {
 
 // notify sends a state to systemd (sd_notify(3)). It does nothing if systemd has not started the agent.
 func notify(state string) error {
-	if _, err := daemon.SdNotify(false, state); err != nil {
-		return fmt.Errorf("failed to tell systemd %q: %w", state, err)
-	}
-	return nil
+	_, err := daemon.SdNotify(false, state)
+	return err
 }

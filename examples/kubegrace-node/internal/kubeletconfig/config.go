@@ -32,6 +32,13 @@ type Config struct {
 	ReadOnlyPort int32 `json:"readOnlyPort"`
 }
 
+// Enabled reports whether a feature gate is on. One that is not set is: both gates of the node's shutdown are on
+// by default.
+func (c Config) Enabled(gate string) bool {
+	on, set := c.FeatureGates[gate]
+	return on || !set
+}
+
 // Load reads a kubelet's configuration as the kubelet does: a file, into which the drop-ins of a folder are
 // merged. The drop-ins are all files below the folder that end in .conf, in the order of their paths, and the
 // last one wins. Either argument may be "". The file may also have the answer of a kubelet's /configz.

@@ -227,12 +227,10 @@ func (s *State) lock(kind func(login1.Lock) bool) *login1.Lock {
 // schedule returns the kubelet's buckets; nil: its graceful node shutdown is off, or its configuration is not
 // known.
 func (s *State) schedule() plan.Schedule {
-	// Both gates are on by default.
-	on := func(gate string) bool { value, set := s.Config.FeatureGates[gate]; return !set || value }
-	if !on("GracefulNodeShutdown") {
+	if !s.Config.Enabled("GracefulNodeShutdown") {
 		return nil
 	}
-	return s.Config.Shutdown.Schedule(on("GracefulNodeShutdownBasedOnPodPriority"))
+	return s.Config.Shutdown.Schedule(s.Config.Enabled("GracefulNodeShutdownBasedOnPodPriority"))
 }
 
 // HostLimit returns the limit that logind uses now; false if logind could not be asked.

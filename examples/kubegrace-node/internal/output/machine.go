@@ -65,7 +65,7 @@ type fact struct{ name, text string }
 func facts(r NodeReport) (all []fact) {
 	add := func(name, format string, args ...any) { all = append(all, fact{name, fmt.Sprintf(format, args...)}) }
 	if r.Logind != nil {
-		add("logind", "waits for up to %s", limitText(r.Logind.LimitSeconds))
+		add("logind", "waits for up to %s", machine.LimitText(duration.Of(r.Logind.LimitSeconds)))
 		if len(r.Logind.Locks) == 0 {
 			add("locks", "none for shutdowns")
 		}
@@ -78,7 +78,7 @@ func facts(r NodeReport) (all []fact) {
 		if i == len(r.LimitFiles)-1 {
 			note = "wins"
 		}
-		add([]string{"files", ""}[min(len(r.LimitFiles)-1-i, 1)], "%s: %s, %s", file.Path, limitText(file.Seconds), note)
+		add([]string{"files", ""}[min(len(r.LimitFiles)-1-i, 1)], "%s: %s, %s", file.Path, machine.LimitText(duration.Of(file.Seconds)), note)
 	}
 	if r.Agent != nil {
 		does := "does not hold the shutdown"
@@ -106,12 +106,4 @@ func facts(r NodeReport) (all []fact) {
 		add("pods", "from %s", strings.Join(r.PodSources, " and "))
 	}
 	return all
-}
-
-// limitText returns a limit of logind in words.
-func limitText(seconds float64) string {
-	if seconds >= machine.Unlimited.Seconds() {
-		return "infinity"
-	}
-	return duration.Seconds(seconds)
 }
