@@ -60,13 +60,15 @@ func Look(ctx context.Context, address string) (s State, err error) {
 	var limit, preparing dbus.Variant
 	var all []Lock
 	var microseconds uint64
-	err = errors.Join(
-		call(ctx, conn, "org.freedesktop.DBus.Properties.Get", &limit, manager, "InhibitDelayMaxUSec"),
-		call(ctx, conn, "org.freedesktop.DBus.Properties.Get", &preparing, manager, "PreparingForShutdown"),
-		call(ctx, conn, manager+".ListInhibitors", &all),
-	)
+	const get = "org.freedesktop.DBus.Properties.Get"
+	if err = call(ctx, conn, get, &limit, manager, "InhibitDelayMaxUSec"); err == nil {
+		err = call(ctx, conn, get, &preparing, manager, "PreparingForShutdown")
+	}
+	if err == nil {
+		err = call(ctx, conn, manager+".ListInhibitors", &all)
+	}
 	if errors.Is(err, ErrNotRunning) {
-		return s, ErrNotRunning // once
+		return s, err
 	}
 	if err == nil {
 		err = errors.Join(limit.Store(&microseconds), preparing.Store(&s.Preparing))

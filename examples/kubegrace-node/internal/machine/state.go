@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -178,16 +177,10 @@ func (s *State) lookAtConfig(root string, o Options) {
 			s.ConfigSource = "the kubelet's defaults: it has neither --config nor --config-dir"
 			return
 		}
-		file, folder = kubelet.ConfigFile, kubelet.ConfigDir
-		for _, path := range []*string{&file, &folder} {
-			if *path == "" {
-				continue
+		for to, path := range map[*string]string{&file: kubelet.ConfigFile, &folder: kubelet.ConfigDir} {
+			if path != "" {
+				*to = filepath.Join(root, path)
 			}
-			if !filepath.IsAbs(*path) {
-				s.miss("the kubelet's configuration", fmt.Errorf("%s is relative to the kubelet's folder", *path), "give the file with --config")
-				return
-			}
-			*path = filepath.Join(root, *path)
 		}
 	}
 	config, err := kubeletconfig.Load(file, folder)
