@@ -4,8 +4,8 @@ package e2e_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,7 +61,7 @@ func containerOf(t *testing.T, pod *v1.Pod, c *v1.Container) *runtimeapi.Contain
 	t.Helper()
 	labels, annotations := podLabels(pod), map[string]string{"io.kubernetes.container.restartCount": "0"}
 	labels["io.kubernetes.container.name"] = c.Name
-	annotations["io.kubernetes.pod.terminationGracePeriod"] = fmt.Sprint(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds))
+	annotations["io.kubernetes.pod.terminationGracePeriod"] = strconv.FormatInt(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds), 10)
 	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
 		hook, err := json.Marshal(c.Lifecycle.PreStop)
 		require.NoError(t, err)

@@ -37,10 +37,8 @@ func evaluate(t *testing.T, page, script string, dark bool) []string {
 	require.Contains(t, page, policy)
 	page = strings.Replace(page, policy, policy+"; script-src 'unsafe-inline'", 1)
 	page = html.EscapeString(page + "<script>parent.document.querySelector('pre').append(JSON.stringify(" + script + ") + '\\n')</script>")
-	frames := `<!DOCTYPE html><meta name="color-scheme" content="light dark"><pre></pre>`
-	for _, width := range []int{1280, 400} {
-		frames += fmt.Sprintf(`<iframe style="width:%dpx;height:900px;border:0" srcdoc="%s"></iframe>`, width, page)
-	}
+	const frame = `<iframe style="width:%dpx;height:900px;border:0" srcdoc="%s"></iframe>`
+	frames := `<!DOCTYPE html><meta name="color-scheme" content="light dark"><pre></pre>` + fmt.Sprintf(frame+frame, 1280, page, 400, page)
 	file := filepath.Join(folder, "page.html")
 	require.NoError(t, os.WriteFile(file, []byte(frames), 0o600))
 	// The sandbox does not work for root, as whom tests may run.

@@ -12,7 +12,8 @@ import (
 
 // podTable returns a table of pods.
 func podTable(pods []nodeplan.Pod) string {
-	rows := [][]string{{"POD", "PRIORITY", "ASKS", "GETS", "START", "END"}}
+	rows := make([][]string, 1, 1+len(pods))
+	rows[0] = []string{"POD", "PRIORITY", "ASKS", "GETS", "START", "END"}
 	for i := range pods {
 		pod := &pods[i]
 		gets := duration.Seconds(pod.GrantedSeconds)
@@ -30,7 +31,7 @@ func renderTable(rows [][]string) string {
 	w := table.NewWriter()
 	w.SetStyle(table.Style{Options: table.OptionsNoBordersAndSeparators, Box: table.BoxStyle{PaddingRight: "  "}})
 	w.SuppressTrailingSpaces()
-	var configs []table.ColumnConfig
+	configs := make([]table.ColumnConfig, 0, len(rows[0]))
 	for i, name := range rows[0] {
 		align := text.AlignRight
 		if i == 0 || name == "OUTCOME" {
@@ -40,7 +41,7 @@ func renderTable(rows [][]string) string {
 	}
 	w.SetColumnConfigs(configs)
 	for _, row := range rows {
-		cells := table.Row{}
+		cells := make(table.Row, 0, len(row))
 		for _, cell := range row {
 			cells = append(cells, clean(cell))
 		}

@@ -32,8 +32,11 @@ func TestAShutdown(t *testing.T) {
 	v := view.New(&out)
 	v.Begin(plan.Plan{Release: 18 * time.Second, Buckets: []plan.BucketPlan{{Pods: make([]plan.PodPlan, 2)}, {}, {Pods: make([]plan.PodPlan, 1)}}})
 	for _, hook := range []*v1.LifecycleHandler{
-		nil, {Sleep: &v1.SleepAction{Seconds: 2}}, {Exec: &v1.ExecAction{Command: []string{"flush", "--token=secret"}}},
-		{HTTPGet: &v1.HTTPGetAction{Path: "/stop?token=secret", Port: intstr.FromInt32(80)}}, {},
+		nil,
+		{Sleep: &v1.SleepAction{Seconds: 2}},
+		{Exec: &v1.ExecAction{Command: []string{"flush", "--token=secret"}}},
+		{HTTPGet: &v1.HTTPGetAction{Path: "/stop?token=secret", Port: intstr.FromInt32(80)}},
+		{},
 	} {
 		v.Stopping(podWith(hook), 10)
 	}
