@@ -47,7 +47,7 @@ func run() error {
 		signals := make(chan os.Signal, 8) // buffered, so that several signals can wait for the agent
 		signal.Notify(signals, syscall.SIGTERM, os.Interrupt)
 		return signals
-	}, inspect.OpenStreams())
+	})
 	if err != nil {
 		return err
 	}

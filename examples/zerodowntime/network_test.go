@@ -4,11 +4,14 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"sync"
 	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
 // pipes is a network without sockets, for synctest bubbles: the time of a bubble stands still while a
@@ -87,10 +90,12 @@ func (l *pipeListener) String() string  { return l.address }
 // the container was stopped, a new connection is refused.
 func TestRequestsPassTheLoopbackNetwork(t *testing.T) {
 	n := newNode(loopback())
-	server, err := n.start(t.Context(), "web", okHandler())
+	server, err := n.start(t.Context(), "web", http.HandlerFunc(answer))
 	require.NoError(t, err)
-	require.NoError(t, post(t.Context(), newClient(t, n.network), "http://"+server))
+	client := &http.Client{Transport: &http.Transport{DialContext: n.network.dial, DisableKeepAlives: true}}
+	require.NoError(t, post(t.Context(), client, "http://"+server))
 	require.NoError(t, n.StopContainer(t.Context(), "web", 60))
-	require.ErrorIs(t, post(t.Context(), newClient(t, n.network), "http://"+server), syscall.ECONNREFUSED, "a new connection")
+	require.ErrorIs(t, n.StopContainer(t.Context(), "web", 60), lifecycle.ErrContainerNotFound)
+	require.ErrorIs(t, post(t.Context(), client, "http://"+server), syscall.ECONNREFUSED, "a new connection")
 	require.NoError(t, n.close())
 }

@@ -73,20 +73,14 @@ func (n *node) Running(_ context.Context, pod *v1.Pod) ([]lifecycle.Container, e
 	return running, nil
 }
 
-// StopContainer stops a container as SIGTERM does, and as SIGKILL does when the timeout is over. It returns
-// when the container has ended.
-func (n *node) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
+// StopContainer stops a container as SIGTERM does: it returns when the web server has answered all requests that
+// it had accepted. That takes far less than any timeout, so nothing is killed.
+func (n *node) StopContainer(ctx context.Context, id string, _ int64) error {
 	server := n.find(id)
 	if server == nil {
 		return fmt.Errorf("%s: %w", id, lifecycle.ErrContainerNotFound)
 	}
-	untilKill, cancel := context.WithTimeout(ctx, time.Duration(timeoutSeconds)*time.Second)
-	defer cancel()
-	err := server.Shutdown(untilKill) // what the web server does on SIGTERM
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = server.Close() // what SIGKILL does
-	}
-	if err != nil {
+	if err := server.Shutdown(ctx); err != nil {
 		return fmt.Errorf("failed to stop %s: %w", id, err)
 	}
 	n.mu.Lock()

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"slices"
 
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
@@ -26,6 +28,21 @@ func Read(file string) ([]Document, error) {
 		return nil, err
 	}
 	return Parse(file, text)
+}
+
+// ReadFolder reads the documents of the files of a folder that end in .yaml, .yml or .json, in the order of
+// their names. The error names every file that cannot be read; the documents of the others are returned too.
+func ReadFolder(folder string) (docs []Document, err error) {
+	entries, err := os.ReadDir(folder)
+	errs := []error{err}
+	for _, entry := range entries {
+		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(entry.Name())) {
+			continue
+		}
+		more, err := Read(filepath.Join(folder, entry.Name()))
+		docs, errs = append(docs, more...), append(errs, err)
+	}
+	return docs, errors.Join(errs...)
 }
 
 // ReadFile returns the content of a regular file, or of a symbolic link to one. A pipe or a device is an

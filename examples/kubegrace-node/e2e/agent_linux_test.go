@@ -17,7 +17,6 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubelettest"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
@@ -144,7 +143,7 @@ func testdataPods(t *testing.T) []v1.Pod {
 func runPods(t *testing.T, server *containerdtest.Server, pods []v1.Pod) map[string]string {
 	t.Helper()
 	for i := range pods {
-		kubelettest.Run(t, server.Runtime(), &pods[i])
+		runPod(t, server.Runtime(), &pods[i])
 	}
 	return runningContainers(t, server)
 }

@@ -17,6 +17,12 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
+// The name of the machine's Node object, and the file with the agent's kubeconfig.
+const (
+	nodeName       = "machine"
+	kubeconfigFile = "/etc/kubegrace/kubeconfig"
+)
+
 // Cluster is an API server behind a proxy that records all requests. Both end with their test.
 type Cluster struct {
 	*apiserverproxy.Proxy

@@ -3,7 +3,6 @@
 package e2e_test
 
 import (
-	"cmp"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"k8s.io/kubelet/pkg/types"
 
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
-	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // containerName returns the name of a container in the tests, pod/container, from the labels that a kubelet
@@ -71,6 +69,3 @@ func (r exitsByName) lastExit(names ...string) time.Time {
 	}
 	return last
 }
-
-// comparePriorities orders the pods of a report by priority, as a drain does.
-func comparePriorities(a, b shutdown.PodReport) int { return cmp.Compare(a.Priority, b.Priority) }

@@ -22,7 +22,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubelettest"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 )
 
@@ -191,7 +190,7 @@ func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 				}},
 			},
 		})
-		kubelettest.Run(t, o.server.Runtime(), pod)
+		runPod(t, o.server.Runtime(), pod)
 		pod.Status.Phase = v1.PodRunning
 		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
 		o.api.UpdatePodStatus(pod)

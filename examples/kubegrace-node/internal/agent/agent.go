@@ -106,7 +106,7 @@ type Agent struct {
 	registry   *prometheus.Registry
 	terminator *lifecycle.Terminator
 	manager    *shutdown.Manager
-	kills      *kills
+	killer     *killer
 	hooks      hooks
 	missing    *missing
 	reports    chan shutdown.Report // of shutdowns whose pods have ended
@@ -126,12 +126,8 @@ func New(opts Options) (*Agent, error) {
 		opts: opts, registry: prometheus.NewRegistry(), missing: newMissing(opts.Logger), hooks: hooksIn(opts.StateDir),
 		reports: make(chan shutdown.Report, 16), requests: make(chan func(*loop)), loopEnded: make(chan struct{}),
 	}
-	a.kills = newKills(a.schedule())
-	err := errors.Join(
-		a.registry.Register(collectors.NewGoCollector()),
-		a.registry.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})),
-		a.newTerminator(),
-	)
+	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	err := a.newTerminator()
 	if err == nil {
 		err = a.newManager()
 	}

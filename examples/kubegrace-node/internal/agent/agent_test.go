@@ -174,7 +174,9 @@ func TestSignals(t *testing.T) {
 					b.signals <- syscall.SIGTERM
 				}
 				err := <-b.result
+				synctest.Wait()
 				require.Contains(t, b.output(), test.want)
+				require.NotContains(t, b.output(), "not stopped", "a stop that nobody waits for goes on")
 				if test.err != "" {
 					require.ErrorContains(t, err, test.err)
 					return
@@ -242,6 +244,11 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		b.host.Announce(source.Event{})
 		b.advance(10 * time.Second)
 		require.Contains(t, b.output(), "ns/web         0       5s    3s  stopped in time")
+		b.host.Cancel()
+		b.advance(time.Second)
+		b.host.Announce(source.Event{})
+		b.advance(10 * time.Second)
+		require.Equal(t, 2, strings.Count(b.output(), "ns/web                   has 5s to stop\n"), "the runtime still lists it")
 		b.signals <- syscall.SIGTERM
 		require.NoError(t, <-b.result)
 	})

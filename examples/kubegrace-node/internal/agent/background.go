@@ -126,16 +126,12 @@ func (a *Agent) watchHost(ctx context.Context) {
 // lookForKubelet checks whether a kubelet holds a shutdown lock, which counts as something missing. The error
 // only says that logind does not answer. The manager reports that too, so it is not recorded here.
 func (a *Agent) lookForKubelet(ctx context.Context) error {
-	var locks []login1.Lock
-	err := login1.Ask(ctx, "", func(bus login1.Bus) (err error) {
-		locks, err = bus.Locks(ctx)
-		return err
-	})
+	logind, err := login1.Look(ctx, "")
 	if err != nil {
 		return err
 	}
 	var held error
-	if slices.ContainsFunc(locks, login1.Lock.IsKubelets) {
+	if slices.ContainsFunc(logind.Locks, login1.Lock.IsKubelets) {
 		held = errKubeletHolds
 	}
 	a.missing.set(ctx, "the only drain of this machine", held)
@@ -175,7 +171,7 @@ func (a *Agent) startUnits(ctx context.Context) {
 		if over.IsZero() {
 			over = time.Now()
 		}
-		if len(a.kills.underWay()) > 0 && time.Since(over) < stopsTimeout {
+		if len(a.killer.underWay()) > 0 && time.Since(over) < stopsTimeout {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)
@@ -194,12 +190,8 @@ func (a *Agent) startUnitsNow(ctx context.Context) error {
 	if a.opts.UsesLogind {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
-		var goesDown bool
-		err := login1.Ask(askCtx, "", func(bus login1.Bus) (err error) {
-			goesDown, err = bus.Preparing(askCtx)
-			return err
-		})
-		if goesDown || err != nil && !errors.Is(err, login1.ErrNotRunning) { // without logind there is nothing to wait for
+		logind, err := login1.Look(askCtx, "")
+		if logind.Preparing || err != nil && !errors.Is(err, login1.ErrNotRunning) { // without logind there is nothing to wait for
 			return err
 		}
 	}

@@ -10,7 +10,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
@@ -35,7 +34,6 @@ type loop struct {
 	drainTimer  <-chan time.Time      // fires after Options.DrainAfter
 	created     time.Time             // a shutdown that began earlier is one of a previous agent
 	began       time.Time             // when the current drain began; zero: there is none
-	allowed     time.Duration         // how long the current drain may take
 	endedAt     time.Time             // when the current drain ended, if its report is still to come; zero otherwise
 	interrupted bool                  // a signal arrived in the current drain
 	drained     bool                  // the drain is complete, and the shutdown still goes on
@@ -88,14 +86,13 @@ func (l *loop) run(ctx context.Context) error {
 func (l *loop) begin(ctx context.Context) {
 	if l.opts.DrainAfter > 0 {
 		l.drainTimer = time.After(l.opts.DrainAfter)
-		pods, _ := l.kills.all()
-		l.opts.View.Say(fmt.Sprintf("%d pods run. They are stopped in order in %v; Ctrl-C leaves at once and stops none.", len(pods), l.opts.DrainAfter))
+		l.opts.View.Say(fmt.Sprintf("The pods are stopped in order in %v; Ctrl-C leaves at once and stops none.", l.opts.DrainAfter))
 		for _, warning := range l.manager.Plan().Warnings {
 			l.opts.View.Say("Warning: " + warning)
 		}
 	}
 	if !l.shuttingDown() {
-		l.forgetEnded() // a shutdown of a previous agent is over
+		l.forgetHooks() // a shutdown of a previous agent is over
 	}
 	l.refresh(ctx)
 	l.notify("READY=1")
@@ -124,9 +121,9 @@ func (l *loop) refresh(ctx context.Context) {
 	shuttingDown := l.shuttingDown()
 	if !shuttingDown && l.drained { // the shutdown was cancelled after its drain: the host stays up
 		l.drained = false
-		l.forgetEnded()
+		l.forgetHooks()
 	}
-	switch stopping := l.kills.underWay(); {
+	switch stopping := l.killer.underWay(); {
 	case !l.draining() && shuttingDown && !l.drained && l.ready == nil: // a shutdown is new here, and begin has run
 		l.beginDrain()
 	case shuttingDown || len(stopping) > 0: // the drain, if any, goes on
@@ -136,17 +133,14 @@ func (l *loop) refresh(ctx context.Context) {
 	case l.draining() && time.Since(l.endedAt) > reportTimeout: // a drain of a previous agent, which has no report here
 		l.began, l.endedAt = time.Time{}, time.Time{}
 	}
-	if !l.drained {
-		l.opts.View.Show(l.snapshot(time.Now()))
-	}
 	l.tellStatus(shuttingDown)
 }
 
 // beginDrain records that a drain has begun. It extends the service manager's timeout, so that systemd does
 // not kill the agent before the planned end of the drain.
 func (l *loop) beginDrain() {
-	l.began, l.allowed, l.interrupted = time.Now(), l.manager.Plan().Release, false
-	l.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (l.allowed + closeTimeout).Microseconds()))
+	l.began, l.interrupted = time.Now(), false
+	l.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (l.manager.Plan().Release + closeTimeout).Microseconds()))
 }
 
 // end shows the report of a shutdown and sends it to waiting clients. done says that the agent then leaves: it
@@ -156,16 +150,14 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 		l.opts.View.Say("A shutdown before this agent is closed now: kubegrace-node report shows it.")
 		return false, nil
 	}
-	s := l.snapshot(time.Now())
-	s.Began, s.Now = report.Started, report.Ended
-	l.opts.View.Finish(s, api.ReportOf(report))
+	l.opts.View.Finish(api.ReportOf(report))
 	for _, client := range l.waiting {
 		client <- drainOutcome{report: api.ReportOf(report)}
 	}
 	l.waiting = nil
 	l.began, l.drained = time.Time{}, !report.Cancelled && l.shuttingDown()
 	if report.Cancelled {
-		l.forgetEnded()
+		l.forgetHooks()
 	}
 	err = reportError(report)
 	if l.opts.DrainAfter > 0 || l.interrupted {
@@ -188,11 +180,6 @@ func reportError(report shutdown.Report) error {
 		errs = append(errs, fmt.Errorf("and %d more errors, which kubegrace-node report shows", more))
 	}
 	return errors.Join(errs...)
-}
-
-// snapshot returns the current state of all pods for the view.
-func (l *loop) snapshot(now time.Time) view.Snapshot {
-	return view.Snapshot{Now: now, Began: l.began, Allowed: l.allowed, Pods: l.kills.views(now, l.terminator)}
 }
 
 // What may be missing, in the words of /healthz and the status.

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"net/http"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
@@ -23,67 +22,58 @@ func (a *Agent) document(p plan.Plan) nodeplan.Document {
 	return nodeplan.OfAgent(a.opts.Config, limit, p)
 }
 
-// handleStatus answers with an api.Status: what the agent does now, and what its pods would lose in a
-// shutdown.
-func (a *Agent) handleStatus(w http.ResponseWriter, _ *http.Request) {
+// status returns an api.Status: what the agent does now, and what its pods would lose in a shutdown.
+func (a *Agent) status(context.Context) (any, error) {
 	planned := a.document(a.manager.Plan())
-	writeJSON(w, http.StatusOK, api.Status{
+	return api.Status{
 		Meta: api.Meta{APIVersion: api.Version, Kind: "Status"},
 		Held: a.manager.Inhibitor().Held, Drained: a.opts.Units.Drained(), ShuttingDown: a.shuttingDown(),
 		AskedSeconds: planned.NeededSeconds, Missing: a.missing.lines(), PodsUnknown: a.missing.any(lackRuntime),
 		PodCount: planned.Summary.PodCount, CutShort: planned.Summary.CutShort, LostSeconds: planned.Summary.LostSeconds,
-	})
+	}, nil
 }
 
-// handleReport answers with the report of the shutdown that is under way, as far as it is stored, or else of
-// the last one. A stored report without an end is that of the shutdown under way.
-func (a *Agent) handleReport(w http.ResponseWriter, _ *http.Request) {
-	if len(a.kills.underWay()) > 0 {
+// report returns the report of the shutdown that is under way, as far as it is stored, or else of the last one.
+// A stored report without an end is that of the shutdown under way.
+func (a *Agent) report(context.Context) (any, error) {
+	if len(a.killer.underWay()) > 0 {
 		if report, found, err := shutdown.StoredReport(a.opts.StateDir); err == nil && found && report.Ended.IsZero() {
 			answer := api.ReportOf(report)
 			answer.UnderWay = true
-			writeJSON(w, http.StatusOK, answer)
-			return
+			return answer, nil
 		}
 	}
 	if report, ok := a.manager.LastReport(); ok {
-		writeJSON(w, http.StatusOK, api.ReportOf(report))
-		return
+		return api.ReportOf(report), nil
 	}
-	writeError(w, http.StatusNotFound, "there was no shutdown yet")
+	return nil, errors.New("there was no shutdown yet")
 }
 
-// callLoop passes a function to the loop, which then calls it. It returns false if the loop has ended or ctx
-// ends first; it has then answered the client with an error.
-func (a *Agent) callLoop(ctx context.Context, w http.ResponseWriter, call func(*loop)) bool {
+// callLoop passes a function to the loop, which then calls it, unless the loop has ended or ctx ends first.
+func (a *Agent) callLoop(ctx context.Context, call func(*loop)) error {
 	select {
 	case a.requests <- call:
-		return true
+		return nil
 	case <-a.loopEnded:
 	case <-ctx.Done():
 	}
-	writeError(w, http.StatusServiceUnavailable, errLeaving.Error())
-	return false
+	return errLeaving
 }
 
-// handleDrain stops all pods, waits until they have ended, and answers with the report. The drain goes on if
-// the client disconnects.
-func (a *Agent) handleDrain(w http.ResponseWriter, r *http.Request) {
+// drain stops all pods, waits until they have ended, and returns the report. The drain goes on if the client
+// disconnects.
+func (a *Agent) drain(ctx context.Context) (any, error) {
 	outcomes := make(chan drainOutcome, 1)
-	if !a.callLoop(r.Context(), w, func(l *loop) { l.drain(outcomes) }) {
-		return
+	if err := a.callLoop(ctx, func(l *loop) { l.drain(outcomes) }); err != nil {
+		return nil, err
 	}
 	select {
 	case outcome := <-outcomes:
-		if outcome.err != nil {
-			writeError(w, http.StatusInternalServerError, outcome.err.Error())
-			return
-		}
-		writeJSON(w, http.StatusOK, outcome.report)
+		return outcome.report, outcome.err
 	case <-a.loopEnded:
-		writeError(w, http.StatusServiceUnavailable, "the agent has left before the pods were stopped")
-	case <-r.Context().Done():
+	case <-ctx.Done():
 	}
+	return nil, errLeaving
 }
 
 // drain marks the node as drained until undrain, begins a shutdown for it, and has the report sent to outcomes
@@ -115,24 +105,21 @@ func (l *loop) undrain() error {
 	return errors.Join(l.opts.Units.SetDrained(false), l.trigger(source.Event{Origin: drainOrigin, Cancelled: true}))
 }
 
-// handleUndrain withdraws a drain. It answers when startUnits, in the background, has started the stopped
-// units again.
-func (a *Agent) handleUndrain(w http.ResponseWriter, r *http.Request) {
+// undrain withdraws a drain. It returns when startUnits, in the background, has started the stopped units again.
+func (a *Agent) undrain(ctx context.Context) (any, error) {
 	result := make(chan error, 1)
-	if !a.callLoop(r.Context(), w, func(l *loop) { result <- l.undrain() }) {
-		return
+	if err := a.callLoop(ctx, func(l *loop) { result <- l.undrain() }); err != nil {
+		return nil, err
 	}
 	if err := <-result; err != nil {
-		writeError(w, http.StatusConflict, err.Error())
-		return
+		return nil, err
 	}
-	for a.opts.Units.Stopped() != nil && pause(r.Context(), refreshInterval) {
+	for a.opts.Units.Stopped() != nil && pause(ctx, refreshInterval) {
 		select {
 		case <-a.loopEnded:
-			writeError(w, http.StatusServiceUnavailable, errLeaving.Error())
-			return
+			return nil, errLeaving
 		default:
 		}
 	}
-	writeJSON(w, http.StatusOK, api.Meta{APIVersion: api.Version, Kind: "Undrain"})
+	return api.Meta{APIVersion: api.Version, Kind: "Undrain"}, nil
 }

@@ -48,13 +48,20 @@ func (a *Agent) serve(ctx context.Context) {
 func (a *Agent) serveControl(ctx context.Context) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
-	mux.HandleFunc("GET /plan", func(w http.ResponseWriter, _ *http.Request) {
-		writeJSON(w, http.StatusOK, a.document(a.manager.Plan()))
-	})
-	mux.HandleFunc("GET /status", a.handleStatus)
-	mux.HandleFunc("GET /report", a.handleReport)
-	mux.HandleFunc("POST /drain", a.handleDrain)
-	mux.HandleFunc("POST /undrain", a.handleUndrain)
+	for pattern, answer := range map[string]func(context.Context) (any, error){
+		"GET /plan":   func(context.Context) (any, error) { return a.document(a.manager.Plan()), nil },
+		"GET /status": a.status, "GET /report": a.report, "POST /drain": a.drain, "POST /undrain": a.undrain,
+	} {
+		mux.HandleFunc(pattern, func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "application/json")
+			value, err := answer(r.Context())
+			if err != nil {
+				w.WriteHeader(http.StatusConflict)
+				value = api.Error{Meta: api.Meta{APIVersion: api.Version, Kind: "Error"}, Message: err.Error()}
+			}
+			_ = json.NewEncoder(w).Encode(value) // a client that has disconnected needs no answer
+		})
+	}
 	a.serveUntil(ctx, "socket of the commands", a.opts.Control, &http.Server{Handler: mux})
 }
 
@@ -144,16 +151,4 @@ func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
 	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.missing.lines()...), "\n")) // a client that has disconnected needs no answer
-}
-
-// writeError answers with an api.Error.
-func writeError(w http.ResponseWriter, status int, message string) {
-	writeJSON(w, status, api.Error{Meta: api.Meta{APIVersion: api.Version, Kind: "Error"}, Message: message})
-}
-
-// writeJSON writes an answer. It ignores errors, because a client that has disconnected needs no answer.
-func writeJSON(w http.ResponseWriter, status int, value any) {
-	w.Header().Set("Content-Type", "application/json")
-	w.WriteHeader(status)
-	_ = json.NewEncoder(w).Encode(value)
 }

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 )
 
@@ -115,4 +117,13 @@ func TestLargeHeadersAreRefused(t *testing.T) {
 		answer, _ := io.ReadAll(conn) // an error means that the server has closed the connection
 		require.Contains(t, string(answer), "431")
 	}
+}
+
+// A second kill of a pod, which shortens its stop, is not shown as another stop.
+func TestAStopIsShownOnce(t *testing.T) {
+	k, pod := killer{stopping: map[types.UID]stop{}}, &v1.Pod{}
+	require.Equal(t, []bool{true, false}, []bool{k.begin(pod), k.begin(pod)})
+	_, isFirst := k.end(pod)
+	_, isSecond := k.end(pod)
+	require.Equal(t, []bool{true, false}, []bool{isFirst, isSecond})
 }

@@ -16,7 +16,7 @@ func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
 	switch {
 	case l.draining() && l.interrupted:
 		l.opts.View.Say(name + ": no longer waiting for the pods.")
-		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(l.kills.underWay(), ", "))
+		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(l.killer.underWay(), ", "))
 	case l.draining():
 		l.interrupted = true
 		l.opts.View.Say(name + ": the pods are being stopped, and that goes on. A second signal ends the waiting.")

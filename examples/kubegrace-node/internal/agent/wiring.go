@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
@@ -42,6 +44,7 @@ func (a *Agent) newTerminator() error {
 		Runtime: hookedRuntime{a.opts.Runtime, a.hooks}, Commands: a.opts.Runtime, Exits: a.opts.Runtime,
 		PodIP: podIP, Events: eventLog{a.opts.Logger}, Metrics: lifecycleMetrics, Gates: a.opts.Gates, OnHook: a.onHook,
 	})
+	a.killer = &killer{Agent: a, containers: podkiller.New(a.terminator, podkiller.Options{Status: a.opts.Runtime.PodStatus}), stopping: map[types.UID]stop{}}
 	return err
 }
 
@@ -56,20 +59,10 @@ func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult)
 	}
 }
 
-// forgetEnded clears what belongs to a shutdown that is over: the pods that have stopped, and the record of
-// hooks.
-func (a *Agent) forgetEnded() {
-	a.kills.forgetEnded()
+// forgetHooks clears the record of hooks of a shutdown that is over.
+func (a *Agent) forgetHooks() {
 	if err := a.hooks.forget(); err != nil {
 		a.opts.Logger.Error(err, "Failed to forget the hooks of a shutdown that is over")
-	}
-}
-
-// newKiller makes the killer through which the manager stops pods.
-func (a *Agent) newKiller() killer {
-	return killer{
-		kills: a.kills, runtime: a.opts.Runtime,
-		containers: podkiller.New(a.terminator, podkiller.Options{Status: a.opts.Runtime.PodStatus}),
 	}
 }
 
@@ -82,42 +75,35 @@ func (a *Agent) newManager() error {
 	}
 	opts := shutdown.Options{
 		Config: a.opts.Config, Source: a.opts.Source, ListPods: a.listPods, Metrics: shutdownMetrics, Gates: a.opts.Gates,
-		Killer:   a.newKiller(),
+		Killer:   a.killer,
 		StateDir: a.opts.StateDir, RequireStateDir: a.opts.StateDir != "",
-		Plan:     plan.Options{Limit: a.opts.Limit, PrepareTimeout: prepareTimeout},
-		OnReport: a.onReport,
+		Plan:   plan.Options{Limit: a.opts.Limit, PrepareTimeout: prepareTimeout},
+		OnPlan: a.onPlan, OnReport: a.onReport,
 	}
 	if len(a.opts.Units.Units()) > 0 {
 		opts.Prepare = a.opts.Units.Stop
 	}
-	if a.opts.StateDir != "" {
-		opts.OnPlan = a.storePlan
-	}
 	if a.opts.APIServer != nil {
 		opts.Reporter, opts.Policy = a.opts.APIServer, a.opts.Policy
-		if err := a.registry.Register(a.opts.APIServer.Failures()); err != nil {
-			return fmt.Errorf("failed to make the metric of the API server: %w", err)
-		}
+		a.registry.MustRegister(a.opts.APIServer.Failures())
 	}
 	a.manager, err = shutdown.NewManager(opts)
 	return err
 }
 
-// listPods returns the runtime's pods in the order in which they stop, and stores them in kills, from which
-// views are made.
+// listPods returns the runtime's pods, sorted by priority: the order in which they stop, and in which the report
+// has them.
 func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
 	a.missing.set(ctx, lackRuntime, err)
-	if err == nil {
-		pods = slices.Clone(pods)
-		a.kills.sort(pods) // the report has them in the order of the list
-		a.kills.listed(pods)
-	}
-	return pods, err
+	return slices.SortedStableFunc(slices.Values(pods), func(a, b *v1.Pod) int {
+		return cmp.Compare(plan.Options{}.Priority(a), plan.Options{}.Priority(b))
+	}), err
 }
 
-// storePlan stores the plan of a shutdown, which kubegrace-node report shows with its report.
-func (a *Agent) storePlan(_ context.Context, p plan.Plan) {
+// onPlan shows that a shutdown begins, and stores its plan, which kubegrace-node report shows with its report.
+func (a *Agent) onPlan(_ context.Context, p plan.Plan) {
+	a.opts.View.Begin(p)
 	if err := view.KeepPlan(a.opts.StateDir, a.document(p).Nodes[0]); err != nil {
 		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
 	}
@@ -136,15 +122,6 @@ func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
 	case a.reports <- report:
 	case <-a.loopEnded:
 	}
-}
-
-// schedule returns the buckets of the configuration, or nil if graceful node shutdown is not configured or its
-// feature gate is off.
-func (a *Agent) schedule() plan.Schedule {
-	if !a.opts.Gates.Enabled(shutdown.GracefulNodeShutdown) {
-		return nil
-	}
-	return a.opts.Config.Schedule(a.opts.Gates.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority))
 }
 
 // eventLog is the event recorder of an agent that sends no events to an API server: it logs them. Warnings are

@@ -3,7 +3,6 @@ package command
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
 	"runtime/debug"
@@ -44,15 +43,13 @@ const exampleHelp = `  # In the folder examples, on any machine: nine pods witho
 
 // commands makes the subcommands. It has what they share.
 type commands struct {
-	signals  func() <-chan os.Signal
-	streams  inspect.Streams
-	out, log io.Writer
-	gate     featuregate.MutableVersionedFeatureGate
+	signals func() <-chan os.Signal
+	gate    featuregate.MutableVersionedFeatureGate
 }
 
 // New makes the command kubegrace-node. Only run and demo call signals, to handle SIGTERM and SIGINT
 // themselves; all other commands are ended by these signals.
-func New(signals func() <-chan os.Signal, streams inspect.Streams) (*cobra.Command, error) {
+func New(signals func() <-chan os.Signal) (*cobra.Command, error) {
 	// Setting a feature gate logs with klog. Drop that: -v is not known yet.
 	klog.SetLogger(klog.Logger{})
 	gate := featuregate.NewFeatureGate()
@@ -64,11 +61,8 @@ func New(signals func() <-chan os.Signal, streams inspect.Streams) (*cobra.Comma
 		Long: longHelp, Example: exampleHelp, Version: version(), SilenceUsage: true, SilenceErrors: true,
 	}
 	c.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	c.SetIn(streams.In)
-	c.SetOut(streams.Out)
-	c.SetErr(streams.Err)
-	all := commands{signals: signals, streams: streams, out: streams.Out, log: streams.Err, gate: gate}
-	c.AddCommand(all.newRun(), all.newPlan(), inspect.NewStatus(streams), all.newDrain(), all.newUndrain(), all.newReport(), newUninstall(streams.Out), all.newDemo())
+	all := commands{signals: signals, gate: gate}
+	c.AddCommand(all.newRun(), newPlan(), inspect.NewStatus(), newDrain(), newUndrain(), newReport(), newUninstall(), all.newDemo())
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	return c, nil
 }

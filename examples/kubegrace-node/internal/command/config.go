@@ -5,12 +5,14 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/spf13/cobra"
 	"k8s.io/component-base/featuregate"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/textlogger"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nonblocking"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
@@ -35,7 +37,7 @@ func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (
 		warnings = append(warnings, fmt.Sprintf("%s: featureGates: not known here, and without effect: %v", file, unknown))
 	}
 	if err := validation.ValidateNodeShutdown(read.Shutdown, featuregates.Options(gate)); err != nil {
-		return plan.Config{}, nil, fmt.Errorf("%s: %w; it has %s", file, err, kubeletconfig.Describe(read.Shutdown))
+		return plan.Config{}, nil, fmt.Errorf("%s: %w; it has %s", file, err, output.ConfigText(read.Shutdown))
 	}
 	return read.Shutdown, warnings, nil
 }
@@ -68,7 +70,7 @@ type screen struct {
 }
 
 // newScreen returns a screen that never blocks the agent, even if nobody reads the output.
-func (c commands) newScreen(verbosity int) screen {
-	out, log := nonblocking.New(c.out), nonblocking.New(c.log)
+func newScreen(c *cobra.Command, verbosity int) screen {
+	out, log := nonblocking.New(c.OutOrStdout()), nonblocking.New(c.ErrOrStderr())
 	return screen{view: view.New(out), logger: textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log), textlogger.Verbosity(verbosity))), close: func() { out.Close(); log.Close() }}
 }

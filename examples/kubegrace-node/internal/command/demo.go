@@ -52,7 +52,7 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	if err != nil {
 		return err
 	}
-	screen := c.newScreen(-1) // logs only errors: the view shows the rest
+	screen := newScreen(command, -1) // logs only errors: the view shows the rest
 	defer screen.close()
 	klog.SetLogger(screen.logger)
 	screen.view.Say("No containers are run: they are played in this process, as annotations in their manifests say.")

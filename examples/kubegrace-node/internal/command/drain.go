@@ -12,8 +12,8 @@ import (
 )
 
 // newDrain makes kubegrace-node drain, whose work the running agent does.
-func (c commands) newDrain() *cobra.Command {
-	t := &tool{commands: c}
+func newDrain() *cobra.Command {
+	t := &tool{}
 	command := &cobra.Command{
 		Use:   "drain",
 		Short: "Ends the pods of this machine, which stays up, until undrain",
@@ -28,21 +28,18 @@ To move the pods to other nodes first, use kubectl drain.`,
 	t.addSocket(command.Flags())
 	t.addFormat(command.Flags(), output.Table, output.JSON, output.YAML)
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		if err := t.checkFormat(); err != nil {
-			return err
-		}
 		var report api.Report
 		if err := t.request(command.Context(), http.MethodPost, "/drain", &report); err != nil {
 			return err
 		}
-		return errors.Join(t.showReport(report), report.PodErrors())
+		return errors.Join(output.WriteReport(t.format, command.OutOrStdout(), report), report.PodErrors())
 	}
 	return command
 }
 
 // newUndrain makes kubegrace-node undrain, whose work the running agent does.
-func (c commands) newUndrain() *cobra.Command {
-	t := &tool{commands: c}
+func newUndrain() *cobra.Command {
+	t := &tool{}
 	command := &cobra.Command{
 		Use:   "undrain",
 		Short: "Takes a drain back: what was stopped is started again",
@@ -56,7 +53,7 @@ whoever has started the pods has to start them again.`,
 		if err := t.request(command.Context(), http.MethodPost, "/undrain", &api.Meta{}); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(t.out, "The drain is taken back. The agent holds this machine's shutdown again.")
+		_, err := fmt.Fprintln(command.OutOrStdout(), "The drain is taken back. The agent holds this machine's shutdown again.")
 		return err
 	}
 	return command

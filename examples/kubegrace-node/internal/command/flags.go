@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -11,12 +12,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -24,8 +24,6 @@ import (
 
 const (
 	sourceLogind, sourceNone, unixPrefix = "logind", "none", "unix://"
-	// otherKinds is the key of --pod-policy for every kind of shutdown that has no entry of its own.
-	otherKinds = "default"
 	// maxVerbosity is the highest value of -v.
 	maxVerbosity = 5
 	// defaultStateDir is the StateDirectory of kubegrace-node.service.
@@ -42,7 +40,7 @@ type flags struct {
 	kubeletConfig                   string
 	kubeconfig, nodeName            string
 	kubeletPods, kubeletCredentials string
-	podPolicy                       map[string]string
+	podPolicy                       string
 	limit                           time.Duration
 	stateDir, listen, socket        string
 	verbosity                       int
@@ -57,13 +55,13 @@ func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.limit, "limit", 0, "longest `time` that this platform allows for a shutdown, for example 30s on a spot machine; 0 means no limit")
 	fs.StringVar(&f.stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, so that a restarted agent goes on with it; empty means that it is not kept")
 	fs.StringVar(&f.source, "source", sourceLogind, "who announces the shutdown: `logind`, unix:///path/to/socket (a program of the host), or none")
-	fs.StringVar(&f.notice, "notice", "", "`cloud` whose notices of the machine's end are heard too: ec2, gce or azure")
+	inspect.OneOf(fs, &f.notice, "notice", "", "`cloud` whose notices of the machine's end are heard too", slices.Sorted(maps.Keys(clouds()))...)
+	f.notice = "" // the default
 	fs.StringArrayVar(&f.stopUnits, "stop-unit", nil, "`unit` of systemd that would start pods again, such as kubelet.service: it is stopped before the pods, and started again if the shutdown is called off; may be repeated")
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "/var/lib/kubelet/config.yaml", "with --stop-unit, configuration `file` of the kubelet, which must have no shutdownGracePeriod of its own")
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an API server that knows the pods, and is told of their ends; the kubelet's own will do")
 	fs.StringVar(&f.nodeName, "node-name", "", "with --kubeconfig, `name` of the node's object; empty means this machine's host name in lower case")
-	fs.StringToStringVar(&f.podPolicy, "pod-policy", nil, podPolicyUsage())
-	fs.Lookup("pod-policy").DefValue = "" // for --help, which would say []
+	inspect.OneOf(fs, &f.podPolicy, "pod-policy", "", "with --kubeconfig, `what` happens to the status of pods", string(shutdown.PolicySetTerminal), string(shutdown.PolicyLeaveAsIs), string(shutdown.PolicyDelete))
 	fs.StringVar(&f.kubeletPods, "kubelet-pods", "", "`URL` of the kubelet's own list of pods, which tells priorities and sidecars without an API server: http://127.0.0.1:10255/pods, or https://127.0.0.1:10250/pods with --kubelet-credentials")
 	fs.StringVar(&f.kubeletCredentials, "kubelet-credentials", "", "with --kubelet-pods, kubeconfig `file` whose user and certificate authority are for the kubelet")
 	fs.StringVar(&f.hostRoot, "host-root", "", "`folder` that has the /etc and /run of the host, for an agent in a container; empty means /")
@@ -72,51 +70,21 @@ func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.verbosity, "v", "v", 0, "`level` of detail of the log, 0 to 5")
 }
 
-// podPolicyUsage returns the help of --pod-policy, with all kinds and policies.
-func podPolicyUsage() string {
-	return fmt.Sprintf("with --kubeconfig, what happens to the status of pods, as `KIND=POLICY,...`: kinds of a shutdown are %s (all others); policies are %s. "+
-		"A shutdown of unknown kind counts as poweroff; a kind without a policy has %s",
-		strings.Join(kinds(), ", "), strings.Join(policies(), ", "), shutdown.PolicySetTerminal)
-}
-
-// kinds returns the keys of --pod-policy.
-func kinds() []string {
-	return []string{
-		string(source.KindPoweroff), string(source.KindReboot), string(source.KindHalt),
-		string(source.KindKexec), string(source.KindSoftReboot), otherKinds,
-	}
-}
-
-// policies returns the values of --pod-policy.
-func policies() []string {
-	return []string{string(shutdown.PolicySetTerminal), string(shutdown.PolicyLeaveAsIs), string(shutdown.PolicyDelete)}
-}
-
 // validate checks all flags, without reading files. The error names every invalid flag.
 func (f *flags) validate() error {
 	var errs field.ErrorList
 	flag := field.NewPath
-	// oneOf adds an error if value is not one of values.
-	oneOf := func(name, value string, values ...string) {
-		if !slices.Contains(values, value) {
-			errs = append(errs, field.NotSupported(flag(name), value, values))
-		}
-	}
 	if f.config == "" {
 		errs = append(errs, field.Required(flag("--config"), "a file with shutdownGracePeriod"))
 	}
-	if !strings.HasPrefix(f.source, unixPrefix+"/") {
-		oneOf("--source", f.source, sourceLogind, unixPrefix+"/path/to/socket", sourceNone)
+	if f.source != sourceLogind && f.source != sourceNone && !strings.HasPrefix(f.source, unixPrefix+"/") {
+		errs = append(errs, field.NotSupported(flag("--source"), f.source, []string{sourceLogind, unixPrefix + "/path/to/socket", sourceNone}))
 	}
-	oneOf("--notice", f.notice, append(slices.Sorted(maps.Keys(clouds())), "")...)
 	if f.limit < 0 {
 		errs = append(errs, field.Invalid(flag("--limit"), f.limit.String(), "must not be negative"))
 	}
 	if f.verbosity < 0 || f.verbosity > maxVerbosity {
 		errs = append(errs, field.Invalid(flag("-v"), f.verbosity, fmt.Sprintf("must be from 0 to %d", maxVerbosity)))
-	}
-	if problems := validation.IsDNS1123Subdomain(f.nodeName); f.nodeName != "" && len(problems) > 0 {
-		errs = append(errs, field.Invalid(flag("--node-name"), f.nodeName, strings.Join(problems, ", ")))
 	}
 	for _, unit := range f.stopUnits {
 		if !strings.Contains(unit, ".") || strings.ContainsAny(unit, "/ ") {
@@ -130,14 +98,8 @@ func (f *flags) validate() error {
 			errs = append(errs, field.Forbidden(flag("--stop-unit"), unit+" is needed to end pods"))
 		}
 	}
-	for _, kind := range slices.Sorted(maps.Keys(f.podPolicy)) {
-		oneOf("--pod-policy", kind, kinds()...)
-		oneOf("--pod-policy["+kind+"]", f.podPolicy[kind], policies()...)
-	}
-	for name, set := range map[string]bool{"--node-name": f.nodeName != "", "--pod-policy": len(f.podPolicy) > 0} {
-		if set && f.kubeconfig == "" {
-			errs = append(errs, field.Forbidden(flag(name), "is only for --kubeconfig"))
-		}
+	if f.nodeName != "" && f.kubeconfig == "" {
+		errs = append(errs, field.Forbidden(flag("--node-name"), "is only for --kubeconfig"))
 	}
 	errs = append(errs, f.validateKubelet()...)
 	_, err := f.rules()
@@ -177,32 +139,12 @@ func (f *flags) rules() ([]podinfo.Rule, error) {
 	return rules, nil
 }
 
-// policy returns what --pod-policy says about the statuses of pods in a shutdown of this kind. An unknown kind
-// counts as a poweroff.
-func (f *flags) policy(kind source.Kind) shutdown.PodPolicy {
-	if kind == source.KindUnknown {
-		kind = source.KindPoweroff
-	}
-	for _, key := range []string{string(kind), otherKinds} {
-		if policy, ok := f.podPolicy[key]; ok {
-			return shutdown.PodPolicy(policy)
-		}
-	}
-	return shutdown.PolicySetTerminal
-}
-
 // node returns the name of this machine's Node object: --node-name, or the host name in lower case.
 func (f *flags) node() (string, error) {
-	if f.nodeName != "" {
-		return f.nodeName, nil
-	}
 	host, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("--node-name is needed: %w", err)
+	name := cmp.Or(f.nodeName, strings.ToLower(host))
+	if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+		return "", errors.Join(field.Invalid(field.NewPath("--node-name"), name, strings.Join(problems, ", ")), err)
 	}
-	host = strings.ToLower(host)
-	if problems := validation.IsDNS1123Subdomain(host); len(problems) > 0 {
-		return "", fmt.Errorf("--node-name is needed: the host name %q is not one of a node: %s", host, strings.Join(problems, ", "))
-	}
-	return host, nil
+	return name, nil
 }

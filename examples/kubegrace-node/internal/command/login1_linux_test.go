@@ -1,7 +1,6 @@
 package command_test
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"net/http"
@@ -76,11 +75,14 @@ func (n *node) healthz() string {
 
 // health is healthz, and also returns the HTTP status; 0 if the agent does not answer.
 func (n *node) health() (status int, text string) {
-	ctx, cancel := context.WithTimeout(n.t.Context(), 5*time.Second)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://localhost/healthz", nil)
+	return n.get(socket.Client(n.dir+"/s"), "http://localhost/healthz")
+}
+
+// get returns the status and the body of an answer; 0 if there is none.
+func (n *node) get(client *http.Client, url string) (status int, text string) {
+	request, err := http.NewRequestWithContext(n.t.Context(), http.MethodGet, url, nil)
 	require.NoError(n.t, err)
-	response, err := socket.Client(n.dir + "/s").Do(request)
+	response, err := client.Do(request)
 	if err != nil {
 		return 0, ""
 	}

@@ -12,9 +12,9 @@ import (
 
 // newPlan makes kubegrace-node plan, which is in package inspect. The function that it passes requests the
 // plan of the running agent.
-func (c commands) newPlan() *cobra.Command {
-	t := &tool{commands: c}
-	command := inspect.NewPlan(c.streams, func(ctx context.Context) (planned nodeplan.Document, err error) {
+func newPlan() *cobra.Command {
+	t := &tool{}
+	command := inspect.NewPlan(func(ctx context.Context) (planned nodeplan.Document, err error) {
 		err = t.request(ctx, http.MethodGet, "/plan", &planned)
 		return planned, err
 	})

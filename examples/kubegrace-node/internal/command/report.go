@@ -15,8 +15,8 @@ import (
 )
 
 // newReport makes kubegrace-node report.
-func (c commands) newReport() *cobra.Command {
-	t, stateDir := &tool{commands: c}, ""
+func newReport() *cobra.Command {
+	t, stateDir := &tool{}, ""
 	command := &cobra.Command{
 		Use:   "report",
 		Short: "Says what became of the pods in the last shutdown, or what becomes of them in this one",
@@ -30,17 +30,14 @@ what has happened, one beside the other.`,
 	command.Flags().StringVar(&stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, as the agent was given it")
 	t.addFormat(command.Flags(), output.Table, output.JSON, output.YAML, output.HTML)
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		if err := t.checkFormat(); err != nil {
-			return err
-		}
 		report, err := t.report(command.Context(), stateDir)
 		switch {
 		case err != nil:
 			return err
 		case t.format == output.HTML:
-			return view.Page(t.out, report.Shutdown, stateDir)
+			return view.Page(command.OutOrStdout(), report.Shutdown, stateDir)
 		default:
-			return t.showReport(report)
+			return output.WriteReport(t.format, command.OutOrStdout(), report)
 		}
 	}
 	return command

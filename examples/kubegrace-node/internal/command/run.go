@@ -17,12 +17,15 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/apiserver"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
+	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/notice"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
@@ -52,7 +55,7 @@ func (c commands) newRun() *cobra.Command {
 	command := &cobra.Command{
 		Use: "run", Short: "Holds back the shutdown of this machine until its pods have ended", Long: longRun,
 		Args: cobra.NoArgs,
-		RunE: func(command *cobra.Command, _ []string) error { return c.run(command.Context(), f) },
+		RunE: func(command *cobra.Command, _ []string) error { return c.run(command, f) },
 	}
 	command.Flags().SortFlags = false
 	f.addAll(command.Flags())
@@ -62,15 +65,15 @@ func (c commands) newRun() *cobra.Command {
 
 // run makes the agent and runs it. Only invalid input is an error before that; a state folder or a record that
 // cannot be used is logged, and the agent runs without it.
-func (c commands) run(ctx context.Context, f *flags) error {
+func (c commands) run(command *cobra.Command, f *flags) error {
 	opts, warnings, err := c.agentOptions(f)
 	if err != nil {
 		return err
 	}
-	screen := c.newScreen(f.verbosity)
+	screen := newScreen(command, f.verbosity)
 	defer screen.close()
 	klog.SetLogger(screen.logger) // for libraries that log with klog
-	ctx = klog.NewContext(ctx, screen.logger)
+	ctx := klog.NewContext(command.Context(), screen.logger)
 	for _, warning := range warnings {
 		screen.view.Say("Warning: " + warning)
 	}
@@ -102,7 +105,7 @@ func (c commands) agentOptions(f *flags) (opts agent.Options, warnings []string,
 	if err := f.validate(); err != nil {
 		return opts, nil, err
 	}
-	opts = agent.Options{Gates: c.gate, Limit: f.limit, Policy: f.policy}
+	opts = agent.Options{Gates: c.gate, Limit: f.limit, Policy: func(source.Kind) shutdown.PodPolicy { return shutdown.PodPolicy(f.podPolicy) }}
 	if opts.Config, warnings, err = shutdownConfig(f.config, c.gate); err != nil {
 		return opts, nil, err
 	}
@@ -144,7 +147,7 @@ func checkKubeletConfig(file string) error {
 		return nil //nolint:nilerr // the agent detects such a kubelet by its lock too
 	}
 	return fmt.Errorf("the kubelet has a shutdownGracePeriod of its own (%s has %s): both would act on the same signal, and stop the same pods; "+
-		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, kubeletconfig.Describe(kubelet.Shutdown))
+		"set it to 0 there and start the kubelet again, the seconds stand in the agent's --config", file, output.ConfigText(kubelet.Shutdown))
 }
 
 // connect adds to opts what the agent gets its pods from: the container runtime, the stored information and
@@ -218,8 +221,6 @@ func hostIP() string {
 
 // notify sends a state to systemd (sd_notify(3)). It does nothing if systemd has not started the agent.
 func notify(state string) error {
-	if _, err := daemon.SdNotify(false, state); err != nil {
-		return fmt.Errorf("failed to tell systemd %q: %w", state, err)
-	}
-	return nil
+	_, err := daemon.SdNotify(false, state)
+	return err
 }

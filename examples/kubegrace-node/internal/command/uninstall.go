@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,7 +14,6 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
@@ -31,14 +29,15 @@ const (
 
 // uninstaller removes what the agent has written on a host.
 type uninstaller struct {
-	out                io.Writer
 	hostRoot, stateDir string
 	removeState        bool
+	// say prints a line.
+	say func(format string, args ...any)
 }
 
 // newUninstall makes kubegrace-node uninstall.
-func newUninstall(out io.Writer) *cobra.Command {
-	u := &uninstaller{out: out}
+func newUninstall() *cobra.Command {
+	u := &uninstaller{}
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Removes what the agent has left on this host: its settings of logind and, if asked for, its state",
@@ -50,7 +49,12 @@ given. Pods run on.
 Stop the agent first (systemctl disable --now kubegrace-node): one that runs writes
 the file again. What is gone already is no error.`,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return u.run(c.Context()) },
+		RunE: func(c *cobra.Command, _ []string) error {
+			u.say = func(format string, args ...any) {
+				_, _ = fmt.Fprintf(c.OutOrStdout(), format+"\n", args...) // an error of the output does not undo the removal
+			}
+			return u.run(c.Context())
+		},
 	}
 	c.Flags().StringVar(&u.hostRoot, "host-root", "", "`folder` that has the /etc and /run of the host; empty means /")
 	c.Flags().StringVar(&u.stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, as the agent was given it")
@@ -60,9 +64,6 @@ the file again. What is gone already is no error.`,
 
 // run first locks the state folder. That fails while an agent runs, which would write everything again.
 func (u *uninstaller) run(ctx context.Context) (err error) {
-	if u.removeState && u.stateDir == "" {
-		return field.Required(field.NewPath("--state-dir"), "with --remove-state")
-	}
 	lock, err := lockState(u.stateDir)
 	if err != nil {
 		return err
@@ -73,10 +74,13 @@ func (u *uninstaller) run(ctx context.Context) (err error) {
 	if err := u.startUnits(ctx); err != nil {
 		return err
 	}
-	if err := u.removeStateFiles(lock != nil); err != nil {
-		return err
+	switch {
+	case lock != nil && u.removeState:
+		err = u.removeStateFiles()
+	case lock != nil:
+		u.say("%s is kept, with the state of shutdowns; --remove-state removes it.", u.stateDir)
 	}
-	return u.removeDropIn(ctx)
+	return errors.Join(err, u.removeDropIn(ctx))
 }
 
 // startUnits starts the units again that the agent has stopped, by its record under /run.
@@ -90,7 +94,7 @@ func (u *uninstaller) startUnits(ctx context.Context) error {
 		return err
 	}
 	for _, unit := range record.Units {
-		u.print("Started %s again, which the agent had stopped.", unit)
+		u.say("Started %s again, which the agent had stopped.", unit)
 	}
 	return nil
 }
@@ -116,83 +120,39 @@ func lockState(dir string) (*os.File, error) {
 }
 
 // removeStateFiles removes the agent's files from the state folder, and the folder if it is then empty.
-// Without --remove-state, or if hasState is false, it only prints that it does not.
-func (u *uninstaller) removeStateFiles(hasState bool) error {
-	switch {
-	case u.stateDir == "":
-		return nil
-	case !hasState:
-		u.print("%s has no state of shutdowns.", u.stateDir)
-		return nil
-	case !u.removeState:
-		u.print("%s is kept, with the state of shutdowns; --remove-state removes it.", u.stateDir)
-		return nil
-	}
+func (u *uninstaller) removeStateFiles() error {
 	entries, err := os.ReadDir(u.stateDir)
-	if err != nil {
-		return fmt.Errorf("failed to list the state: %w", err)
-	}
 	for _, entry := range entries {
 		name := strings.TrimPrefix(entry.Name(), tempFilePrefix)
 		ours := func(prefix string) bool { return strings.HasPrefix(name, prefix) }
-		if !slices.ContainsFunc([]string{stateFilePrefix, lockFile, statefile.Prefix}, ours) {
-			continue
-		}
-		if err := os.RemoveAll(filepath.Join(u.stateDir, entry.Name())); err != nil {
-			return fmt.Errorf("failed to remove the state: %w", err)
+		if slices.ContainsFunc([]string{stateFilePrefix, lockFile, statefile.Prefix}, ours) {
+			err = errors.Join(err, os.RemoveAll(filepath.Join(u.stateDir, entry.Name())))
 		}
 	}
-	err = os.Remove(u.stateDir)
-	switch {
-	case errors.Is(err, syscall.ENOTEMPTY), errors.Is(err, syscall.EBUSY):
-		u.print("Removed the state of shutdowns from %s. The folder is kept: it is in use, or has other files.", u.stateDir)
-		return nil
-	case err != nil:
+	if err != nil {
 		return fmt.Errorf("failed to remove the state: %w", err)
 	}
-	u.print("Removed %s, with the state of shutdowns.", u.stateDir)
+	if os.Remove(u.stateDir) != nil { // a folder in use is empty, and not removed
+		u.say("Removed the state of shutdowns from %s. The folder is kept: it is in use, or has other files.", u.stateDir)
+		return nil //nolint:nilerr // said above
+	}
+	u.say("Removed %s, with the state of shutdowns.", u.stateDir)
 	return nil
 }
 
-// removeDropIn removes the agent's drop-in files of logind, has logind read its files again, and prints what
-// it has done.
+// removeDropIn removes the agent's drop-in file of logind, with its folder if that is empty then, and has logind
+// read its files again.
 func (u *uninstaller) removeDropIn(ctx context.Context) error {
 	source, err := logind.New(logind.Options{HostRoot: u.hostRoot})
 	if err != nil {
 		return err
 	}
-	files := u.dropIns()
 	err = source.RemoveDropIn(ctx)
-	for _, file := range files {
-		if _, missing := os.Lstat(file); missing != nil {
-			u.print("Removed %s.", file)
-			_ = os.Remove(filepath.Dir(file)) // the agent made the folder; this fails if there are other files
-		}
-	}
-	switch {
-	case err != nil:
-		return err
-	case len(files) == 0:
-		u.print("systemd-logind has no settings of this agent.")
-	default:
-		u.print("systemd-logind goes by its other settings again.")
-	}
-	return nil
-}
-
-// dropIns returns the paths of the agent's drop-in files that exist.
-func (u *uninstaller) dropIns() []string {
-	var existing []string
 	for _, dir := range []string{"/etc/systemd/logind.conf.d", "/run/systemd/logind.conf.d"} {
-		file := filepath.Join("/", u.hostRoot, dir, logind.DropInName)
-		if _, err := os.Lstat(file); err == nil {
-			existing = append(existing, file)
-		}
+		_ = os.Remove(filepath.Join("/", u.hostRoot, dir)) // fails if there are other files
 	}
-	return existing
-}
-
-// print prints a line.
-func (u *uninstaller) print(format string, args ...any) {
-	_, _ = fmt.Fprintf(u.out, format+"\n", args...) // an error of the output does not undo the removal
+	if err == nil {
+		u.say("systemd-logind has no settings of this agent.")
+	}
+	return err
 }

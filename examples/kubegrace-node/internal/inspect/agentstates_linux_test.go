@@ -30,7 +30,7 @@ func (m *fakeMachine) agent(status api.Status) {
 	m.write(agentsFile, "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=30\n")
 	m.login1.SetLimit(30 * time.Second)
 	if status.Held {
-		m.lock("kubegrace-node", kubegraceWhy, "delay")
+		m.lock("kubegrace-node", kubegraceWhy)
 	}
 	status.Meta = api.Meta{APIVersion: api.Version, Kind: "Status"}
 	status.AskedSeconds = 30

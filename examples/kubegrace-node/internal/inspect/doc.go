@@ -1,7 +1,7 @@
 // Package inspect has the commands plan and status of kubegrace-node. They only look, and change nothing.
 // The package parses their flags, reads the input, and writes what was found.
 //
-//	root.AddCommand(inspect.NewPlan(streams, askAgent), inspect.NewStatus(streams))
+//	root.AddCommand(inspect.NewPlan(askAgent), inspect.NewStatus())
 //
 // # Concurrency properties
 //
@@ -14,6 +14,5 @@
 //
 // # Testing
 //
-// [Streams] replaces the streams and the environment of the process, so most tests need no process of their
-// own. Their golden files are in testdata.
+// Most tests execute the commands in their own process. Their golden files are in testdata.
 package inspect

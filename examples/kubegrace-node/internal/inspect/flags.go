@@ -27,14 +27,26 @@ type flags struct {
 
 // add adds the flags to fs.
 func (f *flags) add(fs *pflag.FlagSet) {
-	fs.StringVar(&f.agent, "agent", string(nodeplan.Kubelet), "`who` drains the node: kubelet, the stock one, or kubegrace")
+	OneOf(fs, &f.agent, "agent", "", "`who` drains the node", nodeplan.Agents()...)
 	fs.StringVar(&f.config, "config", "", "`file` with the kubelet's configuration: a KubeletConfiguration, or what\n/configz of the kubelet answers; YAML or JSON")
 	fs.StringVar(&f.configDir, "config-dir", "", "`folder` with drop-ins of the configuration, as for the kubelet")
 	fs.DurationVar(&f.total, "shutdown-grace-period", 0, "shutdownGracePeriod, in place of a file: the `time` of all pods")
 	fs.DurationVar(&f.critical, "shutdown-grace-period-critical-pods", 0, "the part of this `time` that is kept for critical pods")
 	fs.DurationVar(&f.limit, "limit", 0, "how long the host waits at most, a `time` such as 30s: InhibitDelayMaxSec of systemd-logind; 0 means that it is not known")
 	fs.StringSliceVar(&f.nodes, "node", nil, fmt.Sprintf("show this `node` in full; may be given several times; of more than %d nodes a table shows the sum", maxFullNodes))
-	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: table, json, yaml, or html, which is one page with a timeline")
+	OneOf(fs, &f.output, "output", "o", "`form` of the plan", output.Table, output.JSON, output.YAML, output.HTML)
+}
+
+// OneOf adds a flag whose value is one of several. The first is the default.
+func OneOf(fs *pflag.FlagSet, to *string, name, shorthand, usage string, values ...string) {
+	*to = values[0]
+	fs.FuncP(name, shorthand, usage+": "+strings.Join(values, ", "), func(text string) error {
+		if !slices.Contains(values, text) {
+			return fmt.Errorf("wanted is one of %s", strings.Join(values, ", "))
+		}
+		*to = text
+		return nil
+	})
 }
 
 // settings returns the settings of the plan, from the flags and from the configuration that --config and
@@ -55,10 +67,7 @@ func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settin
 		}
 		kubelet, source = loaded, "--config: "+strings.TrimSpace(f.config+" "+f.configDir)
 	}
-	switch {
-	case !slices.Contains(nodeplan.Agents(), f.agent):
-		return nodeplan.Settings{}, fmt.Errorf("--agent: %q is none of %s", f.agent, strings.Join(nodeplan.Agents(), ", "))
-	case f.limit < 0:
+	if f.limit < 0 {
 		return nodeplan.Settings{}, fmt.Errorf("--limit: %s is less than 0", f.limit)
 	}
 	settings, err := nodeplan.NewSettings(nodeplan.Agent(f.agent), kubelet.Shutdown, kubelet.FeatureGates, plan.Options{PriorityOf: priorityOf, Limit: f.limit, Steps: agentSteps()})
@@ -86,7 +95,7 @@ func configError(err error) error {
 func (f *flags) keepShownNodes(d *nodeplan.Document) error {
 	names := f.nodes
 	if len(names) == 0 {
-		if !output.ForPeople(f.output) || len(d.Nodes) <= maxFullNodes {
+		if f.output == output.JSON || f.output == output.YAML || len(d.Nodes) <= maxFullNodes {
 			return nil
 		}
 		for _, loss := range d.Summary.Losses {

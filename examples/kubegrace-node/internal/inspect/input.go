@@ -4,6 +4,8 @@ import (
 	"errors"
 	"os"
 
+	"github.com/spf13/cobra"
+
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 )
 
@@ -12,12 +14,12 @@ const standardInput = "standard input"
 
 // readInputs reads into cluster what the arguments name: files, folders of manifests, and with "-" the
 // standard input.
-func readInputs(streams Streams, cluster *podlist.Cluster, args []string) error {
+func readInputs(c *cobra.Command, cluster *podlist.Cluster, args []string) error {
 	for _, arg := range args {
 		info, err := os.Stat(arg)
 		switch {
 		case arg == "-":
-			err = cluster.Read(standardInput, streams.In)
+			err = cluster.Read(standardInput, c.InOrStdin())
 		case err == nil && info.IsDir():
 			err = cluster.ReadFolder(arg)
 		case err == nil:

@@ -104,12 +104,12 @@ func (m *fakeMachine) pods(more string) []string {
 	return []string{"--pods", filepath.Join(m.root, "pods.yaml")}
 }
 
-// lock takes an inhibitor lock for shutdowns, which is held until the test ends. mode is "delay" or "block".
-func (m *fakeMachine) lock(who, why, mode string) {
+// lock takes an inhibitor lock for shutdowns, which is held until the test ends.
+func (m *fakeMachine) lock(who, why string) {
 	m.t.Helper()
 	var lock dbus.UnixFD
 	err := m.bus.Connect().Object("org.freedesktop.login1", "/org/freedesktop/login1").
-		CallWithContext(m.t.Context(), "org.freedesktop.login1.Manager.Inhibit", 0, "shutdown", who, why, mode).Store(&lock)
+		CallWithContext(m.t.Context(), "org.freedesktop.login1.Manager.Inhibit", 0, "shutdown", who, why, "delay").Store(&lock)
 	require.NoError(m.t, err)
 	m.t.Cleanup(func() { require.NoError(m.t, syscall.Close(int(lock))) })
 }
@@ -126,10 +126,10 @@ const wide = "2000"
 // look runs kubegrace-node status on the machine, and makes its output the same in every run (see stable).
 func (m *fakeMachine) look(more ...string) result {
 	m.t.Helper()
-	var out, log bytes.Buffer
-	streams := inspect.Streams{Out: &out, Err: &log, Getenv: func(name string) string { return map[string]string{"COLUMNS": wide}[name] }}
-	err := execute(m.t, streams, m.args(more...))
-	return result{m.stable(out.String()), log.String(), err}
+	m.t.Setenv("COLUMNS", wide)
+	r := run(m.t, "", m.args(more...)...)
+	r.out = m.stable(r.out)
+	return r
 }
 
 // stable replaces what differs from run to run: the PID becomes 812, the user 0, and the folder ROOT.
@@ -165,7 +165,7 @@ func TestProcessOfNobody(t *testing.T) {
 	if args == "" {
 		return // it is not that process
 	}
-	err := execute(t, inspect.OpenStreams(), strings.Split(args, "\n"))
+	err := newCommand(strings.Split(args, "\n")...).ExecuteContext(t.Context())
 	var status inspect.ExitStatus
 	switch {
 	case errors.As(err, &status):

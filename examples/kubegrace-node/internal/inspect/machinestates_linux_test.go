@@ -26,19 +26,19 @@ func machineStates() []machineState {
 		// The kubelet holds its lock, and its 20 s and 10 s are enough for nodePods.
 		{"lock-held", 0, func(m *fakeMachine) {
 			m.stock()
-			m.lock("kubelet", kubeletWhy, "delay")
+			m.lock("kubelet", kubeletWhy)
 		}},
 		// Of 20 s, 10 s are for pods that are not critical, and orders-0 asks for 15 s.
 		{"pods-cut", 2, func(m *fakeMachine) {
 			m.dropIn(kubeletFile, 20*time.Second)
 			m.login1.SetLimit(20 * time.Second)
 			m.kubelet("shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 10s\n")
-			m.lock("kubelet", kubeletWhy, "delay")
+			m.lock("kubelet", kubeletWhy)
 		}},
 		// The kubelet has no lock. The lock of another program does not wait for pods.
 		{"none", 3, func(m *fakeMachine) {
 			m.stock()
-			m.lock("unattended-upgrades", "Stop ongoing upgrades", "delay")
+			m.lock("unattended-upgrades", "Stop ongoing upgrades")
 		}},
 		// A drop-in that sorts behind the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
 		{"limit-too-low", 3, func(m *fakeMachine) {
@@ -53,7 +53,7 @@ func machineStates() []machineState {
 			m.dropIn(kubeletFile, 30*time.Second)
 			m.login1.SetLimit(15 * time.Second)
 			m.kubelet(grace30)
-			m.lock("kubelet", kubeletWhy, "delay")
+			m.lock("kubelet", kubeletWhy)
 		}},
 		// kubegrace-node is gone, but its drop-in still sets 33 s. The kubelet needs 60 s, so it has no lock.
 		{"leftover-drop-in", 3, func(m *fakeMachine) {
@@ -73,13 +73,13 @@ func machineStates() []machineState {
 			m.write("/etc/systemd/logind.conf", "[Login]\nInhibitDelayMaxSec=40\n")
 			m.write("/etc/kubernetes/kubelet.conf.d/20-site.conf", configHeader+"shutdownGracePeriod: 35s\n")
 			m.kubelet(grace30, "--config-dir", "/etc/kubernetes/kubelet.conf.d")
-			m.lock("kubelet", kubeletWhy, "delay")
+			m.lock("kubelet", kubeletWhy)
 		}},
 		// Both the kubelet and kubegrace-node hold a lock: each would stop the pods in its own time.
 		{"two-agents", 2, func(m *fakeMachine) {
 			m.stock()
-			m.lock("kubelet", kubeletWhy, "delay")
-			m.lock("kubegrace-node", kubegraceWhy, "delay")
+			m.lock("kubelet", kubeletWhy)
+			m.lock("kubegrace-node", kubegraceWhy)
 		}},
 		// A shutdown is pending. logind grants no lock then, so a kubelet that starts now has none.
 		{"started-while-pending", 3, func(m *fakeMachine) {
@@ -96,7 +96,7 @@ func machineStates() []machineState {
 		// kubegrace-node holds a lock, but does not answer on a socket: what becomes of the pods is not known.
 		{"agent-of-kubegrace", 4, func(m *fakeMachine) {
 			m.login1.SetLimit(30 * time.Second)
-			m.lock("kubegrace-node", kubegraceWhy, "delay")
+			m.lock("kubegrace-node", kubegraceWhy)
 		}},
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 
@@ -50,18 +49,9 @@ const planExample = `  kubegrace-node plan
     /etc/kubernetes/manifests
   kubegrace-node plan --config kubelet.yaml -o html pods.json > plan.html`
 
-// Streams has the standard streams of a command, and its environment.
-type Streams struct {
-	In       io.Reader
-	Out, Err io.Writer
-	Getenv   func(string) string
-	// Root is the folder with the file system of this machine. "" means /.
-	Root string
-}
-
 // NewPlan makes the command plan. If the command has no argument, it writes the plan that askAgent returns:
 // that of the agent that runs on this machine.
-func NewPlan(streams Streams, askAgent func(context.Context) (nodeplan.Document, error)) *cobra.Command {
+func NewPlan(askAgent func(context.Context) (nodeplan.Document, error)) *cobra.Command {
 	var f flags
 	c := &cobra.Command{
 		Use:   "plan [flags] [FILE | FOLDER | -]...",
@@ -69,12 +59,9 @@ func NewPlan(streams Streams, askAgent func(context.Context) (nodeplan.Document,
 		Long:  planLong, Example: planExample,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
-			if !slices.Contains(output.Formats(), f.output) {
-				return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.Formats(), ", "))
-			}
 			if len(args) > 0 {
-				document, err := planFiles(streams, &f, args)
-				return writePlan(streams, &f, document, err)
+				document, err := planFiles(c, &f, args)
+				return writePlan(c, &f, document, err)
 			}
 			var set []string // the flags that do not apply to the plan of the running agent
 			c.Flags().Visit(func(flag *pflag.Flag) {
@@ -86,7 +73,7 @@ func NewPlan(streams Streams, askAgent func(context.Context) (nodeplan.Document,
 				return fmt.Errorf("%s: the agent of this machine plans by its own settings; for other pods give a FILE, a FOLDER, or - for standard input", strings.Join(set, ", "))
 			}
 			document, err := askAgent(c.Context())
-			return writePlan(streams, &f, document, err)
+			return writePlan(c, &f, document, err)
 		},
 	}
 	c.Flags().SortFlags = false
@@ -95,22 +82,22 @@ func NewPlan(streams Streams, askAgent func(context.Context) (nodeplan.Document,
 }
 
 // planFiles plans the pods that the arguments name: files, folders or the standard input.
-func planFiles(streams Streams, f *flags, args []string) (document nodeplan.Document, err error) {
+func planFiles(c *cobra.Command, f *flags, args []string) (document nodeplan.Document, err error) {
 	cluster := podlist.New()
 	settings, err := f.settings(cluster.PriorityOf)
 	if err != nil {
 		return document, err
 	}
-	if err := readInputs(streams, cluster, args); err != nil {
+	if err := readInputs(c, cluster, args); err != nil {
 		return document, err
 	}
 	cluster.Merge()
 	if err := checkPods(cluster, args); err != nil {
 		return document, err
 	}
-	writeLeftOut(streams.Err, cluster)
+	writeLeftOut(c.ErrOrStderr(), cluster)
 	if f.config == "" && f.configDir == "" && f.total == 0 && f.critical == 0 {
-		fmt.Fprintln(streams.Err, "kubegrace-node plan: no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults")
+		fmt.Fprintln(c.ErrOrStderr(), "kubegrace-node plan: no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults")
 	}
 	return settings.Document(cluster.Nodes()), nil
 }
@@ -152,22 +139,17 @@ func kindsOf(cluster *podlist.Cluster) string {
 	return strings.Join(slices.Sorted(maps.Keys(cluster.Others)), ", ")
 }
 
-// writePlan writes a plan, and returns [ErrCutShort] if pods are cut short in it. err is the error of making
-// the plan: if it is not nil, writePlan returns it and writes nothing.
-func writePlan(streams Streams, f *flags, d nodeplan.Document, err error) error {
+// writePlan writes a plan. err is the error of making it: if it is not nil, writePlan returns it and writes
+// nothing.
+func writePlan(c *cobra.Command, f *flags, d nodeplan.Document, err error) error {
 	if err == nil {
 		err = f.keepShownNodes(&d)
 	}
 	if err == nil {
-		err = output.Write(f.output, streams.Out, output.ScreenOf(streams.Out, streams.Getenv), d)
+		err = output.Write(f.output, c.OutOrStdout(), d)
 	}
 	if err == nil && d.Summary.CutShort > 0 {
 		return ErrCutShort
 	}
 	return err
-}
-
-// OpenStreams returns the standard streams and the environment of this process.
-func OpenStreams() Streams {
-	return Streams{In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Getenv: os.Getenv}
 }

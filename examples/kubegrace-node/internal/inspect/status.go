@@ -2,13 +2,11 @@ package inspect
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -52,14 +50,14 @@ type statusFlags struct {
 }
 
 // NewStatus makes the command status.
-func NewStatus(streams Streams) *cobra.Command {
+func NewStatus() *cobra.Command {
 	var f statusFlags
 	c := &cobra.Command{
 		Use:   "status",
 		Short: "Says what would happen on this machine at its next shutdown, and why",
 		Long:  statusLong, Example: statusExample,
 		Args: cobra.NoArgs,
-		RunE: func(c *cobra.Command, _ []string) error { return runStatus(c.Context(), streams, &f) },
+		RunE: func(c *cobra.Command, _ []string) error { return f.run(c) },
 	}
 	c.Flags().SortFlags = false
 	f.add(c.Flags())
@@ -78,15 +76,13 @@ func (f *statusFlags) add(fs *pflag.FlagSet) {
 	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; none leaves them out")
 	fs.DurationVar(&f.every, "every", 0, "look again after this `time`, until the program is stopped")
 	fs.StringVar(&f.textfile, "textfile", "", "`file` that gets the metrics too, for the textfile collector of Prometheus' node exporter")
-	fs.StringVarP(&f.output, "output", "o", output.Table, "`form`: "+strings.Join(output.MachineFormats(), ", "))
+	OneOf(fs, &f.output, "output", "o", "`form` of what is shown", output.Table, output.JSON, output.YAML)
 }
 
-// runStatus looks at the machine once, or with --every again and again until ctx ends. With --every a failed
+// run looks at the machine once, or with --every again and again until ctx ends. With --every a failed
 // look is only reported, so that a passing failure does not end the program.
-func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
-	if !slices.Contains(output.MachineFormats(), f.output) {
-		return fmt.Errorf("--output: %q is none of %s", f.output, strings.Join(output.MachineFormats(), ", "))
-	}
+func (f *statusFlags) run(c *cobra.Command) error {
+	ctx := c.Context()
 	if f.every < 0 || f.every > 0 && f.every < time.Second {
 		return fmt.Errorf("--every: %v is too short, a second is the least", f.every)
 	}
@@ -101,13 +97,13 @@ func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
 	}
 	f.pods.Root = f.machine.Root
 	for {
-		err := f.look(ctx, streams)
+		err := f.look(c)
 		if f.every == 0 || ctx.Err() != nil {
 			return err
 		}
 		var status ExitStatus
 		if err != nil && !errors.As(err, &status) {
-			fmt.Fprintln(streams.Err, "kubegrace-node status:", err)
+			fmt.Fprintln(c.ErrOrStderr(), "kubegrace-node status:", err)
 		}
 		select {
 		case <-ctx.Done():
@@ -117,17 +113,16 @@ func runStatus(ctx context.Context, streams Streams, f *statusFlags) error {
 	}
 }
 
-// look looks at the machine once and writes what it found. It returns an [ExitStatus] unless all is well. A
-// configuration that the user named and that cannot be used is an error, and nothing is written.
-func (f *statusFlags) look(ctx context.Context, streams Streams) error {
+// look looks at the machine once and writes what it found. It returns an [ExitStatus] unless all is well.
+func (f *statusFlags) look(c *cobra.Command) error {
 	hasConfig := f.machine.ConfigFile != "" || f.machine.ConfigDir != ""
-	state := machine.Look(ctx, f.machine)
-	if hasConfig && state.ConfigSource == "" {
+	state := machine.Look(c.Context(), f.machine)
+	if hasConfig && state.ConfigSource == "" { // the configuration that the user named cannot be used
 		return configError(state.ConfigError)
 	}
 	report := output.NodeReport{APIVersion: nodeplan.APIVersion, Kind: "NodeReport", State: state, Verdict: state.Judge(hasConfig)}
 	if !slices.Equal(f.files, []string{podsNone}) {
-		if err := f.addPods(ctx, streams, &report); err != nil {
+		if err := f.addPods(c, &report); err != nil {
 			return err
 		}
 	}
@@ -137,7 +132,7 @@ func (f *statusFlags) look(ctx context.Context, streams Streams) error {
 			return fmt.Errorf("--textfile: %w", err)
 		}
 	}
-	if err := output.WriteMachine(f.output, streams.Out, output.ScreenOf(streams.Out, streams.Getenv), report); err != nil {
+	if err := output.WriteMachine(f.output, c.OutOrStdout(), report); err != nil {
 		return err
 	}
 	if report.Verdict.Status != machine.Held {
@@ -148,18 +143,18 @@ func (f *statusFlags) look(ctx context.Context, streams Streams) error {
 
 // addPods adds to a report what the next shutdown would do to the pods. It adds nothing if no agent would
 // drain them, or if nobody could be asked for the pods.
-func (f *statusFlags) addPods(ctx context.Context, streams Streams, r *output.NodeReport) error {
+func (f *statusFlags) addPods(c *cobra.Command, r *output.NodeReport) error {
 	if r.Verdict.Drains == "" {
 		return nil
 	}
 	cluster, name := podlist.New(), r.NodeName(f.pods)
 	if len(f.files) > 0 {
-		if err := readInputs(streams, cluster, f.files); err != nil {
+		if err := readInputs(c, cluster, f.files); err != nil {
 			return fmt.Errorf("--pods: %w", err)
 		}
 		r.PodSources = f.files
 	} else {
-		r.PodSources = r.ReadPods(ctx, cluster, f.pods)
+		r.PodSources = r.ReadPods(c.Context(), cluster, f.pods)
 	}
 	if len(r.PodSources) == 0 {
 		return nil

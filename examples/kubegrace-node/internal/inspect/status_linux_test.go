@@ -3,7 +3,6 @@ package inspect_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -55,15 +54,16 @@ func TestNode(t *testing.T) {
 // of one node, it has nodePods for worker-1, no pods for worker-0, and an error for any other node.
 func podsFrom(t *testing.T, path string) *httptest.Server {
 	t.Helper()
-	pods, err := yaml.YAMLToJSON([]byte(nodePods))
+	pods, err := yaml.YAMLToJSON([]byte(strings.Replace(nodePods, "kind: List", "apiVersion: v1\nkind: PodList", 1)))
 	require.NoError(t, err)
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Query().Get("fieldSelector") {
 		case "", "spec.nodeName=worker-1":
 			_, _ = w.Write(pods) // the client notices a failure
 		case "spec.nodeName=worker-0":
-			_, _ = w.Write([]byte(`{"kind": "PodList", "items": []}`)) // the same
+			_, _ = w.Write([]byte(`{"kind": "PodList", "apiVersion": "v1", "items": []}`)) // the same
 		default:
 			http.Error(w, "no such node", http.StatusForbidden)
 		}
@@ -81,7 +81,7 @@ func newMachineWithLock(t *testing.T, more string, flags ...string) *fakeMachine
 	m.dropIn(kubeletFile, 30*time.Second)
 	m.login1.SetLimit(30 * time.Second)
 	m.kubelet(grace30+more, flags...)
-	m.lock("kubelet", kubeletWhy, "delay")
+	m.lock("kubelet", kubeletWhy)
 	return m
 }
 
@@ -129,35 +129,8 @@ func TestConfigzDecidesOverTheFile(t *testing.T) {
 	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12s.")
 }
 
-// A kubelet reads its configuration when it starts. If a file has changed since then, status cannot know what
-// the kubelet uses, and must say so with status 4. The start of a process is its start time in /proc/PID/stat,
-// counted from the boot time, btime in /proc/stat. The fake process has started at 0, so btime is its start
-// time. The files were written just now: a process that starts in a minute has read them (status 0), and one
-// that started a minute ago has not. Once config.yaml is an hour old, only the folder of drop-ins has changed,
-// and must be named instead.
-func TestAConfigurationThatHasChanged(t *testing.T) {
-	m := newMachineWithLock(t, "", "--config-dir=/etc/kubelet.conf.d")
-	m.write("/etc/kubelet.conf.d/10.conf", configHeader)
-	startedAt := func(at time.Time) {
-		m.write("/proc/stat", fmt.Sprintf("cpu 1 1 1 1\nbtime %d\n", at.Unix()))
-		// All fields of the process after its parent are 0, and so is its start time.
-		m.write(fmt.Sprintf("/proc/%d/stat", os.Getpid()), fmt.Sprintf("%d (kube let) S 1%s\n", os.Getpid(), strings.Repeat(" 0", 48)))
-	}
-	startedAt(time.Now().Add(time.Minute))
-	requireStatus(t, 0, m.look(m.pods("")...))
-
-	startedAt(time.Now().Add(-time.Minute))
-	r := m.look(m.pods("")...)
-	requireStatus(t, 4, r)
-	require.Contains(t, r.out, "; /var/lib/kubelet/config.yaml has changed since its start, and it goes by what it read then.")
-
-	hourAgo := time.Now().Add(-time.Hour)
-	require.NoError(t, os.Chtimes(filepath.Join(m.root, "/var/lib/kubelet/config.yaml"), hourAgo, hourAgo))
-	require.Contains(t, m.look().out, "; /etc/kubelet.conf.d has changed since its start")
-}
-
-// The file of --pods has three pods of this node, worker-1, and one of worker-2. Only the three count. If
-// none of the pods is one of the node that --node names, that is an error.
+// The file of --pods has the pods of several nodes. Only those of this node, worker-1, count: 3 of the 4. If
+// none of them is a pod of the node that --node names, that is an error.
 func TestPodsOfSeveralNodes(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	args := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
@@ -173,7 +146,7 @@ func TestAnAgentWithItsConfiguration(t *testing.T) {
 	m := newMachine(t)
 	m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
 	m.login1.SetLimit(time.Minute)
-	m.lock("kubegrace-node", kubegraceWhy, "delay")
+	m.lock("kubegrace-node", kubegraceWhy)
 	m.write("/agent.yaml", configHeader+grace30)
 	r := m.look(append(m.pods(""), "--config", filepath.Join(m.root, "agent.yaml"))...)
 	requireStatus(t, 0, r)
@@ -201,11 +174,11 @@ func TestErrorsOfNode(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"-o", "html"}, `--output: "html" is none of table, json, yaml`},
+		{[]string{"-o", "html"}, `"html" for "-o, --output" flag: wanted is one of table, json, yaml`},
 		{[]string{"--every", "5ms"}, "--every: 5ms is too short, a second is the least"},
 		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: there is no folder /nonexistent"},
 		{[]string{"--root", "/nonexistent"}, "--root: there is no folder /nonexistent"},
-		{[]string{"--config-dir", "/nonexistent"}, "--config-dir: /nonexistent: failed to read: no such file"},
+		{[]string{"--config-dir", "/nonexistent"}, "--config-dir: lstat /nonexistent: no such file"},
 		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory"},
 		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
 		{[]string{"--frmat"}, "unknown flag: --frmat"},
@@ -258,8 +231,8 @@ func TestLooksAgainUntilItIsStopped(t *testing.T) {
 		looks <- struct{}{}
 		return len(text), nil
 	})
-	c := newCommand(inspect.Streams{Out: out, Err: out, Getenv: func(string) string { return "" }})
-	c.SetArgs(m.args("--pods", "none", "--every", "1s", "-o", "json"))
+	c := newCommand(m.args("--pods", "none", "--every", "1s", "-o", "json")...)
+	c.SetOut(out)
 	ended := make(chan error, 1)
 	go func() { ended <- c.ExecuteContext(ctx) }()
 	<-looks
@@ -286,7 +259,7 @@ func TestLimitsThatHelpNoKubelet(t *testing.T) {
 
 	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=0\n")
 	m.login1.SetLimit(0)
-	m.lock("kubelet", kubeletWhy, "delay")
+	m.lock("kubelet", kubeletWhy)
 	r = m.look()
 	requireStatus(t, 3, r)
 	require.Contains(t, r.out, "logind's limit is 0s, by /etc/systemd/logind.conf.d/zz-site.conf, which sorts behind 99-kubelet.conf and so wins against it, and then it ignores all locks")

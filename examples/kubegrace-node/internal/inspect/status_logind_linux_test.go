@@ -1,7 +1,6 @@
 package inspect_test
 
 import (
-	"bytes"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,13 +27,11 @@ func TestNodeOnARealLogind(t *testing.T) {
 	require.NoError(t, os.WriteFile(config, []byte(configHeader+grace30), 0o600))
 	require.NoError(t, os.WriteFile(pods, []byte(nodePods), 0o600))
 	look := func() (string, error) {
-		var out bytes.Buffer
-		err := execute(t, inspect.Streams{Out: &out, Err: &out, Getenv: func(string) string { return "" }},
-			[]string{"status", "--bus", host.Bus.Address, "--config", config, "--pods", pods})
-		return strings.Join(strings.Fields(out.String()), " "), err
+		r := run(t, "", "status", "--bus", host.Bus.Address, "--config", config, "--pods", pods)
+		return strings.Join(strings.Fields(r.out+r.log), " "), r.err
 	}
 	host.Configure(kubeletFile, "[Login]\nInhibitDelayMaxSec=30\n", 30*time.Second)
-	m.lock("kubelet", kubeletWhy, "delay")
+	m.lock("kubelet", kubeletWhy)
 	text, err := look()
 	require.NoError(t, err, text)
 	require.Contains(t, text, "the kubelet holds the host back, for up to 30s.")

@@ -1,17 +1,16 @@
 package kubeletconfig
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kubegrace/kubegrace/examples/internal/document"
@@ -33,26 +32,24 @@ type Config struct {
 	ReadOnlyPort int32 `json:"readOnlyPort"`
 }
 
+// Enabled reports whether a feature gate is on. One that is not set is: both gates of the node's shutdown are on
+// by default.
+func (c Config) Enabled(gate string) bool {
+	on, set := c.FeatureGates[gate]
+	return on || !set
+}
+
 // Load reads a kubelet's configuration as the kubelet does: a file, into which the drop-ins of a folder are
 // merged. The drop-ins are all files below the folder that end in .conf, in the order of their paths, and the
 // last one wins. Either argument may be "". The file may also have the answer of a kubelet's /configz.
-func Load(file, folder string) (Config, error) {
-	merged := document.Document{Source: file, JSON: []byte("{}")}
+func Load(file, folder string) (c Config, err error) {
 	if file != "" {
-		var err error
-		if merged, err = read(file); err != nil {
+		if err := c.read(file); err != nil {
 			return Config{}, err
 		}
 	}
 	if folder == "" {
-		return decode(merged)
-	}
-	info, err := os.Stat(folder)
-	switch {
-	case err != nil:
-		return Config{}, fmt.Errorf("--config-dir: %s: failed to read: %w", folder, errors.Unwrap(err))
-	case !info.IsDir():
-		return Config{}, fmt.Errorf("--config-dir: %s: is a file, wanted is a folder of drop-ins: a single file goes with --config", folder)
+		return c, nil
 	}
 	found := file != ""
 	err = filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -60,79 +57,53 @@ func Load(file, folder string) (Config, error) {
 			return err
 		}
 		found = true
-		dropIn, err := read(path)
-		if err == nil {
-			_, err = decode(dropIn) // so that an error names the drop-in, and not the merged configuration
-		}
-		if err == nil {
-			merged.JSON, err = jsonpatch.MergePatch(merged.JSON, dropIn.JSON)
-		}
-		return err
+		return c.read(path)
 	})
+	if err == nil && !found {
+		err = fmt.Errorf("%s: has no file that ends in .conf, and a kubelet reads no others", folder)
+	}
 	if err != nil {
 		return Config{}, fmt.Errorf("--config-dir: %w", err)
 	}
-	if !found {
-		return Config{}, fmt.Errorf("--config-dir: %s: has no file that ends in .conf, and a kubelet reads no others", folder)
-	}
-	merged.Source = strings.TrimPrefix(file+" and "+folder, " and ")
-	return decode(merged)
+	return c, nil
 }
 
-// read returns the KubeletConfiguration that a file has, either as such or within an answer of /configz.
-func read(file string) (document.Document, error) {
+// read adds the fields of the KubeletConfiguration that a file has, either as such or within an answer of
+// /configz. Maps are merged key by key. All fields that a [Config] does not have are ignored, but a field that
+// only begins like a shutdown field is an error: it is misspelled, and ignoring it would silently switch the
+// graceful node shutdown off.
+func (c *Config) read(file string) error {
 	docs, err := document.Read(file)
 	if err != nil {
-		return document.Document{}, err
+		return err
 	}
 	if len(docs) != 1 {
-		return document.Document{}, fmt.Errorf("%s: has %d documents, wanted is one KubeletConfiguration", file, len(docs))
+		return fmt.Errorf("%s: has %d documents, wanted is one KubeletConfiguration", file, len(docs))
 	}
-	doc := docs[0]
 	var object struct {
 		metav1.TypeMeta
-		KubeletConfig json.RawMessage `json:"kubeletconfig"` // in an answer of /configz
+
+		KubeletConfig jsontext.Value            `json:"kubeletconfig"` // in an answer of /configz
+		Fields        map[string]jsontext.Value `json:",inline"`
 	}
-	if err := json.Unmarshal(doc.JSON, &object); err != nil {
-		return doc, fmt.Errorf("%s: wanted is a KubeletConfiguration: %w", file, err)
+	if err := json.Unmarshal(docs[0].JSON, &object); err != nil {
+		return fmt.Errorf("%s: wanted is a KubeletConfiguration: %w", file, err)
 	}
 	const version, kind = "kubelet.config.k8s.io/v1beta1", "KubeletConfiguration"
-	switch {
-	case object.KubeletConfig != nil:
-		doc.JSON = object.KubeletConfig
-	case object.APIVersion != version || object.Kind != kind:
-		return doc, fmt.Errorf("%s: is apiVersion %q, kind %q; wanted is %q, kind %q, as in /var/lib/kubelet/config.yaml, or what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints", file, object.APIVersion, object.Kind, version, kind)
+	if object.KubeletConfig != nil {
+		err = json.Unmarshal(object.KubeletConfig, &object.Fields)
+	} else if object.APIVersion != version || object.Kind != kind {
+		err = fmt.Errorf("is apiVersion %q, kind %q; wanted is %q, kind %q, as in /var/lib/kubelet/config.yaml, or what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints", object.APIVersion, object.Kind, version, kind)
 	}
-	return doc, nil
-}
-
-// decode decodes the fields that a [Config] has, and ignores all others. A field that only begins like a
-// shutdown field is an error: it is misspelled, and ignoring it would silently switch the graceful node
-// shutdown off.
-func decode(doc document.Document) (Config, error) {
-	var fields map[string]json.RawMessage
-	if err := json.Unmarshal(doc.JSON, &fields); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", doc.Source, err)
-	}
-	maps.DeleteFunc(fields, func(name string, _ json.RawMessage) bool {
+	maps.DeleteFunc(object.Fields, func(name string, _ jsontext.Value) bool {
 		return !slices.Contains([]string{"featureGates", "staticPodPath", "readOnlyPort"}, name) && !strings.HasPrefix(strings.ToLower(name), "shutdowngraceperiod")
 	})
-	text, err := json.Marshal(fields)
-	if err != nil {
-		return Config{}, fmt.Errorf("%s: %w", doc.Source, err)
+	text, marshalErr := json.Marshal(object.Fields)
+	if err = errors.Join(err, marshalErr); err == nil {
+		err = json.Unmarshal(text, c, json.RejectUnknownMembers(true))
 	}
-	config, err := document.Decode[Config](document.Document{Source: doc.Source, JSON: text})
 	if err != nil {
-		return Config{}, err
+		return fmt.Errorf("%s: %w", file, err)
 	}
-	return *config, nil
-}
-
-// Describe returns the shutdown fields that are set, as JSON for an error message.
-func Describe(c plan.Config) string {
-	text, err := json.Marshal(c)
-	if err != nil {
-		return fmt.Sprintf("%+v", c)
-	}
-	return string(text)
+	return nil
 }

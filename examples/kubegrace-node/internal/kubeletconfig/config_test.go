@@ -70,7 +70,7 @@ func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
 		"a list":           {"- a\n", "wanted is a KubeletConfiguration"},
 		"empty":            {"", "has 0 documents"},
 		"two":              {header + "---\n" + header, "has 2 documents"},
-		"configz":          {`{"kubeletconfig": 5}`, "cannot unmarshal number"},
+		"configz":          {`{"kubeletconfig": 5}`, "unmarshal JSON number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := writeFile(t, test.text)

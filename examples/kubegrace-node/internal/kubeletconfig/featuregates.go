@@ -1,7 +1,7 @@
 package kubeletconfig
 
 import (
-	"fmt"
+	"errors"
 	"maps"
 	"slices"
 
@@ -12,21 +12,12 @@ import (
 // parsed: a feature that the command line sets stays as it is. A kubelet's file may set features that gate
 // does not know. They are skipped, and their names are returned in alphabetical order.
 func SetFeatureGates(gate featuregate.MutableVersionedFeatureGate, values map[string]bool) (unknown []string, err error) {
-	known := gate.GetAll()
-	values = maps.Clone(values)
 	for _, name := range slices.Sorted(maps.Keys(values)) {
-		key := featuregate.Feature(name)
-		if _, ok := known[key]; !ok {
+		if _, known := gate.GetAll()[featuregate.Feature(name)]; !known {
 			unknown = append(unknown, name)
-			delete(values, name)
-			continue
-		}
-		if gate.ExplicitlySet(key) {
-			delete(values, name)
+		} else if !gate.ExplicitlySet(featuregate.Feature(name)) {
+			err = errors.Join(err, gate.SetFromMap(map[string]bool{name: values[name]}))
 		}
 	}
-	if err := gate.SetFromMap(values); err != nil {
-		return unknown, fmt.Errorf("featureGates: %w", err)
-	}
-	return unknown, nil
+	return unknown, err
 }

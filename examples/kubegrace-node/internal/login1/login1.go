@@ -1,6 +1,6 @@
-// Package login1 asks systemd-logind for its limit and its locks. It changes nothing. A Bus may be used
-// concurrently. Errors say that the bus, or logind on it, does not answer. The tests of packages command and
-// inspect cover it, with a fake logind on a real bus.
+// Package login1 asks systemd-logind for its limit and its locks. It changes nothing. Errors say that the bus, or
+// logind on it, does not answer. The tests of packages command and inspect cover it, with a fake logind on a real
+// bus.
 package login1
 
 import (
@@ -35,76 +35,61 @@ type Lock struct {
 	PID  uint32 `json:"pid"`
 }
 
-// Bus is a connection to the system bus. Its calls never start logind, which a call to a bus name otherwise
-// does.
-type Bus struct{ conn *dbus.Conn }
+// State is what logind answers.
+type State struct {
+	// Limit is how long locks can delay a shutdown (InhibitDelayMaxSec); [logindconf.Unlimited] means without end.
+	Limit time.Duration
+	// Preparing says that a shutdown is pending: logind has announced it and waits for delay locks.
+	Preparing bool
+	// Locks are the locks for shutdowns, sorted by holder and process ID.
+	Locks []Lock
+}
 
-// Ask connects to the bus at an address, "" for the system bus, calls a function with the connection, and
-// closes it.
-func Ask(ctx context.Context, address string, call func(Bus) error) error {
+// Look asks logind on the bus at an address, "" for the system bus. It never starts logind, which a call to a bus
+// name otherwise does.
+func Look(ctx context.Context, address string) (s State, err error) {
 	connect := dbus.ConnectSystemBus
 	if address != "" {
 		connect = func(opts ...dbus.ConnOption) (*dbus.Conn, error) { return dbus.Connect(address, opts...) }
 	}
 	conn, err := connect(dbus.WithContext(ctx))
 	if err != nil {
-		return fmt.Errorf("failed to reach the system bus: %w", err)
+		return s, fmt.Errorf("failed to reach the system bus: %w", err)
 	}
-	return errors.Join(call(Bus{conn}), conn.Close())
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	var limit, preparing dbus.Variant
+	var all []Lock
+	var microseconds uint64
+	const get = "org.freedesktop.DBus.Properties.Get"
+	if err = call(ctx, conn, get, &limit, manager, "InhibitDelayMaxUSec"); err == nil {
+		err = call(ctx, conn, get, &preparing, manager, "PreparingForShutdown")
+	}
+	if err == nil {
+		err = call(ctx, conn, manager+".ListInhibitors", &all)
+	}
+	if errors.Is(err, ErrNotRunning) {
+		return s, err
+	}
+	if err == nil {
+		err = errors.Join(limit.Store(&microseconds), preparing.Store(&s.Preparing))
+	}
+	if err != nil {
+		return s, fmt.Errorf("failed to ask systemd-logind: %w", err)
+	}
+	s.Limit = logindconf.FromMicroseconds(microseconds)
+	s.Locks = slices.DeleteFunc(all, func(l Lock) bool { return !slices.Contains(strings.Split(l.What, ":"), "shutdown") })
+	slices.SortFunc(s.Locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.PID, b.PID)) }) // logind has no order
+	return s, nil
 }
 
 // call calls a method of logind and stores the answer in reply, a pointer.
-func (b Bus) call(ctx context.Context, method string, reply any, args ...any) error {
-	err := b.conn.Object(name, "/org/freedesktop/login1").CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(reply)
+func call(ctx context.Context, conn *dbus.Conn, method string, reply any, args ...any) error {
+	err := conn.Object(name, "/org/freedesktop/login1").CallWithContext(ctx, method, dbus.FlagNoAutoStart, args...).Store(reply)
 	var refused dbus.Error
 	if errors.As(err, &refused) && (refused.Name == "org.freedesktop.DBus.Error.NameHasNoOwner" || refused.Name == "org.freedesktop.DBus.Error.ServiceUnknown") {
 		return ErrNotRunning
 	}
-	if err != nil {
-		return fmt.Errorf("failed to ask systemd-logind: %w", err)
-	}
-	return nil
-}
-
-// read reads a property of logind's manager.
-func read[T any](ctx context.Context, b Bus, property string) (value T, err error) {
-	var variant dbus.Variant
-	if err := b.call(ctx, "org.freedesktop.DBus.Properties.Get", &variant, manager, property); err != nil {
-		return value, err
-	}
-	value, ok := variant.Value().(T)
-	if !ok {
-		return value, fmt.Errorf("systemd-logind answers with %s for %s", variant, property)
-	}
-	return value, nil
-}
-
-// Limit returns how long locks can delay a shutdown (InhibitDelayMaxSec); [logindconf.Unlimited] means without
-// end.
-func (b Bus) Limit(ctx context.Context) (time.Duration, error) {
-	microseconds, err := read[uint64](ctx, b, "InhibitDelayMaxUSec")
-	return logindconf.FromMicroseconds(microseconds), err
-}
-
-// Preparing reports whether a shutdown is pending: logind has announced it and waits for delay locks.
-func (b Bus) Preparing(ctx context.Context) (bool, error) {
-	return read[bool](ctx, b, "PreparingForShutdown")
-}
-
-// Locks returns the locks for shutdowns, sorted by holder and process ID.
-func (b Bus) Locks(ctx context.Context) ([]Lock, error) {
-	var all []Lock
-	if err := b.call(ctx, manager+".ListInhibitors", &all); err != nil {
-		return nil, err
-	}
-	locks := []Lock{}
-	for _, lock := range all {
-		if slices.Contains(strings.Split(lock.What, ":"), "shutdown") {
-			locks = append(locks, lock)
-		}
-	}
-	slices.SortFunc(locks, func(a, b Lock) int { return cmp.Or(cmp.Compare(a.Who, b.Who), cmp.Compare(a.PID, b.PID)) }) // logind has no order
-	return locks, nil
+	return err
 }
 
 // kubegraceWhy is the reason that package logind gives for its locks by default.
@@ -118,6 +103,3 @@ func (l Lock) IsKubelets() bool { return l.Mode == "delay" && l.Who == "kubelet"
 func (l Lock) IsKubegraces() bool {
 	return l.Mode == "delay" && !l.IsKubelets() && (l.Why == kubegraceWhy || l.Who == "kubegrace" || l.Who == "kubegrace-node")
 }
-
-// IsBlock reports whether a lock blocks shutdowns instead of delaying them.
-func (l Lock) IsBlock() bool { return l.Mode != "delay" }

@@ -10,10 +10,12 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/apiserver"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 )
@@ -59,13 +61,16 @@ func (s *State) NodeName(o PodOptions) string {
 func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string) {
 	ctx, cancel := context.WithTimeout(ctx, podPatience)
 	defer cancel()
-	kubeletErr := s.podsOfKubelet(ctx, cluster)
+	pods, kubeletErr := s.podsOfKubelet(ctx)
 	if kubeletErr == nil {
 		sources = []string{"the kubelet"}
-	} else if err := s.podsOfServer(ctx, cluster, o); err == nil {
-		sources = []string{"the API server"}
+	} else if ofServer, err := s.podsOfServer(ctx, o); err == nil {
+		pods, sources = ofServer, []string{"the API server"}
 	} else {
 		s.miss("the pods", fmt.Errorf("the kubelet: %w; the API server: %w", kubeletErr, err), "give --kubeconfig, or with --pods a file with what kubectl get pods -A -o json --field-selector spec.nodeName=NODE prints")
+	}
+	for i := range pods {
+		cluster.Add(&pods[i])
 	}
 	if path := s.Config.StaticPodPath; path != "" {
 		if err := cluster.ReadFolder(filepath.Join(cmp.Or(o.Root, "/"), path)); err != nil {
@@ -77,90 +82,45 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOpt
 	return sources
 }
 
-// podsOfKubelet reads the pods from the kubelet's read-only port into cluster. The port needs no
-// authentication, and is off by default.
-func (s *State) podsOfKubelet(ctx context.Context, cluster *podlist.Cluster) (err error) {
+// podsOfKubelet returns the pods of the kubelet's read-only port. The port needs no authentication, and is off
+// by default.
+func (s *State) podsOfKubelet(ctx context.Context) ([]v1.Pod, error) {
 	if s.Config.ReadOnlyPort == 0 {
-		return errors.New("has no readOnlyPort")
+		return nil, errors.New("has no readOnlyPort")
 	}
-	url := fmt.Sprintf("http://127.0.0.1:%d/pods", s.Config.ReadOnlyPort)
-	list, err := podinfo.OpenKubeletPods(ctx, url, &rest.Config{})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, list.Close()) }()
-	return cluster.Read(url, list)
+	return podinfo.KubeletPods(ctx, fmt.Sprintf("http://127.0.0.1:%d/pods", s.Config.ReadOnlyPort), &rest.Config{})
 }
 
-// podsOfServer reads the pods of this node from the API server into cluster. It uses the kubeconfig of o
-// ([InCluster]: the pod's service account), or else that of the first kubelet, whose paths are below o.Root.
-// An empty list is an error: every node has pods, so the node's name is probably wrong.
-func (s *State) podsOfServer(ctx context.Context, cluster *podlist.Cluster, o PodOptions) error {
-	file, root := o.Kubeconfig, ""
+// podsOfServer returns the pods of this node from the API server. It uses the kubeconfig of o ([InCluster]: the
+// pod's service account), or else that of the first kubelet, below o.Root. An empty list is an error: every
+// node has pods, so the node's name is probably wrong.
+func (s *State) podsOfServer(ctx context.Context, o PodOptions) ([]v1.Pod, error) {
+	file := o.Kubeconfig
 	if file == "" && len(s.Kubelets) > 0 && s.Kubelets[0].Kubeconfig != "" {
-		file, root = filepath.Join(o.Root, s.Kubelets[0].Kubeconfig), o.Root
+		file = filepath.Join(o.Root, s.Kubelets[0].Kubeconfig)
 	}
-	if file == "" {
-		return errors.New("no kubeconfig is known")
-	}
-	load := func() (*rest.Config, error) { return loadKubeconfig(file, root) }
-	if file == InCluster {
+	load := func() (*rest.Config, error) { return apiserver.Config(file) }
+	switch file {
+	case "":
+		return nil, errors.New("no kubeconfig is known")
+	case InCluster:
 		load = rest.InClusterConfig
 	}
 	config, err := load()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	node := s.NodeName(o)
-	if err := get(ctx, config, "/api/v1/pods", "spec.nodeName="+node, cluster); err != nil {
-		return err
-	}
-	if cluster.Pods == 0 && cluster.Ended == 0 {
-		return fmt.Errorf("has no pods of a node %q, which --node may have to name", node)
-	}
-	return nil
-}
-
-// loadKubeconfig reads a kubeconfig file. Absolute paths in it are those of the host, and so are looked up
-// below root.
-func loadKubeconfig(file, root string) (*rest.Config, error) {
-	loaded, err := clientcmd.LoadFromFile(file)
+	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
 		return nil, err
 	}
-	var paths []*string
-	for _, user := range loaded.AuthInfos {
-		paths = append(paths, &user.ClientCertificate, &user.ClientKey, &user.TokenFile)
+	node := s.NodeName(o)
+	list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
+	if err == nil && len(list.Items) == 0 {
+		err = fmt.Errorf("has no pods of a node %q, which --node may have to name", node)
 	}
-	for _, cluster := range loaded.Clusters {
-		paths = append(paths, &cluster.CertificateAuthority)
-	}
-	for _, path := range paths {
-		if filepath.IsAbs(*path) {
-			*path = filepath.Join(root, *path)
-		}
-	}
-	err = clientcmd.ResolveLocalPaths(loaded)
-	if err == nil {
-		var config *rest.Config
-		if config, err = clientcmd.NewDefaultClientConfig(*loaded, nil).ClientConfig(); err == nil {
-			return config, nil
-		}
-	}
-	return nil, fmt.Errorf("%s: %w", file, err)
-}
-
-// get reads the pods that fit fieldSelector from the API server into cluster. It reads the answer as a stream,
-// because the list may be large.
-func get(ctx context.Context, config *rest.Config, path, fieldSelector string, cluster *podlist.Cluster) (err error) {
-	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	list, err := client.CoreV1().RESTClient().Get().AbsPath(path).Param("fieldSelector", fieldSelector).SetHeader("Accept", "application/json").Stream(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, list.Close()) }()
-	return cluster.Read(config.Host+path, list)
+	return list.Items, nil
 }

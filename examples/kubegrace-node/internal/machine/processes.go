@@ -3,14 +3,12 @@ package machine
 import (
 	"errors"
 	"fmt"
-	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"sort"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/prometheus/procfs"
 )
@@ -27,14 +25,7 @@ type Kubelet struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	HostName   string `json:"hostName,omitempty"`
 
-	gates   string // of its flags, as A=true,B=false
-	process procfs.Proc
-}
-
-// embedders returns the programs that run a kubelet inside themselves. A program does so if one of the listed
-// words is among its arguments, or always if there is no list.
-func embedders() map[string][]string {
-	return map[string][]string{"k3s": {"server", "agent"}, "rke2": {"server", "agent"}, "k0s": {"worker", "controller"}, "kubelite": nil, "hyperkube": {"kubelet"}}
+	gates string // of its flags, as A=true,B=false
 }
 
 // kubelets finds the kubelets among the processes in root's /proc. If some processes are hidden it returns
@@ -61,7 +52,7 @@ func kubelets(root string) ([]Kubelet, error) {
 			continue // a thread of the kernel
 		}
 		if kubelet, ok := parseCommandLine(words); ok {
-			kubelet.PID, kubelet.process = process.PID, process
+			kubelet.PID = process.PID
 			found = append(found, kubelet)
 		}
 	}
@@ -75,19 +66,18 @@ func kubelets(root string) ([]Kubelet, error) {
 // embeds a kubelet, such as k3s, only the name is known, because its flags are its own.
 func parseCommandLine(words []string) (k Kubelet, ok bool) {
 	k.Program = path.Base(words[0])
-	following, embeds := embedders()[k.Program] // the words of which one must follow; nil: none need follow
-	if embeds && following != nil {
-		embeds = slices.ContainsFunc(words[1:], func(word string) bool { return slices.Contains(following, word) })
-	}
-	if k.Program != "kubelet" && !embeds {
-		return Kubelet{}, false
-	}
 	flags := map[string]*string{
 		"config": &k.ConfigFile, "config-dir": &k.ConfigDir, "kubeconfig": &k.Kubeconfig, "hostname-override": &k.HostName,
 		"feature-gates": &k.gates,
 	}
-	if k.Program != "kubelet" && k.Program != "hyperkube" {
-		flags = nil // --config is not that of the kubelet
+	if k.Program != "kubelet" {
+		// These programs run a kubelet inside themselves with one of these words, and their flags are their own.
+		runs := func(word string) bool {
+			return slices.Contains([]string{"server", "agent", "worker", "controller"}, word)
+		}
+		if flags = nil; !slices.Contains([]string{"k3s", "rke2", "k0s"}, k.Program) || !slices.ContainsFunc(words[1:], runs) {
+			return Kubelet{}, false
+		}
 	}
 	for i, word := range words[1:] {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -100,35 +90,6 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 		*flags[name] = value
 	}
 	return k, true
-}
-
-// clockSlack is the largest error of a process's start time: the kernel gives the time of the boot in whole
-// seconds.
-const clockSlack = 2 * time.Second
-
-// changedSince returns the first file that has changed since the kubelet started; "": none has, or the start
-// is not known. A kubelet reads its configuration only at its start, so it does not know such a change. A
-// change in the first 2 s after the start (clockSlack) is not reported: it may have come before. A folder
-// stands for the files in it.
-func (k Kubelet) changedSince(paths ...string) (changed string) {
-	stat, err := k.process.Stat()
-	if err != nil {
-		return ""
-	}
-	seconds, err := stat.StartTime()
-	if err != nil {
-		return ""
-	}
-	start := time.UnixMilli(int64(seconds * 1000)).Add(clockSlack)
-	for _, path := range paths {
-		_ = filepath.WalkDir(path, func(file string, _ os.DirEntry, _ error) error { // kubeletconfig.Load reports what cannot be read
-			if info, err := os.Stat(file); err == nil && changed == "" && info.ModTime().After(start) {
-				changed = file
-			}
-			return nil
-		})
-	}
-	return changed
 }
 
 // gatesOf parses the value of --feature-gates. It leaves out what it cannot parse.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"maps"
 	"os"
@@ -83,9 +82,8 @@ type State struct {
 	// NotSeen names what could not be seen.
 	NotSeen []Unseen `json:"notSeen,omitempty"`
 
-	changed     string // the configuration file that has changed since the kubelet started; "": none has
-	notRunning  bool   // logind does not run
-	unreadFiles bool   // some of logind's files could not be read
+	notRunning  bool // logind does not run
+	unreadFiles bool // some of logind's files could not be read
 }
 
 // Look inspects a machine, all but its pods ([State.ReadPods]). logind and the agent together have 10 s to
@@ -144,21 +142,10 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	if address == "" && root != "/" {
 		address = "unix:path=" + filepath.Join(root, "run/dbus/system_bus_socket")
 	}
-	logind := &Logind{}
-	err := login1.Ask(ctx, address, func(b login1.Bus) (err error) {
-		if logind.limit, err = b.Limit(ctx); err != nil {
-			return err
-		}
-		logind.LimitSeconds = logind.limit.Seconds()
-		if logind.Preparing, err = b.Preparing(ctx); err != nil {
-			return err
-		}
-		logind.Locks, err = b.Locks(ctx)
-		return err
-	})
+	logind, err := login1.Look(ctx, address)
 	switch {
 	case err == nil:
-		s.Logind = logind
+		s.Logind = &Logind{LimitSeconds: logind.Limit.Seconds(), Preparing: logind.Preparing, Locks: logind.Locks, limit: logind.Limit}
 	case s.Mask != "": // logind cannot run, as the verdict says
 	default:
 		s.notRunning = errors.Is(err, login1.ErrNotRunning)
@@ -181,7 +168,7 @@ func (s *State) lookAtConfig(root string, o Options) {
 			return
 		}
 		kubelet := s.Kubelets[0]
-		if kubelet.Program != "kubelet" && kubelet.Program != "hyperkube" { // such as k3s, whose flags are its own
+		if kubelet.Program != "kubelet" {
 			s.miss("the configuration of "+kubelet.text(), errors.New("its command line does not have it"), "save what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints, and give it with --config")
 			return
 		}
@@ -190,18 +177,11 @@ func (s *State) lookAtConfig(root string, o Options) {
 			s.ConfigSource = "the kubelet's defaults: it has neither --config nor --config-dir"
 			return
 		}
-		file, folder = kubelet.ConfigFile, kubelet.ConfigDir
-		for _, path := range []*string{&file, &folder} {
-			if *path == "" {
-				continue
+		for to, path := range map[*string]string{&file: kubelet.ConfigFile, &folder: kubelet.ConfigDir} {
+			if path != "" {
+				*to = filepath.Join(root, path)
 			}
-			if !filepath.IsAbs(*path) {
-				s.miss("the kubelet's configuration", fmt.Errorf("%s is relative to the kubelet's folder", *path), "give the file with --config")
-				return
-			}
-			*path = filepath.Join(root, *path)
 		}
-		s.changed = strings.TrimPrefix(kubelet.changedSince(named(file, folder)...), strings.TrimSuffix(root, "/"))
 	}
 	config, err := kubeletconfig.Load(file, folder)
 	if err != nil {
@@ -240,12 +220,10 @@ func (s *State) lock(kind func(login1.Lock) bool) *login1.Lock {
 // schedule returns the kubelet's buckets; nil: its graceful node shutdown is off, or its configuration is not
 // known.
 func (s *State) schedule() plan.Schedule {
-	// Both gates are on by default.
-	on := func(gate string) bool { value, set := s.Config.FeatureGates[gate]; return !set || value }
-	if !on("GracefulNodeShutdown") {
+	if !s.Config.Enabled("GracefulNodeShutdown") {
 		return nil
 	}
-	return s.Config.Shutdown.Schedule(on("GracefulNodeShutdownBasedOnPodPriority"))
+	return s.Config.Shutdown.Schedule(s.Config.Enabled("GracefulNodeShutdownBasedOnPodPriority"))
 }
 
 // HostLimit returns the limit that logind uses now; false if logind could not be asked.

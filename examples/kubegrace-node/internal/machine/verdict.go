@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	durations "github.com/kubegrace/kubegrace/examples/internal/duration"
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/login1"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/internal/logindconf"
@@ -98,23 +98,19 @@ func (s *State) judgeKubelet(v *Verdict) {
 	switch {
 	case s.ConfigSource == "":
 		v.Status = Unknown
-		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to the %s of logind; whether that covers its configuration could not be seen.", duration(s.Logind.limit))
-	case s.changed != "":
-		v.Status = Unknown
-		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to the %s of logind; %s has changed since its start, and it goes by what it read then.", duration(s.Logind.limit), s.changed)
-		v.do("Restart the kubelet; or give what this prints with --config.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
+		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to the %s of logind; whether that covers its configuration could not be seen.", LimitText(s.Logind.limit))
 	case len(s.schedule()) == 0:
 		v.Status = Unknown
 		v.Text = "the kubelet holds the host back, by another configuration than it has now: " + s.ConfigSource + " has no shutdownGracePeriod."
 		v.do("Give what this prints with --config: that is what the kubelet goes by.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
 	case s.Logind.limit < needed:
 		v.Status = Lossy
-		v.Text = fmt.Sprintf("the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", duration(needed), duration(s.Logind.limit), s.bySetting())
+		v.Text = fmt.Sprintf("the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", LimitText(needed), LimitText(s.Logind.limit), s.bySetting())
 		v.Why = append(v.Why, "The limit was lowered since the kubelet has taken its lock. After its next start it takes no lock at all.")
 		s.addRaise(v, needed)
 	default:
 		v.Status, v.Drains = Held, nodeplan.Kubelet
-		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to %s.", duration(needed))
+		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to %s.", LimitText(needed))
 	}
 }
 
@@ -122,7 +118,7 @@ func (s *State) judgeKubelet(v *Verdict) {
 // agent's own status. If that is not known, the agent's logind drop-in says for how long it asks.
 func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 	v.Status = Held
-	v.Text = fmt.Sprintf("%s (PID %d) holds the host back, for up to %s.", agent.Who, agent.PID, duration(s.Logind.limit))
+	v.Text = fmt.Sprintf("%s (PID %d) holds the host back, for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.limit))
 	own := s.agentsFile()
 	switch {
 	case agentsConfig:
@@ -133,7 +129,7 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 		return
 	case own != nil && s.Logind.limit < own.limit:
 		v.Status = Lossy
-		v.Text = fmt.Sprintf("%s (PID %d) asks for %s, and the host goes down after %s%s.", agent.Who, agent.PID, duration(own.limit), duration(s.Logind.limit), s.byFile())
+		v.Text = fmt.Sprintf("%s (PID %d) asks for %s, and the host goes down after %s%s.", agent.Who, agent.PID, LimitText(own.limit), LimitText(s.Logind.limit), s.byFile())
 		s.addLimitForAgent(v, own.limit)
 	case s.hasMissed("kubegrace-node"):
 		v.Status = Unknown
@@ -143,7 +139,7 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 		v.Why = append(v.Why, "How "+agent.Who+" is configured cannot be seen from outside: --config gives its configuration.")
 	}
 	if len(s.schedule()) > 0 {
-		v.Why = append(v.Why, fmt.Sprintf("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, duration(s.needed()), agent.Who))
+		v.Why = append(v.Why, fmt.Sprintf("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, LimitText(s.needed()), agent.Who))
 	}
 }
 
@@ -157,7 +153,7 @@ func (s *State) judgeByAgent(v *Verdict) {
 		v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
 	}
 	if asked := time.Duration(s.Agent.AskedSeconds * float64(time.Second)); s.Logind.limit < asked {
-		v.Why = append(v.Why, fmt.Sprintf("kubegrace-node asks for %s, and the host waits for %s%s.", duration(asked), duration(s.Logind.limit), s.byFile()))
+		v.Why = append(v.Why, fmt.Sprintf("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.limit), s.byFile()))
 		s.addLimitForAgent(v, asked)
 	}
 }
@@ -218,13 +214,13 @@ func (s *State) judgeNobody(v *Verdict) {
 		cause = s.Kubelets[0].text() + " has no graceful node shutdown: it is off in " + s.ConfigSource + "."
 		v.do("Set shutdownGracePeriod and shutdownGracePeriodCriticalPods, and restart the kubelet.", "")
 	case s.Logind.limit < needed:
-		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), duration(needed), duration(s.Logind.limit), s.bySetting())
+		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), LimitText(needed), LimitText(s.Logind.limit), s.bySetting())
 		s.addRaise(v, needed)
 	case s.Logind.limit == Unlimited && s.fileOverridingKubelet() != nil:
 		cause = s.Kubelets[0].text() + " takes no lock: logind's limit is infinity" + s.bySetting() + ", and a kubelet takes that for less than nothing."
 		s.addRaise(v, needed)
 	default:
-		cause = fmt.Sprintf("%s holds no lock, although logind's %s cover the %s of its configuration.", s.Kubelets[0].text(), duration(s.Logind.limit), duration(needed))
+		cause = fmt.Sprintf("%s holds no lock, although logind's %s cover the %s of its configuration.", s.Kubelets[0].text(), LimitText(s.Logind.limit), LimitText(needed))
 		v.Why = append(v.Why, "A kubelet tries to take its lock once, at its start, and fails if a shutdown is pending then or logind's limit is too low.")
 		v.do("Restart the kubelet.", "systemctl restart kubelet")
 	}
@@ -287,7 +283,7 @@ func (s *State) addRemarks(v *Verdict) {
 	}
 	for _, file := range s.LimitFiles {
 		if s.isLeftOver(file) {
-			v.Why = append(v.Why, fmt.Sprintf("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"}[file.Writer], duration(file.limit)))
+			v.Why = append(v.Why, fmt.Sprintf("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"}[file.Writer], LimitText(file.limit)))
 		}
 	}
 	if s.Logind == nil {
@@ -298,10 +294,7 @@ func (s *State) addRemarks(v *Verdict) {
 		configured, source = file.limit, file.Path
 	}
 	if configured != s.Logind.limit && !s.unreadFiles {
-		v.Why = append(v.Why, fmt.Sprintf("logind goes by %s, and its files say %s (%s): it has not read them since they changed, and will at its next start.", duration(s.Logind.limit), duration(configured), source))
-	}
-	if block := s.lock(login1.Lock.IsBlock); block != nil {
-		v.Why = append(v.Why, fmt.Sprintf("%s (PID %d) refuses shutdowns for now (%s, %s): systemctl poweroff is denied, before systemd 257 not to root.", block.Who, block.PID, block.Mode, block.Why))
+		v.Why = append(v.Why, fmt.Sprintf("logind goes by %s, and its files say %s (%s): it has not read them since they changed, and will at its next start.", LimitText(s.Logind.limit), LimitText(configured), source))
 	}
 	if s.Logind.Preparing && v.Status != Unheld {
 		v.Why = append(v.Why, "A shutdown is pending now.")
@@ -319,7 +312,7 @@ func (v *Verdict) WithPods(pods, cut int, lostSeconds int64) {
 		v.Text += fmt.Sprintf(" No pod is cut short, of %d.", pods)
 	default:
 		v.Status = Lossy
-		v.Text += fmt.Sprintf(" Pods cut short: %d of %d; %s are lost.", cut, pods, duration(time.Duration(lostSeconds)*time.Second))
+		v.Text += fmt.Sprintf(" Pods cut short: %d of %d; %s are lost.", cut, pods, LimitText(time.Duration(lostSeconds)*time.Second))
 	}
 }
 
@@ -331,10 +324,10 @@ func (s *State) Close(v *Verdict) {
 	}
 }
 
-// duration returns a duration as text, such as 1m30s, or infinity.
-func duration(d time.Duration) string {
+// LimitText returns a limit of logind, or another duration, as text, such as 1m30s, or infinity.
+func LimitText(d time.Duration) string {
 	if d == Unlimited {
 		return "infinity"
 	}
-	return durations.Text(d)
+	return duration.Text(d)
 }

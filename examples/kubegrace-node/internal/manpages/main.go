@@ -22,7 +22,6 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/command"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 )
 
 func main() {
@@ -30,7 +29,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "manpages: wanted is a folder")
 		os.Exit(1)
 	}
-	c, err := command.New(nil, inspect.OpenStreams())
+	c, err := command.New(nil)
 	if err == nil {
 		c.DisableAutoGenTag = true // the date of the build is no part of the page
 		err = doc.GenManTree(c, &doc.GenManHeader{Section: "1", Source: "kubegrace"}, os.Args[1])

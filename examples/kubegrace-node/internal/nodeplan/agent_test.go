@@ -103,90 +103,79 @@ func (n *scriptedNode) drain(t *testing.T) shutdown.Report {
 	return report
 }
 
-// outlives reports whether a pod still ran when the drain ended and the host was released.
-func outlives(pod shutdown.PodReport, report shutdown.Report) bool {
-	return pod.Ended.IsZero() || pod.Ended.After(report.Ended)
-}
-
 // timerLag is by how many seconds a pod may end later than planned. When a drain rounds a grace period to
 // whole seconds, it ignores that its timers fire this much too late.
 const timerLag = 0.1
 
-// randomNodes is how many random nodes each test drains.
-const randomNodes = 150
-
-// A plan is the worst case, so a drain follows it exactly if every pod uses all of its time. Here all
-// containers ignore their stop signal. The first pod of each bucket asks for 1000 s, so that it uses all of
-// the bucket's time. The limit is never shorter than the schedule: a shortened bucket would have a fraction of
-// a second that no pod can use.
+// A plan is the worst case. For even seeds every pod uses all of its time, so a drain follows the plan exactly:
+// all containers ignore their stop signal, and the first pod of each bucket asks for 1000 s, so that it uses all
+// of the bucket's time. The limit is then never shorter than the schedule: a shortened bucket would have a
+// fraction of a second that no pod can use. For odd seeds pods end early or late, some have hooks, and the API
+// server is slow. Whatever they do, no pod is told to stop later than planned, is granted less than planned, or
+// ends later than planned.
 func TestAgentDoesWhatWasPlanned(t *testing.T) {
-	for seed := range uint64(randomNodes) {
+	for seed := range uint64(300) {
 		synctest.Test(t, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(seed, 1))
-			n := scriptedNode{scripts: map[string]lifecycletest.Script{}}
+			isExact, r, n := seed%2 == 0, rand.New(rand.NewPCG(seed, 1)), scriptedNode{scripts: map[string]lifecycletest.Script{}}
 			n.addBuckets(r)
-			stubborn := lifecycletest.Script{IgnoreTerm: true}
-			for i := range n.config.ShutdownGracePeriodByPodPriority {
-				if r.IntN(4) == 0 {
-					continue // an empty bucket, whose time rolls over
-				}
-				n.addPod(int32(i*1000), 1000, stubborn)
-				for range r.IntN(4) {
-					n.addPod(int32(i*1000+r.IntN(1000)), int64(r.IntN(40)), stubborn)
-				}
+			if isExact {
+				n.addStubbornPods(r)
+			} else {
+				n.addPods(r)
 			}
-			n.limit = max(n.limit, n.config.Schedule(true).Total())
 			planned, report := n.plan(t), n.drain(t)
+			over := report.Ended.Sub(report.Started).Seconds()
 			for _, pod := range report.Pods {
 				p := planned[pod.Name]
-				message := fmt.Sprintf("seed %d, %s of %+v within %v", seed, pod.Name, n.config.ShutdownGracePeriodByPodPriority, n.limit)
-				started := pod.Started.Sub(report.Started).Seconds()
-				require.Equal(t, p.GrantedSeconds, pod.GrantedSeconds, message)
-				require.Equal(t, p.LatestStartSeconds, started, message)
-				if p.LatestEndSeconds == report.Ended.Sub(report.Started).Seconds() {
-					continue // the pod ends at the moment of the release, so either order may be reported
+				message := fmt.Sprintf("seed %d, %s of %+v within %v: %+v", seed, pod.Name, n.config.ShutdownGracePeriodByPodPriority, n.limit, p)
+				started, ended := pod.Started.Sub(report.Started).Seconds(), pod.Ended.Sub(report.Started).Seconds()
+				require.GreaterOrEqual(t, pod.GrantedSeconds, p.GrantedSeconds, message)
+				require.LessOrEqual(t, pod.GrantedSeconds, max(p.OwnSeconds, 0), message)
+				require.LessOrEqual(t, started, p.LatestStartSeconds, message)
+				outlives := pod.Ended.IsZero() || pod.Ended.After(report.Ended)
+				if isExact {
+					require.Equal(t, p.GrantedSeconds, pod.GrantedSeconds, message)
+					require.Equal(t, p.LatestStartSeconds, started, message)
 				}
-				require.Equal(t, p.Outlives, outlives(pod, report), message)
-				if !p.Outlives {
-					require.Equal(t, p.LatestEndSeconds, pod.Ended.Sub(report.Started).Seconds(), message)
+				switch {
+				case p.LatestEndSeconds == over: // the pod ends at the moment of the release, so either order may be reported
+				case outlives || isExact:
+					require.Equal(t, p.Outlives, outlives, message)
+				}
+				if !outlives {
+					require.LessOrEqual(t, ended, p.LatestEndSeconds+timerLag, message)
+					require.True(t, !isExact || ended == p.LatestEndSeconds, message)
 				}
 			}
 		})
 	}
 }
 
-// Here pods end early or late, some have hooks, and the API server is slow. Whatever they do, no pod is told
-// to stop later than planned, is granted less than planned, or ends later than planned.
-func TestAgentIsNeverLaterThanPlanned(t *testing.T) {
-	for seed := range uint64(randomNodes) {
-		synctest.Test(t, func(t *testing.T) {
-			r := rand.New(rand.NewPCG(seed, 2))
-			n := scriptedNode{scripts: map[string]lifecycletest.Script{}}
-			n.addBuckets(r)
-			if r.IntN(3) > 0 {
-				takes := func() time.Duration { return time.Duration(r.IntN(1500)) * time.Millisecond }
-				n.reporter = &shutdowntest.Reporter{PublishTakes: takes(), MarkTakes: takes(), FlushTakes: takes()}
-			}
-			for range r.IntN(12) {
-				priority, grace := int32(r.IntN(5000)-500), int64(r.IntN(40))
-				app := n.addPod(priority, grace, lifecycletest.Script{IgnoreTerm: r.IntN(3) == 0, ExitAfterTerm: time.Duration(r.IntN(20_000)) * time.Millisecond})
-				if r.IntN(2) == 0 {
-					app.Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: int64(r.IntN(30))}}}
-				}
-			}
-			planned, report := n.plan(t), n.drain(t)
-			for _, pod := range report.Pods {
-				p := planned[pod.Name]
-				message := fmt.Sprintf("seed %d, %s of %+v within %v: %+v", seed, pod.Name, n.config.ShutdownGracePeriodByPodPriority, n.limit, p)
-				require.GreaterOrEqual(t, pod.GrantedSeconds, p.GrantedSeconds, message)
-				require.LessOrEqual(t, pod.GrantedSeconds, max(p.OwnSeconds, 0), message)
-				require.LessOrEqual(t, pod.Started.Sub(report.Started).Seconds(), p.LatestStartSeconds, message)
-				if outlives(pod, report) {
-					require.True(t, p.Outlives || p.LatestEndSeconds == report.Ended.Sub(report.Started).Seconds(), message) // equal: the pod and the drain end at the same moment
-					continue
-				}
-				require.LessOrEqual(t, pod.Ended.Sub(report.Started).Seconds(), p.LatestEndSeconds+timerLag, message)
-			}
-		})
+// addStubbornPods adds pods that use all of their time, and leaves some buckets empty, whose time rolls over.
+func (n *scriptedNode) addStubbornPods(r *rand.Rand) {
+	stubborn := lifecycletest.Script{IgnoreTerm: true}
+	for i := range n.config.ShutdownGracePeriodByPodPriority {
+		if r.IntN(4) == 0 {
+			continue
+		}
+		n.addPod(int32(i*1000), 1000, stubborn)
+		for range r.IntN(4) {
+			n.addPod(int32(i*1000+r.IntN(1000)), int64(r.IntN(40)), stubborn)
+		}
+	}
+	n.limit = max(n.limit, n.config.Schedule(true).Total())
+}
+
+// addPods adds pods that take any time, half of them with a hook, and mostly an API server that takes some.
+func (n *scriptedNode) addPods(r *rand.Rand) {
+	if r.IntN(3) > 0 {
+		takes := func() time.Duration { return time.Duration(r.IntN(1500)) * time.Millisecond }
+		n.reporter = &shutdowntest.Reporter{PublishTakes: takes(), MarkTakes: takes(), FlushTakes: takes()}
+	}
+	for range r.IntN(12) {
+		app := n.addPod(int32(r.IntN(5000)-500), int64(r.IntN(40)), lifecycletest.Script{IgnoreTerm: r.IntN(3) == 0, ExitAfterTerm: time.Duration(r.IntN(20_000)) * time.Millisecond})
+		if r.IntN(2) == 0 {
+			app.Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: int64(r.IntN(30))}}}
+		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/validation"
 )
@@ -40,9 +41,10 @@ type Settings struct {
 // is missing has its default. For [Kubelet] only Limit and PriorityOf of the options count. An options.Limit
 // of math.MaxInt64 means that there is no limit. A configuration that a kubelet refuses is an error.
 func NewSettings(agent Agent, config plan.Config, gates map[string]bool, options plan.Options) (Settings, error) {
+	set := kubeletconfig.Config{FeatureGates: gates}
 	checks := validation.Options{
-		NoGracefulNodeShutdown:  disabled(gates, "GracefulNodeShutdown"),
-		NoShutdownByPodPriority: disabled(gates, "GracefulNodeShutdownBasedOnPodPriority"),
+		NoGracefulNodeShutdown:  !set.Enabled("GracefulNodeShutdown"),
+		NoShutdownByPodPriority: !set.Enabled("GracefulNodeShutdownBasedOnPodPriority"),
 	}
 	if err := validation.ValidateNodeShutdown(config, checks); err != nil {
 		return Settings{}, err
@@ -60,12 +62,6 @@ func NewSettings(agent Agent, config plan.Config, gates map[string]bool, options
 		s.schedule = plan.Schedule{{Priority: 0}, {Priority: plan.SystemCriticalPriority}}
 	}
 	return s, nil
-}
-
-// disabled reports whether a feature gate is set to false.
-func disabled(gates map[string]bool, name string) bool {
-	enabled, set := gates[name]
-	return set && !enabled
 }
 
 // needed returns how long the agent asks the host to wait. It is 0 if the graceful node shutdown is off.

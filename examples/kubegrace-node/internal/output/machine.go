@@ -24,9 +24,6 @@ type NodeReport struct {
 	Plan *nodeplan.Document `json:"plan,omitempty"`
 }
 
-// MachineFormats returns the formats of [WriteMachine].
-func MachineFormats() []string { return []string{Table, JSON, YAML} }
-
 // machine shows a report: the verdict, what was seen, the reasons, what to do, what could not be seen, and the
 // plan.
 func (t *terminal) machine(r NodeReport) {
@@ -68,7 +65,7 @@ type fact struct{ name, text string }
 func facts(r NodeReport) (all []fact) {
 	add := func(name, format string, args ...any) { all = append(all, fact{name, fmt.Sprintf(format, args...)}) }
 	if r.Logind != nil {
-		add("logind", "waits for up to %s", limitText(r.Logind.LimitSeconds))
+		add("logind", "waits for up to %s", machine.LimitText(duration.Of(r.Logind.LimitSeconds)))
 		if len(r.Logind.Locks) == 0 {
 			add("locks", "none for shutdowns")
 		}
@@ -81,7 +78,7 @@ func facts(r NodeReport) (all []fact) {
 		if i == len(r.LimitFiles)-1 {
 			note = "wins"
 		}
-		add([]string{"files", ""}[min(len(r.LimitFiles)-1-i, 1)], "%s: %s, %s", file.Path, limitText(file.Seconds), note)
+		add([]string{"files", ""}[min(len(r.LimitFiles)-1-i, 1)], "%s: %s, %s", file.Path, machine.LimitText(duration.Of(file.Seconds)), note)
 	}
 	if r.Agent != nil {
 		does := "does not hold the shutdown"
@@ -103,18 +100,10 @@ func facts(r NodeReport) (all []fact) {
 		add([]string{"kubelet", ""}[min(i, 1)], "%s (PID %d)", kubelet.Program, kubelet.PID)
 	}
 	if r.ConfigSource != "" {
-		add("config", "%s: %s", r.ConfigSource, configText(r.Config.Shutdown))
+		add("config", "%s: %s", r.ConfigSource, ConfigText(r.Config.Shutdown))
 	}
 	if len(r.PodSources) > 0 {
 		add("pods", "from %s", strings.Join(r.PodSources, " and "))
 	}
 	return all
-}
-
-// limitText returns a limit of logind in words.
-func limitText(seconds float64) string {
-	if seconds >= machine.Unlimited.Seconds() {
-		return "infinity"
-	}
-	return duration.Seconds(seconds)
 }

@@ -3,7 +3,8 @@ package output
 import (
 	"encoding/json"
 	"io"
-	"slices"
+	"os"
+	"strconv"
 
 	"sigs.k8s.io/yaml"
 
@@ -11,13 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 )
 
-// Screen is the terminal, or the file or pipe in its place, for which tables are laid out.
-type Screen struct {
-	// Width is the number of columns. Less than 40 counts as 40.
-	Width int
-}
-
-// The formats of [Write] and [WriteMachine].
+// The formats of [Write]. [WriteMachine] and [WriteReport] have no HTML.
 const (
 	Table = "table"
 	JSON  = "json"
@@ -25,37 +20,34 @@ const (
 	HTML  = "html"
 )
 
-// Formats returns the formats of [Write].
-func Formats() []string { return []string{Table, JSON, YAML, HTML} }
-
-// ForPeople reports whether a format is for people and not for programs. People do not want to see all nodes
-// of a large cluster.
-func ForPeople(format string) bool { return !slices.Contains([]string{JSON, YAML}, format) }
-
-// Write writes a plan in one of the [Formats]. It shows all nodes of the document; the summary may count more
+// Write writes a plan. It shows all nodes of the document; the summary may count more
 // of them.
-func Write(format string, out io.Writer, screen Screen, d nodeplan.Document) error {
+func Write(format string, out io.Writer, d nodeplan.Document) error {
 	if format == HTML {
 		return writePlanPage(out, d)
 	}
-	return write(format, out, screen, d, func(t *terminal) { t.plan(d) })
+	return write(format, out, d, func(t *terminal) { t.plan(d) })
 }
 
-// WriteMachine writes a report in one of the formats of [MachineFormats].
-func WriteMachine(format string, out io.Writer, screen Screen, r NodeReport) error {
-	return write(format, out, screen, r, func(t *terminal) { t.machine(r) })
+// WriteMachine writes what was found on a machine.
+func WriteMachine(format string, out io.Writer, r NodeReport) error {
+	return write(format, out, r, func(t *terminal) { t.machine(r) })
 }
 
 // WriteReport writes what a shutdown has done, as a table, JSON or YAML.
-func WriteReport(format string, out io.Writer, screen Screen, r api.Report) error {
-	return write(format, out, screen, r, func(t *terminal) { t.report(r) })
+func WriteReport(format string, out io.Writer, r api.Report) error {
+	return write(format, out, r, func(t *terminal) { t.report(r) })
 }
 
-// write writes a value as JSON or YAML. For a table it calls show, which writes the text for the terminal.
-func write(format string, out io.Writer, screen Screen, value any, show func(*terminal)) error {
+// write writes a value as JSON or YAML. For a table it calls show, which writes the text for the terminal. The
+// environment variable COLUMNS is its width; without it the width is 80.
+func write(format string, out io.Writer, value any, show func(*terminal)) error {
 	switch format {
 	case Table:
-		t := &terminal{width: max(screen.Width, 40)}
+		t := &terminal{width: 80}
+		if columns, err := strconv.Atoi(os.Getenv("COLUMNS")); err == nil {
+			t.width = max(columns, 40)
+		}
 		show(t)
 		_, err := io.WriteString(out, t.text.String())
 		return err

@@ -73,11 +73,7 @@ type bar struct {
 // write writes the page as HTML.
 func (p page) write(out io.Writer) error {
 	funcs := template.FuncMap{"changeTitle": changeTitle, "proposalText": proposalText, "placeText": placeText, "text": duration.Text, "scale": p.scale}
-	t, err := template.New("page.html").Funcs(funcs).Parse(pageTemplate)
-	if err != nil {
-		return err
-	}
-	return t.Execute(out, p)
+	return template.Must(template.New("page.html").Funcs(funcs).Parse(pageTemplate)).Execute(out, p)
 }
 
 // writePlanPage writes a plan as a page. The page of a fleet, which is a plan of several nodes, begins with

@@ -3,7 +3,6 @@ package output
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -13,9 +12,6 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
-
-// Unbounded returns a screen on which no line is wrapped, for example for a journal.
-func Unbounded() Screen { return Screen{Width: math.MaxInt16} }
 
 // noPodStopped is shown for a shutdown without pods.
 const noPodStopped = "No pod was stopped."
@@ -36,7 +32,7 @@ func (t *terminal) report(r api.Report) {
 	if len(rows) == 1 {
 		t.paragraph(noPodStopped)
 	} else {
-		t.text.WriteString(t.table(rows))
+		t.text.WriteString(renderTable(rows))
 	}
 	t.text.WriteByte('\n')
 	t.paragraph(shutdownSentence(r))

@@ -146,8 +146,8 @@ func CountText(n int, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// configText describes the shutdown fields of a configuration, as a part of a sentence.
-func configText(c plan.Config) string {
+// ConfigText describes the shutdown fields of a configuration, as a part of a sentence.
+func ConfigText(c plan.Config) string {
 	if len(c.ShutdownGracePeriodByPodPriority) > 0 {
 		parts := make([]string, len(c.ShutdownGracePeriodByPodPriority))
 		for i, bucket := range c.ShutdownGracePeriodByPodPriority {

@@ -27,7 +27,7 @@ func (t *terminal) plan(d nodeplan.Document) {
 	hidesNodes := len(d.Nodes) < d.Summary.NodeCount
 	t.changes(d.Summary, hidesNodes)
 	if d.Summary.NodeCount > 1 && len(d.Summary.Losses) > 0 {
-		t.text.WriteString("\nWhere to begin:\n" + t.table(lossRows(d.Summary, shownLosses)))
+		t.text.WriteString("\nWhere to begin:\n" + renderTable(lossRows(d.Summary, shownLosses)))
 	}
 	if hidesNodes {
 		t.text.WriteByte('\n')
@@ -42,7 +42,7 @@ func (t *terminal) plan(d nodeplan.Document) {
 		t.text.WriteByte('\n')
 		t.paragraph("START and END are at the latest, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
 	}
-	if guessed && t.width >= fullTableWidth {
+	if guessed {
 		t.paragraph("? A priority is guessed; -o json has the reasons.")
 	}
 }
@@ -88,7 +88,7 @@ func (t *terminal) node(n nodeplan.Node) {
 		t.text.WriteByte('\n')
 		t.paragraph(bucketLine(bucket))
 		if len(bucket.Pods) > 0 {
-			t.text.WriteString(t.podTable(bucket.Pods))
+			t.text.WriteString(podTable(bucket.Pods))
 		}
 		for i := range bucket.Pods {
 			pod := &bucket.Pods[i]

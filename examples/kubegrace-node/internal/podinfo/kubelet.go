@@ -23,28 +23,13 @@ const (
 	maxPodListBytes = 32 << 20
 )
 
-// KubeletPods returns the pods that a kubelet lists at url. See [OpenKubeletPods] for the arguments.
+// KubeletPods asks the kubelet of this machine for its list of pods. url is https://127.0.0.1:10250/pods, with
+// credentials, or that of the read-only port, http://127.0.0.1:10255/pods, without. Over http any process could
+// be answering, so the answer is an error unless the process runs on this machine as root or as the user of
+// this program. That error names the other user and the port. The list is cut off after 32 MB.
 func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pods []v1.Pod, err error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	defer cancel()
-	answer, err := OpenKubeletPods(ctx, url, credentials)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, answer.Close()) }()
-	var list v1.PodList
-	if err := json.NewDecoder(answer).Decode(&list); err != nil {
-		return nil, fmt.Errorf("failed to read the pods of the kubelet: %w", err)
-	}
-	return list.Items, nil
-}
-
-// OpenKubeletPods asks the kubelet of this machine for its list of pods and returns the answer as JSON, which
-// the caller must close. url is https://127.0.0.1:10250/pods, with credentials, or that of the read-only port,
-// http://127.0.0.1:10255/pods, without. Over http any process could be answering, so the answer is an error
-// unless the process runs on this machine as root or as the user of this program. That error names the other
-// user and the port. The list is cut off after 32 MB.
-func OpenKubeletPods(ctx context.Context, url string, credentials *rest.Config) (list io.ReadCloser, err error) {
 	transport, err := rest.TransportFor(credentials)
 	if err != nil {
 		return nil, fmt.Errorf("failed to use the credentials for the kubelet: %w", err)
@@ -60,17 +45,18 @@ func OpenKubeletPods(ctx context.Context, url string, credentials *rest.Config) 
 	if err != nil {
 		return nil, fmt.Errorf("failed to ask the kubelet for its pods: %w", err)
 	}
+	defer func() { err = errors.Join(err, response.Body.Close()) }()
 	if response.TLS == nil {
-		err = checkRootAnswers(conn)
+		if err := checkRootAnswers(conn); err != nil {
+			return nil, err
+		}
 	}
-	if err == nil && response.StatusCode != http.StatusOK {
-		err = fmt.Errorf("the kubelet at %s has answered %s", url, response.Status)
+	if response.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("the kubelet at %s has answered %s", url, response.Status)
 	}
-	if err != nil {
-		return nil, errors.Join(err, response.Body.Close())
+	var list v1.PodList
+	if err := json.NewDecoder(io.LimitReader(response.Body, maxPodListBytes)).Decode(&list); err != nil {
+		return nil, fmt.Errorf("failed to read the pods of the kubelet: %w", err)
 	}
-	return struct {
-		io.Reader
-		io.Closer
-	}{io.LimitReader(response.Body, maxPodListBytes), response.Body}, nil
+	return list.Items, nil
 }

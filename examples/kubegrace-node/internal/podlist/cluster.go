@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 )
 
 // ThisNode is the name of the node that gets the pods of manifests, because a manifest does not name a node.
@@ -55,17 +57,22 @@ func (c *Cluster) PriorityOf(className string) (int32, bool) {
 	return value, ok
 }
 
-// addPod adds a pod to its node. A pod that has ended, or that still waits for a node, is only counted.
-func (c *Cluster) addPod(node string, phase v1.PodPhase, pod *v1.Pod) {
+// Add adds a pod to its node, with the API server's defaults for a missing namespace and grace period. A pod
+// that has ended, or that still waits for a node, is only counted.
+func (c *Cluster) Add(pod *v1.Pod) {
+	phase, node := pod.Status.Phase, cmp.Or(pod.Spec.NodeName, ThisNode)
 	switch {
 	case phase == v1.PodSucceeded || phase == v1.PodFailed:
 		c.Ended++
 		return
-	case node == "" && phase != "": // a manifest has no phase, so this is a pod of the API server that waits for a node
+	case pod.Spec.NodeName == "" && phase != "": // a manifest has no phase, so this is a pod of the API server that waits for a node
 		c.Unscheduled++
 		return
 	}
-	node = cmp.Or(node, ThisNode)
+	pod.Namespace = cmp.Or(pod.Namespace, metav1.NamespaceDefault)
+	if pod.Spec.TerminationGracePeriodSeconds == nil {
+		pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(v1.DefaultTerminationGracePeriodSeconds))
+	}
 	if c.nodes[node] == nil {
 		c.nodes[node] = &Node{Name: node}
 	}

@@ -1,6 +1,5 @@
 // Package podlist reads the pods of nodes from the output of kubectl: a List, or several objects
-// one after the other, as JSON or YAML. Of each pod it keeps only the fields that matter for a
-// shutdown:
+// one after the other, as JSON or YAML:
 //
 //	cluster := podlist.New()
 //	err := cluster.Read("pods.json", file)

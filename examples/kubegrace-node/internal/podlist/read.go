@@ -2,18 +2,15 @@ package podlist
 
 import (
 	"bufio"
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 
@@ -21,39 +18,53 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// Read reads JSON or YAML to its end and adds the objects to the cluster. Errors begin with source.
-func (c *Cluster) Read(source string, r io.Reader) error { return c.read(source, r, false) }
+// object is a pod, a list or a priority class. Of containers and statuses only what decides on a shutdown is
+// read: decoding all of them takes twice as long.
+type object struct {
+	Kind     string            `json:"kind"`
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		v1.PodSpec
 
-// ReadFolder reads the manifests of static pods in a folder: the files that end in .yaml,
-// .yml or .json, in the order of their names.
-func (c *Cluster) ReadFolder(folder string) error {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return err
-	}
-	for _, entry := range entries {
-		file := filepath.Join(folder, entry.Name())
-		if entry.IsDir() || !slices.Contains([]string{".yaml", ".yml", ".json"}, filepath.Ext(file)) {
-			continue
-		}
-		text, err := document.ReadFile(file)
-		if err == nil {
-			err = c.read(file, bytes.NewReader(text), true)
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+		Containers     []container `json:"containers"`
+		InitContainers []container `json:"initContainers"`
+	} `json:"spec"`
+	Status struct {
+		Phase v1.PodPhase `json:"phase"`
+	} `json:"status"`
+	Items []object `json:"items"` // of a list
+	Value int32    `json:"value"` // of a priority class
 }
 
-// read reads objects one after the other and adds them. With static the pods are those of manifests: they are
-// marked as static pods. JSON is decoded while it is read, because the list of a large cluster has 100 MB and
-// more.
-func (c *Cluster) read(source string, r io.Reader, static bool) error {
+// container has what is read of a container.
+type container struct {
+	Name          string                     `json:"name"`
+	RestartPolicy *v1.ContainerRestartPolicy `json:"restartPolicy"`
+	Lifecycle     *v1.Lifecycle              `json:"lifecycle"`
+}
+
+// pod returns the pod that was read.
+func (o *object) pod() *v1.Pod {
+	pod := &v1.Pod{ObjectMeta: o.Metadata, Spec: o.Spec.PodSpec, Status: v1.PodStatus{Phase: o.Status.Phase}}
+	for to, read := range map[*[]v1.Container][]container{&pod.Spec.Containers: o.Spec.Containers, &pod.Spec.InitContainers: o.Spec.InitContainers} {
+		for _, c := range read {
+			*to = append(*to, v1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Lifecycle: c.Lifecycle})
+		}
+	}
+	return pod
+}
+
+// Read reads JSON or YAML to its end and adds the objects to the cluster. Errors begin with source. JSON is
+// decoded while it is read, because the list of a large cluster has 100 MB and more.
+func (c *Cluster) Read(source string, r io.Reader) error {
 	buffered := bufio.NewReader(r)
 	if head, _ := buffered.Peek(buffered.Size()); !utilyaml.IsJSONBuffer(head) { // an error of Peek comes again when the rest is read
-		return c.readYAML(source, buffered, static)
+		text, err := io.ReadAll(buffered)
+		if err != nil {
+			return fmt.Errorf("%s: failed to read: %w", source, err)
+		}
+		docs, err := document.Parse(source, text)
+		return errors.Join(err, c.addAll(docs, false))
 	}
 	decoder := jsontext.NewDecoder(buffered)
 	for decoder.PeekKind() != 0 { // 0: the end of the input, or something that is no JSON
@@ -61,7 +72,7 @@ func (c *Cluster) read(source string, r io.Reader, static bool) error {
 		if err := json.UnmarshalDecode(decoder, &o); err != nil {
 			return fmt.Errorf("%s: %w", source, err)
 		}
-		c.add(&o, "", static)
+		c.add(&o, "", false)
 	}
 	if _, err := decoder.ReadToken(); !errors.Is(err, io.EOF) {
 		return fmt.Errorf("%s: %w", source, err)
@@ -69,16 +80,15 @@ func (c *Cluster) read(source string, r io.Reader, static bool) error {
 	return nil
 }
 
-// readYAML is [Cluster.read] for YAML.
-func (c *Cluster) readYAML(source string, r io.Reader, static bool) error {
-	text, err := io.ReadAll(r)
-	if err != nil {
-		return fmt.Errorf("%s: failed to read: %w", source, err)
-	}
-	docs, err := document.Parse(source, text)
-	if err != nil {
-		return err
-	}
+// ReadFolder reads the manifests of static pods in a folder, with [document.ReadFolder].
+func (c *Cluster) ReadFolder(folder string) error {
+	docs, err := document.ReadFolder(folder)
+	return errors.Join(err, c.addAll(docs, true))
+}
+
+// addAll decodes documents and adds their objects. With static the pods are those of manifests: they are marked
+// as static pods.
+func (c *Cluster) addAll(docs []document.Document, static bool) error {
 	for _, doc := range docs {
 		if strings.HasPrefix(string(doc.JSON), `"`) { // a table of kubectl, among others
 			return fmt.Errorf("%s: is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json", doc.Source)
@@ -106,11 +116,10 @@ func (c *Cluster) add(o *object, kind string, static bool) {
 	case kind == "PriorityClass":
 		c.Classes[o.Metadata.Name] = o.Value
 	case kind == "Pod":
-		pod := o.pod()
 		if static {
-			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, staticpod.SourceAnnotation, "file") // as the kubelet marks it
+			metav1.SetMetaDataAnnotation(&o.Metadata, staticpod.SourceAnnotation, "file") // as the kubelet marks it
 		}
-		c.addPod(o.Spec.NodeName, o.Status.Phase, pod)
+		c.Add(o.pod())
 	default:
 		c.Others[cmp.Or(kind, "an object without a kind")] = true
 	}

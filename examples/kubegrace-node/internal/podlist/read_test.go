@@ -7,6 +7,9 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 	"github.com/kubegrace/kubegrace/internal/staticpod"
@@ -114,6 +117,22 @@ func TestEmptyInput(t *testing.T) {
 	}
 	require.Equal(t, 1, read(t, `{"kind": "List", "items": []}`).Objects)
 	require.Equal(t, 1, read(t, "kind: List\nitems: []\n").Objects)
+}
+
+// A pod whose fields are missing or null gets the API server's defaults.
+func TestAPodWithNothingSet(t *testing.T) {
+	for _, text := range []string{`{"kind": "Pod"}`, `{"kind": "Pod", "metadata": {"name": null, "annotations": null, "ownerReferences": null},
+		"spec": {"nodeName": null, "priority": null, "terminationGracePeriodSeconds": null, "containers": null, "initContainers": null}, "status": null}`} {
+		pods := read(t, text).Nodes()[0].Pods
+		require.Equal(t, &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default"}, Spec: v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30))}}, pods[0])
+	}
+}
+
+// What decides on a shutdown is read of containers: their hooks, and which of them are sidecars.
+func TestContainersAreRead(t *testing.T) {
+	pod := read(t, `{"kind": "Pod", "spec": {"containers": [{"name": "app", "env": [], "lifecycle": {"preStop": {"sleep": {"seconds": 9}}}}], "initContainers": [{"name": "proxy", "restartPolicy": "Always"}]}}`).Nodes()[0].Pods[0]
+	require.Equal(t, []v1.Container{{Name: "app", Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 9}}}}}, pod.Spec.Containers)
+	require.Equal(t, []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}, pod.Spec.InitContainers)
 }
 
 // The manifests of a folder are read in the order of their names and marked as static pods, and other files

@@ -14,36 +14,19 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/stopsignal"
 )
 
-// ContainerOf returns what is shown of a container: the result of its stop, and its stop signal, its preStop
-// hook and whether it is a sidecar, which follow from its pod. A stop signal that only the image has is not
-// known, and shown as SIGTERM.
-func ContainerOf(pod *v1.Pod, result lifecycle.ContainerResult) Container {
-	shown := Container{ContainerResult: result, Signal: string(stopsignal.Of(pod, result.Name, ""))}
-	for i, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-		if c.Name != result.Name {
-			continue
-		}
-		isInit := i < len(pod.Spec.InitContainers) // other containers may have a restart policy too
-		shown.Sidecar = isInit && c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
-		if c.Lifecycle != nil {
-			shown.HookText = hookText(c.Lifecycle.PreStop)
-		}
+// hookText describes the preStop hook of a container in a few words; "" if it has none. It leaves out what may
+// be secret: the arguments of a command, which may have a token, and the query of a request.
+func hookText(pod *v1.Pod, container string) string {
+	containers := slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers)
+	i := slices.IndexFunc(containers, func(c v1.Container) bool { return c.Name == container })
+	if i < 0 || containers[i].Lifecycle == nil {
+		return ""
 	}
-	return shown
-}
-
-// hookText describes a preStop hook in a few words. It leaves out what may be secret: the arguments of a
-// command, which may have a token, and the query of a request.
-func hookText(hook *v1.LifecycleHandler) string {
-	switch {
+	switch hook := containers[i].Lifecycle.PreStop; {
 	case hook == nil:
 		return ""
-	case hook.Exec != nil && len(hook.Exec.Command) == 1:
+	case hook.Exec != nil && len(hook.Exec.Command) > 0:
 		return "command " + hook.Exec.Command[0]
-	case hook.Exec != nil && len(hook.Exec.Command) > 1:
-		return "command " + hook.Exec.Command[0] + " …"
-	case hook.Exec != nil:
-		return "command"
 	case hook.HTTPGet != nil:
 		path, _, _ := strings.Cut(hook.HTTPGet.Path, "?")
 		return "request to " + hook.HTTPGet.Port.String() + path
@@ -54,30 +37,18 @@ func hookText(hook *v1.LifecycleHandler) string {
 }
 
 // problem says what went wrong in the stop of a container, or returns "". granted is the grace period of its
-// pod in seconds.
-func (c Container) problem(granted int64) string {
-	switch c.Outcome {
-	case lifecycle.OutcomeGraceful, lifecycle.OutcomeNotFound:
-		return c.hookProblem()
-	case lifecycle.OutcomeGraceExceeded:
-		return fmt.Sprintf("did not end on %s and was killed %s later, when the %s of its pod were over.", c.Signal, duration.Text(c.Stopping), duration.Seconds(granted))
-	case lifecycle.OutcomeForced:
-		return fmt.Sprintf("was killed, because its stop failed: %v", c.Err)
-	case lifecycle.OutcomeRuntimeStuck:
-		return fmt.Sprintf("may still run, the container runtime could not stop it: %v", c.Err)
-	case lifecycle.OutcomeLeftRunning:
-		return "was left running, because the agent stopped."
-	}
-	return ""
-}
-
-// hookProblem says what went wrong with the preStop hook of a container, or returns "".
-func (c Container) hookProblem() string {
+// pod in seconds. A hook that was ended because its container had exited has nothing left to prepare, so that is
+// no problem.
+func problem(pod *v1.Pod, c lifecycle.ContainerResult, granted int64) string {
 	switch {
+	case c.Outcome == lifecycle.OutcomeGraceExceeded:
+		return fmt.Sprintf("did not end on %s and was killed %s later, when the %s of its pod were over.", stopsignal.Of(pod, c.Name, ""), duration.Text(c.Stopping), duration.Seconds(granted))
+	case c.Outcome == lifecycle.OutcomeForced:
+		return fmt.Sprintf("was killed, because its stop failed: %v", c.Err)
 	case c.Hook.Outcome == lifecycle.HookFailed:
-		return fmt.Sprintf("had a preStop hook (%s) that failed: %v", c.HookText, withoutURL(c.Hook.Err))
-	case c.hookWasCutOff():
-		return fmt.Sprintf("had a preStop hook (%s) that was cut off after %s.", c.HookText, duration.Text(c.Hook.Took))
+		return fmt.Sprintf("had a preStop hook (%s) that failed: %v", hookText(pod, c.Name), withoutURL(c.Hook.Err))
+	case c.Hook.Outcome == lifecycle.HookAbandoned, c.Hook.Outcome == lifecycle.HookCut && c.Hook.Cause != lifecycle.CauseContainerExited:
+		return fmt.Sprintf("had a preStop hook (%s) that was cut off after %s.", hookText(pod, c.Name), duration.Text(c.Hook.Took))
 	}
 	return ""
 }

@@ -1,21 +1,26 @@
 package view
 
 import (
-	"bytes"
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// View shows snapshots with one line for each change. Make one with [New].
+// View prints lines about a shutdown. Make one with [New].
 type View struct {
-	mu    sync.Mutex // guards the fields below, and is held while output is written
-	out   io.Writer
-	shown Snapshot // the last snapshot that was shown
+	mu  sync.Mutex // held while output is written, so that lines do not mix
+	out io.Writer
 }
 
 // New makes a view that writes to out.
@@ -23,42 +28,56 @@ func New(out io.Writer) *View { return &View{out: out} }
 
 // Say prints one line.
 func (v *View) Say(line string) {
-	v.update(func(out *bytes.Buffer) { out.WriteString(line + "\n") })
-}
-
-// Show prints a line for each change since the last snapshot.
-func (v *View) Show(s Snapshot) {
-	v.update(func(out *bytes.Buffer) {
-		writeChanges(out, v.shown, s)
-		v.shown = s
-	})
-}
-
-// Finish shows the end of a shutdown: the last changes, the report, and what went wrong in single containers.
-// After that the view can show another shutdown.
-func (v *View) Finish(s Snapshot, report api.Report) {
-	v.update(func(out *bytes.Buffer) {
-		writeChanges(out, v.shown, s)
-		v.shown = s
-		v.shown.Began = time.Time{} // so that the next shutdown is announced
-		out.WriteByte('\n')
-		_ = output.WriteReport(output.Table, out, output.Unbounded(), report) // writing to a buffer cannot fail
-		for _, p := range s.Pods {
-			for _, c := range p.Containers {
-				if problem := c.problem(p.Granted); problem != "" {
-					fmt.Fprintf(out, "%s: container %s %s\n", p.Name, c.Name, problem)
-				}
-			}
-		}
-	})
-}
-
-// update calls write with a buffer and then prints the buffer in one piece, so that lines of concurrent calls
-// do not mix.
-func (v *View) update(write func(*bytes.Buffer)) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	var out bytes.Buffer
-	write(&out)
-	_, _ = v.out.Write(out.Bytes()) // a closed terminal must not stop a drain
+	_, _ = fmt.Fprintln(v.out, line) // a closed terminal must not stop a drain
+}
+
+// Begin says that a shutdown begins, and how long it may take.
+func (v *View) Begin(p plan.Plan) {
+	pods, buckets := 0, 0
+	for _, bucket := range p.Buckets {
+		if pods += len(bucket.Pods); len(bucket.Pods) > 0 {
+			buckets++
+		}
+	}
+	v.Say(fmt.Sprintf("Shutting down %s in %s, the lowest priority first; it may take up to %s.", output.CountText(pods, "pod"), output.CountText(buckets, "bucket"), duration.Text(p.Release)))
+}
+
+// Stopping says that a pod is told to stop, with a grace period in seconds.
+func (v *View) Stopping(pod *v1.Pod, granted int64) {
+	var hooks []string
+	for _, c := range slices.Concat(pod.Spec.Containers, pod.Spec.InitContainers) {
+		if hook := hookText(pod, c.Name); hook != "" {
+			hooks = append(hooks, hook)
+		}
+	}
+	line := fmt.Sprintf("%-24s has %s to stop", pod.Namespace+"/"+pod.Name, duration.Seconds(granted))
+	if len(hooks) > 0 {
+		line += ", its preStop hook first (" + strings.Join(hooks, "; ") + ")"
+	}
+	v.Say(line)
+}
+
+// Stopped says how the stop of a pod has ended, and what went wrong with single containers. A stop with an error
+// has failed.
+func (v *View) Stopped(pod *v1.Pod, took time.Duration, result lifecycle.Result, err error) {
+	name := pod.Namespace + "/" + pod.Name
+	if err != nil {
+		v.Say(fmt.Sprintf("%-24s not stopped after %s: %s", name, duration.Text(took), strings.ReplaceAll(err.Error(), "\n", "; ")))
+	} else {
+		v.Say(fmt.Sprintf("%-24s gone after %s: %s", name, duration.Text(took), output.OutcomeText(result.Outcome())))
+	}
+	for _, c := range result.Containers {
+		if problem := problem(pod, c, result.GracePeriodSeconds); problem != "" {
+			v.Say(fmt.Sprintf("%s: container %s %s", name, c.Name, problem))
+		}
+	}
+}
+
+// Finish prints the report of a shutdown.
+func (v *View) Finish(report api.Report) {
+	var text strings.Builder
+	_ = output.WriteReport(output.Table, &text, report) // writing to it cannot fail
+	v.Say("\n" + strings.TrimSuffix(text.String(), "\n"))
 }

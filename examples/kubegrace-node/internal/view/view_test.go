@@ -1,158 +1,84 @@
-package view
+package view_test
 
 import (
 	"bytes"
 	"errors"
+	"net/url"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// began is when all shutdowns of these tests begin.
-var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-
-// snapshotAt returns a snapshot of a shutdown, taken some time after the shutdown began.
-func snapshotAt(elapsed time.Duration, pods ...Pod) Snapshot {
-	return Snapshot{Now: began.Add(elapsed), Began: began, Allowed: 18 * time.Second, Pods: pods}
+// podWith returns the pod shop/web with one container, app, that has this preStop hook.
+func podWith(hook *v1.LifecycleHandler) *v1.Pod {
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "app", Lifecycle: &v1.Lifecycle{PreStop: hook}}}}}
+	pod.Namespace, pod.Name = "shop", "web"
+	return pod
 }
 
-// endingPod returns a pod that was told to stop when the shutdown began, with a grace period of 10 s.
-func endingPod(name string, containers ...Container) Pod {
-	return Pod{Name: name, State: Ending, Granted: 10, Deadline: began.Add(10 * time.Second), Containers: containers}
-}
-
-// gonePod returns a pod whose stop is over and took 3 s.
-func gonePod(name string, containers ...Container) Pod {
-	return Pod{Name: name, State: Gone, Granted: 10, Took: 3 * time.Second, Containers: containers}
-}
-
-// containerIn returns a container whose stop is in this phase, with a preStop hook.
-func containerIn(name string, phase lifecycle.Phase) Container {
-	return Container{ContainerResult: lifecycle.ContainerResult{Name: name, Phase: phase}, Signal: "SIGTERM", HookText: "sleep of 2s"}
-}
-
-// endedContainer returns a container that has taken 2 s to end after its stop signal.
-func endedContainer(outcome lifecycle.Outcome) Container {
-	c := containerIn("app", lifecycle.PhaseEnded)
-	c.Outcome, c.Stopping = outcome, 2*time.Second
-	return c
-}
-
-// endedContainerWithHook returns a container that has ended in time after this result of its preStop hook.
-func endedContainerWithHook(hook lifecycle.HookResult) Container {
-	c := endedContainer(lifecycle.OutcomeGraceful)
-	c.Hook = hook
-	return c
-}
-
-// Each change gets one line, and a snapshot without a change gets none. During a shutdown, here of at most 18
-// s, a line begins with the time since its beginning and ends with what is left of the 10 s of the pod. The
-// end of the pod's only container is not repeated.
-func TestChangeLinesOncePerChange(t *testing.T) {
+// A shutdown has a line that says how long it may take, two lines for each pod, and its report. Hooks are named
+// without what may be secret: arguments and queries.
+func TestAShutdown(t *testing.T) {
 	var out bytes.Buffer
-	v := New(&out)
-	v.Say("1 of 1 pods run.")
-	idle := Snapshot{Now: began, Pods: []Pod{{Name: "shop/web", State: Running}}}
-	v.Show(idle)
-	v.Show(idle)
-	v.Show(snapshotAt(0, Pod{Name: "shop/web", State: Running}))
-	v.Show(snapshotAt(time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseHook))))
-	v.Show(snapshotAt(2*time.Second, endingPod("shop/web", containerIn("app", lifecycle.PhaseHook))))
-	stopping := containerIn("app", lifecycle.PhaseStopping)
-	stopping.Signal = "SIGQUIT"
-	v.Show(snapshotAt(3*time.Second, endingPod("shop/web", stopping)))
-	v.Show(snapshotAt(4*time.Second, gonePod("shop/web", endedContainer(lifecycle.OutcomeGraceful))))
-	require.Equal(t, `1 of 1 pods run.
-shop/web                 runs
-Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18s.
-    1s  shop/web                 runs its preStop hook: sleep of 2s (9s left)
-    3s  shop/web                 got SIGQUIT, is ending (7s left)
-    4s  shop/web                 gone after 3s: stopped in time
-`, out.String())
-}
-
-// If a pod has several containers, each line names the container, and the end of each has a line. The sidecar
-// waits until the app has ended.
-func TestChangeLinesNameTheContainersOfAPodWithASidecar(t *testing.T) {
-	var out bytes.Buffer
-	v := New(&out)
-	v.Show(snapshotAt(time.Second, endingPod("shop/cart", containerIn("proxy", lifecycle.PhaseWaiting), containerIn("app", lifecycle.PhaseStopping))))
-	v.Show(snapshotAt(2*time.Second, endingPod("shop/cart", containerIn("proxy", lifecycle.PhaseStopping), endedContainer(lifecycle.OutcomeGraceful))))
-	require.Equal(t, `Shutting down 1 pod in 1 bucket, the lowest priority first; it may take up to 18s.
-    1s  shop/cart proxy          waits, a sidecar stops last (9s left)
-    1s  shop/cart app            got SIGTERM, is ending (9s left)
-    2s  shop/cart proxy          got SIGTERM, is ending (8s left)
-    2s  shop/cart app            stopped in time
-`, out.String())
-}
-
-// For every outcome of a stop and of a hook, row is the line of the pod and sentence is what Finish prints
-// below the report. If all went well, there is no sentence. With several containers the worst outcome counts.
-// An error of the pod itself ("problem") is only mentioned, and only if all its containers have ended.
-func TestEveryOutcome(t *testing.T) {
-	for name, test := range map[string]struct {
-		pod           Pod
-		row, sentence string
-	}{
-		"in time":                       {gonePod("a", endedContainer(lifecycle.OutcomeGraceful)), "stopped in time", ""},
-		"killed":                        {gonePod("a", endedContainer(lifecycle.OutcomeGraceExceeded)), "killed, its time was up", "a: container app did not end on SIGTERM and was killed 2s later, when the 10s of its pod were over."},
-		"forced":                        {gonePod("a", failedContainer(lifecycle.OutcomeForced)), "killed, its stop had failed", "a: container app was killed, because its stop failed: broken"},
-		"stuck":                         {gonePod("a", failedContainer(lifecycle.OutcomeRuntimeStuck)), "may still run", "a: container app may still run, the container runtime could not stop it: broken"},
-		"ended before":                  {gonePod("a", endedContainer(lifecycle.OutcomeNotFound)), "had ended before", ""},
-		"left":                          {gonePod("a", endedContainer(lifecycle.OutcomeLeftRunning)), "left running", "a: container app was left running, because the agent stopped."},
-		"hook":                          {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCompleted, Took: 2 * time.Second})), "stopped in time, after a preStop hook of 2s", ""},
-		"hook failed":                   {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: errors.New("broken")})), "stopped in time, its preStop hook failed", "a: container app had a preStop hook (sleep of 2s) that failed: broken"},
-		"hook cut":                      {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseGraceSpent, Took: time.Second})), "stopped in time, its preStop hook was cut off", "a: container app had a preStop hook (sleep of 2s) that was cut off after 1s."},
-		"hook ended with its container": {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited})), "stopped in time", ""},
-		"hook abandoned":                {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second})), "its preStop hook was cut off", "was cut off after 1s."},
-		"hook left out":                 {gonePod("a", endedContainerWithHook(lifecycle.HookResult{Outcome: lifecycle.HookSkipped})), "its preStop hook had no time, or has run before", ""},
-		"worst counts":                  {gonePod("a", endedContainer(lifecycle.OutcomeGraceful), endedContainer(lifecycle.OutcomeGraceExceeded)), "killed, its time was up", "was killed"},
-		"problem":                       {podWithProblem(gonePod("a", endedContainer(lifecycle.OutcomeGraceful))), "stopped in time, but with an error", ""},
-		"problem once":                  {podWithProblem(gonePod("a", failedContainer(lifecycle.OutcomeRuntimeStuck))), "may still run\n", "could not stop it: broken\n"},
+	v := view.New(&out)
+	v.Begin(plan.Plan{Release: 18 * time.Second, Buckets: []plan.BucketPlan{{Pods: make([]plan.PodPlan, 2)}, {}, {Pods: make([]plan.PodPlan, 1)}}})
+	for _, hook := range []*v1.LifecycleHandler{
+		nil,
+		{Sleep: &v1.SleepAction{Seconds: 2}},
+		{Exec: &v1.ExecAction{Command: []string{"flush", "--token=secret"}}},
+		{HTTPGet: &v1.HTTPGetAction{Path: "/stop?token=secret", Port: intstr.FromInt32(80)}},
+		{},
 	} {
-		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			New(&out).Finish(snapshotAt(5*time.Second, test.pod), api.Report{})
-			require.Contains(t, out.String(), test.row)
-			require.Contains(t, out.String(), test.sentence)
-		})
+		v.Stopping(podWith(hook), 10)
+	}
+	v.Stopped(podWith(nil), 3*time.Second, lifecycle.Result{Containers: []lifecycle.ContainerResult{{Name: "app", Outcome: lifecycle.OutcomeGraceful}}}, nil)
+	v.Stopped(podWith(nil), 3*time.Second, lifecycle.Result{}, errors.New("one\ntwo"))
+	v.Finish(api.ReportOf(shutdown.Report{}))
+	require.Equal(t, `Shutting down 3 pods in 2 buckets, the lowest priority first; it may take up to 18s.
+shop/web                 has 10s to stop
+shop/web                 has 10s to stop, its preStop hook first (sleep of 2s)
+shop/web                 has 10s to stop, its preStop hook first (command flush)
+shop/web                 has 10s to stop, its preStop hook first (request to 80/stop)
+shop/web                 has 10s to stop, its preStop hook first (unknown)
+shop/web                 gone after 3s: stopped in time
+shop/web                 not stopped after 3s: one; two
+
+No pod was stopped.
+
+A shutdown, began at 0001-01-01T00:00:00Z; its end is not on record.
+`, out.String())
+}
+
+// A container of which something went wrong has a sentence of its own, below the line of its pod.
+func TestWhatWentWrong(t *testing.T) {
+	for name, test := range map[string]struct {
+		result lifecycle.ContainerResult
+		want   string
+	}{
+		"killed":                        {lifecycle.ContainerResult{Outcome: lifecycle.OutcomeGraceExceeded, Stopping: 2 * time.Second}, "did not end on SIGTERM and was killed 2s later, when the 10s of its pod were over."},
+		"forced":                        {lifecycle.ContainerResult{Outcome: lifecycle.OutcomeForced, Err: errors.New("broken")}, "was killed, because its stop failed: broken"},
+		"hook failed":                   {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: &url.Error{URL: "secret", Err: errors.New("broken")}}}, "had a preStop hook (sleep of 2s) that failed: broken"},
+		"hook cut":                      {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseGraceSpent, Took: time.Second}}, "had a preStop hook (sleep of 2s) that was cut off after 1s."},
+		"hook abandoned":                {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second}}, "had a preStop hook (sleep of 2s) that was cut off after 1s."},
+		"hook ended with its container": {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited}}, ""},
+	} {
+		var out bytes.Buffer
+		test.result.Name = "app"
+		pod := podWith(&v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 2}})
+		view.New(&out).Stopped(pod, 0, lifecycle.Result{GracePeriodSeconds: 10, Containers: []lifecycle.ContainerResult{test.result}}, nil)
+		want := "shop/web                 gone after 0s: " + map[string]string{"killed": "killed, its time was up", "forced": "killed, its stop had failed"}[name]
+		if want += map[bool]string{true: "not known"}[test.result.Outcome == ""] + "\n"; test.want != "" {
+			want += "shop/web: container app " + test.want + "\n"
+		}
+		require.Equal(t, want, out.String(), name)
 	}
 }
-
-// podWithProblem returns a pod whose sandbox could not be removed.
-func podWithProblem(p Pod) Pod {
-	p.Problem = "the sandbox is stuck"
-	return p
-}
-
-// failedContainer returns a container whose stop has failed.
-func failedContainer(outcome lifecycle.Outcome) Container {
-	c := endedContainer(outcome)
-	c.Err = errors.New("broken")
-	return c
-}
-
-// That the sidecar stopped last is only said if the pod stopped in time: of a pod that was killed it may not
-// be true.
-func TestStopTextNamesTheSidecarIfItStoppedInTime(t *testing.T) {
-	sidecar := endedContainer(lifecycle.OutcomeGraceful)
-	sidecar.Sidecar = true
-	require.Equal(t, "stopped in time, the sidecar last", gonePod("a", sidecar, endedContainer(lifecycle.OutcomeGraceful)).stopText())
-	require.Equal(t, "killed, its time was up", gonePod("a", sidecar, endedContainer(lifecycle.OutcomeGraceExceeded)).stopText())
-}
-
-// Writing to a terminal that was closed does not panic and has no consequence, so that the drain goes on.
-func TestClosedTerminalIsNoFailure(*testing.T) {
-	v := New(closedWriter{})
-	v.Say("lost")
-	v.Show(snapshotAt(0))
-}
-
-// closedWriter is a writer that always fails.
-type closedWriter struct{}
-
-func (closedWriter) Write([]byte) (int, error) { return 0, errors.New("closed") }

@@ -1,6 +1,6 @@
-// Package kubelettest starts pods through the container runtime interface (CRI) as a kubelet does, with a
-// kubelet's labels and annotations. Every error fails the test.
-package kubelettest
+//go:build e2e
+
+package e2e_test
 
 import (
 	"encoding/json"
@@ -11,32 +11,26 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/ptr"
 )
 
-// Run starts a pod and returns the IDs of its containers by name. Unlike a kubelet it starts all containers
-// without waiting for one another, and leaves out plain init containers and all volumes except hostPath. The
-// pod is in the host's network, so that no network plugin is needed.
-func Run(t testing.TB, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) map[string]string {
+// runPod starts a pod through the container runtime interface (CRI), with a kubelet's labels and annotations.
+// Unlike a kubelet it starts all containers without waiting for one another, and leaves out plain init
+// containers and all volumes except hostPath. The pod is in the host's network, so that no network plugin is
+// needed.
+func runPod(t *testing.T, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) {
 	t.Helper()
 	sandbox, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandboxOf(pod)})
 	require.NoError(t, err)
-	ids := map[string]string{}
-	containers := pod.Spec.Containers
-	for _, c := range pod.Spec.InitContainers {
-		if c.RestartPolicy != nil { // a sidecar
-			containers = append(slices.Clip(containers), c)
-		}
-	}
-	for i := range containers {
+	containers := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c v1.Container) bool { return c.RestartPolicy == nil }) // the sidecars
+	for _, c := range append(containers, pod.Spec.Containers...) {
 		created, err := client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
-			PodSandboxId: sandbox.GetPodSandboxId(), Config: containerOf(t, pod, &containers[i]), SandboxConfig: sandboxOf(pod),
+			PodSandboxId: sandbox.GetPodSandboxId(), Config: containerOf(t, pod, &c), SandboxConfig: sandboxOf(pod),
 		})
 		require.NoError(t, err)
 		_, err = client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()})
 		require.NoError(t, err)
-		ids[containers[i].Name] = created.GetContainerId()
 	}
-	return ids
 }
 
 // podLabels returns the labels by which a kubelet, and the agent, recognize what belongs to a pod.
@@ -63,15 +57,11 @@ func sandboxOf(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
 
 // containerOf returns the container that a kubelet would make. Its annotations have the grace period and the
 // preStop hook, from which the agent learns them.
-func containerOf(t testing.TB, pod *v1.Pod, c *v1.Container) *runtimeapi.ContainerConfig {
+func containerOf(t *testing.T, pod *v1.Pod, c *v1.Container) *runtimeapi.ContainerConfig {
 	t.Helper()
 	labels, annotations := podLabels(pod), map[string]string{"io.kubernetes.container.restartCount": "0"}
 	labels["io.kubernetes.container.name"] = c.Name
-	grace := int64(v1.DefaultTerminationGracePeriodSeconds)
-	if pod.Spec.TerminationGracePeriodSeconds != nil {
-		grace = *pod.Spec.TerminationGracePeriodSeconds
-	}
-	annotations["io.kubernetes.pod.terminationGracePeriod"] = strconv.FormatInt(grace, 10)
+	annotations["io.kubernetes.pod.terminationGracePeriod"] = strconv.FormatInt(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds), 10)
 	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
 		hook, err := json.Marshal(c.Lifecycle.PreStop)
 		require.NoError(t, err)
