@@ -65,10 +65,12 @@ func TestFirstDelete(t *testing.T) {
 	}
 }
 
-// A repeated delete can only shorten the grace period, and never changes the generation. The deletionTimestamp
-// then moves earlier by the difference, but not before now: from 25 s by 30 s - 10 s to 5 s. Of the two results,
-// graceful means that the grace period was shortened, pending that nothing changes; neither means that the pod
-// must be removed now.
+// A repeated delete can only shorten the grace period, and never changes the generation. The deletionTimestamp then
+// moves earlier by the difference: from 25 s by 30 s - 10 s to 5 s. If that would be before now, it becomes now, and
+// the stored grace period becomes 1, or 0 if 0 was requested. Negative values count as 1.
+//
+// The results: graceful means that the grace period was shortened, pending that nothing was to be shortened, and neither
+// that the pod must be removed now, because its stored grace period is nil or 0.
 func TestRepeatedDelete(t *testing.T) {
 	type outcome struct {
 		graceful, pending bool

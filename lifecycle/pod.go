@@ -191,9 +191,10 @@ func (p *podState) blockers() (main bool, last role) {
 	return main, last
 }
 
-// unblockStops lets the sidecars stop whose turn it is now: no main container and no later sidecar may be running
-// any more. During a termination it also cancels the starts of containers whose turn it is: nothing that needs them
-// is left. It is called whenever a container that others wait for may be gone.
+// unblockStops lets each sidecar stop that nothing needs any more: no main container and no sidecar declared after it
+// may be running. During a termination it also cancels the starts of such sidecars, and those of all containers that are
+// no sidecars, which never wait. It is called whenever a container that others wait for may be gone. The caller holds
+// the mutex.
 func (p *podState) unblockStops() {
 	main, last := p.blockers()
 	hasTurn := func(r role) bool { return !r.isSidecar() || !main && last <= r }

@@ -130,7 +130,7 @@ type NodeRecord struct {
 // Add adds a fact.
 func (r *NodeRecord) Add(f NodeFact) { r.Facts = append(r.Facts, f) }
 
-// Story returns the record as text, one fact per line.
+// Story returns the record as text, one fact per line, without ticks that had no effect.
 func (r *NodeRecord) Story() string {
 	var b strings.Builder
 	for _, f := range r.Facts {

@@ -27,7 +27,7 @@ func nodeBucket(windows []NodeWindow, priority int32) int {
 // cannot read it begins with the first.
 func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 	signalled := signalledPods{}
-	turns := drainTurns{noRollOver: r.NoRollOver, running: map[string]NodeFact{}, isAwaited: map[string]bool{}}
+	turns := drainTurns{noRollOver: r.NoRollOver, running: map[string]NodeFact{}, mustWait: map[string]bool{}}
 	var firstKills []NodeFact // of the current step, whose NodeState fact says which turn it is
 	for _, f := range r.Facts {
 		if signalled.isFirstKill(f) && turns.isRunning(f.Pod) && f.Shutdown != 0 {
@@ -56,7 +56,7 @@ func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 type drainTurns struct {
 	noRollOver bool                // a turn has only the time of its bucket
 	running    map[string]NodeFact // by pod: the fact that says so
-	isAwaited  map[string]bool     // running pods that this agent has killed; false: a turn has waited for the pod
+	mustWait   map[string]bool     // by running pod that this agent has killed: no turn has waited for it yet
 	windows    []NodeWindow        // of the newest timetable
 	last       NodeFact            // the last NodeState; its Drain is 0 before the first one of a drain
 	began      time.Time           // the current turn; its lists and steps before the first kill count
@@ -74,7 +74,7 @@ func (t *drainTurns) bucketOf(pod string) int { return nodeBucket(t.windows, t.r
 func (t *drainTurns) add(f NodeFact) (violations []string) {
 	switch f.What {
 	case NodeBegan:
-		clear(t.isAwaited)
+		clear(t.mustWait)
 		t.last = NodeFact{}
 	case NodeRetaken:
 		t.last = NodeFact{} // the same shutdown drains again
@@ -82,22 +82,22 @@ func (t *drainTurns) add(f NodeFact) (violations []string) {
 		t.running[f.Pod] = f
 	case NodePodEnded:
 		delete(t.running, f.Pod)
-		delete(t.isAwaited, f.Pod)
+		delete(t.mustWait, f.Pod)
 	case NodeWindows:
 		t.setWindows(f)
 	case NodeKill:
-		if _, isKnown := t.isAwaited[f.Pod]; !isKnown && t.isRunning(f.Pod) {
-			t.isAwaited[f.Pod] = true
+		if _, isKnown := t.mustWait[f.Pod]; !isKnown && t.isRunning(f.Pod) {
+			t.mustWait[f.Pod] = true
 		}
 	case NodeKilled:
 		if f.NoRetry {
-			delete(t.isAwaited, f.Pod)
+			delete(t.mustWait, f.Pod)
 		}
 	case NodeState:
 		if isNewDrain := f.Drain != t.last.Drain; isNewDrain {
 			t.last, t.began = f, f.At
-			for pod := range t.isAwaited { // the new drain waits again for the pods of earlier ones
-				t.isAwaited[pod] = true
+			for pod := range t.mustWait { // the new drain waits again for the pods of earlier ones
+				t.mustWait[pod] = true
 			}
 		}
 		for turn := t.last.Done; turn < f.Done; turn++ {
@@ -121,21 +121,22 @@ func (t *drainTurns) setWindows(f NodeFact) {
 	}
 }
 
-// end ends the turn of a bucket. It returns a violation for each running pod of this bucket and of lower ones that no turn
-// has waited for, if the turn ends before its time is over: the bucket's KillsEnd or, with NoRollOver, the bucket's own
-// time after the begin of the turn. A bucket without time waits for nobody.
+// end ends the turn of a bucket, which must wait for the pods of its bucket and of lower ones, unless an earlier turn has
+// waited for them. If the turn ends before its time is over, end returns a violation for each such pod that still runs.
+// The turn's time ends at the bucket's KillsEnd; with NoRollOver it ends earlier if the bucket's own time, counted from
+// the begin of the turn, is over. A bucket without time waits for nobody.
 func (t *drainTurns) end(turn int, f NodeFact) (violations []string) {
 	w := t.windows[turn]
 	end := w.KillsEnd
 	if t.noRollOver {
 		end = times.Earlier(end, t.began.Add(w.Pods))
 	}
-	for pod, isAwaited := range t.isAwaited {
+	for pod, mustWait := range t.mustWait {
 		if t.bucketOf(pod) > turn {
 			continue
 		}
-		t.isAwaited[pod] = false
-		if isAwaited && w.Pods > 0 && f.At.Before(end) {
+		t.mustWait[pod] = false
+		if mustWait && w.Pods > 0 && f.At.Before(end) {
 			violations = append(violations, nodeViolation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, pod, end.Sub(time.Unix(0, 0))))
 		}
 	}

@@ -153,10 +153,11 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// eachPodIsCountedOnce checks that an agent counts a pod once in the metrics until the next drain begins, even if
-// several kills of it return, or if its kill was given up and it ends after all. A kill outside a drain counts an ended pod
-// again: the agent has forgotten the end by the time at which it reads in the log that an earlier agent has begun to kill
-// the pod.
+// eachPodIsCountedOnce checks that an agent counts a pod once in the metrics until its next drain begins or the pod
+// runs again, even if several kills of it return, or if it is counted as given up (Failed) and ends later.
+//
+// One exception: a pod that was counted as ended may be counted again after a kill outside a drain. Such a kill
+// continues one that an earlier agent began. When this agent finds it in the log, it has forgotten the pod's end.
 func eachPodIsCountedOnce(r *NodeRecord) (violations []string) {
 	counted := map[string]NodeFact{}
 	for _, f := range r.Facts {

@@ -201,8 +201,9 @@ func (p *podHistory) stopsOf(c lifecycle.Container) (stops []*Stop) {
 	return stops
 }
 
-// candidates returns the runs that a StopContainer call may stop: those with its ID in the lists that the terminator
-// may have seen before the call, or all known runs with the ID if no such list has one.
+// candidates returns the runs that a StopContainer call may stop. The call has only an ID, which several runs share if
+// the runtime uses an ID again. They are the runs with the ID in the lists that the terminator may have seen before
+// the call (a run in two of these is returned twice), or all known runs with the ID if no such list has one.
 func (p *podHistory) candidates(s *Stop) (runs []lifecycle.Container) {
 	for _, l := range p.visibleLists(s.Called) {
 		for _, c := range l.Running {
@@ -314,8 +315,9 @@ func (t *Termination) startedAt() Moment {
 	return t.Requests[0].Called
 }
 
-// firstListRequest returns when the termination first had to list the containers, instead of being told them; zero:
-// never.
+// firstListRequest returns when the termination first depended on the runtime's lists, because a request did not name
+// the containers; zero: never. A termination that began because a start returned late has no request that could name
+// them, so it depends on lists from its beginning.
 func (t *Termination) firstListRequest() Moment {
 	if t.IsForLateStart {
 		return t.startedAt()

@@ -74,10 +74,13 @@ func (p *podHistory) listedDependent(t *Termination, sidecar spec, at Moment) st
 	return ""
 }
 
-// startingDependent returns the name of a container that needs the sidecar and may be missing in the lists; "": there
-// is none. Either the container is being started at the moment, or its start has ended, and the termination must
-// request a list after that but has not done so. After Forget it requests no lists, so that only the first case
-// counts.
+// startingDependent finds what dependentOf cannot find in a list: it returns the name of a container that needs the
+// sidecar and may run although the lists lack it, so that the sidecar must not be stopped yet; "": there is none.
+// There are two cases:
+//
+//   - The container is being started at the moment.
+//   - Its start has ended, and no list that the terminator may have seen was requested after that. This case counts
+//     only if the termination already used lists then, and the pod is not forgotten: after Forget it requests none.
 func (p *podHistory) startingDependent(t *Termination, sidecar spec, at Moment) string {
 	wasForgotten := slices.ContainsFunc(p.forgets, func(u *Request) bool { return !at.Before(u.Called) })
 	for _, s := range p.starts {

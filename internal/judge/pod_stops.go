@@ -236,8 +236,8 @@ func (p *podHistory) assertEnds(c blockingCall) {
 	}
 }
 
-// lastAttempt returns when a KillContainer call has last begun to stop a run: the newest of the first stops of each
-// call; zero: there is none. GiveUpAfter counts again from then.
+// lastAttempt returns when a run was last stopped for a new KillContainer call. GiveUpAfter counts again from then. Of
+// the stops after a call only the first counts, because the others repeat it. Zero: there is none.
 func (p *podHistory) lastAttempt(c lifecycle.Container) (last time.Time) {
 	for _, u := range p.kills {
 		for _, s := range p.stops {

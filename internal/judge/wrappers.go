@@ -166,8 +166,8 @@ func (t *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req lifecycle.Req
 	return t.Terminate(ctx, pod, req).Wait(ctx)
 }
 
-// Shorten records a call of Termination.Shorten, with the deadline that it requests and the one after it. A handle of
-// a refused Terminate call has no termination, so its Shorten is not recorded.
+// Shorten calls Termination.Shorten and records the call: the deadline that it requests, and the termination's deadline
+// after the call. If Terminate was refused, the handle has no termination, and nothing is recorded.
 func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool {
 	if isFailed(handle) {
 		return handle.Shorten(seconds)

@@ -56,8 +56,8 @@ func (c *container) end(by ExitCause) {
 	c.endLocked(by)
 }
 
-// endLocked makes the container exit, and records the exit and its cause, unless the container has already exited. A
-// kill, unlike the stop signal, is recorded as a signal here. The caller holds the mutex.
+// endLocked makes the container exit, and records the exit with its cause. After a kill the exit code is 137, whatever
+// the script says. It does nothing if the container has already exited. The caller holds the mutex.
 func (c *container) endLocked(by ExitCause) {
 	if c.hasExited {
 		return

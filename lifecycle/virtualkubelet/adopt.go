@@ -109,8 +109,10 @@ func (a *agent) listForAdoption(ctx context.Context, pod *v1.Pod) (listed []life
 	return listed, err
 }
 
-// resume continues where the previous agent stopped: it watches a container that runs, restarts one that has
-// ended and may restart, and calls ContainerEnded for one that has ended for good.
+// resume continues where the previous agent stopped: it restarts a container that has ended and may restart, watches
+// one that runs, and calls ContainerEnded for one that has ended for good. A restart, too, waits for ContainerEnded of
+// the old run. If the provider is closed before ContainerEnded succeeds, nothing more is done: the next agent
+// calls it again.
 func (r *record) resume(c *container) {
 	r.mu.Lock()
 	id, runs, restarting := c.id, c.isRunning(), c.restarting

@@ -266,9 +266,10 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	})
 }
 
-// A running pod is reported as Failed, because two lists lack it, or because it was killed while the PodRuntime did not
-// have it (its Create took effect only later). When it is listed as running again, about 5 s later, it is stopped, with
-// the rest of a grace period of 30 s that began with the report. Delete waits until the pod has ended.
+// A pod is reported as Failed although it still runs. There are two ways: two lists lack it, or it is killed while the
+// PodRuntime does not have it yet, because its Create takes effect late. About 5 s later a list has it running again.
+// It must then be stopped, with what is left of the 30 s that began with the report, and Delete must not be called
+// before it has ended.
 func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 	for name, end := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
 		"missing from lists": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {

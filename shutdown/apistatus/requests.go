@@ -29,7 +29,8 @@ func (r requests) restClient() rest.Interface {
 	return client
 }
 
-// getPod reads a pod.
+// getPod reads a pod: with a real client without client-go's own retries, see restClient, and with a fake client
+// through its methods.
 func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	pod := &v1.Pod{}
 	err := withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
@@ -42,7 +43,8 @@ func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, 
 	return pod, err
 }
 
-// getNode reads a node.
+// getNode reads a node: with a real client without client-go's own retries, see restClient, and with a fake client
+// through its methods.
 func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 	node := &v1.Node{}
 	err := withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {

@@ -202,7 +202,7 @@ func TestNoWritableDirectoryIsAnError(t *testing.T) {
 
 // A drop-in of the same name in /etc wins over one in /run, where this agent writes. The error names the
 // file in /etc.
-func TestADropInThatAlreadyWinsIsNotWritten(t *testing.T) {
+func TestTheErrorNamesADropInThatWins(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs = []string{"/run/systemd/logind.conf.d"}
 	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")

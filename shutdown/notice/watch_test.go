@@ -124,12 +124,12 @@ func raw(text string) http.HandlerFunc {
 	}
 }
 
-// A service answers wrongly after an announcement. The announcement stays, and OnError is called once for each
-// value. When the service works again, the withdrawal is read. The harness checks that neither a redirect's
-// target nor a proxy is connected to.
+// A service fails after an announcement. The announcement stays, and OnError is called once per outage for each
+// value that Watch reads from the provider (items). When the service works again, Watch reads that the shutdown was
+// withdrawn. The harness checks that neither a redirect's target nor a proxy is connected to.
 //
-// The outages are long enough for the slowest failure, that of GCE: a request times out after 65 s. The last
-// outage may begin while a request is held back for up to 60 s, so it takes 140 s.
+// The slowest failure is that of GCE, where a request times out after 65 s: the first outage takes 90 s. In the last
+// one, a request that the service holds back for up to 60 s may come before: it takes 140 s.
 func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	for provider, newCloud := range clouds() {
 		for name, fault := range faults() {

@@ -86,9 +86,9 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	}
 }
 
-// Connect never returns. Each call is abandoned after 11 s, and the next one follows after a pause of a second for
-// every ten calls that hang: about 45 calls in the first ten minutes, but only 1200 in a day. Once the calls return, it
-// is called each second again.
+// Connect never returns. Each call is abandoned after 11 s. The pause before the next one grows with the calls that
+// hang by then: one second for each ten of them, at least one second. That makes about 45 calls in the first ten
+// minutes, but only 1200 in a day. Once the calls return, the pause is one second again.
 func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("connect", fault{hangs: true})(r.script)

@@ -158,7 +158,8 @@ func (d *drain) findAwaited(pods []*Pod, isAwaited func(*Pod) bool) bool {
 	return d.firstAwaited < len(pods)
 }
 
-// enterStage enters a stage and starts its call, if it has one. moved is always true.
+// enterStage enters a stage: it resets what belongs to the previous one, and starts the stage's call, if it has one.
+// It always returns true, so that a method that returns moved can end with it.
 func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 	d.stage, d.stageBegan, d.call, d.isAnswered, d.callErr, d.firstAwaited = s, n.now, 0, false, nil, 0
 	steps := n.Options.Steps

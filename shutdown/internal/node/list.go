@@ -38,8 +38,9 @@ func (l *lister) call(n *Node) {
 // nothing.
 func (l *lister) isFresh(n *Node) bool { return l.lists > 0 && l.receivedAt.Equal(n.now) }
 
-// retry lists the pods again if it is time for that: after a pause if the last call failed, otherwise once that call has had
-// answerTimeout for itself and for each earlier call without a result. If it is not time yet, Wake returns that time.
+// retry lists the pods again if the newest call has failed and the pause after it is over, or if the newest call has had
+// its time: answerTimeout, multiplied by the number of calls since the last result. Otherwise it makes Wake return the
+// time at which to try again.
 func (l *lister) retry(n *Node) {
 	at := l.calledAt.Add(time.Duration(max(l.unanswered, 1)) * answerTimeout)
 	if !l.failedAt.IsZero() {

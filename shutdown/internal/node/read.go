@@ -153,10 +153,12 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	n.drain.shortenTable(n)
 }
 
-// closePrevious adopts the pods of a shutdown that is over, and so kills no pod that it has not signalled. Pods of
-// another boot have ended with it, and their marks NotReady do not count any more. Two kinds of these run again under
-// the same UID: a static pod, whose final status is dropped, and a pod that this agent has signalled, about which the
-// log says nothing.
+// closePrevious adopts the pods that the log has of a shutdown that is over. No drain plans to kill them any more
+// (Meant), so only kills that have begun continue.
+//
+// If the log is of another boot, the pods ended with that boot, and their marks NotReady do not count any more. Two
+// kinds of pods may run again under the same UID. Of a static pod no final status is sent. For a pod that this agent
+// has signalled itself, what the log says is ignored.
 func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 	for _, p := range pods {
 		if !sameBoot {

@@ -91,10 +91,10 @@ func pod(name string, priority int32) node.Pod {
 	}}
 }
 
-// An agent is killed 5 s after the host's announcement. Then each bit of its log is flipped, one at a time, and the log
-// is cut at each byte. The next agent, a second later, names what it cannot use. If the log still has the shutdown, no
-// grace period ends later than the first agent planned, but for the lag of a timer. Otherwise the agent drains like one
-// that has no log.
+// An agent is killed 5 s after the host's announcement, and its log is damaged: cut at each byte, and with each bit
+// flipped, one at a time. The next agent starts a second later with the damaged log, and reports what it cannot read.
+// It never gives a pod more time than the first agent planned (but for the lag of a timer), if the log still has the
+// shutdown, or else than an agent without a log would give it.
 func TestADamagedLogGrantsNoTime(t *testing.T) {
 	began := at(3000).Add(123456789)
 	first := newAgent(began, Contents{}, nil)
