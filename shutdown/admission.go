@@ -31,8 +31,7 @@ type Admission struct {
 // admission is what Admit and ShutdownStatus read, without a mutex, so that they never block. The shell
 // replaces the snapshot after each step.
 type admission struct {
-	now     atomic.Pointer[admissionSnapshot]
-	refused atomic.Uint64 // the number of refusals
+	now atomic.Pointer[admissionSnapshot]
 }
 
 // admissionSnapshot says which pods are refused.

@@ -163,7 +163,6 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 			m.shell.step(node.Start{Key: podkey.Of(pod)})
 		}
 	}
-	m.shell.admission.refused.Add(1)
 	m.opts.Metrics.PodsRefused(1)
 	return Admission{Reason: notAdmittedReason, Message: notAdmittedMessage}
 }

@@ -67,17 +67,8 @@ func (r Report) podErrs() (errs []error) {
 	return errs
 }
 
-// sortByStart sorts reports of pods by Started, in place, and returns them. Pods that were killed at the same time
-// keep their order.
-func sortByStart(reports []PodReport) []PodReport {
-	byStart := func(a, b PodReport) int { return a.Started.Compare(b.Started) }
-	if !slices.IsSortedFunc(reports, byStart) {
-		slices.SortStableFunc(reports, byStart)
-	}
-	return reports
-}
-
-// reportOf returns the report of a shutdown. pods are those that it killed or found terminating.
+// reportOf returns the report of a shutdown. pods are those that it killed or found terminating, in
+// the order of their kills.
 func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 	r := Report{Kind: s.Kind, Origin: s.Origin, Cancelled: s.Cancelled, Errors: slices.Clone(s.Errors)}
 	r.Started, r.Ended = wallTimes(s)
@@ -89,7 +80,6 @@ func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 			Unflushed: s.Statuses && !p.Told && p.IsTerminal(), Joined: p.Shutdown != s.Number,
 		})
 	}
-	r.Pods = sortByStart(r.Pods)
 	return r
 }
 

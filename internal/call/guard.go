@@ -66,12 +66,3 @@ func guard(name string, f func() error, panicked, end func(error)) {
 func logPanic(logger klog.Logger, name string, err error) {
 	logger.Error(err, "Recovered from a panic", "call", name, "stack", string(debug.Stack()))
 }
-
-// Recover converts a panic to an error in err, and logs it with its stack. It must be deferred directly.
-// Use it where [Guard] is too slow.
-func Recover(ctx context.Context, name fmt.Stringer, err *error) {
-	if value := recover(); value != nil {
-		*err = &PanicError{Call: name.String(), Value: value}
-		klog.FromContext(ctx).Error(*err, "Recovered from a panic", "call", name.String(), "stack", string(debug.Stack()))
-	}
-}

@@ -3,8 +3,6 @@
 package call_test
 
 import (
-	"context"
-	"errors"
 	"runtime"
 	"testing"
 
@@ -53,34 +51,4 @@ func TestPanicError(t *testing.T) {
 	require.ErrorAs(t, got, &panicked)
 	require.Equal(t, "Options.Hold", panicked.Call)
 	require.Equal(t, errTest, panicked.Value)
-}
-
-// name is the name of a call.
-type name string
-
-// String returns the name.
-func (n name) String() string { return string(n) }
-
-// runRecovered calls f with a deferred Recover, as a user of Recover does.
-func runRecovered(ctx context.Context, f func() error) (err error) {
-	defer call.Recover(ctx, name("Options.Killer"), &err)
-	return f()
-}
-
-// Recover keeps an error, and converts a panic to one. It does not stop a runtime.Goexit.
-func TestRecover(t *testing.T) {
-	require.NoError(t, runRecovered(t.Context(), func() error { return nil }))
-	require.Equal(t, errTest, runRecovered(t.Context(), func() error { return errTest }))
-	err := runRecovered(t.Context(), func() error { panic("a value") })
-	require.EqualError(t, err, "Options.Killer panicked: a value")
-	require.True(t, errors.As(err, new(*call.PanicError)))
-
-	returned, done := false, make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = runRecovered(t.Context(), func() error { runtime.Goexit(); return nil })
-		returned = true
-	}()
-	<-done
-	require.False(t, returned)
 }
