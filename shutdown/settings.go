@@ -59,7 +59,7 @@ func newSettings(opts Options) *settings {
 // watches reports whether a host is watched.
 func (s *settings) watches() bool { return s.off == "" }
 
-// nodeConfig returns the configuration of the core. The policies are set later, by askPolicies.
+// nodeConfig returns the configuration of the core. The policies come later, from askPolicies.
 func (s *settings) nodeConfig() node.Config {
 	return node.Config{Schedule: s.schedule, Options: s.opts.Plan}
 }

@@ -310,8 +310,9 @@ func (s *shell) askPolicies(ctx context.Context) {
 		}
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.node.Policies, s.policyErrs = p.known, p.errs
+	s.policyErrs = p.errs
+	s.mu.Unlock()
+	s.step(node.Policies(p.known))
 }
 
 // leave is called by Run and TerminateAll when they end. The last one cancels the calls to embedder code, and

@@ -228,7 +228,7 @@ func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 
 // policy returns the pod policy for the kind of an announcement.
 func (n *Node) policy(a Announcement) Policy {
-	if p := n.Policies[a.Kind]; p != "" {
+	if p := n.policies[a.Kind]; p != "" {
 		return p
 	}
 	return SetTerminal

@@ -31,6 +31,8 @@ type (
 	Unreached struct{ Adopted bool }
 	// Limit is how long the host waits after its announcement; 0: no limit; negative: it does not wait.
 	Limit time.Duration
+	// Policies has the policy of each kind of shutdown; SetTerminal for a kind that is missing.
+	Policies map[source.Kind]Policy
 	// Opening says that another agent owns the state folder, or that the log is still being read.
 	Opening struct{}
 	// Read has the entries of the state log; none if the log could not be read. SameBoot says that an
@@ -96,6 +98,9 @@ type (
 
 // apply does nothing: Step advances all that was waiting for the time.
 func (Tick) apply(*Node) {}
+
+// apply sets the policies for the shutdowns that begin from now on.
+func (p Policies) apply(n *Node) { n.policies = p }
 
 // apply waits for the log, unless a shutdown has begun already.
 func (Opening) apply(n *Node) {

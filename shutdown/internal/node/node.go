@@ -5,7 +5,6 @@ import (
 
 	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
-	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // State is the state of the node's shutdown. It determines which pods may start.
@@ -32,14 +31,13 @@ type Config struct {
 	Schedule plan.Schedule
 	// Options has the time of each step beside the kills. Options.Steps says which steps exist.
 	Options plan.Options
-	// Policies has the policy of each kind of shutdown; SetTerminal for a kind that is missing.
-	Policies map[source.Kind]Policy
 }
 
 // Node is the state machine of one agent. Only Step changes it.
 type Node struct {
 	Config
 
+	policies      Policies
 	state         State
 	limit         time.Duration // how long the host waits after its announcement; 0: not known, or no limit
 	failures      []string      // failures outside a drain, for the report of the next drain
