@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
@@ -47,6 +48,26 @@ func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The kill of a static pod is given up, and the shutdown is cancelled. The pod ends by itself, and is to start again: the
+// first Admit notes the end, the next one admits the new pod. The next shutdown gives it its own grace period again.
+func TestAStaticPodWhoseKillWasGivenUpStartsAnew(t *testing.T) {
+	static := staticPod()
+	inBubble(t, list(static), func(t *testing.T, n *node) {
+		n.killer.Default = shutdowntest.Behaviour{Err: shutdown.ErrNoRetry}
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		granted := n.grantedSeconds()
+		require.NotZero(t, granted[static.Name])
+		n.host.Cancel()
+		n.advance(time.Second)
+		require.False(t, n.m.Admit(static).Admit)
+		require.True(t, n.m.Admit(static).Admit)
+		n.announce()
+		require.Equal(t, granted, n.grantedSeconds())
+	})
 }
 
 // A static pod is refused while its final status is being sent. The refusing Admit cancels that request, so that the

@@ -117,7 +117,13 @@ func (w *StepRecorder) input(in node.Input, effects int) {
 			w.add(judge.NodeFact{What: judge.NodeSynced, Call: in.Call})
 		}
 	case node.Start:
-		w.add(judge.NodeFact{What: judge.NodeStarts, Pod: string(in.Key)})
+		key := string(in.Key)
+		if w.runs[key] { // it has ended without the manager's knowledge, and the next list has the new one
+			delete(w.runs, key)
+			delete(w.signalled, key)
+			w.add(judge.NodeFact{What: judge.NodePodEnded, Pod: key})
+		}
+		w.add(judge.NodeFact{What: judge.NodeStarts, Pod: key})
 	case node.RunEnds:
 		w.add(judge.NodeFact{What: judge.NodeRunEnded})
 	case node.TerminateAll:

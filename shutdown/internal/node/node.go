@@ -189,11 +189,11 @@ func (n *Node) Refuses() bool {
 }
 
 // Refused returns the pods that may not start even if Refuses is false: signalled pods that have not
-// ended, and pods whose final status is pending or being sent. A static pod whose kill was given up may
-// start, because it keeps its key and would be refused forever.
+// ended, and pods whose final status is pending or being sent. [Start] ends the refusal of a static pod whose kill was
+// given up.
 func (n *Node) Refused() (refused []*Pod) {
 	for _, p := range n.pods.all {
-		isStillEnding := p.isSignalled() && p.Ended.IsZero() && (!p.Static || !p.isGivenUp)
+		isStillEnding := p.isSignalled() && p.Ended.IsZero()
 		if isStillEnding || n.isPending(p) || n.isSendingFinalStatus(p) {
 			refused = append(refused, p)
 		}

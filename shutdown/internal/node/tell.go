@@ -252,7 +252,8 @@ func (a *api) retryNow() {
 func (a *api) lastError() string { return cmp.Or(a.failure, "the time for it was spent") }
 
 // apply drops the pending final status of a static pod that starts again, as if it had been accepted: the new pod
-// has the same UID, and would be ended by it. The status is kept if the pod may not start now, because all pods
+// has the same UID, and would be ended by it. The old pod has ended, also if its kill was given up, so that the next
+// shutdown gives the new one its own grace period. The status is kept if the pod may not start now, because all pods
 // are refused or its own kill is not over.
 func (s Start) apply(n *Node) {
 	p := n.pods.byKey[s.Key]
@@ -260,6 +261,9 @@ func (s Start) apply(n *Node) {
 		return
 	}
 	if mayStart := !n.Refuses() && !p.isTerminating(); mayStart {
+		if p.isGivenUp {
+			p.Ended, p.lastCallAtEnd, p.isGivenUp = n.now, n.lastCall, false
+		}
 		p.Told = true
 		n.markDirty(p)
 		n.updateWanted(p)
