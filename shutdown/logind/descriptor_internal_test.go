@@ -39,3 +39,20 @@ func TestALingeringSocketDoesNotBlockTheSession(t *testing.T) {
 	new(descriptors).keepOrClose(nil, []int{sent})
 	require.Less(t, time.Since(before), 2*time.Second)
 }
+
+// Two calls wait for a descriptor each, and a third descriptor answers a call that nobody waits for any more. Each call
+// takes its own. The last one closes the third.
+func TestTheLastCallClosesLeftOverDescriptors(t *testing.T) {
+	open := func() *os.File {
+		file, err := os.Open(os.DevNull)
+		require.NoError(t, err)
+		return file
+	}
+	first, second, late := open(), open(), open()
+	d := descriptors{expected: 2, kept: map[uint32]*os.File{1: first, 2: second, 3: late}}
+	require.Same(t, first, d.take(1))
+	require.Same(t, second, d.take(2))
+	require.ErrorIs(t, late.Close(), os.ErrClosed)
+	require.NoError(t, first.Close())
+	require.NoError(t, second.Close())
+}
