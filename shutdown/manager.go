@@ -145,7 +145,8 @@ func (m *Manager) Plan() plan.Plan {
 // [Options.ListPods].
 //
 // A static pod restarts under the same UID, and may be the API server itself. Outside a shutdown, the
-// first Admit withdraws its final status, and a later Admit admits the pod.
+// first Admit withdraws its final status, and takes its old run for ended even if its kill was given up. A
+// later Admit admits the pod.
 func (m *Manager) Admit(pod *v1.Pod) Admission {
 	if !m.isMade() {
 		return Admission{Reason: notAdmittedReason, Message: errNotMade.Error()}

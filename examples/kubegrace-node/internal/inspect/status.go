@@ -86,10 +86,10 @@ func (f *statusFlags) run(c *cobra.Command) error {
 	if f.every < 0 || f.every > 0 && f.every < time.Second {
 		return fmt.Errorf("--every: %v is too short, a second is the least", f.every)
 	}
-	for flag, folder := range map[string]string{"root": f.machine.Root, "textfile": filepath.Dir(f.textfile)} {
-		// Without --root the folder is /, and without --textfile it is "."; both exist.
-		if info, err := os.Stat(cmp.Or(folder, "/")); err != nil || !info.IsDir() {
-			return fmt.Errorf("--%s: there is no folder %s", flag, folder)
+	// Without --root the folder is /, and without --textfile it is "."; both exist.
+	for _, option := range []struct{ name, folder string }{{"--root", f.machine.Root}, {"--textfile", filepath.Dir(f.textfile)}} {
+		if info, err := os.Stat(cmp.Or(option.folder, "/")); err != nil || !info.IsDir() {
+			return fmt.Errorf("%s: there is no folder %s", option.name, option.folder)
 		}
 	}
 	if f.machine.Root == "/" {

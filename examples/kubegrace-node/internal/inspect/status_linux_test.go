@@ -178,6 +178,7 @@ func TestErrorsOfNode(t *testing.T) {
 		{[]string{"--every", "5ms"}, "--every: 5ms is too short, a second is the least"},
 		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: there is no folder /nonexistent"},
 		{[]string{"--root", "/nonexistent"}, "--root: there is no folder /nonexistent"},
+		{[]string{"--root", "/nonexistent", "--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--root: there is no folder /nonexistent"},
 		{[]string{"--config-dir", "/nonexistent"}, "--config-dir: lstat /nonexistent: no such file"},
 		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory"},
 		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
