@@ -206,8 +206,7 @@ func shutdownRefusesPods(r *NodeRecord) (violations []string) {
 }
 
 // killedPodsStayRefused checks that a pod that was signalled and is still running when the run is over is refused, also
-// by later agents. A pod does not count if the killer said that it gives up (NoRetry), or if a power cut took its kill
-// from the log.
+// by later agents, even if its kill was given up. A pod does not count if a power cut took its kill from the log.
 func killedPodsStayRefused(r *NodeRecord) (violations []string) {
 	killed, runs := map[string]bool{}, map[string]bool{}
 	for _, f := range r.Facts {
@@ -218,8 +217,6 @@ func killedPodsStayRefused(r *NodeRecord) (violations []string) {
 			runs[f.Pod] = false
 		case NodeKill:
 			killed[f.Pod] = true
-		case NodeKilled:
-			killed[f.Pod] = killed[f.Pod] && !f.NoRetry
 		case NodeFinished:
 			for pod := range runs {
 				if runs[pod] && killed[pod] && !f.Refuses && !slices.Contains(f.Pods, pod) {
