@@ -92,12 +92,12 @@ func TestWaitPrefersTheResultOverAnEndedContext(t *testing.T) {
 	})
 }
 
-// unit is a [lifecycle.PodStopper] for pods whose containers stop together.
-type unit struct{ *lifecycletest.Runtime }
+// wholePod is a [lifecycle.PodStopper] for pods whose containers stop together.
+type wholePod struct{ *lifecycletest.Runtime }
 
 // StopPod stops all running containers of the pod concurrently, and joins the errors.
-func (u unit) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
-	running, err := u.Running(ctx, pod)
+func (w wholePod) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
+	running, err := w.Running(ctx, pod)
 	if err != nil {
 		return err
 	}
@@ -107,15 +107,15 @@ func (u unit) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) er
 	errs := make([]error, len(running))
 	var stops sync.WaitGroup
 	for i, c := range running {
-		stops.Go(func() { errs[i] = u.StopContainer(ctx, c.ID, timeoutSeconds) })
+		stops.Go(func() { errs[i] = w.StopContainer(ctx, c.ID, timeoutSeconds) })
 	}
 	stops.Wait()
 	return errors.Join(errs...)
 }
 
-// asUnit makes the containers of a pod stop together.
-func asUnit(o *lifecycle.TerminatorOptions) {
-	o.Pods, o.Runtime = unit{o.Runtime.(*lifecycletest.Runtime)}, nil
+// together makes the containers of a pod stop together.
+func together(o *lifecycle.TerminatorOptions) {
+	o.Pods, o.Runtime = wholePod{o.Runtime.(*lifecycletest.Runtime)}, nil
 }
 
 // A PodStopper can stop only whole pods, so KillContainer returns an error and stops nothing.
@@ -126,7 +126,7 @@ func TestKillContainerOfAUnitIsUnsupported(t *testing.T) {
 		require.ErrorIs(b, err, errors.ErrUnsupported)
 		require.ErrorContains(b, err, `failed to stop container "app": the pod's containers stop as a unit`)
 		require.Empty(b, b.rt.Stops())
-	}, asUnit)
+	}, together)
 }
 
 // Lists fail until 2 s. At 0 s a caller kills a container, whose hook takes 5 s, without knowing its Began. At 3 s a

@@ -564,12 +564,12 @@ func (w *killWorld) StopContainer(ctx context.Context, id string, seconds int64)
 		<-time.After(r.RefusalTakes)
 		return errSimRefused
 	case stopHung:
-		patience := never
+		timeout := never
 		if w.InFork {
-			patience = inSeconds(seconds) + 2*time.Minute
+			timeout = inSeconds(seconds) + 2*time.Minute
 		}
 		select {
-		case <-time.After(patience):
+		case <-time.After(timeout):
 			return context.DeadlineExceeded
 		case <-ctx.Done():
 			return context.Cause(ctx)

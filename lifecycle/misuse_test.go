@@ -468,12 +468,12 @@ func TestMisuseOfOptions(t *testing.T) {
 	var runtime *lifecycletest.Runtime
 	var gates *nilGates
 	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
-		Runtime: runtime, Pods: (*unit)(nil), Commands: runtime, Exits: runtime, Events: (*lifecycletest.Events)(nil),
+		Runtime: runtime, Pods: (*wholePod)(nil), Commands: runtime, Exits: runtime, Events: (*lifecycletest.Events)(nil),
 		Hooks: hookFunc(nil), Gates: gates,
 	})
 	require.EqualError(t, err, `failed to create terminator: Runtime is a nil *lifecycletest.Runtime: leave it out or set a value
 Runtime: must not be set with Pods, which replaces it
-Pods is a nil *lifecycle_test.unit: leave it out or set a value
+Pods is a nil *lifecycle_test.wholePod: leave it out or set a value
 Commands is a nil *lifecycletest.Runtime: leave it out or set a value
 Hooks is a nil lifecycle_test.hookFunc: leave it out or set a value
 Exits is a nil *lifecycletest.Runtime: leave it out or set a value

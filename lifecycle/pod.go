@@ -25,10 +25,10 @@ type podState struct {
 	lists       lists
 	starts      map[*startCall]struct{} // in progress, or returned without a list since
 	stops       map[containerRun]*containerStop
-	termination *Termination   // the newest one; nil: none since Forget
-	unit        *containerUnit // the newest unit of a PodStopper; nil: containers stop one by one
-	postStarts  int            // number of PostStart calls in progress
-	nextStop    chan struct{}  // closed when the next stop begins; nil: nobody waits for it
+	termination *Termination  // the newest one; nil: none since Forget
+	podStop     *podStop      // the newest one; nil: none, or containers stop one by one
+	postStarts  int           // number of PostStart calls in progress
+	nextStop    chan struct{} // closed when the next stop begins; nil: nobody waits for it
 }
 
 // containerRun identifies one run of a container, from a start to the exit. A runtime may use an ID again for the

@@ -32,11 +32,11 @@ import (
 //
 // First come the pod, its containers and the runtime. D is a duration, N a number (below 0: for ever).
 //
-//	pod grace=N [unit] [hooks-at-turn] [slack=D] [gives-up=D] [recorder-hangs] [watcher-hangs]
+//	pod grace=N [together] [hooks-at-turn] [slack=D] [gives-up=D] [recorder-hangs] [watcher-hangs]
 //	    gives-up: GiveUpAfter, 10 s without it; slack: StopTimeoutSlack, 5 s without it
 //	main|sidecar|init|ephemeral|stray NAME OPTIONS
 //	    hook=D sleep=N post=D                  a preStop command, a preStop sleep, a postStart command
-//	    hook-fails deaf=D hook-done            it fails; it returns D after its end; an earlier agent has run it
+//	    hook-fails returns-late=D hook-done            it fails; it returns D after its end; an earlier agent has run it
 //	    exits=D stubborn dies=D                after the stop signal; never; by itself
 //	    fails=N hangs=N early late=D           the first N calls of StopContainer; when it returns
 //	    absent starts=D polite                 does not run; a start call takes D; the call ends with its context
@@ -47,7 +47,7 @@ import (
 // time at which it is made:
 //
 //	D terminate [grace=N] [once] [only=NAMES] | wait D | shorten N | forget | close
-//	D kill NAME [grace=N] [once] [patience=D] | start NAME [as=ID] [fails] | poststart NAME [patience=D]
+//	D kill NAME [grace=N] [once] [timeout=D] | start NAME [as=ID] [fails] | poststart NAME [timeout=D]
 //	D phases | may-restart NAME                print what the termination says
 //	D run NAME [as=ID] | exit ID | lists ...   change the world
 //
@@ -171,8 +171,8 @@ func (s *script) prepare(l scriptLine) {
 	case "pod":
 		s.pod.Spec.TerminationGracePeriodSeconds = l.number("grace")
 		s.options.HooksAtTurn, s.options.StopTimeoutSlack = l.has("hooks-at-turn"), l.span("slack")
-		if l.has("unit") {
-			s.options.Runtime, s.options.Pods = nil, unit{s.runtime}
+		if l.has("together") {
+			s.options.Runtime, s.options.Pods = nil, wholePod{s.runtime}
 		}
 		if l.has("gives-up") {
 			s.options.GiveUpAfter = l.span("gives-up")
@@ -247,7 +247,7 @@ func (s *script) addContainer(l scriptLine) {
 }
 
 // Run runs a hook. The hook ends after its scripted time. If its context ends before, it ends then, or later by
-// the time that "deaf" has in the script.
+// the time that "returns-late" has in the script.
 func (s *script) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	if handler.Sleep != nil {
 		return s.sleeps.Run(ctx, id, pod, c, handler)
@@ -262,7 +262,7 @@ func (s *script) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Containe
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
-		<-time.After(l.span("deaf"))
+		<-time.After(l.span("returns-late"))
 		return "", context.Cause(ctx)
 	}
 	if l.has("hook-fails") {
@@ -290,9 +290,9 @@ func (s *script) noteReturn(call string, err error) {
 // call makes one call of the script.
 func (s *script) call(l scriptLine) {
 	ctx := s.record.Context(context.WithoutCancel(l.Context()))
-	if l.has("patience") {
+	if l.has("timeout") {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, l.span("patience"))
+		ctx, cancel = context.WithTimeout(ctx, l.span("timeout"))
 		defer cancel()
 	}
 	name, id := "", ""
@@ -314,9 +314,9 @@ func (s *script) call(l scriptLine) {
 		}
 		s.Terminate(ctx, s.pod, req)
 	case "wait":
-		patience, err := time.ParseDuration(name)
+		timeout, err := time.ParseDuration(name)
 		require.NoError(l, err)
-		ctx, cancel := context.WithTimeout(ctx, patience)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		_, err = termination.Wait(ctx)
 		s.noteReturn("Wait", err)

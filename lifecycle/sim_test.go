@@ -217,9 +217,9 @@ func (s *sim) play() []string {
 		s.planCalls(pod)
 	}
 	if s.rng.IntN(8) == 0 {
-		at, patience := simTime(s.rng, 40*time.Second), simTime(s.rng, 20*time.Second)
+		at, timeout := simTime(s.rng, 40*time.Second), simTime(s.rng, 20*time.Second)
 		s.at(at, func() {
-			ctx, cancel := context.WithTimeout(s.ctx, patience)
+			ctx, cancel := context.WithTimeout(s.ctx, timeout)
 			defer cancel()
 			_ = s.terminator.Close(ctx)
 		})
@@ -364,7 +364,7 @@ func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
 	if rng.IntN(2) == 0 {
 		req.GracePeriodSeconds = ptr.To(rng.Int64N(15))
 	}
-	isExact, patience := rng.IntN(8) == 0 || s.noLists, simTime(rng, 60*time.Second)
+	isExact, timeout := rng.IntN(8) == 0 || s.noLists, simTime(rng, 60*time.Second)
 	isAgain := rng.IntN(4) == 0
 	s.at(at, func() {
 		for range 3 {
@@ -374,7 +374,7 @@ func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
 					req.Containers = append(req.Containers, r.Container)
 				}
 			}
-			ctx, cancel := context.WithTimeout(s.ctx, patience)
+			ctx, cancel := context.WithTimeout(s.ctx, timeout)
 			_, err := s.terminator.KillPod(ctx, pod, req)
 			cancel()
 			if err == nil || !isAgain {
@@ -392,7 +392,7 @@ func (s *sim) kill(pod *v1.Pod, at time.Duration) {
 	if rng.IntN(2) == 0 {
 		req.GracePeriodSeconds = ptr.To(rng.Int64N(12))
 	}
-	which, forgetsTime, patience := rng.IntN(100), rng.IntN(3) == 0, simTime(rng, 60*time.Second)
+	which, forgetsTime, timeout := rng.IntN(100), rng.IntN(3) == 0, simTime(rng, 60*time.Second)
 	s.at(at, func() {
 		runs := s.running(pod)
 		if len(runs) == 0 {
@@ -402,7 +402,7 @@ func (s *sim) kill(pod *v1.Pod, at time.Duration) {
 		if forgetsTime {
 			c.Began = time.Time{}
 		}
-		ctx, cancel := context.WithTimeout(s.ctx, patience)
+		ctx, cancel := context.WithTimeout(s.ctx, timeout)
 		defer cancel()
 		_, _ = s.terminator.KillContainer(ctx, pod, c, req)
 	})

@@ -32,7 +32,7 @@ type containerStop struct {
 	spec          *v1.Container // nil: not in the pod's spec
 	role          role
 	options       stopOptions
-	unit          *containerUnit // the containers that stop together with this one; nil: it stops alone
+	podStop       *podStop // stops the container together with others; nil: it stops alone
 	hook          preStop
 	listedBy      int           // number of the newest list that has the run; 0: none
 	termination   *Termination  // the newest one that includes the stop; nil: none
@@ -100,9 +100,7 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, until deadlin
 		s.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
 			s.container.Name, s.container.ID, formatPod(apiPod), options.message)
 	}
-	if s.unit = s.pod.joinableUnit(); s.unit != nil {
-		s.unit.members = append(s.unit.members, s)
-	}
+	s.podStop = s.pod.joinPodStop(s)
 	if !s.obeysOrder() {
 		s.unblock()
 	}
@@ -126,7 +124,7 @@ func (s *containerStop) expire() {
 }
 
 // shorten moves the deadline of a stop in progress to until, if that is earlier. With a PodStopper one StopPod call
-// stops several containers (s.unit), so the deadlines of all of them move. The caller holds the mutex.
+// stops several containers (s.podStop), so the deadlines of all of them move. The caller holds the mutex.
 func (s *containerStop) shorten(until deadline) {
 	if !s.inProgress() || !until.end.Before(s.deadline.end) {
 		return
@@ -138,18 +136,18 @@ func (s *containerStop) shorten(until deadline) {
 	case s.deadlineMoved <- struct{}{}:
 	default: // an unread value is enough: its reader gets the newest deadline
 	}
-	if s.unit != nil {
-		for _, member := range s.unit.members {
+	if s.podStop != nil {
+		for _, member := range s.podStop.members {
 			member.shorten(until) // it calls s.shorten back, which then does nothing
 		}
 	}
 }
 
 // obeysOrder reports whether the container waits for those that must stop before it. Only a sidecar does,
-// unless it is stopped on its own (KillContainer) or together with its whole pod (unit). The caller holds
+// unless it is stopped on its own (KillContainer) or together with the others (podStop). The caller holds
 // the mutex.
 func (s *containerStop) obeysOrder() bool {
-	return s.role.isSidecar() && !s.options.ignoreOrder && s.unit == nil
+	return s.role.isSidecar() && !s.options.ignoreOrder && s.podStop == nil
 }
 
 // unblock ends the wait for other containers. The caller holds the mutex.
@@ -165,7 +163,7 @@ func (s *containerStop) execute(recordsKilling bool) {
 	if recordsKilling {
 		s.recordKilling()
 	}
-	if s.pod.terminator.opts.HooksAtTurn && s.unit == nil {
+	if s.pod.terminator.opts.HooksAtTurn && s.podStop == nil {
 		s.waitForOrder() // the hook runs only at the container's turn
 	}
 	s.runHook()
@@ -206,11 +204,11 @@ func (s *containerStop) mustWait() bool {
 	return true
 }
 
-// stopUntilEnded stops the container, alone or with its unit, until it has ended or is given up, and
+// stopUntilEnded stops the container, alone or with others, until it has ended or is given up, and
 // returns its outcome.
 func (s *containerStop) stopUntilEnded() (Outcome, error) {
-	if s.unit != nil {
-		return s.unit.stopUntilEnded(s)
+	if s.podStop != nil {
+		return s.podStop.stopUntilEnded(s)
 	}
 	began := time.Now()
 	s.setPhase(PhaseStopping)
@@ -287,7 +285,7 @@ func (s *containerStop) logger() klog.Logger {
 
 // method returns the name of the runtime's method that stops the container, for error messages.
 func (s *containerStop) method() string {
-	if s.unit != nil {
+	if s.podStop != nil {
 		return "StopPod"
 	}
 	return "StopContainer"

@@ -14,11 +14,11 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// stopCalls calls StopContainer for a container, or StopPod for the containers of a unit, again and again
+// stopCalls calls StopContainer for a container, or StopPod for the containers of a podStop, again and again
 // until they have ended or GiveUpAfter has passed. Below, "call" means either. Only the stop's goroutine
 // uses it.
 type stopCalls struct {
-	*containerStop // the container, or the member of the unit that makes the calls; its deadline applies
+	*containerStop // the container, or the member of the podStop that makes the calls; its deadline applies
 
 	runs    []*containerStop                               // the containers that a call stops
 	call    func(ctx context.Context, seconds int64) error // StopContainer or StopPod
@@ -118,7 +118,7 @@ func (c *stopCalls) needNotCall() bool {
 // caller holds the mutex.
 func (c *stopCalls) replacedBy() (laterRun *Container) {
 	isListed := c.listedBy == c.pod.lists.newestNumber
-	mayBeAnyRun := c.unit != nil || c.run.began == 0 // StopPod names no ID, and without Began no run is later
+	mayBeAnyRun := c.podStop != nil || c.run.began == 0 // StopPod names no ID, and without Began no run is later
 	if mayBeAnyRun || isListed {
 		return nil
 	}

@@ -32,8 +32,8 @@ func (t *Termination) canRestart(name string) bool {
 		return false
 	}
 	hasTime := !t.deadline.hasPassed() && t.deadline.granted > graceperiod.MinimumPodSeconds
-	stopsAsUnit := t.pod.terminator.opts.Pods != nil
-	if !hasTime || stopsAsUnit {
+	stopsTogether := t.pod.terminator.opts.Pods != nil
+	if !hasTime || stopsTogether {
 		return false
 	}
 	for start := range t.pod.starts {

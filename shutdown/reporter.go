@@ -35,7 +35,8 @@ type StatusFlusher interface {
 	// concurrently. After an error it is retried until the agent ends, with a backoff from 100 ms to 1 s
 	// (30 s outside a drain), or after the delay that the error suggests
 	// (apierrors.SuggestsClientDelay), at most 5 s. The pod is a copy with its final status. If it
-	// has a deletion timestamp, delete the pod once the status is accepted.
+	// has a deletion timestamp, delete the pod once the status is accepted. Nothing may be sent after
+	// ctx has ended: a static pod with the same UID may run by then.
 	FlushPod(ctx context.Context, pod *v1.Pod) error
 }
 

@@ -64,9 +64,9 @@ func TestNoStatusIsSentWhileATerminationBegins(t *testing.T) {
 // 5 s by SIGKILL. The final status has what a kubelet would write, and keeps the conditions of others.
 func TestFinalStatus(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		b.rt.scripts["deaf"] = lifecycletest.Script{IgnoreTerm: true}
+		b.rt.scripts["stubborn"] = lifecycletest.Script{IgnoreTerm: true}
 		b.rt.codes["bad"] = 7
-		pod := podOf(plain("good"), plain("bad"), plain("deaf"))
+		pod := podOf(plain("good"), plain("bad"), plain("stubborn"))
 		pod.Generation = 4
 		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodScheduled, Status: v1.ConditionTrue}}
 		b.create(pod)
@@ -84,8 +84,8 @@ func TestFinalStatus(t *testing.T) {
 			ExitCode: 7, Reason: "Error", StartedAt: start, FinishedAt: start, ContainerID: "virtual-kubelet://uid/bad",
 		}, terminated(b, status, "bad"))
 		require.Equal(b, v1.ContainerStateTerminated{
-			ExitCode: 137, Reason: "Error", StartedAt: start, FinishedAt: end, ContainerID: "virtual-kubelet://uid/deaf",
-		}, terminated(b, status, "deaf"))
+			ExitCode: 137, Reason: "Error", StartedAt: start, FinishedAt: end, ContainerID: "virtual-kubelet://uid/stubborn",
+		}, terminated(b, status, "stubborn"))
 		require.Equal(b, v1.PodScheduled, status.Conditions[0].Type)
 		require.Equal(b, v1.PodCondition{
 			Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "ContainersNotReady", LastTransitionTime: end, ObservedGeneration: 4,

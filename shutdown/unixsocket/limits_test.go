@@ -98,12 +98,12 @@ func TestAnAnnouncementAfterACancellationCounts(t *testing.T) {
 	session := connect(t, host)
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
-	deaf := dial(t, path)
-	deaf.send("poweroff")
+	client := dial(t, path)
+	client.send("poweroff")
 	nextEvent(t, session)
-	require.NoError(t, deaf.conn.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
+	require.NoError(t, client.conn.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
 	for range 4000 { // each line gets an error as its reply, until there is no room for another
-		if _, err := deaf.conn.Write([]byte("dance\n")); err != nil {
+		if _, err := client.conn.Write([]byte("dance\n")); err != nil {
 			break
 		}
 	}
@@ -153,10 +153,10 @@ func TestAHostThatDoesNotReadDoesNotBlockClose(t *testing.T) {
 	host, path := newSource(t)
 	session, err := host.Connect(t.Context())
 	require.NoError(t, err)
-	deaf := dial(t, path)
-	require.NoError(t, deaf.conn.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
+	client := dial(t, path)
+	require.NoError(t, client.conn.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))
 	for err == nil {
-		_, err = deaf.conn.Write([]byte(strings.Repeat("d\n", 100)))
+		_, err = client.conn.Write([]byte(strings.Repeat("d\n", 100)))
 	}
 	began := time.Now()
 	require.NoError(t, session.Close())

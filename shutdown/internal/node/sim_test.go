@@ -101,7 +101,11 @@ func (w *world) startAgent() {
 		w.after(15*time.Second, func() { w.step(node.Event{Event: source.Event{Cancelled: true}}, "Trigger cancels all") })
 	}
 	if !w.isQuiet && w.chance(8) {
-		w.after(5*time.Second, func() { w.step(node.Unreached{Adopted: w.chance(2)}, "the host is unreachable") })
+		w.after(5*time.Second, func() {
+			if adopted := w.chance(2); !w.hostAnswered {
+				w.step(node.Unreached{Adopted: adopted}, "the host is unreachable")
+			}
+		})
 		return
 	}
 	w.after(time.Duration(1+w.draw([]int{50, 400, 8000}[w.draw(3)]))*time.Millisecond, w.answerPending)
@@ -114,7 +118,6 @@ func (w *world) answerPending() {
 		of := *w.pending
 		in.Event = &of
 	}
-	w.hostAnswered = true
 	w.step(in, fmt.Sprintf("the host can tell: %v, pending: %v", in.Known, in.Event != nil))
 }
 

@@ -44,7 +44,7 @@ type world struct {
 
 	pods            []*worldPod
 	pending         *source.Event // the host's pending shutdown
-	hostAnswered    bool          // the host has answered this agent whether a shutdown is pending
+	hostAnswered    bool          // the host has sent this agent an event or answered whether a shutdown is pending
 	isHeld          bool
 	limit           time.Duration
 	hostCanAnswer   bool // the host can say what is pending
@@ -366,6 +366,12 @@ func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effec
 	if _, is := in.(node.Tick); !is {
 		w.add(judge.NodeFact{What: judge.NodeInput, Text: what})
 	}
+	switch in := in.(type) {
+	case node.Pending:
+		w.hostAnswered = true
+	case node.Event:
+		w.hostAnswered = w.hostAnswered || in.Host
+	}
 	effects = w.agent.Step(w.now, in)
 	if before != nil && before.Cancelled && !wasCancelled {
 		w.add(judge.NodeFact{What: judge.NodeCancelled, Shutdown: before.Number})
@@ -592,7 +598,8 @@ func (w *world) answerWhenEnded(p *worldPod, late time.Duration, returns func(er
 	}
 }
 
-// update sends a message about a pod. It may arrive although the call fails.
+// update sends a message about a pod. It may arrive although the call fails. A final status arrives before the call's
+// deadline or never, as StatusFlusher asks.
 func (w *world) update(e node.Effect) {
 	p, what := w.podOf(e.Pod.Key), e.What
 	if !w.apiServes {
@@ -601,7 +608,8 @@ func (w *world) update(e node.Effect) {
 		return
 	}
 	w.call(e, []int{30, 30, 1800}[w.draw(3)], func(err error) {
-		if err == nil || !w.isQuiet && w.chance(8) {
+		arrives := err == nil || !w.isQuiet && w.chance(8)
+		if isLate := what == node.FinalStatus && w.now.After(e.Until); arrives && !isLate {
 			w.deliver(p, what)
 		}
 		in := node.Told{Call: e.Call, Key: p.Key, Err: err}
