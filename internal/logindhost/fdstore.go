@@ -59,13 +59,16 @@ func (s *FDStore) close() {
 	}
 }
 
-// loop handles each message of the unit until the socket is closed. If a read fails otherwise, the message is empty.
+// loop handles each message of the unit until the socket is closed.
 func (s *FDStore) loop() {
 	text, rights := make([]byte, 4096), make([]byte, 4096)
 	for {
 		n, oob, _, _, err := s.conn.ReadMsgUnix(text, rights)
-		if errors.Is(err, net.ErrClosed) {
+		switch {
+		case errors.Is(err, net.ErrClosed):
 			return
+		case err != nil:
+			continue
 		}
 		s.handle(string(text[:n]), received(rights[:oob]))
 	}

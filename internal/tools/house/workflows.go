@@ -75,10 +75,10 @@ func checkDependabot(repo repository) (checked int, problems []string, err error
 	if err := yaml.Unmarshal(content, &config); err != nil {
 		return 0, nil, fmt.Errorf("%s: %w", name, err)
 	}
-	named := map[string]bool{} // the folders of the file; true: its modules are updated
+	named := map[string]bool{} // the folders that the file names; true: as Go modules
 	for _, update := range config.Updates {
 		for _, folder := range update.Directories {
-			named[folder] = update.Ecosystem == "gomod"
+			named[folder] = named[folder] || update.Ecosystem == "gomod"
 		}
 	}
 	for _, file := range repo.match("", "go.mod") {
