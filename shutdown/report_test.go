@@ -92,6 +92,26 @@ func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 	})
 }
 
+// An agent resumes the drain of the previous one. Its LastReport, which has the shutdown of the log, follows the drain.
+func TestTheReportOfAResumedDrainFollowsIt(t *testing.T) {
+	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60))
+	inBubbleWithState(t, pods, func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: 8 * time.Second}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Second)
+		n.end()
+
+		n.replaceKiller()
+		n.runOnBoot(one)
+		n.advance(10 * time.Second)
+		report := n.lastReport()
+		require.Zero(t, report.Ended, "etcd is still terminating")
+		require.Len(t, report.Pods, 2)
+		require.NotZero(t, report.Pods[1].Started)
+	})
+}
+
 // A folder without a log has no report, and an unusable log is an error.
 func TestAMissingOrUnusableStoredReport(t *testing.T) {
 	dir := t.TempDir()

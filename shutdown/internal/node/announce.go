@@ -326,7 +326,10 @@ func (n *Node) clearMeant() {
 // agent takes a new lock.
 func (n *Node) endUnsettled() {
 	s := n.shutdown
-	s.Ended, s.Announced = n.now, nil
+	s.Announced = nil
+	if s.Ended.IsZero() { // otherwise the previous agent has released the lock
+		s.Ended = n.now
+	}
 	n.unsettledUntil = time.Time{}
 	n.markDirty(s)
 	n.queueReport(s)

@@ -506,3 +506,16 @@ func TestALogOfAnotherBootShortensNoGracePeriod(t *testing.T) {
 	require.NotContains(t, r.inputs(node.Read{Entries: r.previousLog}), "kill")
 	require.Equal(t, 1, r.n.Running())
 }
+
+// The agent dies after the release of the lock. The host cannot tell its successor whether the shutdown is still
+// pending. The time of that is over, so the shutdown ends, and its report keeps the time of the release.
+func TestARestartKeepsTheTimeOfTheRelease(t *testing.T) {
+	r := newRig(t)
+	released("host")(r)
+	ended := r.n.Shutdown().Ended
+	r.wait(hostWaits)
+	r.restart()
+	r.inputs(node.Pending{})
+	require.Equal(t, node.StateNone, r.n.State())
+	require.Equal(t, ended.Unix(), r.n.Shutdown().Ended.Unix())
+}
