@@ -109,8 +109,8 @@ func (s *session) setLineDeadline(host net.Conn, waits bool) (ok bool) {
 }
 
 // handleLine handles one line and replies to it. waits is true if the host waits from now on, and gets its reply
-// after the drain. hostReads is false if the host does not read its replies, so that no further line is read. A
-// cancellation is also the reply to all hosts that have waited; their connections are closed.
+// after the drain. hostReads is false if no further line is to be read, because the host does not read its replies or
+// the session has ended. A cancellation is also the reply to all hosts that have waited; their connections are closed.
 func (s *session) handleLine(line string, host net.Conn) (waits, hostReads bool) {
 	event, err := parse(line, time.Now())
 	if err != nil {
@@ -119,7 +119,8 @@ func (s *session) handleLine(line string, host net.Conn) (waits, hostReads bool)
 	select {
 	case s.eventLock <- struct{}{}:
 	case <-s.ctx.Done():
-		return false, writeLine(host, sessionEndingReply) == nil
+		_ = writeLine(host, sessionEndingReply) // fails if the host has closed the connection
+		return false, false
 	}
 	waits, reply, released := s.handleEvent(event, host)
 	<-s.eventLock
