@@ -72,12 +72,12 @@ func (s *session) serve(host net.Conn) {
 	stop := context.AfterFunc(s.ctx, func() { _ = host.SetReadDeadline(time.Unix(1, 0)) }) // fails only if the connection is closed
 	defer stop()
 	waits := false // host has announced a shutdown and waits for the reply
-	hostReads := true
+	readsMore := true
 	lines := bufio.NewScanner(host)
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
-	for hostReads && s.setLineDeadline(host, waits) && lines.Scan() {
+	for readsMore && s.setLineDeadline(host, waits) && lines.Scan() {
 		var waitsNow bool
-		waitsNow, hostReads = s.handleLine(lines.Text(), host)
+		waitsNow, readsMore = s.handleLine(lines.Text(), host)
 		if waitsNow {
 			waits = true
 			s.unannounced.remove(host)
@@ -109,9 +109,9 @@ func (s *session) setLineDeadline(host net.Conn, waits bool) (ok bool) {
 }
 
 // handleLine handles one line and replies to it. waits is true if the host waits from now on, and gets its reply
-// after the drain. hostReads is false if no further line is to be read, because the host does not read its replies or
+// after the drain. readsMore is false if no further line is to be read, because the host does not read its replies or
 // the session has ended. A cancellation is also the reply to all hosts that have waited; their connections are closed.
-func (s *session) handleLine(line string, host net.Conn) (waits, hostReads bool) {
+func (s *session) handleLine(line string, host net.Conn) (waits, readsMore bool) {
 	event, err := parse(line, time.Now())
 	if err != nil {
 		return false, writeLine(host, "error: "+err.Error()) == nil
@@ -124,11 +124,11 @@ func (s *session) handleLine(line string, host net.Conn) (waits, hostReads bool)
 	}
 	waits, reply, released := s.handleEvent(event, host)
 	<-s.eventLock
-	hostReads = true
+	readsMore = true
 	isReleased := slices.Contains(released, host) // then it gets the reply below
 	if reply != "" && !isReleased {
-		hostReads = writeLine(host, reply) == nil
+		readsMore = writeLine(host, reply) == nil
 	}
 	_ = replyAndClose(released, reply) // fails if a host has closed the connection
-	return waits, hostReads
+	return waits, readsMore
 }
