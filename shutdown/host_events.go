@@ -2,12 +2,14 @@ package shutdown
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
@@ -54,12 +56,16 @@ func (s *shell) HostUnreached() {
 // HostTried implements host.Listener. The first attempt to get the lock is over, which Ready waits for.
 func (s *shell) HostTried() { s.ready.hostTried() }
 
-// HostCapped implements host.Listener: it records a Warning event on the node that pods get less time.
+// HostCapped implements host.Listener: it logs that pods get less time, and records a Warning event on the node.
 func (s *shell) HostCapped(err error) {
 	text := fmt.Sprint(err) // recovers a panic of the Error method
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.events.record(s.ctx, s.calls, v1.EventTypeWarning, text)
+	logger := klog.FromContext(s.ctx)
+	s.writeLog(func() {
+		logger.Error(errors.New(text), "The host waits for less than requested, and some pods get less time")
+	})
 }
 
 // updateLimit tells the core how long the host waits, by its newest answer.

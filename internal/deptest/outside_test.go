@@ -25,6 +25,7 @@ func mostPackages() map[string]int {
 		"validation":          75,
 		"shutdown":            130,
 		"shutdown/source":     0,
+		"shutdown/inhibitor":  8,
 		"shutdown/logind":     11, // 8 of them are klog
 		"shutdown/unixsocket": 8,
 		"shutdown/notice":     0,

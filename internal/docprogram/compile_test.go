@@ -11,7 +11,7 @@ import (
 // The documentation of each package that agents import has a program that compiles.
 func TestDocProgramsCompile(t *testing.T) {
 	require.Equal(t, []string{
-		"graceperiod", "lifecycle", "lifecycle/stopsignal", "metrics", "shutdown", "shutdown/apistatus", "shutdown/logind", "shutdown/notice",
-		"shutdown/plan", "shutdown/podkiller", "shutdown/source", "shutdown/unixsocket", "validation", "validation/featuregates",
+		"graceperiod", "lifecycle", "lifecycle/stopsignal", "metrics", "shutdown", "shutdown/apistatus", "shutdown/inhibitor", "shutdown/logind",
+		"shutdown/notice", "shutdown/plan", "shutdown/podkiller", "shutdown/unixsocket", "validation", "validation/featuregates",
 	}, docprogram.Compile(t, "../.."))
 }

@@ -47,7 +47,7 @@
 //	}
 //
 // To take the lock, the agent must be root or allowed by polkit; to raise logind's limit, it must be
-// root. A program without pods passes the Source to a [source.Holder] instead. Call [Source.Available]
+// root. A program without pods uses package shutdown/inhibitor instead of the manager. Call [Source.Available]
 // before you make the manager if the agent has another source for hosts without logind.
 //
 // The README beside this file has the required bus features, how the limit is raised, and more errors.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/inhibitor"
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
@@ -34,7 +35,7 @@ func run(command []string) error {
 	if err != nil {
 		return err
 	}
-	holder := source.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: func(ctx context.Context, _ source.Event) {
+	holder := inhibitor.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: func(ctx context.Context, _ source.Event) {
 		output, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
 		log.Printf("%s (error: %v)", output, err)
 	}}

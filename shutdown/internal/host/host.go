@@ -16,7 +16,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
-	"github.com/kubegrace/kubegrace/metrics"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -36,10 +35,23 @@ type Options struct {
 	Source   source.Source                    // a [source.Adopter] is first asked for the previous agent's lock
 	Delay    time.Duration                    // the requested delay; it is requested again every 10 s
 	Shortens func(granted time.Duration) bool // reports whether pods get less than their configured time with this grant
-	Metrics  *metrics.Shutdown                // may be nil
+	Metrics  Metrics                          // nil: none
 	Calls    *call.Group                      // runs the calls of the source
 	Listener Listener
 }
+
+// Metrics are the metrics of the lock, as a metrics.Shutdown has them. An interface keeps Prometheus out of programs
+// without metrics.
+type Metrics interface {
+	Inhibitor(held bool)
+	Delay(requested, granted time.Duration)
+}
+
+// noMetrics are the metrics of a Host without metrics.
+type noMetrics struct{}
+
+func (noMetrics) Inhibitor(bool)                     {}
+func (noMetrics) Delay(time.Duration, time.Duration) {}
 
 // Listener receives what the host announces. Its methods must return once they have handled the call,
 // without waiting for pods or for the host, and at once when Run is ending. They may be called
@@ -57,7 +69,7 @@ type Listener interface {
 	// HostTried is called once, when the first attempt to take the lock has succeeded, failed or timed
 	// out. It is not called after the end of Run.
 	HostTried()
-	// HostCapped reports that the host granted so little that pods get less time. It is called again if
+	// HostCapped reports that the host granted so little that pods get less time, for the log. It is called again if
 	// the text of err changes, or if the host granted enough in between.
 	HostCapped(err error)
 }
@@ -98,6 +110,9 @@ type Host struct {
 
 // New returns a Host. Suspend and the methods of [Hold] also work without Run.
 func New(o Options) *Host {
+	if o.Metrics == nil {
+		o.Metrics = noMetrics{}
+	}
 	return &Host{
 		Options: o,
 		lock:    &lock{calls: o.Calls, metrics: o.Metrics, wake: make(chan struct{}, 1)},

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/call"
-	"github.com/kubegrace/kubegrace/metrics"
 )
 
 // closeTimeout bounds the wait for a Close.
@@ -39,7 +38,7 @@ const (
 // lost or used up, so the session replaces it.
 type lock struct {
 	calls   *call.Group
-	metrics *metrics.Shutdown
+	metrics Metrics
 	wake    chan struct{} // of size 1; signalled for a new task
 
 	mu          sync.Mutex // guards all below; never held while a lock is closed

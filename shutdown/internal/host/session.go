@@ -203,7 +203,8 @@ func (s *session) doTask(ctx context.Context) (task, error) {
 
 // requestDelay asks the host to delay a shutdown by s.Delay, and stores the delay that the host grants in delay.limit.
 // It returns an error only if the request failed: a smaller grant is none. If pods get less time with the grant,
-// delay.cappedErr says so, and the listener learns each new text of it. Changes of the grant are logged.
+// delay.cappedErr says so, and the listener learns and logs each new text of it. Other changes of the grant are logged
+// here.
 func (s *session) requestDelay(ctx context.Context) error {
 	granted, err := callSource(ctx, s.contact, "RequestDelay", delayTimeout, func(ctx context.Context) (time.Duration, error) {
 		return s.conn.RequestDelay(ctx, s.Delay)
@@ -236,7 +237,6 @@ func (s *session) requestDelay(ctx context.Context) error {
 	isNewText := errBefore == nil || fmt.Sprint(errBefore) != fmt.Sprint(cappedErr) // fmt recovers a panic of Error
 	switch {
 	case cappedErr != nil && isNewText:
-		logger.Error(cappedErr, "The host waits for less than requested, and some pods get less time")
 		s.Listener.HostCapped(cappedErr)
 	case changed && limitBefore != nil:
 		logger.Info("The host's delay limit has changed", "setBy", now.setBy)

@@ -1,6 +1,6 @@
 //go:build go1.25
 
-package source_test
+package inhibitor_test
 
 import (
 	"bytes"
@@ -13,8 +13,11 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/shutdown/inhibitor"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
@@ -42,12 +45,9 @@ func inBubble(t *testing.T, host *shutdowntest.Host, test func(*program)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &program{T: t, host: host, began: time.Now(), takes: 3 * time.Second}
-		ctx, cancel := context.WithCancel(t.Context())
+		ctx, cancel := context.WithCancel(loggingTo(t, &p.log))
 		ended := make(chan error, 1)
-		holder := source.Holder{
-			Source: host, Delay: 30 * time.Second, OnShutdown: p.onShutdown,
-			Logger: slog.New(slog.NewTextHandler(&p.log, nil)),
-		}
+		holder := inhibitor.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: p.onShutdown}
 		go func() { ended <- holder.Run(ctx) }()
 		p.stop = func() error {
 			cancel()
@@ -59,6 +59,11 @@ func inBubble(t *testing.T, host *shutdowntest.Host, test func(*program)) {
 		require.Zero(t, host.Held())
 		require.NoError(t, host.Err())
 	})
+}
+
+// loggingTo returns a context whose logger writes text.
+func loggingTo(t *testing.T, text io.Writer) context.Context {
+	return klog.NewContext(t.Context(), logr.FromSlogHandler(slog.NewTextHandler(text, nil)))
 }
 
 // onShutdown works for takes, or until its context ends, and records the call.
@@ -125,7 +130,6 @@ func TestALostSessionKeepsTheLock(t *testing.T) {
 		calls := strings.Join(p.host.Calls(), " ")
 		require.True(p, strings.HasSuffix(calls, "connect pending delay inhibit release"), calls) // the release comes last
 		require.Equal(p, 1, strings.Count(p.log.String(), "no bus"), "a repeated failure is logged once")
-		require.Contains(p, p.log.String(), "The inhibitor lock is held for the requested delay")
 	})
 }
 
@@ -161,6 +165,40 @@ func TestACancelledShutdownKeepsTheLock(t *testing.T) {
 		p.waitUntil(20 * time.Second)
 		require.Equal(p, call{began: 10 * time.Second, ended: 13 * time.Second}, p.calls[1])
 		p.requireReleased(13 * time.Second)
+	})
+}
+
+// OnShutdown takes 5 s and ignores its context. Its shutdown is cancelled after 1 s. A second one is announced after 2 s and
+// cancelled after 3 s, which calls nothing. The third one is announced after 4 s. OnShutdown is called for it only when
+// the first call has returned, and only then is the lock released.
+func TestOnShutdownIsNotCalledConcurrently(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host, began := &shutdowntest.Host{}, time.Now()
+		var calls []time.Duration // when each call began
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- inhibitor.Holder{Source: host, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {
+				calls = append(calls, time.Since(began))
+				<-time.After(5 * time.Second)
+			}}.Run(ctx)
+		}()
+		for _, change := range []func(){
+			func() { host.Announce(source.Event{}) }, host.Cancel, // at 0 s and 1 s
+			func() { host.Announce(source.Event{}) }, host.Cancel,
+			func() { host.Announce(source.Event{}) },
+		} {
+			synctest.Wait()
+			change()
+			<-time.After(time.Second)
+		}
+		<-time.After(time.Minute)
+		require.Equal(t, []time.Duration{0, 5 * time.Second}, calls)
+		released, isReleased := host.Released()
+		require.True(t, isReleased)
+		require.Equal(t, 10*time.Second, released.Sub(began))
+		stop()
+		require.NoError(t, <-ended)
 	})
 }
 
@@ -208,12 +246,12 @@ func TestAShutdownThatIsPendingAtTheStart(t *testing.T) {
 			inBubble(t, host, func(p *program) {
 				p.waitUntil(time.Minute)
 				require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
+				require.Empty(p, p.log.String())
 				if name == "no lock" {
-					require.Contains(p, p.log.String(), "failed to take the inhibitor lock")
+					require.Zero(p, p.host.Held())
 					return
 				}
 				p.requireReleased(3 * time.Second)
-				require.Empty(p, p.log.String())
 			})
 		})
 	}
@@ -243,7 +281,7 @@ func TestALoweredLimitIsLogged(t *testing.T) {
 		require.Equal(p, 1, strings.Count(p.log.String(), "delays its shutdown by 5s at most"))
 		p.host.Script(func(h *shutdowntest.Host) { h.Limit = 0 }) // no limit
 		p.waitUntil(2 * time.Minute)
-		require.Equal(p, 1, strings.Count(p.log.String(), "The inhibitor lock is held for the requested delay"))
+		require.Equal(p, 1, strings.Count(p.log.String(), "The host's delay limit has changed"))
 	})
 }
 
@@ -252,7 +290,7 @@ func TestALoweredLimitIsLogged(t *testing.T) {
 func TestARefusedLockIsRequestedAgain(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{InhibitErr: errors.New("not allowed")}, func(p *program) {
 		p.waitUntil(5 * time.Second)
-		require.Equal(p, 1, strings.Count(p.log.String(), "failed to take the inhibitor lock: not allowed"))
+		require.Equal(p, 1, strings.Count(p.log.String(), "failed to inhibit the shutdown: not allowed"))
 		p.host.Script(func(h *shutdowntest.Host) { h.InhibitErr = nil })
 		p.waitUntil(7 * time.Second)
 		require.Equal(p, 1, p.host.Held())
@@ -261,14 +299,14 @@ func TestARefusedLockIsRequestedAgain(t *testing.T) {
 
 // One error names everything that is wrong with the zero Holder.
 func TestHolderNamesEachMissingField(t *testing.T) {
-	err := source.Holder{}.Run(t.Context())
+	err := inhibitor.Holder{}.Run(t.Context())
 	require.EqualError(t, err, "Holder.Source is required\nHolder.Delay is 0s, it must be at least 1s\nHolder.OnShutdown is required")
 }
 
 // nothing is a source, and a session, that returns nothing.
 type nothing struct {
-	session *nothing // of Connect; nil: there is none
-	events  chan source.Event
+	session  *nothing // of Connect; nil: there is none
+	isSilent bool     // Events returns a channel without events, otherwise nil
 }
 
 // Connect returns the session, or neither a session nor an error.
@@ -279,8 +317,13 @@ func (n *nothing) Connect(context.Context) (source.Session, error) {
 	return n.session, nil
 }
 
-// Events returns events, which may be nil.
-func (n *nothing) Events() <-chan source.Event { return n.events }
+// Events returns a channel without events, or nil.
+func (n *nothing) Events() <-chan source.Event {
+	if n.isSilent {
+		return make(chan source.Event)
+	}
+	return nil
+}
 
 // Pending reports no pending shutdown.
 func (*nothing) Pending(context.Context) (*source.Event, error) {
@@ -304,22 +347,20 @@ func (*nothing) Close() error { return nil }
 // as the source is an error of Run.
 func TestHolderLogsASourceThatReturnsNothing(t *testing.T) {
 	for want, src := range map[string]*nothing{
-		"the source has returned no session and no error":    {},
-		"the session with the host has no channel of events": {session: &nothing{}},
-		"the session has returned no lock and no error":      {session: &nothing{events: make(chan source.Event)}},
+		"the host returned no session":         {},
+		"the session has no channel of events": {session: &nothing{}},
+		"the host returned no lock":            {session: &nothing{isSilent: true}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var log strings.Builder
-			ctx, stop := context.WithTimeout(t.Context(), 3*time.Second) // three attempts, a second apart
+			ctx, stop := context.WithTimeout(loggingTo(t, &log), 3*time.Second) // three attempts, a second apart
 			defer stop()
-			require.NoError(t, source.Holder{
-				Source: src, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {},
-				Logger: slog.New(slog.NewTextHandler(&log, nil)),
-			}.Run(ctx))
+			holder := inhibitor.Holder{Source: src, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {}}
+			require.NoError(t, holder.Run(ctx))
 			require.Equal(t, 1, strings.Count(log.String(), want), log.String())
 		})
 	}
-	require.ErrorContains(t, source.Holder{Source: (*nothing)(nil)}.Run(t.Context()), "Holder.Source is required")
+	require.ErrorContains(t, inhibitor.Holder{Source: (*nothing)(nil)}.Run(t.Context()), "Holder.Source is required")
 }
 
 // A panic of OnShutdown is logged and releases the lock: the process lives, and the machine goes down.
@@ -327,12 +368,11 @@ func TestAPanicOfOnShutdownReleasesTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		host := &shutdowntest.Host{Limit: time.Minute}
-		ctx, stop := context.WithCancel(t.Context())
+		ctx, stop := context.WithCancel(loggingTo(t, &log))
 		ended := make(chan error, 1)
 		go func() {
-			ended <- source.Holder{
+			ended <- inhibitor.Holder{
 				Source: host, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) { panic("a bug") },
-				Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			}.Run(ctx)
 		}()
 		synctest.Wait()
@@ -340,7 +380,7 @@ func TestAPanicOfOnShutdownReleasesTheLock(t *testing.T) {
 		host.Announce(source.Event{})
 		synctest.Wait()
 		require.Zero(t, host.Held())
-		require.Contains(t, log.String(), "OnShutdown panicked, the inhibitor lock is released")
+		require.Contains(t, log.String(), "Holder.OnShutdown panicked: a bug")
 		stop()
 		require.NoError(t, <-ended)
 	})
@@ -351,19 +391,18 @@ func TestAnOnShutdownThatIgnoresItsContextIsLogged(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		host, release := &shutdowntest.Host{Limit: time.Minute}, make(chan struct{})
-		ctx, stop := context.WithCancel(t.Context())
+		ctx, stop := context.WithCancel(loggingTo(t, &log))
 		ended := make(chan error, 1)
 		go func() {
-			ended <- source.Holder{
+			ended <- inhibitor.Holder{
 				Source: host, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) { <-release },
-				Logger: slog.New(slog.NewTextHandler(&log, nil)),
 			}.Run(ctx)
 		}()
 		synctest.Wait()
 		host.Announce(source.Event{Deadline: time.Now().Add(time.Minute)})
 		<-time.After(time.Minute + 6*time.Second) // OnShutdown has 5 s after the end of its context
 		synctest.Wait()
-		require.Contains(t, log.String(), "OnShutdown has not returned since its context ended")
+		require.Contains(t, log.String(), "A call has not returned since its context ended")
 		close(release)
 		stop()
 		require.NoError(t, <-ended)

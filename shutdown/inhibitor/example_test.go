@@ -1,10 +1,11 @@
-package source_test
+package inhibitor_test
 
 import (
 	"context"
 	"fmt"
 	"time"
 
+	"github.com/kubegrace/kubegrace/shutdown/inhibitor"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
@@ -13,7 +14,7 @@ import (
 func ExampleHolder() {
 	ctx, cancel := context.WithCancel(context.Background())
 	host := &shutdowntest.Host{}
-	holder := source.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: func(_ context.Context, event source.Event) {
+	holder := inhibitor.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: func(_ context.Context, event source.Event) {
 		fmt.Println("save the work before", event.Kind)
 		cancel() // a real program keeps running, because the shutdown may be cancelled
 	}}

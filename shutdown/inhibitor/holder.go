@@ -1,0 +1,154 @@
+package inhibitor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/source"
+)
+
+// Holder holds the inhibitor lock of a host, and calls OnShutdown when the host shuts down. Set its fields before
+// [Holder.Run].
+type Holder struct {
+	// Source is the host. It is required.
+	Source source.Source
+	// Delay is the delay of the shutdown that is requested from the host, at least a second. If the
+	// host grants less, the lock is held anyway, and that is logged.
+	Delay time.Duration
+	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, the
+	// inhibitor lock is released, unless the shutdown was cancelled. A panic is logged, and has the same
+	// effect. The context ends at the deadline of the event, when the host cancels the shutdown, and with
+	// the context of Run. If the deadline is not known, OnShutdown must limit its work to Delay itself. It
+	// is required.
+	OnShutdown func(context.Context, source.Event)
+}
+
+// Run holds the lock until ctx ends. If the session or the lock is lost, it connects again and keeps the
+// old lock until it has a new one. If a shutdown is cancelled after OnShutdown has returned, it takes a
+// new lock. When ctx ends, Run waits for OnShutdown, releases the lock, and returns the errors of the release
+// and of closing the session. If a required field is missing, it returns an error immediately.
+func (h Holder) Run(ctx context.Context) error {
+	if err := h.validate(); err != nil {
+		return err
+	}
+	holding := &holding{Holder: h, ctx: ctx, ended: make(chan struct{})}
+	close(holding.ended)
+	holding.host = host.New(host.Options{
+		Source: h.Source, Delay: h.Delay, Calls: &call.Group{}, Listener: holding,
+		Shortens: func(time.Duration) bool { return true },
+	})
+	err := holding.host.Run(ctx)
+	<-holding.ended
+	return errors.Join(err, holding.host.Close(ctx))
+}
+
+// validate returns an error for each field that is missing or wrong, joined.
+func (h Holder) validate() error {
+	var errs []error
+	if h.Source == nil || nilcheck.IsTypedNil(h.Source) {
+		errs = append(errs, errors.New("Holder.Source is required"))
+	}
+	if h.Delay < time.Second {
+		errs = append(errs, fmt.Errorf("Holder.Delay is %v, it must be at least 1s", h.Delay))
+	}
+	if h.OnShutdown == nil {
+		errs = append(errs, errors.New("Holder.OnShutdown is required"))
+	}
+	return errors.Join(errs...)
+}
+
+// holding is one Run. It is the host's listener. The host announces and cancels shutdowns one after another, so
+// that the fields need no mutex.
+type holding struct {
+	Holder
+
+	ctx    context.Context // of Run
+	host   *host.Host
+	hold   *host.Hold         // of the announced shutdown; nil: none is announced
+	cancel context.CancelFunc // ends the context of its OnShutdown
+	ended  chan struct{}      // closed when the newest shutdown needs no lock any more
+}
+
+// HostEvent implements host.Listener.
+func (h *holding) HostEvent(event source.Event, _ time.Time) {
+	if event.Cancelled {
+		h.cancelShutdown()
+	} else {
+		h.announce(event)
+	}
+}
+
+// HostPending implements host.Listener. If the host cannot be asked, what was announced stays so.
+func (h *holding) HostPending(pending *source.Event, known bool, _ time.Time) {
+	switch {
+	case pending != nil:
+		h.announce(*pending)
+	case known:
+		h.cancelShutdown()
+	}
+}
+
+// HostCapped implements host.Listener.
+func (h *holding) HostCapped(err error) {
+	klog.FromContext(h.ctx).Error(err, "The inhibitor lock is held, but the host grants less than the requested delay")
+}
+
+// HostUnreached and HostTried do nothing: the host goes on trying.
+func (*holding) HostUnreached() {}
+func (*holding) HostTried()     {}
+
+// announce calls OnShutdown for a newly announced shutdown, in a goroutine that first waits for the OnShutdown of an
+// earlier one. A repeated announcement changes nothing.
+func (h *holding) announce(event source.Event) {
+	if h.hold != nil {
+		return
+	}
+	h.hold = h.host.Suspend()
+	ctx := h.ctx
+	if event.Deadline.IsZero() {
+		ctx, h.cancel = context.WithCancel(ctx)
+	} else {
+		ctx, h.cancel = context.WithDeadline(ctx, event.Deadline)
+	}
+	hold, cancel, before, ended := h.hold, h.cancel, h.ended, make(chan struct{})
+	h.ended = ended
+	go func() {
+		defer close(ended)
+		defer cancel()
+		<-before
+		if isCancelled := errors.Is(ctx.Err(), context.Canceled); !isCancelled {
+			h.callOnShutdown(ctx, event)
+		}
+		if err := hold.Release()(ctx); err != nil { // does nothing if the shutdown was cancelled
+			klog.FromContext(ctx).Error(err, "Failed to release the inhibitor lock")
+		}
+	}()
+}
+
+// callOnShutdown calls OnShutdown. It logs a panic, and a call that goes on after the end of ctx: the lock stays held
+// meanwhile, which delays the host.
+func (h *holding) callOnShutdown(ctx context.Context, event source.Event) {
+	const name = "Holder.OnShutdown"
+	defer call.WatchEnd(ctx, name)()
+	call.Guard(ctx, name, func() error {
+		h.OnShutdown(ctx, event)
+		return nil
+	}, func(error) {})
+}
+
+// cancelShutdown withdraws the announcement, if there is one, and ends the context of its OnShutdown. The lock stays
+// held.
+func (h *holding) cancelShutdown() {
+	if h.hold != nil {
+		h.cancel()
+		h.hold.End()
+		h.hold = nil
+	}
+}
