@@ -57,22 +57,6 @@ func (r *Runtime) containersOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.
 	return containers, err
 }
 
-// sandboxesOf lists the sandboxes of a pod in every state.
-func (r *Runtime) sandboxesOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.PodSandbox, error) {
-	all, err := r.listSandboxes(ctx)
-	var sandboxes []*runtimeapi.PodSandbox
-	for _, sandbox := range all {
-		owner := sandboxIdentity(sandbox)
-		if pod.UID == "" { // compare namespace and name
-			owner.uid = ""
-		}
-		if owner.key() == identityOf(pod).key() {
-			sandboxes = append(sandboxes, sandbox)
-		}
-	}
-	return sandboxes, err
-}
-
 // listContainers lists containers in every state. A nil filter matches all.
 func (r *Runtime) listContainers(ctx context.Context, filter *runtimeapi.ContainerFilter) (containers []*runtimeapi.Container, err error) {
 	err = list(ctx, r, "StreamContainers", "ListContainers", &runtimeapi.ListContainersRequest{Filter: filter},

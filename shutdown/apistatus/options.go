@@ -1,18 +1,11 @@
 package apistatus
 
 import (
-	"cmp"
-	"errors"
-	"fmt"
 	"time"
-
-	"k8s.io/component-base/featuregate"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
-
-	"github.com/kubegrace/kubegrace/internal/features"
-	"github.com/kubegrace/kubegrace/shutdown"
+	"k8s.io/component-base/featuregate"
 )
 
 // defaultRequestTimeout is shorter than the 2.5 s that a drain waits for the API server's next acknowledgement. A
@@ -37,45 +30,4 @@ type Options struct {
 	// Gates holds the feature gates, of which only [shutdown.DaemonSetGracefulNodeShutdown] is used.
 	// Nil means the defaults: off.
 	Gates featuregate.FeatureGate
-}
-
-// Reporter writes a node's conditions and its pods' final statuses to the API server. Make one with
-// [New]. All methods may be called concurrently.
-type Reporter struct {
-	node           string
-	ready          func() v1.NodeCondition
-	api            requests
-	publishesDrain bool // the feature DaemonSetGracefulNodeShutdown
-}
-
-var (
-	_ shutdown.Reporter        = (*Reporter)(nil)
-	_ shutdown.StatusFlusher   = (*Reporter)(nil)
-	_ shutdown.ReadinessMarker = (*Reporter)(nil)
-)
-
-// New returns a Reporter. It makes no request. The error joins an error for each invalid option.
-func New(opts Options) (*Reporter, error) {
-	var errs []error
-	if opts.Client == nil {
-		errs = append(errs, errors.New("Options.Client is required"))
-	}
-	if opts.NodeName == "" {
-		errs = append(errs, errors.New("Options.NodeName is required"))
-	}
-	if opts.RequestTimeout < 0 {
-		errs = append(errs, fmt.Errorf("Options.RequestTimeout must not be negative: %v", opts.RequestTimeout))
-	}
-	if errs != nil {
-		return nil, errors.Join(errs...)
-	}
-	r := &Reporter{
-		node: opts.NodeName, ready: opts.Ready,
-		api:            requests{opts.Client, cmp.Or(opts.RequestTimeout, defaultRequestTimeout)},
-		publishesDrain: features.Enabled(opts.Gates, shutdown.DaemonSetGracefulNodeShutdown),
-	}
-	if r.ready == nil {
-		r.ready = kubeletReady
-	}
-	return r, nil
 }

@@ -2,13 +2,45 @@ package criruntime
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/klog/v2"
 )
+
+// PodStatus returns the pod's status with the current container statuses, including exit codes. An exit code
+// that the runtime cannot tell is 137, ContainerStatusUnknown, as in the kubelet. PodStatus returns nil if the
+// runtime has no container of the pod or does not answer within 30 s. It fits Status of podkiller.Options.
+func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
+	if err := r.check(pod); err != nil {
+		klog.FromContext(ctx).Error(err, "PodStatus had no effect")
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
+	defer cancel()
+	status := pod.Status.DeepCopy()
+	containers, err := r.containersOf(ctx, pod)
+	for _, c := range newest(containers) {
+		current, statusErr := r.statusOf(ctx, c)
+		if !isNotFound(statusErr) { // a container that was removed since the list is no failure
+			err = errors.Join(err, statusErr)
+		}
+		if statusErr == nil {
+			set(statusesWith(&pod.Spec, status, current.Name), current)
+		}
+	}
+	if err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to read the status of a pod from the container runtime", "pod", klog.KObj(pod))
+	}
+	if err != nil || len(containers) == 0 {
+		return nil
+	}
+	return status
+}
 
 // statusOf converts a container of the runtime's list to the status of the API. A list has no exit codes, so
 // for an exited container statusOf calls ContainerStatus. It returns gRPC's error if the runtime does not answer
