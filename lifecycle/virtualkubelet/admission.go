@@ -12,15 +12,15 @@ import (
 // true: startAll, which starts nothing then, lets the pod end.
 //
 // The pod is already in the podTable: a shutdown that begins after Admit has answered lists the pod there and stops it.
-func (s *starter) admit() (mayStart bool) {
-	if s.opts.Admit == nil || s.record.isTerminating() {
+func (r *record) admit() (mayStart bool) {
+	if r.agent.opts.Admit == nil || r.isTerminating() {
 		return true
 	}
-	pod := s.record.podWithStatus()
+	pod := r.podWithStatus()
 	answered := make(chan shutdown.Admission, 1)
-	s.spawn(s.record.name, func() {
+	r.agent.spawn(r.name, func() {
 		var answer shutdown.Admission
-		if err := s.record.callSafely("Admit", func() { answer = s.opts.Admit(pod) }); err != nil {
+		if err := r.callSafely("Admit", func() { answer = r.agent.opts.Admit(pod) }); err != nil {
 			answer = shutdown.Admission{Reason: reasonUnexpectedAdmission, Message: err.Error()}
 		}
 		answered <- answer
@@ -28,24 +28,24 @@ func (s *starter) admit() (mayStart bool) {
 	var answer shutdown.Admission
 	select {
 	case answer = <-answered:
-	case <-s.record.active.Done(): // terminating or closed: the answer no longer matters
-		return !s.isClosed()
+	case <-r.active.Done(): // terminating or closed: the answer no longer matters
+		return !r.agent.isClosed()
 	}
 	if answer.Admit {
 		return true
 	}
 	if answer.Reason == "" && answer.Message == "" {
 		answer.Reason, answer.Message = reasonUnexpectedAdmission, "Options.Admit has refused the pod without a reason"
-		klog.FromContext(s.record.ctx).Info(answer.Message, "pod", s.record.name)
+		klog.FromContext(r.ctx).Info(answer.Message, "pod", r.name)
 	}
-	if events := s.opts.Terminator.Events; events != nil {
-		_ = s.record.callSafely("Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
+	if events := r.agent.opts.Terminator.Events; events != nil {
+		_ = r.callSafely("Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
 	}
-	s.record.mu.Lock()
-	s.record.ending.starting, s.record.ending.refusal = false, &answer
-	s.record.mu.Unlock()
-	s.record.ender.terminateRemaining()
-	s.record.ender.finalizeIfEnded()
+	r.mu.Lock()
+	r.ending.starting, r.ending.refusal = false, &answer
+	r.mu.Unlock()
+	r.terminateRemaining()
+	r.finalizeIfEnded()
 	return false
 }
 

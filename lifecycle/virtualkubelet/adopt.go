@@ -74,17 +74,17 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 		added.cancel()
 		return nil
 	}
-	added.notifier.wake()
-	p.agent.spawn(added.name, added.notifier.run)
+	added.wake()
+	p.agent.spawn(added.name, added.sendStatuses)
 	p.agent.spawn(added.name, added.watchContainers)
 	for _, c := range added.containers.all[:startedCount] {
 		added.resume(c)
 	}
 	if mustStartMore {
-		p.agent.spawn(added.name, (&starter{agent: p.agent, record: added, wasBegun: startedCount > 0}).run)
+		p.agent.spawn(added.name, func() { added.startPod(nil, startedCount > 0) })
 	}
 	if added.hasCompleted() {
-		added.ender.terminateRemaining()
+		added.terminateRemaining()
 	}
 	return nil
 }
@@ -121,7 +121,7 @@ func (r *record) resume(c *container) {
 	case restarting:
 		r.agent.spawn(r.name, func() {
 			if r.reportEnd(c, id) {
-				_ = (&starter{agent: r.agent, record: r}).restart(c) // an error shows in the container's state
+				_ = r.restart(c) // an error shows in the container's state
 				r.endIfDone()
 			}
 		})

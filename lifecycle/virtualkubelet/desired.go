@@ -2,7 +2,6 @@ package virtualkubelet
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"time"
 
@@ -107,15 +106,14 @@ func (r *record) update(pod *v1.Pod) (isTerminating bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.desired.update(pod)
-	whole := r.whole()
-	hadSpec := whole == nil || len(r.containers.all) > 0
+	hadSpec := r.whole == nil || len(r.containers.all) > 0
 	if hadSpec || r.ending.terminating {
 		return r.ending.terminating
 	}
-	if r.containers = newContainers(&r.desired.pod.Spec); whole.status != nil {
-		r.containers.setFromStatus(whole.status)
+	if r.containers = newContainers(&r.desired.pod.Spec); r.whole.status != nil {
+		r.containers.setFromStatus(r.whole.status)
 	}
-	r.notifier.wake()
+	r.wake()
 	return false
 }
 
@@ -125,7 +123,7 @@ func (r *record) supersede() (override *int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.desired.supersede()
-	r.notifier.wake()
+	r.wake()
 	return r.desired.forcedGrace()
 }
 
@@ -136,41 +134,7 @@ func (r *record) markDeleted(pod *v1.Pod) (override *int64) {
 	defer r.mu.Unlock()
 	override = r.desired.markDeleted(pod, r.ending.terminating)
 	if r.ending.finalSent {
-		r.notifier.wake() // its goroutine forgets the pod
+		r.wake() // its goroutine forgets the pod
 	}
 	return override
-}
-
-// addKill registers a call of KillPod, so that the pod is not forgotten before the call has its result. setStatus,
-// if not nil, will modify the final status. The result is false if the pod was forgotten already.
-func (r *record) addKill(setStatus func(*v1.PodStatus)) (added bool) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.ending.forgotten {
-		return false
-	}
-	r.ending.kills++
-	if setStatus != nil {
-		r.ending.setStatus = setStatus
-	}
-	return true
-}
-
-// removeKill records that a KillPod returns. After the last one the pod may be forgotten.
-func (r *record) removeKill() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.ending.kills--
-	r.notifier.wake() // the pod may now be forgotten
-}
-
-// awaitFinal waits for the final status. It may come a little later than the end of the termination, because a
-// StartContainer or ContainerEnded in progress must return first. awaitFinal returns nil if ctx ends before that.
-func (r *record) awaitFinal(ctx context.Context) *v1.PodStatus {
-	select {
-	case <-r.ended:
-		return r.finalStatus()
-	case <-ctx.Done():
-		return nil
-	}
 }

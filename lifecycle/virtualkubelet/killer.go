@@ -36,7 +36,7 @@ func (p *Provider) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRe
 		return shutdown.KillResult{}, newNotFoundError(pod.Namespace, pod.Name)
 	}
 	defer known.removeKill()
-	termination, err := known.ender.terminate(ctx, known.podWithStatus(), req.GracePeriodSeconds)
+	termination, err := known.terminate(ctx, known.podWithStatus(), req.GracePeriodSeconds)
 	if err != nil {
 		return shutdown.KillResult{}, noRetry(err)
 	}
@@ -76,4 +76,38 @@ func (p *Provider) Pods(ctx context.Context) ([]*v1.Pod, error) {
 		}
 	}
 	return pods, nil
+}
+
+// addKill registers a call of KillPod, so that the pod is not forgotten before the call has its result. setStatus,
+// if not nil, will modify the final status. The result is false if the pod was forgotten already.
+func (r *record) addKill(setStatus func(*v1.PodStatus)) (added bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ending.forgotten {
+		return false
+	}
+	r.ending.kills++
+	if setStatus != nil {
+		r.ending.setStatus = setStatus
+	}
+	return true
+}
+
+// removeKill records that a KillPod returns. After the last one the pod may be forgotten.
+func (r *record) removeKill() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ending.kills--
+	r.wake() // the pod may now be forgotten
+}
+
+// awaitFinal waits for the final status. It may come a little later than the end of the termination, because a
+// StartContainer or ContainerEnded in progress must return first. awaitFinal returns nil if ctx ends before that.
+func (r *record) awaitFinal(ctx context.Context) *v1.PodStatus {
+	select {
+	case <-r.ended:
+		return r.finalStatus()
+	case <-ctx.Done():
+		return nil
+	}
 }

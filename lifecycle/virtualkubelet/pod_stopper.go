@@ -26,12 +26,12 @@ func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Conta
 	if r == nil {
 		return nil, nil
 	}
-	w := r.whole()
+	w := r.whole
 	if err := w.awaitList(ctx); err != nil {
 		return nil, err
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
+	w.pod.mu.Lock()
+	defer w.pod.mu.Unlock()
 	return w.runningContainers(), nil
 }
 
@@ -47,7 +47,7 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 	if r == nil {
 		return lifecycle.ErrContainerNotFound
 	}
-	w, deadline := r.whole(), time.Now().Add(graceperiod.Duration(timeoutSeconds))
+	w, deadline := r.whole, time.Now().Add(graceperiod.Duration(timeoutSeconds))
 	hasEnded := func() bool { return !w.runs }
 	for {
 		left := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // rounded up
@@ -78,12 +78,12 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 
 // logStillRunning logs, once for the pod, that it is still running although Stop has returned.
 func (w *wholePod) logStillRunning() {
-	w.mu.Lock()
+	w.pod.mu.Lock()
 	isNews := !w.isStillRunningLogged
 	w.isStillRunningLogged = true
-	w.mu.Unlock()
+	w.pod.mu.Unlock()
 	if isNews {
-		klog.FromContext(w.ctx).Info("Stop has returned, but Statuses still has the pod as running after its grace period", "pod", w.name)
+		klog.FromContext(w.pod.ctx).Info("Stop has returned, but Statuses still has the pod as running after its grace period", "pod", w.pod.name)
 	}
 }
 
@@ -95,16 +95,16 @@ func (w *wholePod) runningContainers() (running []lifecycle.Container) {
 	if !w.runs {
 		return nil
 	}
-	_, runsCommands := w.agent.opts.Pods.(lifecycle.CommandRunner)
-	for _, c := range w.containers.all {
+	_, runsCommands := w.pod.agent.opts.Pods.(lifecycle.CommandRunner)
+	for _, c := range w.pod.containers.all {
 		if c.state.Terminated == nil {
 			running = append(running, lifecycle.Container{
-				Name: c.spec.Name, ID: string(w.key) + "/" + c.spec.Name, PreStopDone: !runsCommands || !c.isRunning(),
+				Name: c.spec.Name, ID: string(w.pod.key) + "/" + c.spec.Name, PreStopDone: !runsCommands || !c.isRunning(),
 			})
 		}
 	}
 	if len(running) == 0 {
-		running = []lifecycle.Container{{Name: w.name.Name, ID: string(w.key), PreStopDone: true}}
+		running = []lifecycle.Container{{Name: w.pod.name.Name, ID: string(w.pod.key), PreStopDone: true}}
 	}
 	return running
 }

@@ -7,28 +7,22 @@ import (
 	"sync"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-const (
-	// minPollInterval is the least time between the beginnings of two lists, for lists that are requested before
-	// PollInterval has passed.
-	minPollInterval = time.Second
-	// orphanTimeout is how long an orphan may run: a pod that is listed but was never passed to CreatePod. It is
-	// then stopped. virtual-kubelet calls CreatePod within this time for every pod that the API server has.
-	orphanTimeout = time.Minute
-)
+// minPollInterval is the least time between the beginnings of two lists, for lists that are requested before
+// PollInterval has passed.
+const minPollInterval = time.Second
 
 var errNotListed = errors.New("the pod runtime has not listed its pods yet")
 
 // poller lists the pods of a [PodRuntime]: once in each PollInterval, and sooner on request. Lists are numbered in
 // the order in which they begin, so that a caller can wait for one that began after its request.
 type poller struct {
-	*agent
+	agent *agent
 
 	startOnce sync.Once
 	first     chan struct{} // closed after the first list
@@ -49,7 +43,7 @@ func newPoller(a *agent) *poller {
 // nil, and start does nothing.
 func (p *poller) start(ctx context.Context) {
 	if p != nil {
-		p.startOnce.Do(func() { p.spawn(types.NamespacedName{Name: "(all)"}, func() { p.run(ctx) }) })
+		p.startOnce.Do(func() { p.agent.spawn(types.NamespacedName{Name: "(all)"}, func() { p.run(ctx) }) })
 	}
 }
 
@@ -107,7 +101,7 @@ func (p *poller) awaitFirstList(ctx context.Context) error {
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", p.lastFailure(), context.Cause(ctx))
-	case <-p.ctx.Done():
+	case <-p.agent.ctx.Done():
 		return fmt.Errorf("%w: %w", p.lastFailure(), lifecycle.ErrClosed)
 	}
 }
@@ -115,7 +109,7 @@ func (p *poller) awaitFirstList(ctx context.Context) error {
 // run lists the pods once in each PollInterval, and sooner on request, but at most once in each minPollInterval, until
 // the provider is closed.
 func (p *poller) run(ctx context.Context) {
-	ctx, cancel := p.context(ctx)
+	ctx, cancel := p.agent.context(ctx)
 	defer cancel()
 	for failed := (failures{}); ctx.Err() == nil; {
 		began := time.Now()
@@ -125,91 +119,14 @@ func (p *poller) run(ctx context.Context) {
 		p.lastErr = err
 		p.mu.Unlock()
 		select {
-		case <-times.After(began.Add(p.opts.PollInterval)):
+		case <-times.After(began.Add(p.agent.opts.PollInterval)):
 			continue
 		case <-p.asked: // wait for minPollInterval only, below
 		case <-ctx.Done():
 		}
 		select {
-		case <-times.After(began.Add(min(minPollInterval, p.opts.PollInterval))):
+		case <-times.After(began.Add(min(minPollInterval, p.agent.opts.PollInterval))):
 		case <-ctx.Done():
 		}
-	}
-}
-
-// poll gets one list, checks it and passes it to the records. A list with an invalid pod is an error as a whole,
-// because a pod that is missing from a list counts as ended. began is when the list begins.
-func (p *poller) poll(ctx context.Context, began time.Time) error {
-	number := p.beginList()
-	var list []*v1.Pod
-	err := p.callWithin(ctx, "Statuses", types.NamespacedName{}, callTimeout, p.lastFailure(), func(ctx context.Context) (err error) {
-		list, err = p.opts.Pods.Statuses(ctx)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	listed := make(map[types.UID]*v1.Pod, len(list))
-	for i, pod := range list {
-		switch {
-		case pod == nil:
-			return fmt.Errorf("the list of Statuses: pod %d is nil", i)
-		case pod.UID == "":
-			return fmt.Errorf("the list of Statuses: pod %s: UID: must be set", nameOf(pod))
-		}
-		if other := listed[pod.UID]; other == nil || isTerminal(&other.Status) { // of two with one UID, the one that runs counts
-			listed[pod.UID] = pod
-		}
-	}
-	p.distribute(ctx, listed, number, began)
-	return nil
-}
-
-// distribute passes a list to the records of all known pods, also of those that it lacks. Unknown pods of the first
-// list come from a previous agent and are adopted. Unknown pods of later lists are orphans, which are stopped
-// if they are still listed and unknown orphanTimeout later. number and began are those of the list. It changes
-// listed.
-func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, number int, began time.Time) {
-	for _, r := range p.pods.all() {
-		r.whole().observeList(listed[r.key], number)
-		delete(listed, r.key)
-	}
-	isFirst, orphans := !p.hasListed(), map[types.UID]time.Time{} // orphans: when each was first listed
-	for key, pod := range listed {                                // the unknown ones
-		since, isKnownOrphan := p.orphans[key]
-		switch {
-		case isFirst:
-			p.adopt(ctx, pod, number, false)
-		case !isKnownOrphan:
-			orphans[key] = began
-		case began.Sub(since) < orphanTimeout:
-			orphans[key] = since
-		default: // it has run for too long: stop it
-			p.adopt(ctx, pod, number, true)
-		}
-	}
-	if p.orphans = orphans; isFirst {
-		close(p.first)
-	}
-}
-
-// adopt adds a listed pod that CreatePod has not added, and updates it from the list with this number. An orphan, a
-// pod that the API server seems not to have, is stopped at once.
-func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bool) {
-	added := newRecord(ctx, p.agent, pod)
-	added.desired.adopted = true // its deletion may be older than this process
-	added.whole().runs = true    // so that observeList ends a pod that is listed as ended
-	if isOrphan {
-		_ = added.ender.markTerminating() // before CreatePod can find the pod, so that CreatePod refuses it
-	}
-	if known, _ := p.pods.add(added); known != nil { // CreatePod has added the pod meanwhile
-		added.cancel()
-		known.whole().observeList(pod, number)
-		return
-	}
-	p.spawn(added.name, added.notifier.run)
-	added.whole().observeList(pod, number)
-	if isOrphan {
-		p.spawn(added.name, func() { _ = added.ender.end(added.ctx, added.markDeleted(pod)) }) // fails only after Close
 	}
 }

@@ -10,7 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// record is the state of one pod. The fields above the mutex do not change.
+// record is one pod: what virtual-kubelet wants of it, what runs of it, and how far its end is. The fields above the
+// mutex do not change.
 type record struct {
 	agent      *agent
 	key        types.UID // keyOf the pod
@@ -20,16 +21,18 @@ type record struct {
 	active     context.Context         // ends when nothing may be started any more: with the cause ErrTerminating or ErrClosed
 	deactivate context.CancelCauseFunc // ends active
 	created    metav1.Time
+	whole      *wholePod     // nil with a Runtime
+	body       body          // whole or, with a Runtime, &containers
+	changed    chan struct{} // of size 1: has an element if the pod has changed since the last status that was sent
 	exited     chan struct{} // of size 1: has an element if a container has exited and the containers must be listed
 	ended      chan struct{} // closed when the status is final
-	ender      *ender
-	notifier   *notifier
+	nameFree   chan struct{} // closed when a new pod may use the name
+	endMutex   chan struct{} // of size 1: a mutex that can be waited for with a context, for terminate and tryForget
 
-	mu         sync.Mutex // never held while blocking or calling the embedder's code
+	mu         sync.Mutex // guards the fields below and whole's; never held while blocking or calling the embedder's code
 	desired    desired
 	containers containers
 	ending     ending
-	body       body
 	lastErrors map[string]error // the error of the last call of each kind, such as "Running"; nil: it has succeeded
 }
 
@@ -46,24 +49,18 @@ func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 	pod = pod.DeepCopy()
 	r := &record{
 		agent: a, key: keyOf(pod), name: nameOf(pod), created: metav1.Now(),
-		exited: make(chan struct{}, 1), ended: make(chan struct{}),
+		changed: make(chan struct{}, 1), exited: make(chan struct{}, 1),
+		ended: make(chan struct{}), nameFree: make(chan struct{}), endMutex: make(chan struct{}, 1),
 		desired: desired{pod: pod}, containers: newContainers(&pod.Spec),
 	}
 	r.ctx, r.cancel = a.context(ctx)
 	r.active, r.deactivate = context.WithCancelCause(r.ctx)
 	r.body = &r.containers
 	if a.opts.Pods != nil {
-		r.body = &wholePod{record: r, changed: make(chan struct{})}
+		r.whole = &wholePod{pod: r, changed: make(chan struct{})}
+		r.body = r.whole
 	}
-	r.ender = &ender{record: r, turn: make(chan struct{}, 1), nameFree: make(chan struct{})}
-	r.notifier = &notifier{record: r, changed: make(chan struct{}, 1)}
 	return r
-}
-
-// whole returns the body of a pod of a [PodRuntime], or nil with a [Runtime].
-func (r *record) whole() *wholePod {
-	whole, _ := r.body.(*wholePod)
-	return whole
 }
 
 // isTerminating reports whether the pod's termination has begun, which stays true after its end.
@@ -86,7 +83,7 @@ func (r *record) hasCompleted() bool {
 func (r *record) isStuck() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	_, stuck := r.ender.outcome()
+	_, stuck := r.ending.outcome()
 	return stuck != nil && !r.body.mayRun()
 }
 
@@ -94,18 +91,9 @@ func (r *record) isStuck() bool {
 // of a container.
 func (r *record) endIfDone() {
 	if r.hasCompleted() || r.isStuck() {
-		r.ender.terminateRemaining()
+		r.terminateRemaining()
 	}
-	r.ender.finalizeIfEnded()
-}
-
-// markTerminated records the final end of a container.
-func (r *record) markTerminated(c *container, end v1.ContainerStateTerminated) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	c.markTerminated(end)
-	r.containers.refreshReady()
-	r.notifier.wake()
+	r.finalizeIfEnded()
 }
 
 // finalStatus returns the final status, or nil if there is none yet. It must not be modified.

@@ -1,0 +1,212 @@
+package virtualkubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/lifecycle"
+)
+
+// CreatePod adds a pod and returns at once. The containers are started in the background, so that
+// virtual-kubelet can delete a pod whose start takes long. For a known pod it only replaces the
+// metadata and spec.
+//
+// A pod that is deleted or terminating is refused with an errdefs.ErrInvalidInput that wraps
+// [lifecycle.ErrTerminating]. So is, without that cause, a pod that has no containers, two containers with one
+// name, or the UID of a pod with another name. After [Provider.Close] the error wraps [lifecycle.ErrClosed].
+//
+// If a known pod has the same name but another UID, the API server no longer has that pod. CreatePod
+// terminates it as DeletePod does, and starts the new pod when the old one has ended.
+//
+// CreatePod keeps the values of ctx and ignores its end.
+func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
+	if err := p.check(pod); err != nil {
+		return err
+	}
+	if pod.DeletionTimestamp != nil {
+		return newRefusedError(pod, lifecycle.ErrTerminating)
+	}
+	if p.agent.isClosed() {
+		return newRefusedError(pod, lifecycle.ErrClosed)
+	}
+	if len(pod.Spec.Containers) == 0 {
+		return newRefusedError(pod, errNoContainer)
+	}
+	if err := checkNames(pod); err != nil {
+		return newRefusedError(pod, err)
+	}
+	p.agent.poller.start(ctx)
+	added := newRecord(ctx, p.agent, pod)
+	added.ending.starting = true
+	known, earlier := p.agent.pods.add(added)
+	if known != nil { // the new record is not needed
+		added.cancel()
+		if err := known.checkSameName(pod); err != nil {
+			return err
+		}
+		if known.update(pod) {
+			return newRefusedError(pod, lifecycle.ErrTerminating)
+		}
+		return nil
+	}
+	added.wake()
+	p.agent.spawn(added.name, added.sendStatuses)
+	p.agent.spawn(added.name, func() { added.startPod(earlier, false) })
+	if p.agent.opts.Pods == nil {
+		p.agent.spawn(added.name, added.watchContainers)
+	}
+	var errs []error
+	for _, other := range earlier {
+		errs = append(errs, other.end(added.ctx, other.supersede()))
+	}
+	return errors.Join(errs...)
+}
+
+// UpdatePod replaces the metadata and spec of a pod; its containers do not change. A pod with a
+// deletionTimestamp is passed to [Provider.DeletePod]. An unknown pod is an errdefs.ErrNotFound, unless
+// a pod with the same name is known: then UpdatePod calls [Provider.CreatePod].
+func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
+	if err := p.check(pod); err != nil {
+		return err
+	}
+	if pod.DeletionTimestamp != nil {
+		return p.DeletePod(ctx, pod)
+	}
+	if r := p.agent.pods.find(pod); r != nil {
+		if err := r.checkSameName(pod); err != nil {
+			return err
+		}
+		r.update(pod)
+		return nil
+	}
+	if p.agent.pods.named(nameOf(pod)) != nil {
+		return p.CreatePod(ctx, pod)
+	}
+	return newNotFoundError(pod.Namespace, pod.Name)
+}
+
+// DeletePod begins or shortens the termination of a pod, and returns at once. It may be called any number
+// of times: a pod has one termination, its hooks run once, and its deadline only moves earlier
+// (k/k#83916).
+//
+// The grace period is the pod's deletionGracePeriodSeconds, in seconds from the call. As in the kubelet,
+// deletionTimestamp is not compared with the clock, with two exceptions. The deletion of an adopted pod
+// may predate this process, so the pod has the time until its deletionTimestamp
+// (graceperiod.LeftOfDeletion). And if virtual-kubelet passes back a pod that the API server no longer
+// has, and whose deletion was seen before, the pod was deleted by force and has 1 s.
+//
+// When all containers have ended, virtual-kubelet gets the final status, and the provider forgets the
+// pod.
+//
+// The UID identifies the pod, so that a late call for an old pod does not affect a new one with its
+// name. A pod without a UID, which some forks of virtual-kubelet pass, means the newest with its name.
+//
+// An unknown pod is an errdefs.ErrNotFound. If containers could not be stopped, the error says why, and
+// the next call tries again. After [Provider.Close] the error wraps [lifecycle.ErrClosed]. ctx bounds
+// only the beginning of the termination; the error then has its cause.
+func (p *Provider) DeletePod(ctx context.Context, pod *v1.Pod) error {
+	r, err := p.find(pod)
+	if err != nil {
+		return err
+	}
+	if err := r.end(ctx, r.markDeleted(pod)); err != nil {
+		return err
+	}
+	return r.stopError()
+}
+
+// GetPod returns a copy of a pod with its current status. The copy of a terminating pod has an additional
+// annotation, so that DeletePod can tell such a copy from a pod of the API server. If the pod is unknown,
+// the error is an errdefs.ErrNotFound.
+func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	r := p.agent.pods.named(types.NamespacedName{Namespace: namespace, Name: name})
+	if r == nil {
+		return nil, newNotFoundError(namespace, name)
+	}
+	return r.markedPod(), nil
+}
+
+// GetPodStatus returns a copy of a pod's current status. An unknown pod is an
+// errdefs.ErrNotFound.
+func (p *Provider) GetPodStatus(ctx context.Context, namespace, name string) (*v1.PodStatus, error) {
+	pod, err := p.GetPod(ctx, namespace, name)
+	if err != nil {
+		return nil, err
+	}
+	return &pod.Status, nil
+}
+
+// GetPods returns copies of all pods as GetPod does, sorted by namespace and name. virtual-kubelet calls
+// it when it starts, and deletes the pods that the API server no longer has; with a [PodRuntime] GetPods
+// therefore waits for the first list. The error has the cause of ctx, or wraps [lifecycle.ErrClosed]
+// after [Provider.Close].
+func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	p.agent.poller.start(ctx)
+	if err := p.agent.poller.awaitFirstList(ctx); err != nil {
+		return nil, err
+	}
+	records := p.agent.pods.newest()
+	pods := make([]*v1.Pod, 0, len(records))
+	for _, r := range records {
+		pods = append(pods, r.markedPod())
+	}
+	return pods, nil
+}
+
+// NotifyPods registers the callback for changed statuses. virtual-kubelet's PodController calls it when
+// it starts; before that no status is sent and no pod is forgotten. A nil notify has no effect.
+//
+// notify is called concurrently for different pods, and with one status at a time for each pod. It may
+// block. The end of ctx has no effect: [Provider.Close] ends the calls.
+func (p *Provider) NotifyPods(ctx context.Context, notify func(*v1.Pod)) {
+	if err := p.check(); err != nil {
+		klog.FromContext(ctx).Error(err, "NotifyPods had no effect")
+		return
+	}
+	p.agent.poller.start(ctx)
+	if notify != nil && p.agent.notify.Swap(&notify) == nil {
+		close(p.agent.registered)
+	}
+}
+
+// StatusChanged sends the status of a pod to virtual-kubelet again. Call it when [Options.Status] would
+// set other values, such as a late podIP; changes in [PodRuntime].Statuses need no call. It returns at
+// once, and has no effect for a terminating or unknown pod.
+func (p *Provider) StatusChanged(pod *v1.Pod) {
+	if r, err := p.find(pod); err == nil {
+		r.wake()
+	}
+}
+
+// checkNames returns an error for a pod of which two containers have the same name.
+func checkNames(pod *v1.Pod) error {
+	names := map[string]bool{}
+	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range containers {
+			if names[containers[i].Name] {
+				return fmt.Errorf("spec: two containers have the name %q", containers[i].Name)
+			}
+			names[containers[i].Name] = true
+		}
+	}
+	return nil
+}
+
+// checkSameName returns an error for a pod that has the UID of this one but another name: a UID may not be reused.
+func (r *record) checkSameName(pod *v1.Pod) error {
+	if nameOf(pod) == r.name {
+		return nil
+	}
+	return newRefusedError(pod, fmt.Errorf("metadata.uid: %q is that of pod %s", pod.UID, r.name))
+}

@@ -1,0 +1,69 @@
+package virtualkubelet
+
+import (
+	"reflect"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+)
+
+// withKnownPhase removes a phase that Kubernetes does not have from a status, and logs it. Without a phase the pod
+// counts as running, so that it is not ended by mistake. The caller holds the mutex.
+func (w *wholePod) withKnownPhase(status *v1.PodStatus) *v1.PodStatus {
+	switch status.Phase {
+	case "", v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown:
+		w.oddPhase = ""
+		return status
+	}
+	if status.Phase != w.oddPhase {
+		w.oddPhase = status.Phase
+		klog.FromContext(w.pod.ctx).Error(nil, "Statuses has returned an unknown phase, the pod counts as running", "pod", w.pod.name, "phase", status.Phase)
+	}
+	status = status.DeepCopy()
+	status.Phase = ""
+	return status
+}
+
+// setStatus sets the status from a list, unless the pod had ended already: a terminal status stays.
+func (w *wholePod) setStatus(status *v1.PodStatus) {
+	if w.status != nil && (isTerminal(w.status) || reflect.DeepEqual(w.status, status)) {
+		return
+	}
+	w.status = status.DeepCopy()
+	if !w.pod.ending.finalizing {
+		w.pod.containers.setFromStatus(w.status)
+		w.pod.wake()
+	}
+}
+
+// write writes the status from the last list into the pod. Conditions and the start time that the list lacks keep
+// the pod's values. ended: the final status is being computed, so the phase must be a terminal one. The caller
+// holds the mutex.
+func (w *wholePod) write(pod *v1.Pod, ended bool) {
+	status := &pod.Status
+	if w.status != nil {
+		conditions, start := status.Conditions, status.StartTime
+		w.status.DeepCopyInto(status)
+		if len(status.Conditions) == 0 {
+			status.Conditions = conditions
+		}
+		if status.StartTime == nil {
+			status.StartTime = start
+		}
+	}
+	w.pod.containers.write(pod, ended)
+	switch {
+	case w.status == nil || w.status.Phase == "": // the containers decide the phase
+	case isTerminal(w.status) == ended:
+		status.Phase = w.status.Phase
+	case ended: // the pod was lost while its last status was that of a running pod
+		status.Phase = v1.PodFailed
+	default: // listed as ended, but the termination is not over
+		status.Phase = v1.PodRunning
+	}
+}
+
+// isTerminal reports whether the phase says that a pod has ended.
+func isTerminal(status *v1.PodStatus) bool {
+	return status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
+}
