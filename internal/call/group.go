@@ -35,15 +35,16 @@ type member struct {
 // Go runs f in a goroutine of the group. name returns the name under which Wait reports f if it hangs; it is
 // called then, in another goroutine.
 func (g *Group) Go(name func() string, f func()) {
-	m := g.add(name)
+	leave := g.Enter(name)
 	go func() {
-		defer g.remove(m)
+		defer leave()
 		f()
 	}()
 }
 
-// add counts a goroutine as running until remove. name returns the name under which Wait reports it.
-func (g *Group) add(name func() string) *member {
+// Enter makes the group count the caller's goroutine as running until leave is called. name returns the name under
+// which Wait reports it, as in [Group.Go].
+func (g *Group) Enter(name func() string) (leave func()) {
 	m := &member{name: name}
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,7 +52,7 @@ func (g *Group) add(name func() string) *member {
 		g.running = map[*member]struct{}{}
 	}
 	g.running[m] = struct{}{}
-	return m
+	return func() { g.remove(m) }
 }
 
 // Call calls f and then end in a goroutine of the group, as [Guard] does. It logs a call that has not
@@ -119,14 +120,19 @@ func (g *Group) Wait(giveUp <-chan struct{}) (hanging []string) {
 	case <-g.whenIdle():
 		return nil
 	case <-giveUp:
+		return g.names()
 	}
+}
+
+// names returns the sorted names of the running goroutines.
+func (g *Group) names() (names []string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	for m := range g.running {
-		hanging = append(hanging, m.name())
+		names = append(names, m.name())
 	}
-	slices.Sort(hanging)
-	return hanging
+	slices.Sort(names)
+	return names
 }
 
 // whenIdle returns a channel that is closed when no goroutine of the group is running.

@@ -38,34 +38,14 @@ func WatchEnd(ctx context.Context, name string, about ...any) (returned func()) 
 	}
 }
 
-// Enter makes the group count the caller's code as running until leave is called, like code that [Group.Go] runs. name
-// returns the name under which Wait reports it.
-func (g *Group) Enter(name func() string) (leave func()) {
-	m := g.add(name)
-	return func() { g.remove(m) }
-}
-
-// WaitLoudly waits like [Group.Wait] until no goroutine is running or enough is closed. After 5 s it logs who, the method
-// that waits, and the calls that it waits for.
+// WaitLoudly waits like [Group.Wait] until no goroutine is running or enough is closed, and returns each name once. After
+// 5 s it logs who, the method that waits, and the calls that it waits for.
 func (g *Group) WaitLoudly(ctx context.Context, who string, enough <-chan struct{}) (hanging []string) {
 	timer := time.AfterFunc(slow, func() {
-		if names := g.names(); len(names) > 0 {
+		if names := slices.Compact(g.names()); len(names) > 0 {
 			klog.FromContext(ctx).Info(who+" waits for calls that have not returned", "calls", names)
 		}
 	})
 	defer timer.Stop()
-	return g.Wait(enough)
-}
-
-// names returns the names of the goroutines and calls that still run, sorted, each once, without empty ones.
-func (g *Group) names() (names []string) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	for m := range g.running {
-		if name := m.name(); name != "" {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return slices.Compact(g.Wait(enough))
 }

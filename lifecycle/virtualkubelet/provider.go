@@ -65,7 +65,7 @@ func (p *Provider) Close(ctx context.Context) error {
 	}
 	p.agent.close(lifecycle.ErrClosed)
 	err := p.agent.terminator.Close(ctx)
-	hanging := slices.Compact(p.agent.calls.WaitLoudly(ctx, "Provider.Close", ctx.Done()))
+	hanging := p.agent.calls.WaitLoudly(ctx, "Provider.Close", ctx.Done())
 	if len(hanging) == 0 {
 		return err
 	}
