@@ -38,10 +38,11 @@ func (h Holder) Run(ctx context.Context) error {
 	if err := h.validate(); err != nil {
 		return err
 	}
-	holding := &holding{Holder: h, ctx: ctx, ended: make(chan struct{})}
+	calls := &call.Group{}
+	holding := &holding{Holder: h, ctx: ctx, lines: call.LogLines{Calls: calls}, ended: make(chan struct{})}
 	close(holding.ended)
 	holding.host = host.New(host.Options{
-		Source: h.Source, Delay: h.Delay, Calls: &call.Group{}, Listener: holding,
+		Source: h.Source, Delay: h.Delay, Calls: calls, Listener: holding,
 		Shortens: func(time.Duration) bool { return true },
 	})
 	err := holding.host.Run(ctx)
@@ -71,6 +72,7 @@ type holding struct {
 
 	ctx    context.Context // of Run
 	host   *host.Host
+	lines  call.LogLines
 	hold   *host.Hold         // of the announced shutdown; nil: none is announced
 	cancel context.CancelFunc // ends the context of its OnShutdown
 	ended  chan struct{}      // closed when the newest shutdown needs no lock any more
@@ -97,7 +99,9 @@ func (h *holding) HostPending(pending *source.Event, known bool, _ time.Time) {
 
 // HostCapped implements host.Listener.
 func (h *holding) HostCapped(err error) {
-	klog.FromContext(h.ctx).Error(err, "The inhibitor lock is held, but the host grants less than the requested delay")
+	h.lines.Write(func() {
+		klog.FromContext(h.ctx).Error(err, "The inhibitor lock is held, but the host grants less than the requested delay")
+	})
 }
 
 // HostUnreached and HostTried do nothing: the host goes on trying.

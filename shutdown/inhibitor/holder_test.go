@@ -357,6 +357,7 @@ func TestHolderLogsASourceThatReturnsNothing(t *testing.T) {
 			defer stop()
 			holder := inhibitor.Holder{Source: src, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {}}
 			require.NoError(t, holder.Run(ctx))
+			synctest.Wait() // for the log
 			require.Equal(t, 1, strings.Count(log.String(), want), log.String())
 		})
 	}

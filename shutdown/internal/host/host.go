@@ -106,6 +106,7 @@ type Host struct {
 	lock    *lock
 	delay   *delay
 	contact *contact
+	lines   call.LogLines
 }
 
 // New returns a Host. Suspend and the methods of [Hold] also work without Run.
@@ -118,6 +119,7 @@ func New(o Options) *Host {
 		lock:    &lock{calls: o.Calls, metrics: o.Metrics, wake: make(chan struct{}, 1)},
 		delay:   &delay{},
 		contact: &contact{listener: o.Listener, calls: o.Calls},
+		lines:   call.LogLines{Calls: o.Calls},
 	}
 }
 
@@ -156,7 +158,9 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 		pause := reconnectPause * time.Duration(max(1, h.contact.hanging.Load()/hangingPerPause))
 		if text := fmt.Sprint(err); text != logged {
-			klog.FromContext(ctx).Error(err, "Not connected to the host, will retry", "period", pause)
+			h.lines.Write(func() {
+				klog.FromContext(ctx).Error(err, "Not connected to the host, will retry", "period", pause)
+			})
 			logged = text
 		}
 		select {
@@ -180,7 +184,7 @@ func (h *Host) adopt(ctx context.Context) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	})
 	if err != nil && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a previous agent")
+		h.lines.Write(func() { klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a previous agent") })
 	}
 }
 

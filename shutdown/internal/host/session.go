@@ -129,7 +129,7 @@ func (s *session) holdLock(ctx context.Context) error {
 		if errors.Is(err, errHangs) {
 			return err
 		}
-		logged = logOnce(ctx, lastErr, logged, done)
+		logged = s.logOnce(ctx, lastErr, logged, done)
 		s.waitForTask(ctx, done, err)
 	}
 	return context.Cause(ctx)
@@ -138,13 +138,15 @@ func (s *session) holdLock(ctx context.Context) error {
 // logOnce logs a task's error, unless logged is its text: the caller passes the previous result of logOnce. It returns
 // the text of the error, or "" after a success. Refused adoptions are not logged, because hosts refuse locks during a
 // shutdown.
-func logOnce(ctx context.Context, err error, logged string, done task) string {
+func (s *session) logOnce(ctx context.Context, err error, logged string, done task) string {
 	if err == nil {
 		return ""
 	}
 	text := fmt.Sprint(err)
 	if text != logged && done != taskAdopt && ctx.Err() == nil {
-		klog.FromContext(ctx).Error(err, "Failed to inhibit the shutdown or to read its limit, will retry")
+		s.lines.Write(func() {
+			klog.FromContext(ctx).Error(err, "Failed to inhibit the shutdown or to read its limit, will retry")
+		})
 	}
 	return text
 }
@@ -239,9 +241,11 @@ func (s *session) requestDelay(ctx context.Context) error {
 	case cappedErr != nil && isNewText:
 		s.Listener.HostCapped(cappedErr)
 	case changed && limitBefore != nil:
-		logger.Info("The host's delay limit has changed", "setBy", now.setBy)
+		s.lines.Write(func() { logger.Info("The host's delay limit has changed", "setBy", now.setBy) })
 	case changed && capped != nil:
-		logger.V(1).Info("The host waits for less than requested, but long enough for all pods", "err", err)
+		s.lines.Write(func() {
+			logger.V(1).Info("The host waits for less than requested, but long enough for all pods", "err", err)
+		})
 	}
 	return nil
 }
@@ -267,7 +271,7 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 		return fmt.Errorf("failed to inhibit the shutdown: %w", err)
 	}
 	if err := s.lock.take(ctx, given, epoch, adopting); err != nil { // of closing the previous lock
-		klog.FromContext(ctx).Error(err, "Failed to close the previous lock")
+		s.lines.Write(func() { klog.FromContext(ctx).Error(err, "Failed to close the previous lock") })
 	}
 	return nil
 }

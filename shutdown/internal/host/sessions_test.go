@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
@@ -118,6 +119,28 @@ func TestALostSessionIsReplacedWithoutAGap(t *testing.T) {
 		}
 		calls := r.script.called()
 		require.Equal(t, []string{"close", "connect", "events", "pending", "delay", "inhibit", "release"}, calls[len(calls)-7:])
+	})
+}
+
+// Nobody reads what the logger writes, so that it blocks. The lock is taken nevertheless, and the limit and the sessions,
+// whose changes are logged, are followed.
+func TestALoggerThatBlocksDelaysNothing(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		isRead := make(chan struct{})
+		r.log.Logger = funcr.New(func(string, string) { <-isRead }, funcr.Options{})
+		r.script.limit = 26 * time.Second
+		always("connect", fault{err: errRefused})(r.script)
+		r.run()
+		r.script.set(func(s *script) { s.faults = nil })
+		r.advance(2 * time.Second)
+		r.requireLock(host.StateHeld, 1)
+		r.script.set(func(s *script) { s.limit = 27 * time.Second })
+		r.advance(time.Minute)
+		require.Equal(t, 27*time.Second, r.host.Status().Granted)
+		r.script.set((*script).lose)
+		r.advance(2 * time.Second)
+		require.Equal(t, 3, r.script.number("connect"))
+		close(isRead)
 	})
 }
 

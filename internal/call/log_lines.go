@@ -1,0 +1,36 @@
+package call
+
+import "sync"
+
+// LogLines writes log lines one after another, in a goroutine of Calls. A logger may block, for example if nobody
+// reads stderr, and what acts must not wait for it.
+type LogLines struct {
+	Calls *Group // required
+
+	mu      sync.Mutex // guards waiting
+	waiting []func()   // each writes a line; the first one is being called
+}
+
+// Write calls line, which writes one line, after the lines before. It does not block.
+func (l *LogLines) Write(line func()) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting = append(l.waiting, line); len(l.waiting) > 1 {
+		return // the goroutine runs
+	}
+	l.Calls.Go(func() string { return "the logger" }, func() {
+		for ; line != nil; line = l.next() {
+			line()
+		}
+	})
+}
+
+// next removes the first line, which is written now, and returns the next one; nil: none.
+func (l *LogLines) next() func() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.waiting = l.waiting[1:]; len(l.waiting) == 0 {
+		return nil
+	}
+	return l.waiting[0]
+}
