@@ -55,9 +55,9 @@ func (a *agent) spawn(name types.NamespacedName, work func()) {
 	}
 }
 
-// withStartSlot waits until fewer than maxStarts starts are in progress, and then calls do. It returns
+// withinMaxStarts waits until fewer than maxStarts starts are in progress, and then calls do. It returns
 // do's error, or the cause of ctx if ctx ends during the wait.
-func (a *agent) withStartSlot(ctx context.Context, do func() error) error {
+func (a *agent) withinMaxStarts(ctx context.Context, do func() error) error {
 	select {
 	case a.starts <- struct{}{}:
 	case <-ctx.Done():

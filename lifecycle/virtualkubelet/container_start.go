@@ -61,7 +61,7 @@ func (r *record) start(c *container) error {
 
 // startContainer calls StartContainer when maxStarts allows it, and records that the container runs.
 func (r *record) startContainer(ctx context.Context, pod *v1.Pod, c *container) (id string, err error) {
-	err = r.agent.withStartSlot(ctx, func() (err error) {
+	err = r.agent.withinMaxStarts(ctx, func() (err error) {
 		r.mu.Lock()
 		if c.restarting { // an attempt counts as a restart, even if it fails
 			c.restarted++

@@ -56,7 +56,7 @@ func (w *wholePod) tryCreate() error {
 	annotations := maps.Clone(pod.Annotations)
 	var createErr error
 	startErr := w.pod.agent.terminator.Start(w.pod.ctx, pod, pod.Spec.Containers[0].Name, func(ctx context.Context) error {
-		createErr = w.pod.agent.withStartSlot(ctx, func() error {
+		createErr = w.pod.agent.withinMaxStarts(ctx, func() error {
 			return w.call(ctx, "Create", createTimeout, func(ctx context.Context) error { return w.pod.agent.opts.Pods.Create(ctx, pod) })
 		})
 		w.pod.mu.Lock()
