@@ -147,6 +147,7 @@ func TestFailuresAreLoggedOnce(t *testing.T) {
 		"publishing fails three times": func(n *node) {
 			n.opts.Reporter = &flakyPublisher{fails: 3}
 		},
+		"the host grants too little": func(n *node) { n.host.Limit = time.Second },
 		"the list fails": func(n *node) {
 			n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) { return nil, errors.New("no cache") }
 		},
