@@ -104,7 +104,7 @@ func (h *holding) HostCapped(err error) {
 	})
 }
 
-// HostUnreached and HostTried do nothing: the host goes on trying.
+// HostUnreached and HostTried do nothing, because nothing waits for the lock.
 func (*holding) HostUnreached() {}
 func (*holding) HostTried()     {}
 
@@ -151,8 +151,8 @@ func (h *holding) callOnShutdown(ctx context.Context, event source.Event) {
 // held.
 func (h *holding) cancelShutdown() {
 	if h.hold != nil {
-		h.cancel()
-		h.hold.End()
+		h.hold.End() // before OnShutdown can return because of cancel, which would release the lock
 		h.hold = nil
+		h.cancel()
 	}
 }
