@@ -118,13 +118,14 @@ func TestADamagedLogGrantsNoTime(t *testing.T) {
 	}
 	require.Len(t, check(log).Entries, 4)
 	require.Equal(t, map[string]time.Time{"web": planned["web"], "etcd": planned["etcd"]}, resume(check(log)))
-	for size := range log {
-		check(log[:size])
+	step := 1
+	if need.Less(t, "seven of eight bytes of a state log, and seven of eight bits of the others") {
+		step = 8
 	}
-	some := need.Less(t, "seven of eight bits of a state log")
-	for i := range log {
+	for i := 0; i < len(log); i += step {
+		check(log[:i])
 		for bit := range 8 {
-			if !some || bit == i%8 {
+			if step == 1 || bit == i/step%8 {
 				damaged := bytes.Clone(log)
 				damaged[i] ^= 1 << bit
 				check(damaged)

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -46,7 +47,11 @@ func growth(t testing.TB) (text []byte, sizes []int, states [][]any) {
 func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 	text, sizes, states := growth(t)
 	first := bytes.IndexByte(text, '\n')
-	for size := range len(text) + 1 {
+	step := 1
+	if need.Less(t, "four of five bytes at which a state log ends") {
+		step = 5
+	}
+	for size := 0; size <= len(text); size += step {
 		for _, after := range []string{"", "\x00\x00\x00", "\x00\n"} {
 			found, _ := parse(append(bytes.Clone(text[:size]), after...), "one", now())
 			var want []any
