@@ -340,8 +340,8 @@ func TestSimulator(t *testing.T) {
 		return
 	}
 	seeds := uint64(10_000)
-	if need.Less(t, "8,000 of 10,000 seeds of the simulator") {
-		seeds = 2000
+	if need.Less(t, "9,000 of 10,000 seeds of the simulator") {
+		seeds = 1000
 	}
 	if text := os.Getenv(simSeeds); text != "" {
 		var err error

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"os"
 	"reflect"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/judge"
+	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -272,11 +274,15 @@ func (h *hasher) value(v reflect.Value) {
 // another one is not continued.
 func TestAllInputSequences(t *testing.T) {
 	depth := 6
+	if need.Less(t, "sequences of six inputs to a node") {
+		depth = 5
+	}
 	if text := os.Getenv(walkDepth); text != "" {
 		var err error
 		depth, err = strconv.Atoi(text)
 		require.NoError(t, err)
 	}
+	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as in TestSimulator
 	// The first choices of each sequence. In "announced" the host announces, and then three calls succeed.
 	for name, first := range map[string][]byte{"none": {}, "announced": {0, 0, 0, 1}} {
 		t.Run(name, func(t *testing.T) {
