@@ -43,8 +43,8 @@ func TestSimulator(t *testing.T) {
 		return
 	}
 	seeds := uint64(10_000)
-	if need.Less(t, "8,000 of 10,000 seeds of the simulator") {
-		seeds = 2_000
+	if need.Less(t, "9,000 of 10,000 seeds of the simulator") {
+		seeds = 1_000
 	}
 	if text := os.Getenv("KUBEGRACE_SIM_SEEDS"); text != "" {
 		var err error
