@@ -16,7 +16,9 @@ GOTESTSUM := $(TOOL) gotestsum --format pkgname --format-hide-empty-pkg
 # The race detector needs a C compiler. Without one the tests run without the race detector.
 RACE      := $(if $(filter 1,$(shell go env CGO_ENABLED)),-race)
 # Packages without goroutines, with which the race detector has nothing to do.
-PURE      := kubegrace/(graceperiod|validation|shutdown/plan|shutdown/internal/(node|timetable)|internal/(readme|deptest|docprogram))(/|$$)
+PURE      := kubegrace/(graceperiod|validation|shutdown/plan|shutdown/internal/(node|timetable)|lifecycle/(stopsignal|internal/hookhttp)|internal/(deptest|docprogram|features|fork|logindconf|nilcheck|podcondition|readme|staticpod|times|tools)|examples/(small|internal|kubegrace-node/internal/(kubeletconfig|output|podlist|view)))(/|$$)|examples/kubegrace-node$$
+# The flags of make test. make lint vets all modules.
+QUICK     := -short -vet=off -timeout 30m
 # Many tests with real programs wait more than they compute, so that more of them run at once than there are cores.
 WAITING   := -timeout 30m -p 4 -parallel 4
 # For make bench: the time of one run of a benchmark, and the number of runs of each.
@@ -30,7 +32,7 @@ FUZZTIME  ?= 10s
 # For make edits: how many; the seed is the date unless SEED names one.
 EDITS     ?= 200
 
-.PHONY: help demo pictures test check race apiserver containerd compat e2e ordeal dist soak bench lint release-check fuzz edits vulncheck
+.PHONY: help demo pictures test check race apiserver containerd compat e2e machines ordeal dist soak bench lint release-check fuzz edits vulncheck
 
 help: ## show this help
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "%-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -53,33 +55,40 @@ pictures: ## draw the pictures of the examples anew, from real runs (about a min
 
 # The tests say what they leave out in lines with "left to make check".
 test: ## run the tests that need Go alone; they take a few minutes
-	@mkdir -p .cache; rm -f .cache/test.json
-	@set -e; for module in $(FIRST); do (cd $$module && $(GOTESTSUM) --hide-summary skipped --jsonfile $(CURDIR)/.cache/module.json -- -short -timeout 30m ./...; cat $(CURDIR)/.cache/module.json >> $(CURDIR)/.cache/test.json); done
-	@echo "Left to make check: the race detector; $(filter-out $(FIRST),$(MODULES)); $$(sed -n 's/.*left to make check: \([^"\]*\).*/\1/p' .cache/test.json | sort -u | paste -s -d ';' | sed 's/;/; /g')"
+	@rm -rf .cache/test && mkdir -p .cache/test
+	@set -e; for module in $(FIRST); do (cd $$module && $(GOTESTSUM) --hide-summary skipped --jsonfile $(CURDIR)/.cache/test/$$(basename $$PWD).json -- $(QUICK) ./...); done
+	@echo "Left to make check: the race detector; $(filter-out $(FIRST),$(MODULES)); $$(sed -n 's/.*left to make check: \([^"\]*\).*/\1/p' .cache/test/*.json | sort -u | paste -s -d ';' | sed 's/;/; /g')"
 
 check: ## run everything else: linters, all tests with the race detector, soak, old and new Kubernetes, machines
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory containerd
 	@$(MAKE) --no-print-directory race KUBEGRACE_CONTAINERD=$(CURDIR)/.cache/containerd
-	@echo "make soak goes on for five minutes beside make compat and make e2e."; \
+	@echo "make soak goes on for five minutes beside make compat and make e2e, which uses the release that make race has made."; \
 	  $(MAKE) --no-print-directory soak > .cache/soak.txt 2>&1 & soak=$$!; \
 	  $(MAKE) --no-print-directory compat ONLY='newest oldest' TESTFLAGS=-short && \
-	  if test -z "$(E2E_MISSING)" || test "$$KUBEGRACE_NEED_ALL" = 1; then $(MAKE) --no-print-directory e2e; \
+	  if test -z "$(E2E_MISSING)" || test "$$KUBEGRACE_NEED_ALL" = 1; then $(MAKE) --no-print-directory machines; \
 	  else echo "Left out: make e2e, which needs $(E2E_MISSING)"; fi; rest=$$?; \
 	  wait $$soak || { cat .cache/soak.txt; exit 1; }; tail -n 60 .cache/soak.txt; exit $$rest
 
+# Tests the packages of all modules that "grep $(1)" finds by PURE, with more flags of gotestsum and go test.
+define test_packages
+set -e; for module in $(MODULES); do (cd $$module; packages=$$(go list ./...); echo "$$packages" | grep $(1) '$(PURE)' | \
+  xargs -r $(GOTESTSUM) --jsonfile $(CURDIR)/.cache/race/$$(basename $$PWD)$(1).json $(2)); done
+endef
+
 race: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
-race: export KUBEGRACE_WALK_DEPTH := 5
 race: export KUBEGRACE_DIST := $(CURDIR)/.cache/dist
 race: ARCHS := amd64
 race: apiserver dist ## run all tests of all modules with the race detector; those that miss a Debian package are listed
 	@$(if $(RACE),,echo "no C compiler: the tests run without the race detector")
-	@mkdir -p .cache; rm -f .cache/race.json
-	@set -e; for module in $(MODULES); do (cd $$module && $(GOTESTSUM) --jsonfile $(CURDIR)/.cache/module.json -- $(RACE) $(WAITING) $$(go list ./... | grep -vE '$(PURE)'); cat $(CURDIR)/.cache/module.json >> $(CURDIR)/.cache/race.json); done
-	@echo "The tests that do less under the race detector now run in full, without it:"
-	@sed -n 's|.*"Package":"github.com/kubegrace/kubegrace/\([^"]*\)","Test":"\([^"/]*\).*left to make check: .*|\1 \2|p' .cache/race.json | sort -u | \
-	  while read -r folder test; do (cd $$folder && $(GOTESTSUM) -- -timeout 30m -run "^$$test\$$" . < /dev/null) || exit; done
-	@$(GOTESTSUM) -- -timeout 30m $$(go list ./... | grep -E '$(PURE)')
+	@rm -rf .cache/race && mkdir -p .cache/race
+	@$(call test_packages,-vE,-- -vet=off $(RACE) $(WAITING))
+	@echo "The packages without goroutines run as in make test, whose results the go command may have cached:"
+	@$(call test_packages,-E,--hide-summary skipped -- $(QUICK))
+	@echo "The tests that have left something out now run in full, without the race detector:"
+	@sed -n 's|.*"Package":"github.com/kubegrace/kubegrace/\([^"]*\)","Test":"\([^"/]*\).*left to make check: .*|\1 \2|p' .cache/race/*.json | sort -u | \
+	  awk '{ tests[$$1] = tests[$$1] "|" $$2 } END { for (folder in tests) print folder, substr(tests[folder], 2) }' | \
+	  while read -r folder tests; do (cd $$folder && $(GOTESTSUM) -- -vet=off -timeout 30m -run "^($$tests)\$$" . < /dev/null) || exit; done
 
 # Tests that need an API server build it too, but go test shows their notice only at the end.
 apiserver:
@@ -103,17 +112,20 @@ E2E_PACKAGES := containerd runc busybox-static debootstrap systemd-container uti
 E2E_MISSING = $(strip $(shell test "$$(id -u)" = 0 || echo root; for program in $(E2E_PROGRAMS); do command -v $$program > /dev/null || echo $$program; done))
 
 # A missing program is a failure, because a run that skips every test would look like a success.
-e2e: export KUBEGRACE_NEED_ALL := 1
-e2e: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
-e2e: export KUBEGRACE_DIST := $(CURDIR)/.cache/dist
 e2e: ARCHS := amd64
-e2e: dist ## power off whole machines under the agent, and ask it about them, with systemd 252 and 257 (root, Debian 12)
+e2e: dist machines ## power off whole machines under the agent, and ask it about them, with systemd 252 and 257 (root, Debian 12)
+
+# What make e2e does with the release that make dist has made.
+machines: export KUBEGRACE_NEED_ALL := 1
+machines: export KUBEGRACE_CONTAINERD := $(CURDIR)/.cache/containerd
+machines: export KUBEGRACE_DIST := $(CURDIR)/.cache/dist
+machines:
 	@test -z "$(E2E_MISSING)" || { echo "make e2e needs $(E2E_MISSING): as root, apt-get install $(E2E_PACKAGES)" >&2; exit 1; }
 	@$(MAKE) --no-print-directory apiserver
 	@$(MAKE) --no-print-directory containerd
 	@echo "Making the machines' file systems, which are fetched from Debian the first time." >&2
-	@cd examples && go test -tags e2e -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./internal/machine
-	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -count=1 $(WAITING) ./internal/machine ./kubegrace-node/e2e/...
+	@cd examples && go test -tags e2e -vet=off -count=1 -timeout 30m -run '^TestEachReleaseBoots$$' ./internal/machine
+	@cd examples && $(GOTESTSUM) --format standard-verbose -- -tags e2e -vet=off -count=1 $(WAITING) ./internal/machine ./kubegrace-node/e2e/...
 
 # It goes on where it was interrupted: .cache/ordeal has the seeds that are done.
 ordeal: export KUBEGRACE_NEED_ALL := 1
@@ -150,7 +162,7 @@ dist: ## make what is released of kubegrace-node, in .cache/dist: static program
 soak: export KUBEGRACE_SOAK ?= 5m
 soak: export KUBEGRACE_NEED_ALL := 1
 soak: ## restart and break agents on a real bus for five minutes, and check that nothing leaks; KUBEGRACE_SOAK=1h
-	@go test $(RACE) -count=1 -timeout 0 -v -run '^TestSoak$$' ./shutdown/logind
+	@go test $(RACE) -vet=off -count=1 -timeout 0 -v -run '^TestSoak$$' ./shutdown/logind
 
 bench: export KUBEGRACE_APISERVER := $(CURDIR)/.cache/apiserver
 bench: apiserver ## compare time and memory with the plain way of doing the same; ONLY='SignalToRelease|Start' measures these
@@ -162,11 +174,9 @@ lint: ## formatting, linters, tidy modules, the oldest Go, builds off Linux, imp
 	@test -z "$$(gofmt -l .)" || { gofmt -d . ; exit 1; }
 	@set -e; for module in $(MODULES) internal/apiserver; do (cd $$module && go mod tidy -diff && go fix -diff ./... && $(TOOL) golangci-lint run --allow-parallel-runners ./...); done
 	@set -e; for toolchain in $(OLDEST_GO) $(TEST_GO); do for module in $(LIBRARY); do (cd $$module && GOTOOLCHAIN=$$toolchain go vet ./...); done; done
-	@cd examples && go vet -tags e2e ./...
 	@set -e; for module in $(CONTAINERD); do (cd $$module && go mod tidy -diff); done
 	@set -e; export GOTOOLCHAIN=$(OLDEST_GO); for os in darwin windows; do for module in . lifecycle/virtualkubelet lifecycle/criruntime; do (cd $$module && GOOS=$$os go vet ./...); done; done
-	@go test -short ./internal/deptest ./internal/readme
-	@set -e; for module in lifecycle/virtualkubelet lifecycle/criruntime; do (cd $$module && go test -run TestImports .); done
+	@$(GOTESTSUM) -- $(QUICK) ./internal/deptest ./internal/readme
 	@$(TOOL) actionlint
 	@cd internal/tools && go run ./house --root $(CURDIR)
 
