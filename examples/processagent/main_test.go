@@ -1,6 +1,6 @@
 //go:build unix
 
-package main_test
+package main
 
 import (
 	"bufio"
@@ -30,18 +30,37 @@ type program struct {
 	seen   []string    // the lines read from output so far
 }
 
-// start builds the agent and runs it without a system bus, on the manifests of a folder.
+// asProgram is the environment variable with which this test binary is the agent.
+const asProgram = "KUBEGRACE_TEST_PROCESSAGENT"
+
+// TestMain runs the agent in a process that command starts, and the tests otherwise.
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
+	m.Run()
+}
+
+// command returns the agent as a command that has not started.
+func command(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	binary, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.Command(binary, args...)
+	cmd.Args[0] = "processagent" // whose name the inhibitor lock has
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
+}
+
+// start runs the agent without a system bus, on the manifests of a folder.
 func start(t *testing.T, manifests string) *program {
 	t.Helper()
 	p := &program{T: t, folder: t.TempDir(), output: make(chan string)}
-	binary := filepath.Join(p.folder, "processagent")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-
 	read, write, err := os.Pipe()
 	require.NoError(t, err)
-	p.cmd = exec.Command(binary, manifests)
-	p.cmd.Env = append(os.Environ(), "TMPDIR="+p.folder, "DBUS_SYSTEM_BUS_ADDRESS=unix:path="+filepath.Join(p.folder, "none"))
+	p.cmd = command(t, manifests)
+	p.cmd.Env = append(p.cmd.Env, "TMPDIR="+p.folder, "DBUS_SYSTEM_BUS_ADDRESS=unix:path="+filepath.Join(p.folder, "none"))
 	p.cmd.Stdout, p.cmd.Stderr = write, write
 	require.NoError(t, p.cmd.Start())
 	require.NoError(t, write.Close())
@@ -257,7 +276,7 @@ func TestREADMEQuotesMain(t *testing.T) {
 // A missing folder is an error, and --help starts nothing.
 func TestArguments(t *testing.T) {
 	for argument, want := range map[string]string{"--help": "Usage of ", "/nonexistent": "open /nonexistent: no such file or directory"} {
-		out, err := exec.CommandContext(t.Context(), "go", "run", ".", argument).CombinedOutput()
+		out, err := command(t, argument).CombinedOutput()
 		require.Equal(t, argument == "--help", err == nil, "%s", out)
 		require.Contains(t, string(out), want)
 	}

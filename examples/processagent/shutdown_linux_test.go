@@ -1,8 +1,7 @@
-package main_test
+package main
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -22,13 +21,11 @@ func TestAShutdownDrainsThePodsInOrder(t *testing.T) {
 	}
 	host := logindhost.StartHost(t)
 	folder := t.TempDir()
-	binary, output := filepath.Join(folder, "processagent"), filepath.Join(folder, "output")
-	out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, ".").CombinedOutput()
-	require.NoError(t, err, "%s", out)
+	output := filepath.Join(folder, "output")
 	file, err := os.Create(output)
 	require.NoError(t, err)
-	agent := exec.Command(binary, "pods")
-	agent.Env = append(os.Environ(), "TMPDIR="+folder)
+	agent := command(t, "pods")
+	agent.Env = append(agent.Env, "TMPDIR="+folder)
 	agent.Stdout, agent.Stderr = file, file
 	require.NoError(t, agent.Start())
 	require.NoError(t, file.Close())

@@ -3,13 +3,21 @@
 package main
 
 import (
+	"os"
 	"testing"
 
 	"k8s.io/klog/v2"
 )
 
-// TestMain silences klog.
+// asProgram is the environment variable with which this test binary is the program.
+const asProgram = "KUBEGRACE_TEST_VIRTUALKUBELET"
+
+// TestMain runs the program in a process that start starts, and the tests otherwise, for which it silences klog.
 func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+		return
+	}
 	klog.SetLogger(klog.Logger{})
 	m.Run()
 }

@@ -5,10 +5,13 @@ package e2e_test
 import (
 	"cmp"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -151,20 +154,27 @@ func runPods(t *testing.T, server *containerdtest.Server, pods []v1.Pod) map[str
 // buildAgent returns the program kubegrace-node.
 func buildAgent(t *testing.T) []byte {
 	t.Helper()
-	return buildProgram(t, "github.com/kubegrace/kubegrace/examples/kubegrace-node")
+	program, err := builtAgent()
+	require.NoError(t, err, "failed to build the agent")
+	return program
 }
 
-// buildProgram builds a Go program and returns its bytes. It builds without cgo, because the machine's C
-// library is another than the host's. The flags are those of make dist, so that both share the build cache.
-func buildProgram(t *testing.T, path string) []byte {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "program")
-	build := exec.CommandContext(t.Context(), "go", "build", "-trimpath", "-o", program, path)
+// builtAgent builds the program once for all machines, without cgo, because their C library is another than the host's.
+// The flags are those of make dist, so that both share the build cache.
+var builtAgent = sync.OnceValues(func() ([]byte, error) {
+	folder, err := os.MkdirTemp("", "kubegrace-node")
+	if err != nil {
+		return nil, err
+	}
+	program := filepath.Join(folder, "program")
+	build := exec.Command("go", "build", "-trimpath", "-o", program, "github.com/kubegrace/kubegrace/examples/kubegrace-node")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	out, err := build.CombinedOutput()
-	require.NoErrorf(t, err, "failed to build %s: %s", path, out)
-	return readFile(t, program)
-}
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	content, err := os.ReadFile(program)
+	return content, errors.Join(err, os.RemoveAll(folder))
+})
 
 // readFile returns the content of a file on the host.
 func readFile(t *testing.T, path string) []byte {
