@@ -63,12 +63,13 @@ check: ## run everything else: linters, all tests with the race detector, soak, 
 	@$(MAKE) --no-print-directory lint
 	@$(MAKE) --no-print-directory containerd
 	@$(MAKE) --no-print-directory race KUBEGRACE_CONTAINERD=$(CURDIR)/.cache/containerd
-	@echo "make soak goes on for five minutes beside make compat and make e2e, which uses the release that make race has made."; \
+	@echo "make e2e uses the release that make race has made. Beside it run make soak, for five minutes, and make compat."; \
 	  $(MAKE) --no-print-directory soak > .cache/soak.txt 2>&1 & soak=$$!; \
-	  $(MAKE) --no-print-directory compat ONLY='newest oldest' TESTFLAGS=-short && \
+	  nice $(MAKE) --no-print-directory compat ONLY='newest oldest' TESTFLAGS=-short > .cache/compat.txt 2>&1 & compat=$$!; \
 	  if test -z "$(E2E_MISSING)" || test "$$KUBEGRACE_NEED_ALL" = 1; then $(MAKE) --no-print-directory machines; \
 	  else echo "Left out: make e2e, which needs $(E2E_MISSING)"; fi; rest=$$?; \
-	  wait $$soak || { cat .cache/soak.txt; exit 1; }; tail -n 60 .cache/soak.txt; exit $$rest
+	  wait $$compat || rest=$$?; cat .cache/compat.txt; \
+	  if wait $$soak; then tail -n 60 .cache/soak.txt; else rest=1; cat .cache/soak.txt; fi; exit $$rest
 
 # Tests the packages of all modules that "grep $(1)" finds by PURE, with more flags of gotestsum and go test.
 define test_packages
