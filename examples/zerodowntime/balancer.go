@@ -33,7 +33,7 @@ func (b *balancer) add(address string) {
 	b.endpoints = append(b.endpoints, endpoint{address: address, added: time.Now()})
 }
 
-// remove removes the address of a pod that is deleted now. The balancer goes on using it for its delay.
+// remove removes the address of a pod that is deleted now. The balancer still uses it for its delay.
 func (b *balancer) remove(address string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -87,7 +87,7 @@ func measure(ctx context.Context, network network, delay time.Duration, s scenar
 
 // update replaces the old pods as a Deployment with maxSurge 1 and maxUnavailable 0 does. For each old pod it
 // starts a new one, waits until that has been ready for minReady, and deletes the old one. It does not wait
-// for the end of the old pod before it goes on. It returns the longest time from a delete to the end of the
+// for the end of the old pod before it replaces the next one. It returns the longest time from a delete to the end of the
 // pod.
 func (r *rollout) update(ctx context.Context, old []pod) (longest time.Duration, err error) {
 	if err := wait(ctx, margin); err != nil {

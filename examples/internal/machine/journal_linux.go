@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// ShuttingDown is the MESSAGE_ID (SD_MESSAGE_SHUTDOWN) of the entry that logind logs when it goes on with a
+// ShuttingDown is the MESSAGE_ID (SD_MESSAGE_SHUTDOWN) of the entry that logind logs when it proceeds with a
 // shutdown: all delay locks are released, or its limit is over.
 const ShuttingDown = "98268866d1d54a499c4e98921d93bc40"
 

@@ -45,7 +45,7 @@ Type=exec
 ExecStart=systemd-inhibit --what=shutdown --mode=delay --who=hold --why=test sleep infinity
 `
 
-// A delay lock is never released. logind must go on with the power off after its default limit of 5 s, and log
+// A delay lock is never released. logind must proceed with the power off after its default limit of 5 s, and log
 // "Delay lock is active". The tests of the agent rely on that entry to detect a lock that was not released.
 func TestPowerOffWaitsForALockNoLongerThanTheLimit(t *testing.T) {
 	for _, debian := range []machine.Debian{machine.Bookworm, machine.Trixie} {

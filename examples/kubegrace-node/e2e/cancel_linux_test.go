@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// capFile limits logind's delay to 6 s. Its name sorts behind that of the agent's drop-in, so it overrides
+	// capFile limits logind's delay to 6 s. Its name sorts after that of the agent's drop-in, so it overrides
 	// that.
 	capFile = "/etc/systemd/logind.conf.d/zzzz-cap.conf"
 	capText = "[Login]\nInhibitDelayMaxSec=6\n"

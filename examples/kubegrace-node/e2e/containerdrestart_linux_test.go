@@ -58,7 +58,7 @@ func testContainerdIsRestartedInADrain(t *testing.T, on platform) {
 		server.Kill(t)
 		said = said || away.MatchString(status(t, m, nil, ""))
 	}
-	require.True(t, said, "at least once status said that containerd is away, as COMPARED.md claims")
+	require.True(t, said, "at least once status said that containerd is away, as COMPARED.md says")
 	m.AwaitPowerOff(t)
 	exits, journal := awaitStatuses(t, server, containers), m.Journal(t)
 	logAgent(t, journal)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// siteFile stands for an administrator's file. Its name sorts behind that of the agent's drop-in, ourFile,
+	// siteFile stands for an administrator's file. Its name sorts after that of the agent's drop-in, ourFile,
 	// so its limit overrides the agent's.
 	siteFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
 	siteText = "[Login]\nInhibitDelayMaxSec=15\n"

@@ -31,8 +31,8 @@ func (o *ordeal) at(t *testing.T, pod *v1.Pod, what string) time.Time {
 	return info.ModTime()
 }
 
-// judgeContainers checks a power off by the files that the containers have written: each had SIGTERM, its
-// grace period and its turn, and ended before the machine did. It returns when they have ended. asked is when
+// judgeContainers checks a power off by the files that the containers have written: each had SIGTERM in the
+// order of priorities and its grace period, and ended before the machine did. It returns when they have ended. asked is when
 // the machine was last asked to power off, and off when it was off.
 func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.Time) (ends map[types.UID]time.Time) {
 	ends = map[types.UID]time.Time{}
@@ -59,7 +59,7 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.T
 		at := o.m.Journal(t)[begins].Time
 		assert.Less(t, at.Sub(asked), ordealLimit+ordealSlack, "the machine must go down within its limit")
 		for i, pod := range pods {
-			assert.True(t, ends[pod.UID].Before(at.Add(ordealTick)), "%s must end before logind goes on with the shutdown", ordealPods[i].name)
+			assert.True(t, ends[pod.UID].Before(at.Add(ordealTick)), "%s must end before logind proceeds with the shutdown", ordealPods[i].name)
 		}
 	}
 	return ends

@@ -156,7 +156,7 @@ func checkPowerOff(t *testing.T, exits exitsByName, journal []machine.Entry) {
 	}), "a delay lock was not released")
 }
 
-// shutdownTime returns when logind went on with the shutdown: all delay locks were released, or its limit was
+// shutdownTime returns when logind proceeded with the shutdown: all delay locks were released, or its limit was
 // over.
 func shutdownTime(t *testing.T, journal []machine.Entry) time.Time {
 	t.Helper()

@@ -40,7 +40,7 @@ func testAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T, on platform) 
 	for i := range 20 {
 		pause := time.Duration(200+rand.IntN(1500)) * time.Millisecond
 		if i%4 == 3 {
-			pause += 2 * time.Second // long enough to kill the pod that ignores SIGTERM; shorter lives may never do it
+			pause += 2 * time.Second // long enough to kill the pod that ignores SIGTERM; a shorter run may never do it
 		}
 		select {
 		case <-m.Ended():
@@ -51,7 +51,7 @@ func testAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T, on platform) 
 			}
 		}
 	}
-	require.True(t, said, "at least once status said that the agent is dead and still delays the shutdown, as COMPARED.md claims")
+	require.True(t, said, "at least once status said that the agent is dead and still delays the shutdown, as COMPARED.md says")
 	m.AwaitPowerOff(t)
 	exits := awaitExits(t, server, containers)
 	checkOrder(t, asked, exits, false)

@@ -144,11 +144,11 @@ func testStatus(h host) {
 
 // testAgent puts the agent itself into one state after the other: running, drained, its limit overridden. The
 // machine has no container runtime, so the agent does not know its pods. The user nobody may not ask the
-// agent: for it, status goes by the agent's lock and drop-in, and so can say less.
+// agent: for it, status only knows the agent's lock and drop-in, and so can say less.
 func testAgent(h host) {
 	const (
-		beaten = "/etc/systemd/logind.conf.d/50-site.conf"  // the agent's zz-kubegrace.conf overrides it
-		site   = "/etc/systemd/logind.conf.d/zzz-site.conf" // overrides the agent's
+		overridden = "/etc/systemd/logind.conf.d/50-site.conf"  // the agent's zz-kubegrace.conf overrides it
+		site       = "/etc/systemd/logind.conf.d/zzz-site.conf" // overrides the agent's
 	)
 	// says checks that text contains all of wants.
 	says := func(text string, wants ...string) {
@@ -159,7 +159,7 @@ func testAgent(h host) {
 	}
 	h.limit(5*time.Second, map[string]string{ownDropIn: ""}) // logind's default, which the agent raises
 	h.start("kubegrace-node", "Pods need time")
-	says(h.look(), "kubegrace-node (PID 812) holds the host back", "Its pods are not known", "missing: container runtime: ", "exit status 4")
+	says(h.look(), "kubegrace-node (PID 812) holds the inhibitor lock", "Its pods are not known", "missing: container runtime: ", "exit status 4")
 	says(h.lookAsNobody(), "Which pods lose time only the agent can say.", "exit status 4")
 
 	h.Run(h.t, "/usr/local/bin/kubegrace-node", "drain") // takes the whole schedule of 8 s: without a runtime the agent cannot know that there are no pods
@@ -168,9 +168,9 @@ func testAgent(h host) {
 	h.Run(h.t, "/usr/local/bin/kubegrace-node", "undrain")
 	require.Eventually(h.t, func() bool { return delaysShutdowns(h.t, h.Machine) }, 20*time.Second, 100*time.Millisecond)
 
-	h.Run(h.t, "sh", "-c", "printf '[Login]\\nInhibitDelayMaxSec=2\\n' > "+beaten)
-	says(h.look(), "holds the host back", beaten+": 2s, beaten")
-	h.limit(2*time.Second, map[string]string{beaten: "", site: "[Login]\nInhibitDelayMaxSec=2\n"})
+	h.Run(h.t, "sh", "-c", "printf '[Login]\\nInhibitDelayMaxSec=2\\n' > "+overridden)
+	says(h.look(), "holds the inhibitor lock", overridden+": 2s, overridden")
+	h.limit(2*time.Second, map[string]string{overridden: "", site: "[Login]\nInhibitDelayMaxSec=2\n"})
 	says(h.look(), "and the host waits for 2s, by "+site, "or more in "+site+", or remove it there.")
 	says(h.lookAsNobody(), "and the host goes down after 2s, by "+site, "exit status 2")
 

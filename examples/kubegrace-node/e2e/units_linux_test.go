@@ -82,7 +82,7 @@ func TestAUnitIsStartedAgainAfterACancelledShutdown(t *testing.T) {
 	m.AwaitPowerOff(t)
 }
 
-// kubegrace-node drain stops the pods of a machine that stays up. The drain must go on if the command is
+// kubegrace-node drain stops the pods of a machine that stays up. The drain must continue if the command is
 // killed, and last when the agent is restarted. undrain must start the unit again and make the agent delay
 // shutdowns again. At the end uninstall must leave nothing of the agent, with the unit running.
 func TestDrainOfAMachineThatStaysUp(t *testing.T) {
@@ -103,7 +103,7 @@ func testDrainOfAMachineThatStaysUp(t *testing.T, on platform) {
 	awaitRow(t, m, "drained")
 	m.Run(t, "systemctl", "restart", agentUnit)
 	require.False(t, active(t, m))
-	require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "undrain"), "taken back")
+	require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "undrain"), "withdrawn")
 	require.True(t, active(t, m))
 	require.Eventually(t, func() bool { return delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
 	m.Run(t, "systemctl", "disable", "--now", agentUnit)

@@ -130,12 +130,12 @@ func podOf(name string, priority int32, script string) *v1.Pod {
 
 // The agent delays the host's shutdown from its start on. When a reboot is announced it stops the pods, which
 // take 2 s and 1 s as their scripts say, and then releases its lock. It stays until a signal ends it.
-func TestTheHostIsHeldAndItsPodsDrainedInOrder(t *testing.T) {
+func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 2s}"), podOf("db", 1000, "{exitAfterTerm: 1s}"))
 		b.run()
 		require.Contains(t, b.states(), "READY=1")
-		require.Contains(t, b.output(), "This machine's shutdown is held back for up to ")
+		require.Contains(t, b.output(), "Holds the inhibitor lock: a shutdown of this machine waits for up to ")
 		b.host.Announce(source.Event{Kind: source.KindReboot})
 		b.advance(10 * time.Second)
 		require.Contains(t, b.output(), "ns/web                   gone after 2s: stopped in time")
@@ -176,7 +176,7 @@ func TestSignals(t *testing.T) {
 				err := <-b.result
 				synctest.Wait()
 				require.Contains(t, b.output(), test.want)
-				require.NotContains(t, b.output(), "not stopped", "a stop that nobody waits for goes on")
+				require.NotContains(t, b.output(), "not stopped", "a stop that nobody waits for continues")
 				if test.err != "" {
 					require.ErrorContains(t, err, test.err)
 					return

@@ -15,7 +15,7 @@ import (
 // hooks is the path of a folder. It has an empty file for each container whose preStop hook has run in this
 // shutdown, so that a restarted agent does not run the hook again. A hook that was cut off by the end of its
 // agent has no file, and runs again. The files are not synced to the disk, because the containers do not
-// survive a power failure either. "" records nothing.
+// survive a power failure either. "" stores nothing.
 type hooks string
 
 // hooksIn returns the hooks folder of a state folder.
@@ -31,7 +31,7 @@ func (h hooks) file(containerID string) string {
 	return filepath.Join(string(h), url.PathEscape(containerID))
 }
 
-// add records that the hook of a container has run.
+// add stores that the hook of a container has run.
 func (h hooks) add(containerID string) error {
 	if h == "" {
 		return nil
@@ -51,7 +51,7 @@ func (h hooks) ran(containerID string) bool {
 	return err == nil
 }
 
-// forget removes the record of all hooks, so that the next shutdown runs them again.
+// forget removes the files of all hooks, so that the next shutdown runs them again.
 func (h hooks) forget() error {
 	if h == "" {
 		return nil

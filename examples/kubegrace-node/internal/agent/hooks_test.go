@@ -32,7 +32,7 @@ func (r *countingRuntime) RunInContainer(ctx context.Context, id string, cmd []s
 // The first agent ends in the middle of a drain, by two signals; the second one continues it with the same
 // runtime. The hook takes 1 s. If the first agent ends after 2 s the hook has run, and the second must not run
 // it again: one command. If it ends after 0.5 s the hook was cut off, and the second must run it again: two
-// commands. A third agent, without a pending shutdown, must remove the record of hooks, so that the next
+// commands. A third agent, without a pending shutdown, must remove the files of hooks, so that the next
 // shutdown runs them.
 func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -72,7 +72,7 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 				third := newTestbed(t)
 				third.opts.StateDir = first.opts.StateDir
 				third.run()
-				require.NoDirExists(t, folder, "the record of hooks must go when the shutdown is over")
+				require.NoDirExists(t, folder, "the files of hooks must go when the shutdown is over")
 				third.signals <- syscall.SIGTERM
 				require.NoError(t, <-third.result)
 			})

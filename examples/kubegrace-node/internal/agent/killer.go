@@ -41,7 +41,7 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	}
 	result, err := k.containers.KillPod(ctx, pod, req)
 	if err != nil && ctx.Err() != nil {
-		return result, err // only this wait has ended: the stop goes on
+		return result, err // only this wait has ended: the stop continues
 	}
 	if err == nil {
 		sandboxCtx, cancel := context.WithTimeout(ctx, sandboxTimeout)

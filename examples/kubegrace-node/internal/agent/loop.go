@@ -36,7 +36,7 @@ type loop struct {
 	began       time.Time             // when the current drain began; zero: there is none
 	endedAt     time.Time             // when the current drain ended, if its report is still to come; zero otherwise
 	interrupted bool                  // a signal arrived in the current drain
-	drained     bool                  // the drain is complete, and the shutdown still goes on
+	drained     bool                  // the drain is complete, and the shutdown is still pending
 	waiting     []chan<- drainOutcome // buffered; they receive the report of the current drain
 }
 
@@ -107,7 +107,7 @@ func (l *loop) begin(ctx context.Context) {
 // trigger begins a shutdown, or cancels one, as the host's own announcement would.
 func (l *loop) trigger(event source.Event) error {
 	if err := l.manager.Trigger(event); err != nil {
-		return fmt.Errorf("failed to begin the shutdown, or to take it back: %w", err)
+		return fmt.Errorf("failed to begin the shutdown, or to cancel it: %w", err)
 	}
 	return nil
 }
@@ -126,7 +126,7 @@ func (l *loop) refresh(ctx context.Context) {
 	switch stopping := l.killer.underWay(); {
 	case !l.draining() && shuttingDown && !l.drained && l.ready == nil: // a shutdown is new here, and begin has run
 		l.beginDrain()
-	case shuttingDown || len(stopping) > 0: // the drain, if any, goes on
+	case shuttingDown || len(stopping) > 0: // the drain, if any, continues
 		l.endedAt = time.Time{}
 	case l.draining() && l.endedAt.IsZero(): // the drain has just ended, and end was not called yet
 		l.endedAt = time.Now()
@@ -185,22 +185,22 @@ func reportError(report shutdown.Report) error {
 // What may be missing, in the words of /healthz and the status.
 const (
 	lackRuntime = "container runtime"
-	lackHold    = "hold on the shutdown" // the agent has no lock
-	lackTime    = "time for the pods"    // the host waits for so little that pods get less time
-	lackAnswers = "answers of the host"  // the agent has a lock, and may have lost it without knowing
+	lackLock    = "inhibitor lock"
+	lackTime    = "time for the pods"   // the host waits for so little that pods get less time
+	lackAnswers = "answers of the host" // the agent has a lock, and may have lost it without knowing
 )
 
-// hostLacks returns why each of lackHold, lackTime and lackAnswers is missing. A nil error means that it is
+// hostLacks returns why each of lackLock, lackTime and lackAnswers is missing. A nil error means that it is
 // not missing.
 func hostLacks(i shutdown.Inhibitor) map[string]error {
-	lacks := map[string]error{lackHold: nil, lackTime: nil, lackAnswers: nil}
+	lacks := map[string]error{lackLock: nil, lackTime: nil, lackAnswers: nil}
 	switch {
 	case errors.As(i.Err, new(*source.DelayCappedError)): // the lock is held, for less time than the pods need
 		lacks[lackTime] = i.Err
 	case i.Held: // an error is that of a later question to the host
 		lacks[lackAnswers] = i.Err
 	default: // there is no lock
-		lacks[lackHold] = i.Err
+		lacks[lackLock] = i.Err
 	}
 	return lacks
 }
@@ -213,17 +213,17 @@ func (l *loop) showInhibitor(ctx context.Context) {
 	}
 	switch {
 	case now.Held && (!l.held || now.Granted != l.granted):
-		l.opts.View.Say(fmt.Sprintf("This machine's shutdown is held back for up to %v (asked for: %v).", now.Granted, now.Requested))
+		l.opts.View.Say(fmt.Sprintf("Holds the inhibitor lock: a shutdown of this machine waits for up to %v (asked for: %v).", now.Granted, now.Requested))
 		l.granted = now.Granted
 	case l.held && !now.Held:
-		l.opts.View.Say("This machine's shutdown is no longer held back.")
+		l.opts.View.Say("Holds the inhibitor lock no longer: a shutdown of this machine does not wait for the pods.")
 	}
 	l.held = now.Held
 }
 
 // tellStatus tells the service manager what the agent does and what it lacks, if that has changed.
 func (l *loop) tellStatus(shuttingDown bool) {
-	status := "Does not hold this machine's shutdown"
+	status := "Holds no inhibitor lock"
 	switch {
 	case l.draining():
 		status = "Stopping pods"
@@ -232,7 +232,7 @@ func (l *loop) tellStatus(shuttingDown bool) {
 	case shuttingDown:
 		status = "This node is shutting down"
 	case l.held:
-		status = fmt.Sprintf("Holding this machine's shutdown for up to %v", l.manager.Inhibitor().Granted)
+		status = fmt.Sprintf("Holds the inhibitor lock for up to %v", l.manager.Inhibitor().Granted)
 	}
 	status = strings.Join(append([]string{status}, l.missing.lines()...), "; ")
 	if status != l.shownStatus {

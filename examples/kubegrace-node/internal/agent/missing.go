@@ -44,7 +44,7 @@ func (m *missing) set(ctx context.Context, name string, err error) {
 	m.mu.Unlock()
 	switch {
 	case err != nil && before != text:
-		m.logger.Error(err, "Goes on without something that will be tried again", "missing", name)
+		m.logger.Error(err, "Continues without something that will be tried again", "missing", name)
 	case err == nil && was:
 		m.logger.Info("Has what was missing", "missing", name)
 	}

@@ -60,7 +60,7 @@ func (a *Agent) callLoop(ctx context.Context, call func(*loop)) error {
 	return errLeaving
 }
 
-// drain stops all pods, waits until they have ended, and returns the report. The drain goes on if the client
+// drain stops all pods, waits until they have ended, and returns the report. The drain continues if the client
 // disconnects.
 func (a *Agent) drain(ctx context.Context) (any, error) {
 	outcomes := make(chan drainOutcome, 1)
@@ -97,7 +97,7 @@ func (l *loop) drain(outcomes chan<- drainOutcome) {
 	outcomes <- drainOutcome{report: api.ReportOf(report)}
 }
 
-// undrain withdraws a drain. A shutdown that the host has announced meanwhile goes on.
+// undrain withdraws a drain. A shutdown that the host has announced meanwhile continues.
 func (l *loop) undrain() error {
 	if !l.opts.Units.Drained() {
 		return errors.New("this node is not drained")

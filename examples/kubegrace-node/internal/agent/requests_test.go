@@ -31,7 +31,7 @@ func TestDrainAndUndrain(t *testing.T) {
 			return ask(http.MethodGet, "/status", &status) == nil && status.Drained == drained && status.ShuttingDown == drained && status.Held == !drained
 		}, 20*time.Second, 10*time.Millisecond)
 	}
-	// start starts an agent that finds the record of the previous one in run.
+	// start starts an agent that finds in run what the previous one has stored.
 	start := func() {
 		var err error
 		b.opts.Units, err = units.New(run, nil)

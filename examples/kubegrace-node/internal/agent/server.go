@@ -146,7 +146,7 @@ func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	lines := []string{"ok"}
 	if err := a.manager.ShutdownStatus(); err != nil {
 		lines[0] += ": " + err.Error()
-	} else if a.missing.any(lackHold, lackTime, lackAnswers) {
+	} else if a.missing.any(lackLock, lackTime, lackAnswers) {
 		lines[0] = "not ok"
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}

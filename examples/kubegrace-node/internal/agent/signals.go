@@ -19,7 +19,7 @@ func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
 		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(l.killer.underWay(), ", "))
 	case l.draining():
 		l.interrupted = true
-		l.opts.View.Say(name + ": the pods are being stopped, and that goes on. A second signal ends the waiting.")
+		l.opts.View.Say(name + ": the pods are still being stopped. A second signal ends the waiting.")
 		return false, nil
 	}
 	l.opts.View.Say(name + ": leaving. The agent stops no pod now.")

@@ -48,8 +48,8 @@ func (a *Agent) newTerminator() error {
 	return err
 }
 
-// onHook records that a preStop hook has run, so that the next agent does not run it again. A hook that was
-// cut off because this agent ended is not recorded: the next agent runs it from the start.
+// onHook stores that a preStop hook has run, so that the next agent does not run it again. A hook that was
+// cut off because this agent ended is not stored: the next agent runs it from the start.
 func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
 	if r.Cause == lifecycle.CauseTerminatorClosed {
 		return
@@ -59,7 +59,7 @@ func (a *Agent) onHook(_ *v1.Pod, c lifecycle.Container, r lifecycle.HookResult)
 	}
 }
 
-// forgetHooks clears the record of hooks of a shutdown that is over.
+// forgetHooks removes what onHook has stored for a shutdown that is over.
 func (a *Agent) forgetHooks() {
 	if err := a.hooks.forget(); err != nil {
 		a.opts.Logger.Error(err, "Failed to forget the hooks of a shutdown that is over")

@@ -41,7 +41,7 @@ type Status struct {
 // Report is the result of one shutdown.
 type Report struct {
 	Meta
-	// UnderWay says that this shutdown still goes on, so the report is incomplete.
+	// UnderWay says that this shutdown has not ended, so the report is incomplete.
 	UnderWay bool            `json:"underWay,omitempty"`
 	Shutdown shutdown.Report `json:"shutdown"`
 }

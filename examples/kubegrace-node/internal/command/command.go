@@ -23,10 +23,10 @@ in buckets of priority, the lowest first, each pod with its preStop hook and the
 time it was granted. Whoever has started the pods: it finds them at the container
 runtime. It starts none.
 
-run is the agent, which holds back the shutdown of the machine. plan says what a
+run is the agent, which delays the shutdown of the machine. plan says what a
 shutdown would do, of this machine or of a whole cluster, and status what would
 happen on this machine, whoever drains it. drain ends the pods of a machine that
-stays up, and undrain takes that back. report says what became of the pods, and
+stays up, and undrain withdraws that. report says what became of the pods, and
 uninstall removes what the agent has written. demo plays all of it in this terminal.
 
 The exit status is 0 if nothing has failed, and 1 after invalid input or if pods
@@ -70,7 +70,7 @@ func New(signals func() <-chan os.Signal) (*cobra.Command, error) {
 // addGates adds the flag --feature-gates. Its help names the gates that have an effect here.
 func (c commands) addGates(fs *pflag.FlagSet) {
 	c.gate.AddFlag(fs)
-	fs.Lookup("feature-gates").Usage = "`gates` to switch, as NAME=true,NAME=false; they win over those of --config: " + strings.Join([]string{
+	fs.Lookup("feature-gates").Usage = "`gates` to switch, as NAME=true,NAME=false; they override those of --config: " + strings.Join([]string{
 		string(lifecycle.PodLifecycleSleepAction), "PodLifecycleSleepActionAllowZero", string(lifecycle.ContainerStopSignals),
 		string(shutdown.GracefulNodeShutdown), string(shutdown.GracefulNodeShutdownBasedOnPodPriority), string(shutdown.DaemonSetGracefulNodeShutdown),
 	}, ", ")

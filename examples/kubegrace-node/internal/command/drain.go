@@ -19,8 +19,8 @@ func newDrain() *cobra.Command {
 		Short: "Ends the pods of this machine, which stays up, until undrain",
 		Long: `drain has the running agent stop what would start pods again (--stop-unit), and then
 the pods, in order and with their grace periods, as for a shutdown of the machine. It
-waits until they have ended, and shows what became of them. kubegrace-node undrain takes it
-back; so does a reboot. Ctrl-C ends the waiting; the pods are stopped all the same.
+waits until they have ended, and shows what became of them. kubegrace-node undrain withdraws
+the drain; so does a reboot. Ctrl-C ends the waiting; the pods are stopped all the same.
 
 To move the pods to other nodes first, use kubectl drain.`,
 		Args: cobra.NoArgs,
@@ -42,7 +42,7 @@ func newUndrain() *cobra.Command {
 	t := &tool{}
 	command := &cobra.Command{
 		Use:   "undrain",
-		Short: "Takes a drain back: what was stopped is started again",
+		Short: "Withdraws a drain: what was stopped is started again",
 		Long: `undrain has the running agent start again what drain has stopped (--stop-unit), which
 then starts the pods. It returns when that has been started. Without a --stop-unit
 whoever has started the pods has to start them again.`,
@@ -53,7 +53,7 @@ whoever has started the pods has to start them again.`,
 		if err := t.request(command.Context(), http.MethodPost, "/undrain", &api.Meta{}); err != nil {
 			return err
 		}
-		_, err := fmt.Fprintln(command.OutOrStdout(), "The drain is taken back. The agent holds this machine's shutdown again.")
+		_, err := fmt.Fprintln(command.OutOrStdout(), "The drain is withdrawn. The agent holds the inhibitor lock again.")
 		return err
 	}
 	return command

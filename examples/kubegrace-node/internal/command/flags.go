@@ -53,7 +53,7 @@ func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.StringArrayVar(&f.priorities, "priority", nil, "`rule` for pods whose priority nobody tells: NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, with * for any text; may be repeated, the first that fits counts. "+
 		"Without one that fits, pods of kube-system and in the network of the host end last, and all others first")
 	fs.DurationVar(&f.limit, "limit", 0, "longest `time` that this platform allows for a shutdown, for example 30s on a spot machine; 0 means no limit")
-	fs.StringVar(&f.stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, so that a restarted agent goes on with it; empty means that it is not kept")
+	fs.StringVar(&f.stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, so that a restarted agent continues it; empty means that it is not kept")
 	fs.StringVar(&f.source, "source", sourceLogind, "who announces the shutdown: `logind`, unix:///path/to/socket (a program of the host), or none")
 	inspect.OneOf(fs, &f.notice, "notice", "", "`cloud` whose notices of the machine's end are heard too", slices.Sorted(maps.Keys(clouds()))...)
 	f.notice = "" // the default

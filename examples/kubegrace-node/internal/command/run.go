@@ -29,7 +29,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-const longRun = `run holds back the shutdown of this machine until its pods have ended. It finds
+const longRun = `run delays the shutdown of this machine until its pods have ended. It finds
 them at the container runtime, by the marks of a kubelet: names, grace periods and
 preStop hooks. Priorities and sidecars are told by the API server (--kubeconfig) or
 by the kubelet (--kubelet-pods), and kept while they are away. Without either the
@@ -53,7 +53,7 @@ func clouds() map[string]func() notice.Provider {
 func (c commands) newRun() *cobra.Command {
 	f := &flags{}
 	command := &cobra.Command{
-		Use: "run", Short: "Holds back the shutdown of this machine until its pods have ended", Long: longRun,
+		Use: "run", Short: "Delays the shutdown of this machine until its pods have ended", Long: longRun,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error { return c.run(command, f) },
 	}
@@ -63,7 +63,7 @@ func (c commands) newRun() *cobra.Command {
 	return command
 }
 
-// run makes the agent and runs it. Only invalid input is an error before that; a state folder or a record that
+// run makes the agent and runs it. Only invalid input is an error before that; a state folder or a stored file that
 // cannot be used is logged, and the agent runs without it.
 func (c commands) run(command *cobra.Command, f *flags) error {
 	opts, warnings, err := c.agentOptions(f)
@@ -78,12 +78,12 @@ func (c commands) run(command *cobra.Command, f *flags) error {
 		screen.view.Say("Warning: " + warning)
 	}
 	if err := makeStateDir(f.stateDir); err != nil {
-		screen.logger.Error(err, "Goes on without a state folder")
+		screen.logger.Error(err, "Continues without a state folder")
 		f.stateDir = ""
 	}
 	opts.StateDir, opts.Signals, opts.View, opts.Logger, opts.Notify = f.stateDir, c.signals(), screen.view, screen.logger, notify
 	if opts.Units, err = units.New(filepath.Join("/", f.hostRoot, "run"), f.stopUnits); err != nil {
-		screen.logger.Error(err, "Goes on without what a previous agent has stored")
+		screen.logger.Error(err, "Continues without what a previous agent has stored")
 	}
 	if err := c.connect(ctx, f, &opts); err != nil {
 		return err
@@ -158,7 +158,7 @@ func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (e
 		return err
 	}
 	if opts.Info, err = podinfo.New(f.stateDir, rules); err != nil {
-		klog.FromContext(ctx).Error(err, "Goes on without what a previous agent has stored")
+		klog.FromContext(ctx).Error(err, "Continues without what a previous agent has stored")
 	}
 	runtime, err := criruntime.Dial(ctx, f.endpoint, criruntime.Options{HostIP: hostIP()})
 	if err != nil {

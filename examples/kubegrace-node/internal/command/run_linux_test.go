@@ -20,7 +20,7 @@ import (
 // In each case one part is missing or unusable: the container runtime, the port, the API server or the
 // kubelet. All the same the agent must take its lock, answer "ok" on /healthz and name the missing part there,
 // and end with status 0 on SIGTERM. The container runtime is missing in every case.
-func TestTheHostIsHeldWhateverIsMissing(t *testing.T) {
+func TestTheLockIsHeldWhateverIsMissing(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestTheLimitIsTooLow(t *testing.T) {
 		require.Equal(t, http.StatusServiceUnavailable, status)
 		out, _, code := n.tool("plan")
 		require.Zero(t, code)
-		require.Regexp(t, `is let go\s+after\s+1[345](\.\d)?s`, out)
+		require.Regexp(t, `is released\s+after\s+1[345](\.\d)?s`, out)
 	}
 	lower()
 	p := n.run()
@@ -98,7 +98,7 @@ func TestTheLimitIsTooLow(t *testing.T) {
 
 // The state folder cannot be created, is read-only, or is on a full file system; the folder of the socket
 // cannot be created either. The agent must take its lock all the same, and log both problems.
-func TestTheHostIsHeldWithoutAStateFolder(t *testing.T) {
+func TestTheLockIsHeldWithoutAStateFolder(t *testing.T) {
 	t.Parallel()
 	mount := func(t *testing.T, flags uintptr, data string) string {
 		t.Helper()
@@ -112,7 +112,7 @@ func TestTheHostIsHeldWithoutAStateFolder(t *testing.T) {
 		folder func(t *testing.T) string
 		want   string // in the log
 	}{
-		"cannot be made": {func(*testing.T) string { return "/proc/nonexistent" }, "Goes on without a state folder"},
+		"cannot be made": {func(*testing.T) string { return "/proc/nonexistent" }, "Continues without a state folder"},
 		"read-only":      {func(t *testing.T) string { return mount(t, syscall.MS_RDONLY, "") }, "read-only file system"},
 		"full": {func(t *testing.T) string {
 			dir := mount(t, 0, "size=4k")
@@ -175,7 +175,7 @@ func TestFailedUpdatesAreInTheMetrics(t *testing.T) {
 }
 
 // A second agent starts with the same state folder. It must end with status 1 and say why, and the first one
-// must go on.
+// must keep running.
 func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)

@@ -41,8 +41,8 @@ func newUninstall() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "uninstall",
 		Short: "Removes what the agent has left on this host: its settings of logind and, if asked for, its state",
-		Long: `uninstall removes the drop-in file by which the agent has raised the time that
-systemd-logind lets it hold back a shutdown, and tells logind. Units that the agent
+		Long: `uninstall removes the drop-in file by which the agent has raised the time for which
+systemd-logind lets it delay a shutdown, and tells logind. Units that the agent
 has stopped are started again. The state folder is kept unless --remove-state is
 given. Pods run on.
 
@@ -83,17 +83,17 @@ func (u *uninstaller) run(ctx context.Context) (err error) {
 	return errors.Join(err, u.removeDropIn(ctx))
 }
 
-// startUnits starts the units again that the agent has stopped, by its record under /run.
+// startUnits starts the units again that the agent has stopped; a file under /run names them.
 func (u *uninstaller) startUnits(ctx context.Context) error {
 	keeper, err := units.New(filepath.Join("/", u.hostRoot, "run"), nil)
-	record := keeper.Stopped()
-	if err != nil || record == nil {
+	stopped := keeper.Stopped()
+	if err != nil || stopped == nil {
 		return err
 	}
 	if err := keeper.Start(ctx); err != nil {
 		return err
 	}
-	for _, unit := range record.Units {
+	for _, unit := range stopped.Units {
 		u.say("Started %s again, which the agent had stopped.", unit)
 	}
 	return nil

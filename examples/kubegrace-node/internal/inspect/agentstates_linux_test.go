@@ -17,7 +17,7 @@ import (
 )
 
 // The drop-ins of logind that set its limit: that of kubegrace-node, and one of the site, whose name sorts
-// behind it so that it wins.
+// after it, so that it overrides it.
 const (
 	agentsFile = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 	siteFile   = "/etc/systemd/logind.conf.d/zzz-site.conf"
@@ -57,20 +57,20 @@ func TestStatusOfTheAgent(t *testing.T) {
 		nobodys    int // the exit status for the user nobody
 		nobodySees string
 	}{
-		"it holds the shutdown alone": {
-			agent: api.Status{Held: true, PodCount: 3}, status: 0, want: "kubegrace-node (PID 812) holds the host back, for up to 30s. No pod is cut short, of 3.",
-			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the host back, for up to 30s. Which pods lose time only the agent can say.",
+		"it holds the only lock": {
+			agent: api.Status{Held: true, PodCount: 3}, status: 0, want: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. No pod is cut short, of 3.",
+			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. Which pods lose time only the agent can say.",
 		},
 		"a pod asks for more than its bucket has": {
 			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, status: 2, want: "Pods cut short: 1 of 3; 7s are lost.",
 			nobodys: 4, nobodySees: "Which pods lose time only the agent can say.",
 		},
-		"a file of the site wins with too little": {
+		"a file of the site sets too little": {
 			agent: api.Status{Held: true, PodCount: 3, CutShort: 2, LostSeconds: 12}, site: 15 * time.Second, status: 2,
 			want:    "kubegrace-node asks for 30s, and the host waits for 15s, by " + siteFile,
 			nobodys: 2, nobodySees: "kubegrace-node (PID 812) asks for 30s, and the host goes down after 15s, by " + siteFile,
 		},
-		"a file of the site wins with enough for the pods": {
+		"a file of the site sets enough for the pods": {
 			agent: api.Status{Held: true, PodCount: 3}, site: 25 * time.Second, status: 0, want: "No pod is cut short, of 3.",
 			nobodys: 2, nobodySees: "asks for 30s, and the host goes down after 25s",
 		},
@@ -83,7 +83,7 @@ func TestStatusOfTheAgent(t *testing.T) {
 			nobodys: 4, nobodySees: "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.",
 		},
 		"it holds no lock": {
-			agent: api.Status{PodCount: 3, Missing: []string{"missing: hold on the shutdown: no bus"}}, status: 3,
+			agent: api.Status{PodCount: 3, Missing: []string{"missing: inhibitor lock: no bus"}}, status: 3,
 			want:    "nothing waits for the pods: kubegrace-node runs, and holds no lock.",
 			nobodys: 4, nobodySees: "kubegrace-node runs, and holds no lock",
 		},
@@ -114,14 +114,14 @@ func TestStatusOfTheAgent(t *testing.T) {
 }
 
 // 50-site.conf sorts before the agent's drop-in, so its 15 s do not count: all is well, and the file is shown
-// as beaten.
-func TestAFileOfTheSiteThatTheAgentsBeats(t *testing.T) {
+// as overridden.
+func TestAFileOfTheSiteThatTheAgentsOverrides(t *testing.T) {
 	m := newMachine(t)
 	m.agent(api.Status{Held: true, PodCount: 1})
 	m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", 15*time.Second)
 	r := m.look()
 	requireStatus(t, 0, r)
-	require.Contains(t, r.out, "50-site.conf: 15s, beaten")
+	require.Contains(t, r.out, "50-site.conf: 15s, overridden")
 }
 
 // The metrics have the numbers that the agent tells on its socket, among them the 30 s that it asks for, and

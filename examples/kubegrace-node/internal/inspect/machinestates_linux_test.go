@@ -40,7 +40,7 @@ func machineStates() []machineState {
 			m.stock()
 			m.lock("unattended-upgrades", "Stop ongoing upgrades")
 		}},
-		// A drop-in that sorts behind the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
+		// A drop-in that sorts after the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
 		{"limit-too-low", 3, func(m *fakeMachine) {
 			m.dropIn("/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf", 20*time.Second)
 			m.dropIn(kubeletFile, 30*time.Second)

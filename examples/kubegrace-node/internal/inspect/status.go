@@ -25,9 +25,9 @@ systemctl poweroff, and why: who holds which locks, logind's limit and the file
 that sets it, the kubelet's configuration, and its pods. It changes nothing.
 
 The exit status is
-  0  an agent holds the host back, and no pod loses time; or this machine is drained
+  0  an agent holds the inhibitor lock, and no pod loses time; or the machine is drained
   1  a flag or a file is wrong
-  2  an agent holds the host back, and pods lose time all the same
+  2  an agent holds the inhibitor lock, and pods lose time all the same
   3  nothing waits for the pods
   4  not enough could be seen to tell`
 

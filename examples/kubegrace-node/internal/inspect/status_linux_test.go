@@ -126,7 +126,7 @@ func TestConfigzDecidesOverTheFile(t *testing.T) {
 	m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
 	r := m.look(append(m.pods(""), "--config", filepath.Join(m.root, "configz.json"))...)
 	requireStatus(t, 2, r)
-	require.Contains(t, r.out, "the kubelet holds the host back, for up to 12s.")
+	require.Contains(t, r.out, "the kubelet holds the inhibitor lock for up to 12s.")
 }
 
 // The file of --pods has the pods of several nodes. Only those of this node, worker-1, count: 3 of the 4. If
@@ -263,5 +263,5 @@ func TestLimitsThatHelpNoKubelet(t *testing.T) {
 	m.lock("kubelet", kubeletWhy)
 	r = m.look()
 	requireStatus(t, 3, r)
-	require.Contains(t, r.out, "logind's limit is 0s, by /etc/systemd/logind.conf.d/zz-site.conf, which sorts behind 99-kubelet.conf and so wins against it, and then it ignores all locks")
+	require.Contains(t, r.out, "logind's limit is 0s, by /etc/systemd/logind.conf.d/zz-site.conf, which sorts after 99-kubelet.conf and so overrides it, and then it ignores all locks")
 }

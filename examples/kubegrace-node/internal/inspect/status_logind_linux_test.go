@@ -14,8 +14,8 @@ import (
 )
 
 // The other tests use a fake logind. This one uses a real systemd-logind: it must list its locks as the fake
-// one does, and use the limit of the file that kubegrace-node status calls the winner. Files that sort before
-// 99-kubelet.conf, or have its name in /run, do not change the limit of 30 s; a.conf sorts behind it and
+// one does, and use the limit of the file of which kubegrace-node status says that it sets the limit. Files that sort before
+// 99-kubelet.conf, or have its name in /run, do not change the limit of 30 s; a.conf sorts after it and
 // lowers the limit to 12 s.
 func TestNodeOnARealLogind(t *testing.T) {
 	if !logindhost.InNamespace(t) {
@@ -34,8 +34,8 @@ func TestNodeOnARealLogind(t *testing.T) {
 	m.lock("kubelet", kubeletWhy)
 	text, err := look()
 	require.NoError(t, err, text)
-	require.Contains(t, text, "the kubelet holds the host back, for up to 30s.")
-	require.Contains(t, text, "files "+kubeletFile+": 30s, wins")
+	require.Contains(t, text, "the kubelet holds the inhibitor lock for up to 30s.")
+	require.Contains(t, text, "files "+kubeletFile+": 30s, sets the limit")
 
 	for _, file := range []struct {
 		path string

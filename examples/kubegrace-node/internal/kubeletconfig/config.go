@@ -41,7 +41,7 @@ func (c Config) Enabled(gate string) bool {
 
 // Load reads a kubelet's configuration as the kubelet does: a file, into which the drop-ins of a folder are
 // merged. The drop-ins are all files below the folder that end in .conf, in the order of their paths, and the
-// last one wins. Either argument may be "". The file may also have the answer of a kubelet's /configz.
+// last one overrides the others. Either argument may be "". The file may also have the answer of a kubelet's /configz.
 func Load(file, folder string) (c Config, err error) {
 	if file != "" {
 		if err := c.read(file); err != nil {

@@ -86,7 +86,7 @@ func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
 }
 
 // Drop-ins are merged in the order of their paths, 10-a.conf, 15/more.conf, 20-b.conf, and the last value of a
-// field wins: 50 s from 20-b.conf and 15 s from 15/more.conf. Maps are merged key by key. A file that does not
+// field counts: 50 s from 20-b.conf and 15 s from 15/more.conf. Maps are merged key by key. A file that does not
 // end in .conf is ignored. Drop-ins work without a file, and an error names the drop-in that causes it.
 func TestDropIns(t *testing.T) {
 	folder := t.TempDir()

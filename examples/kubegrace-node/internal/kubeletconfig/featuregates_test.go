@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// The command line wins over the file, the file wins over the default, and gates of other components are
+// The command line overrides the file, the file overrides the default, and gates of other components are
 // returned as unknown.
 func TestSetFeatureGates(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
@@ -27,7 +27,7 @@ func TestSetFeatureGates(t *testing.T) {
 	})
 	require.NoError(t, err)
 	require.Equal(t, []string{"AlsoNotOurs", "ZNotOurs"}, unknown)
-	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdown), "the command line wins")
+	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdown), "the command line overrides the file")
 	require.False(t, gate.Enabled(lifecycle.PodLifecycleSleepAction), "the file counts")
 	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority), "the default stays")
 }

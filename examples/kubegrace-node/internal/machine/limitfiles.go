@@ -34,7 +34,7 @@ type LimitFile struct {
 }
 
 // lookAtLimitFiles reads the files that set logind's limit, and finds out which of them an agent has written.
-// A file that cannot be read sets unreadFiles, because it could be the one that wins.
+// A file that cannot be read sets unreadFiles, because it could be the one that sets the limit.
 func (s *State) lookAtLimitFiles(root string) {
 	for _, file := range logindconf.Files(os.DirFS(root)) {
 		if file.Err != nil {
@@ -53,18 +53,18 @@ func (s *State) lookAtLimitFiles(root string) {
 	}
 }
 
-// winner returns the file whose limit logind uses, which is the last one it reads; nil: none sets the limit.
-func (s *State) winner() *LimitFile {
+// lastFile returns the file whose limit logind uses, which is the last one it reads; nil: no file sets the limit.
+func (s *State) lastFile() *LimitFile {
 	if len(s.LimitFiles) == 0 {
 		return nil
 	}
 	return &s.LimitFiles[len(s.LimitFiles)-1]
 }
 
-// fileOverriding returns the file that overrides a drop-in of this name, because it sorts behind it; nil: none
+// fileOverriding returns the file that overrides a drop-in of this name, because it sorts after it; nil: none
 // does. logind.conf itself is never that file: logind reads it before all drop-ins.
 func (s *State) fileOverriding(dropIn string) *LimitFile {
-	last := s.winner()
+	last := s.lastFile()
 	if last == nil || path.Base(last.Path) <= dropIn || path.Ext(path.Dir(last.Path)) != ".d" {
 		return nil
 	}

@@ -20,8 +20,8 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 )
 
-// podPatience is how long the kubelet and the API server together have to answer.
-const podPatience = 10 * time.Second
+// podsTimeout is how long the kubelet and the API server together have to answer.
+const podsTimeout = 10 * time.Second
 
 // InCluster is a value of [PodOptions.Kubeconfig]. It stands for the service account of the pod in which the
 // program runs.
@@ -59,7 +59,7 @@ func (s *State) NodeName(o PodOptions) string {
 // server. It adds the manifests of the static pods. It returns the names of the sources that it has read. What
 // fails is added to NotSeen.
 func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string) {
-	ctx, cancel := context.WithTimeout(ctx, podPatience)
+	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
 	pods, kubeletErr := s.podsOfKubelet(ctx)
 	if kubeletErr == nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// patience is how long logind and the agent together have to answer.
-const patience = 10 * time.Second
+// lookTimeout is how long logind and the agent together have to answer.
+const lookTimeout = 10 * time.Second
 
 // Options says where the machine is. The zero value is the machine on which the program runs.
 type Options struct {
@@ -66,7 +66,7 @@ type State struct {
 	// Mask is the file that masks systemd-logind.service; "": none does.
 	Mask string `json:"mask,omitempty"`
 	// LimitFiles are the files that set logind's limit, in the order in which it reads them: the last
-	// one wins.
+	// one overrides the others.
 	LimitFiles []LimitFile `json:"limitFiles,omitempty"`
 	// Agent is what kubegrace-node says of itself; nil: none answers.
 	Agent *api.Status `json:"agent,omitempty"`
@@ -89,7 +89,7 @@ type State struct {
 // Look inspects a machine, all but its pods ([State.ReadPods]). logind and the agent together have 10 s to
 // answer. What cannot be seen is added to NotSeen.
 func Look(ctx context.Context, o Options) *State {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
 	root := cmp.Or(o.Root, "/")
 	s := &State{Mask: mask(root)}

@@ -61,7 +61,7 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 	switch kubelet, agent := s.lock(login1.Lock.IsKubelets), s.lock(login1.Lock.IsKubegraces); {
 	case s.Logind == nil && s.Mask != "":
 		v.Status = Unheld
-		v.Text = "nothing waits for the pods: systemd-logind is masked by " + s.Mask + ", so that nobody can hold the host back, and no agent is told."
+		v.Text = "nothing waits for the pods: systemd-logind is masked by " + s.Mask + ", so no agent can hold an inhibitor lock or hear of the shutdown."
 		v.do("Unmask it, and restart the kubelet.", "systemctl unmask systemd-logind && systemctl start systemd-logind && systemctl restart kubelet")
 	case s.Logind == nil:
 		v.Status, v.Text = Unknown, "cannot be told: systemd-logind could not be asked."
@@ -98,11 +98,11 @@ func (s *State) judgeKubelet(v *Verdict) {
 	switch {
 	case s.ConfigSource == "":
 		v.Status = Unknown
-		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to the %s of logind; whether that covers its configuration could not be seen.", LimitText(s.Logind.limit))
+		v.Text = fmt.Sprintf("the kubelet holds the inhibitor lock, and logind waits for up to %s; whether that covers its configuration could not be seen.", LimitText(s.Logind.limit))
 	case len(s.schedule()) == 0:
 		v.Status = Unknown
-		v.Text = "the kubelet holds the host back, by another configuration than it has now: " + s.ConfigSource + " has no shutdownGracePeriod."
-		v.do("Give what this prints with --config: that is what the kubelet goes by.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
+		v.Text = "the kubelet holds the inhibitor lock for another configuration than it has now: " + s.ConfigSource + " has no shutdownGracePeriod."
+		v.do("Give what this prints with --config: it is the configuration that the kubelet uses.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
 	case s.Logind.limit < needed:
 		v.Status = Lossy
 		v.Text = fmt.Sprintf("the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", LimitText(needed), LimitText(s.Logind.limit), s.bySetting())
@@ -110,7 +110,7 @@ func (s *State) judgeKubelet(v *Verdict) {
 		s.addRaise(v, needed)
 	default:
 		v.Status, v.Drains = Held, nodeplan.Kubelet
-		v.Text = fmt.Sprintf("the kubelet holds the host back, for up to %s.", LimitText(needed))
+		v.Text = fmt.Sprintf("the kubelet holds the inhibitor lock for up to %s.", LimitText(needed))
 	}
 }
 
@@ -118,7 +118,7 @@ func (s *State) judgeKubelet(v *Verdict) {
 // agent's own status. If that is not known, the agent's logind drop-in says for how long it asks.
 func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 	v.Status = Held
-	v.Text = fmt.Sprintf("%s (PID %d) holds the host back, for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.limit))
+	v.Text = fmt.Sprintf("%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.limit))
 	own := s.agentsFile()
 	switch {
 	case agentsConfig:
@@ -168,7 +168,7 @@ func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
 
 // byFile returns ", by FILE" with the file that sets the limit which logind uses now; "": no file does.
 func (s *State) byFile() string {
-	if file := s.winner(); file != nil && file.limit == s.Logind.limit {
+	if file := s.lastFile(); file != nil && file.limit == s.Logind.limit {
 		return ", by " + file.Path
 	}
 	return ""
@@ -180,7 +180,7 @@ func (s *State) judgeIdleAgent(v *Verdict) bool {
 	switch {
 	case s.Agent != nil && s.Agent.Drained:
 		v.Status = Held
-		v.Text = "this machine is drained: kubegrace-node drain has stopped its pods, and kubegrace-node undrain takes that back."
+		v.Text = "this machine is drained: kubegrace-node drain has stopped its pods, and kubegrace-node undrain withdraws that."
 		v.Why = append(v.Why, s.Agent.Missing...)
 	case s.Agent != nil:
 		v.Status = Unheld
@@ -232,10 +232,10 @@ func (s *State) judgeNobody(v *Verdict) {
 // file sets the limit, it says that the limit is the default.
 func (s *State) bySetting() string {
 	switch by := s.byFile(); {
-	case s.winner() == nil && s.Logind.limit == logindconf.Default:
+	case s.lastFile() == nil && s.Logind.limit == logindconf.Default:
 		return ", its default"
 	case by != "" && s.fileOverridingKubelet() != nil:
-		return by + ", which sorts behind 99-kubelet.conf and so wins against it"
+		return by + ", which sorts after 99-kubelet.conf and so overrides it"
 	default:
 		return by
 	}
@@ -248,7 +248,7 @@ func (s *State) addRaise(v *Verdict, needed time.Duration) {
 	file := s.fileOverridingKubelet()
 	switch {
 	case file == nil:
-		v.do("Restart the kubelet: no file sorts behind its drop-in, so that it can raise the limit itself.", "systemctl restart kubelet")
+		v.do("Restart the kubelet: no file sorts after its drop-in, so it can raise the limit itself.", "systemctl restart kubelet")
 	case s.isLeftOver(*file):
 		v.do("Remove what is left over.", "rm "+file.Path+" && "+reload+" && systemctl restart kubelet")
 	case !strings.HasPrefix(file.Path, "/etc/"):
@@ -279,7 +279,7 @@ func (s *State) hasMissed(what string) bool {
 // addRemarks adds to v.Why what an administrator should know and what does not change the verdict.
 func (s *State) addRemarks(v *Verdict) {
 	if s.Mask != "" && s.Logind != nil {
-		v.Why = append(v.Why, "systemd-logind runs, and is masked by "+s.Mask+": after its end nobody can hold a lock.")
+		v.Why = append(v.Why, "systemd-logind runs, and is masked by "+s.Mask+": once it ends, no agent can hold a lock.")
 	}
 	for _, file := range s.LimitFiles {
 		if s.isLeftOver(file) {
@@ -290,11 +290,11 @@ func (s *State) addRemarks(v *Verdict) {
 		return
 	}
 	configured, source := logindconf.Default, "logind's default"
-	if file := s.winner(); file != nil {
+	if file := s.lastFile(); file != nil {
 		configured, source = file.limit, file.Path
 	}
 	if configured != s.Logind.limit && !s.unreadFiles {
-		v.Why = append(v.Why, fmt.Sprintf("logind goes by %s, and its files say %s (%s): it has not read them since they changed, and will at its next start.", LimitText(s.Logind.limit), LimitText(configured), source))
+		v.Why = append(v.Why, fmt.Sprintf("logind uses %s, and its files say %s (%s): it has not read them since they changed. It reads them at its next start.", LimitText(s.Logind.limit), LimitText(configured), source))
 	}
 	if s.Logind.Preparing && v.Status != Unheld {
 		v.Why = append(v.Why, "A shutdown is pending now.")

@@ -91,7 +91,7 @@ type Pod struct {
 	// LatestEndSeconds is when all its containers have ended or were killed, at the latest. A container
 	// has at least 2 s to stop, even if the grace period is shorter or a hook has used it up.
 	LatestEndSeconds float64 `json:"latestEndSeconds"`
-	// Outlives says that LatestEndSeconds is after the release of the host, so that the
+	// Outlives says that LatestEndSeconds is after the release of the lock, so that the
 	// containers may still run when the host goes down.
 	Outlives bool `json:"outlives,omitempty"`
 	// CutShort says that GrantedSeconds is less than OwnSeconds, or that a preStop hook takes longer than

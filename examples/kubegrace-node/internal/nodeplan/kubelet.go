@@ -91,7 +91,7 @@ func staticWarnings(node *podlist.Node) []string {
 			len(classOnly), classOnly[0].Namespace, classOnly[0].Name))
 	}
 	if len(mirrors) > 0 {
-		warnings = append(warnings, fmt.Sprintf("static pods that are known by their mirror pods only: %d, among them %s/%s; their priority is the API server's, and the kubelet goes by spec.priority of the manifest, which is 0 if it is not set: give the folder of the manifests too",
+		warnings = append(warnings, fmt.Sprintf("static pods that are known by their mirror pods only: %d, among them %s/%s; their priority is the API server's, and the kubelet uses spec.priority of the manifest, which is 0 if it is not set: give the folder of the manifests too",
 			len(mirrors), mirrors[0].Namespace, mirrors[0].Name))
 	}
 	return warnings

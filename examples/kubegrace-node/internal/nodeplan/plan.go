@@ -117,8 +117,8 @@ func (n *Node) pods() (all []*Pod) {
 	return all
 }
 
-// warn sets the warnings of a node: those of its plan, and one about pods that may still run when the host is
-// released. Warnings about single buckets are left out, because the buckets and pods of the document say the
+// warn sets the warnings of a node: those of its plan, and one about pods that may still run when the lock
+// is released. Warnings about single buckets are left out, because the buckets and pods of the document say the
 // same.
 func (n *Node) warn(warnings []string) {
 	n.Warnings = slices.DeleteFunc(slices.Clone(warnings), func(warning string) bool { return strings.HasPrefix(warning, "bucket ") })
@@ -134,7 +134,7 @@ func (n *Node) warn(warnings []string) {
 		}
 	}
 	if count > 0 {
-		n.Warnings = append(n.Warnings, fmt.Sprintf("pods that may still run when the host is let go after %s: %d, among them %s until %s",
+		n.Warnings = append(n.Warnings, fmt.Sprintf("pods that may still run when the inhibitor lock is released after %s: %d, among them %s until %s",
 			duration.Seconds(n.ReleaseSeconds), count, last.FullName(), duration.Seconds(last.LatestEndSeconds)))
 	}
 }

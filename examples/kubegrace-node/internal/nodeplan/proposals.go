@@ -99,14 +99,14 @@ func (s Settings) configChange() Change {
 }
 
 // limitChange returns the change that raises logind's limit to needed. An agent that runs as root writes a
-// drop-in of its own for that, so the limit stays low only if another file sorts behind that drop-in. If such
+// drop-in of its own for that, so the limit stays low only if another file sorts after that drop-in. If such
 // a file is known, it is the one to change. A new file that sorts even later would override the drop-in again
 // at the next change.
 func (s Settings) limitChange(needed time.Duration) Change {
 	own := map[Agent]string{Kubelet: "99-kubelet.conf", Kubegrace: "zz-kubegrace.conf"}[s.agent]
 	lines := []string{"[Login]", fmt.Sprintf("InhibitDelayMaxSec=%d", ceilSeconds(needed))}
 	if s.limitBy != "" {
-		return Change{Where: s.limitBy, Why: "it wins against the agent's " + own, Lines: lines}
+		return Change{Where: s.limitBy, Why: "it overrides the agent's " + own, Lines: lines}
 	}
 	return Change{Where: "the last file of systemd-analyze cat-config systemd/logind.conf", Lines: lines}
 }

@@ -178,7 +178,7 @@ func TestTheLimitOfAMachine(t *testing.T) {
 	const file = "/etc/systemd/logind.conf.d/zz-site.conf"
 	require.Equal(t, file, settings.OnMachine(20*time.Second, file).Header().LimitedBy)
 	require.Equal(t, nodeplan.Change{
-		Where: file, Why: "it wins against the agent's 99-kubelet.conf", Lines: []string{"[Login]", "InhibitDelayMaxSec=30"},
+		Where: file, Why: "it overrides the agent's 99-kubelet.conf", Lines: []string{"[Login]", "InhibitDelayMaxSec=30"},
 	}, proposals(20*time.Second, file, 10)[0].Changes[0])
 
 	raisable := proposals(30*time.Second, "", 40) // "": no file is in the way

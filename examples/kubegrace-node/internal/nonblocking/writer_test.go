@@ -43,7 +43,7 @@ func TestWritesAreInOrder(t *testing.T) {
 }
 
 // The reader has stopped, and three times as many lines are written as can wait (4096). No Write may block.
-// Close waits for the reader for 2 s. When the reader goes on it gets whole lines only: at most those that
+// Close waits for the reader for 2 s. When the reader continues it gets whole lines only: at most those that
 // waited, and the one whose write was under way.
 func TestWriteDoesNotWaitForAReaderThatHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

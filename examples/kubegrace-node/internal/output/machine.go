@@ -73,22 +73,22 @@ func facts(r NodeReport) (all []fact) {
 			add([]string{"locks", ""}[min(i, 1)], "%s (PID %d, user %d): %s, %s: %s", lock.Who, lock.PID, lock.UID, lock.Mode, lock.What, lock.Why)
 		}
 	}
-	for i, file := range slices.Backward(r.LimitFiles) { // the last file wins and is shown first
-		note := "beaten"
+	for i, file := range slices.Backward(r.LimitFiles) { // the last file sets the limit and is shown first
+		note := "overridden"
 		if i == len(r.LimitFiles)-1 {
-			note = "wins"
+			note = "sets the limit"
 		}
 		add([]string{"files", ""}[min(len(r.LimitFiles)-1-i, 1)], "%s: %s, %s", file.Path, machine.LimitText(duration.Of(file.Seconds)), note)
 	}
 	if r.Agent != nil {
-		does := "does not hold the shutdown"
+		does := "holds no inhibitor lock"
 		switch {
 		case r.Agent.Drained:
 			does = "has drained this machine"
 		case r.Agent.ShuttingDown:
 			does = "is stopping the pods"
 		case r.Agent.Held:
-			does = "holds the shutdown"
+			does = "holds the inhibitor lock"
 		}
 		pods := fmt.Sprintf("has %d pods", r.Agent.PodCount)
 		if r.Agent.PodsUnknown {

@@ -114,7 +114,7 @@ func TestBrowserFindsWhatCannotBeRead(t *testing.T) {
 }
 
 // The page of a plan has the summary, the proposals, and a bar for each pod. A name with a tag must be
-// escaped. The host is released after 34 s, and the axis reaches to four times that, 136 s. On it web's 17 s
+// escaped. The lock is released after 34 s, and the axis reaches to four times that, 136 s. On it web's 17 s
 // are 12.5 %, and the 43 s that web loses are 31.618 %. The time that forever asks for ends beyond the axis
 // and is written beside its bar.
 func TestThePageOfAPlan(t *testing.T) {
@@ -134,7 +134,7 @@ func TestThePageOfAPlan(t *testing.T) {
 }
 
 // A report adds to the page of a plan what has happened. web stopped in time although the plan cuts it short,
-// so its row is not highlighted. network-abcde still ran when the host was released: its bar has an open end.
+// so its row is not highlighted. network-abcde still ran when the lock was released: its bar has an open end.
 // The other two planned pods are not in the report. early-0 and late-0 were not planned, and get rows in their
 // bucket. Without a plan all pods of the report get rows.
 func TestThePageOfAReport(t *testing.T) {
@@ -142,7 +142,7 @@ func TestThePageOfAReport(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			text := reportPage(t, planned)
 			for _, want := range []string{
-				"<p>4 pods: stopped in time (2); killed, its time was up (1); not stopped (1).</p>", "took 28s.</p>", "the API server did not answer</p>", "host let go at 28s",
+				"<p>4 pods: stopped in time (2); killed, its time was up (1); not stopped (1).</p>", "took 28s.</p>", "the API server did not answer</p>", "lock released at 28s",
 				"got 20s, took 9s</span>", `aria-label="actual 5s to 14s"`,
 				`aria-label="actual 9s to 20.5s, killed"`, `<div class="text">killed, its time was up; the API server has not acknowledged its final status.</div>`,
 				`aria-label="actual 21s to 28s at least, its end is not known"`, `<div class="text">not stopped; context deadline exceeded.</div>`,

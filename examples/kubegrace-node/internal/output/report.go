@@ -104,7 +104,7 @@ func shutdownSentence(r api.Report) string {
 	case r.UnderWay:
 		return sentence + " and is under way."
 	case r.Shutdown.Ended.IsZero():
-		return sentence + "; its end is not on record."
+		return sentence + "; its end is not known."
 	case r.Shutdown.Cancelled:
 		return fmt.Sprintf("%s and was called off after %s.", sentence, took)
 	}

@@ -33,7 +33,7 @@ func TestReport(t *testing.T) {
 	report.Shutdown.Cancelled = true
 	require.Contains(t, written(t, output.Table, report), "and was called off after 28s.")
 	report.Shutdown.Ended = time.Time{}
-	require.Contains(t, written(t, output.Table, report), "; its end is not on record.")
+	require.Contains(t, written(t, output.Table, report), "; its end is not known.")
 	report.UnderWay = true
 	require.Contains(t, written(t, output.Table, report), " and is under way.")
 }

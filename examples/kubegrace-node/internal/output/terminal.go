@@ -78,7 +78,7 @@ func (t *terminal) changes(s nodeplan.Summary, brief bool) {
 func (t *terminal) node(n nodeplan.Node) {
 	sentence := fmt.Sprintf("Node %s: %s, %s", n.Name, CountText(n.PodCount, "pod"), lossText(n.CutShort, n.LostSeconds))
 	if n.ReleaseSeconds > 0 {
-		sentence += "; the host is let go after " + duration.Seconds(n.ReleaseSeconds) + " at the latest"
+		sentence += "; the inhibitor lock is released after " + duration.Seconds(n.ReleaseSeconds) + " at the latest"
 	}
 	t.text.WriteByte('\n')
 	t.paragraph(sentence + ".")

@@ -73,7 +73,7 @@ func (i *Info) Tell(source string, pods []v1.Pod) {
 }
 
 // Complete returns a pod of the runtime, completed with what a source has told about it, or with a priority of
-// the rules if no source has. The runtime's phase, addresses and grace period win, because they are newer.
+// the rules if no source has. The runtime's phase, addresses and grace period override the source's, because they are newer.
 // Complete may change pod.
 func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	i.mu.Lock()

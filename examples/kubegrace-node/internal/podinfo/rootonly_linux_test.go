@@ -37,7 +37,7 @@ func servePods(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// answerAndClose sends an answer and closes the connection in one step: TCP_CORK holds the answer back until
+// answerAndClose sends an answer and closes the connection in one step: TCP_CORK delays the answer until
 // the close sends it. When the client gets the answer, no process has the server's socket any more.
 func answerAndClose(w http.ResponseWriter, answer []byte) error {
 	conn, _, err := http.NewResponseController(w).Hijack()

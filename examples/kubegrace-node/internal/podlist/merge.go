@@ -43,7 +43,7 @@ func (c *Cluster) mergeNode(node *Node) {
 		c.Pods--
 		c.Repeated++
 	}
-	clear(node.Pods[len(kept):]) // kept shares the array: let go of the removed pods
+	clear(node.Pods[len(kept):]) // kept shares the array, which would keep the removed pods in memory
 	node.Pods = kept
 }
 

@@ -24,21 +24,21 @@ type Keeper struct {
 	units  []string
 	dial   func(context.Context) (*dbus.Conn, error)
 
-	changing sync.Mutex // held for the whole of a call that changes units, so that calls do not mix
-	mu       sync.Mutex // guards record; never held while anything waits
-	record   *Record    // as in the file; nil: nothing is stopped
+	changing sync.Mutex    // held for the whole of a call that changes units, so that calls do not mix
+	mu       sync.Mutex    // guards stopped; never held while anything waits
+	stopped  *StoppedUnits // as in the file; nil: nothing is stopped
 }
 
 // New returns a Keeper of units, which may be none. runDir is the machine's /run; with "" the Keeper writes no
-// record. If the record of a previous agent cannot be read, New returns an error and a usable Keeper.
+// file. If the file of a previous agent cannot be read, New returns an error and a usable Keeper.
 func New(runDir string, units []string) (*Keeper, error) {
 	k := &Keeper{
 		runDir: runDir, units: units,
 		dial: func(ctx context.Context) (*dbus.Conn, error) { return dbus.ConnectSystemBus(dbus.WithContext(ctx)) },
 	}
 	var err error
-	if k.record, err = statefile.Load[*Record](runDir, File); err != nil {
-		return k, fmt.Errorf("the record of stopped units cannot be used: %w", err)
+	if k.stopped, err = statefile.Load[*StoppedUnits](runDir, File); err != nil {
+		return k, fmt.Errorf("the file of stopped units cannot be used: %w", err)
 	}
 	return k, nil
 }
@@ -57,14 +57,14 @@ func (k *Keeper) connect(ctx context.Context) (*systemd.Conn, error) {
 
 // Stop stops the units that run, prevents all units from starting, and returns when they have stopped. It may
 // be called again, also by a restarted agent. If one step fails, the others are still done, so that as little
-// as possible starts pods again. Without a connection to systemd it only stores the record.
+// as possible starts pods again. Without a connection to systemd it only writes the file.
 func (k *Keeper) Stop(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
-	record := &Record{Drained: k.Drained(), Units: k.stoppedUnits()}
+	stopped := &StoppedUnits{Drained: k.Drained(), Units: k.stoppedUnits()}
 	conn, err := k.connect(ctx)
 	if err != nil {
-		return errors.Join(err, k.store(record))
+		return errors.Join(err, k.store(stopped))
 	}
 	defer conn.Close()
 	units, err := conn.ListUnitsByNamesContext(ctx, k.units)
@@ -72,13 +72,13 @@ func (k *Keeper) Stop(ctx context.Context) error {
 	for _, unit := range units {
 		if slices.Contains([]string{"active", "activating", "reloading"}, unit.ActiveState) {
 			running = append(running, unit.Name)
-			if !slices.Contains(record.Units, unit.Name) {
-				record.Units = append(record.Units, unit.Name)
+			if !slices.Contains(stopped.Units, unit.Name) {
+				stopped.Units = append(stopped.Units, unit.Name)
 			}
 		}
 	}
-	// The record comes first: if this agent dies from here on, the next one knows which units to start again.
-	errs := []error{err, k.store(record), k.block(k.units), conn.ReloadContext(ctx)}
+	// The file comes first: if this agent dies from here on, the next one knows which units to start again.
+	errs := []error{err, k.store(stopped), k.block(k.units), conn.ReloadContext(ctx)}
 	for _, unit := range running {
 		errs = append(errs, stopUnit(ctx, conn, unit))
 	}
@@ -100,7 +100,7 @@ func (k *Keeper) Check(ctx context.Context) error {
 	errs := []error{err}
 	for _, unit := range units {
 		if unit.LoadState == "not-found" {
-			errs = append(errs, fmt.Errorf("%s: systemd has no such unit, what it stands for goes on starting pods", unit.Name))
+			errs = append(errs, fmt.Errorf("%s: systemd has no such unit, so nothing stops what starts the pods", unit.Name))
 		}
 	}
 	return errors.Join(errs...)
@@ -134,16 +134,16 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	}
 }
 
-// Start lets all units start again, starts those that ran before Stop, which the record has, and then removes
-// the record. Without a record it does nothing. If it fails, the record stays, and Start can be called again.
+// Start lets all units start again, starts those that ran before Stop, which the file names, and then removes
+// the file. Without a file it does nothing. If it fails, the file stays, and Start can be called again.
 func (k *Keeper) Start(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
-	record := k.Stopped()
-	if record == nil {
+	stopped := k.Stopped()
+	if stopped == nil {
 		return nil
 	}
-	if len(k.units) == 0 && len(record.Units) == 0 { // a drain without --stop-unit: systemd is not needed
+	if len(k.units) == 0 && len(stopped.Units) == 0 { // a drain without --stop-unit: systemd is not needed
 		return k.store(nil)
 	}
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -153,10 +153,10 @@ func (k *Keeper) Start(ctx context.Context) error {
 		return err
 	}
 	defer conn.Close()
-	if err := errors.Join(k.unblock(slices.Concat(record.Units, k.units)), conn.ReloadContext(ctx)); err != nil {
+	if err := errors.Join(k.unblock(slices.Concat(stopped.Units, k.units)), conn.ReloadContext(ctx)); err != nil {
 		return fmt.Errorf("failed to let units start again: %w", err)
 	}
-	for _, unit := range record.Units {
+	for _, unit := range stopped.Units {
 		result := make(chan string, 1)
 		if _, err := conn.StartUnitContext(ctx, unit, "replace", result); err != nil {
 			return fmt.Errorf("failed to start %s again: %w", unit, err)

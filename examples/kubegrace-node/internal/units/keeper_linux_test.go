@@ -129,7 +129,7 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 	return ctx
 }
 
-// One agent stops kubelet.service, and the next one starts it again. The record, by which the next agent knows
+// One agent stops kubelet.service, and the next one starts it again. The file, by which the next agent knows
 // the unit, and the drop-in, whose false condition prevents systemd from starting the unit meanwhile, must
 // both exist before the unit stops: an agent may die at any time. s.beforeStop checks that when the call
 // StopUnit arrives.
@@ -152,9 +152,9 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	require.Equal(t, []string{"reload", "stop " + kubeletUnit, "reload"}, s.all())
 
 	// Start removes the drop-in and reloads (the fourth call), then starts the unit (the fifth), then removes
-	// the record.
+	// the file.
 	next := keeper()
-	require.Equal(t, &Record{Units: []string{kubeletUnit}}, next.Stopped())
+	require.Equal(t, &StoppedUnits{Units: []string{kubeletUnit}}, next.Stopped())
 	require.NoError(t, next.Start(bounded(t, 10*time.Second)))
 	require.Equal(t, "start "+kubeletUnit, s.all()[4])
 	require.Nil(t, next.Stopped())
@@ -184,7 +184,7 @@ func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 }
 
 // The mark of a drain is stored with the stopped units: the next agent has it too. Its removal leaves the
-// record of the units, which still have to be started.
+// stopped units, which still have to be started.
 func TestDrainedUnitsStayStopped(t *testing.T) {
 	_, _, keeper := start(t)
 	k := keeper()
@@ -192,7 +192,7 @@ func TestDrainedUnitsStayStopped(t *testing.T) {
 	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
 	require.True(t, keeper().Drained())
 	require.NoError(t, k.SetDrained(false))
-	require.Equal(t, &Record{Units: []string{kubeletUnit}}, keeper().Stopped())
+	require.Equal(t, &StoppedUnits{Units: []string{kubeletUnit}}, keeper().Stopped())
 }
 
 // The name of a unit is misspelt, so that systemd does not know it. Check says so, because nothing would be

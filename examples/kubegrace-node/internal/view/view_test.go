@@ -54,7 +54,7 @@ shop/web                 not stopped after 3s: one; two
 
 No pod was stopped.
 
-A shutdown, began at 0001-01-01T00:00:00Z; its end is not on record.
+A shutdown, began at 0001-01-01T00:00:00Z; its end is not known.
 `, out.String())
 }
 

@@ -10,11 +10,11 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
 )
 
-// File is the name of the record's file in the runDir of [New].
+// File is the name of the file with the [StoppedUnits], in the runDir of [New].
 const File = statefile.Prefix + "stopped_units.json"
 
-// Record says which units are stopped, and for how long.
-type Record struct {
+// StoppedUnits says which units are stopped, and for how long.
+type StoppedUnits struct {
 	// Drained says that kubegrace-node drain was called: the units stay stopped until the drain is withdrawn,
 	// even if a shutdown is cancelled.
 	Drained bool `json:"drained"`
@@ -22,48 +22,48 @@ type Record struct {
 	Units []string `json:"units"`
 }
 
-// Stopped returns the record of this agent, or of a previous one of the same boot; nil if there is none. The
+// Stopped returns what this agent has stopped, or a previous one of the same boot; nil if that is nothing. The
 // caller must not change it.
-func (k *Keeper) Stopped() *Record {
+func (k *Keeper) Stopped() *StoppedUnits {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return k.record
+	return k.stopped
 }
 
-// Drained reports whether the record says that the node is drained.
+// Drained reports whether the node is drained.
 func (k *Keeper) Drained() bool {
-	record := k.Stopped()
-	return record != nil && record.Drained
+	stopped := k.Stopped()
+	return stopped != nil && stopped.Drained
 }
 
-// SetDrained records that the node is drained, or no longer. It stops and starts no unit.
+// SetDrained stores that the node is drained, or no longer. It stops and starts no unit.
 func (k *Keeper) SetDrained(drained bool) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
-	return k.store(&Record{Drained: drained, Units: k.stoppedUnits()})
+	return k.store(&StoppedUnits{Drained: drained, Units: k.stoppedUnits()})
 }
 
-// stoppedUnits returns a copy of the record's units, to which the caller may append; nil: there is no record.
+// stoppedUnits returns a copy of the stopped units, to which the caller may append; nil: there are none.
 func (k *Keeper) stoppedUnits() []string {
-	if record := k.Stopped(); record != nil {
-		return append([]string(nil), record.Units...)
+	if stopped := k.Stopped(); stopped != nil {
+		return append([]string(nil), stopped.Units...)
 	}
 	return nil
 }
 
-// store replaces the record, or removes it if it is nil. It returns when the file is written. If that fails,
-// the record in memory is the new one all the same.
-func (k *Keeper) store(record *Record) (err error) {
+// store replaces the file, or removes it for nil. It returns when the file is written. If that fails, the
+// Keeper has the new value all the same.
+func (k *Keeper) store(stopped *StoppedUnits) (err error) {
 	k.mu.Lock()
-	k.record = record
+	k.stopped = stopped
 	k.mu.Unlock()
-	if record == nil {
+	if stopped == nil {
 		err = statefile.Remove(k.runDir, File)
 	} else {
-		err = statefile.Store(k.runDir, File, record)
+		err = statefile.Store(k.runDir, File, stopped)
 	}
 	if err != nil {
-		return fmt.Errorf("failed to record which units are stopped: %w", err)
+		return fmt.Errorf("failed to store which units are stopped: %w", err)
 	}
 	return nil
 }
