@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net"
 	"net/url"
 	"os"
 	"slices"
@@ -62,7 +61,7 @@ func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an API server that knows the pods, and is told of their ends; the kubelet's own will do")
 	fs.StringVar(&f.nodeName, "node-name", "", "with --kubeconfig, `name` of the node's object; empty means this machine's host name in lower case")
 	inspect.OneOf(fs, &f.podPolicy, "pod-policy", "", "with --kubeconfig, `what` happens to the status of pods", string(shutdown.PolicySetTerminal), string(shutdown.PolicyLeaveAsIs), string(shutdown.PolicyDelete))
-	fs.StringVar(&f.kubeletPods, "kubelet-pods", "", "`URL` of the kubelet's own list of pods, which tells priorities and sidecars without an API server: http://127.0.0.1:10255/pods, or https://127.0.0.1:10250/pods with --kubelet-credentials")
+	fs.StringVar(&f.kubeletPods, "kubelet-pods", "", "`URL` of the kubelet's own list of pods, which tells priorities and sidecars without an API server: https://127.0.0.1:10250/pods, with --kubelet-credentials")
 	fs.StringVar(&f.kubeletCredentials, "kubelet-credentials", "", "with --kubelet-pods, kubeconfig `file` whose user and certificate authority are for the kubelet")
 	fs.StringVar(&f.hostRoot, "host-root", "", "`folder` that has the /etc and /run of the host, for an agent in a container; empty means /")
 	fs.StringVar(&f.listen, "listen", "127.0.0.1:10290", "`address` that serves /metrics and /healthz; empty means none")
@@ -101,29 +100,15 @@ func (f *flags) validate() error {
 	if f.nodeName != "" && f.kubeconfig == "" {
 		errs = append(errs, field.Forbidden(flag("--node-name"), "is only for --kubeconfig"))
 	}
-	errs = append(errs, f.validateKubelet()...)
+	// Over http any process could answer in the kubelet's place, and give false priorities.
+	if address, err := url.Parse(f.kubeletPods); f.kubeletPods != "" && (err != nil || address.Scheme != "https") {
+		errs = append(errs, field.Invalid(flag("--kubelet-pods"), f.kubeletPods, "must be a URL of https"))
+	}
+	if f.kubeletCredentials != "" && f.kubeletPods == "" {
+		errs = append(errs, field.Forbidden(flag("--kubelet-credentials"), "is only for --kubelet-pods"))
+	}
 	_, err := f.rules()
 	return errors.Join(errs.ToAggregate(), err)
-}
-
-// validateKubelet checks --kubelet-pods and --kubelet-credentials. Over plain http nothing proves who answers.
-// So http is allowed only to this machine itself, and without credentials, which whoever answers could read.
-func (f *flags) validateKubelet() field.ErrorList {
-	flag, forbidden := field.NewPath("--kubelet-pods"), field.ErrorList{field.Forbidden(field.NewPath("--kubelet-credentials"), "is only for --kubelet-pods with https")}
-	address, err := url.Parse(f.kubeletPods)
-	switch {
-	case f.kubeletPods == "" && f.kubeletCredentials != "": // credentials without an address to use them for
-		return forbidden
-	case f.kubeletPods == "" || err == nil && address.Scheme == "https": // not used, or proved by a certificate
-		return nil
-	case err != nil || address.Scheme != "http":
-		return field.ErrorList{field.Invalid(flag, f.kubeletPods, "must be a URL of http or https")}
-	case address.Hostname() != "localhost" && !net.ParseIP(address.Hostname()).IsLoopback():
-		return field.ErrorList{field.Invalid(flag, f.kubeletPods, "must be https, or an address of this machine itself, such as 127.0.0.1: over http nothing proves that another machine's list is the kubelet's")}
-	case f.kubeletCredentials != "": // credentials over http
-		return forbidden
-	}
-	return nil
 }
 
 // rules parses the rules of --priority.

@@ -34,7 +34,7 @@ func TestTheLockIsHeldWhateverIsMissing(t *testing.T) {
 		"kubeconfig":            {[]string{"--kubeconfig=/nonexistent.conf", "--node-name=node"}, "missing: API server: /nonexistent.conf: "},
 		"unreadable kubeconfig": {[]string{"--kubeconfig=/dev/null", "--node-name=node"}, "missing: API server: "},
 		"API server":            {[]string{"--kubeconfig=DIR/kubeconfig", "--node-name=node"}, "missing: API server: it has not told its pods yet"},
-		"kubelet":               {[]string{"--kubelet-pods=http://127.0.0.1:1/pods"}, "missing: kubelet's pods: "},
+		"kubelet":               {[]string{"--kubelet-pods=https://127.0.0.1:1/pods"}, "missing: kubelet's pods: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -215,11 +215,8 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		"bad endpoint":                 {[]string{"run", good, "--state-dir=", "--container-runtime-endpoint=tcp://x"}, "--container-runtime-endpoint: "},
 		"bad rule":                     {[]string{"run", good, "--priority=x"}, `--priority: Invalid value: "x"`},
 		"node name without kubeconfig": {[]string{"run", good, "--node-name=node-1"}, "--node-name: Forbidden: is only for --kubeconfig"},
-		"another machine over http":    {[]string{"run", good, "--kubelet-pods=http://10.0.0.1:10255/pods"}, `--kubelet-pods: Invalid value: "http://10.0.0.1:10255/pods": must be https, or an address of this machine itself`},
-		"another name over http":       {[]string{"run", good, "--kubelet-pods=http://localhost.example.com:10255/pods"}, "--kubelet-pods: Invalid value: "},
-		"no URL of the kubelet":        {[]string{"run", good, "--kubelet-pods=127.0.0.1:10255"}, `--kubelet-pods: Invalid value: "127.0.0.1:10255": must be a URL of http or https`},
-		"credentials over http":        {[]string{"run", good, "--kubelet-pods=http://[::1]:10255/pods", "--kubelet-credentials=x"}, "--kubelet-credentials: Forbidden: is only for --kubelet-pods with https"},
-		"credentials for nothing":      {[]string{"run", good, "--kubelet-credentials=x"}, "--kubelet-credentials: Forbidden: is only for --kubelet-pods with https"},
+		"a kubelet over http":          {[]string{"run", good, "--kubelet-pods=http://127.0.0.1:10255/pods"}, `--kubelet-pods: Invalid value: "http://127.0.0.1:10255/pods": must be a URL of https`},
+		"credentials for nothing":      {[]string{"run", good, "--kubelet-credentials=x"}, "--kubelet-credentials: Forbidden: is only for --kubelet-pods"},
 		"unknown policy":               {[]string{"run", good, "--kubeconfig=x", "--node-name=n", "--pod-policy=Fail"}, `"Fail" for "--pod-policy" flag`},
 		"unknown gate":                 {[]string{"run", good, "--feature-gates=Teleport=true"}, "Teleport"},
 		"verbosity":                    {[]string{"run", good, "-v=6"}, "-v: Invalid value: 6: must be from 0 to 5"},

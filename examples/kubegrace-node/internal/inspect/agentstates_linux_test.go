@@ -12,7 +12,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nobodytest"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 )
 
@@ -34,11 +33,17 @@ func (m *fakeMachine) agent(status api.Status) {
 	}
 	status.Meta = api.Meta{APIVersion: api.Version, Kind: "Status"}
 	status.AskedSeconds = 30
+	m.answer(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(status) // the client reports a failure
+	})
+}
+
+// answer serves a handler on the agent's socket.
+func (m *fakeMachine) answer(handler http.HandlerFunc) {
+	m.t.Helper()
 	listener, err := socket.Listen(filepath.Join(m.root, socket.Default))
 	require.NoError(m.t, err)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(status) // the client reports a failure
-	}))
+	server := httptest.NewUnstartedServer(handler)
 	server.Listener = listener
 	server.Start()
 	m.t.Cleanup(server.Close)
@@ -46,9 +51,10 @@ func (m *fakeMachine) agent(status api.Status) {
 
 // Each case is a state of kubegrace-node. Root asks the agent over its socket and so knows what happens to the
 // pods (status, want). The user nobody may not open the socket: it only sees the agent's lock and its drop-in,
-// and mostly cannot tell whether pods lose time, which is exit status 4 (nobodys, nobodySees).
+// and mostly cannot tell whether pods lose time, which is exit status 4 (nobodys, nobodySees). 50-site.conf sorts before
+// the agent's drop-in, so its 15 s never count.
 func TestStatusOfTheAgent(t *testing.T) {
-	program := nobodytest.Program(t)
+	program := testProgram(t)
 	for name, test := range map[string]struct {
 		agent      api.Status
 		site       time.Duration // the limit that the file of the site sets; 0: there is no such file
@@ -91,6 +97,7 @@ func TestStatusOfTheAgent(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
 			m.agent(test.agent)
+			m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", 15*time.Second)
 			if test.site > 0 {
 				m.dropIn(siteFile, test.site)
 				m.login1.SetLimit(test.site)
@@ -98,6 +105,7 @@ func TestStatusOfTheAgent(t *testing.T) {
 			r := m.look()
 			requireStatus(t, test.status, r)
 			require.Contains(t, r.out, test.want)
+			require.Contains(t, r.out, "50-site.conf: 15s, overridden")
 			for _, line := range test.agent.Missing {
 				require.Contains(t, r.out, line)
 			}
@@ -113,38 +121,11 @@ func TestStatusOfTheAgent(t *testing.T) {
 	}
 }
 
-// 50-site.conf sorts before the agent's drop-in, so its 15 s do not count: all is well, and the file is shown
-// as overridden.
-func TestAFileOfTheSiteThatTheAgentsOverrides(t *testing.T) {
-	m := newMachine(t)
-	m.agent(api.Status{Held: true, PodCount: 1})
-	m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", 15*time.Second)
-	r := m.look()
-	requireStatus(t, 0, r)
-	require.Contains(t, r.out, "50-site.conf: 15s, overridden")
-}
-
-// The metrics have the numbers that the agent tells on its socket, among them the 30 s that it asks for, and
-// the status 2 that follows from a pod that is cut short.
-func TestMetricsOfTheAgent(t *testing.T) {
-	m := newMachine(t)
-	m.agent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})
-	_, text := m.metrics()
-	for _, line := range []string{"kubegrace_node_status 2", "kubegrace_node_needed_seconds 30", "kubegrace_node_pods 3", "kubegrace_node_pods_cut_short 1", "kubegrace_node_lost_seconds 7"} {
-		require.Contains(t, text, line+"\n")
-	}
-}
-
 // An agent answers on its socket with an error, and has neither a lock nor a drop-in. What happens to the pods
 // is not known, so the status is 4, and the agent's answer is shown.
 func TestAnAgentThatAnswersNonsense(t *testing.T) {
 	m := newMachine(t)
-	listener, err := socket.Listen(filepath.Join(m.root, socket.Default))
-	require.NoError(t, err)
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
-	server.Listener = listener
-	server.Start()
-	t.Cleanup(server.Close)
+	m.answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	r := m.look()
 	requireStatus(t, 4, r)
 	require.Contains(t, r.out, "kubegrace-node: ")

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -17,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nobodytest"
 	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
@@ -37,26 +38,20 @@ type fakeMachine struct {
 	t      *testing.T
 	root   string // the folder
 	bus    *logindhost.Bus
-	login1 *logindfake.Login1 // nil: no logind runs
+	login1 *logindfake.Login1
+	extra  []string // more arguments of status
 }
 
-// newMachine returns a machine on which only logind runs: no kubelet, no lock, no configuration.
+// newMachine returns a machine on which only logind runs: no kubelet, no lock, no configuration. All users may read
+// the machine's folder, for [fakeMachine.lookAsNobody].
 func newMachine(t *testing.T) *fakeMachine {
-	t.Helper()
-	m := newMachineWithoutLogind(t)
-	m.login1 = logindfake.StartLogin1(t, m.bus.Address)
-	return m
-}
-
-// newMachineWithoutLogind returns a machine with a bus on which no service is. All users may read the
-// machine's folder, for [fakeMachine.lookAsNobody].
-func newMachineWithoutLogind(t *testing.T) *fakeMachine {
 	t.Helper()
 	root, err := os.MkdirTemp("", "machine") // the folders of t.TempDir are closed to other users
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(root)) })
 	require.NoError(t, os.Chmod(root, 0o755)) //nolint:gosec // it is to be read
 	m := &fakeMachine{t: t, root: root, bus: logindhost.StartBus(t, filepath.Join(root, "bus"))}
+	m.login1 = logindfake.StartLogin1(t, m.bus.Address)
 	m.write("/proc/1/cmdline", "/sbin/init\x00")
 	m.write("/etc/hostname", "worker-1\n")
 	return m
@@ -116,7 +111,7 @@ func (m *fakeMachine) lock(who, why string) {
 
 // args returns the arguments of kubegrace-node for a look at the machine.
 func (m *fakeMachine) args(more ...string) []string {
-	return append([]string{"status", "--root", m.root, "--bus", m.bus.Address}, more...)
+	return slices.Concat([]string{"status", "--root", m.root, "--bus", m.bus.Address}, m.extra, more)
 }
 
 // wide is a number of columns at which no line is wrapped. Otherwise the length of a PID would decide where a
@@ -142,11 +137,31 @@ func (m *fakeMachine) stable(text string) string {
 // nodeArgs is the environment variable with the arguments for [TestProcessOfNobody].
 const nodeArgs = "KUBEGRACE_NODE_ARGS"
 
-// lookAsNobody is look as the user nobody, in a process of its own. If the test is not run by root, the
+// testProgram copies the program of this test into a folder that the user nobody can read, and returns the path of
+// the copy.
+func testProgram(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("", "program") // not t.TempDir: other users cannot enter its folders
+	require.NoError(t, err)
+	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
+	program := filepath.Join(folder, "test")
+	self, err := os.ReadFile("/proc/self/exe")
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(program, self, 0o600))
+	for _, path := range []string{folder, program} {
+		require.NoError(t, os.Chmod(path, 0o755)) //nolint:gosec // others run it
+	}
+	return program
+}
+
+// lookAsNobody is look as the user nobody (65534), in a process of its own. If the test is not run by root, the
 // process has the test's user.
 func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
 	m.t.Helper()
-	c := nobodytest.Command(m.t, program, "TestProcessOfNobody")
+	c := exec.CommandContext(m.t.Context(), program, "-test.run=^TestProcessOfNobody$")
+	if os.Getuid() == 0 {
+		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
+	}
 	c.Env = append(os.Environ(), nodeArgs+"="+strings.Join(m.args(more...), "\n"), "COLUMNS="+wide)
 	c.Dir = m.root
 	var out, log bytes.Buffer

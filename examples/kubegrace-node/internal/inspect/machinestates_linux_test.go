@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 // grace30 is a configuration with 30 s for all pods, of which 10 s are for critical pods, so that the others
@@ -97,6 +99,36 @@ func machineStates() []machineState {
 		{"agent-of-kubegrace", 4, func(m *fakeMachine) {
 			m.login1.SetLimit(30 * time.Second)
 			m.lock("kubegrace-node", kubegraceWhy)
+		}},
+		// As before, but with --config its configuration is known. So status plans its shutdown by the rules of
+		// kubegrace: the limit of 60 s is enough.
+		{"agent-with-config", 0, func(m *fakeMachine) {
+			m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
+			m.login1.SetLimit(time.Minute)
+			m.lock("kubegrace-node", kubegraceWhy)
+			m.write("/agent.yaml", configHeader+grace30)
+			m.extra = []string{"--config", filepath.Join(m.root, "agent.yaml")}
+		}},
+		// The kubelet's file says 30 s, but its /configz says 12 s with 5 s for critical pods, and that is what the
+		// kubelet uses. The other pods get 7 s and are cut short.
+		{"configz", 2, func(m *fakeMachine) {
+			m.stock()
+			m.lock("kubelet", kubeletWhy)
+			m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
+			m.extra = []string{"--config", filepath.Join(m.root, "configz.json")}
+		}},
+		// A kubelet takes no lock if logind's limit is infinity.
+		{"limit-infinite", 3, func(m *fakeMachine) {
+			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=infinity\n")
+			m.login1.SetLimit(logindfake.Unlimited)
+			m.kubelet(grace30)
+		}},
+		// With a limit of 0 s logind ignores all locks, also the one that the kubelet holds.
+		{"limit-zero", 3, func(m *fakeMachine) {
+			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
+			m.login1.SetLimit(0)
+			m.kubelet(grace30)
+			m.lock("kubelet", kubeletWhy)
 		}},
 	}
 }

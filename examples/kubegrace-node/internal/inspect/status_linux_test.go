@@ -7,7 +7,6 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +15,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
-	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
 // requireStatus requires that a run ended with this exit status; 0 means without an error.
@@ -50,25 +49,23 @@ func TestNode(t *testing.T) {
 	}
 }
 
-// podsFrom starts a server that has nodePods at path, as an API server and a kubelet have. Asked for the pods
-// of one node, it has nodePods for worker-1, no pods for worker-0, and an error for any other node.
-func podsFrom(t *testing.T, path string) *httptest.Server {
+// apiServer starts a server that lists pods as an API server does: nodePods for worker-1, no pods for worker-0, and
+// an error for any other node.
+func apiServer(t *testing.T) *httptest.Server {
 	t.Helper()
 	pods, err := yaml.YAMLToJSON([]byte(strings.Replace(nodePods, "kind: List", "apiVersion: v1\nkind: PodList", 1)))
 	require.NoError(t, err)
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET "+path, func(w http.ResponseWriter, r *http.Request) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
-		switch r.URL.Query().Get("fieldSelector") {
-		case "", "spec.nodeName=worker-1":
+		switch r.URL.Path + "?" + r.URL.Query().Get("fieldSelector") {
+		case "/api/v1/pods?spec.nodeName=worker-1":
 			_, _ = w.Write(pods) // the client notices a failure
-		case "spec.nodeName=worker-0":
+		case "/api/v1/pods?spec.nodeName=worker-0":
 			_, _ = w.Write([]byte(`{"kind": "PodList", "apiVersion": "v1", "items": []}`)) // the same
 		default:
 			http.Error(w, "no such node", http.StatusForbidden)
 		}
-	})
-	server := httptest.NewServer(mux)
+	}))
 	t.Cleanup(server.Close)
 	return server
 }
@@ -85,48 +82,24 @@ func newMachineWithLock(t *testing.T, more string, flags ...string) *fakeMachine
 	return m
 }
 
-// The kubelet's kubeconfig says where the API server is, and the host is worker-1: its pods are read from
-// there. If the API server refuses to list the node's pods (worker-2), or has none for it (worker-0), what
-// happens to the pods is not known: status 4.
+// The kubelet's kubeconfig says where the API server is, and the host is worker-1: its pods are read from there, and
+// the static pods from the folder of their manifests. The static pod etcd has no priority. It asks for 25 s and gets
+// the 20 s of the pods that are not critical: status 2. If the API server refuses to list the node's pods (worker-2),
+// or has none for it (worker-0), what happens to the pods is not known: status 4.
 func TestPodsOfTheAPIServer(t *testing.T) {
-	server := podsFrom(t, "/api/v1/pods")
-	m := newMachineWithLock(t, "", "--kubeconfig=/etc/kubernetes/kubelet.conf")
-	m.write("/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\nclusters: [{name: c, cluster: {server: \""+server.URL+"\"}}]\n")
-	r := m.look()
-	requireStatus(t, 0, r)
-	require.Contains(t, r.out, "pods       from the API server")
-	require.Contains(t, r.out, "No pod is cut short, of 3.")
-
-	r = m.look("--node", "worker-2")
-	requireStatus(t, 4, r)
-	require.Contains(t, strings.Join(strings.Fields(r.out), " "), "no such node")
-
-	r = m.look("--node", "worker-0")
-	requireStatus(t, 4, r)
-	require.Contains(t, strings.Join(strings.Fields(r.out), " "), `the API server: has no pods of a node "worker-0", which --node may have to name`)
-}
-
-// The pods are read from the kubelet's read-only port, and the static pods from the folder of their
-// manifests. The static pod etcd has no priority. It asks for 25 s and gets the 20 s of the pods that are not
-// critical, so the status is 2.
-func TestPodsOfTheKubelet(t *testing.T) {
-	port := regexp.MustCompile(`\d+$`).FindString(podsFrom(t, "/pods").URL)
-	m := newMachineWithLock(t, "readOnlyPort: "+port+"\nstaticPodPath: /etc/kubernetes/manifests\n")
+	m := newMachineWithLock(t, "staticPodPath: /etc/kubernetes/manifests\n", "--kubeconfig=/etc/kubernetes/kubelet.conf")
+	m.write("/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\nclusters: [{name: c, cluster: {server: \""+apiServer(t).URL+"\"}}]\n")
+	m.write("/etc/kubernetes/manifests/README", "no manifest yet")
+	for node, want := range map[string]string{"worker-2": "no such node", "worker-0": `the API server: has no pods of a node "worker-0", which --node may have to name`} {
+		r := m.look("--node", node)
+		requireStatus(t, 4, r)
+		require.Contains(t, r.out, want)
+	}
 	m.write("/etc/kubernetes/manifests/etcd.yaml", "kind: Pod\nmetadata: {name: etcd}\nspec: {terminationGracePeriodSeconds: 25}\n")
 	r := m.look()
 	requireStatus(t, 2, r)
-	require.Contains(t, r.out, "pods       from the kubelet and /etc/kubernetes/manifests")
+	require.Contains(t, r.out, "pods       from the API server and /etc/kubernetes/manifests")
 	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5s are lost.")
-}
-
-// The kubelet's file says 30 s, but its /configz, given with --config, says 12 s with 5 s for critical pods.
-// /configz is what the kubelet really uses. The other pods then get 7 s and are cut short: status 2.
-func TestConfigzDecidesOverTheFile(t *testing.T) {
-	m := newMachineWithLock(t, "")
-	m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
-	r := m.look(append(m.pods(""), "--config", filepath.Join(m.root, "configz.json"))...)
-	requireStatus(t, 2, r)
-	require.Contains(t, r.out, "the kubelet holds the inhibitor lock for up to 12s.")
 }
 
 // The file of --pods has the pods of several nodes. Only those of this node, worker-1, count: 3 of the 4. If
@@ -138,33 +111,6 @@ func TestPodsOfSeveralNodes(t *testing.T) {
 	requireStatus(t, 0, r)
 	require.Contains(t, r.out, "No pod is cut short, of 3.")
 	require.ErrorContains(t, m.look(append(args, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
-}
-
-// kubegrace-node holds its lock and has no socket. With --config its configuration is known, so status plans
-// its shutdown by the rules of kubegrace: the limit of 60 s is enough, and all is well.
-func TestAnAgentWithItsConfiguration(t *testing.T) {
-	m := newMachine(t)
-	m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
-	m.login1.SetLimit(time.Minute)
-	m.lock("kubegrace-node", kubegraceWhy)
-	m.write("/agent.yaml", configHeader+grace30)
-	r := m.look(append(m.pods(""), "--config", filepath.Join(m.root, "agent.yaml"))...)
-	requireStatus(t, 0, r)
-	require.Contains(t, r.out, "kubegrace's plan.")
-}
-
-// PLAN.md shows the output of status for a file of the site that lowers the limit to 20 s, up to the reasons.
-// Line breaks may differ.
-func TestThePageShowsTheNodeThatIsPrinted(t *testing.T) {
-	page, err := os.ReadFile("../../PLAN.md")
-	require.NoError(t, err)
-	m := newMachine(t)
-	m.dropIn("/etc/systemd/logind.conf.d/zz-site.conf", 20*time.Second)
-	m.dropIn(kubeletFile, 30*time.Second)
-	m.login1.SetLimit(20 * time.Second)
-	m.kubelet(grace30)
-	text, _, _ := strings.Cut(m.look("--pods", "none").out, "\nWhy,")
-	require.Contains(t, strings.Join(strings.Fields(string(page)), " "), strings.Join(strings.Fields(text), " "))
 }
 
 // Each wrong flag or argument gives an error that names it, and nothing is written.
@@ -193,7 +139,8 @@ func TestErrorsOfNode(t *testing.T) {
 
 // The metrics of a machine on which all is well are in the golden file. After the limit was lowered to 20 s,
 // status is 2, and the 30 s that the kubelet needs are there even without pods. After the bus was stopped,
-// status is 4, and what is not known has no metric.
+// status is 4, and what is not known has no metric. Of a running agent the metrics have the numbers that it tells
+// on its socket.
 func TestMetrics(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	r, text := m.metrics(m.pods("")...)
@@ -211,6 +158,13 @@ func TestMetrics(t *testing.T) {
 	requireStatus(t, 4, r)
 	require.Contains(t, text, "kubegrace_node_status 4\n")
 	require.NotContains(t, text, "limit_seconds")
+
+	m = newMachine(t)
+	m.agent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})
+	_, text = m.metrics()
+	for _, line := range []string{"kubegrace_node_status 2", "kubegrace_node_needed_seconds 30", "kubegrace_node_pods 3", "kubegrace_node_pods_cut_short 1", "kubegrace_node_lost_seconds 7"} {
+		require.Contains(t, text, line+"\n")
+	}
 }
 
 // metrics runs look with --textfile and also returns what that file has.
@@ -245,23 +199,3 @@ func TestLooksAgainUntilItIsStopped(t *testing.T) {
 type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
-
-// With the limit "infinity" the kubelet takes no lock. With the limit 0 logind ignores all locks, also the one
-// that the kubelet holds. In both cases nothing waits for the pods: status 3.
-func TestLimitsThatHelpNoKubelet(t *testing.T) {
-	m := newMachine(t)
-	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=infinity\n")
-	m.login1.SetLimit(logindfake.Unlimited)
-	m.kubelet(grace30)
-	r := m.look()
-	requireStatus(t, 3, r)
-	require.Contains(t, r.out, "takes no lock: logind's limit is infinity, by /etc/systemd/logind.conf.d/zz-site.conf")
-	require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in /etc/systemd/logind.conf.d/zz-site.conf")
-
-	m.write("/etc/systemd/logind.conf.d/zz-site.conf", "[Login]\nInhibitDelayMaxSec=0\n")
-	m.login1.SetLimit(0)
-	m.lock("kubelet", kubeletWhy)
-	r = m.look()
-	requireStatus(t, 3, r)
-	require.Contains(t, r.out, "logind's limit is 0s, by /etc/systemd/logind.conf.d/zz-site.conf, which sorts after 99-kubelet.conf and so overrides it, and then it ignores all locks")
-}

@@ -27,9 +27,6 @@ type Config struct {
 	// StaticPodPath is the folder or the file with the manifests of the static pods. "" means that there is
 	// none.
 	StaticPodPath string `json:"staticPodPath"`
-	// ReadOnlyPort is the port at which the kubelet lists its pods without authentication. 0 means that there
-	// is none.
-	ReadOnlyPort int32 `json:"readOnlyPort"`
 }
 
 // Enabled reports whether a feature gate is on. One that is not set is: both gates of the node's shutdown are on
@@ -96,7 +93,7 @@ func (c *Config) read(file string) error {
 		err = fmt.Errorf("is apiVersion %q, kind %q; wanted is %q, kind %q, as in /var/lib/kubelet/config.yaml, or what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints", object.APIVersion, object.Kind, version, kind)
 	}
 	maps.DeleteFunc(object.Fields, func(name string, _ jsontext.Value) bool {
-		return !slices.Contains([]string{"featureGates", "staticPodPath", "readOnlyPort"}, name) && !strings.HasPrefix(strings.ToLower(name), "shutdowngraceperiod")
+		return !slices.Contains([]string{"featureGates", "staticPodPath"}, name) && !strings.HasPrefix(strings.ToLower(name), "shutdowngraceperiod")
 	})
 	text, marshalErr := json.Marshal(object.Fields)
 	if err = errors.Join(err, marshalErr); err == nil {

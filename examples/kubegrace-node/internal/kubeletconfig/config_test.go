@@ -38,8 +38,8 @@ func TestLoad(t *testing.T) {
 	}{
 		"nothing set": {header, kubeletconfig.Config{}},
 		"a file": {
-			header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nstaticPodPath: /etc/kubernetes/manifests\nreadOnlyPort: 10255\nmaxPods: many\nfeatureGates: {A: true}\n",
-			kubeletconfig.Config{Shutdown: twoFields(30*time.Second, 10*time.Second), StaticPodPath: "/etc/kubernetes/manifests", ReadOnlyPort: 10255, FeatureGates: map[string]bool{"A": true}},
+			header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\nstaticPodPath: /etc/kubernetes/manifests\nmaxPods: many\nfeatureGates: {A: true}\n",
+			kubeletconfig.Config{Shutdown: twoFields(30*time.Second, 10*time.Second), StaticPodPath: "/etc/kubernetes/manifests", FeatureGates: map[string]bool{"A": true}},
 		},
 		"configz": {
 			`{"kubeletconfig":{"enableServer":true,"shutdownGracePeriod":"1m0s","shutdownGracePeriodCriticalPods":"20s","ofANewerKubelet":1}}`,

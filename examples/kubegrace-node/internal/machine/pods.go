@@ -16,11 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/apiserver"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
 )
 
-// podsTimeout is how long the kubelet and the API server together have to answer.
+// podsTimeout is how long the API server has to answer.
 const podsTimeout = 10 * time.Second
 
 // InCluster is a value of [PodOptions.Kubeconfig]. It stands for the service account of the pod in which the
@@ -55,19 +54,16 @@ func (s *State) NodeName(o PodOptions) string {
 	return strings.ToLower(name)
 }
 
-// ReadPods reads the pods of the machine into cluster: from the kubelet's read-only port, or else from the API
-// server. It adds the manifests of the static pods. It returns the names of the sources that it has read. What
-// fails is added to NotSeen.
+// ReadPods reads the pods of the machine into cluster: from the API server, and from the manifests of the static
+// pods. It returns the names of the sources that it has read. What fails is added to NotSeen.
 func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
-	pods, kubeletErr := s.podsOfKubelet(ctx)
-	if kubeletErr == nil {
-		sources = []string{"the kubelet"}
-	} else if ofServer, err := s.podsOfServer(ctx, o); err == nil {
-		pods, sources = ofServer, []string{"the API server"}
+	pods, err := s.podsOfServer(ctx, o)
+	if err == nil {
+		sources = []string{"the API server"}
 	} else {
-		s.miss("the pods", fmt.Errorf("the kubelet: %w; the API server: %w", kubeletErr, err), "give --kubeconfig, or with --pods a file with what kubectl get pods -A -o json --field-selector spec.nodeName=NODE prints")
+		s.miss("the pods", fmt.Errorf("the API server: %w", err), "give --kubeconfig, or with --pods a file with what kubectl get pods -A -o json --field-selector spec.nodeName=NODE prints")
 	}
 	for i := range pods {
 		cluster.Add(&pods[i])
@@ -80,15 +76,6 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOpt
 		}
 	}
 	return sources
-}
-
-// podsOfKubelet returns the pods of the kubelet's read-only port. The port needs no authentication, and is off
-// by default.
-func (s *State) podsOfKubelet(ctx context.Context) ([]v1.Pod, error) {
-	if s.Config.ReadOnlyPort == 0 {
-		return nil, errors.New("has no readOnlyPort")
-	}
-	return podinfo.KubeletPods(ctx, fmt.Sprintf("http://127.0.0.1:%d/pods", s.Config.ReadOnlyPort), &rest.Config{})
 }
 
 // podsOfServer returns the pods of this node from the API server. It uses the kubeconfig of o ([InCluster]: the

@@ -6,9 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/http/httptrace"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,15 +16,13 @@ import (
 const (
 	// kubeletTimeout is how long one request to the kubelet may take.
 	kubeletTimeout = 5 * time.Second
-	// maxPodListBytes is how much of the kubelet's answer is read at most, because another process may be
-	// answering.
+	// maxPodListBytes is how much of the kubelet's answer is read at most.
 	maxPodListBytes = 32 << 20
 )
 
-// KubeletPods asks the kubelet of this machine for its list of pods. url is https://127.0.0.1:10250/pods, with
-// credentials, or that of the read-only port, http://127.0.0.1:10255/pods, without. Over http any process could
-// be answering, so the answer is an error unless the process runs on this machine as root or as the user of
-// this program. That error names the other user and the port. The list is cut off after 32 MB.
+// KubeletPods asks the kubelet of this machine for its list of pods. url is an https URL, such as
+// https://127.0.0.1:10250/pods: over http any process could answer in the kubelet's place, and give false
+// priorities. A list of more than 32 MB is an error.
 func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pods []v1.Pod, err error) {
 	ctx, cancel := context.WithTimeout(ctx, kubeletTimeout)
 	defer cancel()
@@ -34,8 +30,6 @@ func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pod
 	if err != nil {
 		return nil, fmt.Errorf("failed to use the credentials for the kubelet: %w", err)
 	}
-	var conn net.Conn // the connection over which the answer comes
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(got httptrace.GotConnInfo) { conn = got.Conn }})
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return nil, err
@@ -46,11 +40,6 @@ func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pod
 		return nil, fmt.Errorf("failed to ask the kubelet for its pods: %w", err)
 	}
 	defer func() { err = errors.Join(err, response.Body.Close()) }()
-	if response.TLS == nil {
-		if err := checkRootAnswers(conn); err != nil {
-			return nil, err
-		}
-	}
 	if response.StatusCode != http.StatusOK {
 		return nil, fmt.Errorf("the kubelet at %s has answered %s", url, response.Status)
 	}
