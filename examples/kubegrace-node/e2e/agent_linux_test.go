@@ -85,13 +85,7 @@ func images() []containerdtest.Image {
 // IDs of the pods' containers, by pod/container.
 func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
-	return bootAgentWith(t, on, testdataPods(t), files, configure...)
-}
-
-// bootAgentWith is bootAgent with other pods.
-func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
-	t.Helper()
-	server := on.containerd.Start(t, images()...)
+	server, pods := on.containerd.Start(t, images()...), testdataPods(t)
 	m := machine.New(t, on.debian)
 	for _, f := range configure {
 		f(m)
@@ -107,9 +101,9 @@ func bootAgentWith(t *testing.T, on platform, pods []v1.Pod, files map[string]st
 }
 
 // installAgent writes the agent, its unit and its configuration to a machine that is not yet booted. It mounts
-// the socket of server into the machine, unless server is nil. It also fills the state folder as a previous
-// agent would have: the agent then knows the priorities and sidecars of pods, without an API server or a
-// kubelet.
+// the folder with the socket of server into the machine, because each start of containerd makes a new socket. It
+// also fills the state folder as a previous agent would have: the agent then knows the priorities and sidecars of
+// pods, without an API server or a kubelet.
 func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Server, pods []v1.Pod) {
 	t.Helper()
 	m.WriteFile(t, "/usr/local/bin/kubegrace-node", 0o755, buildAgent(t))
@@ -120,9 +114,7 @@ func installAgent(t *testing.T, m *machine.Machine, server *containerdtest.Serve
 	known, err := json.Marshal(v1.PodList{Items: pods})
 	require.NoError(t, err)
 	m.WriteFile(t, "/var/lib/kubegrace-node/"+podinfo.File, 0o600, known)
-	if server != nil {
-		m.Bind(server.Socket(), "/run/containerd/containerd.sock")
-	}
+	m.Bind(filepath.Dir(server.Socket()), "/run/containerd")
 }
 
 // testdataPods returns the pods of testdata/pods.

@@ -4,6 +4,7 @@ package e2e_test
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,10 +20,13 @@ import (
 // it as another user; nil: it runs as root.
 func status(t *testing.T, m *machine.Machine, as []string, flags string) string {
 	t.Helper()
-	text, err := m.TryRun(t.Context(), append(as, "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status "+flags+" 2>&1; echo exit status $?")...)
+	text, err := m.TryRun(t.Context(), append(slices.Clone(as), "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status "+flags+" 2>&1; echo exit status $?")...)
 	require.NoError(t, err)
 	return regexp.MustCompile(`PID \d+`).ReplaceAllString(text, "PID 812") + "\n"
 }
+
+// asNobody is the start of a command line that runs a program as the user nobody.
+var asNobody = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
 
 // row returns a pattern for the output of status, made of one row of the table in COMPARED.md, which it finds
 // by its first column. The row quotes a sentence, in which … stands for any text, and an exit status.

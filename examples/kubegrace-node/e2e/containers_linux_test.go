@@ -3,6 +3,7 @@
 package e2e_test
 
 import (
+	"maps"
 	"slices"
 	"testing"
 	"time"
@@ -38,21 +39,29 @@ func runningContainers(t *testing.T, server *containerdtest.Server) map[string]s
 // exitsByName has the exit codes and times of containers by name (pod/container), as containerd reported them.
 type exitsByName map[string]containerdtest.Exit
 
-// awaitExits waits until all of the given containers have exited, and returns their exits.
+// awaitExits waits until all of the given containers have exited, and returns their exits. It polls the statuses of
+// the containers, because a containerd that was killed sends no more events.
 func awaitExits(t *testing.T, server *containerdtest.Server, ids map[string]string) exitsByName {
 	t.Helper()
-	var exits exitsByName
+	exits := exitsByName{}
 	all := assert.Eventually(t, func() bool {
-		exits = exitsByName{}
 		for name, id := range ids {
-			if exit, ok := server.Exits()[id]; ok {
-				exits[name] = exit
+			response, err := server.Runtime().ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
+			if status := response.GetStatus(); err == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED {
+				exits[name] = containerdtest.Exit{Code: uint32(status.GetExitCode()), At: time.Unix(0, status.GetFinishedAt())}
 			}
 		}
 		return len(exits) == len(ids)
 	}, time.Minute, 50*time.Millisecond)
 	require.Truef(t, all, "of %v these have exited: %v", ids, exits)
 	return exits
+}
+
+// selectContainers returns the part of containers that has these names.
+func selectContainers(containers map[string]string, names ...string) map[string]string {
+	selected := maps.Clone(containers)
+	maps.DeleteFunc(selected, func(name, _ string) bool { return !slices.Contains(names, name) })
+	return selected
 }
 
 // lastExit returns the time of the last exit of the named containers, or of all containers if no name is

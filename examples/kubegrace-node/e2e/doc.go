@@ -7,9 +7,8 @@
 // KUBEGRACE_GOLDEN=1 writes these.
 //
 //	m, server, containers := bootAgent(t, on, nil)
-//	m.Run(t, "systemctl", "poweroff")
-//	m.AwaitPowerOff(t)
-//	checkPowerOff(t, awaitExits(t, server, containers), m.Journal(t))
+//	asked, exits := powerOff(t, m, server, containers)
+//	checkOrder(t, asked, exits, true)
 //
 // Run them as root on a Debian 12 with
 //

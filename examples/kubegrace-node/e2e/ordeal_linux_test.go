@@ -18,10 +18,15 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
+	"github.com/kubegrace/kubegrace/internal/apiserverprocess"
+	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 )
 
@@ -43,7 +48,17 @@ const (
 	ordealStart = time.Second
 	// ordealLeast is the least time between SIGTERM and SIGKILL that every container gets, as with the
 	// kubelet.
-	ordealLeast  = 2 * time.Second
+	ordealLeast = 2 * time.Second
+	// The name of the machine's Node object, and the file with the agent's kubeconfig.
+	nodeName       = "machine"
+	kubeconfigFile = "/etc/kubegrace/kubeconfig"
+	kubeconfig     = `apiVersion: v1
+kind: Config
+clusters: [{name: test, cluster: {server: %q}}]
+contexts: [{name: test, context: {cluster: test, user: node}}]
+users: [{name: node, user: {}}]
+current-context: test
+`
 	ordealConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 shutdownGracePeriodByPodPriority:
@@ -116,22 +131,38 @@ func testOrdeal(t *testing.T, on platform) {
 type ordeal struct {
 	m      *machine.Machine
 	server *containerdtest.Server
-	api    *Cluster
-	seen   string    // the host's folder that is mounted into the containers as /seen
-	died   time.Time // when containerd was last killed, which happens at most once in a power off
+	api    *apiserverproxy.Proxy
+	core   corev1.CoreV1Interface // of the API server itself
+	seen   string                 // the host's folder that is mounted into the containers as /seen
+	died   time.Time              // when containerd was last killed, which happens at most once in a power off
 }
 
-// newOrdeal boots a machine whose agent knows the API server. No pods run yet.
+// newOrdeal boots a machine whose agent knows an API server, behind a proxy that records all requests. No pods run
+// yet.
 func newOrdeal(t *testing.T, on platform) *ordeal {
-	o := &ordeal{m: machine.New(t, on.debian), server: on.containerd.Start(t, images()...), api: StartCluster(t, nodeName), seen: t.TempDir()}
-	installAgent(t, o.m, nil, nil)
+	url := apiserverprocess.Start(t)
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: url, QPS: -1})
+	require.NoError(t, err)
+	o := &ordeal{m: machine.New(t, on.debian), server: on.containerd.Start(t, images()...), api: apiserverproxy.Start(t, url), core: client.CoreV1(), seen: t.TempDir()}
+	_, err = o.core.Nodes().Create(t.Context(), &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: nodeName},
+		Status:     v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}}},
+	}, metav1.CreateOptions{})
+	require.NoError(t, err)
+	installAgent(t, o.m, o.server, nil)
 	o.m.WriteFile(t, configFile, 0o644, []byte(ordealConfig))
 	o.m.WriteFile(t, flagsFile, 0o644, []byte("KUBEGRACE_NODE_FLAGS=\"-v=2 --kubeconfig="+kubeconfigFile+" --node-name="+nodeName+" --listen=\"\n"))
-	o.m.WriteFile(t, kubeconfigFile, 0o644, []byte(o.api.Kubeconfig()))
-	o.m.Bind(filepath.Dir(o.server.Socket()), "/run/containerd") // the folder, because each start of containerd makes a new socket
+	o.m.WriteFile(t, kubeconfigFile, 0o644, fmt.Appendf(nil, kubeconfig, o.api.URL()))
 	o.m.ShareNetwork()
 	o.boot(t)
 	return o
+}
+
+// pods returns the pods that the API server has.
+func (o *ordeal) pods(t *testing.T) []v1.Pod {
+	list, err := o.core.Pods("").List(t.Context(), metav1.ListOptions{})
+	require.NoError(t, err)
+	return list.Items
 }
 
 // boot boots the machine and waits for the agent.
@@ -179,7 +210,7 @@ func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 		if p.work > p.grace {
 			script = fmt.Sprintf("trap '[ -e /seen/%[1]s.term ] || : > /seen/%[1]s.term' TERM; while :; do : > /seen/%[1]s.end; sleep 0.1; done", name)
 		}
-		pod := o.api.CreatePod(&v1.Pod{
+		pod, err := o.core.Pods(v1.NamespaceDefault).Create(t.Context(), &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v1.NamespaceDefault},
 			Spec: v1.PodSpec{
 				NodeName: nodeName, Priority: &p.priority, TerminationGracePeriodSeconds: ptr.To(int64(p.grace.Seconds())),
@@ -189,11 +220,13 @@ func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 					VolumeMounts: []v1.VolumeMount{{Name: "seen", MountPath: "/seen"}},
 				}},
 			},
-		})
+		}, metav1.CreateOptions{})
+		require.NoError(t, err)
 		runPod(t, o.server.Runtime(), pod)
 		pod.Status.Phase = v1.PodRunning
 		pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}
-		o.api.UpdatePodStatus(pod)
+		_, err = o.core.Pods(pod.Namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{})
+		require.NoError(t, err)
 		pods = append(pods, pod)
 	}
 	return pods
@@ -257,7 +290,7 @@ func (o *ordeal) isOff() bool {
 // off.
 func (o *ordeal) remove(t *testing.T, pods []*v1.Pod) {
 	for _, pod := range pods {
-		require.NoError(t, o.api.core.Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
+		require.NoError(t, o.core.Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 	}
 	sandboxes, err := o.server.Runtime().ListPodSandbox(t.Context(), &runtimeapi.ListPodSandboxRequest{})
 	require.NoError(t, err)

@@ -77,9 +77,9 @@ func (o *ordeal) wasDown(term time.Time, grace time.Duration) bool {
 // happened.
 func (o *ordeal) judgeStatuses(t *testing.T, pods []*v1.Pod, ends map[types.UID]time.Time, before int) {
 	require.Eventually(t, func() bool {
-		return !slices.ContainsFunc(o.api.Pods(), func(p v1.Pod) bool { return p.Status.Phase != v1.PodFailed })
+		return !slices.ContainsFunc(o.pods(t), func(p v1.Pod) bool { return p.Status.Phase != v1.PodFailed })
 	}, time.Minute, ordealTick, "the API server must know the end of each pod")
-	for _, pod := range o.api.Pods() {
+	for _, pod := range o.pods(t) {
 		i := slices.IndexFunc(pods, func(p *v1.Pod) bool { return p.UID == pod.UID })
 		assert.Equal(t, "Terminated", pod.Status.Reason, pod.Name)
 		for _, c := range pod.Status.ContainerStatuses {

@@ -5,7 +5,6 @@ package e2e_test
 import (
 	"maps"
 	"slices"
-	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
@@ -28,41 +28,61 @@ var (
 	network  = "network/main"
 )
 
-// The basic case: an undisturbed machine powers off. The pods must stop first, bucket after bucket and as the
-// agent had planned, and the agent's report must be right. Only systemd 257 announces that the shutdown is a
-// power off.
-func TestPowerOffDrainsThePodsFirst(t *testing.T) { eachPlatform(t, testPowerOffDrainsThePodsFirst) }
-
-// testPowerOffDrainsThePodsFirst powers off a machine with the pods of testdata/pods. It judges the drain by
-// containerd's exits and the journal, and compares the agent's plan and report with what happened.
-func testPowerOffDrainsThePodsFirst(t *testing.T, on platform) {
-	m, server, containers := bootAgent(t, on, nil)
-	require.ElementsMatch(t, append(nginx[:2:2], stubborn, database, orders, proxy, network), slices.Collect(maps.Keys(containers)))
-
-	planned := planOf(t, m)
-	awaitRow(t, m, "power off")
-
-	asked := time.Now()
-	m.Run(t, "systemctl", "poweroff")
-	m.AwaitPowerOff(t)
-	journal := m.Journal(t)
-	logAgent(t, journal)
-	exits := awaitExits(t, server, containers)
-
-	t.Run("buckets in order", func(t *testing.T) { checkBuckets(t, asked, exits) })
-	t.Run("hooks and signals", func(t *testing.T) { checkExitCodes(t, exits) })
-	t.Run("power off after the last container", func(t *testing.T) { checkPowerOff(t, exits, journal) })
-	t.Run("as planned", func(t *testing.T) { checkPlan(t, planned, lastReport(t, m)) })
-	t.Run("report", func(t *testing.T) {
+// The basic case: an undisturbed machine powers off. The agent must stop the unit of --stop-unit, here a stand-in for
+// kubelet.service, and then the pods, bucket after bucket and as it had planned, and its report must be right. During
+// the shutdown, systemctl start must not bring the unit back. Only systemd 257 announces that the shutdown is a power
+// off.
+func TestPowerOffDrainsThePodsFirst(t *testing.T) {
+	eachPlatform(t, func(t *testing.T, on platform) {
+		m, server, containers := bootWithKubelet(t, on)
+		require.ElementsMatch(t, append(nginx[:2:2], stubborn, database, orders, proxy, network), slices.Collect(maps.Keys(containers)))
+		planned := planOf(t, m)
+		awaitRow(t, m, "power off")
+		asked, exits := powerOff(t, m, server, containers, func() {
+			require.Eventually(t, func() bool { return !active(t, m) }, 4*time.Second, 50*time.Millisecond, "the unit must stop before the sleep hooks of the first pods end, which take 5 s")
+			m.Run(t, "systemctl", "start", kubelet)
+			require.False(t, active(t, m), "systemctl start must not bring the unit back during the shutdown")
+		})
+		checkBuckets(t, asked, exits)
+		checkExitCodes(t, exits)
 		report := lastReport(t, m)
-		require.Len(t, report.Pods, podCount)
+		checkPlan(t, planned, report)
 		require.Empty(t, report.Errors)
-		if on.announcesKind {
-			require.Equal(t, source.KindPoweroff, report.Kind)
-		} else {
-			require.Equal(t, source.KindUnknown, report.Kind)
-		}
+		require.Equal(t, map[bool]source.Kind{true: source.KindPoweroff, false: source.KindUnknown}[on.announcesKind], report.Kind)
 	})
+}
+
+// powerOff powers a machine off, calls disturb meanwhile, and returns when the power off was asked for and when the
+// containers have ended. logind must have begun the shutdown after the last container had ended, at most 5 s later,
+// and must not have had to give up waiting for a delay lock. No container may run then.
+func powerOff(t *testing.T, m *machine.Machine, server *containerdtest.Server, containers map[string]string, disturb ...func()) (asked time.Time, exits exitsByName) {
+	t.Helper()
+	asked = time.Now()
+	m.Run(t, "systemctl", "poweroff")
+	for _, f := range disturb {
+		f()
+	}
+	m.AwaitPowerOff(t)
+	exits = awaitExits(t, server, containers)
+	var begins time.Time // when logind proceeded with the shutdown: all delay locks were released, or its limit was over
+	for _, entry := range m.Journal(t) {
+		if entry.Time.Before(asked) {
+			continue
+		}
+		if entry.Unit == agentUnit {
+			t.Log(entry.Message)
+		}
+		if entry.MessageID == machine.ShuttingDown {
+			begins = entry.Time
+		}
+		require.NotContains(t, entry.Message, "Delay lock is active", "a delay lock was not released")
+	}
+	require.False(t, begins.IsZero(), "logind logs the shutdown")
+	last := slices.MaxFunc([]time.Time{asked, exits.lastExit()}, time.Time.Compare) // the containers may have ended in an earlier drain
+	require.False(t, begins.Before(last), "the machine goes down after the last container")
+	require.Less(t, begins.Sub(last), 5*time.Second, "the machine goes down soon after")
+	require.Empty(t, runningContainers(t, server))
+	return asked, exits
 }
 
 // checkPlan compares a plan with the report of the shutdown that followed. No pod may have been told to stop
@@ -143,34 +163,4 @@ func checkExitCodes(t *testing.T, exits exitsByName) {
 		proxy:    0,
 		network:  0,
 	}, codes)
-}
-
-// checkPowerOff checks that logind began the shutdown after the last container had ended, at most 5 s later,
-// and that it did not have to give up waiting for a delay lock.
-func checkPowerOff(t *testing.T, exits exitsByName, journal []machine.Entry) {
-	shutdown := shutdownTime(t, journal)
-	require.False(t, shutdown.Before(exits.lastExit()), "the machine goes down after the last container")
-	require.Less(t, shutdown.Sub(exits.lastExit()), 5*time.Second, "the machine goes down soon after")
-	require.False(t, slices.ContainsFunc(journal, func(e machine.Entry) bool {
-		return strings.Contains(e.Message, "Delay lock is active")
-	}), "a delay lock was not released")
-}
-
-// shutdownTime returns when logind proceeded with the shutdown: all delay locks were released, or its limit was
-// over.
-func shutdownTime(t *testing.T, journal []machine.Entry) time.Time {
-	t.Helper()
-	i := slices.IndexFunc(journal, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
-	require.GreaterOrEqual(t, i, 0, "logind logs the shutdown")
-	return journal[i].Time
-}
-
-// logAgent logs what the agent has written to the journal.
-func logAgent(t *testing.T, journal []machine.Entry) {
-	t.Helper()
-	for _, entry := range journal {
-		if entry.Unit == agentUnit {
-			t.Log(entry.Message)
-		}
-	}
 }

@@ -3,21 +3,18 @@
 package e2e_test
 
 import (
-	"slices"
 	"testing"
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// The socket of the host's containerd is mounted into the machine. This drop-in keeps it mounted in a soft
+// The folder of the host's containerd is mounted into the machine. This drop-in keeps it mounted in a soft
 // reboot, in which systemd unmounts everything with default dependencies.
 const (
-	keptMountFile = "/etc/systemd/system/run-containerd-containerd.sock.mount.d/kept.conf"
+	keptMountFile = "/etc/systemd/system/run-containerd.mount.d/kept.conf"
 	keptMountText = "[Unit]\nDefaultDependencies=no\n"
 )
 
@@ -44,10 +41,5 @@ func TestSoftRebootDrainsThePods(t *testing.T) {
 		pods[i].UID += "-again"
 	}
 	after := runPods(t, server, pods) // nobody tells the agent their priorities, so checkBuckets does not apply
-	asked = time.Now()
-	m.Run(t, "systemctl", "poweroff")
-	m.AwaitPowerOff(t)
-	exits = awaitExits(t, server, after)
-	journal := slices.DeleteFunc(m.Journal(t), func(e machine.Entry) bool { return e.Time.Before(asked) })
-	checkPowerOff(t, exits, journal)
+	powerOff(t, m, server, after)
 }

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -22,7 +23,6 @@ type node struct {
 	t       *testing.T
 	address string // of the bus
 	dir     string // has config.yaml, the state folder "state", the socket "s" and the host's root "host"
-	agent   *process
 }
 
 // newNode returns a node whose logind delays a shutdown for up to a minute, more than the 20 s of its
@@ -49,14 +49,13 @@ func (n *node) run(args ...string) *process {
 	}, args...)...)
 	p.command.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+n.address)
 	require.NoError(n.t, p.command.Start())
-	n.agent = p
 	return p
 }
 
 // awaitHeld waits until the agent holds its lock.
 func (n *node) awaitHeld() {
 	n.t.Helper()
-	require.Eventually(n.t, func() bool { return len(n.Held()) == 1 }, 20*time.Second, 10*time.Millisecond, n.agent.stderr.String())
+	require.Eventually(n.t, func() bool { return len(n.Held()) == 1 }, 20*time.Second, 10*time.Millisecond)
 }
 
 // awaitReleased waits until there is no lock. Like the real logind, the fake one notices the end of a process
@@ -66,14 +65,8 @@ func (n *node) awaitReleased() {
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 0 }, 30*time.Second, 10*time.Millisecond)
 }
 
-// healthz returns the body of /healthz, which it requests on the agent's socket; "" if the agent does not
+// health requests /healthz on the agent's socket, and returns the HTTP status and the body; 0 if the agent does not
 // answer.
-func (n *node) healthz() string {
-	_, text := n.health()
-	return text
-}
-
-// health is healthz, and also returns the HTTP status; 0 if the agent does not answer.
 func (n *node) health() (status int, text string) {
 	return n.get(socket.Client(n.dir+"/s"), "http://localhost/healthz")
 }
@@ -96,13 +89,8 @@ func (n *node) get(client *http.Client, url string) (status int, text string) {
 func (n *node) awaitHealth(texts ...string) {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool {
-		text := n.healthz()
-		for _, want := range texts {
-			if !strings.Contains(text, want) {
-				return false
-			}
-		}
-		return true
+		_, text := n.health()
+		return !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) })
 	}, 20*time.Second, 20*time.Millisecond, fmt.Sprint(texts))
 }
 

@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -35,32 +34,11 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// outputBuffer receives the output of a process. It has a lock, because tests read it while the process
-// writes.
-type outputBuffer struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write is called by the process's copy of its output.
-func (o *outputBuffer) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.Write(p)
-}
-
-// String returns the output so far.
-func (o *outputBuffer) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
-}
-
-// process is a run of kubegrace-node.
+// process is a run of kubegrace-node. Its output may be read when it has ended.
 type process struct {
 	t           *testing.T
 	command     *exec.Cmd
-	out, stderr outputBuffer
+	out, stderr bytes.Buffer
 }
 
 // prepare returns a process that is not started yet. If it still runs at the end of the test, it is killed.
@@ -83,6 +61,14 @@ func start(t *testing.T, args ...string) *process {
 	p := prepare(t, args...)
 	require.NoError(t, p.command.Start())
 	return p
+}
+
+// runTool runs a command that ends by itself, and returns its output and exit status.
+func runTool(t *testing.T, args ...string) (out, stderr string, status int) {
+	t.Helper()
+	p := start(t, args...)
+	status = p.waitExit()
+	return p.out.String(), p.stderr.String(), status
 }
 
 // terminate sends SIGTERM, waits for the end of the process, and returns its exit status.

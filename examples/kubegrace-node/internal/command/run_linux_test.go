@@ -144,34 +144,25 @@ func TestAKubeletThatHoldsALock(t *testing.T) {
 	n.awaitHealth("missing: the only drain of this machine: a kubelet holds a shutdown lock of its own")
 }
 
-// Another program uses the port of --listen when the agent starts. Once that program frees the port, the agent
-// must serve it, without a restart.
+// Another program uses the port of --listen when the agent starts. Once that program frees the port, the agent must
+// serve it, without a restart. There is no kubeconfig, so the agent cannot publish the state of the node. The metrics
+// must count these failed updates, and must have 0 for pods, of which there are none.
 func TestAPortThatIsFreedIsServed(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	n := newNode(t)
-	n.run("--listen=" + taken.Addr().String())
+	n.run("--listen="+taken.Addr().String(), "--kubeconfig=/nonexistent.conf", "--node-name=node")
 	n.awaitHealth("missing: port of /healthz")
 	require.NoError(t, taken.Close())
-	require.Eventually(t, func() bool { return !strings.Contains(n.healthz(), "port of /healthz") }, 20*time.Second, 20*time.Millisecond)
-}
-
-// There is no kubeconfig, so the agent cannot publish the state of the node. The metrics must count these
-// failed updates, and must have 0 for pods, of which there are none.
-func TestFailedUpdatesAreInTheMetrics(t *testing.T) {
-	t.Parallel()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	require.NoError(t, err)
-	require.NoError(t, free.Close())
-	n := newNode(t)
-	n.run("--listen="+free.Addr().String(), "--kubeconfig=/nonexistent.conf", "--node-name=node")
 	var metrics string
 	require.Eventually(t, func() bool {
-		_, metrics = n.get(http.DefaultClient, "http://"+free.Addr().String()+"/metrics")
+		_, metrics = n.get(http.DefaultClient, "http://"+taken.Addr().String()+"/metrics")
 		return regexp.MustCompile(`\nkubegrace_node_api_updates_failed_total\{object="node"\} [1-9]`).MatchString(metrics)
 	}, 20*time.Second, time.Second/4, &metrics)
 	require.Contains(t, metrics, "\n"+`kubegrace_node_api_updates_failed_total{object="pod"} 0`+"\n")
+	_, health := n.health()
+	require.NotContains(t, health, "port of /healthz")
 }
 
 // A second agent starts with the same state folder. It must end with status 1 and say why, and the first one
@@ -184,7 +175,7 @@ func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
 	second := n.run("--socket=")
 	require.Equal(t, 1, second.waitExit())
 	require.Contains(t, second.stderr.String(), "another agent")
-	require.Contains(t, n.healthz(), "ok")
+	n.awaitHealth("ok")
 }
 
 // Each invalid command line must end with status 1 and one line on stderr that names the mistake.
@@ -241,7 +232,7 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 }
 
 // Without arguments the help names all commands. The help of run has the flags and values that are made at run
-// time.
+// time. --version prints the versions of the program and of Go, and the platform.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	out, stderr, status := runTool(t)
@@ -253,4 +244,6 @@ func TestHelp(t *testing.T) {
 	for _, value := range []string{"azure", "LeaveAsIs", "GracefulNodeShutdownBasedOnPodPriority"} {
 		require.Contains(t, out, value)
 	}
+	out, _, _ = runTool(t, "--version")
+	require.Regexp(t, `^kubegrace-node \S+ \(go1\.\d+.*, linux/\w+\)\n$`, out)
 }

@@ -24,8 +24,9 @@ func serve(t *testing.T) (path string, listener net.Listener) {
 	return path, listener
 }
 
-// The user that has made the socket can connect. The host in the URL does not matter.
-func TestOwnerMayConnect(t *testing.T) {
+// The user that has made the socket can connect. The host in the URL does not matter. Nobody but this user and root
+// can use the socket (0600), or reach it in its new folder (0700).
+func TestOnlyTheOwnerMayConnect(t *testing.T) {
 	path, _ := serve(t)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://agent/", nil)
 	require.NoError(t, err)
@@ -33,11 +34,6 @@ func TestOwnerMayConnect(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	require.NoError(t, response.Body.Close())
-}
-
-// Nobody but the owner and root can use the socket (0600), or reach it in its new folder (0700).
-func TestModesOfTheSocketAndItsFolder(t *testing.T) {
-	path, _ := serve(t)
 	for at, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
 		info, err := os.Stat(at)
 		require.NoError(t, err)
