@@ -65,11 +65,11 @@ func TestStatusOfTheAgent(t *testing.T) {
 	}{
 		"it holds the only lock": {
 			agent: api.Status{Held: true, PodCount: 3}, status: 0, want: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. No pod is cut short, of 3.",
-			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. Which pods lose time only the agent can say.",
+			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
 		},
 		"a pod asks for more than its bucket has": {
 			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, status: 2, want: "Pods cut short: 1 of 3; 7s are lost.",
-			nobodys: 4, nobodySees: "Which pods lose time only the agent can say.",
+			nobodys: 4, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
 		},
 		"a file of the site sets too little": {
 			agent: api.Status{Held: true, PodCount: 3, CutShort: 2, LostSeconds: 12}, site: 15 * time.Second, status: 2,
@@ -82,7 +82,7 @@ func TestStatusOfTheAgent(t *testing.T) {
 		},
 		"the container runtime is away": {
 			agent: api.Status{Held: true, PodsUnknown: true}, status: 4, want: "Its pods are not known: the container runtime does not list them.",
-			nobodys: 4, nobodySees: "Which pods lose time only the agent can say.",
+			nobodys: 4, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
 		},
 		"it is drained": {
 			agent: api.Status{Drained: true}, status: 0, want: "this machine is drained: kubegrace-node drain has stopped its pods",

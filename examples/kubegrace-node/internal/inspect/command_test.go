@@ -78,8 +78,6 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		"format":              {"", []string{"-o", "xml", "-"}, `"xml" for "-o, --output" flag: wanted is one of table, json, yaml, html`},
 		"limit":               {"", []string{"--limit", "-1s", "-"}, "--limit: -1s is less than 0"},
 		"agent":               {"", []string{"--agent", "me", "-"}, `"me" for "--agent" flag: wanted is one of kubelet, kubegrace`},
-		"no drop-ins":         {"", []string{"--config-dir", missing, "-"}, "--config-dir: lstat " + missing + ": no such file or directory"},
-		"empty drop-ins":      {"", []string{"--config-dir", t.TempDir(), "-"}, "has no file that ends in .conf, and a kubelet reads no others"},
 		"node":                {"", cutShortArgs("--node", "worker-9"), `--node: "worker-9" has no pods here; the first node is worker-1`},
 		"two configurations":  {"", cutShortArgs("--shutdown-grace-period", "3s"), "--shutdown-grace-period: is only for"},
 		"configuration":       {"", []string{"--config", missing, "-"}, "--config: " + missing + ": failed to read: no such file or directory"},

@@ -18,8 +18,7 @@ import (
 
 // flags has the values of the flags of kubegrace-node plan.
 type flags struct {
-	agent                  string
-	config, configDir      string
+	agent, config          string
 	total, critical, limit time.Duration
 	nodes                  []string
 	output                 string
@@ -29,7 +28,6 @@ type flags struct {
 func (f *flags) add(fs *pflag.FlagSet) {
 	OneOf(fs, &f.agent, "agent", "", "`who` drains the node", nodeplan.Agents()...)
 	fs.StringVar(&f.config, "config", "", "`file` with the kubelet's configuration: a KubeletConfiguration, or what\n/configz of the kubelet answers; YAML or JSON")
-	fs.StringVar(&f.configDir, "config-dir", "", "`folder` with drop-ins of the configuration, as for the kubelet")
 	fs.DurationVar(&f.total, "shutdown-grace-period", 0, "shutdownGracePeriod, in place of a file: the `time` of all pods")
 	fs.DurationVar(&f.critical, "shutdown-grace-period-critical-pods", 0, "the part of this `time` that is kept for critical pods")
 	fs.DurationVar(&f.limit, "limit", 0, "how long the host waits at most, a `time` such as 30s: InhibitDelayMaxSec of systemd-logind; 0 means that it is not known")
@@ -49,23 +47,22 @@ func OneOf(fs *pflag.FlagSet, to *string, name, shorthand, usage string, values 
 	})
 }
 
-// settings returns the settings of the plan, from the flags and from the configuration that --config and
-// --config-dir name. priorityOf returns the value of a priority class, and false if it is not known.
+// settings returns the settings of the plan, from the flags and from the configuration that --config names. priorityOf returns the value of a priority class, and false if it is not known.
 func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
 	kubelet := kubeletconfig.Config{Shutdown: plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: f.total},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: f.critical},
 	}}
 	source := "--shutdown-grace-period" // the flag that an error names
-	if f.config != "" || f.configDir != "" {
+	if f.config != "" {
 		if f.total != 0 || f.critical != 0 {
 			return nodeplan.Settings{}, errors.New("--shutdown-grace-period: is only for a configuration without --config")
 		}
-		loaded, err := kubeletconfig.Load(f.config, f.configDir)
+		loaded, err := kubeletconfig.Load(f.config, "")
 		if err != nil {
-			return nodeplan.Settings{}, configError(err)
+			return nodeplan.Settings{}, fmt.Errorf("--config: %w", err)
 		}
-		kubelet, source = loaded, "--config: "+strings.TrimSpace(f.config+" "+f.configDir)
+		kubelet, source = loaded, "--config: "+f.config
 	}
 	if f.limit < 0 {
 		return nodeplan.Settings{}, fmt.Errorf("--limit: %s is less than 0", f.limit)
@@ -79,15 +76,6 @@ func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settin
 
 // agentSteps returns the steps that kubegrace-node does in a drain besides the kills.
 func agentSteps() plan.Steps { return plan.Steps{Publish: true, Readiness: true, Statuses: true} }
-
-// configError puts --config before an error about the kubelet's configuration, unless the error names
-// --config-dir.
-func configError(err error) error {
-	if strings.HasPrefix(err.Error(), "--config-dir: ") {
-		return err
-	}
-	return fmt.Errorf("--config: %w", err)
-}
 
 // keepShownNodes removes all nodes from a document that are not shown in full. With --node the named nodes
 // stay. Without it all nodes stay if the format is for programs, or if there are at most maxFullNodes.

@@ -96,7 +96,7 @@ func planFiles(c *cobra.Command, f *flags, args []string) (document nodeplan.Doc
 		return document, err
 	}
 	writeLeftOut(c.ErrOrStderr(), cluster)
-	if f.config == "" && f.configDir == "" && f.total == 0 && f.critical == 0 {
+	if f.config == "" && f.total == 0 && f.critical == 0 {
 		fmt.Fprintln(c.ErrOrStderr(), "kubegrace-node plan: no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults")
 	}
 	return settings.Document(cluster.Nodes()), nil

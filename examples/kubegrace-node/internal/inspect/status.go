@@ -68,9 +68,7 @@ func NewStatus() *cobra.Command {
 func (f *statusFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.machine.Root, "root", "", "`folder` with the machine's file system, for a container: its /etc, /run, /usr, /proc, and the socket of the bus")
 	fs.StringVar(&f.machine.Bus, "bus", "", "D-Bus `address` of the system bus")
-	fs.StringVar(&f.machine.Socket, "socket", "", "`path` of the socket of kubegrace-node; without it its default, below --root")
 	fs.StringVar(&f.machine.ConfigFile, "config", "", "`file` with the configuration of the agent that drains, or what /configz of the kubelet answers; without it that of the kubelet's command line")
-	fs.StringVar(&f.machine.ConfigDir, "config-dir", "", "`folder` with drop-ins of the configuration")
 	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods, or in-cluster for the service account of a pod; without it that of the kubelet's command line")
 	fs.StringVar(&f.pods.NodeName, "node", "", "`name` of this node; without it that of the kubelet's command line, or of the host")
 	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; none leaves them out")
@@ -115,10 +113,10 @@ func (f *statusFlags) run(c *cobra.Command) error {
 
 // look looks at the machine once and writes what it found. It returns an [ExitStatus] unless all is well.
 func (f *statusFlags) look(c *cobra.Command) error {
-	hasConfig := f.machine.ConfigFile != "" || f.machine.ConfigDir != ""
+	hasConfig := f.machine.ConfigFile != ""
 	state := machine.Look(c.Context(), f.machine)
 	if hasConfig && state.ConfigSource == "" { // the configuration that the user named cannot be used
-		return configError(state.ConfigError)
+		return fmt.Errorf("--config: %w", state.ConfigError)
 	}
 	report := output.NodeReport{APIVersion: nodeplan.APIVersion, Kind: "NodeReport", State: state, Verdict: state.Judge(hasConfig)}
 	if !slices.Equal(f.files, []string{podsNone}) {

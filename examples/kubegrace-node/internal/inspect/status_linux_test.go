@@ -125,7 +125,6 @@ func TestErrorsOfNode(t *testing.T) {
 		{[]string{"--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--textfile: there is no folder /nonexistent"},
 		{[]string{"--root", "/nonexistent"}, "--root: there is no folder /nonexistent"},
 		{[]string{"--root", "/nonexistent", "--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--root: there is no folder /nonexistent"},
-		{[]string{"--config-dir", "/nonexistent"}, "--config-dir: lstat /nonexistent: no such file"},
 		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory"},
 		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
 		{[]string{"--frmat"}, "unknown flag: --frmat"},

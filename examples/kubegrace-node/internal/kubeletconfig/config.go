@@ -60,7 +60,7 @@ func Load(file, folder string) (c Config, err error) {
 		err = fmt.Errorf("%s: has no file that ends in .conf, and a kubelet reads no others", folder)
 	}
 	if err != nil {
-		return Config{}, fmt.Errorf("--config-dir: %w", err)
+		return Config{}, err
 	}
 	return c, nil
 }

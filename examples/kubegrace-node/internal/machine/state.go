@@ -30,12 +30,10 @@ type Options struct {
 	// Bus is the D-Bus address of the machine's system bus. "" means the one below Root, or, without
 	// a Root, DBUS_SYSTEM_BUS_ADDRESS if it is set.
 	Bus string
-	// Socket is the path of the socket of kubegrace-node; "" means its default, below Root.
-	Socket string
-	// ConfigFile and ConfigDir replace the configuration file and folder that the kubelet's command line
-	// names; "" for both means these. The paths are used as they are: they are not looked up below Root.
-	// ConfigFile may also contain the response of the kubelet's /configz endpoint.
-	ConfigFile, ConfigDir string
+	// ConfigFile replaces the configuration file and folder that the kubelet's command line names; "" means
+	// these. The path is used as it is: it is not looked up below Root. The file may also contain the response of
+	// the kubelet's /configz endpoint.
+	ConfigFile string
 }
 
 // Logind is what systemd-logind answers on the bus.
@@ -95,12 +93,12 @@ func Look(ctx context.Context, o Options) *State {
 	s := &State{Mask: mask(root)}
 	s.lookAtLogind(ctx, root, o.Bus)
 	s.lookAtLimitFiles(root)
-	s.lookAtAgent(ctx, cmp.Or(o.Socket, filepath.Join(root, socket.Default)))
+	s.lookAtAgent(ctx, filepath.Join(root, socket.Default))
 	var err error
 	if s.Kubelets, err = kubelets(root); err != nil {
 		s.miss("the processes", err, "run it as root, in a container with the host's PID namespace (hostPID)")
 	}
-	s.lookAtConfig(root, o)
+	s.lookAtConfig(root, o.ConfigFile)
 	return s
 }
 
@@ -156,11 +154,11 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	}
 }
 
-// lookAtConfig reads the kubelet's configuration: the files of o, or else those that the command line of the
+// lookAtConfig reads the kubelet's configuration: a file, or else, with "", those that the command line of the
 // first kubelet names. If it cannot, it says in NotSeen why. A kubelet without such files has its defaults.
-func (s *State) lookAtConfig(root string, o Options) {
-	file, folder, gates := o.ConfigFile, o.ConfigDir, ""
-	if file == "" && folder == "" { // the kubelet's own files
+func (s *State) lookAtConfig(root, file string) {
+	folder, gates := "", ""
+	if file == "" { // the kubelet's own files
 		if len(s.Kubelets) == 0 { // no configuration; that is a gap only if a kubelet holds the lock
 			if s.lock(login1.Lock.IsKubelets) != nil && !s.hasMissed("the processes") {
 				s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")

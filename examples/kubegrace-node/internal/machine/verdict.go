@@ -47,6 +47,14 @@ type Step struct {
 	Command string `json:"command,omitempty"`
 }
 
+// set sets the status and the text of a verdict.
+func (v *Verdict) set(status Status, format string, args ...any) {
+	v.Status, v.Text = status, fmt.Sprintf(format, args...)
+}
+
+// because adds a line to v.Why.
+func (v *Verdict) because(format string, args ...any) { v.Why = append(v.Why, fmt.Sprintf(format, args...)) }
+
 // do adds a step to v.Do.
 func (v *Verdict) do(text, command string) { v.Do = append(v.Do, Step{text, command}) }
 
@@ -60,18 +68,15 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 	var v Verdict
 	switch kubelet, agent := s.lock(login1.Lock.IsKubelets), s.lock(login1.Lock.IsKubegraces); {
 	case s.Logind == nil && s.Mask != "":
-		v.Status = Unheld
-		v.Text = "nothing waits for the pods: systemd-logind is masked by " + s.Mask + ", so no agent can hold an inhibitor lock or hear of the shutdown."
+		v.set(Unheld, "nothing waits for the pods: systemd-logind is masked by %s, so no agent can hold an inhibitor lock or hear of the shutdown.", s.Mask)
 		v.do("Unmask it, and restart the kubelet.", "systemctl unmask systemd-logind && systemctl start systemd-logind && systemctl restart kubelet")
 	case s.Logind == nil:
-		v.Status, v.Text = Unknown, "cannot be told: systemd-logind could not be asked."
+		v.set(Unknown, "cannot be told: systemd-logind could not be asked.")
 	case s.Logind.limit == 0 && (kubelet != nil || agent != nil):
-		v.Status = Unheld
-		v.Text = "nothing waits for the pods: logind's limit is 0s" + s.bySetting() + ", and then it ignores all locks that delay a shutdown."
+		v.set(Unheld, "nothing waits for the pods: logind's limit is 0s%s, and then it ignores all locks that delay a shutdown.", s.bySetting())
 		s.addRaise(&v, s.needed())
 	case kubelet != nil && agent != nil:
-		v.Status = Lossy
-		v.Text = fmt.Sprintf("two agents stop the pods at the same time, the kubelet (PID %d) and %s (PID %d): the time of a pod is that of the hastier one.", kubelet.PID, agent.Who, agent.PID)
+		v.set(Lossy, "two agents stop the pods at the same time, the kubelet (PID %d) and %s (PID %d): the time of a pod is that of the hastier one.", kubelet.PID, agent.Who, agent.PID)
 		v.do("Set shutdownGracePeriod of the kubelet to 0s and restart it, or remove "+agent.Who+".", "")
 	case kubelet != nil:
 		s.judgeKubelet(&v)
@@ -97,28 +102,24 @@ func (s *State) judgeKubelet(v *Verdict) {
 	needed := s.needed()
 	switch {
 	case s.ConfigSource == "":
-		v.Status = Unknown
-		v.Text = fmt.Sprintf("the kubelet holds the inhibitor lock, and logind waits for up to %s; whether that covers its configuration could not be seen.", LimitText(s.Logind.limit))
+		v.set(Unknown, "the kubelet holds the inhibitor lock, and logind waits for up to %s; whether that covers its configuration could not be seen.", LimitText(s.Logind.limit))
 	case len(s.schedule()) == 0:
-		v.Status = Unknown
-		v.Text = "the kubelet holds the inhibitor lock for another configuration than it has now: " + s.ConfigSource + " has no shutdownGracePeriod."
+		v.set(Unknown, "the kubelet holds the inhibitor lock for another configuration than it has now: %s has no shutdownGracePeriod.", s.ConfigSource)
 		v.do("Give what this prints with --config: it is the configuration that the kubelet uses.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
 	case s.Logind.limit < needed:
-		v.Status = Lossy
-		v.Text = fmt.Sprintf("the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", LimitText(needed), LimitText(s.Logind.limit), s.bySetting())
-		v.Why = append(v.Why, "The limit was lowered since the kubelet has taken its lock. After its next start it takes no lock at all.")
+		v.set(Lossy, "the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", LimitText(needed), LimitText(s.Logind.limit), s.bySetting())
+		v.because("The limit was lowered since the kubelet has taken its lock. After its next start it takes no lock at all.")
 		s.addRaise(v, needed)
 	default:
-		v.Status, v.Drains = Held, nodeplan.Kubelet
-		v.Text = fmt.Sprintf("the kubelet holds the inhibitor lock for up to %s.", LimitText(needed))
+		v.set(Held, "the kubelet holds the inhibitor lock for up to %s.", LimitText(needed))
+		v.Drains = nodeplan.Kubelet
 	}
 }
 
 // judgeAgent judges a machine on which only an agent with kubegrace holds a lock. The best source is the
 // agent's own status. If that is not known, the agent's logind drop-in says for how long it asks.
 func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
-	v.Status = Held
-	v.Text = fmt.Sprintf("%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.limit))
+	v.set(Held, "%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.limit))
 	own := s.agentsFile()
 	switch {
 	case agentsConfig:
@@ -128,18 +129,14 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 		s.judgeByAgent(v)
 		return
 	case own != nil && s.Logind.limit < own.limit:
-		v.Status = Lossy
-		v.Text = fmt.Sprintf("%s (PID %d) asks for %s, and the host goes down after %s%s.", agent.Who, agent.PID, LimitText(own.limit), LimitText(s.Logind.limit), s.byFile())
+		v.set(Lossy, "%s (PID %d) asks for %s, and the host goes down after %s%s.", agent.Who, agent.PID, LimitText(own.limit), LimitText(s.Logind.limit), s.byFile())
 		s.addLimitForAgent(v, own.limit)
-	case s.hasMissed("kubegrace-node"):
-		v.Status = Unknown
-		v.Text += " Which pods lose time only the agent can say."
 	default:
 		v.Status = Unknown
-		v.Why = append(v.Why, "How "+agent.Who+" is configured cannot be seen from outside: --config gives its configuration.")
+		v.Text += " Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config."
 	}
 	if len(s.schedule()) > 0 {
-		v.Why = append(v.Why, fmt.Sprintf("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, LimitText(s.needed()), agent.Who))
+		v.because("The kubelet is configured to drain too (%s, %s): beside %s it should not.", s.ConfigSource, LimitText(s.needed()), agent.Who)
 	}
 }
 
@@ -153,7 +150,7 @@ func (s *State) judgeByAgent(v *Verdict) {
 		v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
 	}
 	if asked := time.Duration(s.Agent.AskedSeconds * float64(time.Second)); s.Logind.limit < asked {
-		v.Why = append(v.Why, fmt.Sprintf("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.limit), s.byFile()))
+		v.because("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.limit), s.byFile())
 		s.addLimitForAgent(v, asked)
 	}
 }
@@ -179,17 +176,14 @@ func (s *State) byFile() string {
 func (s *State) judgeIdleAgent(v *Verdict) bool {
 	switch {
 	case s.Agent != nil && s.Agent.Drained:
-		v.Status = Held
-		v.Text = "this machine is drained: kubegrace-node drain has stopped its pods, and kubegrace-node undrain withdraws that."
+		v.set(Held, "this machine is drained: kubegrace-node drain has stopped its pods, and kubegrace-node undrain withdraws that.")
 		v.Why = append(v.Why, s.Agent.Missing...)
 	case s.Agent != nil:
-		v.Status = Unheld
-		v.Text = "nothing waits for the pods: kubegrace-node runs, and holds no lock."
+		v.set(Unheld, "nothing waits for the pods: kubegrace-node runs, and holds no lock.")
 		v.Why = append(v.Why, s.Agent.Missing...)
 		v.do("Read the log of the agent, which says why.", "journalctl --unit kubegrace-node")
 	case s.hasMissed("kubegrace-node"): // its socket exists, and this user may not open it
-		v.Status = Unknown
-		v.Text = "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods. Only the agent can say which."
+		v.set(Unknown, "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods. Only the agent can say which.")
 	default:
 		return false
 	}
@@ -221,11 +215,11 @@ func (s *State) judgeNobody(v *Verdict) {
 		s.addRaise(v, needed)
 	default:
 		cause = fmt.Sprintf("%s holds no lock, although logind's %s cover the %s of its configuration.", s.Kubelets[0].text(), LimitText(s.Logind.limit), LimitText(needed))
-		v.Why = append(v.Why, "A kubelet tries to take its lock once, at its start, and fails if a shutdown is pending then or logind's limit is too low.")
+		v.because("A kubelet tries to take its lock once, at its start, and fails if a shutdown is pending then or logind's limit is too low.")
 		v.do("Restart the kubelet.", "systemctl restart kubelet")
 	}
 	v.Text = "nothing waits for the pods: " + cause
-	v.Why = append(v.Why, "Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
+	v.because("Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
 }
 
 // bySetting returns ", by FILE" like byFile. If the file overrides the kubelet's drop-in, it adds that. If no
@@ -278,12 +272,9 @@ func (s *State) hasMissed(what string) bool {
 
 // addRemarks adds to v.Why what an administrator should know and what does not change the verdict.
 func (s *State) addRemarks(v *Verdict) {
-	if s.Mask != "" && s.Logind != nil {
-		v.Why = append(v.Why, "systemd-logind runs, and is masked by "+s.Mask+": once it ends, no agent can hold a lock.")
-	}
 	for _, file := range s.LimitFiles {
 		if s.isLeftOver(file) {
-			v.Why = append(v.Why, fmt.Sprintf("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"}[file.Writer], LimitText(file.limit)))
+			v.because("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"}[file.Writer], LimitText(file.limit))
 		}
 	}
 	if s.Logind == nil {
@@ -294,10 +285,10 @@ func (s *State) addRemarks(v *Verdict) {
 		configured, source = file.limit, file.Path
 	}
 	if configured != s.Logind.limit && !s.unreadFiles {
-		v.Why = append(v.Why, fmt.Sprintf("logind uses %s, and its files say %s (%s): it has not read them since they changed. It reads them at its next start.", LimitText(s.Logind.limit), LimitText(configured), source))
+		v.because("logind uses %s, and its files say %s (%s): it has not read them since they changed. It reads them at its next start.", LimitText(s.Logind.limit), LimitText(configured), source)
 	}
 	if s.Logind.Preparing && v.Status != Unheld {
-		v.Why = append(v.Why, "A shutdown is pending now.")
+		v.because("A shutdown is pending now.")
 	}
 }
 

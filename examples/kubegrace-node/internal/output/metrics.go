@@ -15,13 +15,9 @@ func Metrics(r NodeReport) prometheus.Gatherer {
 		gauge.Set(value)
 		registry.MustRegister(gauge)
 	}
-	flag := func(is bool) float64 { return map[bool]float64{true: 1}[is] }
 	add("status", "What the next shutdown would do: 0 no pod loses time, 2 pods lose time, 3 nothing waits for the pods, 4 not enough could be seen.", float64(r.Verdict.Status))
-	add("unseen", "How many things could not be seen.", float64(len(r.NotSeen)))
 	if r.Logind != nil {
 		add("limit_seconds", "How long systemd-logind waits at most.", min(r.Logind.LimitSeconds, machine.Unlimited.Seconds()))
-		add("preparing", "1 while a shutdown is pending.", flag(r.Logind.Preparing))
-		add("locks", "How many locks for shutdowns are held.", float64(len(r.Logind.Locks)))
 	}
 	addNeeded := func(needed float64) { add("needed_seconds", "How long the agent asks the host to wait.", needed) }
 	addPods := func(pods, cutShort int, lost int64) {

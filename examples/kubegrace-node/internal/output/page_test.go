@@ -121,7 +121,7 @@ func TestThePageOfAPlan(t *testing.T) {
 	text := planPage(t, plannedNode("<script>alert(1)</script>"))
 	require.NotContains(t, text, "<script>")
 	for _, want := range []string{
-		"<p>The host is asked for 37.5s, but waits for 34s only.</p>", "<h2>What to change</h2>\n<h3>Lengthen the buckets: none is cut short then.</h3>\n<p>In a file:</p>",
+		"<p>It asks the host for 37.5s, but the host waits for 34s only.</p>", "<h2>What to change</h2>\n<h3>Lengthen the buckets: none is cut short then.</h3>\n<p>In a file:</p>",
 		"2 pods ask for up to 106751d23h: data/statefulset/forever;", "<td>12000</td><td>11000</td><td>13d15h</td>", "Here are 1 of the 2 nodes.",
 		"Bucket 0, 17s of its 20s, over after 23s at the latest: 3 pods.", `<span class="facts">priority 0?, asks for 1m, gets 17s</span>`,
 		`aria-label="planned 6s to 23s, asked for until 1m6s"`, `style="width:12.500%"></div><div class="lost" style="width:31.618%"`, "106751d23h ▸</div>",

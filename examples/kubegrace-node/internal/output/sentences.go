@@ -13,28 +13,32 @@ import (
 // hostLines returns sentences that say whose plan it is, how long the host is asked to wait, and how long it
 // waits.
 func hostLines(h nodeplan.Header) []string {
-	needs := duration.Seconds(h.NeededSeconds)
-	const unheld = "systemd ends all containers at once, without preStop hooks and in no order."
-	line := "A stock kubelet's plan."
+	whose := "A stock kubelet's plan."
 	if h.Agent == nodeplan.Kubegrace {
-		line = "kubegrace's plan."
+		whose = "kubegrace's plan."
 	}
+	asks := "It asks the host for " + duration.Seconds(h.NeededSeconds)
 	switch {
 	case h.Off:
-		return []string{line, "The graceful node shutdown is off: shutdownGracePeriod is not set.", unheld}
-	case h.NoLock:
-		return []string{line, "It takes no lock: it needs " + needs + ", and the host waits for " + duration.Seconds(*h.LimitSeconds) + " only.", unheld}
-	case h.LimitSeconds == nil && h.Agent == nodeplan.Kubelet:
-		return []string{line, "It asks the host for " + needs + "; how long that waits is not known (--limit).", "With less than " + needs + " it would take no lock at all."}
+		asks = "The graceful node shutdown is off: shutdownGracePeriod is not set."
 	case h.LimitSeconds == nil:
-		return []string{line, "The host is asked for " + needs + "; how long it waits is not known."}
-	case h.Agent == nodeplan.Kubelet:
-		return []string{line, "It holds its lock for up to " + needs + ", and the host waits for up to " + duration.Seconds(*h.LimitSeconds) + "."}
+		asks += "; how long the host waits is not known."
 	case *h.LimitSeconds < h.NeededSeconds:
-		return []string{line, "The host is asked for " + needs + ", but waits for " + duration.Seconds(*h.LimitSeconds) + " only."}
+		asks += ", but the host waits for " + duration.Seconds(*h.LimitSeconds) + " only."
 	default:
-		return []string{line, "The host is asked for " + needs + ", and waits for up to " + duration.Seconds(*h.LimitSeconds) + "."}
+		asks += ", and the host waits for up to " + duration.Seconds(*h.LimitSeconds) + "."
 	}
+	lines := []string{whose, asks}
+	if h.Agent == nodeplan.Kubelet && h.LimitSeconds == nil && !h.Off {
+		lines = append(lines, "If the host waits for less, the kubelet takes no lock at all.")
+	}
+	if h.NoLock {
+		lines = append(lines, "So it takes no lock.")
+	}
+	if h.Off || h.NoLock {
+		lines = append(lines, "systemd ends all containers at once, without preStop hooks and in no order.")
+	}
+	return lines
 }
 
 // sumLine returns a sentence with the sums over all nodes.
