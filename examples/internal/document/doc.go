@@ -1,10 +1,8 @@
-// Package document reads Kubernetes objects from files and says exactly what is
-// wrong with them:
+// Package document reads Kubernetes objects from files of YAML or JSON:
 //
 //	docs, err := document.Read("pods/web.yaml")
 //	for _, doc := range docs {
-//		pod, err := document.Decode[v1.Pod](doc)
-//		// pods/web.yaml (document 2): ... unknown object member name "imag" within "/spec/containers/0"
+//		err := json.Unmarshal(doc.JSON, &pod) // doc.Source names the document in errors
 //	}
 //
 // # Concurrency properties
@@ -13,8 +11,7 @@
 //
 // # Failure modes
 //
-// An error names the file and, from the second document on, the number of the document. If the text could be
-// parsed, the error also names the field, as a JSON pointer such as "/spec/containers/0".
+// An error names the file and, from the second document on, the number of the document.
 //
 // # Testing
 //

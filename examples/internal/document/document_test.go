@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/examples/internal/document"
 )
@@ -37,38 +36,6 @@ func TestParseSplitsIntoDocuments(t *testing.T) {
 	}
 }
 
-// An error says where the text is wrong: the source, the field and the value.
-func TestErrorsNameSourceFieldAndValue(t *testing.T) {
-	for name, test := range map[string]struct{ text, want string }{
-		"no YAML":           {"a: [", "f: not valid YAML or JSON: "},
-		"second is no YAML": {"kind: Pod\n---\na: [", "f (document 2): not valid YAML or JSON: "},
-		"second is no JSON": {"{}\n{}\n{]", "f (document 3): not valid YAML or JSON: "},
-		"JSON given twice":  {`{"kind": "Pod", "kind": "Pod"}`, `f: jsontext: duplicate object member name "kind"`},
-		"unknown field":     {"spec: {containers: [{imag: nginx}]}", `unknown object member name "imag" within "/spec/containers/0"`},
-		"by case":           {"Kind: Pod", `unknown object member name "Kind"`},
-		"number wanted":     {"spec: {terminationGracePeriodSeconds: soon}", `JSON string into Go int64 within "/spec/terminationGracePeriodSeconds"`},
-	} {
-		_, err := decodeAll(test.text)
-		require.ErrorContains(t, err, test.want, name)
-	}
-}
-
-// decodeAll decodes each document of a text into a pod.
-func decodeAll(text string) (pods []*v1.Pod, err error) {
-	docs, err := document.Parse("f", []byte(text))
-	if err != nil {
-		return nil, err
-	}
-	for _, doc := range docs {
-		pod, err := document.Decode[v1.Pod](doc)
-		if err != nil {
-			return nil, err
-		}
-		pods = append(pods, pod)
-	}
-	return pods, nil
-}
-
 // Read returns the documents of a file. A missing file is an error that names it, and so are a folder and a device,
 // whose reading might never end.
 func TestRead(t *testing.T) {
@@ -87,13 +54,4 @@ func TestRead(t *testing.T) {
 	require.EqualError(t, err, folder+": is a folder, wanted is a file")
 	_, err = document.Read(os.DevNull)
 	require.EqualError(t, err, os.DevNull+": is not a regular file")
-}
-
-// Parsing and decoding never panic, whatever the text is.
-func FuzzDecode(f *testing.F) {
-	f.Add("spec: {containers: [{imag: nginx}]}")
-	f.Add(`{"spec": {"priority": 1e99}}`)
-	f.Fuzz(func(_ *testing.T, text string) {
-		decodeAll(text) //nolint:errcheck // any result will do, a panic will not
-	})
 }

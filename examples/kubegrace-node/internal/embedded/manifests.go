@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/go-json-experiment/json"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -21,12 +22,13 @@ func Load(dir string, opts validation.Options) (pods []*v1.Pod, warnings []strin
 	docs, err := document.ReadFolder(dir)
 	errs := []error{err}
 	for _, doc := range docs {
-		pod, err := document.Decode[v1.Pod](doc)
+		pod := &v1.Pod{}
+		err := json.Unmarshal(doc.JSON, pod, json.RejectUnknownMembers(true))
 		if err == nil && pod.Kind != "Pod" {
-			err = fmt.Errorf("%s: %w", doc.Source, field.NotSupported(field.NewPath("kind"), pod.Kind, []string{"Pod"}))
+			err = field.NotSupported(field.NewPath("kind"), pod.Kind, []string{"Pod"})
 		}
 		if err != nil {
-			errs = append(errs, err)
+			errs = append(errs, fmt.Errorf("%s: %w", doc.Source, err))
 			continue
 		}
 		pod.Namespace = cmp.Or(pod.Namespace, metav1.NamespaceDefault)

@@ -53,7 +53,9 @@ func (v *Verdict) set(status Status, format string, args ...any) {
 }
 
 // because adds a line to v.Why.
-func (v *Verdict) because(format string, args ...any) { v.Why = append(v.Why, fmt.Sprintf(format, args...)) }
+func (v *Verdict) because(format string, args ...any) {
+	v.Why = append(v.Why, fmt.Sprintf(format, args...))
+}
 
 // do adds a step to v.Do.
 func (v *Verdict) do(text, command string) { v.Do = append(v.Do, Step{text, command}) }

@@ -80,12 +80,7 @@ func (p page) write(out io.Writer) error {
 // the rows of p.Begin: the workloads and the nodes that lose most, so that the reader knows where to look
 // first.
 func writePlanPage(out io.Writer, d nodeplan.Document) error {
-	p := page{Title: "What a shutdown would do", Text: append(hostLines(d.Header), sumLine(d.Summary)), Summary: d.Summary, Outliers: outlierLines(d.Summary)}
-	if d.Summary.NodeCount > 1 && len(d.Summary.Losses) > 0 {
-		// The summary has up to MaxWorst workloads and MaxWorst nodes. Half of each kind makes at most
-		// MaxWorst rows, so that the nodes below stay near the top of the page.
-		p.Begin = lossRows(d.Summary, nodeplan.MaxWorst/2)
-	}
+	p := page{Title: "What a shutdown would do", Text: append(hostLines(d.Header), sumLine(d.Summary)), Summary: d.Summary, Outliers: outlierLines(d.Summary), Begin: lossRows(d.Summary)}
 	if len(d.Nodes) < d.Summary.NodeCount {
 		p.NodeText = fmt.Sprintf("Here are %d of the %s.", len(d.Nodes), CountText(d.Summary.NodeCount, "node"))
 	}

@@ -130,12 +130,16 @@ func hookTexts(pod *nodeplan.Pod) (texts []string) {
 	return texts
 }
 
-// lossRows returns a table of the workloads and the nodes that lose most, with at most perKind rows for each
-// of the two. The first row is the header.
-func lossRows(s nodeplan.Summary, perKind int) [][]string {
+// lossRows returns a table of the workloads and the nodes that lose most, with at most four rows for each of the
+// two, so that the nodes below stay near the top. The first row is the header. Without losses, or for a single
+// node, there is no table.
+func lossRows(s nodeplan.Summary) [][]string {
+	if s.NodeCount <= 1 || len(s.Losses) == 0 {
+		return nil
+	}
 	rows, shown := [][]string{{"LOSES MOST", "PODS", "CUT", "LOST"}}, map[string]int{}
 	for _, loss := range s.Losses {
-		if shown[loss.By]++; shown[loss.By] <= perKind {
+		if shown[loss.By]++; shown[loss.By] <= 4 {
 			rows = append(rows, []string{loss.By + " " + loss.Name, strconv.Itoa(loss.PodCount), strconv.Itoa(loss.CutShort), duration.Seconds(loss.LostSeconds)})
 		}
 	}

@@ -26,8 +26,8 @@ func (t *terminal) plan(d nodeplan.Document) {
 	}
 	hidesNodes := len(d.Nodes) < d.Summary.NodeCount
 	t.changes(d.Summary, hidesNodes)
-	if d.Summary.NodeCount > 1 && len(d.Summary.Losses) > 0 {
-		t.text.WriteString("\nWhere to begin:\n" + renderTable(lossRows(d.Summary, shownLosses)))
+	if rows := lossRows(d.Summary); rows != nil {
+		t.text.WriteString("\nWhere to begin:\n" + renderTable(rows))
 	}
 	if hidesNodes {
 		t.text.WriteByte('\n')
@@ -46,9 +46,6 @@ func (t *terminal) plan(d nodeplan.Document) {
 		t.paragraph("? A priority is guessed; -o json has the reasons.")
 	}
 }
-
-// shownLosses is how many workloads, and how many nodes, the table of losses has on a terminal.
-const shownLosses = 4
 
 // changes shows what to change: the proposals and the outliers. With brief only the best proposal is shown
 // with the lines to paste, so that a plan of many nodes stays short.
