@@ -3,15 +3,19 @@
 package e2e_test
 
 import (
+	"encoding/json"
 	"maps"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	"k8s.io/kubelet/pkg/types"
+	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 )
@@ -77,4 +81,73 @@ func (r exitsByName) lastExit(names ...string) time.Time {
 		}
 	}
 	return last
+}
+
+// runPod starts a pod through the container runtime interface (CRI), with a kubelet's labels and annotations.
+// Unlike a kubelet it starts all containers without waiting for one another, and leaves out plain init
+// containers and all volumes except hostPath. The pod is in the host's network, so that no network plugin is
+// needed.
+func runPod(t *testing.T, client runtimeapi.RuntimeServiceClient, pod *v1.Pod) {
+	t.Helper()
+	sandbox, err := client.RunPodSandbox(t.Context(), &runtimeapi.RunPodSandboxRequest{Config: sandboxOf(pod)})
+	require.NoError(t, err)
+	containers := slices.DeleteFunc(slices.Clone(pod.Spec.InitContainers), func(c v1.Container) bool { return c.RestartPolicy == nil }) // the sidecars
+	for _, c := range append(containers, pod.Spec.Containers...) {
+		created, err := client.CreateContainer(t.Context(), &runtimeapi.CreateContainerRequest{
+			PodSandboxId: sandbox.GetPodSandboxId(), Config: containerOf(t, pod, &c), SandboxConfig: sandboxOf(pod),
+		})
+		require.NoError(t, err)
+		_, err = client.StartContainer(t.Context(), &runtimeapi.StartContainerRequest{ContainerId: created.GetContainerId()})
+		require.NoError(t, err)
+	}
+}
+
+// podLabels returns the labels by which a kubelet, and the agent, recognize what belongs to a pod.
+func podLabels(pod *v1.Pod) map[string]string {
+	return map[string]string{
+		"io.kubernetes.pod.name": pod.Name, "io.kubernetes.pod.namespace": pod.Namespace, "io.kubernetes.pod.uid": string(pod.UID),
+	}
+}
+
+// namespaces returns the namespaces of every sandbox and container: the host's network, and processes of their
+// own.
+func namespaces() *runtimeapi.NamespaceOption {
+	return &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE, Pid: runtimeapi.NamespaceMode_CONTAINER}
+}
+
+// sandboxOf returns the sandbox that a kubelet would make for a pod.
+func sandboxOf(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
+	return &runtimeapi.PodSandboxConfig{
+		Metadata: &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID)},
+		Labels:   podLabels(pod), Annotations: pod.Annotations,
+		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: namespaces()}},
+	}
+}
+
+// containerOf returns the container that a kubelet would make. Its annotations have the grace period and the
+// preStop hook, from which the agent learns them.
+func containerOf(t *testing.T, pod *v1.Pod, c *v1.Container) *runtimeapi.ContainerConfig {
+	t.Helper()
+	labels, annotations := podLabels(pod), map[string]string{"io.kubernetes.container.restartCount": "0"}
+	labels["io.kubernetes.container.name"] = c.Name
+	annotations["io.kubernetes.pod.terminationGracePeriod"] = strconv.FormatInt(ptr.Deref(pod.Spec.TerminationGracePeriodSeconds, v1.DefaultTerminationGracePeriodSeconds), 10)
+	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+		hook, err := json.Marshal(c.Lifecycle.PreStop)
+		require.NoError(t, err)
+		annotations["io.kubernetes.container.preStopHandler"] = string(hook)
+	}
+	var mounts []*runtimeapi.Mount
+	for _, m := range c.VolumeMounts {
+		for _, v := range pod.Spec.Volumes {
+			if v.Name == m.Name && v.HostPath != nil {
+				mounts = append(mounts, &runtimeapi.Mount{ContainerPath: m.MountPath, HostPath: v.HostPath.Path})
+			}
+		}
+	}
+	return &runtimeapi.ContainerConfig{
+		Mounts:   mounts,
+		Metadata: &runtimeapi.ContainerMetadata{Name: c.Name}, Image: &runtimeapi.ImageSpec{Image: c.Image, UserSpecifiedImage: c.Image},
+		Command: c.Command, Args: c.Args, Labels: labels, Annotations: annotations,
+		Linux: &runtimeapi.LinuxContainerConfig{SecurityContext: &runtimeapi.LinuxContainerSecurityContext{NamespaceOptions: namespaces()}},
+	}
 }

@@ -4,11 +4,10 @@ package e2e_test
 
 import (
 	"maps"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
 
@@ -16,6 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime/containerdtest"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // The containers of testdata/pods, in the order of their buckets in testdata/kubelet.yaml.
@@ -163,4 +163,128 @@ func checkExitCodes(t *testing.T, exits exitsByName) {
 		proxy:    0,
 		network:  0,
 	}, codes)
+}
+
+// The disk is read-only, /etc and /usr included, as on a host such as Bottlerocket. Only the folders of logind
+// and journald can be written. The agent has no state folder. It must raise logind's limit by a file under
+// /run instead of /etc, and drain the pods before the power off.
+func TestAHostWhoseDiskIsReadOnly(t *testing.T) {
+	eachPlatform(t, func(t *testing.T, on platform) {
+		m, server, containers := bootAgent(t, on, map[string]string{
+			flagsFile: "KUBEGRACE_NODE_FLAGS=--state-dir=\n",
+			"/etc/systemd/system/" + agentUnit + ".d/state.conf": "[Service]\nStateDirectory=\n",
+		}, func(m *machine.Machine) { m.ReadOnly("/var/lib/systemd", "/var/log/journal") })
+		m.Run(t, "sh", "-c", "! touch /etc/x && ! touch /usr/x && ! touch /var/lib/x && test -e /run/systemd/logind.conf.d/zz-kubegrace.conf")
+		require.True(t, delaysShutdowns(t, m))
+		require.Greater(t, limitOf(t, m), 30*time.Second)
+		powerOff(t, m, server, containers)
+	})
+}
+
+// The agent is killed at random intervals during a drain, until the machine is off, at most 20 times, and systemd
+// starts it again each time. No bucket may begin before the previous one has ended, and the machine must go down in
+// time. The least times of the buckets are not checked, because a hook that dies with its agent starts again.
+func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
+	eachPlatform(t, func(t *testing.T, on platform) {
+		m, server, containers := bootAgent(t, on, nil)
+		between, said := row(t, "agent killed"), false
+		asked, exits := powerOff(t, m, server, containers, func() {
+			for i := range 20 {
+				pause := time.Duration(200+rand.IntN(1500)) * time.Millisecond
+				if i%4 == 3 {
+					pause += 2 * time.Second // long enough to kill the pod that ignores SIGTERM; a shorter run may never do it
+				}
+				select {
+				case <-m.Ended():
+				case <-time.After(pause):
+					_, _ = m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit) // fails while it is started again
+					if !said {
+						said = between.MatchString(status(t, m, nil, ""))
+					}
+				}
+			}
+		})
+		require.True(t, said, "at least once status said that the agent is dead and still delays the shutdown, as COMPARED.md says")
+		checkOrder(t, asked, exits, false)
+		require.Less(t, exits.lastExit().Sub(asked), 42*time.Second, "the schedule of 38 s, and at least 2 s for each container")
+	})
+}
+
+// roomyConfig has buckets of 20 s. That is enough for every pod's grace period even if containerd is away for
+// some seconds.
+const roomyConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
+kind: KubeletConfiguration
+shutdownGracePeriodByPodPriority:
+- {priority: 0, shutdownGracePeriodSeconds: 20}
+- {priority: 1000, shutdownGracePeriodSeconds: 20}
+- {priority: 10000, shutdownGracePeriodSeconds: 20}
+- {priority: 100000, shutdownGracePeriodSeconds: 20}
+- {priority: 2000000000, shutdownGracePeriodSeconds: 20}
+`
+
+// containerd is killed three times in a drain, and is away for about two seconds each time: during a sleep
+// hook, during the grace period of a container that ignores its signal, and while a sidecar waits for its main
+// container. All the same each pod must get its grace period, in order, the machine must power off within the
+// schedule, and the report must have the end of each pod.
+func TestContainerdIsRestartedInADrain(t *testing.T) {
+	eachPlatform(t, func(t *testing.T, on platform) {
+		m, server, containers := bootAgent(t, on, map[string]string{configFile: roomyConfig})
+		away, said := row(t, "containerd restarted"), false
+		kill := func() {
+			server.Kill(t)
+			said = said || away.MatchString(status(t, m, nil, ""))
+		}
+		asked, exits := powerOff(t, m, server, containers, func() {
+			<-time.After(2 * time.Second) // the sleep hooks of the first bucket take 5 s
+			kill()
+			for _, name := range []string{nginx[0], database} { // when these have ended, the next bucket begins: stubborn, and orders
+				awaitExits(t, server, selectContainers(containers, name))
+				<-time.After(time.Second)
+				kill()
+			}
+			require.True(t, said, "at least once status said that containerd is away, as COMPARED.md says")
+		})
+		checkOrder(t, asked, exits, true)
+		if ended := exits[orders]; ended.Code == 255 { // containerd 2 gives 255 if a container ended while containerd was away
+			exits[orders] = containerdtest.Exit{At: ended.At}
+		}
+		checkExitCodes(t, exits)
+		require.Less(t, exits.lastExit().Sub(asked), 100*time.Second, "the schedule: five buckets of 20 s")
+		for _, pod := range lastReport(t, m).Pods {
+			require.False(t, pod.Ended.IsZero(), pod.Name)
+		}
+	})
+}
+
+// The folder of the host's containerd is mounted into the machine. This drop-in keeps it mounted in a soft
+// reboot, in which systemd unmounts everything with default dependencies.
+const (
+	keptMountFile = "/etc/systemd/system/run-containerd.mount.d/kept.conf"
+	keptMountText = "[Unit]\nDefaultDependencies=no\n"
+)
+
+// A soft reboot (systemd 254 and later) restarts only the machine's userspace. It must drain the pods as a
+// reboot does. Kernel and boot ID stay the same, so the next agent cannot tell by the boot ID that the
+// shutdown is over. It must see that in the stored state, and delay and drain the power off that follows.
+func TestSoftRebootDrainsThePods(t *testing.T) {
+	t.Parallel()
+	m, server, before := bootAgent(t, newestPlatform(t), map[string]string{keptMountFile: keptMountText})
+	kernel, agent := m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"), m.Invocation(t, agentUnit)
+
+	asked := time.Now()
+	m.Run(t, "systemctl", "soft-reboot")
+	exits := awaitExits(t, server, before)
+	checkBuckets(t, asked, exits)
+	checkExitCodes(t, exits)
+
+	m.AwaitInvocation(t, agentUnit, agent)
+	require.Equal(t, kernel, m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"), "it is the same boot")
+	require.Equal(t, source.KindSoftReboot, lastReport(t, m).Kind)
+	require.True(t, delaysShutdowns(t, m), "the next agent delays the next shutdown")
+	pods := testdataPods(t)
+	for i := range pods {
+		pods[i].UID += "-again"
+	}
+	after := runPods(t, server, pods) // nobody tells the agent their priorities, so checkBuckets does not apply
+	powerOff(t, m, server, after)
 }

@@ -3,16 +3,20 @@ package agent_test
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -23,12 +27,17 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/embedded"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/notice"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // testbed is an agent with simulated pods, on a fake host that the test shuts down. It receives the agent's
@@ -252,4 +261,136 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		b.signals <- syscall.SIGTERM
 		require.NoError(t, <-b.result)
 	})
+}
+
+// countingRuntime counts the commands that preStop hooks run in containers.
+type countingRuntime struct {
+	agent.Runtime
+	commands atomic.Int64
+}
+
+// RunInContainer counts a command and runs it.
+func (r *countingRuntime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
+	r.commands.Add(1)
+	return r.Runtime.RunInContainer(ctx, id, cmd, timeout)
+}
+
+// The first agent ends in the middle of a drain, by two signals; the second one continues it with the same
+// runtime. The hook takes 1 s. If the first agent ends after 2 s the hook has run, and the second must not run
+// it again: one command. If it ends after 0.5 s the hook was cut off, and the second must run it again: two
+// commands. A third agent, without a pending shutdown, must remove the files of hooks, so that the next
+// shutdown runs them.
+func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
+	for name, test := range map[string]struct {
+		endsAfter time.Duration // from the shutdown to the end of the first agent
+		commands  int64         // that both agents run
+	}{
+		"it has run":  {endsAfter: 2 * time.Second, commands: 1},
+		"it runs yet": {endsAfter: 500 * time.Millisecond, commands: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				pod := podOf("web", 0, "{execTakes: 1s, exitAfterTerm: 4s}")
+				pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"flush"}}}}
+				grace := int64(15)
+				pod.Spec.TerminationGracePeriodSeconds = &grace
+				first := newTestbed(t, pod)
+				runtime := &countingRuntime{Runtime: first.opts.Runtime}
+				first.opts.Runtime, first.opts.StateDir = runtime, t.TempDir()
+				first.run()
+				first.host.Announce(source.Event{})
+				first.advance(test.endsAfter)
+				first.signals <- syscall.SIGTERM
+				first.signals <- syscall.SIGTERM
+				require.ErrorContains(t, <-first.result, "ended the waiting")
+
+				second := newTestbed(t)
+				second.opts.Runtime, second.opts.StateDir = runtime, first.opts.StateDir
+				second.host.SetPending(&source.Event{})
+				second.run()
+				second.advance(20 * time.Second)
+				require.Equal(t, test.commands, runtime.commands.Load())
+				second.signals <- syscall.SIGTERM
+				require.NoError(t, <-second.result)
+
+				folder := filepath.Join(first.opts.StateDir, "kubegrace-node_hooks")
+				require.DirExists(t, folder)
+				third := newTestbed(t)
+				third.opts.StateDir = first.opts.StateDir
+				third.run()
+				require.NoDirExists(t, folder, "the files of hooks must go when the shutdown is over")
+				third.signals <- syscall.SIGTERM
+				require.NoError(t, <-third.result)
+			})
+		})
+	}
+}
+
+// A fake metadata service of EC2 says that the machine will be terminated in two minutes, while the host
+// itself announces nothing. The agent must drain the node.
+func TestNoticeOfACloud(t *testing.T) {
+	ends := time.Now().Add(2 * time.Minute).UTC().Format(time.RFC3339)
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case r.Method == http.MethodPut:
+			_, _ = fmt.Fprint(w, "token") // a failed write fails the client's request
+		case strings.HasSuffix(r.URL.Path, "/spot/instance-action"):
+			_, _ = fmt.Fprintf(w, `{"action": "terminate", "time": %q}`, ends)
+		default:
+			w.WriteHeader(http.StatusNotFound)
+		}
+	}))
+	defer service.Close()
+	b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}"))
+	provider := notice.EC2()
+	provider.Endpoint = service.URL
+	b.opts.Notice = &provider
+	b.start()
+	require.Eventually(t, func() bool { return strings.Contains(b.output(), "  stopped in time\n") }, 20*time.Second, 10*time.Millisecond)
+	b.signals <- syscall.SIGTERM
+	require.NoError(t, <-b.result)
+}
+
+// POST /drain stops the pod and answers with the report; a second one answers with the same report. The node
+// stays drained when the agent is restarted with the same /run, until POST /undrain. While it is drained the
+// agent holds no lock.
+func TestDrainAndUndrain(t *testing.T) {
+	b, path, run := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}")), filepath.Join(t.TempDir(), "s"), t.TempDir()
+	// ask sends a request on the agent's socket.
+	ask := func(method, resource string, answer any) error {
+		return api.Request(t.Context(), path, method, resource, answer)
+	}
+	awaitStatus := func(drained bool) {
+		t.Helper()
+		require.Eventually(t, func() bool {
+			var status api.Status
+			return ask(http.MethodGet, "/status", &status) == nil && status.Drained == drained && status.ShuttingDown == drained && status.Held == !drained
+		}, 20*time.Second, 10*time.Millisecond)
+	}
+	// start starts an agent that finds in run what the previous one has stored.
+	start := func() {
+		var err error
+		b.opts.Units, err = units.New(run, nil)
+		require.NoError(t, err)
+		b.opts.Control = func() (net.Listener, error) { return socket.Listen(path) }
+		b.start()
+	}
+	start()
+	awaitStatus(false)
+	require.ErrorContains(t, ask(http.MethodPost, "/undrain", &api.Meta{}), "this node is not drained")
+	for range 2 {
+		var report api.Report
+		require.NoError(t, ask(http.MethodPost, "/drain", &report))
+		require.Len(t, report.Shutdown.Pods, 1)
+		require.Equal(t, "Graceful", report.Shutdown.Pods[0].Outcome)
+	}
+	awaitStatus(true)
+	b.signals <- syscall.SIGTERM
+	require.NoError(t, <-b.result)
+	start()
+	awaitStatus(true)
+	require.NoError(t, ask(http.MethodPost, "/undrain", &api.Meta{}))
+	awaitStatus(false)
+	b.signals <- syscall.SIGTERM
+	require.NoError(t, <-b.result)
 }

@@ -1,6 +1,11 @@
 package api
 
-import "github.com/kubegrace/kubegrace/shutdown"
+import (
+	"errors"
+	"fmt"
+
+	"github.com/kubegrace/kubegrace/shutdown"
+)
 
 // Version is the apiVersion of all answers.
 const Version = "node.kubegrace.dev/v1"
@@ -45,3 +50,17 @@ type Report struct {
 	UnderWay bool            `json:"underWay,omitempty"`
 	Shutdown shutdown.Report `json:"shutdown"`
 }
+
+// PodErrors returns an error that names the pods that were not stopped, and why; nil if all were.
+func (r Report) PodErrors() error {
+	var errs []error
+	for _, p := range r.Shutdown.Pods {
+		if p.Error != "" {
+			errs = append(errs, fmt.Errorf("pod %s/%s was not stopped: %s", p.Namespace, p.Name, p.Error))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ReportOf makes an answer of a report of package shutdown.
+func ReportOf(r shutdown.Report) Report { return Report{Meta: Meta{Version, "Report"}, Shutdown: r} }

@@ -2,11 +2,14 @@ package command
 
 import (
 	"context"
+	"net/http"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 )
 
@@ -26,4 +29,16 @@ func (t *tool) addSocket(fs *pflag.FlagSet) {
 // request sends a request to the agent on its socket, and decodes the answer.
 func (t *tool) request(ctx context.Context, method, resource string, answer any) error {
 	return api.Request(ctx, t.socket, method, resource, answer)
+}
+
+// newPlan makes kubegrace-node plan, which is in package inspect. The function that it passes requests the
+// plan of the running agent.
+func newPlan() *cobra.Command {
+	t := &tool{}
+	command := inspect.NewPlan(func(ctx context.Context) (planned nodeplan.Document, err error) {
+		err = t.request(ctx, http.MethodGet, "/plan", &planned)
+		return planned, err
+	})
+	t.addSocket(command.Flags())
+	return command
 }

@@ -1,12 +1,18 @@
 package inspect_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/stretchr/testify/require"
 	"sigs.k8s.io/yaml"
 
@@ -177,4 +183,56 @@ func TestManyNodesAreSummedUp(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(run(t, list.String(), append(args, "-o", "json")...).out), &document))
 	require.Len(t, document.Nodes, 20)
 	require.Equal(t, 10, strings.Count(run(t, list.String(), append(args, "-o", "html")...).out, "<h2>n"), "a page shows the ten worst nodes")
+}
+
+// result is what a command has written to standard output (out) and standard error (log), and what it returned.
+type result struct {
+	out, log string
+	err      error
+}
+
+// run runs the command plan, or status if that is the first argument. If in is not empty, the command reads it
+// as standard input, and "-" is added to the arguments.
+func run(t *testing.T, in string, args ...string) result {
+	t.Helper()
+	var out, log bytes.Buffer
+	if in != "" {
+		args = append(args, "-")
+	}
+	c := newCommand(args...)
+	c.SetIn(strings.NewReader(in))
+	c.SetOut(&out)
+	c.SetErr(&log)
+	err := c.ExecuteContext(t.Context())
+	return result{out.String(), log.String(), err}
+}
+
+// newCommand returns a root command that executes plan, or status if that is the first argument. It has no agent
+// to ask: plan without an argument fails with "the agent is asked".
+func newCommand(args ...string) *cobra.Command {
+	c := &cobra.Command{Use: "kubegrace-node", SilenceUsage: true, SilenceErrors: true}
+	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
+	c.AddCommand(inspect.NewPlan(func(context.Context) (d nodeplan.Document, err error) { return d, errors.New("the agent is asked") }), inspect.NewStatus())
+	if len(args) == 0 || args[0] != "status" {
+		args = append([]string{"plan"}, args...)
+	}
+	c.SetArgs(args)
+	return c
+}
+
+// PLAN.md shows a plan of the demo's pods as kubegrace-node prints it, up to the warnings, indented by four
+// spaces. It also shows the output of status in the state limit-too-low, up to the reasons, with other line breaks.
+func TestThePageShowsWhatIsPrinted(t *testing.T) {
+	page, err := os.ReadFile("../../PLAN.md")
+	require.NoError(t, err)
+	const folder = "../../../kubegrace-node/demo/"
+	r := run(t, "", "--agent", "kubegrace", "--config", folder+"kubelet.yaml", "--limit", "16s", folder+"pods")
+	require.ErrorIs(t, r.err, inspect.ErrCutShort)
+	plan, _, found := strings.Cut(r.out, "\nWarnings:\n")
+	require.True(t, found, r.out)
+	require.Contains(t, string(page), regexp.MustCompile(`(?m)^.`).ReplaceAllString(plan, "    $0"))
+	status, err := os.ReadFile("testdata/node-limit-too-low.golden")
+	require.NoError(t, err)
+	text, _, _ := strings.Cut(string(status), "\nWhy,")
+	require.Contains(t, strings.Join(strings.Fields(string(page)), " "), strings.Join(strings.Fields(text), " "))
 }

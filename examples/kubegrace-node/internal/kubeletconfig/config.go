@@ -12,6 +12,7 @@ import (
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/examples/internal/document"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
@@ -103,4 +104,18 @@ func (c *Config) read(file string) error {
 		return fmt.Errorf("%s: %w", file, err)
 	}
 	return nil
+}
+
+// SetFeatureGates sets the feature gates of a configuration file. Call it after the command line has been
+// parsed: a feature that the command line sets stays as it is. A kubelet's file may set features that gate
+// does not know. They are skipped, and their names are returned in alphabetical order.
+func SetFeatureGates(gate featuregate.MutableVersionedFeatureGate, values map[string]bool) (unknown []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if _, known := gate.GetAll()[featuregate.Feature(name)]; !known {
+			unknown = append(unknown, name)
+		} else if !gate.ExplicitlySet(featuregate.Feature(name)) {
+			err = errors.Join(err, gate.SetFromMap(map[string]bool{name: values[name]}))
+		}
+	}
+	return unknown, err
 }

@@ -7,8 +7,11 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
+	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -115,4 +118,51 @@ func TestDropIns(t *testing.T) {
 	bad := write("d/30-bad.conf", header+"shutdownGracePeriod: soon\n")
 	_, err = kubeletconfig.Load(file, dropIns)
 	require.ErrorContains(t, err, bad+": ")
+}
+
+// The command line overrides the file, the file overrides the default, and gates of other components are
+// returned as unknown.
+func TestSetFeatureGates(t *testing.T) {
+	gate := featuregate.NewFeatureGate()
+	require.NoError(t, lifecycle.AddFeatureGates(gate))
+	require.NoError(t, shutdown.AddFeatureGates(gate))
+	require.NoError(t, gate.Set("GracefulNodeShutdown=true")) // the command line
+
+	unknown, err := kubeletconfig.SetFeatureGates(gate, map[string]bool{
+		"GracefulNodeShutdown":    false,
+		"PodLifecycleSleepAction": false,
+		"ZNotOurs":                true,
+		"AlsoNotOurs":             false,
+	})
+	require.NoError(t, err)
+	require.Equal(t, []string{"AlsoNotOurs", "ZNotOurs"}, unknown)
+	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdown), "the command line overrides the file")
+	require.False(t, gate.Enabled(lifecycle.PodLifecycleSleepAction), "the file counts")
+	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority), "the default stays")
+}
+
+// Whatever a file has, Load either returns an error that names the file, or a configuration from which
+// schedules can be made without a panic, both with and without buckets by priority. The configuration need not
+// be valid.
+func FuzzLoad(f *testing.F) {
+	for _, text := range []string{
+		"", header, header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n", header + "shutdownGracePeriod: 9223372036854775807ns\n",
+		header + "shutdownGracePeriodByPodPriority:\n- {priority: 0, shutdownGracePeriodSeconds: 9223372036854775807}\n- {priority: -2147483648}\n",
+		header + "featureGates: {GracefulNodeShutdown: false}\nshutdownGracePeriod: soon\n", "kind: Pod\n", "- a", header + "---\n" + header, "null", "5",
+	} {
+		f.Add([]byte(text))
+	}
+	file := filepath.Join(f.TempDir(), "kubelet.yaml") // one file is enough: a fuzzing process runs its inputs one after the other
+	f.Fuzz(func(t *testing.T, text []byte) {
+		require.NoError(t, os.WriteFile(file, text, 0o600))
+		c, err := kubeletconfig.Load(file, "")
+		if err != nil {
+			require.ErrorContains(t, err, file)
+			require.Zero(t, c)
+			return
+		}
+		for _, byPriority := range []bool{false, true} {
+			c.Shutdown.Schedule(byPriority)
+		}
+	})
 }

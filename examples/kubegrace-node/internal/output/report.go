@@ -3,12 +3,16 @@ package output
 import (
 	"cmp"
 	"fmt"
+	"io"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -109,4 +113,90 @@ func shutdownSentence(r api.Report) string {
 		return fmt.Sprintf("%s and was called off after %s.", sentence, took)
 	}
 	return fmt.Sprintf("%s and took %s.", sentence, took)
+}
+
+// WriteReportPage writes what a shutdown has done as an HTML page, together with the plan that the node had
+// for it. With a zero planned the page has no plan.
+func WriteReportPage(out io.Writer, r api.Report, planned nodeplan.Node) error {
+	c := &chart{}
+	if len(planned.Buckets) > 0 {
+		planned.Name = "" // the page is about one node only
+		c = chartOf(planned)
+	}
+	c.addReport(r)
+	return page{Title: "Shutdown of this node", Text: []string{outcomeCounts(r.Shutdown)}, Nodes: []*chart{c}}.write(out)
+}
+
+// outcomeCounts returns a sentence that counts the pods of a shutdown by outcome, the most frequent outcome
+// first.
+func outcomeCounts(r shutdown.Report) string {
+	counts := map[string]int{}
+	for _, pod := range r.Pods {
+		counts[reportOutcome(pod)]++
+	}
+	if len(counts) == 0 {
+		return noPodStopped
+	}
+	outcomes := slices.SortedFunc(maps.Keys(counts), func(a, b string) int { return cmp.Or(cmp.Compare(counts[b], counts[a]), cmp.Compare(a, b)) })
+	for i, outcome := range outcomes {
+		outcomes[i] = fmt.Sprintf("%s (%d)", outcome, counts[outcome])
+	}
+	return CountText(len(r.Pods), "pod") + ": " + strings.Join(outcomes, "; ") + "."
+}
+
+// addReport adds the bars of a report to the rows of the planned pods. A pod that was not planned gets a new
+// row at the end of its bucket. If a pod is not known to have ended, its bar reaches to the last time of the
+// report.
+func (c *chart) addReport(r api.Report) {
+	known, last := map[string]*row{}, r.Shutdown.Ended
+	for _, b := range c.Buckets {
+		for _, pod := range b.Pods {
+			known[pod.Name] = pod
+		}
+	}
+	for _, pod := range r.Shutdown.Pods {
+		last = slices.MaxFunc([]time.Time{last, pod.Started, pod.Ended}, time.Time.Compare)
+	}
+	for _, pod := range r.Shutdown.Pods {
+		shown := known[pod.Namespace+"/"+pod.Name]
+		if shown == nil {
+			shown = &row{Name: pod.Namespace + "/" + pod.Name}
+			c.bucket(pod.Bucket).Pods = append(c.bucket(pod.Bucket).Pods, shown)
+		}
+		shown.addReport(pod, r.Shutdown.Started, last)
+	}
+	c.Release = max(r.Shutdown.Ended.Sub(r.Shutdown.Started), 0)
+	c.Text = append(append(c.Text, shutdownSentence(r)), r.Shutdown.Errors...)
+}
+
+// bucket returns the rows of the bucket with this priority. If it was not planned, it is added.
+func (c *chart) bucket(priority int32) *rows {
+	i := slices.IndexFunc(c.Buckets, func(b *rows) bool { return b.priority == priority })
+	if i < 0 {
+		i = len(c.Buckets)
+		c.Buckets = append(c.Buckets, &rows{priority: priority, Title: fmt.Sprintf("Bucket %d", priority)})
+	}
+	return c.Buckets[i]
+}
+
+// addReport adds to a row what has happened to its pod. started is when the shutdown began, and last the last
+// time of the report.
+func (p *row) addReport(r shutdown.PodReport, started, last time.Time) {
+	actual := bar{Kind: "actual", Start: r.Started.Sub(started), End: r.Ended.Sub(started)}
+	actual.Killed = r.Outcome == string(lifecycle.OutcomeGraceExceeded) || r.Outcome == string(lifecycle.OutcomeForced)
+	if r.Ended.IsZero() {
+		actual.End, actual.Open = last.Sub(started), true
+	}
+	p.Bars = append(p.Bars, actual)
+	facts := "got " + duration.Seconds(r.GrantedSeconds)
+	if took := tookText(r); took != "" {
+		facts += ", took " + took
+	}
+	p.Facts = strings.TrimPrefix(p.Facts+"; "+facts, "; ")
+	problems := reportProblems(r)
+	// What has happened replaces what was planned: a pod that was to be cut short may have stopped in time.
+	p.Text, p.Bad = "", actual.Killed || actual.Open || len(problems) > 0
+	if p.Bad {
+		p.Text = strings.Join(append([]string{reportOutcome(r)}, problems...), "; ") + "."
+	}
 }
