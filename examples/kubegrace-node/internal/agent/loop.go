@@ -172,17 +172,14 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	return false, nil
 }
 
-// reportError returns an error that names the pods that a shutdown did not stop, the shutdown's first other
-// error, and how many more there are. It is nil if there are none.
+// reportError returns an error that names the pods that a shutdown did not stop, and the shutdown's first other
+// error; kubegrace-node report shows the rest. It is nil if there are none.
 func reportError(report shutdown.Report) error {
-	errs := []error{api.ReportOf(report).PodErrors()}
+	err := api.ReportOf(report).PodErrors()
 	if len(report.Errors) > 0 {
-		errs = append(errs, errors.New(report.Errors[0]))
+		err = errors.Join(err, errors.New(report.Errors[0]))
 	}
-	if more := len(report.Errors) - 1; more > 0 {
-		errs = append(errs, fmt.Errorf("and %d more errors, which kubegrace-node report shows", more))
-	}
-	return errors.Join(errs...)
+	return err
 }
 
 // What may be missing, in the words of /healthz and the status.

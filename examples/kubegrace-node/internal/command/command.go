@@ -32,15 +32,6 @@ uninstall removes what the agent has written. demo plays all of it in this termi
 The exit status is 0 if nothing has failed, and 1 after invalid input or if pods
 could not be stopped. plan and status have more: see their --help.`
 
-const exampleHelp = `  # In the folder examples, on any machine: nine pods without containers, shut down after 2 s
-  kubegrace-node demo --config kubegrace-node/demo/kubelet.yaml --manifests kubegrace-node/demo/pods
-
-  # The pods of this machine's kubelet, which is stopped first
-  kubegrace-node run --config /etc/kubegrace-node/config.yaml --stop-unit kubelet.service --kubeconfig /etc/kubernetes/kubelet.conf
-
-  # What a shutdown would do to them
-  kubegrace-node plan`
-
 // commands makes the subcommands. It has what they share.
 type commands struct {
 	signals func() <-chan os.Signal
@@ -58,7 +49,7 @@ func New(signals func() <-chan os.Signal) (*cobra.Command, error) {
 	}
 	c := &cobra.Command{
 		Use: "kubegrace-node", Short: "Ends the pods of this machine in order when it shuts down",
-		Long: longHelp, Example: exampleHelp, Version: version(), SilenceUsage: true, SilenceErrors: true,
+		Long: longHelp, Version: version(), SilenceUsage: true, SilenceErrors: true,
 	}
 	c.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	all := commands{signals: signals, gate: gate}

@@ -67,12 +67,6 @@ func WatchAPIServer(ctx context.Context, client kubernetes.Interface, node strin
 	factory := informers.NewSharedInformerFactoryWithOptions(client, retellInterval,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
-		}),
-		informers.WithTransform(func(object any) (any, error) {
-			if pod, ok := object.(*v1.Pod); ok {
-				pod.ManagedFields = nil
-			}
-			return object, nil
 		}))
 	tell := func(object any) {
 		if pod, ok := object.(*v1.Pod); ok {
