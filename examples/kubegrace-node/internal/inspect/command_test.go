@@ -1,12 +1,14 @@
 package inspect_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -19,6 +21,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/golden"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
+	"github.com/kubegrace/kubegrace/internal/need"
 )
 
 // cutShortArgs returns arguments for a plan in which pods are cut short: kubegrace needs more than 50 s for
@@ -235,4 +238,69 @@ func TestThePageShowsWhatIsPrinted(t *testing.T) {
 	require.NoError(t, err)
 	text, _, _ := strings.Cut(string(status), "\nWhy,")
 	require.Contains(t, strings.Join(strings.Fields(string(page)), " "), strings.Join(strings.Fields(text), " "))
+}
+
+// deploy is the folder with the alert rules and the dashboard that are shipped with kubegrace-node.
+const deploy = "../../deploy/"
+
+// promtool finds nothing wrong with the alert rules, and they fire as alerts_test.yaml says.
+func TestAlertRules(t *testing.T) {
+	promtool := need.Program(t, "promtool", "prometheus")
+	for _, args := range [][]string{{"check", "rules", "--lint-fatal", "alerts.yaml"}, {"test", "rules", "alerts_test.yaml"}} {
+		command := exec.CommandContext(t.Context(), promtool, args...)
+		command.Dir = deploy
+		out, err := command.CombinedOutput()
+		require.NoErrorf(t, err, "%v: %s", args, out)
+	}
+}
+
+// Every metric that the alert rules and the dashboard query exists: kubegrace_node_* is written by status or
+// listed in INSTALL.md, and kubelet_* is listed in the README of the package metrics. A misspelled name would
+// never fire.
+func TestDeployedQueriesNameMetrics(t *testing.T) {
+	status, err := os.ReadFile("testdata/node.prom")
+	require.NoError(t, err)
+	agent, err := os.ReadFile("../../../../metrics/README.md")
+	require.NoError(t, err)
+	install, err := os.ReadFile("../../INSTALL.md")
+	require.NoError(t, err)
+	for _, file := range []string{"alerts.yaml", "alerts_test.yaml", "dashboard.json"} {
+		text, err := os.ReadFile(deploy + file)
+		require.NoError(t, err)
+		ofStatus := regexp.MustCompile(`kubegrace_node_\w+`).FindAllString(string(text), -1)
+		ofAgent := regexp.MustCompile(`kubelet_\w+`).FindAllString(string(text), -1)
+		require.NotEmpty(t, ofStatus, file)
+		require.NotEmpty(t, ofAgent, file)
+		for _, name := range ofStatus {
+			if !strings.Contains(string(install), "\n| `"+name+"` |") { // not one that only the agent has
+				require.Contains(t, string(status), "\n"+name+" ", file)
+			}
+		}
+		for _, name := range ofAgent {
+			require.Contains(t, string(agent), "\n| `"+name+"` |", file)
+		}
+	}
+}
+
+// A D-Bus daemon starts a service that is not running as soon as somebody calls it. Looking must change
+// nothing, so status must not start logind that way. Here the service of logind is a program that creates the
+// file "started": that file must not appear, and the status is 4, because logind cannot be asked.
+func TestNothingIsStarted(t *testing.T) {
+	data, root := t.TempDir(), t.TempDir()
+	started := filepath.Join(data, "started")
+	require.NoError(t, os.MkdirAll(filepath.Join(data, "dbus-1/services"), 0o700))
+	require.NoError(t, os.WriteFile(filepath.Join(data, "dbus-1/services/org.freedesktop.login1.service"),
+		[]byte("[D-BUS Service]\nName=org.freedesktop.login1\nExec=/usr/bin/touch "+started+"\n"), 0o600))
+	t.Setenv("XDG_DATA_HOME", data)
+	daemon := exec.CommandContext(t.Context(), need.Program(t, "dbus-daemon", "dbus"), "--session", "--nofork", "--print-address=1")
+	out, err := daemon.StdoutPipe()
+	require.NoError(t, err)
+	require.NoError(t, daemon.Start())
+	t.Cleanup(func() { _ = daemon.Wait() }) // the end of the context has killed it, which is an error
+	address, err := bufio.NewReader(out).ReadString('\n')
+	require.NoError(t, err)
+	r := run(t, "", "status", "--root", root, "--bus", strings.TrimSpace(address))
+	require.ErrorIs(t, r.err, inspect.ExitStatus(4))
+	require.Contains(t, r.out, "systemd-logind does not run")
+	require.NoFileExists(t, started)
 }

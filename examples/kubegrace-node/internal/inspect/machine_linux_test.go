@@ -2,8 +2,11 @@ package inspect_test
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +21,9 @@ import (
 	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
@@ -189,4 +194,262 @@ func TestProcessOfNobody(t *testing.T) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1) //nolint:forbidigo // as main does
 	}
+}
+
+// grace30 is a configuration with 30 s for all pods, of which 10 s are for critical pods, so that the others
+// get 20 s.
+const grace30 = "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n"
+
+// machineState is a state in which an operator may find a machine: how a test makes it, and the exit status
+// that status must have. The golden file node-NAME.golden has the whole output.
+type machineState struct {
+	name   string
+	status int
+	make   func(m *fakeMachine)
+}
+
+// machineStates returns the states of a machine, beginning with the one in which all is well.
+func machineStates() []machineState {
+	return []machineState{
+		// The kubelet holds its lock, and its 20 s and 10 s are enough for nodePods.
+		{"lock-held", 0, func(m *fakeMachine) {
+			m.stock()
+			m.lock("kubelet", kubeletWhy)
+		}},
+		// Of 20 s, 10 s are for pods that are not critical, and orders-0 asks for 15 s.
+		{"pods-cut", 2, func(m *fakeMachine) {
+			m.dropIn(kubeletFile, 20*time.Second)
+			m.login1.SetLimit(20 * time.Second)
+			m.kubelet("shutdownGracePeriod: 20s\nshutdownGracePeriodCriticalPods: 10s\n")
+			m.lock("kubelet", kubeletWhy)
+		}},
+		// The kubelet has no lock. The lock of another program does not wait for pods.
+		{"none", 3, func(m *fakeMachine) {
+			m.stock()
+			m.lock("unattended-upgrades", "Stop ongoing upgrades")
+		}},
+		// A drop-in that sorts after the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
+		{"limit-too-low", 3, func(m *fakeMachine) {
+			m.dropIn("/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf", 20*time.Second)
+			m.dropIn(kubeletFile, 30*time.Second)
+			m.login1.SetLimit(20 * time.Second)
+			m.kubelet(grace30)
+		}},
+		// The kubelet holds its lock, and then the limit was lowered from 30 s to 15 s: its drain is cut off.
+		{"limit-lowered", 2, func(m *fakeMachine) {
+			m.dropIn("/run/systemd/logind.conf.d/zz-site.conf", 15*time.Second)
+			m.dropIn(kubeletFile, 30*time.Second)
+			m.login1.SetLimit(15 * time.Second)
+			m.kubelet(grace30)
+			m.lock("kubelet", kubeletWhy)
+		}},
+		// kubegrace-node is gone, but its drop-in still sets 33 s. The kubelet needs 60 s, so it has no lock.
+		{"leftover-drop-in", 3, func(m *fakeMachine) {
+			m.write("/etc/systemd/logind.conf.d/zz-kubegrace.conf", "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=33\n")
+			m.dropIn(kubeletFile, time.Minute)
+			m.login1.SetLimit(33 * time.Second)
+			m.kubelet("shutdownGracePeriod: 60s\nshutdownGracePeriodCriticalPods: 20s\n")
+		}},
+		// The drop-in of a kubelet is there, but no kubelet runs.
+		{"no-kubelet", 3, func(m *fakeMachine) { m.dropIn(kubeletFile, 30*time.Second); m.login1.SetLimit(30 * time.Second) }},
+		// The kubelet's configuration does not set shutdownGracePeriod, so it never takes a lock.
+		{"no-grace-period", 3, func(m *fakeMachine) { m.kubelet("maxPods: 110\n") }},
+		// A drop-in of the kubelet's configuration raises its 30 s to 35 s, and logind waits for 40 s: all is
+		// well.
+		{"config-from-a-folder", 0, func(m *fakeMachine) {
+			m.login1.SetLimit(40 * time.Second)
+			m.write("/etc/systemd/logind.conf", "[Login]\nInhibitDelayMaxSec=40\n")
+			m.write("/etc/kubernetes/kubelet.conf.d/20-site.conf", configHeader+"shutdownGracePeriod: 35s\n")
+			m.kubelet(grace30, "--config-dir", "/etc/kubernetes/kubelet.conf.d")
+			m.lock("kubelet", kubeletWhy)
+		}},
+		// Both the kubelet and kubegrace-node hold a lock: each would stop the pods in its own time.
+		{"two-agents", 2, func(m *fakeMachine) {
+			m.stock()
+			m.lock("kubelet", kubeletWhy)
+			m.lock("kubegrace-node", kubegraceWhy)
+		}},
+		// A shutdown is pending. logind grants no lock then, so a kubelet that starts now has none.
+		{"started-while-pending", 3, func(m *fakeMachine) {
+			m.stock()
+			m.login1.SetPreparing(true)
+		}},
+		// systemd-logind is masked, so there is no lock to take.
+		{"masked", 3, func(m *fakeMachine) {
+			m.login1.Close()
+			require.NoError(m.t, os.MkdirAll(filepath.Join(m.root, "etc/systemd/system"), 0o755)) //nolint:gosec // it is to be read
+			require.NoError(m.t, os.Symlink("/dev/null", filepath.Join(m.root, "etc/systemd/system/systemd-logind.service")))
+			m.kubelet(grace30)
+		}},
+		// kubegrace-node holds a lock, but does not answer on a socket: what becomes of the pods is not known.
+		{"agent-of-kubegrace", 4, func(m *fakeMachine) {
+			m.login1.SetLimit(30 * time.Second)
+			m.lock("kubegrace-node", kubegraceWhy)
+		}},
+		// As before, but with --config its configuration is known. So status plans its shutdown by the rules of
+		// kubegrace: the limit of 60 s is enough.
+		{"agent-with-config", 0, func(m *fakeMachine) {
+			m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
+			m.login1.SetLimit(time.Minute)
+			m.lock("kubegrace-node", kubegraceWhy)
+			m.write("/agent.yaml", configHeader+grace30)
+			m.extra = []string{"--config", filepath.Join(m.root, "agent.yaml")}
+		}},
+		// The kubelet's file says 30 s, but its /configz says 12 s with 5 s for critical pods, and that is what the
+		// kubelet uses. The other pods get 7 s and are cut short.
+		{"configz", 2, func(m *fakeMachine) {
+			m.stock()
+			m.lock("kubelet", kubeletWhy)
+			m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
+			m.extra = []string{"--config", filepath.Join(m.root, "configz.json")}
+		}},
+		// A kubelet takes no lock if logind's limit is infinity.
+		{"limit-infinite", 3, func(m *fakeMachine) {
+			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=infinity\n")
+			m.login1.SetLimit(logindfake.Unlimited)
+			m.kubelet(grace30)
+		}},
+		// With a limit of 0 s logind ignores all locks, also the one that the kubelet holds.
+		{"limit-zero", 3, func(m *fakeMachine) {
+			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
+			m.login1.SetLimit(0)
+			m.kubelet(grace30)
+			m.lock("kubelet", kubeletWhy)
+		}},
+	}
+}
+
+// nodePods are the pods of the fake machine: two that are not critical and ask for 10 s and 15 s, and a
+// critical one that asks for 5 s.
+const nodePods = `kind: List
+items:
+- kind: Pod
+  metadata: {name: web-0, namespace: shop}
+  spec: {nodeName: worker-1, priority: 0, terminationGracePeriodSeconds: 10}
+  status: {phase: Running}
+- kind: Pod
+  metadata: {name: orders-0, namespace: shop}
+  spec: {nodeName: worker-1, priority: 0, terminationGracePeriodSeconds: 15}
+  status: {phase: Running}
+- kind: Pod
+  metadata: {name: dns, namespace: kube-system}
+  spec: {nodeName: worker-1, priority: 2000000000, terminationGracePeriodSeconds: 5}
+  status: {phase: Running}
+`
+
+// The drop-ins of logind that set its limit: that of kubegrace-node, and one of the site, whose name sorts
+// after it, so that it overrides it.
+const (
+	agentsFile = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
+	siteFile   = "/etc/systemd/logind.conf.d/zzz-site.conf"
+)
+
+// agent starts a fake kubegrace-node. Its drop-in raises logind's limit to 30 s. On its socket, which only
+// root may open, it answers with status. With status.Held it also takes a lock.
+func (m *fakeMachine) agent(status api.Status) {
+	m.t.Helper()
+	m.write(agentsFile, "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=30\n")
+	m.login1.SetLimit(30 * time.Second)
+	if status.Held {
+		m.lock("kubegrace-node", kubegraceWhy)
+	}
+	status.Meta = api.Meta{APIVersion: api.Version, Kind: "Status"}
+	status.AskedSeconds = 30
+	m.answer(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(status) // the client reports a failure
+	})
+}
+
+// answer serves a handler on the agent's socket.
+func (m *fakeMachine) answer(handler http.HandlerFunc) {
+	m.t.Helper()
+	listener, err := socket.Listen(filepath.Join(m.root, socket.Default))
+	require.NoError(m.t, err)
+	server := httptest.NewUnstartedServer(handler)
+	server.Listener = listener
+	server.Start()
+	m.t.Cleanup(server.Close)
+}
+
+// Each case is a state of kubegrace-node. Root asks the agent over its socket and so knows what happens to the
+// pods (status, want). The user nobody may not open the socket: it only sees the agent's lock and its drop-in,
+// and mostly cannot tell whether pods lose time, which is exit status 4 (nobodys, nobodySees). 50-site.conf sorts before
+// the agent's drop-in, so its 15 s never count.
+func TestStatusOfTheAgent(t *testing.T) {
+	program := testProgram(t)
+	for name, test := range map[string]struct {
+		agent      api.Status
+		site       time.Duration // the limit that the file of the site sets; 0: there is no such file
+		status     int           // the exit status for root
+		want       string
+		nobodys    int // the exit status for the user nobody
+		nobodySees string
+	}{
+		"it holds the only lock": {
+			agent: api.Status{Held: true, PodCount: 3}, status: 0, want: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. No pod is cut short, of 3.",
+			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
+		},
+		"a pod asks for more than its bucket has": {
+			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, status: 2, want: "Pods cut short: 1 of 3; 7s are lost.",
+			nobodys: 4, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
+		},
+		"a file of the site sets too little": {
+			agent: api.Status{Held: true, PodCount: 3, CutShort: 2, LostSeconds: 12}, site: 15 * time.Second, status: 2,
+			want:    "kubegrace-node asks for 30s, and the host waits for 15s, by " + siteFile,
+			nobodys: 2, nobodySees: "kubegrace-node (PID 812) asks for 30s, and the host goes down after 15s, by " + siteFile,
+		},
+		"a file of the site sets enough for the pods": {
+			agent: api.Status{Held: true, PodCount: 3}, site: 25 * time.Second, status: 0, want: "No pod is cut short, of 3.",
+			nobodys: 2, nobodySees: "asks for 30s, and the host goes down after 25s",
+		},
+		"the container runtime is away": {
+			agent: api.Status{Held: true, PodsUnknown: true}, status: 4, want: "Its pods are not known: the container runtime does not list them.",
+			nobodys: 4, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
+		},
+		"it is drained": {
+			agent: api.Status{Drained: true}, status: 0, want: "this machine is drained: kubegrace-node drain has stopped its pods",
+			nobodys: 4, nobodySees: "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.",
+		},
+		"it holds no lock": {
+			agent: api.Status{PodCount: 3, Missing: []string{"missing: inhibitor lock: no bus"}}, status: 3,
+			want:    "nothing waits for the pods: kubegrace-node runs, and holds no lock.",
+			nobodys: 4, nobodySees: "kubegrace-node runs, and holds no lock",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t)
+			m.agent(test.agent)
+			m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", 15*time.Second)
+			if test.site > 0 {
+				m.dropIn(siteFile, test.site)
+				m.login1.SetLimit(test.site)
+			}
+			r := m.look()
+			requireStatus(t, test.status, r)
+			require.Contains(t, r.out, test.want)
+			require.Contains(t, r.out, "50-site.conf: 15s, overridden")
+			for _, line := range test.agent.Missing {
+				require.Contains(t, r.out, line)
+			}
+			if test.site > 0 {
+				require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in "+siteFile+", or remove it there.")
+			}
+			if os.Getuid() == 0 { // otherwise lookAsNobody runs as this user, who may ask the agent too
+				r = m.lookAsNobody(program)
+				requireStatus(t, test.nobodys, r)
+				require.Contains(t, r.out, test.nobodySees)
+			}
+		})
+	}
+}
+
+// An agent answers on its socket with an error, and has neither a lock nor a drop-in. What happens to the pods
+// is not known, so the status is 4, and the agent's answer is shown.
+func TestAnAgentThatAnswersNonsense(t *testing.T) {
+	m := newMachine(t)
+	m.answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
+	r := m.look()
+	requireStatus(t, 4, r)
+	require.Contains(t, r.out, "kubegrace-node: ")
+	require.Contains(t, r.out, "418")
 }
