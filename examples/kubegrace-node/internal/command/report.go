@@ -22,14 +22,17 @@ func newReport() *cobra.Command {
 		Short: "Says what became of the pods in the last shutdown, or what becomes of them in this one",
 		Long: `report shows the shutdown that is under way, if the agent that does it can be asked
 on its socket, or else the last one, as it was stored in the state folder: also
-after a reboot, and without an agent. -o html is a page with what was planned and
-what has happened, one beside the other.`,
+after a reboot, and without an agent. With --state-dir and without --socket no agent
+is asked. -o html is a page that shows what was planned and what has happened.`,
 		Args: cobra.NoArgs,
 	}
 	t.addSocket(command.Flags())
 	command.Flags().StringVar(&stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, as the agent was given it")
 	t.addFormat(command.Flags(), output.Table, output.JSON, output.YAML, output.HTML)
 	command.RunE = func(command *cobra.Command, _ []string) error {
+		if command.Flags().Changed("state-dir") && !command.Flags().Changed("socket") {
+			t.socket = "" // the report of that folder is wanted, whatever agent runs here
+		}
 		report, err := t.report(command.Context(), stateDir)
 		switch {
 		case err != nil:
@@ -43,13 +46,14 @@ what has happened, one beside the other.`,
 	return command
 }
 
-// report requests the report from the running agent. If no agent answers, or it has no report, the report is
-// read from the state folder.
-func (t *tool) report(ctx context.Context, stateDir string) (api.Report, error) {
-	var report api.Report
-	requestErr := t.request(ctx, http.MethodGet, "/report", &report)
-	if requestErr == nil {
-		return report, nil
+// report requests the report from the running agent. If no agent answers, or it has no report, or there is no
+// socket, the report is read from the state folder.
+func (t *tool) report(ctx context.Context, stateDir string) (report api.Report, err error) {
+	requestErr := errors.New("no agent was asked")
+	if t.socket != "" {
+		if requestErr = t.request(ctx, http.MethodGet, "/report", &report); requestErr == nil {
+			return report, nil
+		}
 	}
 	stored, found, err := shutdown.StoredReport(stateDir)
 	switch {

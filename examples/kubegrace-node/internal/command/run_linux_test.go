@@ -224,6 +224,7 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		"plan without an agent":        {[]string{"plan", "--socket=/nonexistent"}, "no agent answers on /nonexistent"},
 		"drain without an agent":       {[]string{"drain", "--socket=/nonexistent"}, "no agent answers on /nonexistent"},
 		"report of nothing":            {[]string{"report", "--socket=/nonexistent", "--state-dir=" + dir}, "there is no report of a shutdown in " + dir},
+		"report of a folder":           {[]string{"report", "--state-dir=" + dir}, "there is no report of a shutdown in " + dir + ", and no agent was asked"},
 		"unknown command":              {[]string{"stop"}, `"stop"`},
 	} {
 		t.Run(name, func(t *testing.T) {
