@@ -78,7 +78,7 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 		v.set(Unheld, "nothing waits for the pods: logind's limit is 0s%s, and then it ignores all locks that delay a shutdown.", s.bySetting())
 		s.addRaise(&v, s.needed())
 	case kubelet != nil && agent != nil:
-		v.set(Lossy, "two agents stop the pods at the same time, the kubelet (PID %d) and %s (PID %d): the time of a pod is that of the hastier one.", kubelet.PID, agent.Who, agent.PID)
+		v.set(Lossy, "two agents stop the pods at the same time, the kubelet (PID %d) and %s (PID %d): each pod gets the shorter of their times.", kubelet.PID, agent.Who, agent.PID)
 		v.do("Set shutdownGracePeriod of the kubelet to 0s and restart it, or remove "+agent.Who+".", "")
 	case kubelet != nil:
 		s.judgeKubelet(&v)
