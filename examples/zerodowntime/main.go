@@ -26,13 +26,9 @@ func main() {
 
 const long = `zerodowntime measures how many HTTP requests a rolling update loses. It runs a
 service of three pods behind a load balancer and replaces the pods as a
-Deployment does, with five settings at the same time:
-
-  no preStop sleep               a pod gets SIGTERM as soon as it is deleted
-  sleep 5 s                      preStop: {sleep: {seconds: 5}} delays SIGTERM
-  sleep 5 s, grace cut to 1 s    deleted with kubectl delete --grace-period=1
-  sleep 5 s, proxy as container  the requests pass a proxy, one more container
-  sleep 5 s, proxy as sidecar    the proxy is a restartable init container
+Deployment does, with five settings at the same time: without a preStop sleep,
+with one, with one that the grace period cuts off, and with a proxy in front of
+the web server, as a container and as a sidecar.
 
 The load balancer learns late that a pod ends, as kube-proxy does.`
 

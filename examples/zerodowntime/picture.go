@@ -63,15 +63,6 @@ func drawPicture(results []result, delay time.Duration) ([]byte, error) {
 	p.Add(bars, above)
 	p.NominalX(labels...)
 	p.Y.Min, p.Y.Max = 0, 1.1*highest
-	p.Y.Tick.Marker = plot.TickerFunc(func(low, high float64) []plot.Tick {
-		ticks := plot.DefaultTicks{}.Ticks(low, high)
-		for i, tick := range ticks {
-			if !tick.IsMinor() {
-				ticks[i].Label = strconv.FormatFloat(tick.Value, 'f', -1, 64) // not "50.00"
-			}
-		}
-		return ticks
-	})
 	p.X.Min, p.X.Max = -0.5, float64(len(results))-0.5
 
 	canvas := vgsvg.New(pictureWidth, pictureHeight)

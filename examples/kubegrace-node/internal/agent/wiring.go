@@ -9,9 +9,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -42,7 +40,7 @@ func (a *Agent) newTerminator() error {
 	}
 	a.terminator, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: hookedRuntime{a.opts.Runtime, a.hooks}, Commands: a.opts.Runtime, Exits: a.opts.Runtime,
-		PodIP: podIP, Events: eventLog{a.opts.Logger}, Metrics: lifecycleMetrics, Gates: a.opts.Gates, OnHook: a.onHook,
+		PodIP: podIP, Metrics: lifecycleMetrics, Gates: a.opts.Gates, OnHook: a.onHook,
 	})
 	a.killer = &killer{Agent: a, containers: podkiller.New(a.terminator, podkiller.Options{Status: a.opts.Runtime.PodStatus}), stopping: map[types.UID]stop{}}
 	return err
@@ -122,23 +120,4 @@ func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
 	case a.reports <- report:
 	case <-a.loopEnded:
 	}
-}
-
-// eventLog is the event recorder of an agent that sends no events to an API server: it logs them. Warnings are
-// always logged, others from verbosity 1 on.
-type eventLog struct{ logger klog.Logger }
-
-// Event logs an event.
-func (e eventLog) Event(object runtime.Object, eventtype, reason, message string) {
-	logger, name := e.logger, ""
-	if eventtype != v1.EventTypeWarning {
-		logger = logger.V(1)
-	}
-	switch about := object.(type) {
-	case *v1.ObjectReference: // it is about one container, which FieldPath names
-		name = about.Namespace + "/" + about.Name + " " + about.FieldPath
-	case *v1.Pod:
-		name = about.Namespace + "/" + about.Name
-	}
-	logger.Info("Event", "object", name, "type", eventtype, "reason", reason, "message", message)
 }
