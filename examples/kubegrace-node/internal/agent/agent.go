@@ -137,9 +137,6 @@ func New(opts Options) (*Agent, error) {
 	return a, nil
 }
 
-// Plan returns what a shutdown would do now.
-func (a *Agent) Plan() plan.Plan { return a.manager.Plan() }
-
 // Run delays the host's shutdown, and drains its pods when the shutdown comes. It returns when a signal ends
 // the agent, when a demonstration is over, or when ctx ends, and at once if another agent uses the state
 // folder. Pods that were not told to stop keep running.
