@@ -37,7 +37,7 @@ func drawPicture(results []result, delay time.Duration) ([]byte, error) {
 	p.Y.Label.Text = "requests lost"
 	lost, labels := make(plotter.Values, len(results)), make([]string, len(results))
 	counts := plotter.XYLabels{XYs: make(plotter.XYs, len(results)), Labels: make([]string, len(results))}
-	highest := 10.0 // an axis from 0 to 0 could not be drawn
+	highest := 10.0 // for an axis even if no request is lost
 	for i, r := range results {
 		lines := r.scenario.lines()
 		for len(lines) < 3 {

@@ -76,13 +76,7 @@ func version() string {
 	return fmt.Sprintf("%s (%s, %s/%s)", module, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-// OneLine returns the text of an error on one line. It joins the lines of a joined error with "; ".
+// OneLine returns the text of an error on one line. It joins the lines of the error with "; ".
 func OneLine(err error) string {
-	var parts []string
-	for part := range strings.SplitSeq(err.Error(), "\n") {
-		if part = strings.TrimSpace(part); part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return strings.Join(parts, "; ")
+	return strings.Join(strings.FieldsFunc(err.Error(), func(r rune) bool { return r == '\n' || r == '\t' }), "; ")
 }

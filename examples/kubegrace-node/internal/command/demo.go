@@ -45,18 +45,28 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	if d.after <= 0 {
 		return field.Invalid(field.NewPath("--shutdown-after"), d.after.String(), "must be more than 0")
 	}
-	opts, warnings, err := c.demoOptions(d.config, d.manifests)
-	if err == nil {
-		err = makeStateDir(d.stateDir)
+	if d.manifests == "" {
+		return field.Required(field.NewPath("--manifests"), "a folder of pod manifests")
+	}
+	opts, warnings, err := agent.Options{Gates: c.gate}, []string(nil), makeStateDir(d.stateDir)
+	if err == nil && d.config != "" {
+		opts.Config, warnings, err = shutdownConfig(d.config, c.gate)
 	}
 	if err != nil {
+		return err
+	}
+	pods, more, err := embedded.Load(d.manifests, featuregates.Options(c.gate))
+	if err != nil {
+		return err
+	}
+	if opts.Runtime, err = embedded.New(pods); err != nil {
 		return err
 	}
 	screen := newScreen(command, -1) // logs only errors: the view shows the rest
 	defer screen.close()
 	klog.SetLogger(screen.logger)
 	screen.view.Say("No containers are run: they are played in this process, as annotations in their manifests say.")
-	for _, warning := range warnings {
+	for _, warning := range append(warnings, more...) {
 		screen.view.Say("Warning: " + warning)
 	}
 	opts.Limit, opts.StateDir, opts.DrainAfter = d.limit, d.stateDir, d.after
@@ -66,24 +76,4 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 		return err
 	}
 	return a.Run(klog.NewContext(command.Context(), screen.logger))
-}
-
-// demoOptions returns the options of an agent that simulates the pods of a folder of manifests. file is that
-// of --config; "" is allowed.
-func (c commands) demoOptions(file, manifests string) (opts agent.Options, warnings []string, err error) {
-	if manifests == "" {
-		return opts, nil, field.Required(field.NewPath("--manifests"), "a folder of pod manifests")
-	}
-	opts.Gates = c.gate
-	if file != "" {
-		if opts.Config, warnings, err = shutdownConfig(file, c.gate); err != nil {
-			return opts, nil, err
-		}
-	}
-	pods, more, err := embedded.Load(manifests, featuregates.Options(c.gate))
-	if err != nil {
-		return opts, nil, err
-	}
-	opts.Runtime, err = embedded.New(pods)
-	return opts, append(warnings, more...), err
 }

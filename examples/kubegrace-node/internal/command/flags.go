@@ -3,7 +3,6 @@ package command
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"maps"
 	"net/url"
 	"os"
@@ -23,8 +22,6 @@ import (
 
 const (
 	sourceLogind, sourceNone, unixPrefix = "logind", "none", "unix://"
-	// maxVerbosity is the highest value of -v.
-	maxVerbosity = 5
 	// defaultStateDir is the StateDirectory of kubegrace-node.service.
 	defaultStateDir = "/var/lib/kubegrace-node"
 	defaultEndpoint = "unix:///run/containerd/containerd.sock"
@@ -33,7 +30,7 @@ const (
 // flags has the flags of kubegrace-node run.
 type flags struct {
 	config, endpoint                string
-	priorities                      []string
+	priorities                      []podinfo.Rule
 	source, notice, hostRoot        string
 	stopUnits                       []string
 	kubeletConfig                   string
@@ -49,8 +46,12 @@ type flags struct {
 func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", configUsage)
 	fs.StringVar(&f.endpoint, "container-runtime-endpoint", defaultEndpoint, "`address` of the container runtime, as for the kubelet")
-	fs.StringArrayVar(&f.priorities, "priority", nil, "`rule` for pods whose priority nobody tells: NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, with * for any text; may be repeated, the first that fits counts. "+
-		"Without one that fits, pods of kube-system and in the network of the host end last, and all others first")
+	fs.Func("priority", "`rule` for pods whose priority nobody tells: NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, with * for any text; may be repeated, the first that fits counts. "+
+		"Without one that fits, pods of kube-system and in the network of the host end last, and all others first", func(text string) error {
+		rule, err := podinfo.ParseRule(text)
+		f.priorities = append(f.priorities, rule)
+		return err
+	})
 	fs.DurationVar(&f.limit, "limit", 0, "longest `time` that this platform allows for a shutdown, for example 30s on a spot machine; 0 means no limit")
 	fs.StringVar(&f.stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, so that a restarted agent continues it; empty means that it is not kept")
 	fs.StringVar(&f.source, "source", sourceLogind, "who announces the shutdown: `logind`, unix:///path/to/socket (a program of the host), or none")
@@ -82,9 +83,6 @@ func (f *flags) validate() error {
 	if f.limit < 0 {
 		errs = append(errs, field.Invalid(flag("--limit"), f.limit.String(), "must not be negative"))
 	}
-	if f.verbosity < 0 || f.verbosity > maxVerbosity {
-		errs = append(errs, field.Invalid(flag("-v"), f.verbosity, fmt.Sprintf("must be from 0 to %d", maxVerbosity)))
-	}
 	for _, unit := range f.stopUnits {
 		if !strings.Contains(unit, ".") || strings.ContainsAny(unit, "/ ") {
 			errs = append(errs, field.Invalid(flag("--stop-unit"), unit, "must be the whole name of a unit, such as kubelet.service"))
@@ -107,21 +105,7 @@ func (f *flags) validate() error {
 	if f.kubeletCredentials != "" && f.kubeletPods == "" {
 		errs = append(errs, field.Forbidden(flag("--kubelet-credentials"), "is only for --kubelet-pods"))
 	}
-	_, err := f.rules()
-	return errors.Join(errs.ToAggregate(), err)
-}
-
-// rules parses the rules of --priority.
-func (f *flags) rules() ([]podinfo.Rule, error) {
-	var rules []podinfo.Rule
-	for _, text := range f.priorities {
-		rule, err := podinfo.ParseRule(text)
-		if err != nil {
-			return nil, err
-		}
-		rules = append(rules, rule)
-	}
-	return rules, nil
+	return errs.ToAggregate()
 }
 
 // node returns the name of this machine's Node object: --node-name, or the host name in lower case.

@@ -88,9 +88,11 @@ func (c commands) run(command *cobra.Command, f *flags) error {
 	if err := c.connect(ctx, f, &opts); err != nil {
 		return err
 	}
-	opts.Listen, opts.Control = f.listenHTTP(), func() (net.Listener, error) { return socket.Listen(f.socket) }
-	if f.socket == "" {
-		opts.Control = nil
+	if f.listen != "" {
+		opts.Listen = func() (net.Listener, error) { return net.Listen("tcp", f.listen) }
+	}
+	if f.socket != "" {
+		opts.Control = func() (net.Listener, error) { return socket.Listen(f.socket) }
 	}
 	a, err := agent.New(opts)
 	if err != nil {
@@ -153,11 +155,7 @@ func checkKubeletConfig(file string) error {
 // connect adds to opts what the agent gets its pods from: the container runtime, the stored information and
 // the kubelet. It does not wait until these answer.
 func (c commands) connect(ctx context.Context, f *flags, opts *agent.Options) (err error) {
-	rules, err := f.rules()
-	if err != nil {
-		return err
-	}
-	if opts.Info, err = podinfo.New(f.stateDir, rules); err != nil {
+	if opts.Info, err = podinfo.New(f.stateDir, f.priorities); err != nil {
 		klog.FromContext(ctx).Error(err, "Continues without what a previous agent has stored")
 	}
 	runtime, err := criruntime.Dial(ctx, f.endpoint, criruntime.Options{HostIP: hostIP()})
@@ -197,14 +195,6 @@ func (f *flags) kubelet(ctx context.Context) ([]v1.Pod, error) {
 		}
 	}
 	return podinfo.KubeletPods(ctx, f.kubeletPods, credentials)
-}
-
-// listenHTTP returns a function that opens the listener of --listen; nil if the flag is empty.
-func (f *flags) listenHTTP() func() (net.Listener, error) {
-	if f.listen == "" {
-		return nil
-	}
-	return func() (net.Listener, error) { return net.Listen("tcp", f.listen) }
 }
 
 // hostIP returns this machine's first address that other machines can reach; "" if there is none yet. It is

@@ -2,6 +2,7 @@ package podinfo
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"path"
@@ -14,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/statefile"
 )
@@ -204,7 +204,7 @@ func ParseRule(text string) (Rule, error) {
 	_, namespaceErr := path.Match(namespace, "")
 	_, nameErr := path.Match(name, "")
 	if err != nil || namespaceErr != nil || nameErr != nil || namespace == "" {
-		return Rule{}, field.Invalid(field.NewPath("--priority"), text, "must be NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, such as ingress/*=1000")
+		return Rule{}, errors.New("must be NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, such as ingress/*=1000")
 	}
 	return Rule{Namespace: namespace, Name: name, Priority: int32(priority)}, nil
 }
