@@ -45,15 +45,13 @@ func ReadFolder(folder string) (docs []Document, err error) {
 	return docs, errors.Join(errs...)
 }
 
-// ReadFile returns the content of a regular file, or of a symbolic link to one. A pipe or a device is an
-// error, because reading it might never end. Errors name the file.
+// ReadFile returns the content of a regular file, or of a symbolic link to one. Anything else is an
+// error, because reading a pipe or a device might never end. Errors name the file.
 func ReadFile(file string) ([]byte, error) {
 	info, err := os.Stat(file)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%s: failed to read: %w", file, errors.Unwrap(err)) // the error itself would name the file a second time
-	case info.IsDir():
-		return nil, fmt.Errorf("%s: is a folder, wanted is a file", file)
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s: is not a regular file", file)
 	}

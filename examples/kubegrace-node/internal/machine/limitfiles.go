@@ -18,9 +18,6 @@ const (
 	kubegraceMark = "# Written by kubegrace"
 )
 
-// Unlimited is a limit of logind that never ends.
-const Unlimited = logindconf.Unlimited
-
 // LimitFile is one of logind's configuration files, one that sets InhibitDelayMaxSec.
 type LimitFile struct {
 	// Path is the path on the machine, without Root.

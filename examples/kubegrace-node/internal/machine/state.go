@@ -226,13 +226,8 @@ func (s *State) schedule() plan.Schedule {
 	return s.Config.Shutdown.Schedule(s.Config.Enabled("GracefulNodeShutdownBasedOnPodPriority"))
 }
 
-// HostLimit returns the limit that logind uses now; false if logind could not be asked.
-func (s *State) HostLimit() (time.Duration, bool) {
-	if s.Logind == nil {
-		return 0, false
-	}
-	return s.Logind.limit, true
-}
+// HostLimit returns the limit that logind uses now. Call it only if Logind is not nil, as when an agent drains.
+func (s *State) HostLimit() time.Duration { return s.Logind.limit }
 
 // LimitFile returns the path of the file that overrides an agent's drop-in, so that the agent cannot raise
 // the limit; "": there is none.

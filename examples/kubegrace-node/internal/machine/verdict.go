@@ -212,7 +212,7 @@ func (s *State) judgeNobody(v *Verdict) {
 	case s.Logind.limit < needed:
 		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), LimitText(needed), LimitText(s.Logind.limit), s.bySetting())
 		s.addRaise(v, needed)
-	case s.Logind.limit == Unlimited && s.fileOverridingKubelet() != nil:
+	case s.Logind.limit == logindconf.Unlimited && s.fileOverridingKubelet() != nil:
 		cause = s.Kubelets[0].text() + " takes no lock: logind's limit is infinity" + s.bySetting() + ", and a kubelet takes that for less than nothing."
 		s.addRaise(v, needed)
 	default:
@@ -319,7 +319,7 @@ func (s *State) Close(v *Verdict) {
 
 // LimitText returns a limit of logind, or another duration, as text, such as 1m30s, or infinity.
 func LimitText(d time.Duration) string {
-	if d == Unlimited {
+	if d == logindconf.Unlimited {
 		return "infinity"
 	}
 	return duration.Text(d)

@@ -141,7 +141,7 @@ func (n *Node) warn(warnings []string) {
 }
 
 // HasGuessedPriorities reports whether the priority of at least one pod is guessed.
-func (n *Node) HasGuessedPriorities() bool {
+func (n Node) HasGuessedPriorities() bool {
 	return slices.ContainsFunc(n.pods(), (*Pod).PriorityIsGuessed)
 }
 

@@ -121,7 +121,7 @@ func Metrics(r NodeReport) prometheus.Gatherer {
 	}
 	add("status", "What the next shutdown would do: 0 no pod loses time, 2 pods lose time, 3 nothing waits for the pods, 4 not enough could be seen.", float64(r.Verdict.Status))
 	if r.Logind != nil {
-		add("limit_seconds", "How long systemd-logind waits at most.", min(r.Logind.LimitSeconds, machine.Unlimited.Seconds()))
+		add("limit_seconds", "How long systemd-logind waits at most.", r.Logind.LimitSeconds)
 	}
 	addNeeded := func(needed float64) { add("needed_seconds", "How long the agent asks the host to wait.", needed) }
 	addPods := func(pods, cutShort int, lost int64) {

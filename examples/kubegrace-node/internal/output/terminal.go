@@ -2,6 +2,7 @@ package output
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/jedib0t/go-pretty/v6/table"
@@ -34,16 +35,14 @@ func (t *terminal) plan(d nodeplan.Document) {
 		t.text.WriteByte('\n')
 		t.paragraph("--node NAME shows a node in full; -o html has the lines of all that can be changed.")
 	}
-	guessed := false
 	for _, n := range d.Nodes {
 		t.node(n)
-		guessed = guessed || n.HasGuessedPriorities()
 	}
 	if len(d.Nodes) > 0 {
 		t.text.WriteByte('\n')
 		t.paragraph("START and END are at the latest, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
 	}
-	if guessed {
+	if slices.ContainsFunc(d.Nodes, nodeplan.Node.HasGuessedPriorities) {
 		t.paragraph("? A priority is guessed; -o json has the reasons.")
 	}
 }
