@@ -92,7 +92,7 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	} {
 		require.Contains(t, send(t, address, "GET / HTTP/1.1\r\nHost: "+host+"\r\n\r\n"), want, host)
 	}
-	if answer := send(t, address, "GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10)); answer != "" {
+	if answer := send(t, address, "GET / HTTP/1.1\r\nHost: localhost\r\nX: "+strings.Repeat("x", 64<<10)+"\r\n\r\n"); answer != "" {
 		require.Contains(t, answer, "431")
 	}
 }
