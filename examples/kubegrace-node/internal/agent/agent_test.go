@@ -29,6 +29,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/agent"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/embedded"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podinfo"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/units"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
@@ -151,6 +152,28 @@ func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 		require.Contains(t, b.output(), "ns/db                    gone after 1s: stopped in time")
 		require.Contains(t, b.states(), "STATUS=The pods have been stopped")
 		require.Zero(t, b.host.Held())
+		b.signals <- syscall.SIGTERM
+		require.NoError(t, <-b.result)
+	})
+}
+
+// The API server tells the priority of a pod, and the shutdown begins before the agent next lists its pods. An
+// agent that starts during the shutdown, when no API server answers, must find the priority in the state folder.
+func TestAShutdownStoresWhatTheAPIServerHasJustTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		info, err := podinfo.New(dir, nil)
+		require.NoError(t, err)
+		b := newTestbed(t, podOf("db", 1000, "{exitAfterTerm: 3s}"))
+		b.opts.Info = info
+		b.run()
+		info.Tell(podinfo.FromAPIServer, []v1.Pod{*podOf("db", 1000, "")})
+		b.host.Announce(source.Event{})
+		b.advance(time.Second)
+		next, err := podinfo.New(dir, nil)
+		require.NoError(t, err)
+		require.Equal(t, int32(1000), *next.Complete(podOf("db", 0, "")).Spec.Priority)
+		b.advance(10 * time.Second)
 		b.signals <- syscall.SIGTERM
 		require.NoError(t, <-b.result)
 	})
