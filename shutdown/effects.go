@@ -385,17 +385,11 @@ func (s *shell) store(e node.Effect) {
 	if !s.isStoring {
 		return
 	}
-	entries := make([]any, 0, len(e.Pods)+1)
-	if e.Shutdown != nil {
-		entries = append(entries, *e.Shutdown)
-	}
-	for _, p := range e.Pods {
-		entries = append(entries, *p)
-	}
+	entries := node.Entries{Shutdown: e.Shutdown, Pods: e.Pods}
 	if e.Do == node.NewLog {
-		s.written = s.log.Begin(entries...)
+		s.written = s.log.Begin(entries)
 	} else {
-		s.written = s.log.Append(entries...)
+		s.written = s.log.Append(entries)
 	}
 	s.watchWrites()
 }
@@ -440,7 +434,7 @@ func (s *shell) watchWrites() {
 			switch {
 			case ctx.Err() != nil: // the loop ends
 			case err != nil:
-				s.written = s.log.Append() // with no entry of its own it repeats the failed write
+				s.written = s.log.Append(node.Entries{}) // it repeats the failed write
 			case s.written == newest: // otherwise it was replaced by a newer write, which the loop waits for
 				s.isWatching = false
 				s.mu.Unlock()

@@ -590,11 +590,11 @@ func (s *shell) lastReport() (Report, bool) {
 // showStoredShutdown makes the shutdown in the log the result of LastReport, unless this agent has had one already, and
 // shows the times in the kubelet's state file in the metrics.
 func (s *shell) showStoredShutdown(c statelog.Contents) {
-	head, pods := entriesOf(c)
+	stored := c.Entries
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if head != nil && s.node.Shutdown() == nil {
-		report := reportOf(head, node.PodsOf(head, pods))
+	if stored.Shutdown != nil && s.node.Shutdown() == nil {
+		report := reportOf(stored.Shutdown, node.PodsOf(stored.Shutdown, stored.Pods))
 		s.last = func() Report { return report }
 	}
 	if times := c.Times; times != (statelog.Times{}) {
@@ -633,22 +633,9 @@ func StoredReport(dir string) (report Report, found bool, err error) {
 		return Report{}, false, fmt.Errorf("the state folder %q is no directory", dir)
 	}
 	contents, err := statelog.ReadFile(dir)
-	head, pods := entriesOf(contents)
-	if head == nil || err != nil {
+	stored := contents.Entries
+	if stored.Shutdown == nil || err != nil {
 		return Report{}, false, err
 	}
-	return reportOf(head, node.PodsOf(head, pods)), true, nil
-}
-
-// entriesOf returns the shutdown and the pods of a log. head is nil if the log has no shutdown.
-func entriesOf(c statelog.Contents) (head *node.Shutdown, pods []*node.Pod) {
-	for _, entry := range c.Entries {
-		switch e := entry.(type) {
-		case node.Shutdown:
-			head = &e
-		case node.Pod:
-			pods = append(pods, &e)
-		}
-	}
-	return head, pods
+	return reportOf(stored.Shutdown, node.PodsOf(stored.Shutdown, stored.Pods)), true, nil
 }

@@ -136,8 +136,8 @@ func (w *StepRecorder) input(in node.Input, effects int) {
 // whether the machine has booted since.
 func (w *StepRecorder) read(in node.Read) {
 	known := map[string]bool{} // the signalled pods of the log; true: it has not ended
-	for _, entry := range in.Entries {
-		if p, is := entry.(node.Pod); is && !p.Signalled.IsZero() {
+	for _, p := range in.Entries.Pods {
+		if !p.Signalled.IsZero() {
 			known[string(p.Key)] = p.Ended.IsZero()
 		}
 	}
@@ -152,7 +152,8 @@ func (w *StepRecorder) read(in node.Read) {
 		}
 		w.add(judge.NodeFact{What: judge.NodeLogged, Pod: pod})
 	}
-	if len(in.Entries) > 0 && !in.SameBoot {
+	hasEntries := in.Entries.Shutdown != nil || len(in.Entries.Pods) > 0
+	if hasEntries && !in.SameBoot {
 		for pod := range known {
 			w.runs[pod] = false
 			w.add(judge.NodeFact{What: judge.NodePodEnded, Pod: pod})
@@ -162,7 +163,7 @@ func (w *StepRecorder) read(in node.Read) {
 			clear(w.signalled)
 		}
 	}
-	if len(in.Entries) > 0 && w.draining() == nil {
+	if hasEntries && w.draining() == nil {
 		w.Record.Facts[w.began].Failed = false
 	}
 }

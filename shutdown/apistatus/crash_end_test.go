@@ -88,7 +88,7 @@ func (n *crashedNode) awaitFlushes() error {
 	}
 	for _, name := range missing {
 		status := pods[name].Status
-		i := slices.IndexFunc(stored.pods, func(p node.Pod) bool { return p.Name == name })
+		i := slices.IndexFunc(stored.pods, func(p *node.Pod) bool { return p.Name == name })
 		if i < 0 {
 			n.addViolation("the final status of %s was stored and not sent: the server has phase %q, reason %q; the log lacks it, and has %+v", name, status.Phase, status.Reason, stored.shutdown)
 			continue

@@ -58,21 +58,13 @@ type crashedNode struct {
 // storedShutdown is the newest shutdown in the state log.
 type storedShutdown struct {
 	shutdown *node.Shutdown // nil: none was stored
-	pods     []node.Pod
+	pods     []*node.Pod
 }
 
 // readLog reads the state log in a folder.
 func readLog(dir string) (s storedShutdown, err error) {
 	contents, err := statelog.ReadFile(dir)
-	for _, entry := range contents.Entries {
-		switch e := entry.(type) {
-		case node.Shutdown:
-			s.shutdown = &e
-		case node.Pod:
-			s.pods = append(s.pods, e)
-		}
-	}
-	return s, err
+	return storedShutdown{shutdown: contents.Entries.Shutdown, pods: contents.Entries.Pods}, err
 }
 
 // signalled returns the names of the pods that the state log has as signalled.
@@ -89,11 +81,7 @@ func (s storedShutdown) signalled() map[string]bool {
 // ofShutdown returns the pods of the shutdown in the log. The log may also have pods of an earlier one, which was
 // over when an agent heard of the next.
 func (s storedShutdown) ofShutdown() []*node.Pod {
-	var pods []*node.Pod
-	for i := range s.pods {
-		pods = append(pods, &s.pods[i])
-	}
-	return node.PodsOf(s.shutdown, pods)
+	return node.PodsOf(s.shutdown, s.pods)
 }
 
 // isSameAs reports whether two logs are about the same shutdown.
@@ -182,7 +170,7 @@ func (n *crashedNode) endShutdown() error {
 			n.server.setStatus(pod)
 		}
 	}
-	path := filepath.Join(n.config.StateDir, statelog.LogFile)
+	path := filepath.Join(n.config.StateDir, "graceful_node_shutdown_log")
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

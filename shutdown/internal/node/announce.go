@@ -315,7 +315,7 @@ func (n *Node) clearMeant() {
 	for _, p := range n.pods.all {
 		if p.Meant {
 			p.Meant = false
-			n.markDirty(p)
+			n.markPodDirty(p)
 		}
 	}
 }

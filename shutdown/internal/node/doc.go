@@ -8,8 +8,8 @@
 // [Node.Wake] returns when Step is due if no input arrives before.
 //
 // Two entities survive the agent: [Shutdown] and [Pod]. Step returns each changed entity in a [Store]
-// effect, and the shell appends it to the state log. The next agent passes the log's entries to Step;
-// the last entry of each entity counts. Resuming a drain runs the same code as starting one.
+// effect, and the shell appends it to the state log. The next agent passes the newest entry of each to Step.
+// Resuming a drain runs the same code as starting one.
 //
 // All times count from the boot, time.Unix(0, 0), so that they mean the same to the next agent.
 package node

@@ -380,7 +380,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 	for _, p := range n.pods.all {
 		if n.isDue(p) && !p.Meant && !p.isSignalled() {
 			p.Meant = true
-			n.markDirty(p)
+			n.markPodDirty(p)
 		}
 	}
 	if !s.local {

@@ -41,7 +41,7 @@ type (
 	// Until then the shell ignores Store and NewLog: a new log would lack the final statuses that are pending
 	// in this one, if the agent died before it knew them. The effects of Read store all that the Node knows.
 	Read struct {
-		Entries  []any // each a Shutdown or a Pod
+		Entries  Entries
 		SameBoot bool
 	}
 	// Listed is the result of a List effect. Of each pod, the identity, the priority, Object and what

@@ -87,7 +87,7 @@ func (n *Node) signal(p *Pod) {
 		p.shortenDeadline(times.Later(d.window.KillsEnd, n.now))
 	}
 	p.isGivenUp, p.retryAt = false, time.Time{}
-	n.markDirty(p)
+	n.markPodDirty(p)
 	n.updateWanted(p)
 	n.kill(p)
 }
@@ -126,7 +126,7 @@ func (k Killed) apply(n *Node) {
 	}
 	p.calls = slices.Delete(p.calls, i, i+1)
 	p.Outcome = k.Outcome
-	n.markDirty(p)
+	n.markPodDirty(p)
 	if k.Err == nil {
 		p.Ended, p.lastCallAtEnd, p.Status, p.Error = n.now, n.lastCall, k.Status, ""
 		n.count(p)

@@ -68,7 +68,7 @@ type Node struct {
 	// afterStore has the syncs and kills of the current Step. They follow its Store effect, so that a kill
 	// is in the log before it begins.
 	afterStore []Effect
-	dirty      []any // the shutdowns and pods that the next Store effect has to store, in order
+	dirty      Entries // what has changed since the last Store effect
 }
 
 // New returns a Node in StateNone.
@@ -109,56 +109,41 @@ func (n *Node) reachedOrWakeAt(t time.Time) bool {
 	return false
 }
 
-// markDirty adds a *Shutdown or *Pod that has changed to the Store effect of this step. It skips one that is
-// already added, and a drain of TerminateAll, which is not stored.
-func (n *Node) markDirty(entity any) {
-	switch e := entity.(type) {
-	case *Shutdown:
-		if e.local || e.isDirty {
-			return
-		}
-		e.isDirty = true
-	case *Pod:
-		if e.isDirty {
-			return
-		}
-		e.isDirty = true
+// markDirty adds a shutdown that has changed to the Store effect of this step. A drain of TerminateAll is not stored.
+func (n *Node) markDirty(s *Shutdown) {
+	if !s.local {
+		n.dirty.Shutdown = s
 	}
-	n.dirty = append(n.dirty, entity)
 }
 
-// storeDirty emits a Store effect with what markDirty has collected.
+// markPodDirty adds a pod that has changed to the Store effect of this step.
+func (n *Node) markPodDirty(p *Pod) {
+	if !p.isDirty {
+		p.isDirty = true
+		n.dirty.Pods = append(n.dirty.Pods, p)
+	}
+}
+
+// takeDirty returns what has changed since it was called last.
+func (n *Node) takeDirty() Entries {
+	changed := n.dirty
+	n.dirty = Entries{}
+	for _, p := range changed.Pods {
+		p.isDirty = false
+	}
+	return changed
+}
+
+// storeDirty emits a Store effect with what has changed.
 func (n *Node) storeDirty() {
-	if len(n.dirty) == 0 {
-		return
+	if changed := n.takeDirty(); changed.Shutdown != nil || len(changed.Pods) > 0 {
+		n.emit(Effect{Do: Store, Shutdown: changed.Shutdown, Pods: changed.Pods})
 	}
-	e := Effect{Do: Store}
-	for _, entity := range n.dirty {
-		switch changed := entity.(type) {
-		case *Shutdown:
-			changed.isDirty = false
-			e.Shutdown = changed
-		case *Pod:
-			changed.isDirty = false
-			e.Pods = append(e.Pods, changed)
-		}
-	}
-	n.dirty = n.dirty[:0]
-	n.emit(e)
 }
 
-// startLog replaces the log by a new one with all that the next agent needs. What markDirty has collected is
-// part of that.
+// startLog replaces the log by a new one with all that the next agent needs. Whatever has changed is part of that.
 func (n *Node) startLog() {
-	for _, entity := range n.dirty {
-		switch e := entity.(type) {
-		case *Shutdown:
-			e.isDirty = false
-		case *Pod:
-			e.isDirty = false
-		}
-	}
-	n.dirty = n.dirty[:0]
+	n.takeDirty()
 	e := Effect{Do: NewLog, Shutdown: n.shutdown}
 	for _, p := range n.pods.all {
 		if p.isSignalled() || p.Marked || p.Meant {

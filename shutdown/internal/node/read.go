@@ -1,12 +1,10 @@
 package node
 
 import (
-	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // apply handles the log of the previous agent. There are three cases:
@@ -17,7 +15,11 @@ import (
 //     are merged.
 //   - Otherwise it is over, and its pods are kept. If this agent has had no shutdown, it can still be reported.
 func (r Read) apply(n *Node) {
-	previous, pods := r.entities(n.Options)
+	entries := r.Entries.Clone()
+	previous, pods := entries.Shutdown, entries.Pods
+	if previous != nil && previous.Timetable != nil {
+		previous.table = timetable.Resume(*previous.Timetable, timeOf, n.Options)
+	}
 	n.renumber(previous, pods)
 	if !r.SameBoot {
 		moveToThisBoot(previous, pods, n.now)
@@ -56,28 +58,6 @@ func (r Read) apply(n *Node) {
 	n.continueKills()
 }
 
-// entities returns the shutdown and the pods of the log. The last entry of each entity counts.
-func (r Read) entities(opts plan.Options) (previous *Shutdown, pods []*Pod) {
-	at := map[Key]int{}
-	for _, entry := range r.Entries {
-		switch e := entry.(type) {
-		case Shutdown: // there is only one
-			previous = &e
-			if e.Timetable != nil {
-				previous.table = timetable.Resume(*e.Timetable, timeOf, opts)
-			}
-		case Pod:
-			if i, is := at[e.Key]; is {
-				pods[i] = &e
-				continue
-			}
-			at[e.Key] = len(pods)
-			pods = append(pods, &e)
-		}
-	}
-	return previous, pods
-}
-
 // renumber makes the numbers in the log differ from those of the drains that this agent has begun before it has read
 // the log.
 func (n *Node) renumber(previous *Shutdown, pods []*Pod) {
@@ -93,7 +73,6 @@ func (n *Node) renumber(previous *Shutdown, pods []*Pod) {
 	}
 	for _, p := range pods {
 		add(&p.Shutdown)
-		p.Joined = slices.Clone(p.Joined)
 		for i := range p.Joined {
 			add(&p.Joined[i])
 		}
@@ -204,7 +183,7 @@ func (n *Node) adoptPod(p *Pod) {
 		}
 		*known = *p
 	}
-	n.markDirty(known)
+	n.markPodDirty(known)
 	n.updateWanted(known)
 }
 

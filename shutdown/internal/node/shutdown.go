@@ -54,7 +54,6 @@ type Shutdown struct {
 	table      timetable.Table // Timetable with the options, which are not stored
 	isPrepared bool            // by this agent; the next one calls Prepare again
 	isReported bool            // the report of its newest drain was made
-	isDirty    bool            // it has changed since it was stored
 }
 
 // Announcement is an announcement of a shutdown that was not withdrawn.

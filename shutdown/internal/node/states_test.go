@@ -32,8 +32,8 @@ type rig struct {
 	apiHangs    bool
 	hungLists   int // lists requested with apiHangs
 	publishCall int
-	stored      []any // entities of Store effects
-	previousLog []any // the log of the previous agent
+	stored      node.Entries // the log of this agent
+	previousLog node.Entries // the log of the previous agent
 }
 
 // newRig returns a rig with a new agent and the running pods low and critical, and a schedule of 20 s and 10 s.
@@ -53,21 +53,29 @@ func (r *rig) inputs(inputs ...node.Input) string {
 	return strings.Join(r.effects, ", ")
 }
 
+// store carries out a Store or NewLog effect: the newest entry of each entity counts.
+func (r *rig) store(e node.Effect) {
+	if e.Do == node.NewLog {
+		r.stored = node.Entries{}
+	}
+	if e.Shutdown != nil {
+		r.stored.Shutdown = &node.Shutdown{}
+		mustDecode(encode(e.Shutdown), r.stored.Shutdown)
+	}
+	for _, changed := range e.Pods {
+		p := &node.Pod{}
+		mustDecode(encode(changed), p)
+		r.stored.Pods = slices.DeleteFunc(r.stored.Pods, func(before *node.Pod) bool { return before.Key == p.Key })
+		r.stored.Pods = append(r.stored.Pods, p)
+	}
+}
+
 // step passes an input, records the effects, and answers those that succeed at once.
 func (r *rig) step(in node.Input) {
 	for _, e := range r.n.Step(r.now, in) {
 		switch e.Do {
 		case node.Store, node.NewLog:
-			if e.Shutdown != nil {
-				var s node.Shutdown
-				mustDecode(encode(e.Shutdown), &s)
-				r.stored = append(r.stored, s)
-			}
-			for _, stored := range e.Pods {
-				var p node.Pod
-				mustDecode(encode(stored), &p)
-				r.stored = append(r.stored, p)
-			}
+			r.store(e)
 		case node.List:
 			if r.apiHangs {
 				if r.hungLists++; r.hungLists > 1 {
@@ -245,7 +253,7 @@ func cancelled(r *rig) {
 func restarted(begin, then func(*rig), do ...func(*rig) string) func(*rig) {
 	return func(r *rig) {
 		begin(r)
-		r.previousLog = r.stored
+		r.previousLog = r.stored.Clone()
 		r.n, r.kills, r.tells = node.New(r.n.Config), map[string]int{}, nil
 		then(r)
 		for _, do := range do {
@@ -477,17 +485,14 @@ func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	r.wait(5 * time.Second)
 	r.endPods("low")
 	require.Contains(t, r.kills, "critical")
-	r.stored = nil // the log is not written before it is read
+	r.stored = node.Entries{} // the log is not written before it is read
 	r.read()
 	require.Equal(t, node.StateUnsettled, r.n.State())
 	own, _ := r.n.Terminated()
 	require.NotEqual(t, own.Number, r.n.Shutdown().Number)
-	i := slices.IndexFunc(r.stored, func(entity any) bool {
-		p, is := entity.(node.Pod)
-		return is && p.Name == "critical"
-	})
+	i := slices.IndexFunc(r.stored.Pods, func(p *node.Pod) bool { return p.Name == "critical" })
 	require.GreaterOrEqual(t, i, 0)
-	require.Equal(t, own.Number, r.stored[i].(node.Pod).Shutdown)
+	require.Equal(t, own.Number, r.stored.Pods[i].Shutdown)
 }
 
 // Before the reboot a shutdown has killed a static pod, whose grace period was nearly over at the end of the log. The pod

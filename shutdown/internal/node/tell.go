@@ -166,7 +166,7 @@ func (n *Node) sendUpdate(p *Pod) {
 		until = update.notReadyBy
 		if !p.Marked {
 			p.Marked = true // even a call that fails may set NotReady, which must be undone if the pod is spared
-			n.markDirty(p)
+			n.markPodDirty(p)
 			n.storeDirty()
 		}
 	}
@@ -218,7 +218,7 @@ func (n *Node) updateAccepted(p *Pod, what Message) {
 	case Ready:
 		p.Marked = false
 	}
-	n.markDirty(p)
+	n.markPodDirty(p)
 	n.updateWanted(p)
 }
 
@@ -265,7 +265,7 @@ func (s Start) apply(n *Node) {
 			p.Ended, p.lastCallAtEnd, p.isGivenUp = n.now, n.lastCall, false
 		}
 		p.Told = true
-		n.markDirty(p)
+		n.markPodDirty(p)
 		n.updateWanted(p)
 	}
 }

@@ -80,7 +80,7 @@ func (n *Node) addRunningPods(s *Shutdown) {
 	for _, p := range n.pods.all {
 		if (p.isTerminating() || p.belongsTo(before)) && !p.belongsTo(s) {
 			n.addToShutdown(p, s)
-			n.markDirty(p)
+			n.markPodDirty(p)
 		}
 	}
 }

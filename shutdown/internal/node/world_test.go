@@ -261,38 +261,27 @@ func (w *world) read() {
 		}
 		data[e.key] = e.data
 	}
-	last := map[node.Key]any{}
+	in, hasKill := node.Read{SameBoot: w.logBoot == w.boot}, map[node.Key]bool{}
 	for _, key := range order {
 		if key == "" {
-			var s node.Shutdown
-			mustDecode(data[key], &s)
-			last[key] = s
+			in.Entries.Shutdown = &node.Shutdown{}
+			mustDecode(data[key], in.Entries.Shutdown)
 		} else {
-			var p node.Pod
-			mustDecode(data[key], &p)
-			last[key] = p
+			p := &node.Pod{}
+			mustDecode(data[key], p)
+			in.Entries.Pods, hasKill[key] = append(in.Entries.Pods, p), !p.Signalled.IsZero()
 		}
 	}
-	in := node.Read{SameBoot: w.logBoot == w.boot}
-	for _, key := range order {
-		in.Entries = append(in.Entries, last[key])
-	}
 	if w.isLossy {
-		w.forgetKills(func(p *worldPod) bool {
-			of, is := last[p.Key].(node.Pod)
-			hasKill := is && !of.Signalled.IsZero()
-			return !hasKill || !in.SameBoot || p.isUnlogged
-		})
+		w.forgetKills(func(p *worldPod) bool { return !hasKill[p.Key] || !in.SameBoot || p.isUnlogged })
 	}
 	w.ownsLog = true
 	for _, p := range w.pods {
-		of, is := last[p.Key].(node.Pod)
-		hasKill := is && !of.Signalled.IsZero()
-		if hasKill && p.boot == w.logBoot && p.killedInGeneration == 0 {
+		if hasKill[p.Key] && p.boot == w.logBoot && p.killedInGeneration == 0 {
 			w.add(judge.NodeFact{What: judge.NodeLogged, Pod: p.Name})
 		}
 	}
-	w.step(in, fmt.Sprintf("the log has %d entries, same boot %v", len(in.Entries), in.SameBoot))
+	w.step(in, fmt.Sprintf("the log has %d entries, same boot %v", len(order), in.SameBoot))
 }
 
 // forgetKills records, for each pod that matches, that the agent cannot know of its kill by an earlier agent. The judge

@@ -22,9 +22,6 @@ func newClock(boot func() (string, time.Duration, error)) clock {
 	return clock{id: id, err: err, since: max(since, 0), at: time.Now()}
 }
 
-// BootID returns the ID of this boot; "" if it is not known.
-func (c *clock) BootID() string { return c.id }
-
 // BootErr returns why the boot ID is not known, so that no log is written or read; nil if it is known.
 func (c *clock) BootErr() error { return c.err }
 

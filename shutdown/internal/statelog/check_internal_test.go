@@ -88,10 +88,10 @@ func wholeObject() *v1.Pod {
 }
 
 // wholePod has every field set.
-func wholePod(t testing.TB) node.Pod {
-	var p node.Pod
+func wholePod(t testing.TB) *node.Pod {
+	p := &node.Pod{}
 	p.Object, p.Status = &v1.Pod{}, &v1.PodStatus{Phase: v1.PodFailed}
-	v := reflect.ValueOf(&p).Elem()
+	v := reflect.ValueOf(p).Elem()
 	for i := range v.NumField() {
 		if field := v.Type().Field(i); field.IsExported() && field.Type.Kind() != reflect.Pointer {
 			fill(t, v.Field(i))
@@ -116,9 +116,9 @@ func stored(t timetable.Table) *timetable.Stored {
 }
 
 // wholeShutdown has every field set but Cancelled.
-func wholeShutdown(t testing.TB) node.Shutdown {
-	var s node.Shutdown
-	v := reflect.ValueOf(&s).Elem()
+func wholeShutdown(t testing.TB) *node.Shutdown {
+	s := &node.Shutdown{}
+	v := reflect.ValueOf(s).Elem()
 	fill(t, v)
 	requireFilled(t, v)
 	s.Policy, s.Done, s.Timetable, s.Cancelled = node.Delete, 1, stored(table(plan.Options{}, nil)), false
@@ -128,22 +128,18 @@ func wholeShutdown(t testing.TB) node.Shutdown {
 // Every exported field is stored, except for fields of the pod's Object that are not needed.
 func TestAllFieldsAreStored(t *testing.T) {
 	p, s := wholePod(t), wholeShutdown(t)
-	cancelled := s
+	cancelled := wholeShutdown(t)
 	cancelled.Cancelled, cancelled.Announced = true, nil
-	for _, head := range []node.Shutdown{s, cancelled} {
-		var newest newestEntries
-		_, err := newest.update([]any{head, p})
-		require.NoError(t, err)
-		text, err := newest.text("one")
-		require.NoError(t, err)
+	for _, head := range []*node.Shutdown{s, cancelled} {
+		text := logOf(t, head, p)
 		require.NotContains(t, string(text), "not stored")
-		found, _ := parse(text, "one", now())
+		found := parse(text, "one", now())
 		require.Empty(t, found.Errs)
-		want, object := p, wholeObject()
+		want, object := wholePod(t), wholeObject()
 		object.Labels, object.ManagedFields, object.Spec.NodeName = nil, nil, ""
 		object.Spec.InitContainers[0].Image, object.Spec.Containers[0].Image, object.Spec.EphemeralContainers[0].Image = "", "", ""
 		want.Object = object
-		require.Equal(t, []any{head, want}, found.Entries)
+		require.Equal(t, node.Entries{Shutdown: head, Pods: []*node.Pod{want}}, found.Entries)
 	}
 }
 
@@ -176,8 +172,10 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 		"more than budget.endNanoseconds":                func(s *node.Shutdown) { s.Timetable.Budget.End = 0 },
 	} {
 		s, p := wholeShutdown(t), wholePod(t)
-		damage(&s)
-		requireDamaged(t, []any{s, p}, "its shutdown is damaged: ", named, 1)
+		damage(s)
+		left := requireDamaged(t, s, p, "its shutdown is damaged: ", named)
+		require.Nil(t, left.Shutdown)
+		require.Len(t, left.Pods, 1)
 	}
 	for named, damage := range map[string]func(p *node.Pod){
 		"its pod text/ is damaged: it has no name":                             func(p *node.Pod) { p.Name = "" },
@@ -199,43 +197,44 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 		"deadline 1970-01-01T00:50:21Z is not from 1970-01-01T00:50:00Z to 19": func(p *node.Pod) { p.Ended, p.Deadline = time.Time{}, at(3021) },
 	} {
 		s, p := wholeShutdown(t), wholePod(t)
-		damage(&p)
-		requireDamaged(t, []any{s, p}, "its pod text/", named, 0)
+		damage(p)
+		left := requireDamaged(t, s, p, "its pod text/", named)
+		require.NotNil(t, left.Shutdown)
+		require.Empty(t, left.Pods)
 	}
 }
 
-// requireDamaged writes a log with two entities, one of them damaged, and reads it. There must be one error, with the
-// texts prefix and named. Only the other entity, entities[left], is returned and stays in the log.
-func requireDamaged(t *testing.T, entities []any, prefix, named string, left int) {
+// requireDamaged writes a log with a shutdown and a pod, one of them damaged, and reads it. There must be one error, with
+// the texts prefix and named. The entries that are left are returned.
+func requireDamaged(t *testing.T, s *node.Shutdown, p *node.Pod, prefix, named string) (left node.Entries) {
 	t.Helper()
-	var newest newestEntries
-	_, err := newest.update(entities)
-	require.NoError(t, err)
-	text, err := newest.text("one")
-	require.NoError(t, err)
-	found, kept := parse(text, "one", now())
-	require.True(t, found.Unusable, named)
+	found := parse(logOf(t, s, p), "one", now())
 	require.Len(t, found.Errs, 1, named)
 	require.ErrorContains(t, found.Errs[0], prefix)
 	require.ErrorContains(t, found.Errs[0], named)
-	require.Len(t, found.Entries, 1)
-	require.IsType(t, entities[left], found.Entries[0])
-	require.Len(t, kept.entries, 1, "it is removed")
+	return found.Entries
+}
+
+// logOf returns a log of the boot "one" with a shutdown and a pod.
+func logOf(t *testing.T, s *node.Shutdown, p *node.Pod) []byte {
+	t.Helper()
+	var newest newestEntries
+	_, err := newest.update(node.Entries{Shutdown: s, Pods: []*node.Pod{p}})
+	require.NoError(t, err)
+	text, err := newest.text("one")
+	require.NoError(t, err)
+	return text
 }
 
 // A log with times up to 3020 s after its boot is read 1 s after a boot. If that is another boot, the times
 // are fine. If it is the same boot, they are in the future, and both entities are refused.
 func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
-	s, p := wholeShutdown(t), wholePod(t)
-	var newest newestEntries
-	_, err := newest.update([]any{s, p})
-	require.NoError(t, err)
-	text, err := newest.text("one")
-	require.NoError(t, err)
-	found, _ := parse(text, "two", at(1))
+	text := logOf(t, wholeShutdown(t), wholePod(t))
+	found := parse(text, "two", at(1))
 	require.Empty(t, found.Errs)
-	require.Len(t, found.Entries, 2)
-	found, _ = parse(text, "one", at(1))
+	require.NotNil(t, found.Entries.Shutdown)
+	require.Len(t, found.Entries.Pods, 1)
+	found = parse(text, "one", at(1))
 	require.Len(t, found.Errs, 2, "a snapshot of this machine, or the log of another one")
 }
 
@@ -265,7 +264,7 @@ func TestEveryTimetableIsAccepted(t *testing.T) {
 		tab := timetable.New(r)
 		for again := range 3 {
 			s.Timetable, s.Done = stored(tab), random.IntN(len(schedule)+1)
-			require.NoError(t, checkShutdown(&s, now()), "%+v fitted %d times", r, again+1)
+			require.NoError(t, checkShutdown(s, now()), "%+v fitted %d times", r, again+1)
 			before := tab
 			r.Before, r.Done, r.Received = &before, s.Done, r.Received.Add(upTo(60_000))
 			r.HostEnd = r.Received.Add(upTo(60_000))
@@ -282,27 +281,17 @@ func TestOmittedObjectsComeFromEarlierLines(t *testing.T) {
 	require.NoError(t, err)
 	for _, outcome := range []string{"first", "second"} {
 		p.Outcome = outcome
-		lines, err := newest.update([]any{p})
+		lines, err := newest.update(node.Entries{Pods: []*node.Pod{p}})
 		require.NoError(t, err)
 		text = append(text, lines...)
 	}
 	require.Equal(t, 1, strings.Count(string(text), `"object"`))
-	found, _ := parse(text, "one", now())
-	require.Len(t, found.Entries, 1)
-	got := found.Entries[0].(node.Pod)
+	found := parse(text, "one", now())
+	require.Len(t, found.Entries.Pods, 1)
+	got := found.Entries.Pods[0]
 	require.Equal(t, "second", got.Outcome)
 	require.Equal(t, objectOf(p.Object), objectOf(got.Object))
 	var whole map[string]json.RawMessage
 	require.NoError(t, json.Unmarshal([]byte(strings.Split(string(text), "\n")[2]), &whole))
 	require.Len(t, whole, 1, "the second line has the pod, but no object")
-}
-
-// The caller may change its slices before an entry is written.
-func TestEntriesHaveTheirOwnSlices(t *testing.T) {
-	s, p := wholeShutdown(t), wholePod(t)
-	copied := copies([]any{s, p})
-	clear(s.Announced)
-	clear(s.Errors)
-	clear(p.Joined)
-	require.Equal(t, []any{wholeShutdown(t), wholePod(t)}, copied)
 }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
@@ -79,22 +79,22 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	l := locked(t, on(dir, &d))
 	type state struct {
 		first   int // the first step of the call that leads to it
-		entries []any
+		entries node.Entries
 	}
 	states := []state{{}}
-	do := func(write func(...any) *call.Future[struct{}], entries ...any) {
+	do := func(write func(node.Entries) *call.Future[struct{}], s *node.Shutdown, pods ...*node.Pod) {
 		first := len(killed)
-		require.NoError(t, await(t, write(entries...)))
+		require.NoError(t, await(t, write(entries(s, pods...))))
 		states = append(states, state{first: first, entries: read(t, dir).Entries})
 	}
 	contents(t, l)
 	// Each call leads to another state.
 	do(l.Begin, shutdown(1), pod("a"), pod("b"))
-	do(l.Append, signalled("a"))
-	do(l.Append, ended("a"), signalled("b"))
-	do(func(...any) *call.Future[struct{}] { return l.Sync() })
+	do(l.Append, nil, signalled("a"))
+	do(l.Append, nil, ended("a"), signalled("b"))
+	do(func(node.Entries) *call.Future[struct{}] { return l.Sync() }, nil)
 	do(l.Begin, shutdown(2), ended("a"))
-	do(l.Append, pod("c"))
+	do(l.Append, nil, pod("c"))
 	closed(t, l)
 	require.Greater(t, len(killed), 10)
 	for step, folder := range killed {
@@ -105,10 +105,10 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 		next := locked(t, options(folder))
 		found := contents(t, next)
 		require.Empty(t, found.Errs)
-		require.Contains(t, [][]any{states[max(i-1, 0)].entries, states[i].entries}, found.Entries, "step %d", step)
-		require.NoError(t, await(t, next.Append(pod("d"))))
+		require.Contains(t, []node.Entries{states[max(i-1, 0)].entries, states[i].entries}, found.Entries, "step %d", step)
+		require.NoError(t, await(t, next.Append(entries(nil, pod("d")))))
 		closed(t, next)
-		require.Equal(t, append(slices.Clip(found.Entries), pod("d")), read(t, folder).Entries)
+		require.Equal(t, entries(found.Entries.Shutdown, append(found.Entries.Pods, pod("d"))...), read(t, folder).Entries)
 		left, err := filepath.Glob(filepath.Join(folder, ".tmp-*"))
 		require.NoError(t, err)
 		require.Empty(t, left)
@@ -126,15 +126,19 @@ func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 		do    func() *call.Future[struct{}]
 		steps string
 	}{
-		{func() *call.Future[struct{}] { return l.Begin(shutdown(1), pod("a")) }, "write rename"},
-		{func() *call.Future[struct{}] { return l.Append(signalled("a")) }, "write"},
+		{func() *call.Future[struct{}] { return l.Begin(entries(shutdown(1), pod("a"))) }, "write rename"},
+		{func() *call.Future[struct{}] { return l.Append(entries(nil, signalled("a"))) }, "write"},
 		{l.Sync, "sync"},
-		{func() *call.Future[struct{}] { return l.Begin(shutdown(2), ended("a")) }, "write sync rename"}, // a is pending
-		{func() *call.Future[struct{}] { told := ended("a"); told.Told = true; return l.Append(told) }, "write"},
-		{func() *call.Future[struct{}] { return l.Begin(shutdown(3)) }, "write rename"},
-		{func() *call.Future[struct{}] { return l.Append(ended("b")) }, "write"},
-		{func() *call.Future[struct{}] { return l.Begin(shutdown(4)) }, "write sync rename"}, // b is pending
-		{func() *call.Future[struct{}] { return l.Begin(shutdown(5)) }, "write rename"},
+		{func() *call.Future[struct{}] { return l.Begin(entries(shutdown(2), ended("a"))) }, "write sync rename"}, // a is pending
+		{func() *call.Future[struct{}] {
+			told := ended("a")
+			told.Told = true
+			return l.Append(entries(nil, told))
+		}, "write"},
+		{func() *call.Future[struct{}] { return l.Begin(entries(shutdown(3))) }, "write rename"},
+		{func() *call.Future[struct{}] { return l.Append(entries(nil, ended("b"))) }, "write"},
+		{func() *call.Future[struct{}] { return l.Begin(entries(shutdown(4))) }, "write sync rename"}, // b is pending
+		{func() *call.Future[struct{}] { return l.Begin(entries(shutdown(5))) }, "write rename"},
 		{func() *call.Future[struct{}] { return l.SaveTimes(statelog.Times{}) }, "times"},
 	} {
 		require.NoError(t, await(t, test.do()))
@@ -153,7 +157,7 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 			dir := t.TempDir()
 			var d disk
 			l := locked(t, on(dir, &d))
-			require.NoError(t, await(t, l.Begin(shutdown(1), signalled("a"))))
+			require.NoError(t, await(t, l.Begin(entries(shutdown(1), signalled("a")))))
 			before := read(t, dir).Entries
 			d.set(func(step, path string) error {
 				if step != failing {
@@ -167,22 +171,22 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 				}
 				return errFull
 			})
-			err := await(t, l.Begin(shutdown(1), signalled("a"), pod("b")))
+			err := await(t, l.Begin(entries(shutdown(1), signalled("a"), pod("b"))))
 			require.ErrorIs(t, err, errFull)
 			require.ErrorContains(t, err, "failed to store the shutdown state in "+logPath(dir)+": ")
-			require.ErrorIs(t, await(t, l.Append(ended("a"))), errFull)
+			require.ErrorIs(t, await(t, l.Append(entries(nil, ended("a")))), errFull)
 			require.ErrorIs(t, await(t, l.Sync()), errFull)
 			require.Equal(t, before, read(t, dir).Entries)
 			d.set(nil)
 			require.NoError(t, await(t, l.Sync()), "it is retried")
-			require.Equal(t, []any{shutdown(1), ended("a"), pod("b")}, read(t, dir).Entries)
+			require.Equal(t, entries(shutdown(1), ended("a"), pod("b")), read(t, dir).Entries)
 			d.set(func(step, _ string) error {
 				if step == "write" {
 					return errFull
 				}
 				return nil
 			})
-			require.ErrorIs(t, await(t, l.Append(signalled("b"))), errFull)
+			require.ErrorIs(t, await(t, l.Append(entries(nil, signalled("b")))), errFull)
 			require.ErrorIs(t, l.Close(time.Now()), errFull)
 			left, err := filepath.Glob(filepath.Join(dir, ".tmp-*"))
 			require.NoError(t, err)
@@ -196,18 +200,18 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 func TestAFailedFirstWriteIsRepeated(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
-	require.NoError(t, await(t, l.Append(shutdown(1))))
+	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
 	closed(t, l)
 	var d disk
 	l = locked(t, on(dir, &d))
 	require.NoError(t, await(t, l.Sync()), "no sync is needed")
 	require.NotContains(t, d.taken(), "sync")
 	d.set(func(string, string) error { return errFull })
-	require.ErrorIs(t, await(t, l.Append(pod("a"))), errFull)
+	require.ErrorIs(t, await(t, l.Append(entries(nil, pod("a")))), errFull)
 	require.ErrorIs(t, await(t, l.Sync()), errFull)
 	d.set(nil)
 	closed(t, l)
-	require.Equal(t, []any{shutdown(1), pod("a")}, read(t, dir).Entries)
+	require.Equal(t, entries(shutdown(1), pod("a")), read(t, dir).Entries)
 }
 
 // Close returns no error of a full disk if there was no entry to lose. With an entry it does.
@@ -219,11 +223,11 @@ func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 		return errFull
 	}}
 	l := locked(t, on(t.TempDir(), &d))
-	require.ErrorIs(t, await(t, l.Begin()), errFull)
+	require.ErrorIs(t, await(t, l.Begin(node.Entries{})), errFull)
 	closed(t, l)
 
 	l = locked(t, on(t.TempDir(), &d))
-	require.ErrorIs(t, await(t, l.Append(shutdown(1))), errFull)
+	require.ErrorIs(t, await(t, l.Append(entries(shutdown(1)))), errFull)
 	require.ErrorIs(t, l.Close(time.Now().Add(time.Minute)), errFull)
 }
 
@@ -232,11 +236,11 @@ func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 	for hanging, named := range map[string]string{
 		"lock":   "the locking of DIR",
-		"read":   "the unlocking of DIR, the writing of DIR/" + statelog.LogFile,
-		"write":  "the unlocking of DIR, the writing of DIR/" + statelog.LogFile,
-		"rename": "the unlocking of DIR, the writing of DIR/" + statelog.LogFile,
-		"sync":   "the sync of DIR/" + statelog.LogFile + ", the unlocking of DIR",
-		"times":  "the unlocking of DIR, the writing of DIR/" + statelog.TimesFile,
+		"read":   "the unlocking of DIR, the writing of DIR/" + logFile,
+		"write":  "the unlocking of DIR, the writing of DIR/" + logFile,
+		"rename": "the unlocking of DIR, the writing of DIR/" + logFile,
+		"sync":   "the sync of DIR/" + logFile + ", the unlocking of DIR",
+		"times":  "the unlocking of DIR, the writing of DIR/" + timesFile,
 	} {
 		t.Run(hanging, func(t *testing.T) {
 			dir := t.TempDir()
@@ -268,7 +272,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 					require.NoError(t, err)
 				}
 				begun = time.Now()
-				written := []*call.Future[struct{}]{l.Begin(shutdown(1)), l.Sync(), l.SaveTimes(statelog.Times{}), l.Append(pod("b"))}
+				written := []*call.Future[struct{}]{l.Begin(entries(shutdown(1))), l.Sync(), l.SaveTimes(statelog.Times{}), l.Append(entries(nil, pod("b")))}
 				require.Zero(t, time.Since(begun))
 				synctest.Wait()
 				if hanging == "sync" {
@@ -286,7 +290,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 					defer cancel()
 					_, err = second.Lock(ctx)
-					require.ErrorIs(t, err, statelog.ErrLocked)
+					require.ErrorContains(t, err, "another agent uses it")
 				}
 				close(released)
 				for i, future := range written {
@@ -313,11 +317,11 @@ func TestEveryCallFailsWithoutTheFolder(t *testing.T) {
 	l := locked(t, options(dir))
 	contents(t, l)
 	require.NoError(t, os.RemoveAll(dir))
-	require.ErrorIs(t, await(t, l.Begin(shutdown(1))), fs.ErrNotExist)
-	require.ErrorIs(t, await(t, l.Append(pod("a"))), fs.ErrNotExist)
+	require.ErrorIs(t, await(t, l.Begin(entries(shutdown(1)))), fs.ErrNotExist)
+	require.ErrorIs(t, await(t, l.Append(entries(nil, pod("a")))), fs.ErrNotExist)
 	require.ErrorIs(t, await(t, l.Sync()), fs.ErrNotExist)
 	require.ErrorIs(t, await(t, l.SaveTimes(statelog.Times{})), fs.ErrNotExist)
 	require.NoError(t, os.Mkdir(dir, 0o700))
 	closed(t, l)
-	require.Equal(t, []any{shutdown(1), pod("a")}, read(t, dir).Entries)
+	require.Equal(t, entries(shutdown(1), pod("a")), read(t, dir).Entries)
 }

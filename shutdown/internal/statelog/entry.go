@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
@@ -23,107 +22,90 @@ type header struct {
 	BootID  string `json:"bootID"`
 }
 
-// line is any other line: a shutdown, or a pod with its Object. Object is omitted if it has not changed since
-// the pod's line before, because it is the largest part. Its type parameters differ between reading and
-// writing.
-type line[S, P, O any] struct {
-	Shutdown S `json:"shutdown,omitempty"`
-	Pod      P `json:"pod,omitempty"`
-	Object   O `json:"object,omitempty"`
+// podEntry is the newest entry of a pod, encoded.
+type podEntry struct {
+	text      []byte  // the JSON of the pod, without its Object
+	pod       *v1.Pod // its Object
+	object    []byte  // the JSON of that; nil: none
+	isPending bool    // its final status may be pending: the entry must survive a power cut
 }
 
-// entry is the newest state of an entity, encoded.
-type entry struct {
-	key       node.Key // of a pod; "": the shutdown
-	text      []byte   // the JSON of the entity, without the Object of a pod
-	pod       *v1.Pod  // the Object of the pod
-	object    []byte   // the JSON of that; nil: none
-	isPending bool     // the pod's final status may be pending: the entry must survive a power cut
-}
-
-// keyOf returns the key of an entry: that of a pod, or "" for a shutdown.
-func keyOf(entity any) node.Key {
-	switch entity := entity.(type) {
-	case node.Pod:
-		return entity.Key
-	case node.Shutdown:
-		return ""
-	default:
-		return node.Key(fmt.Sprintf("%T", entity)) // cannot be encoded
-	}
-}
-
-// set encodes an entity into the entry, which an error leaves unchanged. hasNewObject says that the Object of
-// a pod has changed, so that its line must have it. An Object is large, and is encoded only if it is not the same pointer as
-// the last time.
-func (e *entry) set(entity any) (hasNewObject bool, err error) {
-	next := *e
-	switch entity := entity.(type) {
-	case node.Shutdown:
-		next.text, err = json.Marshal(entity)
-	case node.Pod:
-		of := entity.Object
-		next.isPending = !entity.Signalled.IsZero() && !entity.Told
-		entity.Object = nil
-		if next.text, err = json.Marshal(entity); err == nil && of != e.pod && of != nil {
-			next.pod = of
-			next.object, err = json.Marshal(objectOf(of))
-		}
-	default:
-		err = fmt.Errorf("%T is not an entity", entity)
+// set encodes a pod into the entry, which an error leaves unchanged. hasNewObject says that the Object has changed, so
+// that the pod's line must have it. An Object is large, and is encoded only if it is not the same pointer as the last
+// time.
+func (e *podEntry) set(p *node.Pod) (hasNewObject bool, err error) {
+	next, withoutObject := *e, *p
+	withoutObject.Object = nil
+	next.isPending = !p.Signalled.IsZero() && !p.Told
+	next.text, err = json.Marshal(&withoutObject)
+	if err == nil && p.Object != e.pod && p.Object != nil {
+		next.pod = p.Object
+		next.object, err = json.Marshal(objectOf(p.Object))
 	}
 	if err != nil {
-		return false, fmt.Errorf("failed to store the shutdown state: %w", err)
+		return false, err
 	}
 	hasNewObject = !bytes.Equal(next.object, e.object)
 	*e = next
 	return hasNewObject, nil
 }
 
-// appendTo appends the line of the entry to text. withObject says whether the line has the Object.
-func (e *entry) appendTo(text []byte, withObject bool) []byte {
-	text = append(text, `{"`...)
-	if e.key == "" {
-		text = append(text, "shutdown"...)
-	} else {
-		text = append(text, "pod"...)
-	}
-	text = append(append(text, `":`...), e.text...)
+// appendTo appends the line of the pod to text. withObject says whether the line has the Object.
+func (e *podEntry) appendTo(text []byte, withObject bool) []byte {
+	text = append(append(text, `{"pod":`...), e.text...)
 	if withObject {
 		text = append(append(text, `,"object":`...), e.object...)
 	}
 	return append(text, "}\n"...)
 }
 
-// newestEntries has the newest entry of each entity, in the order of their first lines. A new log is written
-// from it.
+// newestEntries has the newest entries, encoded. A new log is written from it.
 type newestEntries struct {
-	entries []*entry
-	byKey   map[node.Key]*entry
-	lines   []byte // the last result of update
+	shutdown []byte      // the JSON; nil: none
+	pods     []*podEntry // in the order of their first lines
+	byKey    map[node.Key]*podEntry
+	lines    []byte // the last result of update
+}
+
+// appendShutdown appends the line of the shutdown to text, if there is one.
+func (all *newestEntries) appendShutdown(text []byte) []byte {
+	if all.shutdown == nil {
+		return text
+	}
+	return append(append(append(text, `{"shutdown":`...), all.shutdown...), "}\n"...)
 }
 
 // update replaces the entries of these entities and returns their lines, which are valid until the next call.
-// An entity that occurs twice has one line, with its last state. The error names the entities that cannot be
+// A pod that occurs twice has one line, with its last state. The error names the entities that cannot be
 // encoded.
-func (all *newestEntries) update(entities []any) (lines []byte, err error) {
+func (all *newestEntries) update(entries node.Entries) (lines []byte, err error) {
 	const usual = 1 << 10 // bytes of a pod and its object
-	all.lines = slices.Grow(all.lines[:0], usual*len(entities))
-	last := make(map[node.Key]any, len(entities))
-	for _, entity := range entities {
-		last[keyOf(entity)] = entity
+	all.lines = slices.Grow(all.lines[:0], usual*len(entries.Pods))
+	if all.byKey == nil {
+		all.byKey = map[node.Key]*podEntry{}
 	}
 	var errs []error
-	for _, entity := range entities {
-		key := keyOf(entity)
-		newest, isUnwritten := last[key]
+	if entries.Shutdown != nil {
+		if text, err := json.Marshal(entries.Shutdown); err != nil {
+			errs = append(errs, err)
+		} else {
+			all.shutdown = text
+			all.lines = all.appendShutdown(all.lines)
+		}
+	}
+	last := make(map[node.Key]*node.Pod, len(entries.Pods))
+	for _, p := range entries.Pods {
+		last[p.Key] = p
+	}
+	for _, p := range entries.Pods {
+		newest, isUnwritten := last[p.Key]
 		if !isUnwritten { // it has its line already
 			continue
 		}
-		delete(last, key)
-		e, isKnown := all.byKey[key]
+		delete(last, p.Key)
+		e, isKnown := all.byKey[p.Key]
 		if !isKnown {
-			e = &entry{key: key}
+			e = &podEntry{}
 		}
 		hasNewObject, err := e.set(newest)
 		if err != nil {
@@ -131,31 +113,26 @@ func (all *newestEntries) update(entities []any) (lines []byte, err error) {
 			continue
 		}
 		if !isKnown {
-			if all.byKey == nil {
-				all.byKey = map[node.Key]*entry{}
-			}
-			all.byKey[key], all.entries = e, append(all.entries, e)
+			all.byKey[p.Key], all.pods = e, append(all.pods, e)
 		}
 		all.lines = e.appendTo(all.lines, hasNewObject)
 	}
 	return all.lines, errors.Join(errs...)
 }
 
+// isEmpty reports whether there are no entries.
+func (all *newestEntries) isEmpty() bool { return all.shutdown == nil && len(all.pods) == 0 }
+
 // hasPending reports whether the final status of a pod may be pending, which a power cut must not lose.
 func (all *newestEntries) hasPending() bool {
-	for _, e := range all.entries {
-		if e.isPending {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(all.pods, func(e *podEntry) bool { return e.isPending })
 }
 
 // text returns the text of a log with these entries.
 func (all *newestEntries) text(bootID string) ([]byte, error) {
 	text, err := json.Marshal(header{Version: version, BootID: bootID})
-	text = append(text, '\n')
-	for _, e := range all.entries {
+	text = all.appendShutdown(append(text, '\n'))
+	for _, e := range all.pods {
 		text = e.appendTo(text, e.object != nil)
 	}
 	return text, err

@@ -27,7 +27,7 @@ func isForeign(info fs.FileInfo) bool {
 func tryLock(f *os.File) error {
 	err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
 	if errors.Is(err, syscall.EWOULDBLOCK) {
-		return ErrLocked
+		return errLocked
 	}
 	return err
 }

@@ -24,7 +24,7 @@ import (
 func TestForeignFilesAreNotRead(t *testing.T) {
 	good := t.TempDir()
 	l := locked(t, options(good))
-	require.NoError(t, await(t, l.Append(shutdown(1))))
+	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
 	closed(t, l)
 	whole := content(t, good)
 	for text, plant := range map[string]func(path string) error{
@@ -34,7 +34,7 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 			return errors.Join(os.WriteFile(path, whole, 0o600), os.Chmod(path, 0o666))
 		},
 		"it has 268435457 bytes, more than 268435456": func(path string) error {
-			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, statelog.MaxSize+1))
+			return errors.Join(os.WriteFile(path, nil, 0o600), os.Truncate(path, 256<<20+1))
 		},
 		"it belongs to neither this user nor root": func(path string) error {
 			return errors.Join(os.WriteFile(path, whole, 0o600), os.Chown(path, 12345, -1))
@@ -42,7 +42,7 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 	} {
 		t.Run(text, func(t *testing.T) {
 			dir := t.TempDir()
-			for _, name := range []string{statelog.LogFile, statelog.TimesFile} {
+			for _, name := range []string{logFile, timesFile} {
 				if err := plant(filepath.Join(dir, name)); errors.Is(err, fs.ErrPermission) {
 					t.Skip("only root can give files away")
 				} else {
@@ -51,21 +51,20 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 			}
 			l := locked(t, options(dir))
 			found := contents(t, l)
-			require.Empty(t, found.Entries)
-			require.True(t, found.Unusable)
+			require.Zero(t, found.Entries)
 			require.Zero(t, found.Times)
 			require.Len(t, found.Errs, 2)
 			require.ErrorContains(t, found.Errs[0], "shutdown state "+logPath(dir)+" is not usable: ")
-			require.ErrorContains(t, found.Errs[1], "shutdown state "+filepath.Join(dir, statelog.TimesFile)+" is not usable: ")
+			require.ErrorContains(t, found.Errs[1], "shutdown state "+filepath.Join(dir, timesFile)+" is not usable: ")
 			require.ErrorContains(t, found.Errs[0], text)
 			require.ErrorContains(t, found.Errs[1], text)
 			_, err := statelog.ReadFile(dir)
 			require.EqualError(t, err, found.Errs[0].Error())
 
-			require.NoError(t, await(t, l.Append(shutdown(2))))
+			require.NoError(t, await(t, l.Append(entries(shutdown(2)))))
 			require.NoError(t, await(t, l.SaveTimes(statelog.Times{StartTime: at(1)})))
 			closed(t, l)
-			require.Equal(t, statelog.Contents{Entries: []any{shutdown(2)}, SameBoot: true, Times: statelog.Times{StartTime: at(1)}}, read(t, dir))
+			require.Equal(t, statelog.Contents{Entries: entries(shutdown(2)), SameBoot: true, Times: statelog.Times{StartTime: at(1)}}, read(t, dir))
 			require.Equal(t, whole, content(t, good))
 		})
 	}
@@ -76,21 +75,21 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		first, second := locked(t, options(dir)), statelog.New(options(dir))
-		require.NoError(t, await(t, first.Append(shutdown(1), signalled("a"))))
-		written := second.Append(signalled("b"))
-		require.Len(t, contents(t, second).Entries, 2, "the log can be read before the folder is locked")
+		require.NoError(t, await(t, first.Append(entries(shutdown(1), signalled("a")))))
+		written := second.Append(entries(nil, signalled("b")))
+		require.Equal(t, entries(shutdown(1), signalled("a")), contents(t, second).Entries, "the log can be read before the folder is locked")
 		begun := time.Now()
 		time.AfterFunc(3*time.Second, func() {
-			first.Append(ended("a"))
+			first.Append(entries(nil, ended("a")))
 			_ = first.Close(time.Now())
 		})
 		warning, err := second.Lock(t.Context())
 		require.NoError(t, errors.Join(warning, err))
 		require.InDelta(t, 3*time.Second, time.Since(begun), float64(100*time.Millisecond))
 		require.NoError(t, await(t, written))
-		require.Equal(t, []any{shutdown(1), ended("a")}, contents(t, second).Entries, "the contents when the folder was locked")
+		require.Equal(t, entries(shutdown(1), ended("a")), contents(t, second).Entries, "the contents when the folder was locked")
 		closed(t, second)
-		require.Equal(t, []any{shutdown(1), ended("a"), signalled("b")}, read(t, dir).Entries)
+		require.Equal(t, entries(shutdown(1), ended("a"), signalled("b")), read(t, dir).Entries)
 	})
 }
 
@@ -100,22 +99,21 @@ func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		first, second := locked(t, options(dir)), statelog.New(options(dir))
-		before, times := second.Append(shutdown(2)), second.SaveTimes(statelog.Times{StartTime: at(2)})
+		before, times := second.Append(entries(shutdown(2))), second.SaveTimes(statelog.Times{StartTime: at(2)})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		begun := time.Now()
 		_, err := second.Lock(ctx)
 		require.EqualError(t, err, "failed to use the state folder, nothing is stored: failed to lock folder "+dir+": another agent uses it")
-		require.ErrorIs(t, err, statelog.ErrLocked)
 		require.Equal(t, 10*time.Second, time.Since(begun))
-		for _, future := range []*call.Future[struct{}]{before, times, second.Begin(shutdown(3)), second.Sync()} {
+		for _, future := range []*call.Future[struct{}]{before, times, second.Begin(entries(shutdown(3))), second.Sync()} {
 			require.NoError(t, await(t, future))
 		}
 		require.Equal(t, statelog.Contents{}, contents(t, second))
 		closed(t, first)
 		closed(t, second)
 		require.NoFileExists(t, logPath(dir))
-		require.NoFileExists(t, filepath.Join(dir, statelog.TimesFile))
+		require.NoFileExists(t, filepath.Join(dir, timesFile))
 	})
 }
 
@@ -125,7 +123,7 @@ func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
 		first, second := locked(t, options(dir)), statelog.New(options(dir))
-		written := second.Append(shutdown(1))
+		written := second.Append(entries(shutdown(1)))
 		gotLock := make(chan error, 1)
 		go func() {
 			_, err := second.Lock(t.Context())
@@ -153,7 +151,7 @@ func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 // Lock removes the temporary files of interrupted writes, and no others, before the first write.
 func TestLockRemovesTemporaryFiles(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{".tmp-graceful_node_shutdown_123", ".tmp-" + statelog.TimesFile + "9", ".tmp-other1", "tmp-" + statelog.LogFile} {
+	for _, name := range []string{".tmp-graceful_node_shutdown_123", ".tmp-" + timesFile + "9", ".tmp-other1", "tmp-" + logFile} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
 	closed(t, locked(t, options(dir)))
@@ -163,7 +161,7 @@ func TestLockRemovesTemporaryFiles(t *testing.T) {
 	for _, entry := range entries {
 		left = append(left, entry.Name())
 	}
-	require.Equal(t, []string{".graceful_node_shutdown_lock", ".tmp-other1", "tmp-" + statelog.LogFile}, left)
+	require.Equal(t, []string{".graceful_node_shutdown_lock", ".tmp-other1", "tmp-" + logFile}, left)
 }
 
 // Others could replace the files in a folder that they may write to. Lock warns of that, but uses the folder.
@@ -184,7 +182,7 @@ func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 		} else {
 			require.ErrorContains(t, warning, text)
 		}
-		require.NoError(t, await(t, l.Append(shutdown(1))))
+		require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
 		closed(t, l)
 	}
 }
@@ -207,7 +205,7 @@ func TestAForeignLockFileIsRefused(t *testing.T) {
 		l := statelog.New(options(dir))
 		_, err = l.Lock(t.Context())
 		require.ErrorContains(t, err, text)
-		require.NoError(t, await(t, l.Append(shutdown(1))))
+		require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
 		require.NoFileExists(t, logPath(dir))
 		require.NoError(t, os.Remove(path))
 	}

@@ -29,8 +29,8 @@ const (
 )
 
 var (
-	// ErrLocked is wrapped by the error of [Log.Lock] if another agent uses the folder.
-	ErrLocked = errors.New("another agent uses it")
+	// errLocked is the error of tryLock if another agent uses the folder.
+	errLocked = errors.New("another agent uses it")
 	// errClosed is the error of calls after Close.
 	errClosed = errors.New("the state log is closed")
 )
@@ -105,7 +105,7 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 }
 
 // waitForLock locks the file. While another process holds the lock, it tries again until ctx ends or
-// settleLock has recorded that the folder will not be locked. Then it returns [ErrLocked].
+// settleLock has recorded that the folder will not be locked. Then it returns errLocked.
 func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	info, err := lock.Stat()
 	if err == nil {
@@ -116,7 +116,7 @@ func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	}
 	again := time.NewTicker(lockPause)
 	defer again.Stop()
-	for err = tryLock(lock); errors.Is(err, ErrLocked); err = tryLock(lock) {
+	for err = tryLock(lock); errors.Is(err, errLocked); err = tryLock(lock) {
 		select {
 		case <-again.C:
 			continue

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,12 +17,12 @@ import (
 )
 
 const (
-	// TimesFile is the name of the kubelet's file.
-	TimesFile = "graceful_node_shutdown_state"
-	// LogFile is the name of the log.
-	LogFile = "graceful_node_shutdown_log"
-	// MaxSize is the size of the largest file that is read, in bytes.
-	MaxSize = 256 << 20
+	// timesFile is the name of the kubelet's file.
+	timesFile = "graceful_node_shutdown_state"
+	// logFile is the name of the log.
+	logFile = "graceful_node_shutdown_log"
+	// maxSize is the size of the largest file that is read, in bytes.
+	maxSize = 256 << 20
 	// mode is the mode of the log, as of the kubelet's state files.
 	mode = 0o644
 )
@@ -64,15 +63,15 @@ type Log struct {
 // New returns a log. It reads the boot ID, but does not touch the folder before [Log.Lock] or [Log.Read].
 func New(o Options) *Log {
 	l := &Log{clock: newClock(o.Boot), opts: o, lockSettled: make(chan struct{})}
-	l.writes = queue{name: "the writing of " + l.path(LogFile), calls: &l.calls}
-	l.syncs = queue{name: "the sync of " + l.path(LogFile), calls: &l.calls, isOpen: true}
-	l.times = queue{name: "the writing of " + l.path(TimesFile), calls: &l.calls}
+	l.writes = queue{name: "the writing of " + l.path(logFile), calls: &l.calls}
+	l.syncs = queue{name: "the sync of " + l.path(logFile), calls: &l.calls, isOpen: true}
+	l.times = queue{name: "the writing of " + l.path(timesFile), calls: &l.calls}
 	var complete func(Contents, error)
 	l.contents, complete = call.NewFuture[Contents]()
 	// The first task reads the log. It runs once the folder is locked, before any write.
 	l.writes.add(task{refuse: func(error) { complete(Contents{}, nil) }, run: func() {
-		var found Contents
-		found, l.newest = l.load()
+		found := l.load()
+		_, _ = l.newest.update(found.Entries) // no error: what was decoded can be encoded
 		complete(found, nil)
 	}})
 	if o.Dir == "" {
@@ -99,8 +98,7 @@ func (l *Log) before(step, path string) error {
 	return l.opts.Before(step, path)
 }
 
-// Append appends entries, each a [node.Shutdown] or a [node.Pod], and returns at once. The caller may
-// change the entries, but not the Object and the Status of a pod or the timetable of a shutdown. The
+// Append appends entries and returns at once. The caller may change what [node.Entries.Clone] copies. The
 // write waits for [Log.Lock], and waiting entries are written together.
 //
 // The future completes when other processes can read the entries. A power cut may lose them until [Log.Sync]
@@ -108,8 +106,8 @@ func (l *Log) before(step, path string) error {
 // there is always an error. The next call repeats a failed write.
 //
 // If the log is of another boot, call Begin first.
-func (l *Log) Append(entries ...any) *call.Future[struct{}] {
-	copied := copies(entries)
+func (l *Log) Append(entries node.Entries) *call.Future[struct{}] {
+	copied := entries.Clone()
 	if joined := l.writes.appendToLast(copied); joined != nil {
 		return joined.written
 	}
@@ -118,32 +116,13 @@ func (l *Log) Append(entries ...any) *call.Future[struct{}] {
 
 // Begin replaces the log by one with only these entries. The old log stays until the new one is
 // written. It may have entries that are still needed: call Read first.
-func (l *Log) Begin(entries ...any) *call.Future[struct{}] { return l.add(copies(entries), true) }
-
-// copies returns the entities with slices of their own, because the caller may change its slices before they
-// are written.
-func copies(entities []any) []any {
-	copied := slices.Clone(entities)
-	for i, entity := range copied {
-		switch entity := entity.(type) {
-		case node.Shutdown:
-			entity.Announced, entity.Errors = slices.Clone(entity.Announced), slices.Clone(entity.Errors)
-			copied[i] = entity
-		case node.Pod:
-			if len(entity.Joined) > 0 {
-				entity.Joined = slices.Clone(entity.Joined)
-				copied[i] = entity
-			}
-		}
-	}
-	return copied
-}
+func (l *Log) Begin(entries node.Entries) *call.Future[struct{}] { return l.add(entries.Clone(), true) }
 
 // add queues a write. isNew says that the entries replace all others, rather than add to them. Entries also replace the
 // log of another boot. The future completes when the entries are written, with the error of that.
-func (l *Log) add(entries []any, isNew bool) *call.Future[struct{}] {
+func (l *Log) add(entries node.Entries, isNew bool) *call.Future[struct{}] {
 	future, complete := newFuture()
-	added := &batch{entities: entries, written: future}
+	added := &batch{entries: entries, written: future}
 	l.writes.add(task{batch: added, refuse: complete, run: func() {
 		if l.file == nil || isNew {
 			l.markStale()
@@ -151,7 +130,10 @@ func (l *Log) add(entries []any, isNew bool) *call.Future[struct{}] {
 		if isNew {
 			l.newest = newestEntries{}
 		}
-		text, err := l.newest.update(added.entities)
+		text, err := l.newest.update(added.entries)
+		if err != nil {
+			err = l.storeError(err)
+		}
 		complete(errors.Join(err, l.write(text)))
 	}})
 	return future
@@ -163,7 +145,7 @@ func (l *Log) write(text []byte) error {
 	if l.isStale {
 		return l.replace()
 	}
-	err := l.before("write", l.path(LogFile))
+	err := l.before("write", l.path(logFile))
 	if err == nil {
 		_, err = l.file.Write(text)
 	}
@@ -192,12 +174,12 @@ func (l *Log) storeError(err error) error {
 	case errors.As(err, &ofRename):
 		err = ofRename.Err
 	}
-	return fmt.Errorf("failed to store the shutdown state in %s: %w", l.path(LogFile), err)
+	return fmt.Errorf("failed to store the shutdown state in %s: %w", l.path(logFile), err)
 }
 
 // replace replaces the log by one with all of newest. Other processes see either the old or the new one.
 func (l *Log) replace() error {
-	path := l.path(LogFile)
+	path := l.path(logFile)
 	file, err := os.CreateTemp(l.opts.Dir, tempPrefix+"*")
 	if err == nil {
 		if err = l.fill(file, path); err != nil {
@@ -270,7 +252,7 @@ func (l *Log) beginSync(complete func(error)) {
 
 // sync syncs the log and its folder, in which a rename may have changed the log's entry.
 func (l *Log) sync(file *os.File) error {
-	err := l.before("sync", l.path(LogFile))
+	err := l.before("sync", l.path(logFile))
 	if err == nil {
 		err = file.Sync()
 	}
@@ -283,16 +265,16 @@ func (l *Log) sync(file *os.File) error {
 	return nil
 }
 
-// SaveTimes stores t in [TimesFile], the file that the kubelet has for its metrics of the last shutdown, and
+// SaveTimes stores t in the file that the kubelet has for its metrics of the last shutdown, and
 // syncs it. The future completes when the file is on the disk, or at once without a folder, as in [Log.Append].
 func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
 	return l.times.do(func() error {
 		text, err := json.Marshal(t)
 		if err == nil {
-			err = l.before("times", l.path(TimesFile))
+			err = l.before("times", l.path(timesFile))
 		}
 		if err == nil {
-			err = atomicfile.Write(l.path(TimesFile), text)
+			err = atomicfile.Write(l.path(timesFile), text)
 		}
 		if err != nil {
 			return fmt.Errorf("failed to store the times of the shutdown: %w", err)
@@ -330,7 +312,7 @@ func (l *Log) Close(until time.Time) error {
 		}
 		return hangErr
 	}
-	if len(l.newest.entries) == 0 && !l.mustSync {
+	if l.newest.isEmpty() && !l.mustSync {
 		return nil // there were no entries, so the failed sync has lost none
 	}
 	return err

@@ -16,22 +16,22 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
-// Of several entries of a shutdown or pod the next agent reads the last one. The entities are in the order of
-// their first entries.
+// Of several entries of a shutdown or pod the next agent reads the last one. The pods are in the order of their first
+// entries.
 func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.Equal(t, statelog.Contents{}, contents(t, l))
-	l.Begin(shutdown(1), pod("a"), pod("b"))
-	l.Append(signalled("b"))
+	l.Begin(entries(shutdown(1), pod("a"), pod("b")))
+	l.Append(entries(nil, signalled("b")))
 	second := shutdown(1)
 	second.Done = 1
-	l.Append(second, ended("a"))
+	l.Append(entries(second, ended("a")))
 	times := statelog.Times{StartTime: at(1), EndTime: at(2)}
 	l.SaveTimes(times)
 	require.NoError(t, await(t, l.Sync()))
 	closed(t, l)
-	want := statelog.Contents{Entries: []any{second, ended("a"), signalled("b")}, SameBoot: true, Times: times}
+	want := statelog.Contents{Entries: entries(second, ended("a"), signalled("b")), SameBoot: true, Times: times}
 	require.Equal(t, want, read(t, dir))
 	found, err := statelog.ReadFile(dir)
 	require.NoError(t, err)
@@ -52,16 +52,16 @@ func mode(t *testing.T, path string) string {
 func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
-	require.NoError(t, await(t, l.Append(shutdown(1), signalled("a"))))
-	require.NoError(t, await(t, l.Append(ended("a"))))
+	require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
+	require.NoError(t, await(t, l.Append(entries(nil, ended("a")))))
 	closed(t, l)
 	require.NoError(t, os.Truncate(logPath(dir), int64(len(content(t, dir))-3)))
 	l = locked(t, options(dir))
-	require.Equal(t, []any{shutdown(1), signalled("a")}, contents(t, l).Entries)
-	require.NoError(t, await(t, l.Append(pod("b"))))
-	require.NoError(t, await(t, l.Append(signalled("b"))))
+	require.Equal(t, entries(shutdown(1), signalled("a")), contents(t, l).Entries)
+	require.NoError(t, await(t, l.Append(entries(nil, pod("b")))))
+	require.NoError(t, await(t, l.Append(entries(nil, signalled("b")))))
 	closed(t, l)
-	require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a"), signalled("b")}, SameBoot: true}, read(t, dir))
+	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), signalled("b")), SameBoot: true}, read(t, dir))
 }
 
 // The entries before a damaged line are read, the line is named, and the next write removes it.
@@ -75,21 +75,20 @@ func TestLinesBeforeADamagedOneCount(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
 			l := locked(t, options(dir))
-			require.NoError(t, await(t, l.Append(shutdown(1), signalled("a"))))
-			require.NoError(t, await(t, l.Append(ended("a"))))
+			require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
+			require.NoError(t, await(t, l.Append(entries(nil, ended("a")))))
 			closed(t, l)
 			lines := strings.SplitAfter(string(content(t, dir)), "\n")
 			lines[2] += damage
 			require.NoError(t, os.WriteFile(logPath(dir), []byte(strings.Join(lines, "")), 0o600))
 			l = locked(t, options(dir))
 			found := contents(t, l)
-			require.Equal(t, []any{shutdown(1), signalled("a")}, found.Entries)
-			require.True(t, found.Unusable)
+			require.Equal(t, entries(shutdown(1), signalled("a")), found.Entries)
 			require.Len(t, found.Errs, 1)
 			require.ErrorContains(t, found.Errs[0], logPath(dir)+" is not usable: line 4 and all that follow are ignored: ")
-			require.NoError(t, await(t, l.Append(pod("b"))))
+			require.NoError(t, await(t, l.Append(entries(nil, pod("b")))))
 			closed(t, l)
-			require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a"), pod("b")}, SameBoot: true}, read(t, dir))
+			require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), pod("b")), SameBoot: true}, read(t, dir))
 		})
 	}
 }
@@ -107,29 +106,13 @@ func TestUnknownLogsAreReplaced(t *testing.T) {
 		require.NoError(t, os.WriteFile(logPath(dir), []byte(text), 0o600))
 		l := locked(t, options(dir))
 		found := contents(t, l)
-		require.Empty(t, found.Entries)
-		require.True(t, found.Unusable)
+		require.Zero(t, found.Entries)
 		require.Len(t, found.Errs, 1)
 		require.ErrorContains(t, found.Errs[0], named)
-		require.NoError(t, await(t, l.Append(pod("a"))))
+		require.NoError(t, await(t, l.Append(entries(nil, pod("a")))))
 		closed(t, l)
-		require.Equal(t, statelog.Contents{Entries: []any{pod("a")}, SameBoot: true}, read(t, dir))
+		require.Equal(t, statelog.Contents{Entries: entries(nil, pod("a")), SameBoot: true}, read(t, dir))
 	}
-}
-
-// A file of version 3 is named and kept.
-func TestFilesOfVersion3AreIgnored(t *testing.T) {
-	dir := t.TempDir()
-	path := filepath.Join(dir, "graceful_node_shutdown_progress")
-	require.NoError(t, os.WriteFile(path, []byte(`{"version":3}`), 0o600))
-	l := locked(t, options(dir))
-	require.NoError(t, await(t, l.Append(pod("a"))))
-	closed(t, l)
-	found := read(t, dir)
-	require.Equal(t, []any{pod("a")}, found.Entries)
-	require.Len(t, found.Errs, 1)
-	require.EqualError(t, found.Errs[0], "shutdown state "+path+" is ignored: it is of an earlier version, and can be removed")
-	require.FileExists(t, path)
 }
 
 // The log of another boot can be read, even if its times are later than the present. Begin replaces it. From then on the
@@ -137,33 +120,33 @@ func TestFilesOfVersion3AreIgnored(t *testing.T) {
 func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
-	require.NoError(t, await(t, l.Append(shutdown(1), signalled("a"))))
+	require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
 	closed(t, l)
 	next := options(dir)
 	next.Boot = nextBoot
 	l = locked(t, next)
-	require.Equal(t, statelog.Contents{Entries: []any{shutdown(1), signalled("a")}}, contents(t, l), "although this boot is less than an hour old")
+	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"))}, contents(t, l), "although this boot is less than an hour old")
 	over := signalled("a")
 	over.Ended = at(time.Minute)
-	require.NoError(t, await(t, l.Begin(over)))
+	require.NoError(t, await(t, l.Begin(entries(nil, over))))
 	closed(t, l)
-	require.Equal(t, statelog.Contents{Entries: []any{over}, SameBoot: true}, contents(t, statelog.New(next)))
-	require.Equal(t, statelog.Contents{Entries: []any{over}}, read(t, dir))
+	require.Equal(t, statelog.Contents{Entries: entries(nil, over), SameBoot: true}, contents(t, statelog.New(next)))
+	require.Equal(t, statelog.Contents{Entries: entries(nil, over)}, read(t, dir))
 }
 
 // Without a boot ID only the kubelet's file is written and read.
 func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
-	require.NoError(t, await(t, l.Append(shutdown(1))))
+	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
 	closed(t, l)
 	before := content(t, dir)
 	o := options(dir)
 	o.Boot = func() (string, time.Duration, error) { return "", 0, os.ErrPermission }
 	l = locked(t, o)
 	require.ErrorIs(t, l.BootErr(), os.ErrPermission)
-	require.Empty(t, contents(t, l).Entries)
-	require.NoError(t, await(t, l.Begin(pod("a"))))
+	require.Zero(t, contents(t, l).Entries)
+	require.NoError(t, await(t, l.Begin(entries(nil, pod("a")))))
 	require.NoError(t, await(t, l.Sync()))
 	times := statelog.Times{StartTime: at(1)}
 	require.NoError(t, await(t, l.SaveTimes(times)))
@@ -177,7 +160,7 @@ func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
 	o.Before = func(step, path string) error { t.Error(step, path); return nil }
 	l := locked(t, o)
-	for _, future := range []*call.Future[struct{}]{l.Append(pod("a")), l.Begin(), l.Sync(), l.SaveTimes(statelog.Times{})} {
+	for _, future := range []*call.Future[struct{}]{l.Append(entries(nil, pod("a"))), l.Begin(node.Entries{}), l.Sync(), l.SaveTimes(statelog.Times{})} {
 		require.NoError(t, await(t, future))
 	}
 	require.Equal(t, statelog.Contents{}, contents(t, l))
@@ -193,18 +176,18 @@ func TestBeginReplacesTheLog(t *testing.T) {
 	grown := signalled("a")
 	for second := range 100 {
 		grown.Deadline = at(time.Hour + time.Duration(second)*time.Millisecond)
-		require.NoError(t, await(t, l.Append(shutdown(1), grown)))
+		require.NoError(t, await(t, l.Append(entries(shutdown(1), grown))))
 	}
-	require.NoError(t, await(t, l.Append(pod("b"))))
+	require.NoError(t, await(t, l.Append(entries(nil, pod("b")))))
 	require.Equal(t, 1, strings.Count(string(content(t, dir)), `"uid":"uid-a"`))
 	long := len(content(t, dir))
-	require.NoError(t, await(t, l.Begin(shutdown(2), grown)))
+	require.NoError(t, await(t, l.Begin(entries(shutdown(2), grown))))
 	require.Less(t, len(content(t, dir)), long/50)
 	later := signalled("a")
 	later.Object.Status.Phase = "Succeeded"
-	require.NoError(t, await(t, l.Append(later)))
+	require.NoError(t, await(t, l.Append(entries(nil, later))))
 	closed(t, l)
-	require.Equal(t, []any{shutdown(2), later}, read(t, dir).Entries)
+	require.Equal(t, entries(shutdown(2), later), read(t, dir).Entries)
 }
 
 // Entries that wait for the disk are written together, once for each entity.
@@ -221,11 +204,11 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 		return nil
 	}
 	l := locked(t, o)
-	first := l.Append(shutdown(1), pod("a"))
+	first := l.Append(entries(shutdown(1), pod("a")))
 	<-isUnderWay
 	var later []*call.Future[struct{}]
-	for _, p := range []node.Pod{pod("b"), signalled("a"), signalled("b"), ended("b")} {
-		later = append(later, l.Append(p))
+	for _, p := range []*node.Pod{pod("b"), signalled("a"), signalled("b"), ended("b")} {
+		later = append(later, l.Append(entries(nil, p)))
 	}
 	close(goOn)
 	for _, future := range append(later, first) {
@@ -234,22 +217,40 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	closed(t, l)
 	require.LessOrEqual(t, writes, 2, "the first entries, and all that came during that write")
 	require.LessOrEqual(t, strings.Count(string(content(t, o.Dir)), `"uid-b"`), 2, "its entry and its object")
-	require.Equal(t, []any{shutdown(1), signalled("a"), ended("b")}, read(t, o.Dir).Entries)
+	require.Equal(t, entries(shutdown(1), signalled("a"), ended("b")), read(t, o.Dir).Entries)
 }
 
-// An entity that cannot be encoded is an error; the others are written.
-func TestUnencodableEntitiesAreErrors(t *testing.T) {
+// A shutdown that began in the year 20000 cannot be encoded, which is an error; the other entries are written. A closed
+// log accepts none.
+func TestUnencodableEntriesAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	strange := shutdown(2)
 	strange.Wall = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
-	err := await(t, l.Append("a pod", strange, pod("a")))
-	require.ErrorContains(t, err, "failed to store the shutdown state: string is not an entity")
+	err := await(t, l.Append(entries(strange, pod("a"))))
+	require.ErrorContains(t, err, "failed to store the shutdown state in "+logPath(dir)+": ")
 	require.ErrorContains(t, err, "year")
 	closed(t, l)
-	require.Equal(t, []any{pod("a")}, read(t, dir).Entries)
-	require.ErrorContains(t, await(t, l.Append(pod("b"))), "the state log is closed")
+	require.Equal(t, entries(nil, pod("a")), read(t, dir).Entries)
+	require.ErrorContains(t, await(t, l.Append(entries(nil, pod("b")))), "the state log is closed")
 	require.ErrorContains(t, await(t, l.SaveTimes(statelog.Times{})), "the state log is closed")
+}
+
+// The caller may change entries that wait to be written, and their slices.
+func TestAppendCopiesItsEntries(t *testing.T) {
+	dir := t.TempDir()
+	l := statelog.New(options(dir))
+	s, p := shutdown(1), ended("a")
+	s.Errors, p.Joined = []string{"failed"}, []int{2}
+	written := l.Append(entries(s, p))
+	s.Errors[0], s.Announced[0].Origin, s.Done, p.Joined[0], p.Told = "", "", 1, 0, true
+	_, err := l.Lock(t.Context())
+	require.NoError(t, err)
+	require.NoError(t, await(t, written))
+	closed(t, l)
+	s, p = shutdown(1), ended("a")
+	s.Errors, p.Joined = []string{"failed"}, []int{2}
+	require.Equal(t, entries(s, p), read(t, dir).Entries)
 }
 
 // Eight goroutines append 50 states of a pod each, with 20 s to 69 s, and call other methods in between. Of each pod
@@ -265,7 +266,7 @@ func TestWritesFollowTheOrderOfTheCalls(t *testing.T) {
 			p := signalled(strconv.Itoa(i))
 			for granted := range int64(50) {
 				p.Granted = 20 + granted
-				l.Append(p)
+				l.Append(entries(nil, p))
 			}
 			l.Sync()
 			l.SaveTimes(statelog.Times{StartTime: at(1)})
@@ -275,10 +276,10 @@ func TestWritesFollowTheOrderOfTheCalls(t *testing.T) {
 	callers.Wait()
 	closed(t, l)
 	found := read(t, dir)
-	require.Len(t, found.Entries, 8)
+	require.Len(t, found.Entries.Pods, 8)
 	require.Empty(t, found.Errs)
-	for _, p := range found.Entries {
-		require.Equal(t, int64(69), p.(node.Pod).Granted)
+	for _, p := range found.Entries.Pods {
+		require.Equal(t, int64(69), p.Granted)
 	}
 }
 
@@ -290,17 +291,17 @@ func TestTimesNeedStartAndEnd(t *testing.T) {
 		`{"startTime":"`:                       "unexpected end of JSON input",
 	} {
 		dir := t.TempDir()
-		require.NoError(t, os.WriteFile(filepath.Join(dir, statelog.TimesFile), []byte(text), 0o600))
+		require.NoError(t, os.WriteFile(filepath.Join(dir, timesFile), []byte(text), 0o600))
 		found := read(t, dir)
 		require.Len(t, found.Errs, 1)
-		require.EqualError(t, found.Errs[0], "shutdown state "+filepath.Join(dir, statelog.TimesFile)+" is not usable: "+named)
+		require.EqualError(t, found.Errs[0], "shutdown state "+filepath.Join(dir, timesFile)+" is not usable: "+named)
 		without := options(dir)
 		without.Times = false
 		l := locked(t, without)
 		require.Equal(t, statelog.Contents{}, contents(t, l))
 		require.NoError(t, await(t, l.SaveTimes(statelog.Times{})))
 		closed(t, l)
-		left, err := os.ReadFile(filepath.Join(dir, statelog.TimesFile))
+		left, err := os.ReadFile(filepath.Join(dir, timesFile))
 		require.NoError(t, err)
 		require.Equal(t, text, string(left))
 	}

@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
 // queue runs tasks one after another, in a goroutine that ends when none is waiting.
@@ -23,13 +24,14 @@ type queue struct {
 type task struct {
 	run    func()
 	refuse func(error)
-	batch  *batch // of a write that more entities may join; nil: none may
+	batch  *batch // of a write that more entries may join; nil: none may
 }
 
-// batch is what one write appends: the entities of one or more calls of Append.
+// batch is what one write appends: the entries of one or more calls of Append. A later entry of a pod replaces an earlier
+// one.
 type batch struct {
-	entities []any
-	written  *call.Future[struct{}]
+	entries node.Entries
+	written *call.Future[struct{}]
 }
 
 // newFuture returns a future and the function that completes it.
@@ -57,9 +59,9 @@ func (q *queue) add(t task) {
 	q.start()
 }
 
-// appendToLast adds entities to the write that is last in the queue, and returns its batch. It returns nil, and
+// appendToLast adds entries to the write that is last in the queue, and returns its batch. It returns nil, and
 // adds nothing, if no task is waiting or the last one is no write.
-func (q *queue) appendToLast(entities []any) *batch {
+func (q *queue) appendToLast(entries node.Entries) *batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if len(q.waiting) == 0 || q.isClosed {
@@ -67,7 +69,10 @@ func (q *queue) appendToLast(entities []any) *batch {
 	}
 	last := q.waiting[len(q.waiting)-1].batch
 	if last != nil {
-		last.entities = append(last.entities, entities...)
+		if entries.Shutdown != nil {
+			last.entries.Shutdown = entries.Shutdown
+		}
+		last.entries.Pods = append(last.entries.Pods, entries.Pods...)
 	}
 	return last
 }

@@ -17,19 +17,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// oldFile is the file of version 3. It is ignored.
-const oldFile = "graceful_node_shutdown_progress"
-
 // Contents is what was read from the log and from the kubelet's file.
 type Contents struct {
-	// Entries has the newest [node.Shutdown] and the newest [node.Pod] of each key.
-	Entries []any
-	// SameBoot says that an agent of this boot wrote them, so that its shutdown may be resumed.
-	SameBoot bool
-	// Unusable says that a part of the log, or all of it, could not be read. Errs says why.
-	Unusable bool
-	Times    Times   // of the kubelet's file
-	Errs     []error // each names a file, and what of it is not used and why
+	Entries  node.Entries // the newest ones
+	SameBoot bool         // an agent of this boot wrote them, so that its shutdown may be resumed
+	Times    Times        // of the kubelet's file
+	Errs     []error      // each names a file, and what of it is not used and why
 }
 
 // Times are the start and the end of the last shutdown by the wall clock, as the kubelet stores them
@@ -50,14 +43,13 @@ func (l *Log) Read(ctx context.Context) (Contents, error) {
 	select {
 	case <-l.lockSettled:
 	default:
-		found = call.Start(ctx, &l.otherCalls, "the reading of "+l.path(LogFile), func(context.Context) (Contents, error) {
-			c, _ := l.load()
-			return c, nil
+		found = call.Start(ctx, &l.otherCalls, "the reading of "+l.path(logFile), func(context.Context) (Contents, error) {
+			return l.load(), nil
 		})
 	}
 	c, err := found.Wait(ctx)
 	if err != nil {
-		return Contents{}, fmt.Errorf("failed to use the state folder, nothing is stored: failed to read %s: %w", l.path(LogFile), err)
+		return Contents{}, fmt.Errorf("failed to use the state folder, nothing is stored: failed to read %s: %w", l.path(logFile), err)
 	}
 	return c, nil
 }
@@ -67,7 +59,7 @@ func (l *Log) Read(ctx context.Context) (Contents, error) {
 func ReadFile(dir string) (Contents, error) {
 	l := New(Options{Dir: dir})
 	l.id, l.err = "", nil // read the log of any boot
-	c, _ := l.load()
+	c := l.load()
 	return c, errors.Join(c.Errs...)
 }
 
@@ -76,55 +68,47 @@ func notUsable(path string, err error) error {
 	return fmt.Errorf("shutdown state %s is not usable: %w", path, err)
 }
 
-// load reads the log and the kubelet's file. It returns what they have, and the log's entries in the form in which they
-// are written again when the log is replaced. If the boot ID is not known (l.err), it ignores the entries.
-func (l *Log) load() (Contents, newestEntries) {
-	var c Contents
-	var newest newestEntries
-	path := l.path(LogFile)
+// load reads the log and the kubelet's file. If the boot ID is not known (l.err), it ignores the entries.
+func (l *Log) load() (c Contents) {
+	path := l.path(logFile)
 	text, err := l.read(path)
 	if err == nil && l.err == nil {
-		c, newest = parse(text, l.id, l.Since(time.Now()))
+		c = parse(text, l.id, l.Since(time.Now()))
 		for i, err := range c.Errs {
 			c.Errs[i] = notUsable(path, err)
 		}
 	} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.Unusable, c.Errs = true, append(c.Errs, notUsable(path, err))
-	}
-	if _, err := os.Lstat(l.path(oldFile)); err == nil {
-		c.Errs = append(c.Errs, fmt.Errorf("shutdown state %s is ignored: it is of an earlier version, and can be removed", l.path(oldFile)))
+		c.Errs = append(c.Errs, notUsable(path, err))
 	}
 	if l.opts.Times {
-		if c.Times, err = l.readTimes(l.path(TimesFile)); err != nil {
-			c.Errs = append(c.Errs, notUsable(l.path(TimesFile), err))
+		if c.Times, err = l.readTimes(l.path(timesFile)); err != nil {
+			c.Errs = append(c.Errs, notUsable(l.path(timesFile), err))
 		}
 	}
 	// Warm up encoding/json here: its first use of these types takes 2 ms, which would delay a drain.
 	for _, value := range []any{node.Shutdown{}, node.Pod{}, object{}} {
 		_, _ = json.Marshal(value)
 	}
-	return c, newest
+	return c
 }
 
-// parse returns the contents of a log and its newest entries. It leaves out damaged entries, and names them in
-// c.Errs. An incomplete last line is no error: the agent died while it wrote. bootID and now are the ID of this
-// boot and the time since it began.
-func parse(text []byte, bootID string, now time.Time) (c Contents, newest newestEntries) {
+// parse returns the contents of a log. It leaves out damaged entries, and names them in c.Errs. An incomplete last
+// line is no error: the agent died while it wrote. bootID and now are the ID of this boot and the time since it
+// began.
+func parse(text []byte, bootID string, now time.Time) (c Contents) {
 	first, text, _ := bytes.Cut(text, []byte("\n"))
 	var h header
 	if err := json.Unmarshal(first, &h); err != nil {
-		err = fmt.Errorf("invalid first line: %w", err)
-		return Contents{Unusable: true, Errs: []error{err}}, newest
+		return Contents{Errs: []error{fmt.Errorf("invalid first line: %w", err)}}
 	}
 	if h.Version != version {
-		return Contents{Unusable: true, Errs: []error{fmt.Errorf("version %d is not known, only %d", h.Version, version)}}, newest
+		return Contents{Errs: []error{fmt.Errorf("version %d is not known, only %d", h.Version, version)}}
 	}
 	c.SameBoot = bootID != "" && h.BootID == bootID
 	if !c.SameBoot {
 		now = maxTime() // times of another boot may be later than this boot's time
 	}
-	fail := func(err error) { c.Unusable, c.Errs = true, append(c.Errs, err) }
-	var read entities
+	read := newestLines{indexOf: map[node.Key]int{}}
 	for number := 2; len(text) > 0; number++ {
 		next, rest, isWhole := bytes.Cut(text, []byte("\n"))
 		if !isWhole {
@@ -132,63 +116,59 @@ func parse(text []byte, bootID string, now time.Time) (c Contents, newest newest
 		}
 		if err := read.addLine(next); err != nil {
 			if len(rest) > 0 {
-				fail(fmt.Errorf("line %d and all that follow are ignored: %w", number, err))
+				c.Errs = append(c.Errs, fmt.Errorf("line %d and all that follow are ignored: %w", number, err))
 			}
 			break
 		}
 		text = rest
 	}
-	if s := read.shutdown; s != nil {
+	if s := read.Shutdown; s != nil {
 		if err := checkShutdown(s, now); err != nil {
-			fail(fmt.Errorf("its shutdown is damaged: %w", err))
+			c.Errs = append(c.Errs, fmt.Errorf("its shutdown is damaged: %w", err))
 		} else {
-			c.Entries = append(c.Entries, *s)
+			c.Entries.Shutdown = s
 		}
 	}
-	for _, key := range read.keys {
-		p := read.pods[key]
+	for _, p := range read.Pods {
 		if err := checkPod(p, now); err != nil {
-			fail(fmt.Errorf("its pod %s/%s is damaged: %w", p.Namespace, p.Name, err))
+			c.Errs = append(c.Errs, fmt.Errorf("its pod %s/%s is damaged: %w", p.Namespace, p.Name, err))
 		} else {
-			c.Entries = append(c.Entries, *p)
+			c.Entries.Pods = append(c.Entries.Pods, p)
 		}
 	}
-	_, _ = newest.update(c.Entries) // no error: what was decoded can be encoded
-	return c, newest
+	return c
 }
 
-// entities are the newest entities of a log.
-type entities struct {
-	shutdown *node.Shutdown
-	pods     map[node.Key]*node.Pod
-	keys     []node.Key // of pods, in the order of their first lines
+// newestLines has the newest entries of the lines that were read. The pods are in the order of their first lines.
+type newestLines struct {
+	node.Entries
+	indexOf map[node.Key]int // in Pods
 }
 
-// addLine decodes a line and replaces the entity that it is about. A pod's line has no Object if that has not
-// changed since the line before.
-func (e *entities) addLine(text []byte) error {
-	var l line[*node.Shutdown, *node.Pod, *v1.Pod]
-	if err := json.Unmarshal(text, &l); err != nil {
+// addLine decodes a line, a shutdown or a pod with its Object, and replaces the entry before. The Object is omitted if
+// it has not changed since the pod's line before.
+func (all *newestLines) addLine(text []byte) error {
+	var line struct {
+		Shutdown *node.Shutdown
+		Pod      *node.Pod
+		Object   *v1.Pod
+	}
+	if err := json.Unmarshal(text, &line); err != nil {
 		return err
 	}
-	switch {
-	case l.Shutdown != nil:
-		e.shutdown = l.Shutdown
-	case l.Pod != nil:
-		before := e.pods[l.Pod.Key]
-		switch {
-		case l.Object != nil:
-			l.Pod.Object = l.Object
-		case before != nil:
-			l.Pod.Object = before.Object
+	switch p := line.Pod; {
+	case line.Shutdown != nil:
+		all.Shutdown = line.Shutdown
+	case p != nil:
+		i, isKnown := all.indexOf[p.Key]
+		if !isKnown {
+			i = len(all.Pods)
+			all.indexOf[p.Key], all.Pods = i, append(all.Pods, p)
 		}
-		if before == nil {
-			e.keys = append(e.keys, l.Pod.Key)
+		if p.Object = line.Object; p.Object == nil {
+			p.Object = all.Pods[i].Object
 		}
-		if e.pods == nil {
-			e.pods = map[node.Key]*node.Pod{}
-		}
-		e.pods[l.Pod.Key] = l.Pod
+		all.Pods[i] = p
 	default:
 		return errors.New("it is neither a shutdown nor a pod")
 	}
@@ -210,13 +190,13 @@ func (l *Log) read(path string) (text []byte, err error) {
 	if err == nil {
 		err = errors.Join(checkOwner(info), checkMode(info))
 	}
-	if err == nil && info.Size() > MaxSize {
-		err = fmt.Errorf("it has %d bytes, more than %d", info.Size(), MaxSize)
+	if err == nil && info.Size() > maxSize {
+		err = fmt.Errorf("it has %d bytes, more than %d", info.Size(), maxSize)
 	}
 	if err != nil {
 		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(f, MaxSize))
+	return io.ReadAll(io.LimitReader(f, maxSize))
 }
 
 // readTimes reads the kubelet's file. The times are zero if it does not exist.

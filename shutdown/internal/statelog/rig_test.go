@@ -18,6 +18,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
+// The files in a state folder.
+const (
+	logFile   = "graceful_node_shutdown_log"
+	timesFile = "graceful_node_shutdown_state"
+)
+
 // at returns a time since the boot.
 func at(since time.Duration) time.Time { return time.Unix(0, 0).UTC().Add(since) }
 
@@ -70,7 +76,7 @@ func read(t testing.TB, dir string) statelog.Contents {
 }
 
 // logPath returns the path of the log file in a folder.
-func logPath(dir string) string { return filepath.Join(dir, statelog.LogFile) }
+func logPath(dir string) string { return filepath.Join(dir, logFile) }
 
 // content returns the text of the log.
 func content(t testing.TB, dir string) []byte {
@@ -80,11 +86,16 @@ func content(t testing.TB, dir string) []byte {
 	return text
 }
 
+// entries returns the entries of a shutdown, or of none if it is nil, and of pods.
+func entries(s *node.Shutdown, pods ...*node.Pod) node.Entries {
+	return node.Entries{Shutdown: s, Pods: pods}
+}
+
 // shutdown returns a shutdown in progress.
-func shutdown(number int) node.Shutdown {
+func shutdown(number int) *node.Shutdown {
 	table := timetable.New(timetable.Request{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 10, Seconds: 10}}, Received: at(time.Hour), HostEnd: at(time.Hour + 30*time.Second)})
 	stored := table.Store(func(t time.Time) time.Duration { return t.Sub(at(0)) })
-	return node.Shutdown{
+	return &node.Shutdown{
 		Number: number, Kind: "reboot", Origin: "logind", Began: at(time.Hour), Wall: time.Date(2026, 9, 30, 12, 0, 0, 1, time.UTC),
 		Announced: []node.Announcement{{Host: true, Origin: "logind", Kind: "reboot", Deadline: at(time.Hour + 30*time.Second)}},
 		Timetable: &stored, Policy: node.SetTerminal,
@@ -92,9 +103,9 @@ func shutdown(number int) node.Shutdown {
 }
 
 // pod returns a pod that a drain plans to kill.
-func pod(name string) node.Pod {
+func pod(name string) *node.Pod {
 	grace := int64(20)
-	return node.Pod{
+	return &node.Pod{
 		Key: types.UID("uid-" + name), Namespace: "test", Name: name, Meant: true,
 		Object: &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: "test", Name: name, UID: types.UID("uid-" + name)},
@@ -105,14 +116,14 @@ func pod(name string) node.Pod {
 }
 
 // signalled returns a pod that shutdown 1 has begun to kill.
-func signalled(name string) node.Pod {
+func signalled(name string) *node.Pod {
 	p := pod(name)
 	p.Shutdown, p.Policy, p.Granted, p.Signalled, p.Deadline = 1, node.SetTerminal, 20, at(time.Hour), at(time.Hour+20*time.Second)
 	return p
 }
 
 // ended returns a pod that has ended after its kill, and whose final status is pending.
-func ended(name string) node.Pod {
+func ended(name string) *node.Pod {
 	p := signalled(name)
 	p.Ended, p.Outcome, p.Status = at(time.Hour), "Graceful", &v1.PodStatus{Phase: v1.PodFailed}
 	return p

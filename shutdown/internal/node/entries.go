@@ -1,0 +1,26 @@
+package node
+
+import "slices"
+
+// Entries are the entities that the state log has: what a Node stores, and what the next one reads.
+type Entries struct {
+	Shutdown *Shutdown // nil: none
+	Pods     []*Pod    // each once
+}
+
+// Clone returns a copy that further Steps do not change. It shares what they replace and never change: timetables, and
+// the objects and statuses of pods.
+func (e Entries) Clone() Entries {
+	var c Entries
+	if e.Shutdown != nil {
+		s := *e.Shutdown
+		s.Announced, s.Errors = slices.Clone(s.Announced), slices.Clone(s.Errors)
+		c.Shutdown = &s
+	}
+	for _, p := range e.Pods {
+		q := *p
+		q.Joined = slices.Clone(q.Joined)
+		c.Pods = append(c.Pods, &q)
+	}
+	return c
+}
