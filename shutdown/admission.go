@@ -2,7 +2,6 @@ package shutdown
 
 import (
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -28,13 +27,8 @@ type Admission struct {
 	Reason, Message string // why it may not start; empty if it may
 }
 
-// admission is what Admit and ShutdownStatus read, without a mutex, so that they never block. The shell
-// replaces the snapshot after each step.
-type admission struct {
-	now atomic.Pointer[admissionSnapshot]
-}
-
-// admissionSnapshot says which pods are refused.
+// admissionSnapshot says which pods are refused. Admit and ShutdownStatus read it without a mutex, so that they never
+// block.
 type admissionSnapshot struct {
 	refuses bool               // every pod is refused
 	until   time.Time          // when refuses stops to apply, unless Run has begun before; zero: never
@@ -63,4 +57,34 @@ func refusedPods(n *node.Node) map[types.UID]bool {
 		pods[p.Key] = p.Static
 	}
 	return pods
+}
+
+// updateAdmission replaces the snapshot that Admit reads:
+//
+//   - If every pod is refused, only if the snapshot says something else: a drain has many steps.
+//   - While the log is being read, not at all.
+//   - Otherwise it refuses the pods that the core refuses. While a write to the log is under way, it also refuses static
+//     pods whose final status was accepted. If the agent died before the log had that, the next one would send the
+//     status while the pod runs again. A write that has failed does not keep them refused.
+//
+// The mutex is held.
+func (s *shell) updateAdmission() {
+	switch {
+	case s.node.Refuses():
+		if now := s.admission.Load(); !now.refuses || !now.until.IsZero() { // it does not refuse, or not for good
+			s.admission.Store(&admissionSnapshot{refuses: true})
+		}
+		return
+	case s.node.State() == node.StateOpening:
+		return
+	}
+	next := snapshotOf(s.node)
+	if s.written != nil && !s.written.IsDone() {
+		for _, p := range s.node.PodsOf(s.node.Shutdown()) {
+			if p.Static && p.Told {
+				next.pods[p.Key] = true
+			}
+		}
+	}
+	s.admission.Store(next)
 }

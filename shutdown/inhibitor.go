@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/host"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -37,4 +38,50 @@ func (s *settings) inhibitor(h *host.Host) Inhibitor {
 		shown.Budget = s.budget().Fit(s.opts.Plan.Cap(granted), nil)
 	}
 	return shown
+}
+
+// changeLock carries out an effect on the inhibitor lock: Suspend (keep it until a time), Release, Retake (take
+// it again during the shutdown) or HoldAgain (the shutdown is over: take it for the next one). Without a host
+// there is no lock, and it does nothing.
+func (s *shell) changeLock(e node.Effect) {
+	h := s.host.Load()
+	if h == nil {
+		return
+	}
+	switch e.Do {
+	case node.Suspend:
+		if s.hold == nil {
+			s.hold = h.Suspend()
+			s.reportIfHostDoesNotWait(s.hold, s.log.TimeOf(e.Until))
+		}
+		s.hold.ReleaseAt(s.ctx, s.log.TimeOf(e.Until))
+	case node.Retake:
+		s.hold.Retake()
+	case node.HoldAgain:
+		if s.hold != nil {
+			s.hold.End()
+			s.hold = nil
+		}
+	default: // node.Release
+		if s.hold == nil {
+			return
+		}
+		release, ctx := s.hold.Release(), s.ctx
+		s.calls.Go(func() string { return "the release of the shutdown inhibitor" }, func() {
+			if err := release(ctx); err != nil {
+				s.step(node.Failed{Text: err.Error()})
+			}
+		})
+	}
+}
+
+// reportIfHostDoesNotWait tells the core if the host does not wait for the drain: no lock is held, and none
+// is adopted until a time. It does not block.
+func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
+	ctx := s.ctx
+	s.calls.Go(func() string { return "the wait for a lock to adopt" }, func() {
+		if hold.AwaitAdoption(ctx, until); !hold.Waits() && ctx.Err() == nil {
+			s.step(node.NotHeld{})
+		}
+	})
 }

@@ -31,11 +31,7 @@ var (
 
 // Manager drains the pods of one node when its host shuts down. [NewManager] returns one. All methods
 // may be called concurrently. Only Run and TerminateAll wait for pods or for the host.
-type Manager struct {
-	*settings
-
-	shell *shell
-}
+type Manager struct{ shell *shell }
 
 // NewManager validates the options and returns a manager. Its error names all invalid options. Before
 // Run, [Manager.Admit] refuses every pod if [Options.StateDir] has a shutdown of this boot that may still
@@ -48,8 +44,7 @@ func newManager(opts Options, disk statelog.Options) (*Manager, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("invalid shutdown options: %w", err)
 	}
-	s := newSettings(opts)
-	return &Manager{settings: s, shell: newShell(s, disk)}, nil
+	return &Manager{shell: newShell(newSettings(opts), disk)}, nil
 }
 
 // isMade reports whether NewManager has made the manager.
@@ -112,7 +107,7 @@ func (m *Manager) Inhibitor() Inhibitor {
 	if !m.isMade() {
 		return Inhibitor{Off: errNotMade.Error(), Err: errNotMade}
 	}
-	return m.inhibitor(m.shell.host.Load())
+	return m.shell.inhibitor(m.shell.host.Load())
 }
 
 // Plan returns what a shutdown would do if it began now, for the current pods and the delay that the
@@ -129,7 +124,7 @@ func (m *Manager) Plan() plan.Plan {
 			limit = delay
 		}
 	}
-	return m.plan(m.shell.context(), m.shell.calls, limit)
+	return m.shell.plan(m.shell.context(), m.shell.calls, limit)
 }
 
 // Admit decides whether a pod may start. Call it after the pod is in the list of [Options.ListPods] and
@@ -151,7 +146,7 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 	if !m.isMade() {
 		return Admission{Reason: notAdmittedReason, Message: errNotMade.Error()}
 	}
-	now := m.shell.admission.now.Load()
+	now := m.shell.admission.Load()
 	if !now.refusesAll() {
 		if pod == nil {
 			return Admission{Admit: true}
@@ -164,7 +159,7 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 			m.shell.step(node.Start{Key: podkey.Of(pod)})
 		}
 	}
-	m.opts.Metrics.PodsRefused(1)
+	m.shell.opts.Metrics.PodsRefused(1)
 	return Admission{Reason: notAdmittedReason, Message: notAdmittedMessage}
 }
 
@@ -174,7 +169,7 @@ func (m *Manager) ShutdownStatus() error {
 	if !m.isMade() {
 		return errNotMade
 	}
-	if m.shell.admission.now.Load().refusesAll() {
+	if m.shell.admission.Load().refusesAll() {
 		return ErrNodeShuttingDown
 	}
 	return nil

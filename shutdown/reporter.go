@@ -3,9 +3,10 @@ package shutdown
 import (
 	"context"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // Reporter reports the shutdown to the cluster. Package apistatus has one that uses client-go. A Reporter
@@ -59,4 +60,34 @@ type ReadinessMarker interface {
 type NodeState struct {
 	ShuttingDown bool        // false: no shutdown is under way, or it was cancelled
 	Kind         source.Kind // what the host is going to do
+}
+
+// sendPod sends what the effect names through the Reporter: a pod's final status, the mark NotReady, or the
+// readiness that it had before. The core asks only for what the Reporter has a method for.
+func (s *shell) sendPod(e node.Effect) {
+	var name string
+	var send func(context.Context, *v1.Pod) error
+	key, pod := e.Pod.Key, e.Pod.Object
+	switch e.What {
+	case node.FinalStatus:
+		name, send, pod = "FlushPod", s.flusher.FlushPod, withFinalStatus(e.Pod, s.log.TimeOf(e.Pod.Ended))
+	case node.NotReady:
+		name, send = "MarkNotReady", s.marker.MarkNotReady
+	case node.Ready:
+		name, send = "RestoreReadiness", s.marker.RestoreReadiness
+	}
+	name = "Options.Reporter." + name + " for pod " + e.Pod.Namespace + "/" + e.Pod.Name
+	s.start(e, name, func(ctx context.Context) error { return send(ctx, pod) }, func(a answer) node.Input {
+		return node.Told{Call: e.Call, Key: key, Err: a.err, RetryAfter: a.retryAfter}
+	})
+}
+
+// publish publishes the node's state through the Reporter: the shutdown of the effect, or none.
+func (s *shell) publish(e node.Effect) {
+	var state NodeState
+	if of := e.Shutdown; of != nil {
+		state = NodeState{ShuttingDown: true, Kind: of.Kind}
+	}
+	s.start(e, "Options.Reporter.PublishNode", func(ctx context.Context) error { return s.opts.Reporter.PublishNode(ctx, state) },
+		func(a answer) node.Input { return node.Published{Call: e.Call, Err: a.err} })
 }

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
@@ -27,10 +25,12 @@ const answerTime = time.Second
 // settings are the options of a manager and values derived from them. They do not change.
 type settings struct {
 	opts       Options
-	schedule   plan.Schedule // nil: the feature is off, or nothing is configured
-	gate       bool          // the feature gate GracefulNodeShutdown is on
-	byPriority bool          // the feature gate GracefulNodeShutdownBasedOnPodPriority is on
-	off        string        // why no host is watched; "" if one is
+	schedule   plan.Schedule   // nil: the feature is off, or nothing is configured
+	gate       bool            // the feature gate GracefulNodeShutdown is on
+	byPriority bool            // the feature gate GracefulNodeShutdownBasedOnPodPriority is on
+	off        string          // why no host is watched; "" if one is
+	flusher    StatusFlusher   // Options.Reporter; nil: it is none
+	marker     ReadinessMarker // Options.Reporter; nil: it is none
 }
 
 // newSettings returns the settings of options that are valid.
@@ -40,6 +40,8 @@ func newSettings(opts Options) *settings {
 		gate:       features.Enabled(opts.Gates, GracefulNodeShutdown),
 		byPriority: features.Enabled(opts.Gates, GracefulNodeShutdownBasedOnPodPriority),
 	}
+	s.flusher, _ = opts.Reporter.(StatusFlusher)
+	s.marker, _ = opts.Reporter.(ReadinessMarker)
 	if s.gate {
 		s.schedule = opts.Config.Schedule(s.byPriority)
 	} else {
@@ -62,19 +64,6 @@ func (s *settings) watches() bool { return s.off == "" }
 // nodeConfig returns the configuration of the core. The policies come later, from askPolicies.
 func (s *settings) nodeConfig() node.Config {
 	return node.Config{Schedule: s.schedule, Options: s.opts.Plan}
-}
-
-// policy asks Options.Policy for the pod policy of a kind of shutdown. The error says what is wrong with it;
-// the policy that is returned is used anyway.
-func (s *settings) policy(kind source.Kind) (PodPolicy, error) {
-	policy := s.opts.Policy(kind)
-	if policy == PolicyDelete && !s.opts.Plan.Steps.Statuses {
-		return policy, fmt.Errorf("pod policy %s for a shutdown of kind %q deletes no pod: Options.Reporter is no StatusFlusher", policy, kind)
-	}
-	if !policy.isKnown() {
-		return PolicySetTerminal, fmt.Errorf("unknown pod policy %q for a shutdown of kind %q, using %s", policy, kind, PolicySetTerminal)
-	}
-	return policy, nil
 }
 
 // budget returns the time of each part of a drain, if no limit shortens it.
@@ -141,14 +130,9 @@ func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Durat
 	if len(schedule) == 0 {
 		schedule, pods = defaultSchedule(pods), withGracePeriods(pods)
 	}
-	computed := call.Start(ctx, calls, "Options.Plan.PriorityOf", func(context.Context) (plan.Plan, error) {
-		return plan.New(schedule, pods, opts), nil
-	})
-	planned, priorityErr := computed.Await(ctx, time.Now().Add(answerTime))
+	opts, priorityErr := s.priorities(ctx, calls, opts, pods)
+	planned := plan.New(schedule, pods, opts)
 	if priorityErr != nil {
-		builtIn := opts // a call that hangs still reads opts
-		builtIn.PriorityOf = nil
-		planned = plan.New(schedule, pods, builtIn)
 		planned.Warnings = append(planned.Warnings, fmt.Sprintf("priority classes that are not built in count as priority 0: %v", priorityErr))
 	}
 	switch {

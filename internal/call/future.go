@@ -42,6 +42,16 @@ func Start[T any](ctx context.Context, g *Group, name string, f func(context.Con
 // Done returns a channel that is closed when the result is available.
 func (f *Future[T]) Done() <-chan struct{} { return f.done }
 
+// IsDone reports whether the result is available.
+func (f *Future[T]) IsDone() bool {
+	select {
+	case <-f.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Wait waits until the result is available or ctx ends. An available result is returned even if ctx
 // has ended. Otherwise the error is the cause of ctx.
 func (f *Future[T]) Wait(ctx context.Context) (T, error) {
@@ -67,11 +77,9 @@ func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
 
 // result returns the result of the call. If it is not available yet, the error is pending.
 func (f *Future[T]) result(pending error) (T, error) {
-	select {
-	case <-f.done:
-		return f.value, f.err
-	default:
+	if !f.IsDone() {
 		var zero T
 		return zero, pending
 	}
+	return f.value, f.err
 }

@@ -2,6 +2,7 @@ package shutdown
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -11,13 +12,33 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
+	"github.com/kubegrace/kubegrace/shutdown/internal/host"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// This file passes announcements of the host and of Trigger to the core.
+// This file watches the host, and passes announcements of the host and of Trigger to the core.
+
+// startHost watches the host until ctx ends. ended then gets the result, an error or nil. Both results are
+// nil if no host is watched.
+func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error) {
+	if !s.watches() {
+		s.ready.hostTried()
+		klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.off)
+		return nil, nil
+	}
+	h = host.New(host.Options{
+		Source: s.opts.Source, Delay: s.requestedDelay(), Shortens: s.shortensBucket, Metrics: s.opts.Metrics,
+		Calls: s.calls, Listener: s,
+	})
+	s.host.Store(h)
+	s.logRequest(ctx)
+	result := make(chan error, 1)
+	go func() { result <- h.Run(ctx) }()
+	return h, result
+}
 
 // event converts an event for the core, which measures deadlines since the boot. fromHost is false for Trigger.
-func (s *shell) event(event source.Event, fromHost bool) node.Input {
+func (s *shell) event(event source.Event, fromHost bool) node.Event {
 	now := s.opts.Clock.Now()
 	if !event.Deadline.IsZero() {
 		event.Deadline = s.log.Since(now.Add(time.Until(event.Deadline)))
@@ -40,8 +61,8 @@ func (s *shell) HostPending(pending *source.Event, known bool, received time.Tim
 	// This call must return after the step, because the caller takes no lock if a shutdown is under way.
 	if pending != nil {
 		<-s.opening.over
-		event := s.event(*pending, true).(node.Event).Event //nolint:forcetypeassert // event returns nothing else
-		in.Event = &event
+		event := s.event(*pending, true)
+		in.Event = &event.Event
 	}
 	s.opening.then(func() { s.step(in) })
 }
@@ -63,7 +84,7 @@ func (s *shell) HostCapped(err error) {
 	defer s.mu.Unlock()
 	s.events.record(s.ctx, s.calls, v1.EventTypeWarning, text)
 	logger := klog.FromContext(s.ctx)
-	s.writeLog(func() {
+	s.lines.write(func() {
 		logger.Error(errors.New(text), "The host waits for less than requested, and some pods get less time")
 	})
 }

@@ -1,0 +1,95 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/podcondition"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+)
+
+// writeTime is how long kills wait at most until they are stored in the state log.
+const writeTime = 100 * time.Millisecond
+
+// killAll starts the kills of a step once the log has them, so that the next agent knows of them. A slow disk
+// delays them by at most writeTime; a failed write, or a log that is not open yet, does not delay them. The mutex is
+// held.
+func (s *shell) killAll(kills []node.Effect) {
+	if len(kills) == 0 {
+		return
+	}
+	starts := make([]func(), len(kills))
+	for i, e := range kills {
+		starts[i] = s.prepareKill(e)
+	}
+	start := func() {
+		for _, start := range starts {
+			start()
+		}
+	}
+	if s.written == nil { // nothing is stored, or everything is
+		start()
+		return
+	}
+	written, ctx := s.written, s.ctx
+	s.calls.Go(func() string { return "the wait for the state log" }, func() {
+		if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
+			s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		start()
+	})
+}
+
+// prepareKill returns a function that starts a kill in its own goroutine. It reads the pod now, because later steps
+// may change it before the function is called. Both the call of prepareKill and that of start need the mutex.
+func (s *shell) prepareKill(e node.Effect) (start func()) {
+	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
+	setStatus := PodPolicy(e.Pod.Policy).forPod(pod).setStatus(podcondition.Generation(pod))
+	name := "Options.Killer for pod " + pod.Namespace + "/" + pod.Name
+	return func() {
+		logger := klog.FromContext(s.ctx)
+		s.lines.write(func() {
+			logger.V(1).Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
+		})
+		var result KillResult
+		s.start(e, name, func(ctx context.Context) (err error) {
+			result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
+			if result, err = awaitKill(ctx, result, err); err == nil {
+				s.logKilled(logger, pod, result.Outcome)
+			}
+			return err
+		}, func(a answer) node.Input {
+			return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: a.err, NoRetry: a.noRetry}
+		})
+	}
+}
+
+// awaitKill awaits a kill that is still under way although KillPod has returned: its error then has the
+// method Await, like podkiller's *OverdueError. It returns any other result unchanged.
+func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, error) {
+	var ongoing interface {
+		Await(ctx context.Context) (KillResult, error)
+	}
+	if errors.As(err, &ongoing) {
+		return ongoing.Await(ctx)
+	}
+	return result, err
+}
+
+// logKilled logs that the killer has ended a pod; at level 1 if nothing was lost, or if the outcome is unknown.
+func (s *shell) logKilled(logger klog.Logger, pod *v1.Pod, outcome string) {
+	switch outcome {
+	case "", "Graceful", "NotFound":
+		logger = logger.V(1)
+	}
+	s.lines.write(func() {
+		logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(pod), "outcome", outcome)
+	})
+}

@@ -1,0 +1,99 @@
+package shutdown
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/internal/podcondition"
+	"github.com/kubegrace/kubegrace/internal/podkey"
+	"github.com/kubegrace/kubegrace/internal/staticpod"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+// list calls Options.ListPods and converts the pods for the core.
+func (s *shell) list(e node.Effect) {
+	var listed []node.Pod
+	s.start(e, "Options.ListPods", func(ctx context.Context) error {
+		pods, err := s.opts.ListPods(ctx)
+		if err != nil {
+			return err
+		}
+		opts, priorityErr := s.priorities(ctx, s.calls, s.opts.Plan, pods)
+		if priorityErr != nil {
+			s.step(node.Failed{Text: "failed to get the values of priority classes: " + priorityErr.Error()})
+		}
+		for _, text := range podsWithTheSameKey(pods) {
+			s.step(node.Failed{Text: text})
+		}
+		listed = make([]node.Pod, 0, len(pods))
+		for _, pod := range pods {
+			if pod != nil {
+				listed = append(listed, listedPod(pod, opts))
+			}
+		}
+		return nil
+	}, func(a answer) node.Input { return node.Listed{Call: e.Call, Pods: listed, Err: a.err} })
+}
+
+// podsWithTheSameKey returns an error text for each pod whose key, its UID or name, an earlier pod of the list
+// has: the manager takes the two for one pod and kills only one of them. The same pointer twice is no error.
+func podsWithTheSameKey(pods []*v1.Pod) (errs []string) {
+	seen := make(map[types.UID]*v1.Pod, len(pods))
+	for _, pod := range pods {
+		if pod == nil {
+			continue
+		}
+		key := podkey.Of(pod)
+		if other := seen[key]; other != nil && other != pod {
+			errs = append(errs, fmt.Sprintf("Options.ListPods lists the pods %s and %s, which are both known as %q: only one of them is killed",
+				klog.KObj(other), klog.KObj(pod), key))
+		}
+		seen[key] = pod
+	}
+	return errs
+}
+
+// priorities calls opts.PriorityOf, which may hang, for the classes of the pods. It returns plan options whose
+// PriorityOf has the results. If they do not come in time, the error says so, and the classes count as unknown.
+func (s *settings) priorities(ctx context.Context, calls *call.Group, opts plan.Options, pods []*v1.Pod) (plan.Options, error) {
+	if opts.PriorityOf == nil {
+		return opts, nil
+	}
+	priorityOf := opts.PriorityOf
+	asked := call.Start(ctx, calls, "Options.Plan.PriorityOf", func(context.Context) (map[string]int32, error) {
+		known := map[string]int32{}
+		for _, pod := range pods {
+			if pod == nil || pod.Spec.Priority != nil || pod.Spec.PriorityClassName == "" {
+				continue
+			}
+			if value, isKnown := priorityOf(pod.Spec.PriorityClassName); isKnown {
+				known[pod.Spec.PriorityClassName] = value
+			}
+		}
+		return known, nil
+	})
+	known, err := asked.Await(ctx, time.Now().Add(answerTime))
+	opts.PriorityOf = func(class string) (int32, bool) {
+		value, isKnown := known[class]
+		return value, isKnown
+	}
+	return opts, err
+}
+
+// listedPod converts a listed pod for the core. opts resolves its priority.
+func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
+	ready := podcondition.Get(&pod.Status, v1.PodReady)
+	return node.Pod{
+		Key: podkey.Of(pod), Namespace: pod.Namespace, Name: pod.Name, Priority: opts.Priority(pod), Object: pod,
+		Static: staticpod.IsOrMirrors(pod), DaemonSet: isDaemonSetPod(pod), Deleted: pod.DeletionTimestamp != nil,
+		// Only an agent that is about to kill the pod sets this reason. This one has not, so an earlier agent has.
+		Marked: ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet,
+	}
+}

@@ -1,0 +1,136 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/kubegrace/kubegrace/internal/call"
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+)
+
+// hangTime is how long Run and TerminateAll wait for calls that ignore their contexts.
+const hangTime = 10 * time.Second
+
+// run implements [Manager.Run]. It watches the host and drains the pods in shutdowns, until ctx ends, or at once if the
+// state folder cannot be locked and Options.RequireStateDir is set. Then it releases the lock, waits for the calls in
+// progress, at most until their time is over, and closes the log.
+func (s *shell) run(ctx context.Context) error {
+	s.mu.Lock()
+	if s.phase != phaseIdle {
+		s.mu.Unlock()
+		return errAlreadyRun
+	}
+	s.phase = phaseRunning
+	s.mu.Unlock()
+	defer s.ready.close() // Ready is closed even if ctx ends early
+	s.enter(ctx)
+	s.step(node.Opening{})
+	slowRead := time.AfterFunc(openTime, s.refuseWhileOpening)
+	defer slowRead.Stop()
+	runCtx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	h, hostEnded := s.startHost(runCtx)
+	folderErr := s.open(runCtx, h != nil) // an error ends Run only if RequireStateDir is set
+	if folderErr != nil && s.opts.RequireStateDir && ctx.Err() == nil {
+		folderErr = fmt.Errorf("Options.RequireStateDir is set: %w", folderErr)
+		stop(folderErr)
+	} else {
+		folderErr = nil
+	}
+	<-runCtx.Done()
+	stop(nil)
+	until := s.endRun() // the time at which the calls in progress are given up
+	var closeErr, hostErr error
+	if h != nil {
+		closeErr = h.Close(context.WithoutCancel(ctx)) // before leave, so that the host does not wait for calls that hang
+		hostErr = <-hostEnded
+	}
+	hangingErr := s.leave(until)
+	return errors.Join(folderErr, s.interruption(), closeErr, hostErr, hangingErr, s.log.Close(until))
+}
+
+// endRun tells the core that the context of Run has ended. Calls that ignore their contexts may still go on.
+// The result is until when Run waits for them: hangTime after now, or after the end of an interrupted drain.
+func (s *shell) endRun() time.Time {
+	s.step(node.RunEnds{})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.phase = phaseOver
+	until := time.Now()
+	if current := s.node.Shutdown(); current != nil && s.node.State() == node.StateDraining {
+		if end := s.log.TimeOf(current.WaitEnd()); end.After(until) {
+			until = end
+		}
+	}
+	return until.Add(hangTime)
+}
+
+// interruption returns the error of a Run that ended during a drain, or nil. It names the pods that are not
+// known to have ended.
+func (s *shell) interruption() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.node.State() != node.StateDraining {
+		return nil
+	}
+	errs := append([]error{ErrInterrupted}, s.reportOf(s.node.Shutdown()).podErrs()...)
+	for _, p := range s.node.Due() {
+		if p.Signalled.IsZero() {
+			errs = append(errs, fmt.Errorf("pod %s/%s: not killed", p.Namespace, p.Name))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// enter is called by Run and TerminateAll when they begin. The first one sets up the context of the calls to
+// embedder code, which has the values of ctx, but does not end with it. It also asks for the pod policies.
+func (s *shell) enter(ctx context.Context) {
+	s.mu.Lock()
+	s.users++
+	isFirst := s.users == 1
+	if isFirst {
+		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
+		s.events = nodeEvents{recorder: s.opts.Events, node: s.opts.Node}
+	}
+	ctx = s.ctx
+	s.mu.Unlock()
+	if isFirst && s.opts.Policy != nil {
+		s.askPolicies(ctx)
+	}
+}
+
+// leave is called by Run and TerminateAll when they end. The last one cancels the calls to embedder code, and
+// waits until a time for them to return. The error names those that have not.
+func (s *shell) leave(until time.Time) error {
+	s.mu.Lock()
+	s.users--
+	isLast := s.users == 0
+	if isLast {
+		s.cancel()
+	}
+	s.mu.Unlock()
+	if !isLast {
+		return nil
+	}
+	return awaitCalls(s.calls, until)
+}
+
+// awaitCalls waits for the calls of a group until a time. The error names the calls that have not returned.
+func awaitCalls(calls *call.Group, until time.Time) error {
+	timedOut := make(chan struct{})
+	timer := time.AfterFunc(time.Until(until), func() { close(timedOut) })
+	defer timer.Stop()
+	hanging := calls.Wait(timedOut)
+	const most = 10
+	switch n := len(hanging); {
+	case n == 0:
+		return nil
+	case n > most:
+		return fmt.Errorf("%d calls have not returned, including %s", n, strings.Join(hanging[:most], ", "))
+	default:
+		return fmt.Errorf("calls that have not returned: %s", strings.Join(hanging, ", "))
+	}
+}

@@ -1,0 +1,146 @@
+package shutdown
+
+import (
+	"context"
+	"time"
+
+	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
+)
+
+const (
+	// folderTime is how long Run waits to lock the state folder: the previous agent may still be ending.
+	folderTime = 10 * time.Second
+	// readTime is the timeout for reading the state files.
+	readTime = 5 * time.Second
+	// rewritePause is the pause between a failed write to the state log and the next one.
+	rewritePause = 500 * time.Millisecond
+)
+
+// open locks the state folder, reads the log and passes it to the core. Only from then on this agent writes the log: a new
+// one that it wrote before would lack the final statuses that are pending in the old one. If the folder cannot be locked,
+// or the log not be read in time, open returns that error, the core gets an empty log, and nothing is stored. All other
+// problems are only reported to the core. hasHost says that a host is watched, which will say whether the shutdown of the
+// log is still under way.
+func (s *shell) open(ctx context.Context, hasHost bool) error {
+	defer close(s.opened)
+	defer s.opening.end()
+	lockCtx, cancel := context.WithTimeout(ctx, folderTime)
+	defer cancel()
+	warning, err := s.log.Lock(lockCtx)
+	var contents statelog.Contents
+	if err == nil {
+		readCtx, cancel := context.WithTimeout(ctx, readTime)
+		contents, err = s.log.Read(readCtx)
+		cancel()
+	}
+	for _, err := range append([]error{s.log.BootErr(), warning, err}, contents.Errs...) {
+		if err != nil {
+			s.step(node.Failed{Text: err.Error()})
+		}
+	}
+	if err == nil {
+		s.showStoredShutdown(contents)
+	}
+	s.useLog(contents, err == nil && s.opts.StateDir != "")
+	if !hasHost && err == nil { // nobody can say what is pending: the log decides
+		s.step(node.Pending{Wall: s.opts.Clock.Now()})
+	}
+	s.ready.folderTried()
+	return err
+}
+
+// useLog passes the log to the core. isStoring says whether this agent writes the log from then on.
+func (s *shell) useLog(contents statelog.Contents, isStoring bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.isStoring = isStoring
+	s.stepLocked(node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
+	if hasReport := s.stored != nil || s.last != nil; hasReport && s.node.Shutdown() != nil {
+		s.last = s.node.Shutdown() // not the report of newShell: the shutdown may resume, or its pods end
+	}
+}
+
+// store appends the effect's shutdown and pods to the log. NewLog replaces the log by them. The mutex is held.
+func (s *shell) store(e node.Effect) {
+	if !s.isStoring {
+		return
+	}
+	entries, isWatched := node.Entries{Shutdown: e.Shutdown, Pods: e.Pods}, s.written != nil
+	if e.Do == node.NewLog {
+		s.written = s.log.Begin(entries)
+	} else {
+		s.written = s.log.Append(entries)
+	}
+	if ctx := s.ctx; !isWatched {
+		s.calls.Go(func() string { return "the writing of the state log" }, func() {
+			for s.awaitWrite(ctx) {
+			}
+		})
+	}
+}
+
+// awaitWrite waits for the newest write. If that has failed, awaitWrite reports it, and repeats the write after
+// rewritePause. isUnderWay is false when all is written, or ctx has ended. It locks the mutex.
+func (s *shell) awaitWrite(ctx context.Context) (isUnderWay bool) {
+	s.mu.Lock()
+	newest := s.written
+	s.mu.Unlock()
+	_, err := newest.Wait(ctx)
+	if err != nil && ctx.Err() == nil {
+		s.step(node.Failed{Text: err.Error()})
+		select {
+		case <-time.After(rewritePause):
+		case <-ctx.Done():
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.updateAdmission()
+	switch {
+	case ctx.Err() != nil:
+		s.written = nil
+	case err != nil:
+		s.written = s.log.Append(node.Entries{}) // repeats the failed write
+	case s.written == newest:
+		s.written = nil
+	}
+	return s.written != nil
+}
+
+// sync syncs the log, and then tells the core. While the log is being read, it waits for that, because what the core has
+// decided is stored only then. A failure goes into the drain's report.
+func (s *shell) sync(e node.Effect) {
+	ctx := s.ctx
+	s.calls.Go(func() string { return "the sync of the state log" }, func() {
+		select {
+		case <-s.opened:
+		case <-ctx.Done():
+		}
+		if _, err := s.log.Sync().Wait(ctx); err != nil && ctx.Err() == nil {
+			s.step(node.Failed{Text: err.Error()})
+		}
+		s.step(node.Answered{Call: e.Call})
+	})
+}
+
+// showTimes writes the times of the newest shutdown to the metrics and the kubelet's state file. Like the
+// kubelet, it does neither if the gate GracefulNodeShutdownBasedOnPodPriority is off.
+func (s *shell) showTimes() {
+	if newest := s.node.Shutdown(); newest != nil && s.byPriority {
+		started, ended := wallTimes(newest)
+		s.setTimes(started, ended)
+	}
+}
+
+// setTimes updates the metrics if the times have changed and, in Run, the kubelet's state file, unless another agent uses
+// the folder. The mutex is held.
+func (s *shell) setTimes(started, ended time.Time) {
+	if times := [2]time.Time{started, ended}; times != s.shownTimes {
+		s.shownTimes = times
+		s.opts.Metrics.Times(started, ended)
+		if s.phase == phaseRunning {
+			s.log.SaveTimes(statelog.Times{StartTime: started, EndTime: ended})
+		}
+	}
+}
