@@ -79,7 +79,7 @@ func (s *shell) updateAdmission() {
 		return
 	}
 	next := snapshotOf(s.node)
-	if s.written != nil && !s.written.IsDone() {
+	if s.isWriting() {
 		for _, p := range s.node.PodsOf(s.node.Shutdown()) {
 			if p.Static && p.Told {
 				next.pods[p.Key] = true

@@ -32,7 +32,7 @@ func (s *shell) killAll(kills []node.Effect) {
 			start()
 		}
 	}
-	if s.written == nil { // nothing is stored, or everything is
+	if !s.isWriting() { // nothing is stored, or everything is
 		start()
 		return
 	}

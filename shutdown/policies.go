@@ -39,9 +39,9 @@ func (s *shell) askPolicies(ctx context.Context) {
 		}
 	}
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.policyErrs = p.errs
-	s.mu.Unlock()
-	s.step(node.Policies(p.known))
+	s.stepLocked(node.Policies(p.known))
 }
 
 // policy asks Options.Policy for the pod policy of a kind of shutdown. The error says what is wrong with it;

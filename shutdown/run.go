@@ -49,7 +49,7 @@ func (s *shell) run(ctx context.Context) error {
 		hostErr = <-hostEnded
 	}
 	hangingErr := s.leave(until)
-	return errors.Join(folderErr, s.interruption(), closeErr, hostErr, hangingErr, s.log.Close(until))
+	return errors.Join(folderErr, s.interruption(), closeErr, hostErr, hangingErr, s.closeLog(until))
 }
 
 // endRun tells the core that the context of Run has ended. Calls that ignore their contexts may still go on.

@@ -44,7 +44,7 @@ type shell struct {
 	stopTimer func()    // nil: there is no timer
 	wake      time.Time // when the timer fires; zero: there is none
 
-	isStoring  bool                   // there is a state folder, and its log has been read
+	isStoring  bool                   // there is a state folder, its log has been read, and Run has not closed it
 	written    *call.Future[struct{}] // the newest write to the log; nil: all writes have succeeded
 	shownTimes [2]time.Time           // the start and end in the metrics
 

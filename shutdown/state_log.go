@@ -39,9 +39,7 @@ func (s *shell) open(ctx context.Context, hasHost bool) error {
 			s.step(node.Failed{Text: err.Error()})
 		}
 	}
-	if err == nil {
-		s.showStoredShutdown(contents)
-	}
+	s.showStoredShutdown(contents)
 	s.useLog(contents, err == nil && s.opts.StateDir != "")
 	if !hasHost && err == nil { // nobody can say what is pending: the log decides
 		s.step(node.Pending{Wall: s.opts.Clock.Now()})
@@ -81,7 +79,7 @@ func (s *shell) store(e node.Effect) {
 }
 
 // awaitWrite waits for the newest write. If that has failed, awaitWrite reports it, and repeats the write after
-// rewritePause. isUnderWay is false when all is written, or ctx has ended. It locks the mutex.
+// rewritePause. isUnderWay is false when all is written, or the log or ctx has ended. It locks the mutex.
 func (s *shell) awaitWrite(ctx context.Context) (isUnderWay bool) {
 	s.mu.Lock()
 	newest := s.written
@@ -98,7 +96,7 @@ func (s *shell) awaitWrite(ctx context.Context) (isUnderWay bool) {
 	defer s.mu.Unlock()
 	s.updateAdmission()
 	switch {
-	case ctx.Err() != nil:
+	case ctx.Err() != nil || !s.isStoring:
 		s.written = nil
 	case err != nil:
 		s.written = s.log.Append(node.Entries{}) // repeats the failed write
@@ -107,6 +105,9 @@ func (s *shell) awaitWrite(ctx context.Context) (isUnderWay bool) {
 	}
 	return s.written != nil
 }
+
+// isWriting reports whether a write to the log is under way. The mutex is held.
+func (s *shell) isWriting() bool { return s.written != nil && !s.written.IsDone() }
 
 // sync syncs the log, and then tells the core. While the log is being read, it waits for that, because what the core has
 // decided is stored only then. A failure goes into the drain's report.
@@ -122,6 +123,14 @@ func (s *shell) sync(e node.Effect) {
 		}
 		s.step(node.Answered{Call: e.Call})
 	})
+}
+
+// closeLog closes the log, and waits for that until a time at most. TerminateAll may go on, and stores nothing then.
+func (s *shell) closeLog(until time.Time) error {
+	s.mu.Lock()
+	s.isStoring = false
+	s.mu.Unlock()
+	return s.log.Close(until)
 }
 
 // showTimes writes the times of the newest shutdown to the metrics and the kubelet's state file. Like the

@@ -5,6 +5,8 @@ package shutdown_test
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -151,6 +153,23 @@ func TestTerminateAllContinuesAfterRun(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TerminateAll after Run stores nothing, because Run has closed the state log, and that is no error.
+func TestTerminateAllAfterRunStoresNothing(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		n.runOnBoot(one)
+		n.end()
+		before, err := os.ReadFile(filepath.Join(n.opts.StateDir, logFile))
+		require.NoError(t, err)
+		report, err := n.m.TerminateAll(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, []string{"web", "etcd"}, names(report))
+		after, err := os.ReadFile(filepath.Join(n.opts.StateDir, logFile))
+		require.NoError(t, err)
+		require.Equal(t, string(before), string(after))
+		require.Empty(t, n.log.errors())
+	})
 }
 
 // When its context ends, TerminateAll returns the cause and the pods that have not ended. No further pod is
