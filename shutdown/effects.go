@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -141,7 +142,8 @@ func answerOf(err error) (a answer) {
 	if err == nil {
 		return answer{}
 	}
-	a.err = errors.New(errorText(err))
+	// Sprint recovers a panic of the Error method.
+	a.err = errors.New(fmt.Sprint(err))
 	call.Guard(context.Background(), "an error", func() error { //nolint:forbidigo // only for logging a panic
 		a.noRetry = errors.Is(err, ErrNoRetry)
 		if seconds, asks := apierrors.SuggestsClientDelay(err); asks {

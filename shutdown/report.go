@@ -4,14 +4,15 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"os"
 	"slices"
 	"time"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
+	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // Report says what happened to the pods in one shutdown, in all of its drains and by all agents that took
@@ -103,10 +104,59 @@ func uidOf(p *node.Pod) types.UID {
 	return p.Object.UID
 }
 
-// errorText returns the text of an error; "" for nil. fmt recovers a panic of the Error method.
-func errorText(err error) string {
-	if err == nil {
-		return ""
+// StoredReport reads the report of the last shutdown from a state folder ([Options.StateDir]), for programs
+// other than the agent. found is false if no report is stored. The error names a file that is not usable.
+// The report has no end if the shutdown has not ended. StoredReport neither locks nor changes the folder.
+func StoredReport(dir string) (report Report, found bool, err error) {
+	if info, err := os.Stat(dir); err != nil {
+		return Report{}, false, fmt.Errorf("failed to read the state folder: %w", err)
+	} else if !info.IsDir() {
+		return Report{}, false, fmt.Errorf("the state folder %q is no directory", dir)
 	}
-	return fmt.Sprint(err)
+	contents, err := statelog.ReadFile(dir)
+	if err != nil {
+		return Report{}, false, err
+	}
+	report, found = storedReport(contents.Entries)
+	return report, found, nil
+}
+
+// storedReport returns the report of the shutdown in a state log. found is false if the log has none.
+func storedReport(log node.Entries) (report Report, found bool) {
+	if log.Shutdown == nil {
+		return Report{}, false
+	}
+	return reportOf(log.Shutdown, node.PodsOf(log.Shutdown, log.Pods)), true
+}
+
+// reportOf returns the current report of a shutdown. The mutex is held.
+func (s *shell) reportOf(of *node.Shutdown) Report {
+	return reportOf(of, s.node.PodsOf(of))
+}
+
+// lastReport implements LastReport.
+func (s *shell) lastReport() (Report, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.last != nil:
+		return s.reportOf(s.last), true
+	case s.stored != nil:
+		return *s.stored, true
+	default:
+		return Report{}, false
+	}
+}
+
+// showStoredShutdown makes the shutdown in the log the result of LastReport, unless this agent has had one already, and
+// shows the times in the kubelet's state file in the metrics.
+func (s *shell) showStoredShutdown(c statelog.Contents) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if report, found := storedReport(c.Entries); found && s.node.Shutdown() == nil {
+		s.stored = &report
+	}
+	if times := c.Times; times != (statelog.Times{}) {
+		s.setTimes(times.StartTime, times.EndTime)
+	}
 }

@@ -2,14 +2,11 @@ package shutdown
 
 import (
 	"context"
-	"fmt"
-	"os"
 	"time"
 
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
-	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
 // onReportTime is how long TerminateAll waits for OnReport.
@@ -74,55 +71,4 @@ func (s *shell) awaitReport(ctx context.Context, number int) {
 	case <-time.After(onReportTime):
 	case <-ctx.Done():
 	}
-}
-
-// reportOf returns the current report of a shutdown. The mutex is held.
-func (s *shell) reportOf(of *node.Shutdown) Report {
-	return reportOf(of, s.node.PodsOf(of))
-}
-
-// lastReport implements LastReport.
-func (s *shell) lastReport() (Report, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	switch {
-	case s.last != nil:
-		return s.reportOf(s.last), true
-	case s.stored != nil:
-		return *s.stored, true
-	default:
-		return Report{}, false
-	}
-}
-
-// showStoredShutdown makes the shutdown in the log the result of LastReport, unless this agent has had one already, and
-// shows the times in the kubelet's state file in the metrics.
-func (s *shell) showStoredShutdown(c statelog.Contents) {
-	stored := c.Entries
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if stored.Shutdown != nil && s.node.Shutdown() == nil {
-		report := reportOf(stored.Shutdown, node.PodsOf(stored.Shutdown, stored.Pods))
-		s.stored = &report
-	}
-	if times := c.Times; times != (statelog.Times{}) {
-		s.setTimes(times.StartTime, times.EndTime)
-	}
-}
-
-// StoredReport reads the report of the last shutdown from a state folder ([Options.StateDir]), for programs
-// other than the agent. found is false if no report is stored. The error names a file that is not usable.
-// The report has no end if the shutdown has not ended. StoredReport neither locks nor changes the folder.
-func StoredReport(dir string) (report Report, found bool, err error) {
-	if info, err := os.Stat(dir); err != nil {
-		return Report{}, false, fmt.Errorf("failed to read the state folder: %w", err)
-	} else if !info.IsDir() {
-		return Report{}, false, fmt.Errorf("the state folder %q is no directory", dir)
-	}
-	contents, err := statelog.ReadFile(dir)
-	stored := contents.Entries
-	if stored.Shutdown == nil || err != nil {
-		return Report{}, false, err
-	}
-	return reportOf(stored.Shutdown, node.PodsOf(stored.Shutdown, stored.Pods)), true, nil
 }
