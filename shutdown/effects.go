@@ -113,8 +113,11 @@ func objectsOf(pods []*node.Pod) []*v1.Pod {
 // one. That of a kill has no deadline: a pod may end late. A call that takes longer than slowTime is logged;
 // a kill, if it takes longer than its grace period and slowTime.
 func (s *shell) start(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) {
-	ctx, cancel := context.WithCancel(s.ctx)
-	if !e.Until.IsZero() && e.Do != node.Kill {
+	var ctx context.Context
+	var cancel context.CancelFunc
+	if e.Until.IsZero() || e.Do == node.Kill {
+		ctx, cancel = context.WithCancel(s.ctx)
+	} else {
 		ctx, cancel = context.WithDeadlineCause(s.ctx, time.Now().Add(e.Until.Sub(s.now())), call.ErrTimeSpent)
 	}
 	s.aborts[e.Call] = cancel
