@@ -84,7 +84,7 @@ func (s *shell) HostCapped(err error) {
 	defer s.mu.Unlock()
 	s.events.record(s.ctx, s.calls, v1.EventTypeWarning, text)
 	logger := klog.FromContext(s.ctx)
-	s.lines.write(func() {
+	s.lines.Write(func() {
 		logger.Error(errors.New(text), "The host waits for less than requested, and some pods get less time")
 	})
 }

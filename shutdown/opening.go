@@ -59,7 +59,7 @@ func (s *shell) refuseWhileOpening() {
 	defer s.mu.Unlock()
 	if s.node.State() == node.StateOpening {
 		logger := klog.FromContext(s.ctx)
-		s.lines.write(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
+		s.lines.Write(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
 		now := *s.admission.Load()
 		now.refuses, now.until = true, time.Time{}
 		s.admission.Store(&now)

@@ -1,48 +1,13 @@
 package shutdown
 
 import (
-	"sync"
 	"time"
 
 	"k8s.io/klog/v2"
 
-	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
-
-// logLines writes log lines one after another, in a goroutine. A logger may block, for example if nobody reads stderr,
-// and a drain must not wait for it.
-type logLines struct {
-	calls *call.Group // has the goroutine
-
-	mu      sync.Mutex // guards waiting
-	waiting []func()   // each writes a line; the first one is being called
-}
-
-// write calls line, which writes one line, after the lines before.
-func (l *logLines) write(line func()) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.waiting = append(l.waiting, line); len(l.waiting) > 1 {
-		return // the goroutine runs
-	}
-	l.calls.Go(func() string { return "the logger" }, func() {
-		for ; line != nil; line = l.next() {
-			line()
-		}
-	})
-}
-
-// next removes the first line, which is written now, and returns the next one; nil: none.
-func (l *logLines) next() func() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.waiting = l.waiting[1:]; len(l.waiting) == 0 {
-		return nil
-	}
-	return l.waiting[0]
-}
 
 // logDrainTime logs why a drain begins, how much time it has, and what sets that time.
 func (s *shell) logDrainTime(e node.Effect) {
@@ -51,7 +16,7 @@ func (s *shell) logDrainTime(e node.Effect) {
 	if len(s.schedule) > 0 || !of.HostEnd.IsZero() { // otherwise the time follows from the pods, which are not listed yet
 		logger = logger.WithValues("time", of.WaitEnd().Sub(s.now()).Round(time.Millisecond))
 	}
-	s.lines.write(func() { logger.Info(e.Text) })
+	s.lines.Write(func() { logger.Info(e.Text) })
 }
 
 // timeSetBy says, for the log, what decides how much time a drain has: the announcement or the host's setting
