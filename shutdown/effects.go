@@ -141,12 +141,12 @@ type answer struct {
 
 // answerOf reads an embedder's error, whose methods may panic. A panic is only logged; what it has kept from being read
 // stays unset.
-func answerOf(err error) (a answer) {
+func answerOf(err error) answer {
 	if err == nil {
 		return answer{}
 	}
-	// Sprint recovers a panic of the Error method.
-	a.err = errors.New(fmt.Sprint(err))
+	text := fmt.Sprint(err) // recovers a panic of the Error method
+	a := answer{err: errors.New(text)}
 	call.Guard(context.Background(), "an error", func() error { //nolint:forbidigo // only for logging a panic
 		a.noRetry = errors.Is(err, ErrNoRetry)
 		if seconds, asks := apierrors.SuggestsClientDelay(err); asks {

@@ -18,8 +18,9 @@ func (l *LogLines) Write(line func()) {
 	if l.waiting = append(l.waiting, line); len(l.waiting) > 1 {
 		return // the goroutine runs
 	}
+	first := line
 	l.Calls.Go(func() string { return "the logger" }, func() {
-		for ; line != nil; line = l.next() {
+		for line := first; line != nil; line = l.next() {
 			line()
 		}
 	})

@@ -37,7 +37,7 @@ func (e *podEntry) set(p *node.Pod) (hasNewObject bool, err error) {
 	next, withoutObject := *e, *p
 	withoutObject.Object = nil
 	next.isPending = !p.Signalled.IsZero() && !p.Told
-	next.text, err = json.Marshal(&withoutObject)
+	next.text, err = json.Marshal(withoutObject) // a pointer would cost more allocations: json copies its times
 	if err == nil && p.Object != e.pod && p.Object != nil {
 		next.pod = p.Object
 		next.object, err = json.Marshal(objectOf(p.Object))
@@ -86,7 +86,7 @@ func (all *newestEntries) update(entries node.Entries) (lines []byte, err error)
 	}
 	var errs []error
 	if entries.Shutdown != nil {
-		if text, err := json.Marshal(entries.Shutdown); err != nil {
+		if text, err := json.Marshal(*entries.Shutdown); err != nil {
 			errs = append(errs, err)
 		} else {
 			all.shutdown = text
