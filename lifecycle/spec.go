@@ -36,8 +36,8 @@ func (r role) specField() string {
 // isSidecar reports whether r is one of the sidecars, each of which has a role of its own for its place in the order.
 func (r role) isSidecar() bool { return r >= roleFirstSidecar }
 
-// containersOf yields a pointer to each container in a pod's spec, with its role. The role of a sidecar is its index,
-// because sidecars stop in reverse order.
+// containersOf yields a pointer to each container in a pod's spec, with its role. The role of a sidecar is
+// roleFirstSidecar plus its index among the init containers: sidecars stop in the reverse order of these roles.
 func containersOf(pod *v1.Pod) iter.Seq2[*v1.Container, role] {
 	return func(yield func(*v1.Container, role) bool) {
 		for i := range pod.Spec.Containers {

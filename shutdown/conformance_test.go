@@ -158,8 +158,9 @@ func setSlowHooks(n *node, takes time.Duration) {
 	n.opts.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, takes) })
 }
 
-// The kubelet's two other cases have a host that grants less than the sum. The kubelet takes no lock then
-// and returns an error. The manager takes the lock, gives each bucket its share, and sets Inhibitor.Err.
+// In two cases of the kubelet's TestManager, which testdata/manager.yaml does not have, the host grants less than the sum
+// of the two buckets. The kubelet takes no lock then and returns an error. The manager takes the lock, shortens the
+// buckets in proportion, and sets Inhibitor.Err.
 func TestConformanceManagerWhereTheHostGrantsLess(t *testing.T) {
 	for _, c := range []struct {
 		total, critical, granted int64

@@ -329,8 +329,8 @@ func TestAKilledAgentLeaksNoJobAndReportsNoneAsEndedEarly(t *testing.T) {
 	}
 }
 
-// No job is leaked or reported as ended too early either if an agent is killed repeatedly: at random times, 3 to 33 s
-// apart, until 220 s. Each seed of the random numbers is one simulation.
+// An agent that is killed repeatedly and started again leaks no job and reports none as ended too early. It is killed at
+// random times, 3 to 33 s apart, until 220 s, long after the last pods were deleted. Each seed is one simulation.
 func TestAnAgentThatIsKilledRepeatedlyLeaksNoJob(t *testing.T) {
 	seeds := uint64(40)
 	if need.Less(t, "32 of 40 agents that are killed repeatedly") {

@@ -9,14 +9,15 @@ func everyEndIsPublished(r *NodeRecord) (violations []string) {
 	if !r.Statuses {
 		return nil
 	}
-	ended, published := map[string]NodeFact{}, map[string]bool{}
-	var unprocessed []NodeFact // answers to kills that the agent sees in the current step; lost if it dies before its end
+	ended := map[string]NodeFact{} // by pod: the answer to its kill, once the agent has finished the step that handles it
+	published := map[string]bool{} // by pod: the API server has its final status
+	var unprocessed []NodeFact     // answers to kills in the step in progress; lost if the agent dies in it
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodePodRuns:
 			delete(published, f.Pod)
 			delete(ended, f.Pod)
-		case NodePodLost, NodeStarts:
+		case NodePodLost, NodeStarts: // the two exceptions
 			delete(ended, f.Pod)
 		case NodeKilled:
 			if !f.Failed {
@@ -24,7 +25,7 @@ func everyEndIsPublished(r *NodeRecord) (violations []string) {
 			}
 		case NodeDied, NodeBooted:
 			unprocessed = nil
-		case NodeState:
+		case NodeState: // the step is over
 			for _, f := range unprocessed {
 				ended[f.Pod] = f
 			}
@@ -43,9 +44,11 @@ func everyEndIsPublished(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// storedStatusesAreSentOrKept checks that a final status that is pending in the log stays there until the API server has
-// it, even if agents die or the machine boots. There are two exceptions: a power cut or another agent may take it from the
-// log, and a pod that is started again has no final status.
+// storedStatusesAreSentOrKept checks that no final status gets lost: once the log has it as pending, each later state of
+// the log has it too, even if agents die or the machine boots, until the API server has it. There are two exceptions:
+//
+//   - A power cut or another agent has taken it from the log: the fact NodeLogHas is Failed.
+//   - The pod was started again, so that it has no final status.
 func storedStatusesAreSentOrKept(r *NodeRecord) (violations []string) {
 	var stored []string
 	isOver := map[string]bool{} // the status was sent, or the pod was started again
@@ -58,7 +61,7 @@ func storedStatusesAreSentOrKept(r *NodeRecord) (violations []string) {
 		case NodeLogHas:
 			for _, pod := range stored {
 				if !f.Failed && !isOver[pod] && !slices.Contains(f.Pods, pod) {
-					violations = append(violations, nodeViolation(f, "that of %s was there, and is not sent", pod))
+					violations = append(violations, nodeViolation(f, "the pending final status of %s is missing, and was not sent", pod))
 				}
 			}
 			stored = f.Pods
@@ -153,11 +156,13 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// eachPodIsCountedOnce checks that an agent counts a pod once in the metrics until its next drain begins or the pod
-// runs again, even if several kills of it return, or if it is counted as given up (Failed) and ends later.
+// eachPodIsCountedOnce checks that an agent counts a pod in the metrics at most once per drain and run of the pod.
+// Several kills of the pod may return, and a pod that was counted as given up (Failed) may end later: neither counts it
+// again.
 //
-// One exception: a pod that was counted as ended may be counted again after a kill outside a drain. Such a kill
-// continues one that an earlier agent began. When this agent finds it in the log, it has forgotten the pod's end.
+// One exception: an agent may read the log late, when a pod that it has counted as ended is no longer listed, so that the
+// agent has dropped it. If the log says that an earlier agent began to kill that pod, this agent continues the kill,
+// outside a drain, and may count the pod again.
 func eachPodIsCountedOnce(r *NodeRecord) (violations []string) {
 	counted := map[string]NodeFact{}
 	for _, f := range r.Facts {
@@ -170,7 +175,7 @@ func eachPodIsCountedOnce(r *NodeRecord) (violations []string) {
 			}
 		case NodePodRuns:
 			delete(counted, f.Pod)
-		case NodeKill:
+		case NodeKill: // outside a drain: the exception above
 			if isForgotten := f.Shutdown == 0 && !counted[f.Pod].Failed; isForgotten {
 				delete(counted, f.Pod)
 			}

@@ -50,10 +50,14 @@ func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// graceFillsTheWindow checks that a drain does not shorten grace periods without need: a pod gets its own, or all the
-// time that its bucket has left if that is less. With NoRollOver a bucket does not get the time that lower ones left
-// unused, so a pod gets no more than its bucket's own time. A pod that came late may be killed with a higher bucket, and
-// then that bucket's time counts.
+// graceFillsTheWindow checks the grace period that a pod gets with its first kill in a drain:
+//
+//   - It is not too short: the pod gets its own grace period, or all the time that its bucket's window has left if
+//     that is less (leastGrace). A bucket without time is not checked.
+//   - With NoRollOver it is not too long: a bucket does not get the time that lower ones left unused, so the pod gets
+//     no more than its bucket's own time.
+//
+// A pod that came late may be killed with a higher bucket, so both limits allow for all buckets from its own upwards.
 func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 	signalled, pods := signalledPods{}, map[string]NodeFact{}
 	var windows []NodeWindow
@@ -68,11 +72,11 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 			if !isFirstKill || f.Shutdown == 0 || len(windows) == 0 {
 				continue
 			}
-			own := windows[nodeBucket(windows, pods[f.Pod].Priority):] // the windows of the pod's bucket and of the higher ones
-			if most := mostTime(own); r.NoRollOver && most > 0 && f.Seconds > int64((most+nodeLag)/time.Second) {
+			possible := windows[nodeBucket(windows, pods[f.Pod].Priority):] // of the buckets with which it may be killed: its own and the higher ones
+			if most := mostTime(possible); r.NoRollOver && most > 0 && f.Seconds > int64((most+nodeLag)/time.Second) {
 				violations = append(violations, nodeViolation(f, "its bucket has only %v", most))
 			}
-			if least := r.leastGrace(pods[f.Pod], own, f.At); own[0].Pods > 0 && f.Seconds < least {
+			if least := r.leastGrace(pods[f.Pod], possible, f.At); possible[0].Pods > 0 && f.Seconds < least {
 				violations = append(violations, nodeViolation(f, "its window leaves %d s", least))
 			}
 		default:

@@ -58,8 +58,9 @@ func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, at Momen
 	return ""
 }
 
-// listedDependent returns the ID of a container that needs the sidecar and runs by all lists that the termination may
-// have used at a moment; "": there is none. A container does not count if a successful stop proves its end.
+// listedDependent returns the ID of a container that certainly needs the sidecar at a moment; "": there is none. It is not
+// known which of the newest lists the termination has seen then (visibleLists), so only a container that all of them have
+// counts, and not if a successful stop proves its end (isTrustedEnded).
 func (p *podHistory) listedDependent(t *Termination, sidecar spec, at Moment) string {
 	seen := p.visibleLists(at)
 	if len(seen) == 0 || !t.firstListRequest().Before(seen[len(seen)-1].Called) {

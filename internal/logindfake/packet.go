@@ -22,8 +22,9 @@ type packet struct {
 	descriptors []int
 }
 
-// encode encodes the message for a connection whose bus has these lacks: without a sender, or with Talos's
-// interface of logind's signals. A body that was received is appended as it was.
+// encode encodes the message as a bus with these lacks delivers it. With LackSenders it has no sender, and with
+// LackInterface logind's signals have the interface that Talos uses. A body that was received is not encoded again but
+// appended as it was, because godbus cannot encode every body that it decodes.
 func (p *packet) encode(lacks map[Lack]bool) ([]byte, error) {
 	message := *p.Message
 	if p.body != nil {

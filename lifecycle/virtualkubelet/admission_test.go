@@ -219,9 +219,9 @@ func TestNoPodStartsInAShutdown(t *testing.T) {
 				n.end()
 				require.NoError(b, b.Close(b.Context()))
 				if kind == "containers" {
-					n.start(left...)
+					n.start(left...) // a Runtime lists no pods, so the agent must adopt those that run
 				} else {
-					n.start() // the first list has the pods
+					n.start() // a PodRuntime lists its pods
 				}
 				createTen()
 				for range 4 {

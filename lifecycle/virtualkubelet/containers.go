@@ -48,9 +48,9 @@ func (cs *containers) mayRun() bool {
 	return cs.unreported > 0 || slices.ContainsFunc(cs.all, func(c *container) bool { return c.isRunning() || c.restarting })
 }
 
-// incomplete reports whether a regular container runs or will restart. Init containers and sidecars do not keep a
+// hasWork reports whether a regular container runs or will restart. Init containers and sidecars do not keep a
 // pod from completing.
-func (cs *containers) incomplete() bool {
+func (cs *containers) hasWork() bool {
 	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && (c.isRunning() || c.restarting) })
 }
 

@@ -12,9 +12,9 @@ import (
 )
 
 // KillPod implements [shutdown.PodKiller]. It begins or shortens the same termination as
-// [Provider.DeletePod], with the grace period of the request, and waits for its end. SetStatus of the
-// newest request that has one modifies the final status, which virtual-kubelet gets too. The provider
-// keeps the pod until it is deleted.
+// [Provider.DeletePod], with the grace period of the request, and waits for its end. SetStatus of the request
+// modifies the pod's final status, in the result of KillPod and in what virtual-kubelet is told; of several calls
+// with a SetStatus the newest counts. The provider keeps the pod until virtual-kubelet deletes it.
 //
 // ctx bounds only the waiting: when it ends, the error wraps its cause and the termination
 // continues. An unknown pod is an errdefs.ErrNotFound; with a [PodRuntime] it is

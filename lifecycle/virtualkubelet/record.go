@@ -40,7 +40,7 @@ type record struct {
 // guards it.
 type body interface {
 	mayRun() bool                  // whether anything may still run or restart, so that there is no final status yet
-	incomplete() bool              // whether the pod's work is not done: a regular container runs or will restart
+	hasWork() bool                 // whether the pod has work left: a regular container runs or will restart
 	write(pod *v1.Pod, ended bool) // writes the status into the pod; ended: all containers have ended for good
 }
 
@@ -75,7 +75,7 @@ func (r *record) isTerminating() bool {
 func (r *record) hasCompleted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.ending.terminating && !r.ending.starting && !r.body.incomplete()
+	return !r.ending.terminating && !r.ending.starting && !r.body.hasWork()
 }
 
 // isStuck reports whether a termination has ended without stopping all containers, and these have ended since.

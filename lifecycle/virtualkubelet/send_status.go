@@ -53,8 +53,8 @@ func (r *record) send() (isRemovable bool) {
 	return r.ending.finalSent && r.desired.deleted
 }
 
-// nextToSend returns the pod to send, or nil if there is nothing to send: its final status was sent, a newer pod has its
-// name, or its final status is still to come. final says that the pod's status is final, even if it was sent before.
+// nextToSend returns the pod to send. It returns nil if its final status was sent, if a newer pod has its name, or if only
+// its final status may be sent and there is none yet. final says that there is a final status, even if it was sent before.
 //
 // Of a terminating or completed pod only the final status is sent, for two reasons: virtual-kubelet removes a deleted pod
 // as soon as no entry of ContainerStatuses is running, although sidecars and hooks may still run; and a restarted agent
@@ -63,7 +63,7 @@ func (r *record) nextToSend() (pod *v1.Pod, final bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	final = r.ending.final != nil
-	hasCompleted := !r.ending.starting && !r.body.incomplete()
+	hasCompleted := !r.ending.starting && !r.body.hasWork()
 	mustAwaitFinal := (r.ending.terminating || hasCompleted) && !final
 	if r.desired.superseded || r.ending.finalSent || mustAwaitFinal {
 		return nil, final

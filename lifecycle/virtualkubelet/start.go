@@ -25,7 +25,7 @@ func (r *record) startPod(earlier []*record, wasBegun bool) {
 	err := r.startAll(earlier)
 	r.mu.Lock()
 	r.ending.starting = false
-	hasFailedOrCompleted := err != nil || !r.body.incomplete()
+	hasFailedOrCompleted := err != nil || !r.body.hasWork()
 	mustTerminate := !r.ending.terminating && hasFailedOrCompleted
 	r.mu.Unlock()
 	if err != nil {

@@ -71,9 +71,9 @@ func (w *wholePod) isKnown() bool { return w.runs || w.status != nil }
 // mayRun reports whether the pod runs.
 func (w *wholePod) mayRun() bool { return w.runs }
 
-// incomplete is the same as mayRun: the provider sees only whether the whole pod runs, and restarts no container of
+// hasWork is the same as mayRun: the provider sees only whether the whole pod runs, and restarts no container of
 // it.
-func (w *wholePod) incomplete() bool { return w.runs }
+func (w *wholePod) hasWork() bool { return w.runs }
 
 // wakeWaiters makes all calls of await test their condition again. The caller holds the mutex.
 func (w *wholePod) wakeWaiters() {

@@ -86,10 +86,11 @@ func (r *delayRequest) raise(ctx context.Context, before time.Duration) (time.Du
 	return r.result(ctx, failed)
 }
 
-// withdraw removes the drop-in, because the other files seem to set a sufficient limit, reloads logind, and waits for
-// the limit that they set. before is the limit so far. If logind's limit is too low without the drop-in, this package
-// has misread those files. Then withdraw writes the drop-in again, and notes that this attempt was in vain: the removal
-// is not tried again while the files stay the same.
+// withdraw removes the drop-in, because the other files seem to set a sufficient limit, reloads logind, and waits until
+// logind has the limit of those files. If logind's limit is then below the request, this package has misread the files:
+// withdraw writes the drop-in again, and setNotApplied keeps apply from removing it while the files stay the same. before
+// is the limit when withdraw is called; markChanging keeps it until withdraw returns, for the deadline of a shutdown that
+// begins meanwhile.
 func (r *delayRequest) withdraw(ctx context.Context, before time.Duration) (time.Duration, error) {
 	defer r.files.markChanging(before)()
 	if err := r.files.dropIn.remove(); err != nil {
@@ -118,7 +119,7 @@ func (r *delayRequest) reloadUntil(ctx context.Context, enough func(time.Duratio
 	return nil
 }
 
-// awaitLimit polls the limit until enough accepts it, it cannot be read, or ctx ends.
+// awaitLimit polls the limit until it is one that the function enough accepts, it cannot be read, or ctx ends.
 func (r *delayRequest) awaitLimit(ctx context.Context, enough func(time.Duration) bool) {
 	for pause := firstPollPause; ; pause = min(2*pause, maxPollPause) {
 		if limit, err := r.conn.limit(ctx); err != nil || enough(limit) {

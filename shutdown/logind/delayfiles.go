@@ -97,8 +97,8 @@ func (f *delayFiles) notAppliedError(limit, requested time.Duration) error {
 
 // fileSetting returns the file that sets a limit; "" if the visible files set another limit or none.
 func (f *delayFiles) fileSetting(limit time.Duration) string {
-	if winner := f.configured(); winner.delay == limit {
-		return winner.file
+	if current := f.configured(); current.delay == limit {
+		return current.file
 	}
 	return ""
 }
@@ -109,7 +109,8 @@ type setting struct {
 	delay time.Duration
 }
 
-// configured returns what logind's files set, including the drop-in, as if the files at the paths ignored did not exist.
+// configured returns the limit that logind's files set, including the drop-in of this package, and the file that sets it.
+// It reads the folders as if the files named in ignored did not exist.
 func (f *delayFiles) configured(ignored ...string) setting {
 	if last := logindconf.Last(logindconf.Files(os.DirFS(f.options.HostRoot), ignored...)); last != nil {
 		return setting{file: last.Path, delay: last.Limit}

@@ -118,8 +118,9 @@ func (m *Machine) ReadOnly(except ...string) {
 func (m *Machine) Boot(t testing.TB) {
 	t.Helper()
 	// nspawn is the first process of a new PID namespace: if it is killed, the kernel kills the whole machine.
-	// /run is a new tmpfs, so that nspawn leaves nothing in the host's /run. $0 has the options of the
-	// overlay, $1 is its mount point and $2 the writable one; the rest is the command line of nspawn.
+	// The shell first moves into the machine's cgroups, so that all of its processes are in them. /run is a new tmpfs, so
+	// that nspawn leaves nothing in the host's /run. $0 has the options of the overlay, $1 is its mount point, and $2 a
+	// second mount of it, for ReadOnly; the rest is the command line of nspawn.
 	const script = `for group in $CGROUPS; do echo 0 > "$group/cgroup.procs" || exit; done
 mount --make-rprivate / && mount -t proc proc /proc && mount -t tmpfs tmpfs /run && mount -t overlay overlay -o "$0" "$1" && mount --bind "$1" "$2" && shift 2 && exec "$@"`
 	m.boots++

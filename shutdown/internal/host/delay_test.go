@@ -86,8 +86,9 @@ func seconds(all []time.Duration) (s []int) {
 	return s
 }
 
-// A source may grant 10 s of 30 s without an error that says why. It counts as a cap all the same: in the
-// status, in the log, and for the listener. 26 s are enough for the pods (see rig.options), so that the error goes.
+// A source may grant 10 s of 30 s without an error that says why. The host treats that like an error: its status
+// has a DelayCappedError, and the listener is called, which logs it. The host itself logs nothing. When the limit rises
+// to 26 s, the error goes: 26 s are enough for the pods (see rig.options).
 func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.capWithoutError, r.script.limit = true, 10*time.Second

@@ -26,9 +26,9 @@ func (o *Hold) ifCurrent(f func(l *lock)) {
 	})
 }
 
-// ReleaseAt schedules the release of the lock for t, or for now if t has passed. The release waits for nothing that
-// hangs. A later call replaces t. It also applies to a lock that Retake takes before t, and to the next Hold of the same
-// shutdown. ctx has the logger; its end has no effect.
+// ReleaseAt schedules the release of the lock for t, or for now if t has passed. The lock is released then even if
+// calls hang. A later call of ReleaseAt replaces t. Until it has passed, t also applies to a lock that Retake takes, and to
+// that of the next Hold of the same shutdown. ctx has the logger; its end has no effect.
 func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	o.ifCurrent(func(l *lock) {
 		l.stopAlarm()

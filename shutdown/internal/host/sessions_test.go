@@ -144,8 +144,9 @@ func TestALoggerThatBlocksDelaysNothing(t *testing.T) {
 	})
 }
 
-// The loss of a session during a shutdown keeps the lock. The status says that it may be lost until the
-// shutdown ends, because no new one can be taken.
+// If the session is lost during a shutdown, the lock is kept, because the host grants no new lock then. The status
+// says that the lock may be lost. That ends when the shutdown is cancelled, because a new lock is taken, or when the lock
+// is released, because nothing can be lost any more.
 func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()

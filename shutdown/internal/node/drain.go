@@ -431,18 +431,20 @@ func (d *drain) bucketDone(n *Node) (moved bool) {
 	return d.nextBucket(n)
 }
 
-// pickBucket waits for a list, and then begins to kill the pods of the bucket. If no list comes within answerTimeout, it
-// uses the previous one. If there has been none at all, it waits until the end of the bucket's window, and meanwhile
-// kills the pods that the log names.
+// pickBucket waits for a list, and then begins to kill the pods of the bucket. How long it waits:
+//
+//   - If there was a list before: for answerTimeout. Then it uses that list.
+//   - If there was none yet: until the end of the bucket's window. From answerTimeout on it kills the pods that the log
+//     names, because it knows no others.
 func (d *drain) pickBucket(n *Node) (moved bool) {
 	schedule := d.shutdown.table.Schedule()
 	d.window = d.shutdown.table.Window(d.bucket, n.now)
-	until := d.stageBegan.Add(answerTimeout)
+	waitUntil := d.stageBegan.Add(answerTimeout)
 	if n.lister.lists == 0 {
-		until = d.window.End
+		waitUntil = d.window.End
 	}
 	isListed := n.lister.lists > d.listsBefore
-	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.WaitEnd())) {
+	if !isListed && !n.reachedOrWakeAt(times.Earlier(waitUntil, d.shutdown.WaitEnd())) { // still waiting
 		n.lister.retry(n)
 		if n.lister.lists == 0 && n.reachedOrWakeAt(d.stageBegan.Add(answerTimeout)) {
 			n.lister.reportTimeout(n)

@@ -30,14 +30,14 @@ type podEntry struct {
 	isPending bool    // its final status may be pending: the entry must survive a power cut
 }
 
-// set encodes a pod into the entry, which an error leaves unchanged. hasNewObject says that the Object has changed, so
-// that the pod's line must have it. An Object is large, and is encoded only if it is not the same pointer as the last
-// time.
+// set encodes a pod into the entry; after an error the entry is as it was. hasNewObject says that the encoded Object
+// differs from the last one, so that the next line of the pod must contain it. An Object is large, so it is encoded only
+// if its pointer has changed.
 func (e *podEntry) set(p *node.Pod) (hasNewObject bool, err error) {
 	next, withoutObject := *e, *p
 	withoutObject.Object = nil
 	next.isPending = !p.Signalled.IsZero() && !p.Told
-	next.text, err = json.Marshal(withoutObject) // a pointer would cost more allocations: json copies its times
+	next.text, err = json.Marshal(withoutObject) // by value: of a pointer, json would copy each time to the heap
 	if err == nil && p.Object != e.pod && p.Object != nil {
 		next.pod = p.Object
 		next.object, err = json.Marshal(objectOf(p.Object))

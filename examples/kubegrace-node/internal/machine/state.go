@@ -156,8 +156,9 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	}
 }
 
-// lookAtConfig reads the kubelet's configuration: a file, or else, with "", those that the command line of the
-// first kubelet names. If it cannot, it says in NotSeen why. A kubelet without such files has its defaults.
+// lookAtConfig reads the kubelet's configuration from a file that the user gave. If file is "", it reads the files
+// that the command line of the first kubelet names; a kubelet without such files has its defaults. If the configuration
+// cannot be read, NotSeen says why.
 func (s *State) lookAtConfig(root, file string) {
 	folder, gates := "", ""
 	if file == "" { // the kubelet's own files

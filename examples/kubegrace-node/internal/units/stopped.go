@@ -93,7 +93,7 @@ func (k *Keeper) block(units []string) error {
 	return errors.Join(errs...)
 }
 
-// unblock removes the drop-ins, and their folders if these are empty then.
+// unblock removes the drop-ins that keep these units from starting, and their folders if these are empty then.
 func (k *Keeper) unblock(units []string) error {
 	var errs []error
 	for _, unit := range units {
