@@ -23,7 +23,9 @@ import (
 func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error) {
 	if !s.watches() {
 		s.ready.hostTried()
-		klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.off)
+		s.lines.Write(func() {
+			klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.off)
+		})
 		return nil, nil
 	}
 	h = host.New(host.Options{
@@ -31,7 +33,7 @@ func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error
 		Calls: s.calls, Listener: s,
 	})
 	s.host.Store(h)
-	s.logRequest(ctx)
+	s.lines.Write(func() { s.logRequest(ctx) })
 	result := make(chan error, 1)
 	go func() { result <- h.Run(ctx) }()
 	return h, result

@@ -90,31 +90,37 @@ func TestADrainLogsItsBeginningAndItsEnd(t *testing.T) {
 	})
 }
 
-// From the announcement on, the logger blocks, as one does whose reader has stopped. The drain does not wait for it: the
-// pod is killed at once, and the lock is released as soon as the pod has ended. The end of Run names the logger.
+// From the start of Run or from the announcement on, the logger blocks, as one does whose reader has stopped. Neither
+// the lock nor the drain waits for it: the pod is killed at once, and the lock is released as soon as the pod has ended.
+// The end of Run names the logger.
 func TestALoggerThatBlocksDelaysNoDrain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		n := newNode(t, list(shutdowntest.Pod("web", 0, 30)))
-		var isBlocked atomic.Bool
-		released := make(chan struct{})
-		n.log.Logger = funcr.New(func(string, string) {
-			if isBlocked.Load() {
-				<-released
-			}
-		}, funcr.Options{Verbosity: 1})
-		n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
-		n.run()
-		isBlocked.Store(true)
-		began := time.Now()
-		n.announce()
-		n.advance(time.Minute)
-		require.Equal(t, time.Duration(0), n.killedAfter("web", began))
-		require.Equal(t, 3*time.Second, n.releasedAfter(began))
-		require.False(t, n.lastReport().Pods[0].Ended.IsZero())
-		n.stop()
-		require.EqualError(t, <-n.ended, "calls that have not returned: the logger")
-		close(released)
-	})
+	for name, blocksAtStart := range map[string]bool{"from the start": true, "from the announcement": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				n := newNode(t, list(shutdowntest.Pod("web", 0, 30)))
+				var isBlocked atomic.Bool
+				released := make(chan struct{})
+				n.log.Logger = funcr.New(func(string, string) {
+					if isBlocked.Load() {
+						<-released
+					}
+				}, funcr.Options{Verbosity: 1})
+				n.killer.Default = shutdowntest.Behaviour{Takes: 3 * time.Second}
+				isBlocked.Store(blocksAtStart)
+				n.run()
+				isBlocked.Store(true)
+				began := time.Now()
+				n.announce()
+				n.advance(time.Minute)
+				require.Equal(t, time.Duration(0), n.killedAfter("web", began))
+				require.Equal(t, 3*time.Second, n.releasedAfter(began))
+				require.False(t, n.lastReport().Pods[0].Ended.IsZero())
+				n.stop()
+				require.EqualError(t, <-n.ended, "calls that have not returned: the logger")
+				close(released)
+			})
+		})
+	}
 }
 
 // A pod that is killed at the end of its grace period is logged; a pod that ends gracefully is not.

@@ -18,6 +18,9 @@ import (
 //   - A later shutdown with less time may call it while an earlier call still runs. Such a call waits
 //     for the same end, and may only shorten the grace period.
 //
+// After a restart of the agent the pod of an earlier kill is what the state log has of it: its name and UID, the
+// annotations of static pods, the grace period, the names of its containers with their preStop hooks, and its status.
+//
 // An error with a method Await(context.Context) (KillResult, error), such as podkiller's *OverdueError,
 // says that the kill is still under way. The manager then calls Await instead of KillPod.
 type PodKiller interface {

@@ -106,7 +106,8 @@ func uidOf(p *node.Pod) types.UID {
 
 // StoredReport reads the report of the last shutdown from a state folder ([Options.StateDir]), for programs
 // other than the agent. found is false if no report is stored. The error names a file that is not usable.
-// The report has no end if the shutdown has not ended. StoredReport neither locks nor changes the folder.
+// The report has no end if the shutdown has not ended. StoredReport neither locks nor changes the folder. Only the agent's
+// user and root may read the log.
 func StoredReport(dir string) (report Report, found bool, err error) {
 	if info, err := os.Stat(dir); err != nil {
 		return Report{}, false, fmt.Errorf("failed to read the state folder: %w", err)

@@ -65,6 +65,25 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	}
 }
 
+// An agent dies while the preStop hook of a pod runs. The next agent kills the pod before it has listed the pods, and the
+// pod that it passes to the killer has the hook.
+func TestAResumedKillHasThePreStopHook(t *testing.T) {
+	web := shutdowntest.Pod("web", 0, 60)
+	hook := &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 5}}}
+	web.Spec.Containers = []v1.Container{{Name: "app", Lifecycle: hook}}
+	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Second)
+		n.crash()
+
+		n.runOnBoot(one)
+		kill, _ := n.killer.Kill("web")
+		require.Equal(t, hook, kill.Pod.Spec.Containers[0].Lifecycle)
+	})
+}
+
 // A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each bucket ends as
 // planned: Prepare and Hold return at once and leave their 2 s + 10 s to web, whose 20 s become 32 s. The next agent
 // starts after 30 s, when web still has 2 s.

@@ -94,6 +94,7 @@ func (s *shell) enter(ctx context.Context) {
 	if isFirst {
 		s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 		s.events = nodeEvents{recorder: s.opts.Events, node: s.opts.Node}
+		s.wake = time.Time{} // the timer of an earlier TerminateAll ended with its context
 	}
 	ctx = s.ctx
 	s.mu.Unlock()

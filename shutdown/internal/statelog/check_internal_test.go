@@ -12,6 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
@@ -73,14 +74,23 @@ func wholeObject() *v1.Pod {
 	grace, always, deleted := int64(7), v1.ContainerRestartPolicyAlways, metav1.NewTime(time.Date(2026, 9, 30, 12, 0, 0, 0, time.Local))
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "text", Name: "text", UID: "text", Generation: 3, Annotations: map[string]string{"a": "b"},
+			Namespace: "text", Name: "text", UID: "text", Generation: 3,
+			Annotations: map[string]string{
+				"kubernetes.io/config.source": "file", "kubernetes.io/config.hash": "1", "kubernetes.io/config.mirror": "2", "a": "not stored",
+			},
 			DeletionTimestamp: &deleted, DeletionGracePeriodSeconds: &grace,
 			Labels: map[string]string{"not": "stored"}, ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "not stored"}},
 		},
 		Spec: v1.PodSpec{
 			RestartPolicy: v1.RestartPolicyNever, TerminationGracePeriodSeconds: &grace, NodeName: "not stored",
-			InitContainers:      []v1.Container{{Name: "init", RestartPolicy: &always, Image: "not stored"}},
-			Containers:          []v1.Container{{Name: "main", Image: "not stored"}},
+			InitContainers: []v1.Container{{Name: "init", RestartPolicy: &always, Image: "not stored"}},
+			Containers: []v1.Container{{
+				Name: "main", Image: "not stored", Ports: []v1.ContainerPort{{Name: "http", ContainerPort: 80}},
+				Lifecycle: &v1.Lifecycle{
+					PreStop:   &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Port: intstr.FromString("http")}},
+					PostStart: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"not stored"}}},
+				},
+			}},
 			EphemeralContainers: []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug", Image: "not stored"}}},
 		},
 		Status: v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main", ContainerID: "x://1"}}},
@@ -137,6 +147,8 @@ func TestAllFieldsAreStored(t *testing.T) {
 		require.Empty(t, found.Errs)
 		want, object := wholePod(t), wholeObject()
 		object.Labels, object.ManagedFields, object.Spec.NodeName = nil, nil, ""
+		delete(object.Annotations, "a")
+		object.Spec.Containers[0].Lifecycle.PostStart = nil
 		object.Spec.InitContainers[0].Image, object.Spec.Containers[0].Image, object.Spec.EphemeralContainers[0].Image = "", "", ""
 		want.Object = object
 		require.Equal(t, node.Entries{Shutdown: head, Pods: []*node.Pod{want}}, found.Entries)

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
@@ -138,8 +139,9 @@ func (all *newestEntries) text(bootID string) ([]byte, error) {
 	return text, err
 }
 
-// object is the part of a pod that a kill and the final status need. It omits zero values, which the
-// JSON of a v1.Pod would contain.
+// object is the part of a pod that a kill with its preStop hooks and the final status need. It omits zero values, which
+// the JSON of a v1.Pod would contain, and what may be large or secret, such as environment variables and the annotation
+// with the last applied configuration.
 type object struct {
 	Metadata objectMeta    `json:"metadata"`
 	Spec     objectSpec    `json:"spec"`
@@ -170,6 +172,8 @@ type objectSpec struct {
 type objectContainer struct {
 	Name          string                     `json:"name"`
 	RestartPolicy *v1.ContainerRestartPolicy `json:"restartPolicy,omitempty"`
+	Ports         []v1.ContainerPort         `json:"ports,omitempty"` // an httpGet hook may name one of them
+	Lifecycle     *v1.Lifecycle              `json:"lifecycle,omitempty"`
 }
 
 // objectOf returns the part of a pod that is stored.
@@ -180,7 +184,6 @@ func objectOf(pod *v1.Pod) *object {
 			Name:                       pod.Name,
 			UID:                        pod.UID,
 			Generation:                 pod.Generation,
-			Annotations:                pod.Annotations,
 			DeletionTimestamp:          pod.DeletionTimestamp,
 			DeletionGracePeriodSeconds: pod.DeletionGracePeriodSeconds,
 		},
@@ -188,14 +191,32 @@ func objectOf(pod *v1.Pod) *object {
 		Status: &pod.Status,
 	}
 	for i := range pod.Spec.InitContainers {
-		c := &pod.Spec.InitContainers[i]
-		stored.Spec.InitContainers = append(stored.Spec.InitContainers, objectContainer{Name: c.Name, RestartPolicy: c.RestartPolicy})
+		stored.Spec.InitContainers = append(stored.Spec.InitContainers, containerOf(&pod.Spec.InitContainers[i]))
 	}
 	for i := range pod.Spec.Containers {
-		stored.Spec.Containers = append(stored.Spec.Containers, objectContainer{Name: pod.Spec.Containers[i].Name})
+		stored.Spec.Containers = append(stored.Spec.Containers, containerOf(&pod.Spec.Containers[i]))
 	}
 	for i := range pod.Spec.EphemeralContainers {
 		stored.Spec.EphemeralContainers = append(stored.Spec.EphemeralContainers, objectContainer{Name: pod.Spec.EphemeralContainers[i].Name})
+	}
+	// Of the annotations only those that say whether the pod is a static one, and of which manifest.
+	for _, name := range []string{staticpod.SourceAnnotation, staticpod.HashAnnotation, v1.MirrorPodAnnotationKey} {
+		if value, is := pod.Annotations[name]; is {
+			if stored.Metadata.Annotations == nil {
+				stored.Metadata.Annotations = map[string]string{}
+			}
+			stored.Metadata.Annotations[name] = value
+		}
+	}
+	return stored
+}
+
+// containerOf returns the part of a container that is stored: of its hooks only preStop, with the ports that an httpGet
+// hook may name.
+func containerOf(c *v1.Container) objectContainer {
+	stored := objectContainer{Name: c.Name, RestartPolicy: c.RestartPolicy}
+	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {
+		stored.Ports, stored.Lifecycle = c.Ports, &v1.Lifecycle{PreStop: c.Lifecycle.PreStop}
 	}
 	return stored
 }

@@ -23,8 +23,6 @@ const (
 	logFile = "graceful_node_shutdown_log"
 	// maxSize is the size of the largest file that is read, in bytes.
 	maxSize = 256 << 20
-	// mode is the mode of the log, as of the kubelet's state files.
-	mode = 0o644
 )
 
 // Options configures a log. The zero value stores nothing.
@@ -180,7 +178,7 @@ func (l *Log) storeError(err error) error {
 // replace replaces the log by one with all of newest. Other processes see either the old or the new one.
 func (l *Log) replace() error {
 	path := l.path(logFile)
-	file, err := os.CreateTemp(l.opts.Dir, tempPrefix+"*")
+	file, err := os.CreateTemp(l.opts.Dir, tempPrefix+"*") // only this user may read it: preStop hooks may have secrets
 	if err == nil {
 		if err = l.fill(file, path); err != nil {
 			err = errors.Join(err, file.Close(), os.Remove(file.Name()))
@@ -204,9 +202,6 @@ func (l *Log) fill(file *os.File, path string) error {
 	}
 	if err == nil {
 		_, err = file.Write(text)
-	}
-	if err == nil {
-		err = file.Chmod(mode)
 	}
 	if err == nil && l.mustSync {
 		if err = l.before("sync", file.Name()); err == nil {

@@ -36,10 +36,10 @@ func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	found, err := statelog.ReadFile(dir)
 	require.NoError(t, err)
 	require.Equal(t, want.Entries, found.Entries)
-	require.Equal(t, "-rw-r--r--", mode(t, logPath(dir)))
+	require.Equal(t, "-rw-------", mode(t, logPath(dir)))
 }
 
-// mode returns the mode of a file as text, such as "-rw-r--r--".
+// mode returns the mode of a file as text, such as "-rw-------".
 func mode(t *testing.T, path string) string {
 	t.Helper()
 	info, err := os.Stat(path)
