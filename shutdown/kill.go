@@ -51,7 +51,7 @@ func (s *shell) killAll(kills []node.Effect) {
 // may change it before the function is called. Both the call of prepareKill and that of start need the mutex.
 func (s *shell) prepareKill(e node.Effect) (start func()) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
-	setStatus := PodPolicy(e.Pod.Policy).forPod(pod).setStatus(podcondition.Generation(pod))
+	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
 	name := "Options.Killer for pod " + pod.Namespace + "/" + pod.Name
 	return func() {
 		logger := klog.FromContext(s.ctx)

@@ -10,7 +10,6 @@ import (
 
 	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/podcondition"
-	"github.com/kubegrace/kubegrace/internal/staticpod"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
@@ -39,34 +38,15 @@ const (
 	PolicyDelete PodPolicy = "Delete"
 )
 
-// isKnown reports whether p is one of the policies above.
-func (p PodPolicy) isKnown() bool {
-	return p == PolicySetTerminal || p == PolicyLeaveAsIs || p == PolicyDelete
-}
-
-// forPod returns the policy that applies to one pod if the shutdown has policy p. Like kubectl drain, it does
-// not delete mirror pods and pods of a DaemonSet, which would be created again on the same node. A pod with a
-// deletion timestamp always gets a final status, because its deletion waits for that.
-func (p PodPolicy) forPod(pod *v1.Pod) PodPolicy {
-	if p == PolicyDelete && (staticpod.IsOrMirrors(pod) || isDaemonSetPod(pod)) {
-		p = PolicyLeaveAsIs
-	}
-	if p == PolicyLeaveAsIs && pod.DeletionTimestamp != nil {
-		p = PolicySetTerminal
-	}
-	return p
-}
-
 // isDaemonSetPod reports whether a DaemonSet controls the pod.
 func isDaemonSetPod(pod *v1.Pod) bool {
 	owner := metav1.GetControllerOf(pod)
 	return owner != nil && owner.Kind == "DaemonSet"
 }
 
-// setStatus returns a function, never nil, that applies the policy to the status of a pod with this
-// generation.
-func (p PodPolicy) setStatus(generation int64) func(*v1.PodStatus) {
-	if p == PolicyLeaveAsIs {
+// statusSetter returns a function, never nil, that applies a policy to the status of a pod with this generation.
+func statusSetter(policy node.Policy, generation int64) func(*v1.PodStatus) {
+	if policy == node.LeaveAsIs {
 		return func(*v1.PodStatus) {}
 	}
 	return func(status *v1.PodStatus) { setTerminated(status, generation) }
@@ -91,13 +71,13 @@ func setTerminated(status *v1.PodStatus, generation int64) {
 // withFinalStatus returns a copy of a pod with its final status, by the policy of its shutdown. If the pod is
 // to be deleted, the copy has a deletion timestamp, which tells the Reporter so.
 func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
-	pod, policy := *p.Object, PodPolicy(p.Policy).forPod(p.Object)
+	pod, policy := *p.Object, p.FinalPolicy()
 	if p.Status != nil {
 		pod.Status = *p.Status
 	}
 	pod.Status = *pod.Status.DeepCopy()
-	policy.setStatus(podcondition.Generation(&pod))(&pod.Status)
-	if policy == PolicyDelete && pod.DeletionTimestamp == nil {
+	statusSetter(policy, podcondition.Generation(&pod))(&pod.Status)
+	if policy == node.Delete && pod.DeletionTimestamp == nil {
 		since, granted := metav1.NewTime(ended), p.Granted
 		pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &since, &granted
 	}
@@ -145,7 +125,7 @@ func (s *settings) policy(kind source.Kind) (PodPolicy, error) {
 	if policy == PolicyDelete && !s.opts.Plan.Steps.Statuses {
 		return policy, fmt.Errorf("pod policy %s for a shutdown of kind %q deletes no pod: Options.Reporter is no StatusFlusher", policy, kind)
 	}
-	if !policy.isKnown() {
+	if !node.Policy(policy).IsKnown() {
 		return PolicySetTerminal, fmt.Errorf("unknown pod policy %q for a shutdown of kind %q, using %s", policy, kind, PolicySetTerminal)
 	}
 	return policy, nil

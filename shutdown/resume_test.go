@@ -84,6 +84,27 @@ func TestAResumedKillHasThePreStopHook(t *testing.T) {
 	})
 }
 
+// An agent dies while it kills a pod of a DaemonSet, under PolicyDelete. Like the first agent, the next one leaves the status
+// of such a pod as it is.
+func TestAResumedKillLeavesTheStatusOfADaemonSetsPod(t *testing.T) {
+	inBubbleWithState(t, list(daemonSetPod("proxy")), func(t *testing.T, n *node, one *boot) {
+		n.opts.Reporter = &shutdowntest.Reporter{}
+		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.runOnBoot(one)
+		n.announce()
+		n.advance(time.Second)
+		for range 2 {
+			kill, _ := n.killer.Kill("proxy")
+			status := v1.PodStatus{Phase: v1.PodRunning}
+			kill.Request.SetStatus(&status)
+			require.Equal(t, v1.PodStatus{Phase: v1.PodRunning}, status)
+			n.crash()
+			n.runOnBoot(one)
+		}
+	})
+}
+
 // A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each bucket ends as
 // planned: Prepare and Hold return at once and leave their 2 s + 10 s to web, whose 20 s become 32 s. The next agent
 // starts after 30 s, when web still has 2 s.

@@ -19,6 +19,9 @@ const (
 	Delete      Policy = "Delete"
 )
 
+// IsKnown reports whether p is one of the policies above.
+func (p Policy) IsKnown() bool { return p == SetTerminal || p == LeaveAsIs || p == Delete }
+
 // Shutdown is one shutdown of the node, or one drain of TerminateAll. It is an entity of the state log
 // and the head of the report.
 type Shutdown struct {

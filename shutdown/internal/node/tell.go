@@ -69,15 +69,22 @@ func (n *Node) isSendingFinalStatus(p *Pod) bool {
 	return update.call != 0 && update.sending == FinalStatus && n.now.Before(update.until)
 }
 
-// IsTerminal reports whether a pod gets a final status. That depends on its shutdown's policy; a pod
-// with a deletion timestamp always gets one.
-func (p *Pod) IsTerminal() bool {
+// FinalPolicy returns the policy that applies to the pod: that of its shutdown, with two exceptions. Like kubectl drain,
+// Delete does not delete static pods and pods of a DaemonSet, which would be created again on the same node. A pod with
+// a deletion timestamp always gets a final status, because its deletion waits for that.
+func (p *Pod) FinalPolicy() Policy {
 	policy := p.Policy
 	if policy == Delete && (p.Static || p.DaemonSet) {
 		policy = LeaveAsIs
 	}
-	return policy != LeaveAsIs || p.Deleted
+	if policy == LeaveAsIs && p.Deleted {
+		policy = SetTerminal
+	}
+	return policy
 }
+
+// IsTerminal reports whether the pod gets a final status.
+func (p *Pod) IsTerminal() bool { return p.FinalPolicy() != LeaveAsIs }
 
 // updateWanted decides which message the API server should get about a pod now, if any, and queues it. It is
 // called after each change of the pod or the state. A call that sends another message is cancelled.

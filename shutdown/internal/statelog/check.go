@@ -41,18 +41,13 @@ func checkOptional(name string, t, from, until time.Time) error {
 	return checkTime(name, t, from, until)
 }
 
-// isKnown reports whether p is one of the policies of package node.
-func isKnown(p node.Policy) bool {
-	return p == node.SetTerminal || p == node.LeaveAsIs || p == node.Delete
-}
-
 // checkShutdown returns why a shutdown is damaged; nil: it is not. Nothing in it may have happened later than now, the
 // present; for the log of another boot, whose times cannot be compared, now is maxTime.
 func checkShutdown(s *node.Shutdown, now time.Time) error {
 	switch {
 	case s.Number < 1 || s.Number > math.MaxInt32:
 		return fmt.Errorf("number %d is not from 1 to %d", s.Number, math.MaxInt32)
-	case !isKnown(s.Policy):
+	case !s.Policy.IsKnown():
 		return fmt.Errorf("policy %q is not known", s.Policy)
 	case s.Cancelled && (s.Ended.IsZero() || len(s.Announced) > 0):
 		return errors.New("cancelled is true, but it has not ended or is announced")
@@ -98,7 +93,7 @@ func checkPod(p *node.Pod, now time.Time) error {
 		return fmt.Errorf("its object is that of pod %s with the key %q", podkey.Name(p.Object), podkey.Of(p.Object))
 	case p.Granted < 0:
 		return fmt.Errorf("grantedSeconds %d must not be negative", p.Granted)
-	case !p.Signalled.IsZero() && !isKnown(p.Policy):
+	case !p.Signalled.IsZero() && !p.Policy.IsKnown():
 		return fmt.Errorf("policy %q is not known", p.Policy)
 	case p.Shutdown < 0 || p.Shutdown > math.MaxInt32:
 		return fmt.Errorf("shutdown %d is not from 0 to %d", p.Shutdown, math.MaxInt32)

@@ -135,13 +135,6 @@ func fillGaps(b *plan.Budget, had []plan.BucketBudget, done int) {
 	}
 }
 
-// End returns when a drain with the timetable New(r) stops waiting, and when its lock is released. Both are the same
-// for each r.Occupied.
-func End(r Request) (waitEnd, unlock time.Time) {
-	t := New(r)
-	return t.WaitEnd(), t.Unlock()
-}
-
 // At returns the time d after the event of the drain.
 func (t *Table) At(d time.Duration) time.Time { return t.received.Add(d) }
 

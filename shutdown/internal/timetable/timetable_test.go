@@ -105,9 +105,9 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 		require.Equal(t, after(c.waitEnd), made.WaitEnd(), name)
 		require.Equal(t, after(c.unlock), made.Unlock(), name)
 		r.Occupied = nil
-		waitEnd, unlock := timetable.End(r)
-		require.Equal(t, made.WaitEnd(), waitEnd, name)
-		require.Equal(t, made.Unlock(), unlock, name)
+		unoccupied := timetable.New(r)
+		require.Equal(t, made.WaitEnd(), unoccupied.WaitEnd(), name)
+		require.Equal(t, made.Unlock(), unoccupied.Unlock(), name)
 	}
 }
 
@@ -116,8 +116,8 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 func TestEndSaturates(t *testing.T) {
 	r := request(0, plan.Options{})
 	r.Schedule = buckets(math.MaxInt64, math.MaxInt64)
-	waitEnd, _ := timetable.End(r)
-	require.True(t, waitEnd.After(after(100*365*24*time.Hour)))
+	saturated := timetable.New(r)
+	require.True(t, saturated.WaitEnd().After(after(100*365*24*time.Hour)))
 }
 
 // The waits before the first bucket, for Hold and for publishing, follow each other. A host that grants less
