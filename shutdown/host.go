@@ -49,7 +49,7 @@ func (s *shell) event(event source.Event, fromHost bool) node.Event {
 }
 
 // HostEvent implements host.Listener: it passes an announcement or a cancellation to the core, like HostPending.
-func (s *shell) HostEvent(event source.Event, _ time.Time) {
+func (s *shell) HostEvent(event source.Event) {
 	s.updateLimit()
 	in := s.event(event, true)
 	s.opening.then(func() { s.step(in) })

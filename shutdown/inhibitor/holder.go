@@ -79,7 +79,7 @@ type holding struct {
 }
 
 // HostEvent implements host.Listener.
-func (h *holding) HostEvent(event source.Event, _ time.Time) {
+func (h *holding) HostEvent(event source.Event) {
 	if event.Cancelled {
 		h.cancelShutdown()
 	} else {

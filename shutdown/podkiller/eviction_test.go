@@ -101,6 +101,27 @@ func TestAKillWithinItsTimeout(t *testing.T) {
 	})
 }
 
+// The kill and the event recorder hang. KillPod returns at its timeout all the same.
+func TestARecorderThatHangsDelaysNoKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		inner, events := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true}}, hangingRecorder(make(chan struct{}))
+		k := podkiller.Timed(inner, events)
+		began := time.Now()
+		_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), podkiller.HardEviction("low"))
+		require.EqualError(t, err, "timeout waiting to kill pod")
+		require.Equal(t, 10*time.Second, time.Since(began))
+		inner.Release()
+		close(events)
+		k.Wait()
+	})
+}
+
+// hangingRecorder is an event recorder that hangs until it is closed.
+type hangingRecorder chan struct{}
+
+// Event hangs.
+func (h hangingRecorder) Event(runtime.Object, string, string, string) { <-h }
+
 // The kill hangs. KillPod returns an OverdueError after the kubelet's timeout: the grace period and half of it, in
 // whole seconds (21 s + 10 s = 31 s), and at least 10 s. The kill continues, and Await returns its result.
 func TestAKillThatExceedsItsTimeout(t *testing.T) {
@@ -114,6 +135,7 @@ func TestAKillThatExceedsItsTimeout(t *testing.T) {
 				isOverdue := errors.As(err, &overdue)
 				require.True(t, isOverdue)
 				require.EqualError(t, err, "timeout waiting to kill pod")
+				synctest.Wait() // for the event
 				require.Equal(t, []string{"Warning ExceededGracePeriod Container runtime did not kill the pod within specified grace period."}, events.all())
 				kill, _ := inner.Kill("web")
 				require.True(t, kill.Ended.IsZero(), "the kill continues")

@@ -85,8 +85,14 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 	if !errors.Is(err, call.ErrTimeSpent) {
 		return result, err
 	}
-	if t.events != nil {
-		t.events.Event(pod, v1.EventTypeWarning, timeoutReason, timeoutMessage)
+	if t.events != nil { // in a goroutine, because a recorder may block
+		const name = "the event recorder of the TimedKiller"
+		t.calls.Go(func() string { return name }, func() {
+			call.Guard(ctx, name, func() error {
+				t.events.Event(pod, v1.EventTypeWarning, timeoutReason, timeoutMessage)
+				return nil
+			}, func(error) {}) // a panic is logged
+		})
 	}
 	return shutdown.KillResult{}, &OverdueError{kill}
 }

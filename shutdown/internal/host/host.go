@@ -58,7 +58,7 @@ func (noMetrics) Delay(time.Duration, time.Duration) {}
 // concurrently, but the events and the pending shutdown of one session come one after another, in
 // order.
 type Listener interface {
-	HostEvent(event source.Event, received time.Time)
+	HostEvent(event source.Event)
 	// HostPending reports the result of Pending, once a session. pending is nil if no shutdown is
 	// pending. known is false if the host cannot answer. It is not called if an event of the session
 	// came before the result.

@@ -107,7 +107,7 @@ func (s *session) listen(ctx context.Context, events <-chan source.Event, closed
 		if ctx.Err() == nil {
 			hasEvent = true
 			s.contact.reached.Store(true)
-			s.Listener.HostEvent(event, time.Now())
+			s.Listener.HostEvent(event)
 		}
 	}
 }

@@ -18,7 +18,7 @@ type recordingListener struct {
 }
 
 // HostEvent records that it was called.
-func (e *recordingListener) HostEvent(source.Event, time.Time) { e.heard = append(e.heard, "event") }
+func (e *recordingListener) HostEvent(source.Event) { e.heard = append(e.heard, "event") }
 
 // HostPending records that it was called.
 func (e *recordingListener) HostPending(*source.Event, bool, time.Time) {

@@ -29,7 +29,7 @@ const (
 	Release     Do = "Release"     // release the lock
 	Retake      Do = "Retake"      // take the lock again during a shutdown, if the host permits it
 	HoldAgain   Do = "HoldAgain"   // the shutdown is over: take the lock again
-	Report      Do = "Report"      // pass Shutdown and Pods to OnReport
+	Report      Do = "Report"      // pass the report of Shutdown to OnReport; Pods are those in it
 	Log         Do = "Log"         // log Text
 	LogError    Do = "LogError"    // log Text as an error
 	Begins      Do = "Begins"      // log that a drain of Shutdown begins; Text is the message
