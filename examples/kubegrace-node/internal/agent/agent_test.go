@@ -157,26 +157,58 @@ func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 	})
 }
 
-// The API server tells the priority of a pod, and the shutdown begins before the agent next lists its pods. An
-// agent that starts during the shutdown, when no API server answers, must find the priority in the state folder.
+// completedRuntime knows no priorities of its pods: Info does. Once listTakes is set, each list takes that long, in
+// nanoseconds.
+type completedRuntime struct {
+	agent.Runtime
+	info      *podinfo.Info
+	listTakes atomic.Int64
+}
+
+// Pods returns the pods without their priorities, completed with what Info knows.
+func (r *completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
+	<-time.After(time.Duration(r.listTakes.Load()))
+	pods, err := r.Runtime.Pods(ctx)
+	for i, pod := range pods {
+		pods[i] = pod.DeepCopy()
+		pods[i].Spec.Priority = nil
+		pods[i] = r.info.Complete(pods[i])
+	}
+	return pods, err
+}
+
+// The API server tells the priority of a pod, and the shutdown begins before the agent next lists its pods. Whether or
+// not the list comes within the second that the drain waits for it, the pod must stop in the bucket of its priority, and
+// an agent that starts during the shutdown, when no API server answers, must find the priority in the state folder.
 func TestAShutdownStoresWhatTheAPIServerHasJustTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		info, err := podinfo.New(dir, nil)
-		require.NoError(t, err)
-		b := newTestbed(t, podOf("db", 1000, "{exitAfterTerm: 3s}"))
-		b.opts.Info = info
-		b.run()
-		info.Tell(podinfo.FromAPIServer, []v1.Pod{*podOf("db", 1000, "")})
-		b.host.Announce(source.Event{})
-		b.advance(time.Second)
-		next, err := podinfo.New(dir, nil)
-		require.NoError(t, err)
-		require.Equal(t, int32(1000), *next.Complete(podOf("db", 0, "")).Spec.Priority)
-		b.advance(10 * time.Second)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, <-b.result)
-	})
+	for name, listTakes := range map[string]time.Duration{"with a list": 0, "the list comes late": 1500 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				stored := func() int32 {
+					next, err := podinfo.New(dir, nil)
+					require.NoError(t, err)
+					return *next.Complete(podOf("db", 0, "")).Spec.Priority
+				}
+				info, err := podinfo.New(dir, nil)
+				require.NoError(t, err)
+				b := newTestbed(t, podOf("db", 1000, "{exitAfterTerm: 3s}"))
+				runtime := &completedRuntime{Runtime: b.opts.Runtime, info: info}
+				b.opts.Info, b.opts.Runtime = info, runtime
+				b.run()
+				info.Tell(podinfo.FromAPIServer, []v1.Pod{*podOf("db", 1000, "")})
+				runtime.listTakes.Store(int64(listTakes))
+				b.host.Announce(source.Event{})
+				b.advance(1100 * time.Millisecond)
+				require.Equal(t, int32(1000), stored())
+				b.advance(10 * time.Second)
+				require.Contains(t, b.output(), "ns/db      1000       5s    3s  stopped in time")
+				require.Equal(t, int32(1000), stored())
+				b.signals <- syscall.SIGTERM
+				require.NoError(t, <-b.result)
+			})
+		})
+	}
 }
 
 // Outside a drain SIGTERM ends the agent at once. In a drain, here of a pod that takes 3 s, a first SIGTERM
