@@ -129,6 +129,14 @@ func (b *testbed) advance(d time.Duration) {
 	synctest.Wait()
 }
 
+// awaitState waits, outside a bubble, for a message to the service manager that begins with prefix.
+func (b *testbed) awaitState(prefix string) {
+	b.t.Helper()
+	require.Eventually(b.t, func() bool {
+		return slices.ContainsFunc(b.states(), func(state string) bool { return strings.HasPrefix(state, prefix) })
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
 // podOf returns a pod with one container, app, and a grace period of 5 s. script says how the container ends
 // (package embedded).
 func podOf(name string, priority int32, script string) *v1.Pod {
@@ -157,26 +165,58 @@ func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 	})
 }
 
-// The API server tells the priority of a pod, and the shutdown begins before the agent next lists its pods. An
-// agent that starts during the shutdown, when no API server answers, must find the priority in the state folder.
+// completedRuntime knows no priorities of its pods: Info does. Once listTakes is set, each list takes that long, in
+// nanoseconds.
+type completedRuntime struct {
+	agent.Runtime
+	info      *podinfo.Info
+	listTakes atomic.Int64
+}
+
+// Pods returns the pods without their priorities, completed with what Info knows.
+func (r *completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
+	<-time.After(time.Duration(r.listTakes.Load()))
+	pods, err := r.Runtime.Pods(ctx)
+	for i, pod := range pods {
+		pods[i] = pod.DeepCopy()
+		pods[i].Spec.Priority = nil
+		pods[i] = r.info.Complete(pods[i])
+	}
+	return pods, err
+}
+
+// The API server tells the priority of a pod, and the shutdown begins before the agent next lists its pods. Whether or
+// not the list comes within the second that the drain waits for it, the pod must stop in the bucket of its priority, and
+// an agent that starts during the shutdown, when no API server answers, must find the priority in the state folder.
 func TestAShutdownStoresWhatTheAPIServerHasJustTold(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		dir := t.TempDir()
-		info, err := podinfo.New(dir, nil)
-		require.NoError(t, err)
-		b := newTestbed(t, podOf("db", 1000, "{exitAfterTerm: 3s}"))
-		b.opts.Info = info
-		b.run()
-		info.Tell(podinfo.FromAPIServer, []v1.Pod{*podOf("db", 1000, "")})
-		b.host.Announce(source.Event{})
-		b.advance(time.Second)
-		next, err := podinfo.New(dir, nil)
-		require.NoError(t, err)
-		require.Equal(t, int32(1000), *next.Complete(podOf("db", 0, "")).Spec.Priority)
-		b.advance(10 * time.Second)
-		b.signals <- syscall.SIGTERM
-		require.NoError(t, <-b.result)
-	})
+	for name, listTakes := range map[string]time.Duration{"with a list": 0, "the list comes late": 1500 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				dir := t.TempDir()
+				stored := func() int32 {
+					next, err := podinfo.New(dir, nil)
+					require.NoError(t, err)
+					return *next.Complete(podOf("db", 0, "")).Spec.Priority
+				}
+				info, err := podinfo.New(dir, nil)
+				require.NoError(t, err)
+				b := newTestbed(t, podOf("db", 1000, "{exitAfterTerm: 3s}"))
+				runtime := &completedRuntime{Runtime: b.opts.Runtime, info: info}
+				b.opts.Info, b.opts.Runtime = info, runtime
+				b.run()
+				info.Tell(podinfo.FromAPIServer, []v1.Pod{*podOf("db", 1000, "")})
+				runtime.listTakes.Store(int64(listTakes))
+				b.host.Announce(source.Event{})
+				b.advance(1100 * time.Millisecond)
+				require.Equal(t, int32(1000), stored())
+				b.advance(10 * time.Second)
+				require.Contains(t, b.output(), "ns/db      1000       5s    3s  stopped in time")
+				require.Equal(t, int32(1000), stored())
+				b.signals <- syscall.SIGTERM
+				require.NoError(t, <-b.result)
+			})
+		})
+	}
 }
 
 // Outside a drain SIGTERM ends the agent at once. In a drain, here of a pod that takes 3 s, a first SIGTERM
@@ -290,61 +330,78 @@ func TestARuntimeThatComesLate(t *testing.T) {
 type countingRuntime struct {
 	agent.Runtime
 	commands atomic.Int64
+	hangs    bool // the first command runs until its context ends
 }
 
 // RunInContainer counts a command and runs it.
 func (r *countingRuntime) RunInContainer(ctx context.Context, id string, cmd []string, timeout time.Duration) ([]byte, error) {
-	r.commands.Add(1)
+	if r.commands.Add(1) == 1 && r.hangs {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
 	return r.Runtime.RunInContainer(ctx, id, cmd, timeout)
 }
 
-// The first agent ends in the middle of a drain, by two signals; the second one continues it with the same
-// runtime. The hook takes 1 s. If the first agent ends after 2 s the hook has run, and the second must not run
-// it again: one command. If it ends after 0.5 s the hook was cut off, and the second must run it again: two
-// commands. A third agent, without a pending shutdown, must remove the files of hooks, so that the next
-// shutdown runs them.
+// The first agent ends in the middle of a drain, by two signals, and the second one resumes that drain with the same
+// runtime. If the hook has run before the first agent ends, the second must not run it again. If the end of the first agent
+// cuts the hook off, the second must run it again. A third agent, without a pending shutdown, must remove the files of
+// hooks, so that the next shutdown runs them.
+//
+// The test is not in a bubble, because the clock of the machine stands still there. The state log has times by that clock,
+// so the second agent would reject it.
 func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
-		endsAfter time.Duration // from the shutdown to the end of the first agent
-		commands  int64         // that both agents run
+		isCutOff bool  // the first agent ends while the hook runs, rather than after it
+		commands int64 // that both agents run
 	}{
-		"it has run":  {endsAfter: 2 * time.Second, commands: 1},
-		"it runs yet": {endsAfter: 500 * time.Millisecond, commands: 2},
+		"it has run":    {commands: 1},
+		"it is cut off": {isCutOff: true, commands: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				pod := podOf("web", 0, "{execTakes: 1s, exitAfterTerm: 4s}")
-				pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"flush"}}}}
-				grace := int64(15)
-				pod.Spec.TerminationGracePeriodSeconds = &grace
-				first := newTestbed(t, pod)
-				runtime := &countingRuntime{Runtime: first.opts.Runtime}
-				first.opts.Runtime, first.opts.StateDir = runtime, t.TempDir()
-				first.run()
-				first.host.Announce(source.Event{})
-				first.advance(test.endsAfter)
-				first.signals <- syscall.SIGTERM
-				first.signals <- syscall.SIGTERM
-				require.ErrorContains(t, <-first.result, "ended the waiting")
+			t.Parallel()
+			pod := podOf("web", 0, "{exitAfterTerm: 2s}")
+			pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"flush"}}}}
+			pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(15))
+			first := newTestbed(t, pod)
+			runtime, dir := &countingRuntime{Runtime: first.opts.Runtime, hangs: test.isCutOff}, t.TempDir()
+			hooks := filepath.Join(dir, "kubegrace-node_hooks")
+			first.opts.Runtime, first.opts.StateDir = runtime, dir
+			first.start()
+			first.awaitState("READY=1")
+			first.host.Announce(source.Event{})
+			first.awaitState("STATUS=Stopping pods")
+			require.Eventually(t, func() bool {
+				_, err := os.Stat(hooks)
+				return runtime.commands.Load() == 1 && (err == nil) != test.isCutOff
+			}, 20*time.Second, 10*time.Millisecond)
+			first.signals <- syscall.SIGTERM
+			first.signals <- syscall.SIGTERM
+			require.ErrorContains(t, <-first.result, "ended the waiting")
+			firstEnded := time.Now()
 
-				second := newTestbed(t)
-				second.opts.Runtime, second.opts.StateDir = runtime, first.opts.StateDir
-				second.host.SetPending(&source.Event{})
-				second.run()
-				second.advance(20 * time.Second)
-				require.Equal(t, test.commands, runtime.commands.Load())
-				second.signals <- syscall.SIGTERM
-				require.NoError(t, <-second.result)
+			second := newTestbed(t)
+			second.opts.Runtime, second.opts.StateDir = runtime, dir
+			second.host.SetPending(&source.Event{})
+			second.start()
+			second.awaitState("STATUS=The pods have been stopped")
+			require.Equal(t, test.commands, runtime.commands.Load())
+			second.signals <- syscall.SIGTERM
+			require.NoError(t, <-second.result)
+			report, found, err := shutdown.StoredReport(dir)
+			require.NoError(t, err)
+			require.True(t, found)
+			require.True(t, report.Started.Before(firstEnded), "the second agent resumes the drain of the first one")
+			require.NotContains(t, strings.Join(report.Errors, "\n"), "is not usable")
 
-				folder := filepath.Join(first.opts.StateDir, "kubegrace-node_hooks")
-				require.DirExists(t, folder)
-				third := newTestbed(t)
-				third.opts.StateDir = first.opts.StateDir
-				third.run()
-				require.NoDirExists(t, folder, "the files of hooks must go when the shutdown is over")
-				third.signals <- syscall.SIGTERM
-				require.NoError(t, <-third.result)
-			})
+			require.DirExists(t, hooks)
+			third := newTestbed(t)
+			third.opts.StateDir = dir
+			third.start()
+			third.awaitState("READY=1")
+			require.NoDirExists(t, hooks, "the files of hooks must go when the shutdown is over")
+			third.signals <- syscall.SIGTERM
+			require.NoError(t, <-third.result)
 		})
 	}
 }

@@ -59,7 +59,8 @@ func (a *Agent) keepInfo(ctx context.Context) {
 		}
 		pods, err := a.listPods(ctx)
 		if err == nil {
-			a.missing.set(ctx, "state folder", a.opts.Info.Keep(pods))
+			a.opts.Info.ForgetAllBut(pods)
+			a.missing.set(ctx, "state folder", a.opts.Info.Save())
 		}
 		return err
 	})

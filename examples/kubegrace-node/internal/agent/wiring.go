@@ -100,17 +100,12 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 }
 
 // onPlan shows that a shutdown begins, and stores its plan, which kubegrace-node report shows with its report.
-// It also saves what is known of the pods that run: keepInfo does so at intervals, and stops in a shutdown. The
-// drain waits neither for onPlan nor for the disk.
+// It also saves what is known of the pods: keepInfo does so at intervals, and stops in a shutdown. Only keepInfo forgets
+// pods, because the plan has no pods if their list has not come in time. The drain waits neither for onPlan nor for the
+// disk.
 func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 	a.opts.View.Begin(p)
-	var running []*v1.Pod
-	for _, bucket := range p.Buckets {
-		for _, pod := range bucket.Pods {
-			running = append(running, pod.Pod)
-		}
-	}
-	a.missing.set(ctx, "state folder", a.opts.Info.Keep(running))
+	a.missing.set(ctx, "state folder", a.opts.Info.Save())
 	if err := view.KeepPlan(a.opts.StateDir, a.document(p).Nodes[0]); err != nil {
 		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
 	}

@@ -8,5 +8,5 @@
 // told about gets the priority of the first [Rule] that matches it.
 //
 // All methods may be called concurrently. If a source does not answer, what it told before stays. A file
-// that cannot be read counts as empty. [Info.Keep] returns an error if it cannot write the file.
+// that cannot be read counts as empty. [Info.Save] returns an error if it cannot write the file.
 package podinfo

@@ -39,9 +39,11 @@ type Info struct {
 	rules    []Rule
 	stateDir string // "": nothing is kept
 
+	saving sync.Mutex // held by Save, so that an older list does not replace a newer one in the file
+
 	mu      sync.Mutex            // guards the fields below; it is not held during input and output
 	told    map[types.UID]*v1.Pod // by the UID that the runtime uses; a pod in the map is never changed
-	changed bool                  // whether told has changed since the last Keep
+	changed bool                  // whether told has changed since the last Save
 }
 
 // New returns an Info with what the file in the state folder has. With "" there is no file. The Info can be
@@ -109,17 +111,24 @@ func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	return complete
 }
 
-// Keep forgets all pods that are not running, and writes the others to the file if something has changed.
-// running must be the complete list of the runtime. The file has neither the environment nor the volumes of
-// pods, so it has none of their secrets.
-func (i *Info) Keep(running []*v1.Pod) error {
+// ForgetAllBut forgets all pods that are not running. running must be a complete list of the runtime.
+func (i *Info) ForgetAllBut(running []*v1.Pod) {
 	i.mu.Lock()
+	defer i.mu.Unlock()
 	for uid := range i.told {
 		if !slices.ContainsFunc(running, func(pod *v1.Pod) bool { return pod.UID == uid }) {
 			delete(i.told, uid)
 			i.changed = true
 		}
 	}
+}
+
+// Save writes what sources have told to the file if that has changed. The file has neither the environment nor the
+// volumes of pods, so it has none of their secrets.
+func (i *Info) Save() error {
+	i.saving.Lock()
+	defer i.saving.Unlock()
+	i.mu.Lock()
 	var list v1.PodList
 	for _, uid := range slices.Sorted(maps.Keys(i.told)) {
 		list.Items = append(list.Items, *i.told[uid])
@@ -132,7 +141,7 @@ func (i *Info) Keep(running []*v1.Pod) error {
 	}
 	if err := statefile.Store(i.stateDir, File, list); err != nil {
 		i.mu.Lock()
-		i.changed = true // so that the next Keep tries again
+		i.changed = true // so that the next Save tries again
 		i.mu.Unlock()
 		return fmt.Errorf("failed to keep the pods' priorities: %w", err)
 	}

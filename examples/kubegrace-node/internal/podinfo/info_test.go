@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/ptr"
@@ -92,7 +94,8 @@ func TestWhatWasToldIsKept(t *testing.T) {
 	dir := t.TempDir()
 	info := newInfo(t, dir)
 	info.Tell(podinfo.FromKubelet, []v1.Pod{told(), {ObjectMeta: metav1.ObjectMeta{UID: "gone"}}})
-	require.NoError(t, info.Keep([]*v1.Pod{ofRuntime("shop", "web")}))
+	info.ForgetAllBut([]*v1.Pod{ofRuntime("shop", "web")})
+	require.NoError(t, info.Save())
 	text, err := os.ReadFile(filepath.Join(dir, podinfo.File))
 	require.NoError(t, err)
 	require.NotContains(t, string(text), "secret")
@@ -108,6 +111,28 @@ func TestWhatWasToldIsKept(t *testing.T) {
 	require.Len(t, pod.Status.Conditions, 1)
 	require.Equal(t, v1.PodRunning, pod.Status.Phase)
 	require.Equal(t, "10.0.0.2", pod.Status.PodIP)
+}
+
+// Many goroutines each tell a pod and then save. The file must have all pods in the end: a slow Save must not replace
+// the file of a later one.
+func TestALaterSaveWins(t *testing.T) {
+	dir := t.TempDir()
+	info := newInfo(t, dir)
+	var saves sync.WaitGroup
+	for priority := range int32(50) {
+		saves.Go(func() {
+			pod := v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(strconv.Itoa(int(priority)))}, Spec: v1.PodSpec{Priority: &priority}}
+			info.Tell(podinfo.FromKubelet, []v1.Pod{pod})
+			assert.NoError(t, info.Save())
+		})
+	}
+	saves.Wait()
+	next := newInfo(t, dir)
+	for priority := range int32(50) {
+		pod := ofRuntime("shop", "web")
+		pod.UID = types.UID(strconv.Itoa(int(priority)))
+		require.Equal(t, priority, *next.Complete(pod).Spec.Priority)
+	}
 }
 
 // A file that is no JSON gives an error, and an Info that works without what the file had: the pod gets a

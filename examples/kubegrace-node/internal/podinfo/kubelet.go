@@ -56,13 +56,13 @@ func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pod
 }
 
 // retellInterval is how often the informer delivers all pods again. A pod may be delivered before the runtime
-// has it; [Info.Keep] then forgets it, and it must be told again.
+// has it; [Info.ForgetAllBut] then forgets it, and it must be told again.
 const retellInterval = time.Minute
 
 // WatchAPIServer tells info about the pods of a node, as an API server has them, until ctx ends. It calls
 // synced once, when all pods that exist have been told. It keeps trying to reach an API server that does not
-// answer. A pod that is deleted may still run, so deletions are ignored: [Info.Keep] forgets a pod when the
-// runtime no longer has it.
+// answer. A pod that is deleted may still run, so deletions are ignored: [Info.ForgetAllBut] forgets a pod
+// when the runtime no longer has it.
 func WatchAPIServer(ctx context.Context, client kubernetes.Interface, node string, info *Info, synced func()) error {
 	factory := informers.NewSharedInformerFactoryWithOptions(client, retellInterval,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
