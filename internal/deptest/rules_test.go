@@ -41,7 +41,7 @@ func allowedImports() map[string][]string {
 		// The manager's parts do not import the manager. node imports nothing that blocks or logs.
 		"shutdown/internal/host":      {klog, module + "/shutdown/source", module + "/internal/call", module + "/internal/times"},
 		"shutdown/internal/node":      {api, machine, module + "/graceperiod", module + "/internal/times", module + "/shutdown/plan", module + "/shutdown/source", parts + "/timetable"},
-		"shutdown/internal/statelog":  {"golang.org/x/sys/unix", api, machine, module + "/graceperiod", module + "/internal/atomicfile", module + "/internal/call", module + "/internal/podkey", parts + "/node"},
+		"shutdown/internal/statelog":  {"golang.org/x/sys/unix", api, machine, module + "/graceperiod", module + "/internal/atomicfile", module + "/internal/call", module + "/internal/podkey", module + "/internal/staticpod", parts + "/node"},
 		"shutdown/internal/timetable": {api, module + "/shutdown/plan"},
 
 		"shutdown/shutdowntest":      {api, machine, module + "/shutdown", module + "/shutdown/source"},
