@@ -126,12 +126,10 @@ func (h *holding) announce(event source.Event) {
 	go func() {
 		defer close(ended)
 		defer cancel()
+		defer h.release(ctx, hold) // also if OnShutdown ends its goroutine
 		<-before
 		if isCancelled := errors.Is(ctx.Err(), context.Canceled); !isCancelled {
 			h.callOnShutdown(ctx, event)
-		}
-		if err := hold.Release()(ctx); err != nil { // does nothing if the shutdown was cancelled
-			klog.FromContext(ctx).Error(err, "Failed to release the inhibitor lock")
 		}
 	}()
 }
@@ -145,6 +143,13 @@ func (h *holding) callOnShutdown(ctx context.Context, event source.Event) {
 		h.OnShutdown(ctx, event)
 		return nil
 	}, func(error) {})
+}
+
+// release releases the lock, unless the shutdown was cancelled.
+func (h *holding) release(ctx context.Context, hold *host.Hold) {
+	if err := hold.Release()(ctx); err != nil {
+		klog.FromContext(ctx).Error(err, "Failed to release the inhibitor lock")
+	}
 }
 
 // cancelShutdown withdraws the announcement, if there is one, and ends the context of its OnShutdown. The lock stays

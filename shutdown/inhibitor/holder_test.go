@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -382,6 +383,27 @@ func TestAPanicOfOnShutdownReleasesTheLock(t *testing.T) {
 		synctest.Wait()
 		require.Zero(t, host.Held())
 		require.Contains(t, log.String(), "Holder.OnShutdown panicked: a bug")
+		stop()
+		require.NoError(t, <-ended)
+	})
+}
+
+// An OnShutdown that ends its goroutine, as testing's FailNow does, releases the lock.
+func TestAnOnShutdownThatEndsItsGoroutineReleasesTheLock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		host := &shutdowntest.Host{Limit: time.Minute}
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() {
+			ended <- inhibitor.Holder{
+				Source: host, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) { runtime.Goexit() },
+			}.Run(ctx)
+		}()
+		synctest.Wait()
+		require.Equal(t, 1, host.Held())
+		host.Announce(source.Event{})
+		synctest.Wait()
+		require.Zero(t, host.Held())
 		stop()
 		require.NoError(t, <-ended)
 	})
