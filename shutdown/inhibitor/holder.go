@@ -47,7 +47,7 @@ func (h Holder) Run(ctx context.Context) error {
 	})
 	err := holding.host.Run(ctx)
 	<-holding.ended
-	return errors.Join(err, holding.host.Close(ctx))
+	return errors.Join(err, holding.releaseErr, holding.host.Close(ctx))
 }
 
 // validate returns an error for each field that is missing or wrong, joined.
@@ -76,6 +76,8 @@ type holding struct {
 	hold   *host.Hold         // of the announced shutdown; nil: none is announced
 	cancel context.CancelFunc // ends the context of its OnShutdown
 	ended  chan struct{}      // closed when the newest shutdown needs no lock any more
+
+	releaseErr error // for Run, which reads it once ended is closed
 }
 
 // HostEvent implements host.Listener.
@@ -126,7 +128,7 @@ func (h *holding) announce(event source.Event) {
 	go func() {
 		defer close(ended)
 		defer cancel()
-		defer h.release(ctx, hold) // also if OnShutdown ends its goroutine
+		defer h.release(hold) // also if OnShutdown ends its goroutine
 		<-before
 		if isCancelled := errors.Is(ctx.Err(), context.Canceled); !isCancelled {
 			h.callOnShutdown(ctx, event)
@@ -145,10 +147,15 @@ func (h *holding) callOnShutdown(ctx context.Context, event source.Event) {
 	}, func(error) {})
 }
 
-// release releases the lock, unless the shutdown was cancelled.
-func (h *holding) release(ctx context.Context, hold *host.Hold) {
-	if err := hold.Release()(ctx); err != nil {
-		klog.FromContext(ctx).Error(err, "Failed to release the inhibitor lock")
+// release releases the lock, unless the shutdown was cancelled. An error is logged, or returned by Run if that is
+// ending.
+func (h *holding) release(hold *host.Hold) {
+	switch err := hold.Release()(h.ctx); {
+	case err == nil:
+	case h.ctx.Err() != nil:
+		h.releaseErr = err
+	default:
+		h.lines.Write(func() { klog.FromContext(h.ctx).Error(err, "Failed to release the inhibitor lock") })
 	}
 }
 

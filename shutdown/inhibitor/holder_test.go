@@ -271,6 +271,54 @@ func TestRunEndsDuringAShutdown(t *testing.T) {
 	})
 }
 
+// failingHost is a host whose locks cannot be released without an error.
+type failingHost struct{ *shutdowntest.Host }
+
+// Connect returns a session that grants such locks.
+func (h failingHost) Connect(ctx context.Context) (source.Session, error) {
+	session, err := h.Host.Connect(ctx)
+	return failingSession{session}, err
+}
+
+// failingSession is a session of a failingHost.
+type failingSession struct{ source.Session }
+
+// Inhibit grants a lock.
+func (s failingSession) Inhibit(ctx context.Context) (io.Closer, error) {
+	lock, err := s.Session.Inhibit(ctx)
+	return failingLock{lock}, err
+}
+
+// failingLock is a lock of a failingSession.
+type failingLock struct{ io.Closer }
+
+// Close releases the lock, and returns an error.
+func (l failingLock) Close() error { return errors.Join(l.Closer.Close(), errors.New("broken pipe")) }
+
+// The release of the lock fails when the context of Run ends. Run returns that error, whether or not OnShutdown is
+// running then.
+func TestRunReturnsTheErrorOfTheRelease(t *testing.T) {
+	for _, isShutdown := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			host := &shutdowntest.Host{}
+			ctx, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				ended <- inhibitor.Holder{
+					Source: failingHost{host}, Delay: time.Minute, OnShutdown: func(ctx context.Context, _ source.Event) { <-ctx.Done() },
+				}.Run(ctx)
+			}()
+			synctest.Wait()
+			if isShutdown {
+				host.Announce(source.Event{})
+				synctest.Wait()
+			}
+			stop()
+			require.ErrorContains(t, <-ended, "failed to release the shutdown inhibitor: broken pipe")
+		})
+	}
+}
+
 // The host's limit is lowered to 5 s while the lock is held, which the Holder checks every 10 s. It logs that once,
 // and once more when the limit is raised again.
 func TestALoweredLimitIsLogged(t *testing.T) {
