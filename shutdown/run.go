@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
-	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
@@ -116,22 +114,5 @@ func (s *shell) leave(until time.Time) error {
 	if !isLast {
 		return nil
 	}
-	return awaitCalls(s.calls, until)
-}
-
-// awaitCalls waits for the calls of a group until a time. The error names the calls that have not returned.
-func awaitCalls(calls *call.Group, until time.Time) error {
-	timedOut := make(chan struct{})
-	timer := time.AfterFunc(time.Until(until), func() { close(timedOut) })
-	defer timer.Stop()
-	hanging := calls.Wait(timedOut)
-	const most = 10
-	switch n := len(hanging); {
-	case n == 0:
-		return nil
-	case n > most:
-		return fmt.Errorf("%d calls have not returned, including %s", n, strings.Join(hanging[:most], ", "))
-	default:
-		return fmt.Errorf("calls that have not returned: %s", strings.Join(hanging, ", "))
-	}
+	return s.calls.WaitUntil(until)
 }

@@ -11,7 +11,9 @@ package call
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -121,6 +123,24 @@ func (g *Group) Wait(giveUp <-chan struct{}) (hanging []string) {
 		return nil
 	case <-giveUp:
 		return g.names()
+	}
+}
+
+// WaitUntil waits until no goroutine of the group is running, at most until a time. The error names those that still
+// run; if they are many, the first ten.
+func (g *Group) WaitUntil(until time.Time) error {
+	timedOut := make(chan struct{})
+	timer := time.AfterFunc(time.Until(until), func() { close(timedOut) })
+	defer timer.Stop()
+	hanging := g.Wait(timedOut)
+	const most = 10
+	switch n := len(hanging); {
+	case n == 0:
+		return nil
+	case n > most:
+		return fmt.Errorf("%d calls have not returned, including %s", n, strings.Join(hanging[:most], ", "))
+	default:
+		return fmt.Errorf("calls that have not returned: %s", strings.Join(hanging, ", "))
 	}
 }
 

@@ -14,6 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
+// hangTime is how long Run waits at its end for calls of the source and of the logger.
+const hangTime = time.Second
+
 // Holder holds the inhibitor lock of a host, and calls OnShutdown when the host shuts down. Set its fields before
 // [Holder.Run].
 type Holder struct {
@@ -33,7 +36,8 @@ type Holder struct {
 // Run holds the lock until ctx ends. If the session or the lock is lost, it connects again and keeps the
 // old lock until it has a new one. If a shutdown is cancelled after OnShutdown has returned, it takes a
 // new lock. When ctx ends, Run waits for OnShutdown, releases the lock, and returns the errors of the release
-// and of closing the session. If a required field is missing, it returns an error immediately.
+// and of closing the session, and an error that names calls of the source and of the logger that hang. If a
+// required field is missing, it returns an error immediately.
 func (h Holder) Run(ctx context.Context) error {
 	if err := h.validate(); err != nil {
 		return err
@@ -47,7 +51,8 @@ func (h Holder) Run(ctx context.Context) error {
 	})
 	err := holding.host.Run(ctx)
 	<-holding.ended
-	return errors.Join(err, holding.releaseErr, holding.host.Close(ctx))
+	closeErr := holding.host.Close(ctx)
+	return errors.Join(err, holding.releaseErr, closeErr, calls.WaitUntil(time.Now().Add(hangTime)))
 }
 
 // validate returns an error for each field that is missing or wrong, joined.

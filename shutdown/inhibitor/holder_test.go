@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
 	"github.com/stretchr/testify/require"
 	"k8s.io/klog/v2"
 
@@ -315,6 +316,39 @@ func TestRunReturnsTheErrorOfTheRelease(t *testing.T) {
 			}
 			stop()
 			require.ErrorContains(t, <-ended, "failed to release the shutdown inhibitor: broken pipe")
+		})
+	}
+}
+
+// The context of Run ends while a slow logger writes a line. Run returns when the line is written. A logger that hangs
+// delays Run by no more than a second, and the error of Run names it.
+func TestRunWaitsForTheLogger(t *testing.T) {
+	for _, takes := range []time.Duration{100 * time.Millisecond, time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			written := 0
+			logger := funcr.New(func(string, string) {
+				<-time.After(takes)
+				written++
+			}, funcr.Options{})
+			ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
+			ended := make(chan error, 1)
+			go func() {
+				ended <- inhibitor.Holder{
+					Source: &shutdowntest.Host{Limit: time.Second}, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {},
+				}.Run(ctx)
+			}()
+			synctest.Wait()
+			stopped := time.Now()
+			stop()
+			err := <-ended
+			require.Equal(t, min(takes, time.Second), time.Since(stopped))
+			if takes < time.Second {
+				require.NoError(t, err)
+				require.Equal(t, 1, written)
+			} else {
+				require.EqualError(t, err, "calls that have not returned: the logger")
+				<-time.After(takes)
+			}
 		})
 	}
 }
