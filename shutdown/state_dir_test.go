@@ -247,8 +247,8 @@ func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 }
 
 // A drain syncs the log twice: which pods it will kill, and at the end how they ended. The first sync runs beside the
-// kills, so that the lock's release waits for the last one only. If the pods end at once, the last sync begins after
-// the first one. A sync takes 50 ms.
+// kills, so that the lock's release waits for the last one only. If the pods end at once, the two syncs begin at the same
+// time, one after the other: the release waits for one or for both. A sync takes 50 ms.
 func TestADrainWaitsForOneSync(t *testing.T) {
 	for _, takes := range []time.Duration{0, 5 * time.Second} {
 		inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -263,8 +263,11 @@ func TestADrainWaitsForOneSync(t *testing.T) {
 			began := time.Now()
 			n.announce()
 			n.advance(time.Minute)
-			want := max(2*takes+50*time.Millisecond, 2*50*time.Millisecond) // two buckets and a sync, or two syncs
-			require.InDelta(t, want, n.releasedAfter(began), float64(20*time.Millisecond))
+			least := 2*takes + 50*time.Millisecond // two buckets and a sync
+			most := max(least, 2*50*time.Millisecond)
+			released := n.releasedAfter(began)
+			require.GreaterOrEqual(t, released, least)
+			require.Less(t, released, most+20*time.Millisecond)
 		})
 	}
 }
