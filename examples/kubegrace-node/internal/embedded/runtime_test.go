@@ -102,7 +102,7 @@ func TestLoad(t *testing.T) {
 	write("c.yaml", "kind: Pod\nspec: {containers: [{name: app, lifecycle: {preStop: {sleep: {seconds: -1}}}}]}\n")
 	write("d.yaml", "kind: Pod\nspec: {containers: [{imag: nginx}]}\n")
 	_, _, err = embedded.Load(dir, validation.Options{})
-	for _, want := range []string{"a.yml: not valid YAML", "b.json: kind: ", "c.yaml: spec.containers[0].lifecycle.preStop.sleep", `d.yaml: json: cannot unmarshal`, `unknown object member name "imag" within "/spec/containers/0"`} {
+	for _, want := range []string{"a.yml: not valid YAML", "b.json: kind: ", "c.yaml: spec.containers[0].lifecycle.preStop.sleep", `d.yaml: json: `, `unknown object member name "imag" within "/spec/containers/0"`} {
 		require.ErrorContains(t, err, want)
 	}
 }
