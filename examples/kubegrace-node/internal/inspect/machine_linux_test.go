@@ -316,6 +316,26 @@ func machineStates() []machineState {
 			m.kubelet(grace30)
 			m.lock("kubelet", kubeletWhy)
 		}},
+		// As before, but kubegrace-node holds the lock, and asks for 30 s. It needs no restart.
+		{"limit-zero-for-the-agent", 3, func(m *fakeMachine) {
+			m.agent(api.Status{Held: true, PodCount: 3})
+			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
+			m.login1.SetLimit(0)
+		}},
+		// As before, but how long the agent asks for is not known.
+		{"limit-zero-for-a-silent-agent", 3, func(m *fakeMachine) {
+			m.lock("kubegrace-node", kubegraceWhy)
+			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
+			m.login1.SetLimit(0)
+		}},
+		// The kubelet holds its lock, and its configuration, which says for how long, cannot be read.
+		{"limit-zero-without-config", 3, func(m *fakeMachine) {
+			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
+			m.login1.SetLimit(0)
+			m.kubelet(grace30)
+			require.NoError(m.t, os.Remove(filepath.Join(m.root, "var/lib/kubelet/config.yaml")))
+			m.lock("kubelet", kubeletWhy)
+		}},
 	}
 }
 

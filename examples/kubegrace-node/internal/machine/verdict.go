@@ -75,8 +75,12 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 	case s.Logind == nil:
 		v.set(Unknown, "cannot be told: systemd-logind could not be asked.")
 	case s.Logind.limit == 0 && (kubelet != nil || agent != nil):
-		v.set(Unheld, "nothing waits for the pods: logind's limit is 0s%s, and then it ignores all locks that delay a shutdown.", s.bySetting())
-		s.addRaise(&v, s.needed())
+		v.set(Unheld, "nothing waits for the pods: logind's limit is 0s%s, and then it ignores all locks that delay a shutdown.", s.byFile())
+		if kubelet != nil {
+			s.addRaise(&v, s.needed())
+		} else {
+			s.addLimitForAgent(&v, s.asked())
+		}
 	case kubelet != nil && agent != nil:
 		v.set(Lossy, "two agents stop the pods at the same time, the kubelet (PID %d) and %s (PID %d): each pod gets the shorter of their times.", kubelet.PID, agent.Who, agent.PID)
 		v.do("Set shutdownGracePeriod of the kubelet to 0s and restart it, or remove "+agent.Who+".", "")
@@ -151,18 +155,37 @@ func (s *State) judgeByAgent(v *Verdict) {
 	} else {
 		v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
 	}
-	if asked := time.Duration(s.Agent.AskedSeconds * float64(time.Second)); s.Logind.limit < asked {
+	if asked := s.asked(); s.Logind.limit < asked {
 		v.because("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.limit), s.byFile())
 		s.addLimitForAgent(v, asked)
 	}
+}
+
+// asked returns how long the agent asks the host to wait, by its own status or else by its drop-in; 0: neither is known.
+func (s *State) asked() time.Duration {
+	switch own := s.agentsFile(); {
+	case s.Agent != nil:
+		return time.Duration(s.Agent.AskedSeconds * float64(time.Second))
+	case own != nil:
+		return own.limit
+	}
+	return 0
 }
 
 // addLimitForAgent adds the step that raises logind's limit for an agent with kubegrace. Unlike the kubelet,
 // the agent need not be restarted: it notices the new limit.
 func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
 	if file := s.fileOverriding(KubegraceDropIn); file != nil {
-		v.do(fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), file.Path), reload)
+		v.do(file.raiseTo(needed), reload)
 	}
+}
+
+// raiseTo says how to raise the limit of a file to needed; 0: how much is needed is not known.
+func (f LimitFile) raiseTo(needed time.Duration) string {
+	if needed == 0 {
+		return "Remove InhibitDelayMaxSec from " + f.Path + "."
+	}
+	return fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", math.Ceil(needed.Seconds()), f.Path)
 }
 
 // byFile returns ", by FILE" with the file that sets the limit which logind uses now; "": no file does.
@@ -251,7 +274,7 @@ func (s *State) addRaise(v *Verdict, needed time.Duration) {
 		v.do(fmt.Sprintf("Mask the file, or write one of its name with InhibitDelayMaxSec=%.0f or more.", needed.Seconds()),
 			"ln -s /dev/null /etc/systemd/logind.conf.d/"+path.Base(file.Path)+" && "+reload+" && systemctl restart kubelet")
 	default:
-		v.do(fmt.Sprintf("Set InhibitDelayMaxSec=%.0f or more in %s, or remove it there.", needed.Seconds(), file.Path), reload+" && systemctl restart kubelet")
+		v.do(file.raiseTo(needed), reload+" && systemctl restart kubelet")
 	}
 }
 
