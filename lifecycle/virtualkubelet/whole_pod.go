@@ -49,7 +49,9 @@ func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	w.isListed = listed != nil
 	w.runs = w.isListed && !isTerminal(&listed.Status)
 	if listed == nil && ran {
-		klog.FromContext(w.pod.ctx).Error(nil, "A running pod is missing from two lists of the pod runtime", "pod", w.pod.name)
+		w.pod.agent.spawn(w.pod.name, func() { // the logger is the embedder's code
+			klog.FromContext(w.pod.ctx).Error(nil, "A running pod is missing from two lists of the pod runtime", "pod", w.pod.name)
+		})
 	}
 	if listed != nil {
 		w.setStatus(w.withKnownPhase(&listed.Status))

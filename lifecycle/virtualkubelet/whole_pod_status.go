@@ -16,8 +16,11 @@ func (w *wholePod) withKnownPhase(status *v1.PodStatus) *v1.PodStatus {
 		return status
 	}
 	if status.Phase != w.oddPhase {
-		w.oddPhase = status.Phase
-		klog.FromContext(w.pod.ctx).Error(nil, "Statuses has returned an unknown phase, the pod counts as running", "pod", w.pod.name, "phase", status.Phase)
+		odd := status.Phase
+		w.oddPhase = odd
+		w.pod.agent.spawn(w.pod.name, func() { // the logger is the embedder's code
+			klog.FromContext(w.pod.ctx).Error(nil, "Statuses has returned an unknown phase, the pod counts as running", "pod", w.pod.name, "phase", odd)
+		})
 	}
 	status = status.DeepCopy()
 	status.Phase = ""

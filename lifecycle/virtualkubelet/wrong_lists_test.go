@@ -204,3 +204,45 @@ func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 		o.Runtime = struct{ virtualkubelet.Runtime }{o.Runtime} // hides Exited
 	})
 }
+
+// oddPods is a PodRuntime that lists one pod, with a phase that Kubernetes does not have.
+type oddPods struct{}
+
+func (oddPods) Create(context.Context, *v1.Pod) error      { return nil }
+func (oddPods) Stop(context.Context, *v1.Pod, int64) error { return nil }
+func (oddPods) Delete(context.Context, *v1.Pod) error      { return nil }
+func (oddPods) Statuses(context.Context) ([]*v1.Pod, error) {
+	pod := podOf(plain("app"))
+	pod.Status.Phase = "Odd"
+	return []*v1.Pod{pod}, nil
+}
+
+// blockedLog is a logger's output that blocks from its first line until it is released.
+type blockedLog struct {
+	began, released chan struct{}
+	once            sync.Once
+}
+
+func (b *blockedLog) Write(line []byte) (int, error) {
+	b.once.Do(func() { close(b.began) })
+	<-b.released
+	return len(line), nil
+}
+
+// The line about the unknown phase cannot be written, because nobody reads the log. Calls about the pod do not wait
+// for that.
+func TestABlockedLoggerDoesNotBlockAPod(t *testing.T) {
+	log := &blockedLog{began: make(chan struct{}), released: make(chan struct{})}
+	p, err := virtualkubelet.New(virtualkubelet.Options{Pods: oddPods{}})
+	require.NoError(t, err)
+	p.NotifyPods(klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log)))), func(*v1.Pod) {})
+	<-log.began
+	defer func() {
+		close(log.released)
+		require.NoError(t, p.Close(t.Context()))
+	}()
+	require.Eventually(t, func() bool {
+		pods, err := p.GetPods(t.Context()) // after the first list
+		return err == nil && len(pods) == 1
+	}, 10*second, time.Millisecond)
+}
