@@ -106,8 +106,9 @@ func (h *holding) HostPending(pending *source.Event, known bool, _ time.Time) {
 
 // HostCapped implements host.Listener.
 func (h *holding) HostCapped(err error) {
+	text := fmt.Sprint(err) // recovers a panic of the Error method
 	h.lines.Write(func() {
-		klog.FromContext(h.ctx).Error(err, "The inhibitor lock is held, but the host grants less than the requested delay")
+		klog.FromContext(h.ctx).Error(errors.New(text), "The inhibitor lock is held, but the host grants less than the requested delay")
 	})
 }
 
