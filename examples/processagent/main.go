@@ -85,8 +85,8 @@ func (c container) start(context.Context) error {
 	go func() {
 		_ = c.Wait()                                      // sets ProcessState, which has the exit code
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // the rest of its process group
+		c.running.Store(false)                            // before the line below: who reads that may rely on it
 		fmt.Println("container", c.id, "has ended:", c.ProcessState)
-		c.running.Store(false)
 		close(c.exited)
 	}()
 	return nil
