@@ -14,6 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
+// errCancelled is the cause with which the context of OnShutdown ends when the host cancels the shutdown.
+var errCancelled = errors.New("the host has cancelled the shutdown")
+
 // hangTime is how long Run waits at its end for calls of the source and of the logger.
 const hangTime = time.Second
 
@@ -78,9 +81,9 @@ type holding struct {
 	ctx    context.Context // of Run
 	host   *host.Host
 	lines  call.LogLines
-	hold   *host.Hold         // of the announced shutdown; nil: none is announced
-	cancel context.CancelFunc // ends the context of its OnShutdown
-	ended  chan struct{}      // closed when the newest shutdown needs no lock any more
+	hold   *host.Hold              // of the announced shutdown; nil: none is announced
+	cancel context.CancelCauseFunc // ends the context of its OnShutdown
+	ended  chan struct{}           // closed when the newest shutdown needs no lock any more
 
 	releaseErr error // for Run, which reads it once ended is closed
 }
@@ -123,20 +126,15 @@ func (h *holding) announce(event source.Event) {
 		return
 	}
 	h.hold = h.host.Suspend()
-	ctx := h.ctx
-	if event.Deadline.IsZero() {
-		ctx, h.cancel = context.WithCancel(ctx)
-	} else {
-		ctx, h.cancel = context.WithDeadline(ctx, event.Deadline)
-	}
-	hold, cancel, before, ended := h.hold, h.cancel, h.ended, make(chan struct{})
-	h.ended = ended
+	ctx, cancel := context.WithCancelCause(h.ctx)
+	hold, before, ended := h.hold, h.ended, make(chan struct{})
+	h.cancel, h.ended = cancel, ended
 	go func() {
 		defer close(ended)
-		defer cancel()
+		defer cancel(nil)
 		defer h.release(hold) // also if OnShutdown ends its goroutine
 		<-before
-		if isCancelled := errors.Is(ctx.Err(), context.Canceled); !isCancelled {
+		if !errors.Is(context.Cause(ctx), errCancelled) {
 			h.callOnShutdown(ctx, event)
 		}
 	}()
@@ -146,6 +144,11 @@ func (h *holding) announce(event source.Event) {
 // meanwhile, which delays the host.
 func (h *holding) callOnShutdown(ctx context.Context, event source.Event) {
 	const name = "Holder.OnShutdown"
+	if !event.Deadline.IsZero() {
+		var stopTimer context.CancelFunc
+		ctx, stopTimer = context.WithDeadline(ctx, event.Deadline)
+		defer stopTimer()
+	}
 	defer call.WatchEnd(ctx, name)()
 	call.Guard(ctx, name, func() error {
 		h.OnShutdown(ctx, event)
@@ -171,6 +174,6 @@ func (h *holding) cancelShutdown() {
 	if h.hold != nil {
 		h.hold.End() // before OnShutdown can return because of cancel, which would release the lock
 		h.hold = nil
-		h.cancel()
+		h.cancel(errCancelled)
 	}
 }

@@ -28,12 +28,13 @@ import (
 // unless a test changes that.
 type program struct {
 	*testing.T
-	host  *shutdowntest.Host
-	began time.Time
-	calls []call        // of OnShutdown, in order
-	takes time.Duration // the duration of OnShutdown, unless its context ends
-	log   bytes.Buffer
-	stop  func() error // ends the context of Run and waits for Run
+	host    *shutdowntest.Host
+	began   time.Time
+	calls   []call        // of OnShutdown, in order
+	takes   time.Duration // the duration of OnShutdown, unless its context ends
+	ignores time.Duration // how long OnShutdown does not look at its context
+	log     bytes.Buffer
+	stop    func() error // ends the context of Run and waits for Run
 }
 
 // call is a call of OnShutdown.
@@ -71,6 +72,7 @@ func loggingTo(t *testing.T, text io.Writer) context.Context {
 // onShutdown works for takes, or until its context ends, and records the call.
 func (p *program) onShutdown(ctx context.Context, _ source.Event) {
 	c := call{began: time.Since(p.began)}
+	<-time.After(p.ignores)
 	select {
 	case <-time.After(p.takes):
 	case <-ctx.Done():
@@ -268,6 +270,25 @@ func TestRunEndsDuringAShutdown(t *testing.T) {
 		require.NoError(p, p.stop())
 		p.requireReleased(time.Second)
 		require.Equal(p, []call{{ended: time.Second, cause: context.Canceled}}, p.calls)
+		p.stop = func() error { return nil } // Run has ended, and inBubble must not end it again
+	})
+}
+
+// OnShutdown ignores its context for 5 s. Its shutdown is cancelled, another one is announced, and then the context of Run
+// ends. The second OnShutdown begins when the first has returned, with a context that has ended.
+func TestOnShutdownIsCalledEvenIfRunEndsBefore(t *testing.T) {
+	inBubble(t, &shutdowntest.Host{}, func(p *program) {
+		p.ignores = 5 * time.Second
+		p.host.Announce(source.Event{})
+		p.waitUntil(time.Second)
+		p.host.Cancel()
+		p.waitUntil(2 * time.Second)
+		p.host.Announce(source.Event{})
+		synctest.Wait()
+		require.NoError(p, p.stop())
+		require.Len(p, p.calls, 2)
+		require.Equal(p, call{began: 5 * time.Second, ended: 10 * time.Second, cause: context.Canceled}, p.calls[1])
+		p.requireReleased(10 * time.Second)
 		p.stop = func() error { return nil } // Run has ended, and inBubble must not end it again
 	})
 }
