@@ -48,8 +48,8 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	if d.manifests == "" {
 		return field.Required(field.NewPath("--manifests"), "a folder of pod manifests")
 	}
-	opts, warnings, err := agent.Options{Gates: c.gate}, []string(nil), makeStateDir(d.stateDir)
-	if err == nil && d.config != "" {
+	opts, warnings, err := agent.Options{Gates: c.gate}, []string(nil), error(nil)
+	if d.config != "" {
 		opts.Config, warnings, err = shutdownConfig(d.config, c.gate)
 	}
 	if err != nil {
@@ -60,6 +60,9 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 		return err
 	}
 	if opts.Runtime, err = embedded.New(pods); err != nil {
+		return err
+	}
+	if err := makeStateDir(d.stateDir); err != nil {
 		return err
 	}
 	screen := newScreen(command, -1) // logs only errors: the view shows the rest

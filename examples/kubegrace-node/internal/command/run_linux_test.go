@@ -195,6 +195,7 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		"kubelet.yaml": kubelet + "shutdownGracePeriod: 45s\n",
 	})
 	good := "--config=" + dir + "/good.yaml"
+	t.Cleanup(func() { require.NoDirExists(t, dir+"/state", "a demo that cannot begin makes no folder") })
 	for name, test := range map[string]struct {
 		args []string
 		want string
@@ -218,7 +219,7 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		"unknown policy":               {[]string{"run", good, "--kubeconfig=x", "--node-name=n", "--pod-policy=Fail"}, `"Fail" for "--pod-policy" flag`},
 		"unknown gate":                 {[]string{"run", good, "--feature-gates=Teleport=true"}, "Teleport"},
 		"demo of nothing":              {[]string{"demo"}, "--manifests: Required value"},
-		"demo of a missing folder":     {[]string{"demo", "--manifests=/nonexistent"}, "open /nonexistent: no such file or directory"},
+		"demo of a missing folder":     {[]string{"demo", "--manifests=/nonexistent", "--state-dir=" + dir + "/state"}, "open /nonexistent: no such file or directory"},
 		"plan of a missing folder":     {[]string{"plan", "/nonexistent"}, "/nonexistent: no such file or directory"},
 		"plan without an agent":        {[]string{"plan", "--socket=/nonexistent"}, "no agent answers on /nonexistent"},
 		"drain without an agent":       {[]string{"drain", "--socket=/nonexistent"}, "no agent answers on /nonexistent"},

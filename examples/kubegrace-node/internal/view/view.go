@@ -44,6 +44,10 @@ func (v *View) Begin(p plan.Plan) {
 			buckets++
 		}
 	}
+	if pods == 0 { // the node is empty, or its list has not come in time
+		v.Say(fmt.Sprintf("Shutting down; no pods are known so far. It may take up to %s.", duration.Text(p.Release)))
+		return
+	}
 	v.Say(fmt.Sprintf("Shutting down %s in %s, the lowest priority first; it may take up to %s.", output.CountText(pods, "pod"), output.CountText(buckets, "bucket"), duration.Text(p.Release)))
 }
 

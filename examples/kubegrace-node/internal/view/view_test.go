@@ -82,3 +82,10 @@ func TestWhatWentWrong(t *testing.T) {
 		require.Equal(t, want, out.String(), name)
 	}
 }
+
+// A node may have no pods, or its list may not have come before the drain.
+func TestAShutdownWithoutKnownPods(t *testing.T) {
+	var out bytes.Buffer
+	view.New(&out).Begin(plan.Plan{Release: 18 * time.Second, Buckets: []plan.BucketPlan{{}}})
+	require.Equal(t, "Shutting down; no pods are known so far. It may take up to 18s.\n", out.String())
+}
