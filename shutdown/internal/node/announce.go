@@ -10,14 +10,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// minDrainTime is the least time of a drain, so that pods are signalled even if the host or the limit
-// leaves none. The lock delays no host that has stopped waiting.
+// minDrainTime is the least time of a drain, so that pods are signalled even if the host or the limit leaves no time.
+// This does not delay the host, which shuts down at its own deadline even if the lock is held.
 const minDrainTime = 200 * time.Millisecond
 
 // This file handles announcements and withdrawals in each state.
 
-// apply begins, shortens or resumes a shutdown with an announcement. A withdrawal cancels the shutdown if no
-// other announcer is left.
+// apply begins, shortens or resumes a shutdown, if the event is an announcement. A cancellation withdraws an earlier
+// announcement. It cancels the shutdown if no other announcement of it remains.
 func (e Event) apply(n *Node) {
 	switch {
 	case n.runEnded:
@@ -29,8 +29,8 @@ func (e Event) apply(n *Node) {
 		n.withdrawHostAnnouncements()
 	default:
 		wasAnnounced := n.withdraw(e.withdraws)
-		if n.state == StateOpening { // it may be about the shutdown in the log
-			n.withdrawnEarly = append(n.withdrawnEarly, e)
+		if n.state == StateOpening { // the cancellation may be about the shutdown in the log
+			n.earlyCancels = append(n.earlyCancels, e)
 		} else if !wasAnnounced {
 			n.log(fmt.Sprintf("Trigger has announced no shutdown of origin %q, the cancellation changes nothing", e.Origin))
 		}
@@ -50,8 +50,7 @@ func (n *Node) announcement(e Event) Announcement {
 	return a
 }
 
-// setDeadline sets the deadline of an announcement of the host that has none, if it is known how long the host
-// waits.
+// setDeadline sets the deadline of a host's announcement that has no deadline, if it is known how long the host waits.
 func (n *Node) setDeadline(a *Announcement) {
 	lacksDeadline := a.Host && a.Deadline.IsZero()
 	isOfNewestDrain := !a.At.IsZero()
@@ -60,7 +59,7 @@ func (n *Node) setDeadline(a *Announcement) {
 	}
 }
 
-// apply shortens the drain in progress if the host waits less long than was known.
+// apply shortens the drain in progress if the host waits for less time than was known.
 func (l Limit) apply(n *Node) {
 	n.limit = time.Duration(l)
 	if n.state != StateDraining {
@@ -70,7 +69,8 @@ func (l Limit) apply(n *Node) {
 	before := s.HostEnd
 	for i := range s.Announced {
 		a := &s.Announced[i]
-		if n.setDeadline(a); !a.At.IsZero() { // zero: it was of an earlier drain of the shutdown
+		n.setDeadline(a)
+		if isOfNewestDrain := !a.At.IsZero(); isOfNewestDrain {
 			s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 		}
 	}
@@ -80,8 +80,7 @@ func (l Limit) apply(n *Node) {
 	}
 }
 
-// handleAnnouncement handles an announcement in each state. wall is the time of a shutdown that begins with
-// it, by the wall clock.
+// handleAnnouncement handles an announcement in each state. wall is when it was received, by the wall clock.
 func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 	s := n.shutdown
 	if !a.Deadline.IsZero() && !n.now.Before(a.Deadline) {
@@ -101,18 +100,19 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 		before := s.HostEnd
 		s.announce(a)
 		n.markDirty(s)
-		if end := s.HostEnd; !end.Equal(before) {
+		if !s.HostEnd.Equal(before) {
 			n.drain.shortenTable(n)
 		}
 	case StateReleased:
-		if isNew := s.announce(a); isNew { // a repeated announcement begins no other drain
+		if isNewAnnouncer := s.announce(a); isNewAnnouncer { // a repeated announcement begins no other drain
 			n.restartDrain()
 		}
 		n.markDirty(s)
 	}
 }
 
-// apply handles a pending shutdown like an announcement, unless its time is over: no drain can begin then.
+// apply handles the host's answer. A pending shutdown counts as announced, unless its time is over: no drain begins
+// then. If none is pending, the host's earlier announcements are withdrawn.
 func (p Pending) apply(n *Node) {
 	n.hostAnswer = p
 	switch {
@@ -171,8 +171,8 @@ func (n *Node) withdrawHostAnnouncements() {
 	}
 }
 
-// withdraw removes the announcements that match; wasAnnounced says that there were any. If none is left, the
-// shutdown is cancelled, except in StateUnsettled, where the host's answer decides.
+// withdraw removes the announcements that match; wasAnnounced says that there were any. If none remains, the
+// shutdown is cancelled, except in StateUnsettled, in which the host's answer decides.
 func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	s := n.shutdown
 	if n.state == StateNone || n.state == StateOpening { // no shutdown is in progress
@@ -188,11 +188,11 @@ func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	return true
 }
 
-// settleByLog leaves StateUnsettled. The announcements in the log decide: without any the shutdown is
-// cancelled. Otherwise it resumes, or ends if its time is over.
+// settleByLog leaves StateUnsettled. If the log's shutdown has no announcement, it is cancelled. Otherwise it resumes,
+// or ends if its time is over.
 func (n *Node) settleByLog() {
 	switch {
-	case n.state != StateUnsettled: // nothing is unsettled
+	case n.state != StateUnsettled:
 	case len(n.shutdown.Announced) == 0:
 		n.cancel()
 	case n.hasTimeLeft(n.shutdown):
@@ -202,8 +202,8 @@ func (n *Node) settleByLog() {
 	}
 }
 
-// apply lets the log decide whether its shutdown continues, if an adopted lock shows that the host waits, or if
-// the shutdown's time is over anyway. Otherwise the state stays StateUnsettled: the host may still answer.
+// apply leaves StateUnsettled by the log alone in two cases: an adopted lock shows that the host waits, or the time of
+// the log's shutdown is over anyway. Otherwise the state stays StateUnsettled: the host may still answer.
 func (u Unreached) apply(n *Node) {
 	n.hostAnswer = u
 	if n.runEnded {
@@ -214,8 +214,8 @@ func (u Unreached) apply(n *Node) {
 	}
 }
 
-// beginShutdown begins a new shutdown and its drain, because of the announcement a. wall is the time of that, by the
-// wall clock.
+// beginShutdown begins a new shutdown and its drain, because of the announcement a. wall is when a was received, by
+// the wall clock.
 func (n *Node) beginShutdown(a Announcement, wall time.Time) {
 	n.lastNumber++
 	s := &Shutdown{Number: n.lastNumber, Began: n.now, Wall: wall, Policy: n.policy(a)}
@@ -234,8 +234,8 @@ func (n *Node) policy(a Announcement) Policy {
 	return SetTerminal
 }
 
-// resume continues the shutdown of the log with the deadlines that it had. a is the announcement that confirms
-// it, which may shorten them; nil: the log alone decided.
+// resume continues the shutdown of the log with its deadlines. a is the announcement that confirms the shutdown, and
+// may shorten the deadlines; nil: none does, the log alone decided.
 func (n *Node) resume(a *Announcement) {
 	s := n.shutdown
 	if a != nil {
@@ -249,7 +249,7 @@ func (n *Node) resume(a *Announcement) {
 	n.drain.shortenTable(n) // also if the log is damaged so that its timetable ends after HostEnd
 }
 
-// startDrain begins the drain of a new or resumed shutdown. Pods of earlier ones that are still terminating
+// startDrain begins the drain of a new or resumed shutdown. Pods of earlier shutdowns that are still terminating
 // join it.
 func (n *Node) startDrain(s *Shutdown) {
 	n.setState(StateDraining)
@@ -265,9 +265,9 @@ func (n *Node) startDrain(s *Shutdown) {
 	n.continueKills()
 }
 
-// restartDrain begins another drain of a shutdown whose lock is released, because another announcer, the last
-// in s.Announced, leaves time for it. The earlier announcements lose the time At at which they were received, which says
-// that they are not of the newest drain. Their deadlines count only if they are in the future.
+// restartDrain begins another drain of a shutdown whose lock is released, because another announcer, the last in
+// s.Announced, has announced it too. The earlier announcements get a zero At: they are not of the newest drain. Their
+// deadlines count only if they are in the future.
 func (n *Node) restartDrain() {
 	s := n.shutdown
 	for i := range len(s.Announced) - 1 {
@@ -289,8 +289,8 @@ func (n *Node) restartDrain() {
 	n.drain.begin(n, s)
 }
 
-// cancel cancels the shutdown. No further pod is signalled. Pods that are signalled keep their grace periods,
-// and kills that were given up are tried again.
+// cancel cancels the shutdown. No further pod is signalled. Signalled pods keep their grace periods, and kills that
+// were given up are retried.
 func (n *Node) cancel() {
 	s := n.shutdown
 	if n.drain.shutdown == s {
@@ -310,7 +310,7 @@ func (n *Node) cancel() {
 	n.emit(Effect{Do: HoldAgain})
 }
 
-// clearMeant records that no drain plans to kill a pod any more.
+// clearMeant records of each pod that no drain plans to kill it any more.
 func (n *Node) clearMeant() {
 	for _, p := range n.pods.all {
 		if p.Meant {
@@ -346,15 +346,16 @@ func (n *Node) updateState() {
 		n.endUnsettled()
 	}
 	n.advanceTerminateAll()
-	// Publish that no shutdown is in progress: after one of this agent, and also before the first, in case a previous
-	// agent has published one. The latter waits for the host's answer, because that shutdown may still be pending.
+	// Publish that no shutdown is in progress: after a shutdown of this agent, and also at its start, in case a previous
+	// agent has published a shutdown. At the start this waits for the host's answer: that shutdown may still be pending.
 	isIdle := n.state == StateNone && !n.runEnded
-	if isIdle && (n.hostAnswer != nil || n.api.wanted != nil) {
+	hasPublished := n.api.wanted != nil
+	if isIdle && (n.hostAnswer != nil || hasPublished) {
 		n.publish(nil)
 	}
 }
 
-// release ends the shutdown and releases the lock, once the log has the end.
+// release ends the shutdown, stores its end, and then releases the lock.
 func (n *Node) release(s *Shutdown) {
 	s.Ended = n.now
 	n.markDirty(s)
@@ -383,14 +384,15 @@ func (RunEnds) apply(n *Node) {
 // tableRequest returns what a timetable is made from. received is when the event that begins the drain was received,
 // and hostEnd is when the host shuts down (zero: not known).
 //
-// A host that waits 30 s leaves slightly less than 30 s when its event is received. Up to 100 ms that are
-// missing to a whole second are added, so that no grace period loses a second. A host or a limit that leaves less than
-// minDrainTime counts as if it left that.
+// A host that waits 30 s leaves slightly less than 30 s when its event is received. If up to 100 ms are missing to a
+// whole second, they are added, so that no grace period loses a second. A host or a limit that leaves less than
+// minDrainTime counts as if it left minDrainTime.
 func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.Request {
-	if part := hostEnd.Sub(received) % time.Second; !hostEnd.IsZero() && part >= time.Second-times.Lag {
-		received = received.Add(part - time.Second)
-	}
 	if !hostEnd.IsZero() {
+		missing := time.Second - hostEnd.Sub(received)%time.Second
+		if missing <= times.Lag {
+			received = received.Add(-missing)
+		}
 		hostEnd = times.Later(hostEnd, received.Add(minDrainTime))
 	}
 	opts := n.Options
@@ -399,11 +401,11 @@ func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.
 	}
 	return timetable.Request{
 		Schedule: n.schedule(s.Planned), Options: opts, Received: received, HostEnd: hostEnd,
-		Prepared: s.Prepared, Held: s.Held, Published: s.Published || s.local,
+		Prepared: s.Prepared, Held: s.Held, Published: s.Published || s.isTerminateAll,
 	}
 }
 
-// newTable returns the timetable of a drain before its first list. plan replaces it.
+// newTable returns the timetable of a drain until its first list. The method plan of drain then replaces it.
 func (n *Node) newTable(s *Shutdown, received time.Time) timetable.Table {
 	return timetable.New(n.tableRequest(s, received, s.HostEnd))
 }
@@ -421,7 +423,7 @@ func (n *Node) schedule(isPlanned bool) plan.Schedule {
 			seconds = max(seconds, *grace)
 		}
 	}
-	if !isPlanned || n.lister.lists == 0 {
+	if !isPlanned || n.lister.listCount == 0 {
 		seconds = math.MaxInt32
 	}
 	return plan.Schedule{{Seconds: max(seconds, defaultSeconds)}}

@@ -19,7 +19,8 @@ const (
 	firstListTimeout = 30 * time.Second
 	// listWarmUp is how long after the first Step an empty list is not trusted: the informer behind it may
 	// not be filled yet.
-	listWarmUp     = time.Second
+	listWarmUp = time.Second
+	// defaultSeconds is the grace period of a pod without one, if no schedule is configured.
 	defaultSeconds = graceperiod.DefaultSeconds
 )
 
@@ -69,15 +70,15 @@ func (s stage) String() string {
 // A method that returns moved returns true if the drain has entered another stage or has ended, and false if
 // it has to wait for an input or a time.
 type drain struct {
-	shutdown    *Shutdown // nil: no drain is in progress
-	number      int       // counts the drains of this agent
-	stage       stage
-	stageBegan  time.Time // when the stage began
-	listsBefore int       // how many lists had come when the stage began to wait for another one
+	shutdown        *Shutdown // nil: no drain is in progress
+	number          int       // the number of this drain: the agent counts its drains
+	stage           stage
+	stageBegan      time.Time
+	listCountBefore int // how many lists had been received when the stage began to wait for another one
 
-	call       int // the call that the stage waits for; 0: none
-	isAnswered bool
-	callErr    error // the result of the call
+	call        int // the call that the stage waits for; 0: none
+	hasReturned bool
+	callErr     error // the result of the call
 
 	wasFirstListEmpty bool             // the first list was empty, and a second one is awaited
 	bucket            int              // the index of the current bucket
@@ -85,7 +86,7 @@ type drain struct {
 	bucketBegan       time.Time
 	picked            []*Pod // the pods of the current bucket
 	firstAwaited      int    // findAwaited begins at this index
-	unmarked          int    // pods killed before the API server accepted NotReady
+	killedUnmarked    int    // how many pods were killed before the API server had accepted NotReady
 }
 
 // begin begins a drain of s at the first bucket that is not over, in place of the drain in progress, if any.
@@ -94,32 +95,34 @@ func (d *drain) begin(n *Node, s *Shutdown) {
 	*d = drain{shutdown: s, number: d.number + 1, bucket: s.Done}
 	n.api.retryNow()
 	n.emit(Effect{Do: Begins, Shutdown: s, Text: "Shutdown manager processing shutdown event"})
-	for _, text := range n.failures { // they are logged already
+	for _, text := range n.failures { // these were logged when they occurred
 		n.addError(s, text)
 	}
 	n.failures, n.loggedFailure = nil, ""
 	d.enterStage(n, preparing)
 }
 
-// stop stops the drain, if one is in progress: no further pod is signalled. Kills in progress continue.
+// stop stops the drain, if one is in progress: it signals no further pod, cancels the call that the stage waits for
+// (such as Prepare or Unmount), and no longer sends NotReady for pods whose kills wait for that. Kills in progress
+// continue.
 func (d *drain) stop(n *Node) {
-	if d.call != 0 && !d.isAnswered {
+	if d.call != 0 && !d.hasReturned {
 		n.emit(Effect{Do: Abort, Call: d.call})
 	}
 	for _, p := range d.picked {
 		p.awaitsNotReady = false
 		n.updateWanted(p)
 	}
-	*d = drain{number: d.number}
+	*d = drain{number: d.number} // the next drain gets the next number
 }
 
-// shortenTable makes the timetable anew if the host's deadline, s.HostEnd, is now earlier than the end of the
-// current one. The final timetable, which plan has made, is only shortened, so that no time moves later. Pods of the
-// current bucket that are in their grace periods are killed again with what is left of the bucket's time. A drain of
-// TerminateAll has no deadline of a host, and stays as it is.
+// shortenTable replaces the timetable if the host's deadline, s.HostEnd, is now earlier than the timetable's end. Before
+// the first list a new timetable is made. After that the timetable is only shortened, so that no time moves later. Pods
+// of the current bucket that are in their grace periods are killed again with what is left of the bucket's time. The
+// host's deadline does not apply to a drain of TerminateAll.
 func (d *drain) shortenTable(n *Node) {
 	s := d.shutdown
-	if s == nil || s.local { // no deadline of the host applies
+	if s == nil || s.isTerminateAll {
 		return
 	}
 	if s.HostEnd.IsZero() || !s.HostEnd.Before(s.end()) {
@@ -128,7 +131,7 @@ func (d *drain) shortenTable(n *Node) {
 	if !s.Planned {
 		s.setTable(n.newTable(s, timeOf(s.Timetable.Received)))
 	} else {
-		// As if requested now; or at the end of the wait, if that is over: it must not move then.
+		// The times count from now, but not from later than WaitEnd: a WaitEnd that has passed must not move.
 		r := n.tableRequest(s, times.Earlier(n.now, s.WaitEnd()), s.HostEnd)
 		before := s.table
 		r.Before, r.Done, r.Occupied = &before, d.bucket, n.occupied(before.Schedule(), d.bucket)
@@ -148,9 +151,8 @@ func (d *drain) shortenTable(n *Node) {
 	}
 }
 
-// findAwaited moves d.firstAwaited to the first pod for which the stage still waits: isAwaited is true. It
-// returns false if there is none. The next call in the same stage begins there, so that not each Step checks
-// every pod.
+// findAwaited moves d.firstAwaited to the first pod for which the stage still waits (isAwaited is true). It returns
+// false if there is none. The next call in the same stage begins at that pod, so that not every Step checks every pod.
 func (d *drain) findAwaited(pods []*Pod, isAwaited func(*Pod) bool) bool {
 	for d.firstAwaited < len(pods) && !isAwaited(pods[d.firstAwaited]) {
 		d.firstAwaited++
@@ -158,10 +160,12 @@ func (d *drain) findAwaited(pods []*Pod, isAwaited func(*Pod) bool) bool {
 	return d.firstAwaited < len(pods)
 }
 
-// enterStage enters a stage: it resets what belongs to the previous one, and starts the stage's call, if it has one.
-// It always returns true, so that a method that returns moved can end with it.
+// enterStage enters a stage: it resets what belongs to the previous stage, and starts the call of the new one, if it has
+// one. It always returns true, so that a method that returns moved can end with it.
 func (d *drain) enterStage(n *Node, s stage) (moved bool) {
-	d.stage, d.stageBegan, d.call, d.isAnswered, d.callErr, d.firstAwaited = s, n.now, 0, false, nil, 0
+	d.stage, d.stageBegan = s, n.now
+	d.call, d.hasReturned, d.callErr = 0, false, nil
+	d.firstAwaited = 0
 	steps := n.Options.Steps
 	switch s {
 	case preparing:
@@ -169,9 +173,9 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 			d.call = n.startCall(Effect{Do: Prepare, Until: d.prepareEnd()})
 		}
 	case planning, listing, finalListing:
-		d.listsBefore, d.picked = n.lister.lists, nil
+		d.listCountBefore, d.picked = n.lister.listCount, nil
 		if isFirstBucket := s == listing && d.bucket == 0; isFirstBucket && n.lister.isFresh(n) {
-			d.listsBefore-- // the list of the plan, which came in this step, counts for this stage too
+			d.listCountBefore-- // the list of the stage planning was received in this step, and counts for this stage too
 		} else {
 			n.lister.call(n)
 		}
@@ -184,11 +188,11 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 			d.call = n.startCall(Effect{Do: Unmount, Pods: d.picked, Until: d.window.UnmountsEnd})
 		}
 	case syncing:
-		if !d.shutdown.local {
+		if !d.shutdown.isTerminateAll {
 			d.call = n.startCallAfterStore(Effect{Do: Sync})
 		}
 	case releasing:
-		if !d.shutdown.local {
+		if !d.shutdown.isTerminateAll {
 			d.call = n.startCall(Effect{Do: OnRelease, Until: d.shutdown.releaseBy()})
 		}
 	default:
@@ -196,22 +200,22 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 	return true
 }
 
-// prepareEnd returns the deadline of Prepare. It gets at most half of the time that the host leaves.
+// prepareEnd returns the deadline of Prepare, which gets at most half of the time that the host leaves.
 func (d *drain) prepareEnd() time.Time {
 	half := d.shutdown.end().Sub(d.stageBegan) / 2
 	return times.Earlier(d.stageBegan.Add(min(d.shutdown.table.Budget().Prepare, half)), d.shutdown.WaitEnd())
 }
 
-// finishCall returns true if the stage waits for no call, or its call has returned or timed out at until. An
-// error or a timeout goes into the report. A call that timed out is aborted.
+// finishCall returns true if the stage waits for no call, or its call has returned or has timed out (at until). An
+// error or a timeout goes into the report. A call that has timed out is aborted.
 func (d *drain) finishCall(n *Node, until time.Time) bool {
 	switch {
-	case d.call == 0 || d.isAnswered && d.callErr == nil: // there is no call, or it has succeeded
-	case !d.isAnswered && !n.reachedOrWakeAt(until):
+	case d.call == 0 || d.hasReturned && d.callErr == nil: // there is no call, or it has succeeded
+	case !d.hasReturned && !n.reachedOrWakeAt(until):
 		return false
-	case n.now.Before(until): // it has returned an error
+	case n.now.Before(until): // the call has returned an error
 		n.reportError(d.shutdown, d.stage.String()+" failed: "+d.callErr.Error())
-	default: // an error that comes after until is that of the call's context: a timeout too
+	default: // an error after until counts as a timeout too: the call's context has ended
 		n.reportError(d.shutdown, d.stage.String()+" did not return in time")
 		n.emit(Effect{Do: Abort, Call: d.call})
 	}
@@ -225,7 +229,7 @@ func (n *Node) advance() (moved bool) {
 	if s == nil {
 		return false
 	}
-	if !s.local && n.reachedOrWakeAt(s.releaseBy()) { // the lock must be released now, whatever the stage waits for
+	if !s.isTerminateAll && n.reachedOrWakeAt(s.releaseBy()) { // the lock must be released now, whatever the stage waits for
 		return d.finish(n)
 	}
 	switch d.stage {
@@ -254,8 +258,8 @@ func (n *Node) advance() (moved bool) {
 	case unmounting:
 		return d.finishCall(n, d.window.UnmountsEnd) && d.enterStage(n, flushing)
 	case flushing:
-		isLast := d.bucket == len(s.table.Schedule())-1 // flushingAll waits for its final statuses
-		if !isLast && !n.finishFlush(d.picked, d.stageBegan, d.window.End) {
+		isLastBucket := d.bucket == len(s.table.Schedule())-1 // the stage flushingAll waits for its final statuses
+		if !isLastBucket && !n.finishFlush(d.picked, d.stageBegan, d.window.End) {
 			return false
 		}
 		n.emit(Effect{Do: CountBucket, Took: n.now.Sub(d.bucketBegan)})
@@ -283,14 +287,15 @@ func (n *Node) advance() (moved bool) {
 // first bucket.
 func (d *drain) finishPublish(n *Node) (moved bool) {
 	s := d.shutdown
-	if s.local { // the node stays up
+	if s.isTerminateAll { // it publishes nothing, because the node stays up
 		return d.nextBucket(n)
 	}
 	if !s.Published && !n.isPublished() {
-		if !n.reachedOrWakeAt(times.Earlier(s.table.PublishEnd(), d.stageBegan.Add(s.table.Budget().Publish))) {
+		publishTime := s.table.Budget().Publish // 0: the node state is published while pods are killed
+		if !n.reachedOrWakeAt(times.Earlier(s.table.PublishEnd(), d.stageBegan.Add(publishTime))) {
 			return false
 		}
-		if s.table.Budget().Publish > 0 { // without time of its own it is published while pods are killed
+		if publishTime > 0 {
 			n.reportError(s, "failed to publish the node state: "+n.api.lastError())
 		}
 	}
@@ -299,15 +304,17 @@ func (d *drain) finishPublish(n *Node) (moved bool) {
 	return d.nextBucket(n)
 }
 
-// finishFlushAll waits for all final statuses, reports what the API server has not accepted, and then syncs the log.
+// finishFlushAll waits until the API server has accepted all final statuses, or the wait is over. It reports what the
+// server has not accepted, and enters the stage syncing.
 func (d *drain) finishFlushAll(n *Node) (moved bool) {
 	s := d.shutdown
 	if !n.finishFlush(n.pods.all, d.stageBegan, s.WaitEnd()) {
 		return false
 	}
-	// Without time of its own, publishing was not waited for before the kills.
-	publishesBesideKills := s.table.Budget().Publish == 0 && !s.local
-	if publishesBesideKills && !n.isPublished() && n.api.tries > 1 { // the first try may still be in progress
+	// If publishing has no time of its own, the node state is published while pods are killed, and nothing has waited
+	// for it so far.
+	isPublishedDuringKills := s.table.Budget().Publish == 0 && !s.isTerminateAll
+	if isPublishedDuringKills && !n.isPublished() && n.api.tries > 1 { // 1: the first try may still be in progress
 		n.reportError(s, "failed to publish the node state: "+n.api.lastError())
 	}
 	if pending := n.PendingStatuses(); pending > 0 {
@@ -323,7 +330,7 @@ func (d *drain) finish(n *Node) (moved bool) {
 		n.reportError(s, d.stage.String()+" did not return in time")
 	}
 	d.stop(n)
-	if s.local {
+	if s.isTerminateAll {
 		s.Ended = n.now
 		n.queueReport(s)
 	} else {
@@ -335,21 +342,21 @@ func (d *drain) finish(n *Node) (moved bool) {
 // plan waits for the first list and then makes the timetable. If the host leaves too little time for all buckets, those
 // without a pod give their time to the others.
 //
-//   - An empty list is not trusted until listWarmUp after the start of the agent: plan lists once more then.
+//   - An empty list is not trusted until listWarmUp after the start of the agent: plan then lists once more.
 //   - If no list comes in time, every bucket counts as having pods.
-//   - Without a schedule plan waits longer for the list, which says how long the bucket is. The drain's time then counts
-//     from the list.
+//   - Without a schedule, the pods of the list decide how long the only bucket is. So plan waits longer for the list, and
+//     the drain's time counts from the list.
 //
-// If the drain resumes after a plan of the previous agent, that timetable stays.
+// If the previous agent has planned this shutdown, its timetable stays.
 func (d *drain) plan(n *Node) (moved bool) {
-	s, longest := d.shutdown, answerTimeout
+	s, listTimeout := d.shutdown, answerTimeout
 	if len(n.Schedule) == 0 {
-		longest = firstListTimeout
+		listTimeout = firstListTimeout
 	}
-	isListed, warmUpEnd := n.lister.lists > d.listsBefore, n.startedAt.Add(listWarmUp)
-	isFirstAndEmpty := isListed && !d.wasFirstListEmpty && n.lister.isEmpty
+	isListed, warmUpEnd := n.lister.listCount > d.listCountBefore, n.startedAt.Add(listWarmUp)
+	isFirstAndEmpty := isListed && !d.wasFirstListEmpty && n.lister.isNewestEmpty
 	switch {
-	case !isListed && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(longest), s.WaitEnd())):
+	case !isListed && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(listTimeout), s.WaitEnd())):
 		n.lister.retry(n)
 		return false
 	case isFirstAndEmpty && !n.reachedOrWakeAt(warmUpEnd): // an informer may not be filled yet
@@ -375,7 +382,8 @@ func (d *drain) plan(n *Node) (moved bool) {
 		}
 		s.setTable(timetable.New(r))
 	}
-	s.Prepared, s.isPrepared = true, true // for the timetable, and for this agent: the next one calls Prepare again
+	s.Prepared = true   // the timetable has no time for Prepare any more
+	s.isPrepared = true // this agent does not call Prepare again; the next one does
 	n.markDirty(s)
 	for _, p := range n.pods.all {
 		if n.isDue(p) && !p.Meant && !p.isSignalled() {
@@ -383,7 +391,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 			n.markPodDirty(p)
 		}
 	}
-	if !s.local {
+	if !s.isTerminateAll {
 		n.startCallAfterStore(Effect{Do: Sync})
 		n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
 	}
@@ -391,7 +399,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 	return d.enterStage(n, holding)
 }
 
-// Due returns the pods that a drain has to kill, or has signalled and waits for.
+// Due returns the pods that have not ended and that a drain has to kill or has signalled.
 func (n *Node) Due() (due []*Pod) {
 	for _, p := range n.pods.all {
 		if n.isDue(p) {
@@ -401,9 +409,9 @@ func (n *Node) Due() (due []*Pod) {
 	return due
 }
 
-// occupied returns, for each bucket of the schedule, whether it has pods to kill. The first done buckets are over. If such
-// a bucket still has pods, the first bucket that is not over kills them, so they count for that one; if all are over, for
-// the last one.
+// occupied returns, for each bucket of the schedule, whether it has pods to kill. The first done buckets are over: pods
+// that they still have count for the first bucket that is not over, which kills them. If all buckets are over, such pods
+// count for the last one.
 func (n *Node) occupied(schedule plan.Schedule, done int) []bool {
 	has := make([]bool, len(schedule))
 	for _, p := range n.pods.all {
@@ -431,24 +439,24 @@ func (d *drain) bucketDone(n *Node) (moved bool) {
 	return d.nextBucket(n)
 }
 
-// pickBucket waits for a list, and then begins to kill the pods of the bucket. How long it waits:
+// pickBucket waits for a new list, and then begins to kill the pods of the bucket. How long it waits:
 //
-//   - If there was a list before: for answerTimeout. Then it uses that list.
-//   - If there was none yet: until the end of the bucket's window. From answerTimeout on it kills the pods that the log
-//     names, because it knows no others.
+//   - If an earlier list was received: for answerTimeout. It then uses the earlier list.
+//   - If no list was received yet: until the end of the bucket's window. From answerTimeout on it kills the pods that the
+//     log names, because no others are known.
 func (d *drain) pickBucket(n *Node) (moved bool) {
 	schedule := d.shutdown.table.Schedule()
 	d.window = d.shutdown.table.Window(d.bucket, n.now)
 	waitUntil := d.stageBegan.Add(answerTimeout)
-	if n.lister.lists == 0 {
+	if n.lister.listCount == 0 {
 		waitUntil = d.window.End
 	}
-	isListed := n.lister.lists > d.listsBefore
+	isListed := n.lister.listCount > d.listCountBefore
 	if !isListed && !n.reachedOrWakeAt(times.Earlier(waitUntil, d.shutdown.WaitEnd())) { // still waiting
 		n.lister.retry(n)
-		if n.lister.lists == 0 && n.reachedOrWakeAt(d.stageBegan.Add(answerTimeout)) {
+		if n.lister.listCount == 0 && n.reachedOrWakeAt(d.stageBegan.Add(answerTimeout)) {
 			n.lister.reportTimeout(n)
-			d.takeBucket(n, schedule.Index) // the only pods known are those of the log
+			d.takeBucket(n, schedule.Index)
 			d.finishNotReadyWaits(n)
 		}
 		return false
@@ -474,27 +482,27 @@ func (d *drain) finishNotReadyWaits(n *Node) bool {
 	}) {
 		return false
 	}
-	if d.unmarked > 0 {
-		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.unmarked, n.api.lastError()))
-		d.unmarked = 0
+	if d.killedUnmarked > 0 {
+		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.killedUnmarked, n.api.lastError()))
+		d.killedUnmarked = 0
 	}
 	return true
 }
 
-// takeBucket picks pods, sets them NotReady and kills them. It picks the due pods of the current bucket and of
-// lower ones that this drain has not picked yet. Two kinds of buckets have no time:
+// takeBucket picks pods, sets them NotReady and kills them. It picks the due pods of the current bucket and of lower
+// buckets that this drain has not picked yet. Two kinds of buckets have no time:
 //
-//   - One whose time was cut to 0 picks none. Its pods are picked by the next bucket that has time.
-//   - One configured with 0 s picks its own pods only.
+//   - A bucket whose time was cut to 0 picks no pods. The next bucket that has time picks them.
+//   - A bucket that is configured with 0 s picks only its own pods.
 //
-// index returns the bucket of a priority.
-func (d *drain) takeBucket(n *Node, index func(priority int32) int) {
+// indexOf returns the index of the bucket for a priority.
+func (d *drain) takeBucket(n *Node, indexOf func(priority int32) int) {
 	var due []*Pod
 	bucket := d.shutdown.table.Budget().Buckets[d.bucket]
 	hasTime, isConfiguredWithoutTime := bucket.Pods > 0, bucket.Seconds == 0 // Pods is the time for the kills
 	for _, p := range n.pods.all {
-		own := index(p.Priority)
-		isTaken := own <= d.bucket && hasTime || own == d.bucket && isConfiguredWithoutTime
+		podBucket := indexOf(p.Priority)
+		isTaken := podBucket <= d.bucket && hasTime || podBucket == d.bucket && isConfiguredWithoutTime
 		if isTaken && p.pickedBy != d.number && n.isDue(p) {
 			p.pickedBy = d.number
 			due = append(due, p)
@@ -510,7 +518,7 @@ func (d *drain) takeBucket(n *Node, index func(priority int32) int) {
 // pickLate waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
 // were first listed after their bucket. They get the remaining time.
 func (d *drain) pickLate(n *Node) (moved bool) {
-	isListed, until := n.lister.lists > d.listsBefore, d.stageBegan.Add(answerTimeout)
+	isListed, until := n.lister.listCount > d.listCountBefore, d.stageBegan.Add(answerTimeout)
 	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.WaitEnd())) {
 		n.lister.retry(n)
 		return false

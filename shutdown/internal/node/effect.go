@@ -8,8 +8,8 @@ import (
 // Do is the kind of an effect.
 type Do string
 
-// The effects down to OnRelease are calls. The shell starts a call without waiting for it. The input with its
-// result has the effect's number, Call. Where no other result is named, it is Answered.
+// The effects down to OnRelease are calls. The shell starts a call without waiting for it. The input with the call's
+// result has the effect's number, Call. The result is Answered where no other is named.
 const (
 	Prepare   Do = "Prepare"
 	List      Do = "List"   // list the pods; result: Listed
@@ -99,7 +99,7 @@ func (n *Node) reportError(s *Shutdown, text string) {
 	}
 }
 
-// addError adds an error to the report of a shutdown, unless the report has it already: isNew is false.
+// addError adds an error to the report of a shutdown. isNew is false if the report has it already.
 func (n *Node) addError(s *Shutdown, text string) (isNew bool) {
 	if slices.Contains(s.Errors, text) {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// Input says what happened. The types below are all inputs.
+// Input says what happened. The types below are all the inputs.
 type Input interface{ apply(n *Node) }
 
 type (
@@ -20,16 +20,16 @@ type (
 		Wall time.Time // when the event was received, by the wall clock
 	}
 	// Pending is the host's answer whether a shutdown is pending. Known is false if the host cannot
-	// answer.
+	// answer. Wall is when the answer was received, by the wall clock.
 	Pending struct {
 		Event *source.Event // nil: none is pending
 		Known bool
 		Wall  time.Time
 	}
 	// Unreached says that the host could not be reached within 5 s of the start of Run. Adopted says that
-	// the agent holds the lock of the previous agent: the host waits for it.
+	// the agent holds the lock of the previous agent, so that the host waits for this agent.
 	Unreached struct{ Adopted bool }
-	// Limit is how long the host waits after its announcement; 0: no limit; negative: it does not wait.
+	// Limit is how long the host waits after it has announced a shutdown; 0: no limit; negative: it does not wait.
 	Limit time.Duration
 	// Policies has the policy of each kind of shutdown; SetTerminal for a kind that is missing.
 	Policies map[source.Kind]Policy
@@ -38,14 +38,14 @@ type (
 	// Read has the entries of the state log; none if the log could not be read. SameBoot says that an
 	// agent of this boot wrote it. Otherwise its pods have ended, and its times are another boot's.
 	//
-	// Until then the shell ignores Store and NewLog: a new log would lack the final statuses that are pending
-	// in this one, if the agent died before it knew them. The effects of Read store all that the Node knows.
+	// Before Read the shell ignores Store and NewLog: if it replaced the old log and the agent then died, the final
+	// statuses that are pending in the old log would be lost. The effects of Read store all that the Node knows.
 	Read struct {
 		Entries  Entries
 		SameBoot bool
 	}
-	// Listed is the result of a List effect. Of each pod, the identity, the priority, Object and what
-	// is derived from it are set.
+	// Listed is the result of a List effect. Each pod has its identity, its priority, Object, and the fields that are
+	// derived from Object.
 	Listed struct {
 		Call int
 		Pods []Pod
@@ -61,7 +61,9 @@ type (
 		Err     error
 		NoRetry bool
 	}
-	// Told is the result of a Tell effect. RetryAfter is the pause that the server asked for; 0: none.
+	// Told is the result of a Tell effect, which sends a message about the pod with this Key to the API server: its
+	// final status, that it is not ready, or that it is ready again. RetryAfter is the pause that the server asked for;
+	// 0: none.
 	Told struct {
 		Call       int
 		Key        Key
@@ -78,13 +80,13 @@ type (
 		Call int
 		Err  error
 	}
-	// Failed is a failure that no other input has, such as of the log or the lock. It is logged, and a
+	// Failed is a failure that no other input reports, such as one of the log or the lock. It is logged, and a
 	// report names it.
 	Failed struct{ Text string }
 	// NotHeld says that no lock was held or adopted when the drain began, so that the host does not wait.
 	NotHeld struct{}
-	// Start says that a static pod is about to start again. Its old final status must not be sent any more:
-	// it would be taken for the status of the new pod, which has the same UID.
+	// Start says that a static pod is about to start again. The final status of its previous run must not be sent any
+	// more: it would be taken for the status of the new run, which has the same UID.
 	Start struct{ Key Key }
 	// TerminateAll drains the node without a shutdown. From then on all pods are refused.
 	TerminateAll struct{ Wall time.Time }
@@ -96,13 +98,13 @@ type (
 	Tick struct{}
 )
 
-// apply does nothing: Step advances all that was waiting for the time.
+// apply does nothing: after each input, Step advances whatever has waited for the current time.
 func (Tick) apply(*Node) {}
 
 // apply sets the policies for the shutdowns that begin from now on.
 func (p Policies) apply(n *Node) { n.policies = p }
 
-// apply waits for the log, unless a shutdown has begun already.
+// apply enters StateOpening, unless a shutdown has begun already.
 func (Opening) apply(n *Node) {
 	if n.state == StateNone {
 		n.setState(StateOpening)
@@ -130,7 +132,7 @@ func (f Failed) apply(n *Node) {
 // lock.
 func (NotHeld) apply(n *Node) {
 	s := n.drain.shutdown
-	if s == nil || s.local { // no drain needs a lock
+	if s == nil || s.isTerminateAll { // TerminateAll needs no lock
 		return
 	}
 	if slices.ContainsFunc(s.Announced, Announcement.isOfHost) {
@@ -141,6 +143,6 @@ func (NotHeld) apply(n *Node) {
 // apply records the result of the call that the current stage waits for. It ignores results of earlier calls.
 func (a Answered) apply(n *Node) {
 	if d := &n.drain; d.call == a.Call {
-		d.isAnswered, d.callErr = true, a.Err
+		d.hasReturned, d.callErr = true, a.Err
 	}
 }

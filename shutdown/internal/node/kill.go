@@ -15,11 +15,11 @@ const killRetryPause = time.Second
 
 // kill is a kill in progress.
 type kill struct {
-	call  int
-	until time.Time // the end of the grace period that it got
+	call     int
+	deadline time.Time // the end of its grace period
 }
 
-// grace returns the pod's own grace period; nil: none.
+// grace returns the pod's own grace period in seconds; nil: none.
 func (p *Pod) grace() *int64 {
 	if p.Object == nil {
 		return nil
@@ -27,8 +27,8 @@ func (p *Pod) grace() *int64 {
 	return p.Object.Spec.TerminationGracePeriodSeconds
 }
 
-// planObject returns the object that the timetable reads the grace period from. Without a schedule a pod that
-// has none gets the default of 30 s, because its bucket may be longer than that.
+// planObject returns the object from which the timetable reads the grace period. If there is no schedule, a pod without
+// a grace period gets the default of 30 s, because the bucket may be longer than that.
 func (n *Node) planObject(p *Pod) *v1.Pod {
 	object := p.Object
 	if object == nil {
@@ -42,12 +42,12 @@ func (n *Node) planObject(p *Pod) *v1.Pod {
 	return object
 }
 
-// markNotReadyThenKill sends NotReady for a pod, so that services send it no more requests. The pod is killed
-// once the API server has accepted that, or at killBy. If NotReady is off, would change nothing or cannot be
-// sent in time, the pod is killed at once.
+// markNotReadyThenKill sends NotReady for a pod, so that services send the pod no more requests. The pod is killed once
+// the API server has accepted NotReady, or at killBy. If NotReady is off, would change nothing, or cannot be sent in
+// time, the pod is killed at once.
 func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	isAlreadyLeaving := p.Deleted || p.isSignalled()
-	isServerUp := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero() // it has accepted the node state
+	isServerUp := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero() // it has accepted something since the node state changed
 	if !n.Options.Steps.Readiness || isAlreadyLeaving || !isServerUp || !n.now.Before(killBy) {
 		n.signal(p)
 		return
@@ -56,30 +56,29 @@ func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	n.updateWanted(p)
 }
 
-// endNotReadyWait kills a pod whose kill waits for NotReady. isAccepted says that the API server has accepted
-// it; otherwise the pod counts for the drain's report.
+// endNotReadyWait kills a pod whose kill waits for NotReady. isAccepted says that the API server has accepted NotReady;
+// if not, the drain's report counts the pod.
 func (n *Node) endNotReadyWait(p *Pod, isAccepted bool) {
 	if !p.awaitsNotReady {
 		return
 	}
 	if !isAccepted {
-		n.drain.unmarked++
+		n.drain.killedUnmarked++
 	}
 	p.awaitsNotReady = false
 	n.signal(p)
 }
 
-// signal kills a pod within the window of the current bucket. A pod that was signalled before keeps its
-// deadline or gets an earlier one, never a later one. If an earlier shutdown has signalled it, it joins the report of
-// this one too.
+// signal kills a pod within the window of the current bucket. A pod that was signalled before keeps its deadline or gets
+// an earlier one, never a later one. A pod that an earlier shutdown has signalled joins the report of this shutdown too.
 func (n *Node) signal(p *Pod) {
 	d := &n.drain
 	seconds := d.window.Seconds(n.planObject(p), n.now)
-	until := n.now.Add(graceperiod.Duration(seconds))
 	switch {
 	case !p.isSignalled():
-		p.Shutdown, p.Policy, p.Granted, p.Signalled, p.Deadline = d.shutdown.Number, d.shutdown.Policy, seconds, n.now, until
+		p.Shutdown, p.Policy = d.shutdown.Number, d.shutdown.Policy
 		p.Bucket = d.shutdown.table.Schedule()[d.bucket].Priority
+		p.Granted, p.Signalled, p.Deadline = seconds, n.now, n.now.Add(graceperiod.Duration(seconds))
 	case !p.belongsTo(d.shutdown):
 		n.addToShutdown(p, d.shutdown)
 		fallthrough
@@ -92,25 +91,24 @@ func (n *Node) signal(p *Pod) {
 	n.kill(p)
 }
 
-// shortenDeadline moves the pod's deadline to end if that is earlier by more than the lag of a timer. A smaller
-// difference is none: it would only repeat the kill.
+// shortenDeadline moves the pod's deadline to end if end is earlier by more than the lag of a timer. A smaller
+// difference is ignored: it would only repeat the kill.
 func (p *Pod) shortenDeadline(end time.Time) {
 	if end.Add(times.Lag).Before(p.Deadline) {
 		p.Deadline = end
 	}
 }
 
-// kill starts a kill that lasts until the pod's deadline, unless one in progress has the same or an earlier
-// end.
+// kill starts a kill that lasts until the pod's deadline, unless a kill in progress ends then or earlier.
 func (n *Node) kill(p *Pod) {
 	for _, k := range p.calls {
-		if !p.Deadline.Before(k.until) {
+		if !p.Deadline.Before(k.deadline) {
 			return
 		}
 	}
 	p.retryAt = time.Time{}
 	call := n.startCallAfterStore(Effect{Do: Kill, Pod: p, Seconds: times.WholeSeconds(p.Deadline.Sub(n.now)), Until: p.Deadline})
-	p.calls = append(p.calls, kill{call: call, until: p.Deadline})
+	p.calls = append(p.calls, kill{call: call, deadline: p.Deadline})
 }
 
 // apply handles the result of a kill, even after the drain. Without an error the pod has ended. After an
@@ -138,7 +136,7 @@ func (k Killed) apply(n *Node) {
 	}
 	p.Error = k.Err.Error()
 	switch {
-	case len(p.calls) > 0: // the other call may succeed
+	case len(p.calls) > 0: // another kill of the pod is in progress, and may succeed
 	case k.NoRetry || n.isRetryOver():
 		n.giveUp(p)
 	default:
@@ -154,21 +152,20 @@ func (n *Node) giveUp(p *Pod) {
 	n.updateWanted(p)
 }
 
-// count counts a pod in the metrics, once for each shutdown that has killed it: a pod that was given up and ends
-// after all is not counted again.
+// count counts a pod in the metrics, once in each shutdown: a pod that was given up and ends after all is not counted
+// again.
 func (n *Node) count(p *Pod) {
-	newest := p.Shutdown
+	newestShutdown := p.Shutdown
 	if len(p.Joined) > 0 {
-		newest = p.Joined[len(p.Joined)-1]
+		newestShutdown = p.Joined[len(p.Joined)-1]
 	}
-	if p.countedIn != newest {
-		p.countedIn = newest
+	if p.countedIn != newestShutdown {
+		p.countedIn = newestShutdown
 		n.emit(Effect{Do: CountPod, Pod: p})
 	}
 }
 
-// giveUpPods gives up the terminating pods that this agent does not kill, so that the report does not wait
-// for them.
+// giveUpPods gives up the terminating pods whose kill is not in progress, so that the report does not wait for them.
 func (n *Node) giveUpPods() {
 	for _, p := range n.pods.all {
 		if p.isTerminating() && len(p.calls) == 0 {
@@ -187,7 +184,7 @@ func (n *Node) isRetryOver() bool {
 func (n *Node) retryKills() {
 	n.retrying = slices.DeleteFunc(n.retrying, func(p *Pod) bool {
 		switch {
-		case p.retryAt.IsZero(): // it was killed or given up since
+		case p.retryAt.IsZero(): // it was killed again or given up in the meantime
 		case !n.reachedOrWakeAt(p.retryAt):
 			return false
 		case n.isRetryOver():

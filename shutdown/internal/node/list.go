@@ -8,23 +8,23 @@ import (
 // minListPause and maxListPause bound the pause after a failed list.
 const minListPause, maxListPause = 50 * time.Millisecond, time.Second
 
-// lister lists the pods. If a call does not return within a second, another one starts beside it. Each call
-// that has not returned makes the next one wait a second longer, so that a function that hangs is not called
+// lister lists the pods. If a call does not return within a second, another call starts although the first still runs.
+// Each call that has not returned makes the next one wait a second longer, so that a function that hangs is not called
 // every second.
 type lister struct {
-	lists             int       // the number of lists received
-	isEmpty           bool      // the newest list has no pod
-	newest            int       // the call of the newest list
-	receivedAt        time.Time // when the newest list was received
-	calledAt          time.Time // when the newest call was made
-	unanswered        int       // calls since the last result
-	failedAt          time.Time // when the last result, an error, was received; zero: it was a list
-	pause             time.Duration
-	isFailureReported bool // the report has the failure
+	listCount         int           // how many lists were received
+	isNewestEmpty     bool          // the newest list has no pod
+	newestCall        int           // the call of the newest list
+	receivedAt        time.Time     // when the newest list was received
+	calledAt          time.Time     // when the newest call was made
+	unanswered        int           // calls since the last result
+	failedAt          time.Time     // when the last result, an error, was received; zero: the last result was a list
+	pause             time.Duration // after the last error
+	isFailureReported bool          // the drain's report has the failure
 }
 
-// call lists the pods, unless the newest call still has time to return. That time grows by answerTimeout with each call
-// that has not been answered, so that lists that hang do not pile up.
+// call lists the pods, unless the newest call still has time to return. That time grows by answerTimeout with each
+// unanswered call, so that calls that hang do not pile up.
 func (l *lister) call(n *Node) {
 	if l.unanswered > 0 && n.now.Before(l.calledAt.Add(time.Duration(l.unanswered)*answerTimeout)) {
 		return
@@ -34,9 +34,8 @@ func (l *lister) call(n *Node) {
 	n.startCall(Effect{Do: List})
 }
 
-// isFresh reports whether the newest list was received in this step, so that listing again would change
-// nothing.
-func (l *lister) isFresh(n *Node) bool { return l.lists > 0 && l.receivedAt.Equal(n.now) }
+// isFresh reports whether the newest list was received in this step, so that another list would say the same.
+func (l *lister) isFresh(n *Node) bool { return l.listCount > 0 && l.receivedAt.Equal(n.now) }
 
 // retry lists the pods again if the newest call has failed and the pause after it is over, or if the newest call has had
 // its time: answerTimeout, multiplied by the number of calls since the last result. Otherwise it makes Wake return the
@@ -51,8 +50,7 @@ func (l *lister) retry(n *Node) {
 	}
 }
 
-// reportTimeout adds to the drain's report that the list timed out, unless the report has a failure of it
-// already.
+// reportTimeout adds to the drain's report that the list timed out, unless the report has a failure of the list already.
 func (l *lister) reportTimeout(n *Node) {
 	if !l.isFailureReported {
 		l.isFailureReported = true
@@ -60,8 +58,8 @@ func (l *lister) reportTimeout(n *Node) {
 	}
 }
 
-// apply updates the pods from a list, and forgets pods that are gone. It ignores a list that was requested
-// before the newest one.
+// apply updates the pods from a list, and forgets pods that are gone. It ignores a list that was requested before the
+// newest known list.
 func (l Listed) apply(n *Node) {
 	lister := &n.lister
 	lister.unanswered = 0
@@ -74,35 +72,35 @@ func (l Listed) apply(n *Node) {
 		}
 		return
 	}
-	if l.Call < lister.newest {
+	if l.Call < lister.newestCall {
 		return
 	}
-	lister.newest, lister.failedAt, lister.pause, lister.isFailureReported = l.Call, time.Time{}, 0, false
-	lister.isEmpty = len(l.Pods) == 0
-	lister.lists++
+	lister.newestCall, lister.failedAt, lister.pause, lister.isFailureReported = l.Call, time.Time{}, 0, false
+	lister.isNewestEmpty = len(l.Pods) == 0
+	lister.listCount++
 	lister.receivedAt = n.now
 	for i := range l.Pods {
 		n.updateFromList(&l.Pods[i])
 	}
 	n.pods.drop(func(p *Pod) bool {
-		isGone := p.listNumber < lister.lists
+		isGone := p.listNumber < lister.listCount
 		needsKill := p.isTerminating() || p.awaitsNotReady
 		needsUpdate := n.isPending(p) || p.Marked || p.update.call != 0
-		needsReport := p.belongsTo(n.shutdown) || p.belongsTo(n.terminateAll.shutdown) || n.isReported(p)
+		needsReport := p.belongsTo(n.shutdown) || p.belongsTo(n.terminateAll.shutdown) || n.isInQueuedReport(p)
 		return isGone && !needsKill && !needsUpdate && !needsReport
 	})
 	n.drain.firstAwaited = 0 // the indexes of the pods have changed
 }
 
-// updateFromList adds or updates a pod from the newest list. If the known pod has ended and another one with
-// its key has started since, the listed pod replaces it, so that this drain kills it too. Reports that include
-// the old pod are made now.
+// updateFromList adds or updates a pod from the newest list. If the known pod has ended and another pod with its key has
+// started since, the listed pod replaces the known one, so that this drain kills the new pod too. Reports that include the
+// old pod are made now.
 func (n *Node) updateFromList(listed *Pod) {
 	p := n.pods.byKey[listed.Key]
 	endedBeforeDrain := p != nil && !p.Ended.IsZero() && n.drain.shutdown != nil && !p.belongsTo(n.drain.shutdown)
-	// A list that was requested before the end may still have the old pod. A pod whose final status is pending
-	// may not start, unless it is static.
-	startedAgain := endedBeforeDrain && n.lister.newest > p.lastCallAtEnd && (p.Static || !n.isPending(p))
+	// A list that was requested before the pod's end may still have the old pod. A pod whose final status is pending may
+	// not start, unless it is static.
+	startedAgain := endedBeforeDrain && n.lister.newestCall > p.lastCallAtEnd && (p.Static || !n.isPending(p))
 	if startedAgain {
 		for _, s := range slices.Clone(n.reports) {
 			if p.belongsTo(s) {
@@ -120,15 +118,15 @@ func (n *Node) updateFromList(listed *Pod) {
 	}
 	p.Object, p.Priority, p.Static, p.DaemonSet, p.Deleted = listed.Object, listed.Priority, listed.Static, listed.DaemonSet, listed.Deleted
 	p.Marked = p.Marked || listed.Marked && n.Options.Steps.Readiness // an earlier agent may have left the mark NotReady
-	p.listNumber = n.lister.lists
+	p.listNumber = n.lister.listCount
 	n.updateWanted(p)
 }
 
-// isDue reports whether a drain has to kill a pod that has not ended: it was signalled, or is in the newest
-// list. Before the first list, the pods that the previous agent planned to kill stand for the list.
+// isDue reports whether a drain has to kill a pod: it has not ended, and it was signalled or is in the newest list.
+// Before the first list, the pods that the previous agent planned to kill stand for the list.
 func (n *Node) isDue(p *Pod) bool {
-	isListed := p.listNumber == n.lister.lists
-	if n.lister.lists == 0 {
+	isListed := p.listNumber == n.lister.listCount
+	if n.lister.listCount == 0 {
 		isListed = p.Meant
 	}
 	return p.Ended.IsZero() && (p.isSignalled() || isListed)

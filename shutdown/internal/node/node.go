@@ -29,7 +29,7 @@ type Config struct {
 	// Schedule is ascending by priority. Empty: one bucket, as long as the longest grace period of any
 	// pod.
 	Schedule plan.Schedule
-	// Options has the time of each step beside the kills. Options.Steps says which steps exist.
+	// Options has the time of each step other than the kills. Options.Steps says which steps there are.
 	Options plan.Options
 }
 
@@ -41,13 +41,14 @@ type Node struct {
 	state         State
 	limit         time.Duration // how long the host waits after its announcement; 0: not known, or no limit
 	failures      []string      // failures outside a drain, for the report of the next drain
-	loggedFailure string        // the newest Failed; it is not logged again before the next drain
-	// hostAnswer is the newest input about the host's pending shutdown. withdrawnEarly has the withdrawals
-	// of Trigger that came before the log was read. Both may be about the shutdown in the log, so they are
-	// applied again once it is read.
-	hostAnswer     Input
-	withdrawnEarly []Event
-	unsettledUntil time.Time // when StateUnsettled ends although the host has not answered; zero: never
+	loggedFailure string        // the text of the newest Failed: the same text is not logged again before the next drain
+	// hostAnswer is the newest input that says whether the host's shutdown is pending (Pending, or an Event that cancels
+	// it) or that the host could not be reached (Unreached); nil: none yet. It is applied again once the log is read,
+	// because it may be about the shutdown in the log.
+	hostAnswer Input
+	// earlyCancels has the cancellations by Trigger that came before the log was read. They are applied again too.
+	earlyCancels   []Event
+	unsettledUntil time.Time // when StateUnsettled ends even if the host has not answered; zero: never
 	shutdown       *Shutdown // the newest; nil: none
 	terminateAll   terminateAllState
 	runEnded       bool        // the context of Run has ended
@@ -55,7 +56,7 @@ type Node struct {
 	lastNumber     int         // the number of the newest shutdown
 
 	pods     pods
-	retrying []*Pod // pods whose kill failed and is due again
+	retrying []*Pod // pods whose kill failed and is retried after a pause
 	lister   lister
 	drain    drain
 	api      api
@@ -65,7 +66,7 @@ type Node struct {
 	now       time.Time // the time of the current Step
 	wake      time.Time // the result of Wake
 	effects   []Effect  // of the current Step
-	// afterStore has the syncs and kills of the current Step. They follow its Store effect, so that a kill
+	// afterStore has the Sync and Kill effects of the current Step. They follow its Store effect, so that a kill
 	// is in the log before it begins.
 	afterStore []Effect
 	dirty      Entries // what has changed since the last Store effect
@@ -99,8 +100,8 @@ func (n *Node) Step(at time.Time, in Input) []Effect {
 // Wake returns the time at which Step is due with a [Tick]; zero: not before the next input.
 func (n *Node) Wake() time.Time { return n.wake }
 
-// reachedOrWakeAt reports whether t has come. If it has not, Wake returns t at the latest, so that a Tick
-// repeats the check then.
+// reachedOrWakeAt reports whether t has come. If not, Wake returns t or an earlier time, so that a Tick repeats the
+// check at t.
 func (n *Node) reachedOrWakeAt(t time.Time) bool {
 	if !n.now.Before(t) {
 		return true
@@ -109,14 +110,14 @@ func (n *Node) reachedOrWakeAt(t time.Time) bool {
 	return false
 }
 
-// markDirty adds a shutdown that has changed to the Store effect of this step. A drain of TerminateAll is not stored.
+// markDirty adds a changed shutdown to the Store effect of this step. A drain of TerminateAll is not stored.
 func (n *Node) markDirty(s *Shutdown) {
-	if !s.local {
+	if !s.isTerminateAll {
 		n.dirty.Shutdown = s
 	}
 }
 
-// markPodDirty adds a pod that has changed to the Store effect of this step.
+// markPodDirty adds a changed pod to the Store effect of this step.
 func (n *Node) markPodDirty(p *Pod) {
 	if !p.isDirty {
 		p.isDirty = true
@@ -124,7 +125,7 @@ func (n *Node) markPodDirty(p *Pod) {
 	}
 }
 
-// takeDirty returns what has changed since it was called last.
+// takeDirty returns what has changed since the last call of takeDirty.
 func (n *Node) takeDirty() Entries {
 	changed := n.dirty
 	n.dirty = Entries{}
@@ -141,9 +142,9 @@ func (n *Node) storeDirty() {
 	}
 }
 
-// startLog replaces the log by a new one with all that the next agent needs. Whatever has changed is part of that.
+// startLog replaces the log by a new one with all that the next agent needs.
 func (n *Node) startLog() {
-	n.takeDirty()
+	n.takeDirty() // the new log has these changes already
 	e := Effect{Do: NewLog, Shutdown: n.shutdown}
 	for _, p := range n.pods.all {
 		if p.isSignalled() || p.Marked || p.Meant {
@@ -153,8 +154,7 @@ func (n *Node) startLog() {
 	n.emit(e)
 }
 
-// setState sets the state, and what the API server should know of each pod: outside a shutdown, pods that
-// were set NotReady become Ready again.
+// setState sets the state. Outside a shutdown, pods that were set NotReady become Ready again.
 func (n *Node) setState(s State) {
 	n.state = s
 	for _, p := range n.pods.all {
@@ -173,9 +173,8 @@ func (n *Node) Refuses() bool {
 	return n.terminateAll.requested || n.state == StateUnsettled || n.state == StateDraining || n.state == StateReleased
 }
 
-// Refused returns the pods that may not start even if Refuses is false: signalled pods that have not
-// ended, and pods whose final status is pending or being sent. [Start] ends the refusal of a static pod whose kill was
-// given up.
+// Refused returns the pods that may not start even if Refuses is false: signalled pods that have not ended, and pods
+// whose final status is pending or being sent. [Start] can end the refusal of a static pod.
 func (n *Node) Refused() (refused []*Pod) {
 	for _, p := range n.pods.all {
 		isStillEnding := p.isSignalled() && p.Ended.IsZero()

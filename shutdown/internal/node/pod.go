@@ -25,12 +25,12 @@ type Pod struct {
 	DaemonSet bool    `json:"daemonSet,omitempty"` // owned by a DaemonSet
 	Deleted   bool    `json:"deleted,omitempty"`   // it has a deletion timestamp
 
-	Meant     bool      `json:"meant,omitempty"`    // a drain plans to kill it; the next agent knows it before its first list
+	Meant     bool      `json:"meant,omitempty"`    // a drain plans to kill it: the next agent knows this before its first list
 	Shutdown  int       `json:"shutdown,omitempty"` // the number of the shutdown that signalled it; 0: none
 	Joined    []int     `json:"joined,omitempty"`   // the numbers of later shutdowns during which it was still running
-	Policy    Policy    `json:"policy,omitempty"`   // of the shutdown that signalled it
+	Policy    Policy    `json:"policy,omitempty"`   // the policy of the shutdown that signalled it
 	Bucket    int32     `json:"bucket"`             // the priority of its bucket
-	Granted   int64     `json:"grantedSeconds"`     // the first grace period
+	Granted   int64     `json:"grantedSeconds"`     // the grace period of the first kill
 	Signalled time.Time `json:"signalled,omitzero"` // zero: not signalled
 	Deadline  time.Time `json:"deadline,omitzero"`  // the end of its grace period; it only moves earlier
 	Ended     time.Time `json:"ended,omitzero"`     // zero: not known to have ended
@@ -39,10 +39,10 @@ type Pod struct {
 	// Status is the status after the pod ended, from the killer; nil: that of Object.
 	Status *v1.PodStatus `json:"status,omitempty"`
 	Told   bool          `json:"told,omitempty"`   // the API server accepted the final status
-	Marked bool          `json:"marked,omitempty"` // the API server may have it as NotReady, because an agent has sent that
+	Marked bool          `json:"marked,omitempty"` // the pod may be NotReady at the API server, because an agent has sent that
 
-	listNumber     int       // the number of the newest list that has it
-	lastCallAtEnd  int       // the newest call when it ended: a list that was requested before may still have the pod
+	listNumber     int       // the number of the newest list that has the pod
+	lastCallAtEnd  int       // the newest call when the pod ended: a list that was requested earlier may still have the pod
 	pickedBy       int       // the number of the newest drain that picked it
 	awaitsNotReady bool      // its kill waits until the API server accepts NotReady
 	isGivenUp      bool      // its kill failed and is not retried
@@ -59,13 +59,12 @@ func (p *Pod) isSignalled() bool { return !p.Signalled.IsZero() }
 // isTerminating reports whether the pod was signalled and its end is still awaited.
 func (p *Pod) isTerminating() bool { return p.isSignalled() && p.Ended.IsZero() && !p.isGivenUp }
 
-// belongsTo reports whether the report of s has the pod: s signalled it, or found it still terminating.
+// belongsTo reports whether the report of s includes the pod: s signalled it, or began while it was still terminating.
 func (p *Pod) belongsTo(s *Shutdown) bool {
 	return s != nil && p.isSignalled() && (p.Shutdown == s.Number || slices.Contains(p.Joined, s.Number))
 }
 
-// compare orders pods by the order of their kills: by priority, and then by name so that the order is the
-// same in each run.
+// compare orders pods as they are killed: by priority, and then by name, so that the order is always the same.
 func (p *Pod) compare(q *Pod) int {
 	return cmp.Or(cmp.Compare(p.Priority, q.Priority), cmp.Compare(p.Namespace, q.Namespace), cmp.Compare(p.Name, q.Name), cmp.Compare(p.Key, q.Key))
 }

@@ -9,11 +9,12 @@ import (
 
 // apply handles the log of the previous agent. There are three cases:
 //
-//   - The log's shutdown may still be in progress, and this agent has had none: this agent goes on with it. The
-//     state is StateUnsettled until the host answers.
-//   - It may still be in progress, and this agent already drains for a shutdown that may be the same: the two
-//     are merged.
-//   - Otherwise it is over, and its pods are kept. If this agent has had no shutdown, it can still be reported.
+//   - The log's shutdown may still be in progress, and this agent has had no shutdown: this agent continues the log's
+//     shutdown. The state is StateUnsettled until the host answers.
+//   - The log's shutdown may still be in progress, and this agent already drains for a shutdown that may be the same: the
+//     two are merged.
+//   - Otherwise the log's shutdown is over, and its pods are kept. If this agent has had no shutdown, LastReport still
+//     reports that of the log.
 func (r Read) apply(n *Node) {
 	entries := r.Entries.Clone()
 	previous, pods := entries.Shutdown, entries.Pods
@@ -24,11 +25,11 @@ func (r Read) apply(n *Node) {
 	if !r.SameBoot {
 		moveToThisBoot(previous, pods, n.now)
 	}
-	isFirst := n.shutdown == nil && n.state != StateDraining // this agent has had no shutdown yet
-	mayGoOn := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
-	mayBeThisDrain := mayGoOn && n.state == StateDraining && n.shutdown.matches(Announcement{Kind: previous.Kind})
+	hasHadNoShutdown := n.shutdown == nil && n.state != StateDraining
+	mayContinue := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
+	mayBeThisDrain := mayContinue && n.state == StateDraining && n.shutdown.matches(Announcement{Kind: previous.Kind})
 	switch {
-	case isFirst && mayGoOn:
+	case hasHadNoShutdown && mayContinue:
 		n.shutdown = previous
 		if n.hasTimeLeft(previous) {
 			n.unsettledUntil = previous.WaitEnd()
@@ -38,7 +39,7 @@ func (r Read) apply(n *Node) {
 		}
 		n.setState(StateUnsettled)
 		n.startLog()
-		for _, e := range n.withdrawnEarly {
+		for _, e := range n.earlyCancels {
 			e.apply(n)
 		}
 		if n.hostAnswer != nil {
@@ -50,37 +51,38 @@ func (r Read) apply(n *Node) {
 	default:
 		n.closePrevious(pods, r.SameBoot)
 	}
-	if isFirst {
-		n.shutdown = previous // so that it can still be reported
+	if hasHadNoShutdown {
+		n.shutdown = previous // for LastReport
 		n.setState(StateNone)
 	}
 	n.startLog()
 	n.continueKills()
 }
 
-// renumber makes the numbers in the log differ from those of the drains that this agent has begun before it has read
-// the log.
+// renumber makes the shutdown numbers in the log differ from those of the shutdowns that this agent has begun before it
+// has read the log.
 func (n *Node) renumber(previous *Shutdown, pods []*Pod) {
-	own := n.lastNumber
-	add := func(number *int) {
+	ownShutdowns := n.lastNumber
+	shift := func(number *int) {
 		if *number > 0 {
-			*number += own
+			*number += ownShutdowns
 			n.lastNumber = max(n.lastNumber, *number)
 		}
 	}
 	if previous != nil {
-		add(&previous.Number)
+		shift(&previous.Number)
 	}
 	for _, p := range pods {
-		add(&p.Shutdown)
+		shift(&p.Shutdown)
 		for i := range p.Joined {
-			add(&p.Joined[i])
+			shift(&p.Joined[i])
 		}
 	}
 }
 
-// moveToThisBoot shifts all times of another boot by the same amount, so that the newest past time is now:
-// times of two boots cannot be compared. The shutdown of another boot is over, and its plan is dropped.
+// moveToThisBoot shifts all times of another boot by the same amount, because times of two boots cannot be compared. The
+// latest time at which something has happened becomes now. The shutdown of another boot is over, and its timetable is
+// dropped.
 func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 	var past []*time.Time
 	if previous != nil {
@@ -107,18 +109,18 @@ func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 // hasTimeLeft reports whether a shutdown is not cancelled and its drain would still wait for pods.
 func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.WaitEnd()) }
 
-// mergePrevious merges the shutdown of the log into the one that this agent drains, because they are the
-// same: the announcements, deadlines and pods of both count.
+// mergePrevious merges the shutdown of the log into the shutdown that this agent drains, because they are the same: the
+// announcements, deadlines and pods of both count.
 func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	s := n.shutdown
 	s.Began, s.Wall, s.Held = previous.Began, previous.Wall, s.Held || previous.Held
 	s.Errors = append(previous.Errors, s.Errors...)
-	for _, e := range n.withdrawnEarly {
+	for _, e := range n.earlyCancels {
 		previous.withdraw(e.withdraws)
 	}
 	for _, a := range previous.Announced {
 		if a.At.IsZero() {
-			a.Deadline = time.Time{} // its drain was over before
+			a.Deadline = time.Time{} // the drain of this announcement was over already, and its deadline does not count
 		}
 		s.announce(a)
 	}
@@ -132,12 +134,12 @@ func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	n.drain.shortenTable(n)
 }
 
-// closePrevious adopts the pods that the log has of a shutdown that is over. No drain plans to kill them any more
-// (Meant), so only kills that have begun continue.
+// closePrevious adopts the pods of the log's shutdown, which is over. No drain plans to kill them any more (Meant), so
+// only kills that have begun continue.
 //
 // If the log is of another boot, the pods ended with that boot, and their marks NotReady do not count any more. Two
-// kinds of pods may run again under the same UID. Of a static pod no final status is sent. For a pod that this agent
-// has signalled itself, what the log says is ignored.
+// kinds of pods may run again under the same UID: for a static pod no final status is sent, and for a pod that this agent
+// has signalled itself, the log is ignored.
 func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 	for _, p := range pods {
 		if !sameBoot {
@@ -154,13 +156,12 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 	}
 }
 
-// adoptPod adds a pod of the log to the known ones, if the log says that it was signalled, marked or meant. If
-// this agent knows the pod too, the object is that of this agent's list, and the rest depends on who has
-// signalled it:
+// adoptPod adds a pod of the log to the known pods, if it was signalled, marked or meant to be killed. If this agent
+// knows the pod too, it keeps the object of its own list. The rest depends on which agent has signalled the pod:
 //
-//   - Both: the earlier deadline counts.
+//   - Both agents: the first signal and the earlier deadline count.
 //   - Only this agent: nothing changes, because the log knows less.
-//   - Only the log, or neither: the log's pod replaces the known one.
+//   - Only the previous agent, or none: the log's pod replaces the known one.
 func (n *Node) adoptPod(p *Pod) {
 	if !p.isSignalled() && !p.Marked && !p.Meant {
 		return
@@ -187,9 +188,9 @@ func (n *Node) adoptPod(p *Pod) {
 	n.updateWanted(known)
 }
 
-// continueKills continues the kills that this agent or the previous one has begun and whose pods have not
-// ended, each until the pod's own deadline. If a drain is in progress, its report gets these pods. A kill
-// whose retry is scheduled is left to that retry.
+// continueKills continues the kills of pods that this agent or the previous one has signalled and that have not ended,
+// each until the pod's own deadline. If a drain is in progress, its report gets these pods. A kill whose retry is
+// scheduled is left to that retry.
 func (n *Node) continueKills() {
 	if s := n.drain.shutdown; s != nil {
 		n.addRunningPods(s)

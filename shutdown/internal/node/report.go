@@ -7,32 +7,32 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// reportDelay is how long a report waits for pods that outlive both the drain and their grace periods, so that
-// it has the end of most of them.
+// reportDelay is how long a report waits for pods that outlive both the drain and their grace periods: most of them end
+// in this time, and the report then has their ends.
 const reportDelay = 10 * time.Second
 
-// queueReport queues the report of a shutdown, unless it was made. makeReports makes it once the shutdown's
-// pods have ended.
+// queueReport queues the report of a shutdown, unless the report was made already. makeReports makes it once the
+// shutdown's pods have ended.
 func (n *Node) queueReport(s *Shutdown) {
 	if !s.isReported && !slices.Contains(n.reports, s) {
 		n.reports = append(n.reports, s)
 	}
 }
 
-// makeReports makes the queued reports whose drains are over and whose pods have ended. If a pod still runs reportDelay
-// after the end of the drain and of its own grace period, the report does not wait for it.
+// makeReports makes the queued reports whose drains are over and whose pods have ended. It waits for pods that still run
+// until reportDelay after the end of the drain and of all their grace periods.
 func (n *Node) makeReports() {
 	for _, s := range slices.Clone(n.reports) {
 		if n.drain.shutdown == s {
 			continue
 		}
-		hasRunningPods, until := false, s.Ended
+		hasRunningPods, graceEnd := false, s.Ended
 		for _, p := range n.pods.all {
 			if p.isTerminating() && p.belongsTo(s) {
-				hasRunningPods, until = true, times.Later(until, p.Deadline)
+				hasRunningPods, graceEnd = true, times.Later(graceEnd, p.Deadline)
 			}
 		}
-		if !hasRunningPods || n.reachedOrWakeAt(until.Add(reportDelay)) {
+		if !hasRunningPods || n.reachedOrWakeAt(graceEnd.Add(reportDelay)) {
 			n.reportNow(s)
 		}
 	}
@@ -45,13 +45,13 @@ func (n *Node) reportNow(s *Shutdown) {
 	n.emit(Effect{Do: Report, Shutdown: s, Pods: n.PodsOf(s)})
 }
 
-// isReported reports whether a queued report includes p.
-func (n *Node) isReported(p *Pod) bool { return slices.ContainsFunc(n.reports, p.belongsTo) }
+// isInQueuedReport reports whether a queued report includes p.
+func (n *Node) isInQueuedReport(p *Pod) bool { return slices.ContainsFunc(n.reports, p.belongsTo) }
 
-// PodsOf returns the known pods that the report of a shutdown has, in the order of the kills.
+// PodsOf returns the pods that are in the report of a shutdown, in the order of the kills.
 func (n *Node) PodsOf(s *Shutdown) []*Pod { return PodsOf(s, n.pods.all) }
 
-// PodsOf returns those of the pods that the report of a shutdown has, in the order of the kills.
+// PodsOf returns those of the given pods that are in the report of a shutdown, in the order of the kills.
 func PodsOf(s *Shutdown, pods []*Pod) (of []*Pod) {
 	for _, p := range pods {
 		if p.belongsTo(s) {

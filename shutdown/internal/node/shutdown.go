@@ -43,7 +43,7 @@ type Shutdown struct {
 	Cancelled bool      `json:"cancelled,omitempty"`
 	Ended     time.Time `json:"ended"` // when the lock was released, or the shutdown cancelled; zero: not yet
 	Policy    Policy    `json:"policy,omitempty"`
-	Statuses  bool      `json:"statuses,omitempty"` // final statuses of its pods are sent
+	Statuses  bool      `json:"statuses,omitempty"` // the final statuses of its pods are sent to the API server
 	// Prepared, Held and Published say which steps before the first bucket are over, so that they get no
 	// time when the timetable is shortened or resumed. Done is the number of buckets that are over.
 	Prepared  bool `json:"prepared,omitempty"`
@@ -53,10 +53,10 @@ type Shutdown struct {
 	// Errors lists failures other than those of single kills.
 	Errors []string `json:"errors,omitempty"`
 
-	local      bool            // a drain of TerminateAll, which holds no lock and is not stored
-	table      timetable.Table // Timetable with the options, which are not stored
-	isPrepared bool            // by this agent; the next one calls Prepare again
-	isReported bool            // the report of its newest drain was made
+	isTerminateAll bool            // a drain of TerminateAll, which holds no lock and is not stored
+	table          timetable.Table // Timetable with the options, which are not stored
+	isPrepared     bool            // this agent has called Prepare; the next agent calls it again
+	isReported     bool            // the report of its newest drain was made
 }
 
 // Announcement is an announcement of a shutdown that was not withdrawn.
@@ -64,19 +64,19 @@ type Announcement struct {
 	Host     bool        `json:"host,omitempty"` // from the host's session, not from Trigger
 	Origin   string      `json:"origin,omitempty"`
 	Kind     source.Kind `json:"kind,omitempty"`
-	At       time.Time   `json:"at"`       // when it was received; zero: its drain is over, and a later announcer began another one
+	At       time.Time   `json:"at"`       // when it was received; zero: its drain is over, and a later announcement has begun another drain
 	Deadline time.Time   `json:"deadline"` // when the host shuts down; zero: not known
 }
 
 // isOfHost reports whether the host's session made the announcement, rather than Trigger.
 func (a Announcement) isOfHost() bool { return a.Host }
 
-// announce adds an announcement. If the same announcer has announced the shutdown before, the two become one
-// with the earlier deadline. isNew says that the announcer is new. The shutdown's origin is the first announcer, or the
-// host once that has announced it. HostEnd moves earlier with each deadline of the newest drain.
-func (s *Shutdown) announce(a Announcement) (isNew bool) {
+// announce adds an announcement. If its announcer has announced the shutdown before, the two announcements become one
+// with the earlier deadline. isNewAnnouncer says that the announcer is new. The shutdown's origin is the first announcer,
+// or the host once it has announced the shutdown. HostEnd moves earlier with each deadline of the newest drain.
+func (s *Shutdown) announce(a Announcement) (isNewAnnouncer bool) {
 	i := slices.IndexFunc(s.Announced, func(b Announcement) bool { return a.Host == b.Host && a.Origin == b.Origin })
-	if isNew = i < 0; isNew {
+	if isNewAnnouncer = i < 0; isNewAnnouncer {
 		isFirstOfHost := a.Host && !slices.ContainsFunc(s.Announced, Announcement.isOfHost)
 		if len(s.Announced) == 0 || isFirstOfHost {
 			s.Origin = a.Origin
@@ -87,7 +87,7 @@ func (s *Shutdown) announce(a Announcement) (isNew bool) {
 		a.At, a.Deadline = before.At, times.Earlier(before.Deadline, a.Deadline)
 		s.Announced[i] = a
 	}
-	if !a.At.IsZero() { // zero: the announcer's drain is over
+	if isOfNewestDrain := !a.At.IsZero(); isOfNewestDrain {
 		s.HostEnd = times.Earlier(s.HostEnd, a.Deadline)
 	}
 	for _, b := range s.Announced { // the host's kind wins over Trigger's
@@ -95,7 +95,7 @@ func (s *Shutdown) announce(a Announcement) (isNew bool) {
 			s.Kind = b.Kind
 		}
 	}
-	return isNew
+	return isNewAnnouncer
 }
 
 // withdraw removes the announcements that match. removed says that there were any.
@@ -105,8 +105,7 @@ func (s *Shutdown) withdraw(match func(Announcement) bool) (removed bool) {
 	return len(s.Announced) < before
 }
 
-// matches reports whether an announcement can be about this shutdown: their kinds are equal, or one is
-// unknown.
+// matches reports whether an announcement may be about this shutdown: their kinds are equal, or one of them is unknown.
 func (s *Shutdown) matches(a Announcement) bool {
 	return s.Kind == "" || a.Kind == "" || s.Kind == a.Kind
 }
@@ -128,7 +127,7 @@ func (s *Shutdown) WaitEnd() time.Time {
 	return s.table.WaitEnd()
 }
 
-// end returns the time at which the host shuts down at the latest, by the timetable.
+// end returns when the timetable ends: the host shuts down by then.
 func (s *Shutdown) end() time.Time {
 	return timeOf(s.Timetable.Received + s.Timetable.Budget.End)
 }
@@ -147,5 +146,5 @@ func boot() time.Time { return time.Unix(0, 0) }
 // sinceBoot returns how long after the boot a time is, which is how the state log has the times of a timetable.
 func sinceBoot(t time.Time) time.Duration { return t.Sub(boot()) }
 
-// timeOf returns the time that is so long after the boot.
-func timeOf(since time.Duration) time.Time { return boot().Add(since) }
+// timeOf is the inverse of sinceBoot.
+func timeOf(sinceBoot time.Duration) time.Time { return boot().Add(sinceBoot) }

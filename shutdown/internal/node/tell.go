@@ -10,8 +10,8 @@ import (
 
 const (
 	maxConcurrentCalls = 10 // about pods; publishing the node's state does not count
-	// minRetryPause is the first pause between two tries of a call. It doubles up to maxRetryPause while a
-	// drain waits, and up to maxIdleRetryPause otherwise.
+	// minRetryPause is the pause after the first failed try. It doubles with each try, up to maxRetryPause in a drain and
+	// up to maxIdleRetryPause otherwise.
 	minRetryPause, maxRetryPause = 100 * time.Millisecond, time.Second
 	maxIdleRetryPause            = 30 * time.Second
 	// maxSuggestedPause bounds the pause that the server asks for, so that it cannot delay a drain for long.
@@ -25,48 +25,47 @@ const (
 // apiUpdate is the message about a pod that the API server should get, and the call that sends it.
 type apiUpdate struct {
 	wanted     Message   // "": none
-	sending    Message   // of the call in progress
-	call       int       // 0: none is in progress
-	until      time.Time // the deadline of the call
-	tries      int       // of wanted
+	sending    Message   // what the call in progress sends
+	call       int       // the call in progress; 0: none
+	deadline   time.Time // of the call
+	tries      int       // how many calls were made for wanted
 	retryAt    time.Time
 	notReadyBy time.Time // NotReady is not sent after this time
 }
 
 // api is the state of all calls to the API server.
 type api struct {
-	finalStatuses  []*Pod    // pods with a final status to send, in order; some of them may need none any more
-	readiness      []*Pod    // the same for NotReady and Ready
+	finalStatuses  []*Pod    // the queue of pods with a final status to send; some of them may need none any more
+	readiness      []*Pod    // the queue of pods with a NotReady or Ready to send; some of them may need none any more
 	calls          []*Pod    // pods with a call in progress
-	acceptedAt     time.Time // when it last accepted something; zero: nothing since the node state last changed
-	isUnresponsive bool      // a wait for it timed out after acceptedAt
+	acceptedAt     time.Time // when the server last accepted something; zero: not since the wanted node state changed
+	isUnresponsive bool      // a wait for the server timed out after acceptedAt
 	failure        string    // the last error; "": the last call succeeded
 	loggedFailure  string    // the last failure that was logged
 
-	wanted      *nodeState // the node state to publish; nil: none yet
-	isAccepted  bool       // the API server accepted wanted
-	publishCall int        // 0: none is in progress
-	publishing  *nodeState // the state that the call publishes
-	until       time.Time  // the deadline of the call
-	tries       int
-	retryAt     time.Time
+	wanted          *nodeState // the node state to publish; nil: none yet
+	isAccepted      bool       // the API server accepted wanted
+	publishCall     int        // the call in progress; 0: none
+	publishing      *nodeState // the state that the call publishes
+	publishDeadline time.Time  // of the call
+	tries           int        // how many calls were made for wanted
+	retryAt         time.Time
 }
 
-// nodeState is a published state; a nil Shutdown means that none is in progress.
-type nodeState struct{ of *Shutdown }
+// nodeState is a node state to publish. A nil shutdown means that none is in progress.
+type nodeState struct{ shutdown *Shutdown }
 
-// isPending reports whether the pod has ended and the API server has not accepted its final status yet. It is
-// false for pods that get none.
+// isPending reports whether the pod has ended, gets a final status, and the API server has not accepted that yet.
 func (n *Node) isPending(p *Pod) bool {
 	hasEndedAfterKill := p.isSignalled() && !p.Ended.IsZero()
 	return n.Options.Steps.Statuses && p.IsTerminal() && hasEndedAfterKill && !p.Told
 }
 
-// isSendingFinalStatus reports whether a call in progress may still deliver a final status, even if that is not
-// wanted any more. The pod must not start meanwhile: the status would end it at the API server.
+// isSendingFinalStatus reports whether a call in progress may still deliver a final status, even if that is not wanted
+// any more. Until the call is over the pod must not start: the status would end the new pod at the API server.
 func (n *Node) isSendingFinalStatus(p *Pod) bool {
 	update := &p.update
-	return update.call != 0 && update.sending == FinalStatus && n.now.Before(update.until)
+	return update.call != 0 && update.sending == FinalStatus && n.now.Before(update.deadline)
 }
 
 // FinalPolicy returns the policy that applies to the pod: that of its shutdown, with two exceptions. Like kubectl drain,
@@ -86,8 +85,8 @@ func (p *Pod) FinalPolicy() Policy {
 // IsTerminal reports whether the pod gets a final status.
 func (p *Pod) IsTerminal() bool { return p.FinalPolicy() != LeaveAsIs }
 
-// updateWanted decides which message the API server should get about a pod now, if any, and queues it. It is
-// called after each change of the pod or the state. A call that sends another message is cancelled.
+// updateWanted decides which message about a pod the API server should get now, if any, and queues it. A call that sends
+// another message is cancelled. Call it after each change of the pod or of the node's State.
 func (n *Node) updateWanted(p *Pod) {
 	update, wanted := &p.update, Message("")
 	switch {
@@ -113,15 +112,15 @@ func (n *Node) updateWanted(p *Pod) {
 	}
 }
 
-// sendUpdates makes the calls that are due, so that at most maxConcurrentCalls are in progress. Final statuses
-// go before readiness, and first tries before retries.
+// sendUpdates makes the calls that are due. At most maxConcurrentCalls about pods are in progress at a time. Final
+// statuses go before readiness, and first tries before retries.
 func (n *Node) sendUpdates() {
 	n.sendNodeState()
 	a := &n.api
 	a.calls = slices.DeleteFunc(a.calls, func(p *Pod) bool { return p.update.call == 0 })
 	free := maxConcurrentCalls
 	for _, p := range a.calls {
-		if !n.reachedOrWakeAt(p.update.until) { // a call that ignores its deadline must not block others
+		if !n.reachedOrWakeAt(p.update.deadline) { // a call after its deadline does not count: it must not block others
 			free--
 		}
 	}
@@ -133,34 +132,34 @@ func (n *Node) sendUpdates() {
 	}
 }
 
-// dueUpdates returns the pods of a queue whose calls are due, first tries first. With most or more first
-// tries it returns only those. It removes pods from the queue that have no message of its kind to send any
-// more.
-func (n *Node) dueUpdates(queue *[]*Pod, most int) (due []*Pod) {
-	isOver := func(p *Pod) bool { // nothing is wanted any more, or a message of the other queue
+// dueUpdates returns the pods of a queue whose calls are due: first tries, and then retries. If there are as many first
+// tries as limit, it returns only that many of them. It removes pods from the queue that have no message of its kind to
+// send any more.
+func (n *Node) dueUpdates(queue *[]*Pod, limit int) (due []*Pod) {
+	isObsolete := func(p *Pod) bool { // nothing is wanted any more, or a message of the other queue
 		wanted := p.update.wanted
 		return wanted == "" || (wanted == FinalStatus) != (queue == &n.api.finalStatuses)
 	}
-	for len(*queue) > 0 && isOver((*queue)[0]) {
+	for len(*queue) > 0 && isObsolete((*queue)[0]) {
 		*queue = (*queue)[1:]
 	}
-	if most <= 0 {
+	if limit <= 0 {
 		return nil
 	}
-	var tried []*Pod
+	var retries []*Pod
 	for _, p := range *queue {
 		switch update := &p.update; {
-		case isOver(p) || update.call != 0 || !n.reachedOrWakeAt(update.retryAt): // nothing to send now
+		case isObsolete(p) || update.call != 0 || !n.reachedOrWakeAt(update.retryAt): // nothing to send now
 		case update.tries > 0:
-			tried = append(tried, p)
+			retries = append(retries, p)
 		default:
-			if due = append(due, p); len(due) == most {
+			if due = append(due, p); len(due) == limit {
 				return due
 			}
 		}
 	}
-	*queue = slices.DeleteFunc(*queue, isOver)
-	return append(due, tried...)
+	*queue = slices.DeleteFunc(*queue, isObsolete)
+	return append(due, retries...)
 }
 
 // sendUpdate starts the call that sends the wanted message of a pod.
@@ -168,24 +167,23 @@ func (n *Node) sendUpdate(p *Pod) {
 	update := &p.update
 	update.sending = update.wanted
 	update.tries++
-	until := n.now.Add(callTimeout)
+	update.deadline = n.now.Add(callTimeout)
 	if update.sending == NotReady {
-		until = update.notReadyBy
+		update.deadline = update.notReadyBy
 		if !p.Marked {
-			p.Marked = true // even a call that fails may set NotReady, which must be undone if the pod is spared
+			p.Marked = true // even a call that fails may set NotReady, which must be undone if the pod is not killed
 			n.markPodDirty(p)
 			n.storeDirty()
 		}
 	}
-	update.until = until
 	n.api.calls = append(n.api.calls, p)
-	update.call = n.startCall(Effect{Do: Tell, Pod: p, What: update.sending, Until: until})
+	update.call = n.startCall(Effect{Do: Tell, Pod: p, What: update.sending, Until: update.deadline})
 }
 
-// apply handles the result of a call about a pod. After an error it schedules a retry, unless the message is
-// not wanted any more, or the time for NotReady is over: the pod is then killed without it. The pause before the retry
-// doubles with each try, from minRetryPause to maxRetryPause, or to maxIdleRetryPause if no drain is in progress. If the
-// server asks for a pause, it is that one, at most maxSuggestedPause.
+// apply handles the result of a call about a pod. After an error it schedules a retry, with two exceptions: the message
+// is not wanted any more, or the time for NotReady is over, and the pod is killed without it. The pause before the retry
+// doubles with each try, from minRetryPause to maxRetryPause, or to maxIdleRetryPause if no drain is in progress. A pause
+// that the server asks for is used instead, but at most maxSuggestedPause.
 func (t Told) apply(n *Node) {
 	p := n.pods.byKey[t.Key]
 	isCurrent := p != nil && p.update.call == t.Call // not of an earlier pod with this key
@@ -207,12 +205,18 @@ func (t Told) apply(n *Node) {
 		if n.drain.shutdown == nil {
 			longest = maxIdleRetryPause
 		}
-		pause := min(minRetryPause<<min(max(update.tries-1, 0), 10), longest)
+		pause := retryPause(update.tries, longest)
 		if t.RetryAfter > 0 {
 			pause = min(t.RetryAfter, maxSuggestedPause)
 		}
 		update.retryAt = n.now.Add(pause)
 	}
+}
+
+// retryPause returns the pause after so many tries.
+func retryPause(tries int, longest time.Duration) time.Duration {
+	doublings := min(max(tries-1, 0), 10) // 10 suffice for longest, and do not overflow
+	return min(minRetryPause<<doublings, longest)
 }
 
 // updateAccepted handles a message that the API server accepted. A pod that is now NotReady is killed.
@@ -229,9 +233,9 @@ func (n *Node) updateAccepted(p *Pod, what Message) {
 	n.updateWanted(p)
 }
 
-// noteAnswer records the result of a call. It logs the first error of an outage, unless that was the last one
-// logged. isWanted is false if the call's message is not wanted any more: its error is ignored, because the
-// call was aborted.
+// noteAnswer records the result of a call. It logs the first error of an outage, unless its text is that of the last
+// logged error. isWanted is false if the call's message is not wanted any more: the call was aborted, so its error is
+// ignored.
 func (a *api) noteAnswer(n *Node, err error, isWanted bool) {
 	if err == nil {
 		a.failure, a.acceptedAt, a.isUnresponsive = "", n.now, false
@@ -247,21 +251,21 @@ func (a *api) noteAnswer(n *Node, err error, isWanted bool) {
 	}
 }
 
-// retryNow makes all pending final statuses due, because a drain begins: it must not wait for a retry that was
-// scheduled up to 30 s later.
+// retryNow makes all pending final statuses due, because a drain begins: it must not wait for a retry that is scheduled
+// in up to 30 s.
 func (a *api) retryNow() {
 	for _, p := range a.finalStatuses {
 		p.update.retryAt = time.Time{}
 	}
 }
 
-// lastError says why the server has not accepted something: its last error, or no error but too little time.
+// lastError says why the server has not accepted something: its last error or, without one, that time ran out.
 func (a *api) lastError() string { return cmp.Or(a.failure, "the time for it was spent") }
 
-// apply drops the pending final status of a static pod that starts again, as if it had been accepted: the new pod
-// has the same UID, and would be ended by it. The old pod has ended, also if its kill was given up, so that the next
-// shutdown gives the new one its own grace period. The status is kept if the pod may not start now, because all pods
-// are refused or its own kill is not over.
+// apply drops the pending final status of a static pod that starts again, as if the API server had accepted it: the
+// status would end the new pod, which has the same UID. The old pod counts as ended even if its kill was given up, so
+// that the next shutdown gives the new pod a grace period of its own. Nothing changes if the pod may not start now,
+// because all pods are refused or its kill is not over.
 func (s Start) apply(n *Node) {
 	p := n.pods.byKey[s.Key]
 	if p == nil || !p.Static || p.Told {
@@ -277,14 +281,15 @@ func (s Start) apply(n *Node) {
 	}
 }
 
-// publish makes s the node state to publish, nil if no shutdown is in progress, and begins to send it, unless s is that
-// already. A call that sends an older state is aborted. Without Options.Steps.Publish the state counts as accepted.
+// publish begins to publish that s is in progress (nil: no shutdown is), unless this is the wanted node state already. A
+// call that publishes an older state is aborted. Without Options.Steps.Publish the state counts as accepted.
 func (n *Node) publish(s *Shutdown) {
 	a := &n.api
-	if a.wanted != nil && a.wanted.of == s {
+	if a.wanted != nil && a.wanted.shutdown == s {
 		return
 	}
-	a.wanted, a.isAccepted, a.tries, a.retryAt, a.acceptedAt = &nodeState{of: s}, !n.Options.Steps.Publish, 0, time.Time{}, time.Time{}
+	a.wanted, a.isAccepted = &nodeState{shutdown: s}, !n.Options.Steps.Publish
+	a.tries, a.retryAt, a.acceptedAt = 0, time.Time{}, time.Time{}
 	if a.publishCall != 0 {
 		n.emit(Effect{Do: Abort, Call: a.publishCall})
 	}
@@ -294,24 +299,28 @@ func (n *Node) publish(s *Shutdown) {
 // isPublished reports whether the API server accepted the node's state.
 func (n *Node) isPublished() bool { return n.api.isAccepted }
 
-// sendNodeState starts the call that publishes the node's state, if it is due. One is in progress at a time, so
-// that an older state does not overwrite a newer one.
+// sendNodeState starts the call that publishes the node's state, if it is due. It first waits for a call in progress
+// with an older state, at most until that call's deadline, so that the older state does not overwrite the newer one. If
+// the older call ends only after its deadline, [Published] has the newer state sent again.
 func (n *Node) sendNodeState() {
 	a := &n.api
+	isInProgress := a.publishCall != 0
 	switch {
 	case a.wanted == nil || a.isAccepted || !n.reachedOrWakeAt(a.retryAt):
 		return
-	case a.publishCall == 0: // no call is in progress
-	case a.publishing == a.wanted || !n.reachedOrWakeAt(a.until): // a call with an older state has time to end
+	case isInProgress && a.publishing == a.wanted: // the result will come
+		return
+	case isInProgress && !n.reachedOrWakeAt(a.publishDeadline): // the call with the older state has time to end
 		return
 	}
 	a.tries++
-	a.publishing, a.until = a.wanted, n.now.Add(publishTimeout)
-	a.publishCall = n.startCall(Effect{Do: Publish, Shutdown: a.wanted.of, Until: a.until})
+	a.publishing, a.publishDeadline = a.wanted, n.now.Add(publishTimeout)
+	a.publishCall = n.startCall(Effect{Do: Publish, Shutdown: a.wanted.shutdown, Until: a.publishDeadline})
 }
 
-// apply handles the result of a call that publishes the node's state. It sends the state again if that failed, after a
-// pause that doubles with each try, and at once if there is a newer state or this late call may have overwritten it.
+// apply handles the result of a call that publishes the node's state. After an error the state is sent again, after a
+// pause that doubles with each try. The wanted state is sent at once if the call had an older one, or if it was replaced
+// by a later call and may have overwritten that call's state.
 func (p Published) apply(n *Node) {
 	a := &n.api
 	a.noteAnswer(n, p.Err, p.Call == a.publishCall && a.publishing == a.wanted)
@@ -326,7 +335,7 @@ func (p Published) apply(n *Node) {
 	case p.Err == nil:
 		a.isAccepted = true
 	default:
-		a.retryAt = n.now.Add(min(minRetryPause<<min(max(a.tries-1, 0), 10), maxIdleRetryPause))
+		a.retryAt = n.now.Add(retryPause(a.tries, maxIdleRetryPause))
 	}
 }
 
@@ -340,13 +349,13 @@ func (n *Node) PendingStatuses() (pending int) {
 	return pending
 }
 
-// finishFlush returns true once a stage, which has begun at since, need not wait for the pods' final statuses any more:
-// all are accepted, or until has come, or the server has accepted nothing for unresponsiveAfter. If it has accepted
-// nothing in the whole stage, later stages do not wait for it at all.
+// finishFlush returns true once a stage, which began at stageBegan, need not wait for the pods' final statuses any more:
+// all are accepted, or until has come, or the server has accepted nothing for unresponsiveAfter. If the server has
+// accepted nothing in the whole stage, later stages do not wait for it at all.
 //
-// It also waits for terminating pods. A pod that uses its whole grace period ends just after that. Its status
-// must be sent before the next bucket, which may have the pods of the network.
-func (n *Node) finishFlush(pods []*Pod, since, until time.Time) (isOver bool) {
+// finishFlush also waits for terminating pods. A pod that uses its whole grace period ends just after the grace period.
+// Its status must be sent before the next bucket is killed, which may have the pods of the network.
+func (n *Node) finishFlush(pods []*Pod, stageBegan, until time.Time) (isOver bool) {
 	d, a := &n.drain, &n.api
 	isAwaited := func(p *Pod) bool { return n.isPending(p) || n.Options.Steps.Statuses && p.isTerminating() }
 	if a.isUnresponsive || !d.findAwaited(pods, isAwaited) || n.reachedOrWakeAt(until) {
@@ -355,9 +364,9 @@ func (n *Node) finishFlush(pods []*Pod, since, until time.Time) (isOver bool) {
 	if pods[d.firstAwaited].isTerminating() { // the server has nothing to accept yet
 		return false
 	}
-	if !n.reachedOrWakeAt(times.Later(since, a.acceptedAt).Add(unresponsiveAfter)) {
+	if !n.reachedOrWakeAt(times.Later(stageBegan, a.acceptedAt).Add(unresponsiveAfter)) {
 		return false
 	}
-	a.isUnresponsive = !a.acceptedAt.After(since)
+	a.isUnresponsive = !a.acceptedAt.After(stageBegan)
 	return true
 }
