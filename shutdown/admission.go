@@ -31,7 +31,7 @@ type Admission struct {
 // block.
 type admissionSnapshot struct {
 	refuses bool               // every pod is refused
-	until   time.Time          // when refuses stops to apply, unless Run has begun before; zero: never
+	until   time.Time          // when refuses stops to apply; zero: never. Run replaces the snapshot
 	pods    map[types.UID]bool // the pods that are refused even if refuses is false; true: a static pod
 }
 
@@ -50,7 +50,7 @@ func snapshotOf(n *node.Node) *admissionSnapshot {
 }
 
 // refusedPods returns the keys of the pods that are refused even outside a shutdown: they are still terminating, or
-// their final status is pending. The value says whether it is a static pod, whose new instance has the same key.
+// their final status is pending. The value is true for a static pod, whose new instance has the same key.
 func refusedPods(n *node.Node) map[types.UID]bool {
 	pods := map[types.UID]bool{}
 	for _, p := range n.Refused() {
@@ -59,19 +59,21 @@ func refusedPods(n *node.Node) map[types.UID]bool {
 	return pods
 }
 
-// updateAdmission replaces the snapshot that Admit reads:
+// updateAdmission updates the snapshot that Admit reads:
 //
-//   - If every pod is refused, only if the snapshot says something else: a drain has many steps.
-//   - While the log is being read, not at all.
+//   - If the core refuses every pod, the snapshot does too. It is replaced only if it said something else, because a
+//     drain has many steps.
+//   - While the log is being read, the snapshot stays.
 //   - Otherwise it refuses the pods that the core refuses. While a write to the log is under way, it also refuses static
-//     pods whose final status was accepted. If the agent died before the log had that, the next one would send the
+//     pods whose final status was accepted: if the agent died before that was in the log, the next agent would send the
 //     status while the pod runs again. A write that has failed does not keep them refused.
 //
 // The mutex is held.
 func (s *shell) updateAdmission() {
 	switch {
 	case s.node.Refuses():
-		if now := s.admission.Load(); !now.refuses || !now.until.IsZero() { // it does not refuse, or not for good
+		snapshot := s.admission.Load()
+		if refusesForGood := snapshot.refuses && snapshot.until.IsZero(); !refusesForGood {
 			s.admission.Store(&admissionSnapshot{refuses: true})
 		}
 		return

@@ -19,17 +19,17 @@ func (s *shell) logDrainTime(e node.Effect) {
 	s.lines.Write(func() { logger.Info(e.Text) })
 }
 
-// timeSetBy says, for the log, what decides how much time a drain has: the announcement or the host's setting
-// if they allow less than the requested delay, otherwise the options.
+// timeSetBy says, for the log, what decides how much time a drain has: the announcement or the host's setting, if the
+// host waits for less than the requested delay; otherwise the options, or the pods if no schedule is configured.
 func (s *shell) timeSetBy(of *node.Shutdown) string {
 	requested := s.requestedDelay()
 	announced := of.HostEnd.Sub(of.Began) // meaningless without a HostEnd
-	isShorter := announced < requested-times.Lag || len(s.schedule) == 0
+	hostDecides := !of.HostEnd.IsZero() && (announced < requested-times.Lag || len(s.schedule) == 0)
 	switch {
-	case !of.HostEnd.IsZero() && isShorter:
+	case hostDecides:
 		if h := s.host.Load(); h != nil {
 			granted, known := h.Granted()
-			// A deadline about as far away as the granted delay follows from the host's limit.
+			// If the deadline is about as far away as the granted delay, it follows from the host's limit.
 			if isHostsLimit := known && (announced-granted).Abs() < time.Second; isHostsLimit && h.LimitSetBy() != "" {
 				return h.LimitSetBy()
 			}

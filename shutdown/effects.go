@@ -16,10 +16,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// slowTime is how long a call may take before it is logged as slow.
+// slowTime is how long a call to embedder code may take before it is logged as slow.
 const slowTime = 5 * time.Second
 
-// perform starts an effect other than a kill; see killAll. The mutex is held.
+// perform starts an effect other than Kill, which killAll starts. The mutex is held.
 func (s *shell) perform(e node.Effect) {
 	switch e.Do {
 	case node.Prepare:
@@ -67,7 +67,7 @@ func (s *shell) perform(e node.Effect) {
 		s.lines.Write(func() { logger.Error(nil, e.Text) })
 	case node.Begins:
 		s.logDrainTime(e)
-	case node.Kill: // killAll starts it
+	case node.Kill: // not passed to perform
 	case node.RecordEvent:
 		s.events.record(s.ctx, s.calls, v1.EventTypeNormal, e.Text)
 	case node.CountPod:
@@ -108,10 +108,10 @@ func objectsOf(pods []*node.Pod) []*v1.Pod {
 	return objects
 }
 
-// start calls embedder code, do, in a goroutine. inputOf then converts its answer to the input that the core
-// gets; nil: none. The context of do ends when the core aborts the call, and at the effect's Until if it has
-// one. That of a kill has no deadline: a pod may end late. A call that takes longer than slowTime is logged;
-// a kill, if it takes longer than its grace period and slowTime.
+// start calls do, which calls embedder code, in a goroutine. inputOf then converts the answer to an input for the core;
+// nil: none. The context of do ends when the core aborts the call, and at the effect's Until, if that is set. The context
+// of a kill has no deadline, because a pod may end late. A call that takes longer than slowTime is logged; a kill, if it
+// takes longer than its grace period plus slowTime.
 func (s *shell) start(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) {
 	var ctx context.Context
 	var cancel context.CancelFunc
@@ -134,13 +134,13 @@ func (s *shell) start(e node.Effect, name string, do func(context.Context) error
 
 // answer is what the core uses of the error that a call to embedder code has returned.
 type answer struct {
-	err        error         // has only the text; nil: there was no error
-	noRetry    bool          // it wraps ErrNoRetry
-	retryAfter time.Duration // suggested by the API server; 0: none
+	err        error         // an error with the same text; nil: there was no error
+	noRetry    bool          // the error wraps ErrNoRetry
+	retryAfter time.Duration // the pause that the API server asks for; 0: none
 }
 
-// answerOf reads an embedder's error, whose methods may panic. A panic is only logged; what it has kept from being read
-// stays unset.
+// answerOf reads an embedder's error, whose methods may panic. A panic is only logged, and the fields that could not be
+// read stay unset.
 func answerOf(err error) answer {
 	if err == nil {
 		return answer{}

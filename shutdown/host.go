@@ -18,13 +18,13 @@ import (
 
 // This file watches the host, and passes announcements of the host and of Trigger to the core.
 
-// startHost watches the host until ctx ends. ended then gets the result, an error or nil. Both results are
-// nil if no host is watched.
+// startHost watches the host until ctx ends. ended then receives an error or nil. Both results are nil if no host is
+// watched.
 func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error) {
 	if !s.watches() {
 		s.ready.hostTried()
 		s.lines.Write(func() {
-			klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.off)
+			klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.whyNoHost)
 		})
 		return nil, nil
 	}
@@ -39,7 +39,7 @@ func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error
 	return h, result
 }
 
-// event converts an event for the core, which measures deadlines since the boot. fromHost is false for Trigger.
+// event converts an event for the core, whose times count from the boot. fromHost is false for Trigger.
 func (s *shell) event(event source.Event, fromHost bool) node.Event {
 	now := s.opts.Clock.Now()
 	if !event.Deadline.IsZero() {
@@ -48,15 +48,15 @@ func (s *shell) event(event source.Event, fromHost bool) node.Event {
 	return node.Event{Event: event, Host: fromHost, Wall: now}
 }
 
-// HostEvent implements host.Listener: it passes an announcement or a cancellation to the core, like HostPending.
+// HostEvent implements host.Listener: it passes an announcement or a cancellation to the core, once the opening is over.
 func (s *shell) HostEvent(event source.Event) {
 	s.updateLimit()
 	in := s.event(event, true)
-	s.opening.then(func() { s.step(in) })
+	s.opening.whenOver(func() { s.step(in) })
 }
 
 // HostPending implements host.Listener: it passes the host's answer, whether a shutdown is pending, to the core, once the
-// state log is read or openTime is over.
+// opening is over.
 func (s *shell) HostPending(pending *source.Event, known bool, received time.Time) {
 	s.updateLimit()
 	in := node.Pending{Known: known, Wall: received}
@@ -66,14 +66,14 @@ func (s *shell) HostPending(pending *source.Event, known bool, received time.Tim
 		event := s.event(*pending, true)
 		in.Event = &event.Event
 	}
-	s.opening.then(func() { s.step(in) })
+	s.opening.whenOver(func() { s.step(in) })
 }
 
-// HostUnreached implements host.Listener. Once the state log is read, it tells the core that the host was not
-// reached in time after the start of Run, and whether the agent holds the previous agent's lock.
+// HostUnreached implements host.Listener. Once the opening is over, it tells the core that the host was not reached in
+// time after the start of Run, and whether the agent holds the previous agent's lock.
 func (s *shell) HostUnreached() {
 	in := node.Unreached{Adopted: s.host.Load().Adopted()}
-	s.opening.then(func() { s.step(in) })
+	s.opening.whenOver(func() { s.step(in) })
 }
 
 // HostTried implements host.Listener. The first attempt to get the lock is over, which Ready waits for.
@@ -91,9 +91,9 @@ func (s *shell) HostCapped(err error) {
 	})
 }
 
-// updateLimit tells the core how long the host waits, by its newest answer.
+// updateLimit tells the core how long the host waits, by the host's newest grant.
 func (s *shell) updateLimit() {
 	if granted, known := s.host.Load().Granted(); known {
-		s.step(node.Limit(cmp.Or(granted, -1))) // 0, a host that does not wait, would be no limit for the core
+		s.step(node.Limit(cmp.Or(granted, -1))) // a grant of 0 means that the host does not wait; a Limit of 0 means no limit
 	}
 }

@@ -25,24 +25,27 @@ type Inhibitor struct {
 	Err error
 }
 
-// inhibitor returns the state of the inhibitor lock. h is nil before Run, or if no host is watched: nothing is known then
-// but what will be requested.
+// inhibitor returns the state of the inhibitor lock. h is nil before Run, or if no host is watched: the result then has
+// only the budget that will be requested.
 func (s *settings) inhibitor(h *host.Host) Inhibitor {
-	shown := Inhibitor{Off: s.off, Budget: s.budget().Fit(s.requestedDelay(), nil)}
+	budgetFor := func(delay time.Duration) plan.Budget {
+		return s.budget().Fit(delay, nil) // nil: which buckets have pods is not known
+	}
+	shown := Inhibitor{Off: s.whyNoHost, Budget: budgetFor(s.requestedDelay())}
 	if h == nil {
 		return shown
 	}
 	status := h.Status()
 	shown.Held, shown.Requested, shown.Granted, shown.Err = status.Held(), status.Requested, status.Granted, status.Err
 	if granted, known := h.Granted(); known {
-		shown.Budget = s.budget().Fit(s.opts.Plan.Cap(granted), nil)
+		shown.Budget = budgetFor(s.opts.Plan.Cap(granted))
 	}
 	return shown
 }
 
-// changeLock carries out an effect on the inhibitor lock: Suspend (keep it until a time), Release, Retake (take
-// it again during the shutdown) or HoldAgain (the shutdown is over: take it for the next one). Without a host
-// there is no lock, and it does nothing.
+// changeLock carries out an effect on the inhibitor lock: Suspend (keep the lock until a time), Release, Retake (take a
+// lock again during the shutdown) or HoldAgain (the shutdown is over: take a lock for the next one). Without a host
+// there is no lock, and changeLock does nothing.
 func (s *shell) changeLock(e node.Effect) {
 	h := s.host.Load()
 	if h == nil {
@@ -75,8 +78,8 @@ func (s *shell) changeLock(e node.Effect) {
 	}
 }
 
-// reportIfHostDoesNotWait tells the core if the host does not wait for the drain: no lock is held, and none
-// is adopted until a time. It does not block.
+// reportIfHostDoesNotWait tells the core if the host does not wait for the drain: no lock is held, and none is adopted by
+// the time until. It does not block.
 func (s *shell) reportIfHostDoesNotWait(hold *host.Hold, until time.Time) {
 	ctx := s.ctx
 	s.calls.Go(func() string { return "the wait for a lock to adopt" }, func() {

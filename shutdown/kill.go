@@ -13,11 +13,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// writeTime is how long kills wait at most until they are stored in the state log.
+// writeTime is how long kills wait at most until the state log has them.
 const writeTime = 100 * time.Millisecond
 
-// killAll starts the kills of a step once the log has them, so that the next agent knows of them. A slow disk
-// delays them by at most writeTime; a failed write, or a log that is not open yet, does not delay them. The mutex is
+// killAll starts the kills of a step once the state log has them, so that the next agent knows of them. A slow disk
+// delays the kills by at most writeTime; a failed write, or a log that is not read yet, does not delay them. The mutex is
 // held.
 func (s *shell) killAll(kills []node.Effect) {
 	if len(kills) == 0 {
@@ -27,28 +27,28 @@ func (s *shell) killAll(kills []node.Effect) {
 	for i, e := range kills {
 		starts[i] = s.prepareKill(e)
 	}
-	start := func() {
+	startAll := func() {
 		for _, start := range starts {
 			start()
 		}
 	}
-	if !s.isWriting() { // nothing is stored, or everything is
-		start()
+	if !s.isWriting() { // the log has the kills, or nothing is stored
+		startAll()
 		return
 	}
-	written, ctx := s.written, s.ctx
+	written, ctx := s.newestWrite, s.ctx
 	s.calls.Go(func() string { return "the wait for the state log" }, func() {
 		if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
 			s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		start()
+		startAll()
 	})
 }
 
-// prepareKill returns a function that starts a kill in its own goroutine. It reads the pod now, because later steps
-// may change it before the function is called. Both the call of prepareKill and that of start need the mutex.
+// prepareKill returns a function, start, that starts a kill in its own goroutine. It reads the pod now, because later
+// steps may change the pod before start is called. The mutex must be held for prepareKill and for start.
 func (s *shell) prepareKill(e node.Effect) (start func()) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
 	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
@@ -71,8 +71,8 @@ func (s *shell) prepareKill(e node.Effect) (start func()) {
 	}
 }
 
-// awaitKill awaits a kill that is still under way although KillPod has returned: its error then has the
-// method Await, like podkiller's *OverdueError. It returns any other result unchanged.
+// awaitKill returns the result of a kill. If the error of KillPod has the method Await, as podkiller's *OverdueError has,
+// the kill is still under way, and Await waits for its result.
 func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, error) {
 	var ongoing interface {
 		Await(ctx context.Context) (KillResult, error)
@@ -83,7 +83,7 @@ func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, e
 	return result, err
 }
 
-// logKilled logs that the killer has ended a pod; at level 1 if nothing was lost, or if the outcome is unknown.
+// logKilled logs that the killer has ended a pod. The verbosity is 1 if the outcome is good or not known, otherwise 0.
 func (s *shell) logKilled(logger klog.Logger, pod *v1.Pod, outcome string) {
 	switch outcome {
 	case "", "Graceful", "NotFound":

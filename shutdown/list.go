@@ -42,9 +42,9 @@ func (s *shell) list(e node.Effect) {
 	}, func(a answer) node.Input { return node.Listed{Call: e.Call, Pods: listed, Err: a.err} })
 }
 
-// podsWithTheSameKey returns an error text for each pod whose key, its UID or name, an earlier pod of the list
-// has: the manager takes the two for one pod and kills only one of them. The same pointer twice is no error.
-func podsWithTheSameKey(pods []*v1.Pod) (errs []string) {
+// podsWithTheSameKey returns an error text for each pod with the key (UID or name) of an earlier pod in the list: the
+// manager takes the two for one pod and kills only one of them. The same pointer twice is no error.
+func podsWithTheSameKey(pods []*v1.Pod) (texts []string) {
 	seen := make(map[types.UID]*v1.Pod, len(pods))
 	for _, pod := range pods {
 		if pod == nil {
@@ -52,16 +52,16 @@ func podsWithTheSameKey(pods []*v1.Pod) (errs []string) {
 		}
 		key := podkey.Of(pod)
 		if other := seen[key]; other != nil && other != pod {
-			errs = append(errs, fmt.Sprintf("Options.ListPods lists the pods %s and %s, which are both known as %q: only one of them is killed",
+			texts = append(texts, fmt.Sprintf("Options.ListPods lists the pods %s and %s, which are both known as %q: only one of them is killed",
 				klog.KObj(other), klog.KObj(pod), key))
 		}
 		seen[key] = pod
 	}
-	return errs
+	return texts
 }
 
-// priorities calls opts.PriorityOf, which may hang, for the classes of the pods. It returns plan options whose
-// PriorityOf has the results. If they do not come in time, the error says so, and the classes count as unknown.
+// priorities calls opts.PriorityOf, which may hang, for the priority classes of the pods. It returns plan options whose
+// PriorityOf returns the results. If these do not come in time, the error says so, and the classes count as unknown.
 func (s *settings) priorities(ctx context.Context, calls *call.Group, opts plan.Options, pods []*v1.Pod) (plan.Options, error) {
 	if opts.PriorityOf == nil {
 		return opts, nil
@@ -93,7 +93,7 @@ func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
 	return node.Pod{
 		Key: podkey.Of(pod), Namespace: pod.Namespace, Name: pod.Name, Priority: opts.Priority(pod), Object: pod,
 		Static: staticpod.IsOrMirrors(pod), DaemonSet: isDaemonSetPod(pod), Deleted: pod.DeletionTimestamp != nil,
-		// Only an agent that is about to kill the pod sets this reason. This one has not, so an earlier agent has.
+		// An agent sets this reason when it marks the pod as not ready before the kill.
 		Marked: ready != nil && ready.Status == v1.ConditionFalse && ready.Reason == v1.PodReasonTerminationByKubelet,
 	}
 }

@@ -52,10 +52,10 @@ func (m *Manager) isMade() bool { return m != nil && m.shell != nil }
 
 // Ready returns a channel that is closed after the first attempt to take the inhibitor lock, or when
 // Run ends. Start Run before you wait for the channel: nothing else closes it. [Manager.Inhibitor]
-// shows whether the attempt succeeded. Run repeats a failed one. The attempt counts as failed if the host does
-// not answer within 2 s (5 s for RequestDelay). Without a host, and during a shutdown, there is no attempt to
-// wait for. If another agent uses the state folder, the channel stays open until that agent ends, for at most
-// 10 s; the lock is held meanwhile.
+// shows whether the attempt succeeded. Run repeats a failed attempt. The attempt counts as failed if the
+// host does not answer within 2 s (5 s for RequestDelay). Without a host, and during a shutdown, there is
+// no attempt to wait for. If another agent uses the state folder, the channel stays open until that agent
+// ends, for at most 10 s; the inhibitor lock is held during this time.
 func (m *Manager) Ready() <-chan struct{} {
 	if !m.isMade() {
 		closed := make(chan struct{})
@@ -69,12 +69,12 @@ func (m *Manager) Ready() <-chan struct{} {
 // runs until ctx ends. It returns the errors of releasing the lock, closing the session and storing
 // the state; nil if there are none. A manager runs once: a second call returns an error.
 //
-// If ctx ends during a drain, Run cancels its kills and waits, calls OnReport, and returns an error that
-// wraps [ErrInterrupted] and names the pods that are not known to have ended.
+// If ctx ends during a drain, Run cancels the drain's kills and waits, calls OnReport, and returns an
+// error that wraps [ErrInterrupted] and names the pods that are not known to have ended.
 //
 // When Run returns, the lock is released and all its goroutines have ended, except calls to your code
-// that ignore their contexts. Run waits for these until 10 s after the end of ctx and of the host's
-// time. Then its error names them.
+// that ignore their contexts. Run waits for these calls until 10 s after the end of ctx and of the
+// interrupted drain's time. Its error then names them.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.isMade() {
 		return errNotMade
@@ -112,8 +112,8 @@ func (m *Manager) Inhibitor() Inhibitor {
 
 // Plan returns what a shutdown would do if it began now, for the current pods and the delay that the
 // host granted last. Without a configured schedule it returns what Trigger and TerminateAll would do.
-// It waits at most 1 s for Options.ListPods, and as long for PriorityOf of Options.Plan. A warning in the plan
-// says if one of them has not returned, or the list is incomplete.
+// It waits at most 1 s for Options.ListPods, and at most 1 s for PriorityOf of Options.Plan. A warning in
+// the plan says if one of them has not returned, or the list is incomplete.
 func (m *Manager) Plan() plan.Plan {
 	if !m.isMade() {
 		return plan.Plan{Warnings: []string{errNotMade.Error()}}
@@ -140,8 +140,8 @@ func (m *Manager) Plan() plan.Plan {
 // [Options.ListPods].
 //
 // A static pod restarts under the same UID, and may be the API server itself. Outside a shutdown, the
-// first Admit withdraws its final status, and takes its old run for ended even if its kill was given up. A
-// later Admit admits the pod.
+// first Admit refuses it, but drops its pending final status, and takes its previous run for ended even
+// if its kill was given up. A later Admit admits the pod.
 func (m *Manager) Admit(pod *v1.Pod) Admission {
 	if !m.isMade() {
 		return Admission{Reason: notAdmittedReason, Message: errNotMade.Error()}

@@ -23,10 +23,10 @@ func (e *nodeEvents) record(ctx context.Context, calls *call.Group, eventtype, m
 	if e.recorder == nil {
 		return
 	}
-	before, recorder, object := e.last, e.recorder, e.node
+	previous, recorder, object := e.last, e.recorder, e.node
 	e.last = call.Start(ctx, calls, "Options.Events", func(ctx context.Context) (struct{}, error) {
-		if before != nil {
-			_, _ = before.Wait(ctx) // even if the previous event failed
+		if previous != nil {
+			_, _ = previous.Wait(ctx) // its error does not matter here
 		}
 		recorder.Event(object, eventtype, eventReason, message)
 		return struct{}{}, nil

@@ -12,12 +12,12 @@ import (
 // onReportTime is how long TerminateAll waits for OnReport.
 const onReportTime = 10 * time.Second
 
-// report makes the report of a shutdown the result of LastReport, and passes it to OnReport. A call of TerminateAll may
-// wait for the return of the shutdown's first OnReport, even if that is not set. The mutex is held.
+// report makes the report of a shutdown the result of LastReport, and passes it to OnReport. TerminateAll may wait for
+// the first OnReport of the shutdown, also if no OnReport is set. The mutex is held.
 func (s *shell) report(e node.Effect) {
 	of := e.Shutdown
 	report := s.reportOf(of)
-	s.last = of // not the report: a pod that outlives the shutdown gets its Ended later
+	s.lastShutdown = of // not the report, because a pod that outlives the shutdown gets its Ended later
 	logger := klog.FromContext(s.ctx).WithValues("pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
 	s.lines.Write(func() { logger.Info("Shutdown manager completed processing shutdown event") })
 	r := s.reportingOf(of.Number)
@@ -46,7 +46,7 @@ type reporting struct {
 	returned chan struct{} // closed when it has returned
 }
 
-// reportingOf returns the first call of OnReport for the shutdown with this number, which may not have been made yet. The
+// reportingOf returns the first call of OnReport for the shutdown with this number, even before that call is made. The
 // mutex is held.
 func (s *shell) reportingOf(number int) *reporting {
 	if s.reported[number] == nil {
@@ -55,8 +55,8 @@ func (s *shell) reportingOf(number int) *reporting {
 	return s.reported[number]
 }
 
-// awaitReport waits until OnReport has been called for the shutdown with this number, and then at most onReportTime until
-// it returns. The end of ctx ends both waits. It returns nothing, because TerminateAll returns the report in any case.
+// awaitReport waits until OnReport is called for the shutdown with this number, and then for at most onReportTime until
+// OnReport returns. The end of ctx ends both waits.
 func (s *shell) awaitReport(ctx context.Context, number int) {
 	s.mu.Lock()
 	r := s.reportingOf(number)

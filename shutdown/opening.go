@@ -9,12 +9,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
-// openTime is how long reading the log may take before pods are refused, because the log may have a
-// shutdown.
+// openTime is how long the opening waits for the state log to be read.
 const openTime = 100 * time.Millisecond
 
-// opening is the first part of Run, in which the state log is read, openTime at most. Announcements wait for
-// its end: they may be about the shutdown in the log, and must not begin another one with later deadlines.
+// opening is the first part of Run. It ends when the state log is read, or after openTime. Announcements wait for its
+// end: they may be about the shutdown in the log, and must not begin another shutdown with later deadlines.
 type opening struct {
 	over chan struct{} // closed at the end
 
@@ -23,9 +22,9 @@ type opening struct {
 	isOver  bool
 }
 
-// then calls f now if the opening is over; otherwise end will call it. It does not wait for that, because its
-// caller still has to take the inhibitor lock.
-func (o *opening) then(f func()) {
+// whenOver calls f once the opening is over: now or, if it is not over yet, from end. It does not wait for the end,
+// because its caller still has to take the inhibitor lock.
+func (o *opening) whenOver(f func()) {
 	o.mu.Lock()
 	isOver := o.isOver
 	if !isOver {
@@ -37,7 +36,8 @@ func (o *opening) then(f func()) {
 	}
 }
 
-// end ends the opening and calls the functions that have waited for that. Further calls do nothing.
+// end ends the opening. It calls the functions that were passed to whenOver, in order. It holds the mutex in the
+// meantime, so that a function that is passed to whenOver now is called after them. Further calls do nothing.
 func (o *opening) end() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -51,8 +51,8 @@ func (o *opening) end() {
 	close(o.over)
 }
 
-// refuseWhileOpening is called when the log has not been read within openTime. It refuses all pods until the log is
-// read. Announcements stop waiting for the log.
+// refuseWhileOpening is called if the log has not been read within openTime. It refuses all pods until the log is read,
+// because the log may have a shutdown. It ends the opening, so that announcements no longer wait for the log.
 func (s *shell) refuseWhileOpening() {
 	defer s.opening.end()
 	s.mu.Lock()
@@ -60,8 +60,8 @@ func (s *shell) refuseWhileOpening() {
 	if s.node.State() == node.StateOpening {
 		logger := klog.FromContext(s.ctx)
 		s.lines.Write(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
-		now := *s.admission.Load()
-		now.refuses, now.until = true, time.Time{}
-		s.admission.Store(&now)
+		snapshot := *s.admission.Load()
+		snapshot.refuses, snapshot.until = true, time.Time{}
+		s.admission.Store(&snapshot)
 	}
 }

@@ -82,11 +82,12 @@ type Options struct {
 	// for it. Nil: nothing is called.
 	OnPlan func(context.Context, plan.Plan)
 	// OnReport gets the report of a shutdown, or of TerminateAll, once the drain is over or cancelled
-	// and all signalled pods have ended. Pods delay it until 10 s after the drain and their grace periods
-	// at most, and not beyond the end of Run. If a shutdown is announced again after the lock was
-	// released, it drains again and OnReport gets a report of the whole shutdown again. The host does
-	// not wait for OnReport. TerminateAll waits for it for 10 s, and Run as long as for other calls.
-	// Its context ends when both Run and TerminateAll have ended. Nil: nothing is called.
+	// and all signalled pods have ended. Pods that still run delay it until 10 s after the drain and
+	// their grace periods, but not beyond the end of Run. If another announcer announces the shutdown
+	// after the lock was released, the node is drained again, and OnReport gets a report of the whole
+	// shutdown again. The host does not wait for OnReport. TerminateAll waits up to 10 s for it, and Run
+	// as long as for other calls. Its context ends when both Run and TerminateAll have ended. Nil:
+	// nothing is called.
 	OnReport func(context.Context, Report)
 	// OnRelease is called right before the lock is released, within the host's time, for example to
 	// end a lease. Nil: nothing is called.
@@ -101,10 +102,11 @@ type Options struct {
 	// log is JSON lines: the newest line about a shutdown or pod counts, and a torn last line is ignored.
 	// The next agent resumes from it, and [StoredReport] reads it. "": nothing is stored, and a
 	// restarted agent does not resume the shutdown. If another agent uses the directory, Run waits up
-	// to 10 s for it, holds the inhibitor lock and refuses pods meanwhile. It does the same for up to 5 s
-	// if reading the log takes long. After that it reports an error, and stores and resumes nothing.
+	// to 10 s for it. During this time it holds the inhibitor lock and refuses pods. It does the same for
+	// up to 5 s if reading the log takes long. After that it reports an error, and stores and resumes
+	// nothing.
 	StateDir string
-	// RequireStateDir makes Run fail instead.
+	// RequireStateDir makes Run return an error if it cannot use StateDir.
 	RequireStateDir bool
 }
 
@@ -198,7 +200,7 @@ func (o *Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// validateConfig validates the kubelet's configuration, as far as the feature gates let it be used.
+// validateConfig validates Config. A form of it whose feature gate is off is an error.
 func (o *Options) validateConfig() error {
 	byPriority := features.Enabled(o.Gates, GracefulNodeShutdownBasedOnPodPriority)
 	return o.Config.Validate(features.Enabled(o.Gates, GracefulNodeShutdown), byPriority)

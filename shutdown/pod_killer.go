@@ -15,11 +15,12 @@ import (
 //
 //   - After an error the manager calls it every second with the remaining grace period, until the lock
 //     is released or, after a cancellation, until Run ends. An error that wraps [ErrNoRetry] stops this.
-//   - A later shutdown with less time may call it while an earlier call still runs. Such a call waits
-//     for the same end, and may only shorten the grace period.
+//   - If the host shortens the time, or a later shutdown has less, the manager calls it while an earlier
+//     call still runs. The later call waits for the same end of the pod, and may only shorten the grace
+//     period.
 //
-// After a restart of the agent the pod of an earlier kill is what the state log has of it: its name and UID, the
-// annotations of static pods, the grace period, the names of its containers with their preStop hooks, and its status.
+// After a restart of the agent, pod may have only what the state log stores: its name and UID, the annotations of static
+// pods, the grace period, the names of its containers with their preStop hooks, and its status.
 //
 // An error with a method Await(context.Context) (KillResult, error), such as podkiller's *OverdueError,
 // says that the kill is still under way. The manager then calls Await instead of KillPod.
@@ -56,8 +57,9 @@ type KillResult struct {
 	// Outcome is a short text of the killer's choice for the report, the metrics and the log. Outcomes
 	// other than "", "Graceful" and "NotFound" are logged at verbosity 0, these at 1.
 	Outcome string
-	// Status is the pod's status after its end, with the states of its containers, for the [Reporter]. Do
-	// not change it after KillPod has returned. The manager applies the pod policy to it, which changes
-	// nothing if SetStatus was called. Nil: the pod's status from [Options.ListPods].
+	// Status is the pod's status after its end, with the states of its containers, for the [Reporter]. Do not
+	// change it after KillPod has returned. In a copy of it the manager sets the final phase, reason, message
+	// and condition, if [Options.Policy] says so. [KillRequest.SetStatus] sets the same. Nil: the pod's
+	// status from [Options.ListPods].
 	Status *v1.PodStatus
 }

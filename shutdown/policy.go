@@ -30,8 +30,8 @@ const (
 	// PolicySetTerminal sets the phase to Failed unless it is Succeeded, with the kubelet's reason,
 	// message and DisruptionTarget condition. It is the default.
 	PolicySetTerminal PodPolicy = "SetTerminal"
-	// PolicyLeaveAsIs leaves the status unchanged, for a node that comes back with the same pods.
-	// A pod with a deletion timestamp does not come back: PolicySetTerminal applies to it.
+	// PolicyLeaveAsIs leaves the status unchanged, for a node that starts again with the same pods.
+	// A pod with a deletion timestamp does not start again: PolicySetTerminal applies to it.
 	PolicyLeaveAsIs PodPolicy = "LeaveAsIs"
 	// PolicyDelete sets the status as PolicySetTerminal does, and the Reporter then deletes the pods,
 	// as kubectl drain does. PolicyLeaveAsIs applies to static pods and pods of a DaemonSet.
@@ -84,7 +84,7 @@ func withFinalStatus(p *node.Pod, ended time.Time) *v1.Pod {
 	return &pod
 }
 
-// policies are the pod policies by kind of shutdown, and the errors of Options.Policy.
+// policies has the pod policy for each kind of shutdown, and what is wrong with it.
 type policies struct {
 	known map[source.Kind]node.Policy
 	errs  map[source.Kind]error
@@ -118,8 +118,8 @@ func (s *shell) askPolicies(ctx context.Context) {
 	s.stepLocked(node.Policies(p.known))
 }
 
-// policy asks Options.Policy for the pod policy of a kind of shutdown. The error says what is wrong with it;
-// the policy that is returned is used anyway.
+// policy asks Options.Policy for the pod policy of a kind of shutdown. An error says what is wrong with the answer; the
+// returned policy is valid nevertheless.
 func (s *settings) policy(kind source.Kind) (PodPolicy, error) {
 	policy := s.opts.Policy(kind)
 	if policy == PolicyDelete && !s.opts.Plan.Steps.Statuses {

@@ -5,12 +5,12 @@ import (
 	"sync/atomic"
 )
 
-// readySignal has the channel that Ready returns. It is closed once both the inhibitor lock and the lock of
-// the state folder have been tried for the first time, whether or not that succeeded.
+// readySignal has the channel that Ready returns. The channel is closed after the first attempt to get the inhibitor lock
+// and the first attempt to lock the state folder, whether or not they succeeded.
 type readySignal struct {
 	closed chan struct{} // the channel
 	close  func()        // closes it; may be called again
-	// hostTried is called after each attempt to get the inhibitor lock, folderTried after the one to lock the state
+	// Call hostTried after an attempt to get the inhibitor lock, and folderTried after an attempt to lock the state
 	// folder. Only the first call of each counts.
 	hostTried, folderTried func()
 }

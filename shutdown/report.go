@@ -44,8 +44,8 @@ type PodReport struct {
 	// Unflushed means that the API server has not acknowledged the final status. It is always false
 	// if the [Reporter] is not a [StatusFlusher].
 	Unflushed bool `json:"unflushed,omitempty"`
-	// Joined means that the pod was signalled by an earlier shutdown that was cancelled or ended with
-	// Run. Started and GrantedSeconds are those of that kill, and the metrics count it there.
+	// Joined means that an earlier shutdown or TerminateAll had signalled the pod, which was still running.
+	// Started and GrantedSeconds are those of the earlier kill.
 	Joined bool `json:"joined,omitempty"`
 }
 
@@ -87,8 +87,8 @@ func reportOf(s *node.Shutdown, pods []*node.Pod) Report {
 // wallTimes returns when a shutdown began and ended, by the wall clock.
 func wallTimes(s *node.Shutdown) (started, ended time.Time) { return s.Wall, wallTime(s, s.Ended) }
 
-// wallTime converts a time since the boot to the wall clock. It counts from the begin of the shutdown, which
-// is known by both clocks, so that later steps of the wall clock do not change it. A zero time stays zero.
+// wallTime converts a time since the boot to the wall clock. It counts from the start of the shutdown, which is known by
+// both clocks, so that later steps of the wall clock do not change the result. A zero time stays zero.
 func wallTime(s *node.Shutdown, t time.Time) time.Time {
 	if t.IsZero() {
 		return t
@@ -106,8 +106,8 @@ func uidOf(p *node.Pod) types.UID {
 
 // StoredReport reads the report of the last shutdown from a state folder ([Options.StateDir]), for programs
 // other than the agent. found is false if no report is stored. The error names a file that is not usable.
-// The report has no end if the shutdown has not ended. StoredReport neither locks nor changes the folder. Only the agent's
-// user and root may read the log.
+// Ended is zero if the shutdown has not ended. StoredReport neither locks nor changes the folder. Only the
+// agent's user and root may read the log.
 func StoredReport(dir string) (report Report, found bool, err error) {
 	if info, err := os.Stat(dir); err != nil {
 		return Report{}, false, fmt.Errorf("failed to read the state folder: %w", err)
@@ -140,22 +140,22 @@ func (s *shell) lastReport() (Report, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
-	case s.last != nil:
-		return s.reportOf(s.last), true
-	case s.stored != nil:
-		return *s.stored, true
+	case s.lastShutdown != nil:
+		return s.reportOf(s.lastShutdown), true
+	case s.storedReport != nil:
+		return *s.storedReport, true
 	default:
 		return Report{}, false
 	}
 }
 
-// showStoredShutdown makes the shutdown in the log the result of LastReport, unless this agent has had one already, and
-// shows the times in the kubelet's state file in the metrics.
+// showStoredShutdown makes LastReport return the report of the shutdown in the log, unless this agent has had a shutdown
+// already. It also sets the metrics to the times in the kubelet's state file.
 func (s *shell) showStoredShutdown(c statelog.Contents) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if report, found := storedReport(c.Entries); found && s.node.Shutdown() == nil {
-		s.stored = &report
+		s.storedReport = &report
 	}
 	if times := c.Times; times != (statelog.Times{}) {
 		s.setTimes(times.StartTime, times.EndTime)

@@ -17,7 +17,7 @@ type Reporter interface {
 	// PublishNode publishes the node state. It is called once at a time, in the order of the states.
 	// After an error it is retried with a backoff from 100 ms to 30 s. If the drain's wait for it timed
 	// out, the report has the last error. ctx ends when there is a newer state, or when the call takes
-	// too long. Every agent publishes a state when it starts, so that an agent without a shutdown reverts
+	// too long. Every agent publishes a state when it starts: if no shutdown is under way, this reverts
 	// what a previous agent published.
 	PublishNode(ctx context.Context, state NodeState) error
 }
@@ -35,9 +35,9 @@ type StatusFlusher interface {
 	// has accepted the status or has no such pod. It is called when a pod ends, for up to ten pods
 	// concurrently. After an error it is retried until the agent ends, with a backoff from 100 ms to 1 s
 	// (30 s outside a drain), or after the delay that the error suggests
-	// (apierrors.SuggestsClientDelay), at most 5 s. The pod is a copy with its final status. If it
-	// has a deletion timestamp, delete the pod once the status is accepted. Nothing may be sent after
-	// ctx has ended: a static pod with the same UID may run by then.
+	// (apierrors.SuggestsClientDelay), at most 5 s. The argument is a copy of the pod with its final
+	// status. If it has a deletion timestamp, delete the pod once the status is accepted. Send nothing
+	// after ctx has ended: a static pod with the same UID may run by then.
 	FlushPod(ctx context.Context, pod *v1.Pod) error
 }
 
@@ -47,7 +47,7 @@ type StatusFlusher interface {
 type ReadinessMarker interface {
 	// MarkNotReady makes one attempt to set the Ready condition of a pod to false, with a reason
 	// that no probe uses. At most ten calls of MarkNotReady and FlushPod run concurrently, FlushPod
-	// first. A mark that is not acknowledged in time is dropped.
+	// first. A call that does not succeed in time is not repeated: the pod is killed without the mark.
 	MarkNotReady(ctx context.Context, pod *v1.Pod) error
 	// RestoreReadiness makes one attempt to restore the readiness that the pod had before
 	// MarkNotReady. It is called for pods that a cancelled shutdown did not kill. It returns nil when
@@ -62,8 +62,8 @@ type NodeState struct {
 	Kind         source.Kind // what the host is going to do
 }
 
-// sendPod sends what the effect names through the Reporter: a pod's final status, the mark NotReady, or the
-// readiness that it had before. The core asks only for what the Reporter has a method for.
+// sendPod sends the effect's message about a pod through the Reporter: its final status, that it is not ready, or that
+// its readiness is to be restored. The core asks only for messages that the Reporter has a method for.
 func (s *shell) sendPod(e node.Effect) {
 	var name string
 	var send func(context.Context, *v1.Pod) error

@@ -12,9 +12,9 @@ import (
 // hangTime is how long Run and TerminateAll wait for calls that ignore their contexts.
 const hangTime = 10 * time.Second
 
-// run implements [Manager.Run]. It watches the host and drains the pods in shutdowns, until ctx ends, or at once if the
-// state folder cannot be locked and Options.RequireStateDir is set. Then it releases the lock, waits for the calls in
-// progress, at most until their time is over, and closes the log.
+// run implements [Manager.Run]. It watches the host and drains the pods in shutdowns until ctx ends. If the state folder
+// cannot be used and Options.RequireStateDir is set, it ends at once. At the end it releases the lock, waits for the
+// calls in progress, at most until their time is over, and closes the log.
 func (s *shell) run(ctx context.Context) error {
 	s.mu.Lock()
 	if s.phase != phaseIdle {
@@ -31,12 +31,11 @@ func (s *shell) run(ctx context.Context) error {
 	runCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	h, hostEnded := s.startHost(runCtx)
-	folderErr := s.open(runCtx, h != nil) // an error ends Run only if RequireStateDir is set
-	if folderErr != nil && s.opts.RequireStateDir && ctx.Err() == nil {
-		folderErr = fmt.Errorf("Options.RequireStateDir is set: %w", folderErr)
+	openErr := s.open(runCtx, h != nil)
+	var folderErr error // ends Run
+	if openErr != nil && s.opts.RequireStateDir && ctx.Err() == nil {
+		folderErr = fmt.Errorf("Options.RequireStateDir is set: %w", openErr)
 		stop(folderErr)
-	} else {
-		folderErr = nil
 	}
 	<-runCtx.Done()
 	stop(nil)
@@ -50,14 +49,14 @@ func (s *shell) run(ctx context.Context) error {
 	return errors.Join(folderErr, s.interruption(), closeErr, hostErr, hangingErr, s.closeLog(until))
 }
 
-// endRun tells the core that the context of Run has ended. Calls that ignore their contexts may still go on.
-// The result is until when Run waits for them: hangTime after now, or after the end of an interrupted drain.
-func (s *shell) endRun() time.Time {
+// endRun tells the core that the context of Run has ended. It returns until when Run waits for calls that ignore their
+// contexts: hangTime after now or, if a drain was interrupted, after the time at which that would have stopped waiting.
+func (s *shell) endRun() (until time.Time) {
 	s.step(node.RunEnds{})
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.phase = phaseOver
-	until := time.Now()
+	until = time.Now()
 	if current := s.node.Shutdown(); current != nil && s.node.State() == node.StateDraining {
 		if end := s.log.TimeOf(current.WaitEnd()); end.After(until) {
 			until = end
@@ -101,8 +100,8 @@ func (s *shell) enter(ctx context.Context) {
 	}
 }
 
-// leave is called by Run and TerminateAll when they end. The last one cancels the calls to embedder code, and
-// waits until a time for them to return. The error names those that have not.
+// leave is called by Run and TerminateAll when they end. The last one cancels the calls to embedder code, and waits for
+// them to return, until the given time. The error names those that have not returned.
 func (s *shell) leave(until time.Time) error {
 	s.mu.Lock()
 	s.users--

@@ -26,42 +26,42 @@ const answerTime = time.Second
 type settings struct {
 	opts       Options
 	schedule   plan.Schedule   // nil: the feature is off, or nothing is configured
-	gate       bool            // the feature gate GracefulNodeShutdown is on
+	isGateOn   bool            // the feature gate GracefulNodeShutdown is on
 	byPriority bool            // the feature gate GracefulNodeShutdownBasedOnPodPriority is on
-	off        string          // why no host is watched; "" if one is
-	flusher    StatusFlusher   // Options.Reporter; nil: it is none
-	marker     ReadinessMarker // Options.Reporter; nil: it is none
+	whyNoHost  string          // why no host is watched; "" if one is
+	flusher    StatusFlusher   // Options.Reporter; nil: it is no StatusFlusher
+	marker     ReadinessMarker // Options.Reporter; nil: it is no ReadinessMarker
 }
 
-// newSettings returns the settings of options that are valid.
+// newSettings returns the settings for valid options.
 func newSettings(opts Options) *settings {
 	s := &settings{
 		opts:       opts.withDefaults(),
-		gate:       features.Enabled(opts.Gates, GracefulNodeShutdown),
+		isGateOn:   features.Enabled(opts.Gates, GracefulNodeShutdown),
 		byPriority: features.Enabled(opts.Gates, GracefulNodeShutdownBasedOnPodPriority),
 	}
 	s.flusher, _ = opts.Reporter.(StatusFlusher)
 	s.marker, _ = opts.Reporter.(ReadinessMarker)
-	if s.gate {
+	if s.isGateOn {
 		s.schedule = opts.Config.Schedule(s.byPriority)
 	} else {
 		s.opts.StateDir = "" // an agent whose gate is off must not change the log of one whose gate is on
 	}
 	switch {
 	case opts.Source == nil:
-		s.off = "Options.Source is not set"
-	case !s.gate:
-		s.off = "the feature gate GracefulNodeShutdown is off"
+		s.whyNoHost = "Options.Source is not set"
+	case !s.isGateOn:
+		s.whyNoHost = "the feature gate GracefulNodeShutdown is off"
 	case len(s.schedule) == 0:
-		s.off = "no grace period is configured"
+		s.whyNoHost = "no grace period is configured"
 	}
 	return s
 }
 
 // watches reports whether a host is watched.
-func (s *settings) watches() bool { return s.off == "" }
+func (s *settings) watches() bool { return s.whyNoHost == "" }
 
-// nodeConfig returns the configuration of the core. The policies come later, from askPolicies.
+// nodeConfig returns the configuration of the core. askPolicies passes the pod policies to the core later.
 func (s *settings) nodeConfig() node.Config {
 	return node.Config{Schedule: s.schedule, Options: s.opts.Plan}
 }
@@ -69,7 +69,7 @@ func (s *settings) nodeConfig() node.Config {
 // budget returns the time of each part of a drain, if no limit shortens it.
 func (s *settings) budget() plan.Budget { return plan.NewBudget(s.schedule, s.opts.Plan) }
 
-// requestedDelay returns the delay to request from the host: the whole budget, at most Options.Plan.Limit.
+// requestedDelay returns the delay to request from the host: the whole budget, but at most Options.Plan.Limit.
 func (s *settings) requestedDelay() time.Duration { return s.opts.Plan.Cap(s.budget().Total()) }
 
 // shortensBucket reports whether a bucket gets less than its configured time if the host grants limit.
@@ -77,8 +77,8 @@ func (s *settings) shortensBucket(limit time.Duration) bool {
 	return s.budget().Fit(limit, nil).Pods() < s.schedule.Total()
 }
 
-// logRequest logs the delay that is requested from the host. It also logs if Options.Plan.Limit makes it too short for
-// the schedule.
+// logRequest logs the delay that is requested from the host. It also logs if Options.Plan.Limit makes the delay too short
+// for the schedule.
 func (s *settings) logRequest(ctx context.Context) {
 	b, logger := s.budget(), klog.FromContext(ctx)
 	if s.shortensBucket(s.requestedDelay()) {
@@ -101,7 +101,7 @@ func defaultSchedule(pods []*v1.Pod) plan.Schedule {
 	return plan.Schedule{{Seconds: seconds}}
 }
 
-// withGracePeriods returns the pods with Kubernetes' default grace period where a pod has none.
+// withGracePeriods returns the pods. A pod without a grace period is replaced by a copy with Kubernetes' default.
 func withGracePeriods(pods []*v1.Pod) []*v1.Pod {
 	pods = slices.Clone(pods)
 	for i, pod := range pods {
@@ -114,9 +114,9 @@ func withGracePeriods(pods []*v1.Pod) []*v1.Pod {
 	return pods
 }
 
-// plan returns what a drain would do now if the host grants limit; math.MaxInt64 means no limit. It waits at most
-// answerTime for Options.ListPods, and as long for Options.Plan.PriorityOf. If one of them hangs, or the list fails, it
-// plans without its results, and a warning in the plan says so. The context of ListPods ends when plan returns.
+// plan returns what a drain would do now if the host grants limit; math.MaxInt64 means no limit. It waits for
+// Options.ListPods, and then for Options.Plan.PriorityOf, at most answerTime each. If one of them hangs, or the list
+// fails, it plans without the results, and a warning in the plan says so. The context of ListPods ends when plan returns.
 func (s *settings) plan(ctx context.Context, calls *call.Group, limit time.Duration) plan.Plan {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -14,10 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// shell connects the core (package node), which decides, to the world. Whatever happens is an input to the core,
-// one at a time under a mutex, and shell performs the effects that the core returns. Effects that may take
-// time run in their own goroutines, and their results are further inputs. Nothing blocks while the mutex is
-// held.
+// shell connects the core (package node), which decides what to do, to the host, the disk and the embedder's code.
+// Whatever happens is an input to the core, one at a time under a mutex, and shell performs the effects that the core
+// returns. Effects that may take time run in their own goroutines, and their results are further inputs. Nothing blocks
+// while the mutex is held.
 type shell struct {
 	*settings
 
@@ -25,7 +25,7 @@ type shell struct {
 	host      atomic.Pointer[host.Host] // nil before Run, or if no host is watched
 	ready     readySignal
 	opening   opening
-	opened    chan struct{}                     // closed when Run has read the log or has failed to
+	logOpened chan struct{}                     // closed when Run has read the log or has failed to
 	admission atomic.Pointer[admissionSnapshot] // replaced after each step
 	lines     call.LogLines
 	calls     *call.Group
@@ -36,26 +36,26 @@ type shell struct {
 	cancel     context.CancelFunc         // of ctx
 	users      int                        // the calls of Run and TerminateAll that are under way
 	phase      phase                      // of Run
-	aborts     map[int]context.CancelFunc // by the number of the call, of calls under way
+	aborts     map[int]context.CancelFunc // cancels a call that is under way; by the number of the call
 	events     nodeEvents
-	policyErrs map[source.Kind]error // what is wrong with the policy for a kind of shutdown
-	hold       *host.Hold            // controls the lock in the shutdown under way; nil: none
+	policyErrs map[source.Kind]error // what is wrong with the pod policy for a kind of shutdown
+	hold       *host.Hold            // controls the lock in the shutdown under way; nil: no shutdown is under way
 
 	stopTimer func()    // nil: there is no timer
 	wake      time.Time // when the timer fires; zero: there is none
 
-	isStoring  bool                   // there is a state folder, its log has been read, and Run has not closed it
-	written    *call.Future[struct{}] // the newest write to the log; nil: all writes have succeeded
-	shownTimes [2]time.Time           // the start and end in the metrics
+	isStoring   bool                   // there is a state folder, its log has been read, and Run has not closed it
+	newestWrite *call.Future[struct{}] // the newest write to the log; nil: all writes have succeeded
+	shownTimes  [2]time.Time           // the start and end in the metrics
 
-	stored   *Report            // the report in the log; nil: none
-	last     *node.Shutdown     // its report is the result of LastReport; nil: that is stored
-	ended    *node.Shutdown     // the newest shutdown that this agent has ended; nil: none
-	reported map[int]*reporting // by the number of the shutdown
+	storedReport *Report            // the report in the log; nil: none
+	lastShutdown *node.Shutdown     // LastReport returns its report; nil: LastReport returns storedReport
+	lastEnded    *node.Shutdown     // the newest shutdown that this agent has ended; nil: none
+	reported     map[int]*reporting // by the number of the shutdown
 
-	terminated    chan struct{} // closed when TerminateAll has drained the node
-	setTerminated func()        // closes terminated; may be called again
-	waiting       int           // the calls of TerminateAll that wait for terminated
+	terminated        chan struct{} // closed when TerminateAll has drained the node or was stopped
+	setTerminated     func()        // closes terminated; may be called again
+	terminateAllCalls int           // the calls of TerminateAll that wait for terminated
 
 	// observe, if not nil, is called after each step, before its effects are performed. Tests record the
 	// steps with it.
@@ -71,16 +71,16 @@ const (
 	phaseOver
 )
 
-// newShell returns the shell of a manager that does not run yet. It reads the log into a temporary node, so that even
-// before Run LastReport has the shutdown of the log, and pods are refused: all of them while that shutdown may be under
-// way, until its drain would stop waiting, and after that its pods that may not have ended. Run locks the folder and then
-// reads the log again, into the shell's own node.
+// newShell returns the shell of a manager that does not run yet. It reads the log, so that LastReport returns the report
+// of the log's shutdown even before Run. A temporary node decides which pods are refused before Run. While the log's
+// shutdown may be under way, all pods are. After the time at which its drain would stop waiting, its pods that may not
+// have ended are. Run locks the folder and then reads the log again, into the shell's own node.
 func newShell(s *settings, disk statelog.Options) *shell {
 	disk.Dir, disk.Times = s.opts.StateDir, s.byPriority
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
 		reported: map[int]*reporting{}, terminated: make(chan struct{}),
-		log: statelog.New(disk), ready: newReadySignal(), opened: make(chan struct{}),
+		log: statelog.New(disk), ready: newReadySignal(), logOpened: make(chan struct{}),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })
 	sh.lines.Calls = sh.calls
@@ -100,7 +100,8 @@ func newShell(s *settings, disk statelog.Options) *shell {
 	return sh
 }
 
-// now returns the time since the boot.
+// now returns the current time as the core and the state log count it: time.Unix(0, 0) is the boot, and steps of the
+// wall clock do not change it.
 func (s *shell) now() time.Time { return s.log.Since(s.opts.Clock.Now()) }
 
 // context returns the context of the calls to embedder code.
@@ -124,7 +125,8 @@ func (s *shell) step(in node.Input) {
 	s.stepLocked(in)
 }
 
-// stepLocked does what step does, and reports what is wrong with the pod policy of a drain that begins. The mutex is held.
+// stepLocked passes an input to the core and starts the resulting effects. If a drain begins, it also reports what is
+// wrong with the drain's pod policy. The mutex is held.
 func (s *shell) stepLocked(in node.Input) {
 	for _, e := range s.stepOnce(in) {
 		if e.Do != node.Begins {
@@ -139,8 +141,8 @@ func (s *shell) stepLocked(in node.Input) {
 	}
 }
 
-// stepOnce passes one input to the core and starts the resulting effects, which it returns. Before Run and TerminateAll,
-// and after them, it drops the effects: only the core's state changes. The mutex is held.
+// stepOnce passes one input to the core and starts the resulting effects, which it returns. If neither Run nor
+// TerminateAll is under way, it drops the effects: only the core's state changes. The mutex is held.
 func (s *shell) stepOnce(in node.Input) []node.Effect {
 	now := s.now()
 	effects := s.node.Step(now, in)
@@ -170,14 +172,14 @@ func (s *shell) afterStep() {
 	if _, isOver := s.node.Terminated(); isOver {
 		s.setTerminated()
 	}
-	if newest := s.node.Shutdown(); newest != nil && newest != s.ended && !newest.Ended.IsZero() {
-		s.ended, s.last = newest, newest // before OnReport, which waits for pods that outlive the shutdown
+	if newest := s.node.Shutdown(); newest != nil && newest != s.lastEnded && !newest.Ended.IsZero() {
+		s.lastEnded, s.lastShutdown = newest, newest // now, because OnReport waits for pods that outlive the shutdown
 	}
 	s.showTimes()
 }
 
-// setTimer schedules the next Tick for wake, in place of the one that was scheduled before. A Tick that is scheduled for
-// that time already stays. A zero wake schedules none. The mutex is held.
+// setTimer schedules the next Tick for wake, and cancels the Tick that is scheduled for another time. A zero wake
+// schedules none. The mutex is held.
 func (s *shell) setTimer(wake time.Time) {
 	if wake.Equal(s.wake) && s.now().Before(wake) {
 		return
@@ -192,8 +194,8 @@ func (s *shell) setTimer(wake time.Time) {
 	ctx, cancel := context.WithCancel(s.ctx)
 	s.stopTimer = cancel
 	passed := times.Passed()
-	if left := wake.Sub(s.now()); left > 0 {
-		passed = s.opts.Clock.After(left)
+	if remaining := wake.Sub(s.now()); remaining > 0 {
+		passed = s.opts.Clock.After(remaining)
 	}
 	s.calls.Go(func() string { return "the timer of the drain" }, func() {
 		select {

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// folderTime is how long Run waits to lock the state folder: the previous agent may still be ending.
+	// folderTime is how long Run waits for the lock of the state folder: the previous agent may still be ending.
 	folderTime = 10 * time.Second
 	// readTime is the timeout for reading the state files.
 	readTime = 5 * time.Second
@@ -17,13 +17,13 @@ const (
 	rewritePause = 500 * time.Millisecond
 )
 
-// open locks the state folder, reads the log and passes it to the core. Only from then on this agent writes the log: a new
-// one that it wrote before would lack the final statuses that are pending in the old one. If the folder cannot be locked,
-// or the log not be read in time, open returns that error, the core gets an empty log, and nothing is stored. All other
-// problems are only reported to the core. hasHost says that a host is watched, which will say whether the shutdown of the
-// log is still under way.
+// open locks the state folder, reads the log and passes it to the core. Only then may this agent write the log: if it
+// replaced the log earlier, the final statuses that are pending in the old log would be lost. If the folder cannot be
+// locked, or the log cannot be read in time, open returns that error, the core gets an empty log, and nothing is stored.
+// All other problems are only reported to the core. hasHost says that a host is watched, which will say whether the
+// shutdown of the log is still under way.
 func (s *shell) open(ctx context.Context, hasHost bool) error {
-	defer close(s.opened)
+	defer close(s.logOpened)
 	defer s.opening.end()
 	lockCtx, cancel := context.WithTimeout(ctx, folderTime)
 	defer cancel()
@@ -54,8 +54,8 @@ func (s *shell) useLog(contents statelog.Contents, isStoring bool) {
 	defer s.mu.Unlock()
 	s.isStoring = isStoring
 	s.stepLocked(node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
-	if hasReport := s.stored != nil || s.last != nil; hasReport && s.node.Shutdown() != nil {
-		s.last = s.node.Shutdown() // not the report of newShell: the shutdown may resume, or its pods end
+	if hasReport := s.storedReport != nil || s.lastShutdown != nil; hasReport && s.node.Shutdown() != nil {
+		s.lastShutdown = s.node.Shutdown() // storedReport would not change if the shutdown resumes or its pods end
 	}
 }
 
@@ -64,13 +64,14 @@ func (s *shell) store(e node.Effect) {
 	if !s.isStoring {
 		return
 	}
-	entries, isWatched := node.Entries{Shutdown: e.Shutdown, Pods: e.Pods}, s.written != nil
+	entries := node.Entries{Shutdown: e.Shutdown, Pods: e.Pods}
+	isAwaited := s.newestWrite != nil // a goroutine waits for the writes already
 	if e.Do == node.NewLog {
-		s.written = s.log.Begin(entries)
+		s.newestWrite = s.log.Begin(entries)
 	} else {
-		s.written = s.log.Append(entries)
+		s.newestWrite = s.log.Append(entries)
 	}
-	if ctx := s.ctx; !isWatched {
+	if ctx := s.ctx; !isAwaited {
 		s.calls.Go(func() string { return "the writing of the state log" }, func() {
 			for s.awaitWrite(ctx) {
 			}
@@ -78,11 +79,12 @@ func (s *shell) store(e node.Effect) {
 	}
 }
 
-// awaitWrite waits for the newest write. If that has failed, awaitWrite reports it, and repeats the write after
-// rewritePause. isUnderWay is false when all is written, or the log or ctx has ended. It locks the mutex.
+// awaitWrite waits for the newest write. If that write has failed, awaitWrite reports the error, and repeats the write
+// after rewritePause. isUnderWay is false if everything is written, the log is closed, or ctx has ended. awaitWrite locks
+// the mutex.
 func (s *shell) awaitWrite(ctx context.Context) (isUnderWay bool) {
 	s.mu.Lock()
-	newest := s.written
+	newest := s.newestWrite
 	s.mu.Unlock()
 	_, err := newest.Wait(ctx)
 	if err != nil && ctx.Err() == nil {
@@ -97,25 +99,25 @@ func (s *shell) awaitWrite(ctx context.Context) (isUnderWay bool) {
 	s.updateAdmission()
 	switch {
 	case ctx.Err() != nil || !s.isStoring:
-		s.written = nil
+		s.newestWrite = nil
 	case err != nil:
-		s.written = s.log.Append(node.Entries{}) // repeats the failed write
-	case s.written == newest:
-		s.written = nil
+		s.newestWrite = s.log.Append(node.Entries{}) // repeats the failed write
+	case s.newestWrite == newest:
+		s.newestWrite = nil
 	}
-	return s.written != nil
+	return s.newestWrite != nil
 }
 
 // isWriting reports whether a write to the log is under way. The mutex is held.
-func (s *shell) isWriting() bool { return s.written != nil && !s.written.IsDone() }
+func (s *shell) isWriting() bool { return s.newestWrite != nil && !s.newestWrite.IsDone() }
 
-// sync syncs the log, and then tells the core. While the log is being read, it waits for that, because what the core has
-// decided is stored only then. A failure goes into the drain's report.
+// sync syncs the log, and then tells the core. It first waits until the log has been read, because only then does the log
+// get what the core has decided. A failure goes into the drain's report.
 func (s *shell) sync(e node.Effect) {
 	ctx := s.ctx
 	s.calls.Go(func() string { return "the sync of the state log" }, func() {
 		select {
-		case <-s.opened:
+		case <-s.logOpened:
 		case <-ctx.Done():
 		}
 		if _, err := s.log.Sync().Wait(ctx); err != nil && ctx.Err() == nil {
@@ -125,7 +127,8 @@ func (s *shell) sync(e node.Effect) {
 	})
 }
 
-// closeLog closes the log, and waits for that until a time at most. TerminateAll may go on, and stores nothing then.
+// closeLog closes the log, and waits for that at most until the given time. A TerminateAll that is still under way stores
+// nothing from then on.
 func (s *shell) closeLog(until time.Time) error {
 	s.mu.Lock()
 	s.isStoring = false
@@ -133,8 +136,8 @@ func (s *shell) closeLog(until time.Time) error {
 	return s.log.Close(until)
 }
 
-// showTimes writes the times of the newest shutdown to the metrics and the kubelet's state file. Like the
-// kubelet, it does neither if the gate GracefulNodeShutdownBasedOnPodPriority is off.
+// showTimes writes the times of the newest shutdown to the metrics and the kubelet's state file, but, like the kubelet,
+// only if the gate GracefulNodeShutdownBasedOnPodPriority is on.
 func (s *shell) showTimes() {
 	if newest := s.node.Shutdown(); newest != nil && s.byPriority {
 		started, ended := wallTimes(newest)
@@ -142,8 +145,8 @@ func (s *shell) showTimes() {
 	}
 }
 
-// setTimes updates the metrics if the times have changed and, in Run, the kubelet's state file, unless another agent uses
-// the folder. The mutex is held.
+// setTimes updates the metrics and, during Run, the kubelet's state file, if the times have changed. The state log
+// ignores the times if another agent uses the folder. The mutex is held.
 func (s *shell) setTimes(started, ended time.Time) {
 	if times := [2]time.Time{started, ended}; times != s.shownTimes {
 		s.shownTimes = times

@@ -31,8 +31,8 @@ type Budget struct {
 	Publish time.Duration `json:"publishNanoseconds"`
 	// Buckets are the buckets of the schedule, in its order.
 	Buckets []BucketBudget `json:"buckets"`
-	// Floor follows the last bucket. It is for containers that have used up their grace period: each still
-	// gets 2 s to stop. It is 2 s, unless Fit has shortened it.
+	// Floor follows the last bucket. It is for containers whose grace period is used up: each still gets
+	// 2 s to stop. It is 2 s, unless Fit has shortened it.
 	Floor time.Duration `json:"floorNanoseconds"`
 	// Margin follows Floor, up to End. It is for storing the report and releasing the lock.
 	Margin time.Duration `json:"marginNanoseconds"`
@@ -145,7 +145,7 @@ func (b Budget) Fit(limit time.Duration, occupied []bool) Budget {
 // parts are served in the order that [Budget.Fit] lists: the first get all they want, and the last ones (floor
 // and hold) may get nothing.
 func (b *Budget) shortenOtherParts(left time.Duration) {
-	// take returns the part of wanted that is still left, and uses it up.
+	// take takes wanted out of left, or all of left if that is less. It returns what it has taken.
 	take := func(wanted time.Duration) time.Duration {
 		taken := min(wanted, left)
 		left -= taken
@@ -167,11 +167,11 @@ func (b *Budget) shortenOtherParts(left time.Duration) {
 }
 
 // shortenPods shortens the pods' time to left, which is too short for all buckets. The other parts get nothing.
-// Buckets with pods are served first; those without pods share what they leave.
+// Buckets with pods are served first; buckets without pods share the rest.
 func (b *Budget) shortenPods(left time.Duration, occupied []bool) {
 	b.Hold, b.Publish, b.Floor, b.Margin = 0, 0, 0, 0
 	var withPods, withoutPods []*time.Duration
-	var needed time.Duration // by the buckets with pods
+	var needed time.Duration // sum of withPods
 	for i := range b.Buckets {
 		bucket := &b.Buckets[i]
 		bucket.Readiness, bucket.Unmount, bucket.Statuses = 0, 0, 0
@@ -185,9 +185,9 @@ func (b *Budget) shortenPods(left time.Duration, occupied []bool) {
 	shorten(withoutPods, max(left-needed, 0))
 }
 
-// shorten shortens parts in proportion until their sum is limit. It scales the end of each part (the sum up to
-// and including it) and not the part itself. So the parts add up to exactly limit in spite of rounding, and a
-// longer limit never makes a part end earlier.
+// shorten shortens parts in proportion until their sum is limit. It does not scale each part, but the end of each part:
+// the sum up to and including it. So the parts add up to exactly limit in spite of rounding, and a longer limit never
+// makes a part end earlier.
 func shorten(parts []*time.Duration, limit time.Duration) {
 	var total time.Duration
 	for _, part := range parts {
@@ -214,7 +214,7 @@ func scaled(part, limit, all time.Duration) time.Duration {
 
 // setEnds sets WaitEnd and the End of each bucket, from the parts and b.End. It adds up the parts forward from the
 // announcement and also backward from b.End, and takes the later result: if the sum of the later buckets saturates,
-// the backward result is too early. WaitEnd is 100 ms before End even if Fit has shortened the margin to less.
+// the backward result is too early. WaitEnd is at least 100 ms before End, even if the margin is shorter.
 func (b *Budget) setEnds() {
 	b.WaitEnd = max(b.End-max(b.Margin, leastMargin), 0)
 	forward := b.beforeBuckets()

@@ -24,7 +24,8 @@ type Config struct {
 	ShutdownGracePeriodByPodPriority []PodPriorityGracePeriod `json:"shutdownGracePeriodByPodPriority,omitempty"`
 }
 
-// PodPriorityGracePeriod is the time of pods from Priority up to the next Priority in the list, exclusive.
+// PodPriorityGracePeriod is the time of the pods whose priority is at least Priority and less than the next higher
+// Priority in the list.
 type PodPriorityGracePeriod struct {
 	// Priority is the lowest priority of these pods.
 	Priority int32 `json:"priority"`

@@ -34,8 +34,8 @@ type Options struct {
 	// 1 s.
 	StatusesTimeout time.Duration
 
-	// NoRollOver gives the kubelet's behaviour: pods have the time of their own bucket, counted from its
-	// start, and unused time is lost.
+	// NoRollOver gives the kubelet's behaviour: pods have the time of their own bucket, counted from the
+	// bucket's start, and time that a bucket does not use is lost.
 	NoRollOver bool
 }
 
@@ -61,12 +61,12 @@ func (o Options) Cap(d time.Duration) time.Duration {
 
 // orDefault returns the time of a step: its timeout, or the default if the timeout is 0. A negative timeout means
 // 0. A step that the drain does not have gets no time.
-func orDefault(timeout, def time.Duration, hasStep bool) time.Duration {
+func orDefault(timeout, defaultTimeout time.Duration, hasStep bool) time.Duration {
 	switch {
 	case !hasStep || timeout < 0:
 		return 0
 	case timeout == 0:
-		return def
+		return defaultTimeout
 	default:
 		return timeout
 	}

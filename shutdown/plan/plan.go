@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// Plan is the worst case of a drain, in which every step and every pod uses all of its time. If one of them
-// ends earlier, the pods after it are killed earlier and may be granted more.
+// Plan is the worst case of a drain, in which every step and every pod uses all of its time. If a step or a pod
+// ends earlier, the pods after it are killed earlier and may be granted more time.
 type Plan struct {
 	// Wanted is the budget without a limit. Its Total is the delay to request from the host, or
 	// [Options.Limit] if that is less. Fitted is Wanted, shortened to the limit.
@@ -66,8 +66,8 @@ type PodPlan struct {
 func (p PodPlan) Truncated() bool { return p.GrantedSeconds < p.WantedSeconds }
 
 // New plans the drain of pods by a schedule, ascending by priority. Nil pods are left out. An empty schedule
-// gives a plan without buckets. The arguments are not changed. Warnings report pods without a schedule, a
-// schedule that was not ascending and has been sorted, and a priority that it has twice.
+// gives a plan without buckets. The arguments are not changed. Warnings report that the schedule is empty although
+// there are pods, that it was not ascending and has been sorted, and that it has a priority twice.
 func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	schedule, warnings := schedule.sorted()
 	p := planOf(schedule, pods, opts)
@@ -78,7 +78,7 @@ func New(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	return p
 }
 
-// planOf plans the drain of pods by a schedule that is ascending. It has no warnings about the schedule itself.
+// planOf plans the drain of pods by an ascending schedule. The plan has no warnings about the schedule itself.
 func planOf(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	buckets, unknown := schedule.assign(pods, opts)
 	occupied := make([]bool, len(buckets))
@@ -89,16 +89,16 @@ func planOf(schedule Schedule, pods []*v1.Pod, opts Options) Plan {
 	return fitted.plan(buckets, unknown, opts)
 }
 
-// Plan plans the drain of pods, like [New], within the times of a budget that [Budget.Fit] has shortened already. opts
-// must be those that were passed to [NewBudget] for b.
+// Plan plans the drain of pods within the times of b, which [Budget.Fit] has shortened already. opts must be those that
+// were passed to [NewBudget] for b.
 func (b Budget) Plan(pods []*v1.Pod, opts Options) Plan {
 	buckets, unknown := b.schedule().assign(pods, opts)
 	return b.plan(buckets, unknown, opts)
 }
 
-// plan makes the plan of a drain with this budget. It sets the times of the buckets, which have only their pods so
-// far, and grants each pod its grace period. Fitted is b; Wanted is the budget of the same schedule before it is
-// shortened to the host's limit. The warnings do not include those about the schedule itself.
+// plan makes the plan of a drain with this budget, which is its Fitted. Wanted is the budget of the same schedule without
+// a limit. plan sets the times of the buckets, which have only their pods so far, and grants each pod its grace period.
+// The plan has no warnings about the schedule itself.
 func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options) Plan {
 	p := Plan{Wanted: NewBudget(b.schedule(), opts), Fitted: b, Release: b.WaitEnd, Buckets: buckets}
 	start := min(b.beforeBuckets(), b.WaitEnd)
@@ -122,8 +122,8 @@ func (b Budget) plan(buckets []BucketPlan, unknown unknownClasses, opts Options)
 	return p
 }
 
-// grant sets the grace periods and times of a pod that is killed when w.Ready is reached, the latest time of a
-// kill in this window. A pod without a grace period of its own wants what it is granted.
+// grant sets the grace periods and times of a pod that is killed at w.Ready, the latest time of a kill in this window. A
+// pod without a grace period of its own wants what it is granted.
 func (p *PodPlan) grant(w Window) {
 	p.GrantedSeconds = w.Seconds(p.Pod, w.Ready)
 	p.WantedSeconds = p.GrantedSeconds
@@ -131,7 +131,7 @@ func (p *PodPlan) grant(w Window) {
 		p.WantedSeconds = max(*seconds, 0)
 	}
 	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
-	if p.Truncated() { // a pod that is killed before w.Ready is granted more seconds, which end at graceEnd at the latest
+	if p.Truncated() { // a kill before w.Ready grants more seconds, which may end later, but not after graceEnd
 		grace = max(grace, w.graceEnd-w.Ready)
 	}
 	p.Start, p.End = w.Ready, sum(w.Ready, p.maxTermination(grace))

@@ -16,8 +16,8 @@ func (o Options) Priority(pod *v1.Pod) int32 {
 	return priority
 }
 
-// priority returns the priority of a pod. found is false if the pod names a class whose priority is unknown, so that 0
-// is a guess.
+// priority returns the priority of a pod. found is false if the pod names a class whose priority is unknown: the result
+// is then 0.
 func (o Options) priority(pod *v1.Pod) (priority int32, found bool) {
 	if pod == nil {
 		return 0, true

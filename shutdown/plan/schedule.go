@@ -54,7 +54,7 @@ func (c Config) Schedule(byPriority bool) Schedule {
 }
 
 // twoBuckets returns the schedule of the two-field form: one bucket for critical pods, one for all others. It returns
-// nil, which means no graceful shutdown, if no total time is set or the critical pods' share is not a part of it.
+// nil, which means no graceful shutdown, if no total time is set or the critical pods' part is negative or exceeds it.
 func (c Config) twoBuckets() Schedule {
 	total, critical := c.ShutdownGracePeriod.Duration, c.ShutdownGracePeriodCriticalPods.Duration
 	if total <= 0 || critical < 0 || critical > total {
@@ -82,16 +82,15 @@ func (s Schedule) Index(priority int32) int {
 	if len(s) == 0 {
 		return -1
 	}
-	// i is the first bucket whose Priority is not lower.
-	i, isEqual := slices.BinarySearchFunc(s, priority, func(b Bucket, p int32) int { return cmp.Compare(b.Priority, p) })
+	firstNotLower, isEqual := slices.BinarySearchFunc(s, priority, func(b Bucket, p int32) int { return cmp.Compare(b.Priority, p) })
 	if isEqual {
-		return i
+		return firstNotLower
 	}
-	return max(i-1, 0)
+	return max(firstNotLower-1, 0)
 }
 
-// sorted returns the schedule in ascending order. The warnings say that it was not, and which priorities it has
-// twice.
+// sorted returns the schedule in ascending order. Warnings say that the order was another one, and which priorities the
+// schedule has twice.
 func (s Schedule) sorted() (sorted Schedule, warnings []string) {
 	byPriority := func(a, b Bucket) int { return cmp.Compare(a.Priority, b.Priority) }
 	if !slices.IsSortedFunc(s, byPriority) {

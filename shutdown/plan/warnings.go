@@ -34,8 +34,8 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 		}
 		bucketTexts = append(bucketTexts, b.warnings(fitted)...)
 	}
-	if all, left := p.Wanted.Pods(), p.Fitted.Pods(); left < all {
-		text := fmt.Sprintf("the schedule takes %v but is cut to %v", all, left)
+	if wanted, fitted := p.Wanted.Pods(), p.Fitted.Pods(); fitted < wanted {
+		text := fmt.Sprintf("the schedule takes %v but is cut to %v", wanted, fitted)
 		if !podsLoseTime {
 			text += ", only in buckets without pods"
 		}
@@ -55,16 +55,16 @@ func (p *Plan) warnings(unknown unknownClasses) []string {
 	return texts
 }
 
-// warnings returns the warnings about one bucket; left is the time that the host's limit leaves it.
-func (b *BucketPlan) warnings(left time.Duration) []string {
+// warnings returns the warnings about one bucket; fitted is the time of its pods after [Budget.Fit].
+func (b *BucketPlan) warnings(fitted time.Duration) []string {
 	if len(b.Pods) == 0 {
 		return nil
 	}
 	var texts []string
 	if b.Seconds < b.WantedSeconds {
-		texts = append(texts, fmt.Sprintf("bucket %d is cut from %ds to %v", b.Priority, b.WantedSeconds, left.Round(100*time.Millisecond)))
+		texts = append(texts, fmt.Sprintf("bucket %d is cut from %ds to %v", b.Priority, b.WantedSeconds, fitted.Round(100*time.Millisecond)))
 	}
-	// A bucket without time of its own may have some that lower buckets left.
+	// Pods of a bucket without time of its own may get time that lower buckets leave unused.
 	anyPodHasTime := slices.ContainsFunc(b.Pods, func(p PodPlan) bool { return p.GrantedSeconds > 0 })
 	if b.Seconds == 0 && !anyPodHasTime {
 		return append(texts, fmt.Sprintf("bucket %d has no time, its pods (%d) are killed at once", b.Priority, len(b.Pods)))

@@ -22,38 +22,39 @@ type Window struct {
 	// End is when the bucket ends, including its final statuses.
 	End time.Duration
 
-	graceEnd  time.Duration // when the longest grace period ends; may be up to 100 ms after WaitEnd of the budget
-	mostGrace time.Duration // no pod gets a longer grace period, even if more time is left
-	own       time.Duration // the bucket's own time (BucketBudget.Pods), without what lower buckets left
+	graceEnd time.Duration // when the longest grace period ends; may be up to 100 ms after WaitEnd of the budget
+	maxGrace time.Duration // no pod gets a longer grace period, even if more time is left
+	ownTime  time.Duration // the bucket's own time (BucketBudget.Pods), without what lower buckets left unused
 }
 
-// Window returns the window of bucket i if it starts at start; a zero Window if there is no bucket i. When the
-// bucket ends depends on its kind:
+// Window returns the window of bucket i if the bucket starts at start; a zero Window if there is no bucket i. When the
+// bucket ends:
 //
 //   - Normally at its End in the budget, whenever it starts. So its pods also get the time that lower buckets
 //     leave unused.
-//   - With [Options].NoRollOver after the time of its own parts, counted from start, but not after the End of the
+//   - With [Options].NoRollOver, after the time of its own parts, counted from start, but not after the End of the
 //     last bucket.
-//   - A bucket of 0 s ends at once and gives its pods 0 s, whatever lower buckets leave.
+//   - A bucket of 0 s ends at once and gives its pods 0 s, even if lower buckets leave time unused.
 //
-// Its pods have until then, less the time for unmounts and statuses. Nothing in the window is later than WaitEnd.
+// The pods have until the end of the bucket, less the time for unmounts and statuses. Nothing in the window is later
+// than WaitEnd.
 func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 	if i < 0 || i >= len(b.Buckets) {
 		return Window{}
 	}
 	bucket := &b.Buckets[i]
 	start = max(start, 0)
-	end, mostGrace := bucket.End, time.Duration(math.MaxInt64)
+	end, maxGrace := bucket.End, time.Duration(math.MaxInt64)
 	switch {
 	case bucket.Seconds <= 0:
-		end, mostGrace = start, 0
+		end, maxGrace = start, 0
 	case opts.NoRollOver:
 		lastEnd := b.Buckets[len(b.Buckets)-1].End
-		end, mostGrace = min(sum(start, bucket.Pods, bucket.beside()), lastEnd), bucket.Pods
+		end, maxGrace = min(sum(start, bucket.Pods, bucket.beside()), lastEnd), bucket.Pods
 	}
-	w := Window{graceEnd: max(end-bucket.Unmount-bucket.Statuses, 0), mostGrace: mostGrace, own: bucket.Pods}
-	// The kills wait for the readiness marks, but not so long that the pods lose some of their own time: in a bucket
-	// that starts late, that wait is shorter.
+	w := Window{graceEnd: max(end-bucket.Unmount-bucket.Statuses, 0), maxGrace: maxGrace, ownTime: bucket.Pods}
+	// The kills wait for the readiness marks. In a bucket that starts late they wait for less time, so that the pods do not
+	// lose time of their own.
 	ready := max(start, min(sum(start, bucket.Readiness), w.graceEnd-bucket.Pods))
 	w.Ready = min(ready, b.WaitEnd)
 	w.KillsEnd = min(w.graceEnd, b.WaitEnd)
@@ -62,15 +63,15 @@ func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 	return w
 }
 
-// Seconds returns the grace period override, 0 s or more, for a pod that is killed at the time at, counted from
-// the announcement of the shutdown. It is the pod's own grace period or, if that is less, the time left for the
-// bucket's pods ([graceperiod.ForNodeShutdown]). That time gets 100 ms added before it is rounded down to
+// Seconds returns the grace period override, 0 s or more, for a pod that is killed at killAt, counted from the
+// announcement of the shutdown. It is the pod's own grace period or, if that is less, the time left for the
+// bucket's pods ([graceperiod.ForNodeShutdown]). To the time left 100 ms are added before it is rounded down to
 // seconds, so that a late timer does not cost a second. A pod without a grace period gets at most
-// [BucketBudget].Pods, without the time that lower buckets leave.
-func (w Window) Seconds(pod *v1.Pod, at time.Duration) int64 {
-	grace := min(w.graceEnd-max(at, 0), w.mostGrace)
+// [BucketBudget].Pods, without the time that lower buckets leave unused.
+func (w Window) Seconds(pod *v1.Pod, killAt time.Duration) int64 {
+	grace := min(w.graceEnd-max(killAt, 0), w.maxGrace)
 	if pod.Spec.TerminationGracePeriodSeconds == nil {
-		grace = min(grace, w.own)
+		grace = min(grace, w.ownTime)
 	}
 	return max(graceperiod.ForNodeShutdown(pod, times.WholeSeconds(grace)), 0)
 }

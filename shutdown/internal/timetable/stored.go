@@ -16,7 +16,7 @@ type Stored struct {
 	Budget plan.Budget `json:"budget"`
 }
 
-// Store returns the timetable for the state log. sinceBoot converts a time to the time since the boot, which
+// Store returns the timetable for the state log. sinceBoot converts a point in time to the duration since the boot, which
 // means the same to the next agent.
 func (t *Table) Store(sinceBoot func(time.Time) time.Duration) Stored {
 	return Stored{Received: sinceBoot(t.received), Budget: t.budget}
@@ -28,7 +28,7 @@ func Resume(s Stored, timeOf func(time.Duration) time.Time, opts plan.Options) T
 	return Table{received: timeOf(s.Received), budget: s.Budget, opts: opts}
 }
 
-// Check returns an error that names the first field with an impossible value; nil if there is none.
+// Check returns an error that names the first field with an impossible value; nil if all are possible.
 func (s Stored) Check() error {
 	b := s.Budget
 	switch {

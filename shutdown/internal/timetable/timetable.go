@@ -1,6 +1,5 @@
-// Package timetable converts the budget and the windows of package plan to times of the clock, counted
-// from the event of a drain. The drain follows its timetable, and the state log keeps it for the next
-// agent.
+// Package timetable converts the budget and the windows of package plan, which count from the announcement of a
+// shutdown, to points in time. A drain follows its timetable, and the state log keeps it for the next agent.
 //
 // The package reads no clock. A [Table] may be used concurrently. [New] never fails; [Stored.Check]
 // validates what was read from a file.
@@ -26,9 +25,9 @@ type Request struct {
 	Received time.Time
 	// HostEnd is when the host shuts down. Zero: no limit.
 	HostEnd time.Time
-	// Occupied says for each bucket whether it has pods. Nil: not known, and all count as having some.
+	// Occupied says for each bucket whether it has pods. Nil: not known, and all buckets are treated alike.
 	Occupied []bool
-	// Prepared, Held and Published say that the step is over and gets no time.
+	// Prepared, Held and Published say that the steps Prepare, Hold and Publish are over and get no time.
 	Prepared, Held, Published bool
 
 	// Before is the timetable to shorten, because the host leaves less time. Its buckets are used instead of
@@ -39,7 +38,7 @@ type Request struct {
 }
 
 // limit returns how long the drain may take, counted from its event: as long as the host waits, but at most
-// Options.Limit. Without either it is the longest duration.
+// Options.Limit. If neither is set, it is the longest duration.
 func (r Request) limit() time.Duration {
 	limit := time.Duration(math.MaxInt64)
 	if !r.HostEnd.IsZero() {
@@ -48,7 +47,7 @@ func (r Request) limit() time.Duration {
 	return r.Options.Cap(limit)
 }
 
-// options returns the options without the steps that are over, so that these get no time.
+// options returns the options without the steps that are over, so that the budget has no time for them.
 func (r Request) options() plan.Options {
 	opts := r.Options
 	opts.Steps.Prepare = opts.Steps.Prepare && !r.Prepared
@@ -60,11 +59,11 @@ func (r Request) options() plan.Options {
 // Table is the timetable of one drain. Make one with [New] or [Resume].
 type Table struct {
 	received time.Time   // when the event of the drain was received; the budget counts from it
-	budget   plan.Budget // after Fit
+	budget   plan.Budget // as shortened by Fit
 	opts     plan.Options
 }
 
-// New returns the timetable of a drain: a new one for the schedule or, if r.Before is set, that one shortened.
+// New returns the timetable of a drain: a new one for the schedule or, if r.Before is set, r.Before shortened.
 func New(r Request) Table {
 	t := Table{received: r.Received, opts: r.options()}
 	if r.Before == nil {
@@ -75,11 +74,11 @@ func New(r Request) Table {
 	return t
 }
 
-// shorten returns the budget of before, fitted into the time that is left at r.Received, from which the result counts.
-// It starts from the parts of the fitted budget that are not over, rather than from the schedule: if the deadline has
-// not changed, no part changes.
+// shorten returns the budget of before, fitted into the time that is left at r.Received. The result counts from
+// r.Received. It starts from the parts of the fitted budget that are not over, rather than from the schedule: if the
+// deadline has not changed, no part changes.
 func (r Request) shorten(before Table) plan.Budget {
-	passed := r.Received.Sub(before.received) // of the time of before
+	passed := r.Received.Sub(before.received)
 	remaining := before.budget
 	remaining.Buckets = slices.Clone(remaining.Buckets)
 	if r.Prepared {
@@ -92,15 +91,16 @@ func (r Request) shorten(before Table) plan.Budget {
 		remaining.Publish = 0
 	}
 	for i := range min(r.Done, len(remaining.Buckets)) {
-		done := &remaining.Buckets[i]
-		done.Readiness, done.Pods, done.Unmount, done.Statuses = 0, 0, 0, 0
+		bucket := &remaining.Buckets[i]
+		bucket.Readiness, bucket.Pods, bucket.Unmount, bucket.Statuses = 0, 0, 0, 0
 	}
 	limit := min(r.limit(), max(before.budget.End-passed, 0))
 	fitted := remaining.Fit(limit, r.Occupied)
-	// Steps that are over may have left time unused, so that the rest ends before limit. All ends move later by that
-	// time, because they must stay as far before the host's end as they were, but not later than in before.
+	// Steps that are over may have left time unused, so that the remaining ones end before limit. All ends move later by
+	// this unused time, because they must stay as far before the host's end as they were, but no end moves later than it
+	// is in before.
 	spare := limit - fitted.End
-	addSpare := func(end *time.Duration, before time.Duration) { *end = min(*end+spare, max(before-passed, 0)) }
+	addSpare := func(end *time.Duration, endBefore time.Duration) { *end = min(*end+spare, max(endBefore-passed, 0)) }
 	addSpare(&fitted.WaitEnd, before.budget.WaitEnd)
 	addSpare(&fitted.End, before.budget.End)
 	for i := range fitted.Buckets {
@@ -110,17 +110,17 @@ func (r Request) shorten(before Table) plan.Budget {
 	return fitted
 }
 
-// fillGaps adapts the parts of a budget to its ends, which may have moved. The first done buckets are over, and the
-// one after them is in progress. The pods of each later bucket get the time between the end of the bucket before and
-// their own bucket's end, but at most what they had before the budget was fitted.
+// fillGaps adapts the parts of a budget to its ends, which may have moved. The first done buckets are over, and the next
+// one is in progress. In each later bucket the pods get the time from the end of the previous bucket to the end of their
+// own, less the bucket's other steps, but at most what they had before the budget was fitted (unfitted).
 //
-// If the parts then exceed the remaining time, it is because the first ones are in progress: the excess is the
-// time that has passed of them, and is cut off there.
-func fillGaps(b *plan.Budget, had []plan.BucketBudget, done int) {
+// If the parts then exceed the remaining time, some of the time of the parts in progress has passed already. The excess
+// is cut off from these.
+func fillGaps(b *plan.Budget, unfitted []plan.BucketBudget, done int) {
 	for i := done + 1; i < len(b.Buckets); i++ {
 		bucket := &b.Buckets[i]
 		gap := bucket.End - b.Buckets[i-1].End - bucket.Readiness - bucket.Unmount - bucket.Statuses
-		bucket.Pods = min(had[i].Pods, max(bucket.Pods, gap))
+		bucket.Pods = min(unfitted[i].Pods, max(bucket.Pods, gap))
 	}
 	// Cut the excess off. Parts that are over are 0 already, so that the first parts with time are those in progress.
 	parts := make([]*time.Duration, 0, 4*len(b.Buckets)+3)
@@ -155,8 +155,8 @@ func (t *Table) HoldEnd() time.Time {
 	return t.At(min(t.budget.Prepare+t.budget.Hold, t.budget.WaitEnd))
 }
 
-// PublishEnd returns the deadline for publishing the node's state. If the step begins early it still
-// takes at most Budget().Publish.
+// PublishEnd returns the deadline for publishing the node's state. The step takes at most Budget().Publish, so it may end
+// earlier.
 func (t *Table) PublishEnd() time.Time {
 	return t.At(min(t.budget.Prepare+t.budget.Hold+t.budget.Publish, t.budget.WaitEnd))
 }
@@ -173,16 +173,19 @@ func (t *Table) Unlock() time.Time {
 // Plan plans the drain of pods, assuming that each pod uses all its time.
 func (t *Table) Plan(pods []*v1.Pod) plan.Plan { return t.budget.Plan(pods, t.opts) }
 
-// Window has the deadlines of the steps of one bucket: a [plan.Window] with times of the clock.
+// Window has the deadlines of the steps of one bucket: a [plan.Window] as points in time.
 type Window struct {
-	Ready, KillsEnd, UnmountsEnd, End time.Time
+	Ready       time.Time // the wait for the readiness marks ends, and the pods are killed
+	KillsEnd    time.Time // the wait for the pods ends
+	UnmountsEnd time.Time // the wait for the pods' volumes ends
+	End         time.Time // the bucket ends, including its final statuses
 
-	received time.Time
+	received time.Time // window counts from this time
 	window   plan.Window
 }
 
-// Window returns the deadlines of bucket i if the bucket begins now. An early begin gives its pods more time,
-// unless roll-over is off.
+// Window returns the deadlines of bucket i if the bucket begins now. If it begins early, its pods get more time, unless
+// Options.NoRollOver is set.
 func (t *Table) Window(i int, now time.Time) Window {
 	w := t.budget.Window(i, now.Sub(t.received), t.opts)
 	return Window{
@@ -191,7 +194,7 @@ func (t *Table) Window(i int, now time.Time) Window {
 	}
 }
 
-// Seconds returns the grace period, in seconds, of a pod of the bucket that is killed at a time.
-func (w Window) Seconds(pod *v1.Pod, at time.Time) int64 {
-	return w.window.Seconds(pod, at.Sub(w.received))
+// Seconds returns the grace period, in seconds, of a pod of this bucket whose kill begins at killAt.
+func (w Window) Seconds(pod *v1.Pod, killAt time.Time) int64 {
+	return w.window.Seconds(pod, killAt.Sub(w.received))
 }
