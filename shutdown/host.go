@@ -29,7 +29,7 @@ func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error
 		return nil, nil
 	}
 	h = host.New(host.Options{
-		Source: s.opts.Source, Delay: s.requestedDelay(), Shortens: s.shortensBucket, Metrics: s.opts.Metrics,
+		Source: s.opts.Source, Delay: s.requestedDelay(), ShortensPods: s.shortensBucket, Metrics: s.opts.Metrics,
 		Calls: s.calls, Listener: s,
 	})
 	s.host.Store(h)

@@ -29,8 +29,8 @@ type Holder struct {
 	// host grants less, the lock is held anyway, and that is logged.
 	Delay time.Duration
 	// OnShutdown is called once for each announced shutdown, never concurrently. When it returns, the
-	// inhibitor lock is released, unless the shutdown was cancelled. A panic is logged, and has the same
-	// effect. The context ends at the deadline of the event, when the host cancels the shutdown, and with
+	// inhibitor lock is released, unless the shutdown was cancelled. A panic is logged, and counts as a
+	// return. The context ends at the deadline of the event, when the host cancels the shutdown, and with
 	// the context of Run. If the deadline is not known, OnShutdown must limit its work to Delay itself. It
 	// is required.
 	OnShutdown func(context.Context, source.Event)
@@ -50,7 +50,7 @@ func (h Holder) Run(ctx context.Context) error {
 	close(holding.ended)
 	holding.host = host.New(host.Options{
 		Source: h.Source, Delay: h.Delay, Calls: calls, Listener: holding,
-		Shortens: func(time.Duration) bool { return true },
+		ShortensPods: func(time.Duration) bool { return true },
 	})
 	err := holding.host.Run(ctx)
 	<-holding.ended
@@ -82,10 +82,10 @@ type holding struct {
 	host   *host.Host
 	lines  call.LogLines
 	hold   *host.Hold              // of the announced shutdown; nil: none is announced
-	cancel context.CancelCauseFunc // ends the context of its OnShutdown
-	ended  chan struct{}           // closed when the newest shutdown needs no lock any more
+	cancel context.CancelCauseFunc // ends the context of the newest OnShutdown
+	ended  chan struct{}           // closed when the newest OnShutdown has returned and the lock is released
 
-	releaseErr error // for Run, which reads it once ended is closed
+	releaseErr error // the result of the release at the end of Run; read it once ended is closed
 }
 
 // HostEvent implements host.Listener.
@@ -97,7 +97,7 @@ func (h *holding) HostEvent(event source.Event) {
 	}
 }
 
-// HostPending implements host.Listener. If the host cannot be asked, what was announced stays so.
+// HostPending implements host.Listener. If the host cannot answer, an announced shutdown stays announced.
 func (h *holding) HostPending(pending *source.Event, known bool, _ time.Time) {
 	switch {
 	case pending != nil:
@@ -127,21 +127,21 @@ func (h *holding) announce(event source.Event) {
 	}
 	h.hold = h.host.Suspend()
 	ctx, cancel := context.WithCancelCause(h.ctx)
-	hold, before, ended := h.hold, h.ended, make(chan struct{})
+	hold, previousEnded, ended := h.hold, h.ended, make(chan struct{})
 	h.cancel, h.ended = cancel, ended
 	go func() {
 		defer close(ended)
 		defer cancel(nil)
 		defer h.release(hold) // also if OnShutdown ends its goroutine
-		<-before
+		<-previousEnded
 		if !errors.Is(context.Cause(ctx), errCancelled) {
 			h.callOnShutdown(ctx, event)
 		}
 	}()
 }
 
-// callOnShutdown calls OnShutdown. It logs a panic, and a call that goes on after the end of ctx: the lock stays held
-// meanwhile, which delays the host.
+// callOnShutdown calls OnShutdown. It logs a panic, and a call that goes on after the end of ctx: until the call returns
+// the lock stays held, which delays the host.
 func (h *holding) callOnShutdown(ctx context.Context, event source.Event) {
 	const name = "Holder.OnShutdown"
 	if !event.Deadline.IsZero() {
@@ -156,8 +156,7 @@ func (h *holding) callOnShutdown(ctx context.Context, event source.Event) {
 	}, func(error) {})
 }
 
-// release releases the lock, unless the shutdown was cancelled. An error is logged, or returned by Run if that is
-// ending.
+// release releases the lock, unless the shutdown was cancelled. An error is logged or, if Run is ending, returned by Run.
 func (h *holding) release(hold *host.Hold) {
 	switch err := hold.Release()(h.ctx); {
 	case err == nil:
@@ -168,7 +167,7 @@ func (h *holding) release(hold *host.Hold) {
 	}
 }
 
-// cancelShutdown withdraws the announcement, if there is one, and ends the context of its OnShutdown. The lock stays
+// cancelShutdown cancels the announced shutdown, if there is one, and ends the context of the newest OnShutdown. The lock stays
 // held.
 func (h *holding) cancelShutdown() {
 	if h.hold != nil {

@@ -20,9 +20,9 @@ const (
 	// abandonAfter is how long a call may go on after its context has ended.
 	abandonAfter = time.Second
 	// answerTimeout is how long a call with callTimeout may take before HostTried is called, so that a host
-	// that does not answer does not delay the start of the agent.
+	// that does not answer does not delay the start of the agent. It is also the timeout of short calls.
 	answerTimeout = 2 * time.Second
-	// delayTimeout bounds RequestDelay: logind needs up to 3 s if it must be reloaded.
+	// delayTimeout is the timeout of RequestDelay: logind needs up to 3 s if it must be reloaded.
 	delayTimeout = 5 * time.Second
 )
 
@@ -33,41 +33,41 @@ var errHangs = errors.New("does not return")
 type contact struct {
 	listener        Listener
 	calls           *call.Group
-	hanging         atomic.Int64 // abandoned calls that have not returned
+	hanging         atomic.Int64 // how many abandoned calls have not returned
 	isTriedReported atomic.Bool  // HostTried was called
 	reached         atomic.Bool  // a session has returned from Pending or sent an event
 	hasSucceeded    atomic.Bool  // a task has succeeded in the current session
 
-	mu   sync.Mutex // guards all below
-	err  error      // of the last attempt; nil: it succeeded
-	lost error      // why the last session ended or did not begin; nil: there was none
+	mu      sync.Mutex // guards all below
+	err     error      // of the last attempt; nil: it succeeded
+	lostErr error      // why the last session ended or did not begin; nil: there was no session yet
 }
 
 // callSource calls a method of the source, which may hang. It returns the method's result, except in these cases:
 //
 //   - ctx has ended already: the method is not called.
-//   - The method has not returned a second after the end of its context, which ends with ctx or after bound: the call
+//   - The method has not returned a second after the end of its context, which ends with ctx or after timeout: the call
 //     is abandoned. The error wraps errHangs, and a lock or session that the method returns later is closed.
 //
-// If the method takes longer than bound, or 2 s if bound is callTimeout, callSource also calls reportSlow, so that
+// If the method takes longer than timeout, or 2 s if timeout is callTimeout, callSource also calls reportSlow, so that
 // nobody waits for the whole callTimeout at the start of the agent.
-func callSource[T any](ctx context.Context, c *contact, method string, bound time.Duration, f func(context.Context) (T, error)) (T, error) {
+func callSource[T any](ctx context.Context, c *contact, method string, timeout time.Duration, f func(context.Context) (T, error)) (T, error) {
 	var none T
 	if ctx.Err() != nil {
 		return none, context.Cause(ctx)
 	}
-	answerTime := bound
-	if bound == callTimeout {
-		answerTime = answerTimeout
+	slowAfter := timeout
+	if timeout == callTimeout {
+		slowAfter = answerTimeout
 	}
-	slow := time.After(answerTime)
-	ctx, cancel := context.WithTimeout(ctx, bound)
+	slow := time.After(slowAfter)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	name := "Options.Source: " + method
 	var settled atomic.Bool // set when the call returns or is abandoned, whichever is first
 	answer := call.Start(ctx, c.calls, name, func(ctx context.Context) (value T, err error) {
 		defer func() {
-			if settled.CompareAndSwap(false, true) {
+			if hasReturnedFirst := settled.CompareAndSwap(false, true); hasReturnedFirst {
 				return
 			}
 			c.hanging.Add(-1)
@@ -79,20 +79,21 @@ func callSource[T any](ctx context.Context, c *contact, method string, bound tim
 		}()
 		return f(ctx)
 	})
-	over, giveUp := ctx.Done(), (<-chan time.Time)(nil)
+	ctxDone := ctx.Done()
+	var abandon <-chan time.Time // nil until ctx has ended
 	for isWaiting := true; isWaiting; {
 		select {
 		case <-answer.Done():
 			isWaiting = false
 		case <-slow:
 			c.reportSlow()
-		case <-over:
-			over, giveUp = nil, time.After(abandonAfter)
-		case <-giveUp:
+		case <-ctxDone:
+			ctxDone, abandon = nil, time.After(abandonAfter)
+		case <-abandon:
 			isWaiting = false
 		}
 	}
-	if settled.CompareAndSwap(false, true) {
+	if isAbandoned := settled.CompareAndSwap(false, true); isAbandoned {
 		c.hanging.Add(1)
 		return none, fmt.Errorf("%s %w", name, errHangs)
 	}
@@ -112,20 +113,20 @@ func (c *contact) reportSlow() {
 	}
 }
 
-// setTaskResult records the result of a task of the session; nil: it succeeded. capped is the error of a grant that
-// is too small: Status shows it, but the task has not failed.
-func (c *contact) setTaskResult(failed, capped error) {
-	if failed == nil {
+// setTaskResult records the result of a task of the session. A nil taskErr means that the task succeeded, even if
+// tooShortErr says that the granted delay is too short. Status shows both errors.
+func (c *contact) setTaskResult(taskErr, tooShortErr error) {
+	if taskErr == nil {
 		c.hasSucceeded.Store(true)
 	}
-	c.setResult(func() { c.err = errors.Join(failed, capped) })
+	c.setResult(func() { c.err = errors.Join(taskErr, tooShortErr) })
 }
 
 // setLost records why a session ended or did not begin.
-func (c *contact) setLost(err error) { c.setResult(func() { c.err, c.lost = err, err }) }
+func (c *contact) setLost(err error) { c.setResult(func() { c.err, c.lostErr = err, err }) }
 
-// setResult calls record with the mutex held, which records the result of an attempt. The first time, it then calls
-// HostTried.
+// setResult calls record, which records the result of an attempt, with the mutex held. The first call of setResult also
+// calls HostTried.
 func (c *contact) setResult(record func()) {
 	c.mu.Lock()
 	record()
@@ -135,13 +136,13 @@ func (c *contact) setResult(record func()) {
 	}
 }
 
-// statusErr returns the error for Status: that of the last attempt. If that has none but the lock may be
-// lost, it is why the session with the lock was lost.
+// statusErr returns the error for Status: the error of the last attempt or, if that succeeded but the lock may be lost,
+// why the last session was lost.
 func (c *contact) statusErr(mayBeLost bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.err == nil && mayBeLost {
-		return c.lost
+		return c.lostErr
 	}
 	return c.err
 }

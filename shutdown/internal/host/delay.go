@@ -14,26 +14,26 @@ const (
 	minRetryPause = time.Second
 )
 
-// limit is the host's answer to a request for the delay.
+// limit is the host's answer to a request of the delay.
 type limit struct {
 	granted time.Duration
-	setBy   string // such as "InhibitDelayMaxSec in /etc/a.conf"; "": as requested, or unknown
+	setBy   string // what caps the delay, such as "InhibitDelayMaxSec in /etc/a.conf"; "": nothing, or it is not known
 }
 
 // delay is the state of the requested delay. Only the goroutine of Run uses it, except for limit.
 type delay struct {
-	limit     atomic.Pointer[limit] // the newest answer; nil: none yet
-	cappedErr error                 // pods get less time; wraps a *source.DelayCappedError; nil: they do not
-	retry     time.Duration         // the last pause while cappedErr is set
+	limit       atomic.Pointer[limit] // the newest answer; nil: none yet
+	tooShortErr error                 // pods get less time with the newest answer; wraps a *source.DelayCappedError; nil: they do not
+	lastPause   time.Duration         // the last pause while tooShortErr is set
 }
 
 // nextPause returns the pause before the next request of the delay. After a grant that is too small it is
 // short at first, and doubles with each call.
 func (d *delay) nextPause() time.Duration {
-	if d.cappedErr == nil {
-		d.retry = 0
+	if d.tooShortErr == nil {
+		d.lastPause = 0
 		return readInterval
 	}
-	d.retry = min(max(2*d.retry, minRetryPause), readInterval)
-	return d.retry
+	d.lastPause = min(max(2*d.lastPause, minRetryPause), readInterval)
+	return d.lastPause
 }

@@ -27,8 +27,8 @@ func (o *Hold) ifCurrent(f func(l *lock)) {
 }
 
 // ReleaseAt schedules the release of the lock for t, or for now if t has passed. The lock is released then even if
-// calls hang. A later call of ReleaseAt replaces t. Until it has passed, t also applies to a lock that Retake takes, and to
-// that of the next Hold of the same shutdown. ctx has the logger; its end has no effect.
+// calls hang. A later call of ReleaseAt replaces t. A t in the future also applies to a lock that Retake takes, and to the
+// lock of the next Hold of the same shutdown. ctx has the logger; its end has no effect.
 func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	o.ifCurrent(func(l *lock) {
 		l.stopAlarm()
@@ -36,7 +36,7 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 		alarm = time.AfterFunc(time.Until(t), func() {
 			l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, func() {
 				err := l.closeResult(ctx, func() io.Closer {
-					if l.alarm != alarm { // it was stopped or replaced while it fired
+					if l.alarm != alarm { // the alarm was stopped or replaced while it fired
 						return nil
 					}
 					l.alarm = nil
@@ -51,10 +51,9 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	})
 }
 
-// release goes from phaseSuspended to phaseReleased: from now on no lock may be held. It returns the lock that was
-// held, which the caller closes without the mutex, and notes in wasHeld whether there was one. The result is nil
-// if none was held. In any other phase (the lock was released before, or Run is over) release changes nothing and
-// returns nil. The mutex is held.
+// release goes from phaseSuspended to phaseReleased: from now on no lock may be held. It returns the lock that was held
+// (nil: none was), which the caller closes without the mutex, and sets wasHeld. In any other phase (the lock was released
+// before, or Run is over) release changes nothing and returns nil. The mutex is held.
 func (o *Hold) release() io.Closer {
 	if o.lock.phase != phaseSuspended {
 		return nil
@@ -65,8 +64,8 @@ func (o *Hold) release() io.Closer {
 
 // Release releases the lock in two steps: it drops the lock at once, and closeLock, which the caller must
 // call once, closes it. A lock that the host grants later is closed too, unless Retake was called. closeLock
-// waits at most a second, even if its context has ended. Then it returns an error, and the Close goes on in
-// Options.Calls.
+// waits for the Close at most a second, even if its context has ended. It then returns an error, and the Close goes on
+// in Options.Calls.
 func (o *Hold) Release() (closeLock func(context.Context) error) {
 	var held io.Closer
 	o.ifCurrent(func(*lock) { held = o.release() })
@@ -91,8 +90,8 @@ func (o *Hold) Waits() (waits bool) {
 	return waits
 }
 
-// AwaitAdoption waits until the session's attempt to get a lock during the shutdown is over, but at most
-// until a time or the end of ctx. Without an attempt in progress it returns at once.
+// AwaitAdoption waits until the session's attempt to get a lock during the shutdown is over, but not beyond the given
+// time or the end of ctx. If no attempt is in progress, it returns at once.
 func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 	var adoption chan struct{}
 	o.ifCurrent(func(l *lock) { adoption = l.adoption })
@@ -106,8 +105,8 @@ func (o *Hold) AwaitAdoption(ctx context.Context, until time.Time) {
 	}
 }
 
-// End ends the shutdown, because it was cancelled. The session takes a new lock for the next one, and then
-// closes the held one.
+// End ends the shutdown, because it was cancelled. The session takes a new lock for the next shutdown, and then closes
+// the held lock.
 func (o *Hold) End() {
 	o.ifCurrent(func(l *lock) {
 		l.hold, l.phase = nil, phaseWanted

@@ -1,4 +1,4 @@
-// Package host holds the inhibitor lock of an agent, so that the host delays its shutdown: it keeps a session
+// Package host holds the inhibitor lock of an agent, so that the host delays its shutdown. It keeps a session
 // with the source, requests the delay, and takes and releases one lock. It does not deal with pods or drains.
 //
 // All methods may be called concurrently. Calls of the source may hang, fail or panic: a call that times
@@ -23,8 +23,8 @@ const (
 	// reconnectPause is the pause before the next session, as the kubelet's dbusReconnectPeriod. It
 	// does not grow with failures, because the host is this machine.
 	reconnectPause = time.Second
-	// hangingPerPause slows reconnecting down: the pause is as many times reconnectPause as there are groups of
-	// this many hanging calls. Otherwise a source that hangs would fill the memory.
+	// hangingPerPause slows reconnecting down: the pause grows by reconnectPause with each 10 calls that hang.
+	// Otherwise a source that hangs would fill the memory.
 	hangingPerPause = 10
 	// reachTimeout is how long after the start of Run HostUnreached is called, if the host was not reached.
 	reachTimeout = 5 * time.Second
@@ -32,12 +32,12 @@ const (
 
 // Options configures a [Host]. All fields but Metrics are required.
 type Options struct {
-	Source   source.Source                    // a [source.Adopter] is first asked for the previous agent's lock
-	Delay    time.Duration                    // the requested delay; it is requested again every 10 s
-	Shortens func(granted time.Duration) bool // reports whether pods get less than their configured time with this grant
-	Metrics  Metrics                          // nil: none
-	Calls    *call.Group                      // runs the calls of the source
-	Listener Listener
+	Source       source.Source                    // a [source.Adopter] is first asked for the previous agent's lock
+	Delay        time.Duration                    // the requested delay; it is requested again every 10 s
+	ShortensPods func(granted time.Duration) bool // reports whether pods get less than their configured time if the host grants this
+	Metrics      Metrics                          // nil: none
+	Calls        *call.Group                      // runs the calls of the source
+	Listener     Listener
 }
 
 // Metrics are the metrics of the lock, as a metrics.Shutdown has them. An interface keeps Prometheus out of programs
@@ -69,8 +69,8 @@ type Listener interface {
 	// HostTried is called once, when the first attempt to take the lock has succeeded, failed or timed
 	// out. It is not called after the end of Run.
 	HostTried()
-	// HostCapped reports that the host granted so little that pods get less time, for the log. It is called again if
-	// the text of err changes, or if the host granted enough in between.
+	// HostCapped reports, for the log, that the host granted so little that pods get less time. It is called again if the
+	// text of err changes, or if the host granted enough in between.
 	HostCapped(err error)
 }
 
@@ -142,7 +142,7 @@ func (h *Host) Run(ctx context.Context) error {
 	}()
 	defer watch.Wait()
 	h.adopt(ctx)
-	var logged string // the last failure logged, which is not logged again; "": the next one is logged
+	var loggedErr string // the text of the last logged failure: the same text is not logged again
 	for {
 		start := time.Now()
 		closeErr, err := h.runSession(ctx)
@@ -151,17 +151,17 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 		err = errors.Join(err, closeErr)
 		h.contact.setLost(err)
-		// A session that worked for longer than a pause makes the same failure news again. One that is lost at once
-		// each time does not: the log would get a line every second.
+		// After a session that worked for longer than a pause, the same failure is logged again. It is not if sessions are
+		// lost at once each time: the log would get a line every second.
 		if h.contact.hasSucceeded.Swap(false) && time.Since(start) > reconnectPause {
-			logged = ""
+			loggedErr = ""
 		}
 		pause := reconnectPause * time.Duration(max(1, h.contact.hanging.Load()/hangingPerPause))
-		if text := fmt.Sprint(err); text != logged {
+		if text := fmt.Sprint(err); text != loggedErr {
 			h.lines.Write(func() {
 				klog.FromContext(ctx).Error(err, "Not connected to the host, will retry", "period", pause)
 			})
-			logged = text
+			loggedErr = text
 		}
 		select {
 		case <-time.After(pause):
@@ -188,10 +188,10 @@ func (h *Host) adopt(ctx context.Context) {
 	}
 }
 
-// runSession connects to the host and runs a session until it is lost. closeErr is the error of closing it;
+// runSession connects to the host and runs a session until the session is lost. closeErr is the error of closing it;
 // err says why there is no session, or why it was lost.
 func (h *Host) runSession(parent context.Context) (closeErr, err error) {
-	connCtx, end := context.WithCancel(parent) // it lives as long as the session: some sources close the connection with it
+	connCtx, end := context.WithCancel(parent) // ends with the session: some sources then close the connection
 	defer end()
 	conn, err := callSource(parent, h.contact, "Connect", callTimeout, func(ctx context.Context) (source.Session, error) {
 		stop := context.AfterFunc(ctx, end) // a timed-out Connect must not keep the connection
@@ -228,8 +228,8 @@ func (h *Host) Granted() (granted time.Duration, known bool) {
 	return 0, false
 }
 
-// LimitSetBy names the setting and the file that make the host grant less than requested; "": it grants
-// the request, or has not answered.
+// LimitSetBy names the setting and the file that make the host grant less than requested; "": they are not known, or the
+// host grants the request or has not answered.
 func (h *Host) LimitSetBy() string {
 	if last := h.delay.limit.Load(); last != nil {
 		return last.setBy
@@ -241,7 +241,7 @@ func (h *Host) LimitSetBy() string {
 func (h *Host) Adopted() bool { return h.Status().State == StateAdopted }
 
 // Suspend begins a shutdown, in which the held lock is kept and no new one is taken. If none is held, the
-// session tries once to adopt the previous agent's. The result controls the lock from now on. If it replaces
+// session tries once to adopt the previous agent's lock. The returned Hold controls the lock from now on. If it replaces
 // the Hold of a shutdown in progress, the lock and the time of ReleaseAt stay.
 func (h *Host) Suspend() *Hold {
 	hold, l := &Hold{lock: h.lock}, h.lock
@@ -259,7 +259,7 @@ func (h *Host) Suspend() *Hold {
 }
 
 // Close releases the lock for good: from now on none is held, and a Hold does nothing. It waits at most 1 s for the
-// lock's Close. Call it when the context of Run ends; so it works although ctx, which has the logger, has ended.
+// lock's Close. Call it when the context of Run ends. ctx has the logger; its end has no effect.
 func (h *Host) Close(ctx context.Context) error {
 	l := h.lock
 	return l.closeResult(ctx, func() io.Closer {

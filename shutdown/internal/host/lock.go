@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// closeTimeout bounds the wait for a Close.
+// closeTimeout is the timeout of closing a lock or a session.
 const closeTimeout = time.Second
 
 // phase says whether a lock may be taken and held.
@@ -33,24 +33,24 @@ const (
 	taskAdopt             // try once to adopt the previous agent's lock
 )
 
-// lock owns the agent's only inhibitor lock. It closes each lock that it was given exactly once. Each session
+// lock owns the agent's inhibitor lock. It closes each lock that the host has granted exactly once. Each session
 // and each end of a shutdown begins a new epoch. A lock that was requested in an older epoch may have been
 // lost or used up, so the session replaces it.
 type lock struct {
 	calls   *call.Group
 	metrics Metrics
-	wake    chan struct{} // of size 1; signalled for a new task
+	wake    chan struct{} // of size 1; signals a new task
 
 	mu          sync.Mutex // guards all below; never held while a lock is closed
 	phase       phase
 	hold        *Hold         // of the shutdown in progress; nil: none
 	held        io.Closer     // the lock that is held; nil: none
-	adopted     bool          // held is the previous agent's
-	hasTakenOwn bool          // this agent has taken a lock outside of a shutdown
-	mayBeLost   bool          // a session was lost while held was held
+	adopted     bool          // held is the previous agent's lock
+	hasTakenOwn bool          // this agent has taken a lock of its own
+	mayBeLost   bool          // a session was lost while this lock was held
 	epoch       uint64        // counts sessions and ends of shutdowns
 	heldEpoch   uint64        // the epoch in which held was requested
-	isSessionUp bool          // a session is up
+	isSessionUp bool          // a session is connected
 	adoption    chan struct{} // closed when the attempt to get a lock in a shutdown ends; nil: none is in progress
 	alarm       *time.Timer   // of ReleaseAt; nil: not set
 }
@@ -69,7 +69,7 @@ func (l *lock) closeResult(ctx context.Context, f func() (surplus io.Closer)) er
 	return l.closeLock(ctx, surplus)
 }
 
-// state returns the state for Status. The mutex is held.
+// state returns the state of the lock. The mutex is held.
 func (l *lock) state() State {
 	switch {
 	case l.adopted:
@@ -83,9 +83,9 @@ func (l *lock) state() State {
 	}
 }
 
-// beginSession records that a session is up. If no lock is held, it also records that an attempt to adopt the
-// previous agent's lock is in progress, which the session makes later. If a shutdown turns out to be pending, the
-// drain thus knows that it has to wait for the attempt: during a shutdown a host grants no new lock.
+// beginSession records that a session is connected. If no lock is held, it also records that an attempt to adopt the
+// previous agent's lock is in progress, although the session makes it later, and only if a shutdown is pending. The drain
+// of that shutdown thus knows that it has to wait for the attempt: during a shutdown a host grants no new lock.
 func (l *lock) beginSession() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,8 +105,8 @@ func (l *lock) endSession() {
 
 // nextTask returns what the session has to do now:
 //
-//   - No shutdown, and the held lock was requested in the current epoch: only repeat the request of the delay.
-//   - No shutdown otherwise: take a lock, even if one is held, because that may have been lost or used up.
+//   - No shutdown, and the held lock was requested in the current epoch: only request the delay again.
+//   - No shutdown otherwise: take a lock, even if one is held, because the held one may have been lost or used up.
 //   - A shutdown in which no lock is held: try to adopt one, if the attempt has not been made yet.
 //   - Otherwise nothing.
 //
@@ -126,28 +126,28 @@ func (l *lock) nextTask() (task, uint64) {
 	}
 }
 
-// take makes given, a lock that the host has granted, the held one, and only then closes the previous one, so that
-// the agent is never without a lock. epoch is the epoch in which given was requested. adopting says that given was
-// requested during a shutdown. Hosts then grant only the previous agent's lock, so given counts as adopted, unless
-// this agent has taken a lock of its own before.
+// take makes given, a lock that the host has granted, the held lock, and only then closes the previous one, so that
+// the agent is never without a lock. It returns the error of closing a lock. epoch is the epoch in which given was
+// requested. adopting says that given was requested during a shutdown. Hosts then grant only the previous agent's lock,
+// so given counts as adopted, unless this agent has taken a lock of its own before.
 func (l *lock) take(ctx context.Context, given io.Closer, epoch uint64, adopting bool) error {
 	return l.closeResult(ctx, func() io.Closer { return l.setHeld(given, adopting && !l.hasTakenOwn, epoch) })
 }
 
-// adopt makes left, the lock of the previous agent, the held one. If another one is held, it closes left
-// instead. left may be nil: there was none. The epoch 0 is older than that of any session, so that the first session
-// outside of a shutdown replaces the adopted lock by one of this agent.
-func (l *lock) adopt(ctx context.Context, left io.Closer) error {
+// adopt makes the lock of the previous agent the held one. If another lock is held, it closes the previous agent's
+// instead. previous is nil if the previous agent has left none. The epoch 0 is older than that of any session, so that
+// the first session outside of a shutdown replaces the adopted lock by one of this agent.
+func (l *lock) adopt(ctx context.Context, previous io.Closer) error {
 	return l.closeResult(ctx, func() io.Closer {
-		if left == nil || l.held != nil {
-			return left
+		if previous == nil || l.held != nil {
+			return previous
 		}
-		return l.setHeld(left, true, 0)
+		return l.setHeld(previous, true, 0)
 	})
 }
 
 // setHeld makes given, which was requested in this epoch, the held lock. It returns the lock that the caller must
-// close: the previous one, nil if there was none, or given itself if it comes after the release, because no lock may
+// close: the previous one, or nil if there was none. After the release it returns given itself, because no lock may
 // delay the host any more. The mutex is held.
 func (l *lock) setHeld(given io.Closer, adopted bool, epoch uint64) (surplus io.Closer) {
 	if l.phase == phaseReleased || l.phase == phaseClosed {
@@ -194,7 +194,7 @@ func (l *lock) endAdoption() {
 	}
 }
 
-// startAdoption has the session, if one is up, try once to get a lock although a shutdown is in progress. The
+// startAdoption has the session, if one is connected, try once to get a lock although a shutdown is in progress. The
 // mutex is held.
 func (l *lock) startAdoption() {
 	if l.isSessionUp {
@@ -211,8 +211,8 @@ func (l *lock) wakeUp() {
 	}
 }
 
-// closeLock closes a lock, which may be nil, even if ctx has ended. It waits for at most closeTimeout. Then it returns
-// an error, and the Close goes on.
+// closeLock closes a lock, which may be nil, even if ctx has ended. If the Close takes longer than closeTimeout, closeLock
+// returns an error, and the Close goes on.
 func (l *lock) closeLock(ctx context.Context, lock io.Closer) error {
 	if lock == nil {
 		return nil

@@ -67,7 +67,7 @@ func newRig(t *testing.T) *rig {
 func (r *rig) options(source source.Source) host.Options {
 	return host.Options{
 		Source: source, Delay: requestedDelay, Calls: r.calls, Listener: r,
-		Shortens: func(granted time.Duration) bool { return granted < requestedDelay-5*time.Second },
+		ShortensPods: func(granted time.Duration) bool { return granted < requestedDelay-5*time.Second },
 	}
 }
 

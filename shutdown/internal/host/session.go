@@ -18,8 +18,8 @@ import (
 var errSessionLost = errors.New("the host's session was lost")
 
 // session is one session with the host. It subscribes to events, reads the pending shutdown, requests
-// the delay, and takes the lock, in this order, so that it misses no event. One goroutine, listen,
-// receives events; another, holdLock, makes the calls.
+// the delay, and takes the lock, in this order, so that it misses no event. One goroutine receives events (listen);
+// another makes the other calls (holdLock).
 type session struct {
 	*Host
 
@@ -27,14 +27,13 @@ type session struct {
 	answers chan pendingAnswer // from holdLock to listen
 }
 
-// pendingAnswer passes the result of Pending to the listener. isOutdated says that an event came first: the
-// result is dropped.
+// pendingAnswer passes the result of Pending to the listener, or drops it if isOutdated is true: an event came first.
 type pendingAnswer func(isOutdated bool)
 
 // run runs the session until it is lost, and then closes it. A goroutine passes the events on (listen) while run
-// keeps the lock (holdLock). When one of the two ends, the other ends too. During Close the goroutine still empties
-// the channel of events, because Close could block on it. err says why the session was lost, closeErr why Close
-// failed.
+// keeps the lock (holdLock). When one of the two ends, the other ends too. The goroutine still empties the channel of
+// events while the session is closed, because Close could block on an unread event. err says why the session was lost,
+// closeErr why Close failed.
 func (s *session) run(parent context.Context) (closeErr, err error) {
 	ctx, lose := context.WithCancelCause(parent)
 	defer lose(nil)
@@ -57,7 +56,7 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 			lose(errSessionLost)
 		}()
 		// Guard, because holdLock calls methods of the source's errors, which may panic.
-		call.Guard(ctx, "an error of Options.Source", func() error { return s.holdLock(ctx) }, func(of error) { err = of })
+		call.Guard(ctx, "an error of Options.Source", func() error { return s.holdLock(ctx) }, func(result error) { err = result })
 	}
 	lose(err)
 	if parent.Err() == nil {
@@ -75,37 +74,37 @@ func (s *session) run(parent context.Context) (closeErr, err error) {
 }
 
 // listen passes events to the listener, in order, until their channel is closed. It also passes the result of Pending
-// between two events. Events that are there before the result are passed first, because they are newer; the result is
-// then outdated.
+// on, between two events. Events that are in the channel when the result comes are passed first, because they are newer;
+// the result is then outdated.
 //
 // After the end of ctx it drops events until closed is closed. Otherwise the source's Close could block on an
-// event that nobody reads.
+// unread event.
 func (s *session) listen(ctx context.Context, events <-chan source.Event, closed <-chan struct{}) {
-	var waiting pendingAnswer // the result of Pending, not passed yet; nil: none
-	for hasEvent := false; ; {
+	var answer pendingAnswer // the result of Pending, not passed on yet; nil: none
+	for hasPassedEvent := false; ; {
 		var event source.Event
-		var open bool
+		var isOpen bool
 		select {
-		case event, open = <-events:
-		default: // no event is there
-			if waiting != nil {
-				isOutdated := hasEvent || ctx.Err() != nil
-				waiting(isOutdated)
-				waiting = nil
+		case event, isOpen = <-events:
+		default: // the channel is empty
+			if answer != nil {
+				isOutdated := hasPassedEvent || ctx.Err() != nil
+				answer(isOutdated)
+				answer = nil
 			}
 			select { // wait for whatever comes first
-			case event, open = <-events:
-			case waiting = <-s.answers:
+			case event, isOpen = <-events:
+			case answer = <-s.answers:
 				continue
 			case <-closed:
 				return
 			}
 		}
-		if !open {
+		if !isOpen {
 			return
 		}
 		if ctx.Err() == nil {
-			hasEvent = true
+			hasPassedEvent = true
 			s.contact.reached.Store(true)
 			s.Listener.HostEvent(event)
 		}
@@ -113,37 +112,36 @@ func (s *session) listen(ctx context.Context, events <-chan source.Event, closed
 }
 
 // holdLock tells the listener whether a shutdown is pending, and then takes and keeps the lock. It returns
-// why it stopped: the session is lost, or a call of it hangs.
+// why it stopped: the session is lost, or one of its calls hangs.
 func (s *session) holdLock(ctx context.Context) error {
 	if err := s.readPending(ctx); err != nil {
 		return err
 	}
-	var lastErr error // of the last task other than taskNone
-	var logged string // the last failure logged; "" after a success
+	var taskErr error    // of the last task other than taskNone
+	var loggedErr string // the text of the last logged error; "" after a success
 	for ctx.Err() == nil {
 		done, err := s.doTask(ctx)
 		if done != taskNone || err != nil {
-			lastErr = err
+			taskErr = err
 		}
-		s.contact.setTaskResult(lastErr, s.delay.cappedErr)
+		s.contact.setTaskResult(taskErr, s.delay.tooShortErr)
 		if errors.Is(err, errHangs) {
 			return err
 		}
-		logged = s.logOnce(ctx, lastErr, logged, done)
+		loggedErr = s.logOnce(ctx, taskErr, loggedErr, done)
 		s.waitForTask(ctx, done, err)
 	}
 	return context.Cause(ctx)
 }
 
-// logOnce logs a task's error, unless logged is its text: the caller passes the previous result of logOnce. It returns
-// the text of the error, or "" after a success. Refused adoptions are not logged, because hosts refuse locks during a
-// shutdown.
-func (s *session) logOnce(ctx context.Context, err error, logged string, done task) string {
+// logOnce logs the error of a task, unless its text is loggedErr, the previous result of logOnce. It returns the text of
+// the error, or "" if err is nil. Failed adoptions are not logged, because hosts refuse locks during a shutdown.
+func (s *session) logOnce(ctx context.Context, err error, loggedErr string, done task) string {
 	if err == nil {
 		return ""
 	}
 	text := fmt.Sprint(err)
-	if text != logged && done != taskAdopt && ctx.Err() == nil {
+	if text != loggedErr && done != taskAdopt && ctx.Err() == nil {
 		s.lines.Write(func() {
 			klog.FromContext(ctx).Error(err, "Failed to inhibit the shutdown or to read its limit, will retry")
 		})
@@ -151,8 +149,8 @@ func (s *session) logOnce(ctx context.Context, err error, logged string, done ta
 	return text
 }
 
-// readPending passes the pending shutdown to the listener, and returns when the listener has. An error
-// that wraps errors.ErrUnsupported means that the host cannot know, and does not fail the session.
+// readPending passes the pending shutdown to the listener, and returns when the listener has handled it. An error of
+// Pending that wraps errors.ErrUnsupported means that the host cannot answer. It does not end the session.
 func (s *session) readPending(ctx context.Context) error {
 	pending, err := callSource(ctx, s.contact, "Pending", callTimeout, s.conn.Pending)
 	if err != nil && !errors.Is(err, errors.ErrUnsupported) {
@@ -182,9 +180,8 @@ func (s *session) readPending(ctx context.Context) error {
 	}
 }
 
-// doTask does the next task, if there is one, and returns it: requesting the delay (taskKeep), requesting it and taking
-// a lock (taskTake), or trying once to adopt a lock in a shutdown (taskAdopt). If the request for the delay fails, the
-// lock is taken anyway: a short delay is better than none.
+// doTask does the next task, if there is one, and returns it. If the request of the delay fails, the lock is taken anyway:
+// a short delay is better than none.
 func (s *session) doTask(ctx context.Context) (task, error) {
 	next, epoch := s.lock.nextTask()
 	var delayErr, lockErr error
@@ -203,10 +200,8 @@ func (s *session) doTask(ctx context.Context) (task, error) {
 	return next, errors.Join(delayErr, lockErr)
 }
 
-// requestDelay asks the host to delay a shutdown by s.Delay, and stores the delay that the host grants in delay.limit.
-// It returns an error only if the request failed: a smaller grant is none. If pods get less time with the grant,
-// delay.cappedErr says so, and the listener learns and logs each new text of it. Other changes of the grant are logged
-// here.
+// requestDelay asks the host to delay a shutdown by s.Delay, and stores what the host grants in delay.limit. A grant that
+// is shorter than requested is not an error of the request.
 func (s *session) requestDelay(ctx context.Context) error {
 	granted, err := callSource(ctx, s.contact, "RequestDelay", delayTimeout, func(ctx context.Context) (time.Duration, error) {
 		return s.conn.RequestDelay(ctx, s.Delay)
@@ -219,38 +214,46 @@ func (s *session) requestDelay(ctx context.Context) error {
 		capped = &source.DelayCappedError{Requested: s.Delay, Granted: granted}
 		err = capped
 	}
-	now := limit{granted: granted}
+	newest := limit{granted: granted}
 	if capped != nil {
-		now.setBy = setBy(capped)
+		newest.setBy = setBy(capped)
 	}
-	limitBefore := s.delay.limit.Swap(&now) // nil: this is the first grant
+	previous := s.delay.limit.Swap(&newest)
 	s.Metrics.Delay(s.Delay, granted)
-	logger := klog.FromContext(ctx).WithValues("granted", granted, "requested", s.Delay)
-	changed := limitBefore == nil || limitBefore.granted != granted
-	if limitBefore != nil {
-		logger = logger.WithValues("before", limitBefore.granted)
-	}
-	var cappedErr error
-	if capped != nil && s.Shortens(granted) {
-		cappedErr = err
-	}
-	errBefore := s.delay.cappedErr
-	s.delay.cappedErr = cappedErr
-	isNewText := errBefore == nil || fmt.Sprint(errBefore) != fmt.Sprint(cappedErr) // fmt recovers a panic of Error
-	switch {
-	case cappedErr != nil && isNewText:
-		s.Listener.HostCapped(cappedErr)
-	case changed && limitBefore != nil:
-		s.lines.Write(func() { logger.Info("The host's delay limit has changed", "setBy", now.setBy) })
-	case changed && capped != nil:
-		s.lines.Write(func() {
-			logger.V(1).Info("The host waits for less than requested, but long enough for all pods", "err", err)
-		})
-	}
+	s.reportGrant(ctx, newest, previous, err)
 	return nil
 }
 
-// setBy names the setting that caps the delay, and the file that has it, as far as they are known.
+// reportGrant reports the newest grant. capErr says that it is shorter than requested; nil: it is not. If pods get less
+// than their configured time, delay.tooShortErr is capErr, and the listener is told: once, and again after a sufficient
+// grant or if the text has changed. Other changes of the grant are logged here. A nil previous means that newest is the
+// first grant.
+func (s *session) reportGrant(ctx context.Context, newest limit, previous *limit, capErr error) {
+	logger := klog.FromContext(ctx).WithValues("granted", newest.granted, "requested", s.Delay)
+	hasChanged := previous == nil || previous.granted != newest.granted
+	if previous != nil {
+		logger = logger.WithValues("before", previous.granted)
+	}
+	var tooShortErr error
+	if capErr != nil && s.ShortensPods(newest.granted) {
+		tooShortErr = capErr
+	}
+	reportedErr := s.delay.tooShortErr
+	s.delay.tooShortErr = tooShortErr
+	isNewText := reportedErr == nil || fmt.Sprint(reportedErr) != fmt.Sprint(tooShortErr) // Sprint recovers a panic of Error
+	switch {
+	case tooShortErr != nil && isNewText:
+		s.Listener.HostCapped(tooShortErr)
+	case hasChanged && previous != nil:
+		s.lines.Write(func() { logger.Info("The host's delay limit has changed", "setBy", newest.setBy) })
+	case hasChanged && capErr != nil:
+		s.lines.Write(func() {
+			logger.V(1).Info("The host waits for less than requested, but long enough for all pods", "err", capErr)
+		})
+	}
+}
+
+// setBy names the setting that caps the delay, and the file that sets it, as far as they are known.
 func setBy(capped *source.DelayCappedError) string {
 	switch {
 	case capped.Setting != "" && capped.SetBy != "":
@@ -270,15 +273,14 @@ func (s *session) inhibit(ctx context.Context, epoch uint64, adopting bool) erro
 	if err != nil {
 		return fmt.Errorf("failed to inhibit the shutdown: %w", err)
 	}
-	if err := s.lock.take(ctx, given, epoch, adopting); err != nil { // of closing the previous lock
+	if err := s.lock.take(ctx, given, epoch, adopting); err != nil {
 		s.lines.Write(func() { klog.FromContext(ctx).Error(err, "Failed to close the previous lock") })
 	}
 	return nil
 }
 
-// waitForTask waits until the lock has a new task. If done, the last task, includes the request of the delay, it
-// waits only until that task must be repeated: soon if it failed with err, otherwise later, to read the host's
-// limit again.
+// waitForTask waits until the lock has a new task. If done, the last task, has requested the delay, it waits at most
+// until the request must be repeated: soon if the task failed with err, otherwise later, to read the host's limit again.
 func (s *session) waitForTask(ctx context.Context, done task, err error) {
 	var again <-chan time.Time // nil: never
 	switch requestsDelay := done == taskTake || done == taskKeep; {
