@@ -7,9 +7,9 @@ import (
 
 // clock converts between times of this process and times since the boot.
 type clock struct {
-	id    string        // of this boot
+	id    string        // the ID of this boot
 	err   error         // why id and since are not known; nil: they are
-	since time.Duration // the time from the boot to at
+	since time.Duration // how long after the boot since was read
 	at    time.Time     // when since was read
 }
 
@@ -25,20 +25,19 @@ func newClock(boot func() (string, time.Duration, error)) clock {
 // BootErr returns why the boot ID is not known, so that no log is written or read; nil if it is known.
 func (c *clock) BootErr() error { return c.err }
 
-// Since converts a time of this process to the time since the boot, which is time.Unix(0, 0). Steps of the wall
-// clock do not change the result, and it means the same to the next agent. A time before the boot becomes the
-// first nanosecond. The latest result is 292 years after the boot.
+// Since converts a time of this process to a time that counts from the boot: time.Unix(0, 0) is the boot. Steps of the
+// wall clock do not change the result, and it means the same to the next agent. A time before the boot becomes the first
+// nanosecond after the boot. The latest result is 292 years after the boot.
 func (c *clock) Since(t time.Time) time.Time {
-	after := t.Sub(c.at)
+	sinceRead := t.Sub(c.at)
 	switch {
-	case after > math.MaxInt64-c.since:
-		after = math.MaxInt64
-	case after < -c.since:
-		after = 1
+	case sinceRead > math.MaxInt64-c.since:
+		return bootTime().Add(math.MaxInt64)
+	case sinceRead < -c.since:
+		return bootTime().Add(1)
 	default:
-		after += c.since
+		return bootTime().Add(c.since + sinceRead)
 	}
-	return bootTime().Add(after)
 }
 
 // TimeOf is the inverse of Since.

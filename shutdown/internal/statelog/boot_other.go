@@ -7,6 +7,5 @@ import (
 	"time"
 )
 
-// systemBoot always fails, because this system has no boot ID that is known here. Nothing is stored or
-// resumed then.
+// systemBoot always fails, because it knows no boot ID of this system. Nothing is stored or resumed then.
 func systemBoot() (string, time.Duration, error) { return "", 0, errors.ErrUnsupported }

@@ -14,15 +14,15 @@ import (
 // This file rejects entries that no agent writes, so that a damaged log cannot mislead a drain. The names in
 // its errors are those in the file.
 
-// waitSlack is how much later than WaitEnd a bucket may end: with a host that grants no more than the pods'
-// time, the release of the lock takes its time from the wait, not from the grace periods.
+// waitSlack is how much later than WaitEnd a bucket may end: if a host grants no more than the pods' time, WaitEnd is
+// earlier than the end of the last bucket, to leave time for the release of the lock.
 const waitSlack = 100 * time.Millisecond
 
 // maxTime is the latest possible end of a grace period: one that begins 292 years after the boot, and lasts for
 // 292 years. That is the longest time.Duration.
 func maxTime() time.Time { return bootTime().Add(math.MaxInt64).Add(math.MaxInt64) }
 
-// minTime is the earliest time of an earlier boot: such times are moved to before this boot.
+// minTime is the earliest possible time of an earlier boot. Such times are stored as times before this boot.
 func minTime() time.Time { return bootTime().Add(-math.MaxInt64).Add(-math.MaxInt64) }
 
 // checkTime returns an error if t is before from or after until. name is what the error calls t.
@@ -57,7 +57,7 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 		return fmt.Errorf("done is %d, with a timetable: %v", s.Done, s.Timetable != nil)
 	}
 	first := bootTime()
-	if len(s.Announced) == 0 { // it may be of an earlier boot
+	if len(s.Announced) == 0 { // the shutdown may be of an earlier boot
 		first = minTime()
 	}
 	errs := []error{
@@ -105,7 +105,7 @@ func checkPod(p *node.Pod, now time.Time) error {
 			return fmt.Errorf("joined %d is not from 1 to %d", number, math.MaxInt32)
 		}
 	}
-	if !p.Ended.IsZero() { // may be of an earlier boot
+	if !p.Ended.IsZero() { // the pod may be of an earlier boot
 		return errors.Join(checkTime("ended", p.Ended, minTime(), now),
 			checkOptional("signalled", p.Signalled, minTime(), maxTime()), checkOptional("deadline", p.Deadline, minTime(), maxTime()))
 	}

@@ -2,7 +2,7 @@
 //
 // The log is a file of JSON lines. The first line has the version and the boot ID. Every other line has an
 // entity: a [node.Shutdown] or a [node.Pod]. The last line of each entity counts. [Log.Append] adds lines,
-// and [Log.Begin] replaces the file. An incomplete last line is ignored. Beside the log is the kubelet's own
+// and [Log.Begin] replaces the file. An incomplete last line is ignored. The folder also has the kubelet's own
 // file with the times of the last shutdown.
 //
 // Methods do not block on the disk unless they say so: one goroutine writes, in the order of the calls,

@@ -26,19 +26,19 @@ type header struct {
 // podEntry is the newest entry of a pod, encoded.
 type podEntry struct {
 	text      []byte  // the JSON of the pod, without its Object
-	pod       *v1.Pod // its Object
-	object    []byte  // the JSON of that; nil: none
-	isPending bool    // its final status may be pending: the entry must survive a power cut
+	pod       *v1.Pod // the Object
+	object    []byte  // the JSON of the Object; nil: there is none
+	isPending bool    // the pod's final status may be pending: the entry must survive a power cut
 }
 
-// set encodes a pod into the entry; after an error the entry is as it was. hasNewObject says that the encoded Object
-// differs from the last one, so that the next line of the pod must contain it. An Object is large, so it is encoded only
-// if its pointer has changed.
+// set encodes a pod into the entry. After an error the entry is unchanged. hasNewObject says that the encoded Object
+// has changed, so that the next line of the pod must contain it. An Object is large, so it is encoded only if its pointer
+// has changed.
 func (e *podEntry) set(p *node.Pod) (hasNewObject bool, err error) {
 	next, withoutObject := *e, *p
 	withoutObject.Object = nil
 	next.isPending = !p.Signalled.IsZero() && !p.Told
-	next.text, err = json.Marshal(withoutObject) // by value: of a pointer, json would copy each time to the heap
+	next.text, err = json.Marshal(withoutObject) // by value: if it gets a pointer, json copies each time to the heap
 	if err == nil && p.Object != e.pod && p.Object != nil {
 		next.pod = p.Object
 		next.object, err = json.Marshal(objectOf(p.Object))
@@ -60,9 +60,9 @@ func (e *podEntry) appendTo(text []byte, withObject bool) []byte {
 	return append(text, "}\n"...)
 }
 
-// newestEntries has the newest entries, encoded. A new log is written from it.
+// newestEntries has the newest entry of each entity, encoded. A new log is written from it.
 type newestEntries struct {
-	shutdown []byte      // the JSON; nil: none
+	shutdown []byte      // the JSON of the shutdown; nil: none
 	pods     []*podEntry // in the order of their first lines
 	byKey    map[node.Key]*podEntry
 	lines    []byte // the last result of update
@@ -80,8 +80,8 @@ func (all *newestEntries) appendShutdown(text []byte) []byte {
 // A pod that occurs twice has one line, with its last state. The error names the entities that cannot be
 // encoded.
 func (all *newestEntries) update(entries node.Entries) (lines []byte, err error) {
-	const usual = 1 << 10 // bytes of a pod and its object
-	all.lines = slices.Grow(all.lines[:0], usual*len(entries.Pods))
+	const usualPodBytes = 1 << 10 // of a pod with its object
+	all.lines = slices.Grow(all.lines[:0], usualPodBytes*len(entries.Pods))
 	if all.byKey == nil {
 		all.byKey = map[node.Key]*podEntry{}
 	}
@@ -94,16 +94,16 @@ func (all *newestEntries) update(entries node.Entries) (lines []byte, err error)
 			all.lines = all.appendShutdown(all.lines)
 		}
 	}
-	last := make(map[node.Key]*node.Pod, len(entries.Pods))
+	unwritten := make(map[node.Key]*node.Pod, len(entries.Pods)) // the last state of each pod that has no line yet
 	for _, p := range entries.Pods {
-		last[p.Key] = p
+		unwritten[p.Key] = p
 	}
 	for _, p := range entries.Pods {
-		newest, isUnwritten := last[p.Key]
-		if !isUnwritten { // it has its line already
+		newest, isUnwritten := unwritten[p.Key]
+		if !isUnwritten {
 			continue
 		}
-		delete(last, p.Key)
+		delete(unwritten, p.Key)
 		e, isKnown := all.byKey[p.Key]
 		if !isKnown {
 			e = &podEntry{}
@@ -199,7 +199,7 @@ func objectOf(pod *v1.Pod) *object {
 	for i := range pod.Spec.EphemeralContainers {
 		stored.Spec.EphemeralContainers = append(stored.Spec.EphemeralContainers, objectContainer{Name: pod.Spec.EphemeralContainers[i].Name})
 	}
-	// Of the annotations only those that say whether the pod is a static one, and of which manifest.
+	// Keep only the annotations that say whether the pod is a static one, and from which manifest.
 	for _, name := range []string{staticpod.SourceAnnotation, staticpod.HashAnnotation, v1.MirrorPodAnnotationKey} {
 		if value, is := pod.Annotations[name]; is {
 			if stored.Metadata.Annotations == nil {
@@ -211,8 +211,8 @@ func objectOf(pod *v1.Pod) *object {
 	return stored
 }
 
-// containerOf returns the part of a container that is stored: of its hooks only preStop, with the ports that an httpGet
-// hook may name.
+// containerOf returns the part of a container that is stored. Of the hooks this is only preStop, with the ports that an
+// httpGet hook may name.
 func containerOf(c *v1.Container) objectContainer {
 	stored := objectContainer{Name: c.Name, RestartPolicy: c.RestartPolicy}
 	if c.Lifecycle != nil && c.Lifecycle.PreStop != nil {

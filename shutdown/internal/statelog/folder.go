@@ -16,15 +16,15 @@ import (
 )
 
 const (
-	// lockFile is the locked file. It is never removed: otherwise two agents could lock two files of
-	// this name.
+	// lockFile is the name of the locked file. The file is never removed: otherwise two agents could lock two
+	// files of this name.
 	lockFile = ".graceful_node_shutdown_lock"
 	// tempPrefix is the prefix of the names of temporary files.
 	tempPrefix = ".tmp-graceful_node_shutdown_"
 	// lockPause is the pause between two attempts to lock.
 	lockPause = 50 * time.Millisecond
-	// minWait is how long a call may still take after its deadline, so that one that does not hang returns its
-	// own result.
+	// minWait is how long a call may still take after its deadline, so that a call that does not hang returns
+	// its own result.
 	minWait = time.Second
 )
 
@@ -36,9 +36,9 @@ var (
 )
 
 // Lock locks the folder and removes temporary files of interrupted writes. While another agent has locked it, Lock waits,
-// until ctx ends. After an error nothing is stored. A disk that hangs is an error minWait after the end of ctx. The
-// warning says that temporary files could not be removed, or that others may write to the folder. Without a folder Lock
-// does nothing. Call it once.
+// until ctx ends. After an error nothing is stored. If the disk hangs, Lock returns an error minWait after the end of
+// ctx. The warning says that temporary files could not be removed, or that others may write to the folder. Without a
+// folder Lock does nothing. Call it once.
 func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	if l.opts.Dir == "" {
 		return nil, nil
@@ -48,10 +48,11 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	case <-locking.Done():
 	case <-ctx.Done():
 	}
-	// lock returns now, unless the disk hangs.
-	warning, err = locking.Await(context.WithoutCancel(ctx), time.Now().Add(minWait))
-	if err != nil && l.settleLock(nil) { // the folder was locked just before this gave up
-		warning, err = locking.Wait(context.WithoutCancel(ctx))
+	warning, err = locking.Await(context.WithoutCancel(ctx), time.Now().Add(minWait)) // at once, unless the disk hangs
+	if err != nil {
+		if isLocked := l.settleLock(nil); isLocked { // it was locked just before Lock gave up
+			warning, err = locking.Wait(context.WithoutCancel(ctx))
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("failed to use the state folder, nothing is stored: failed to lock folder %s: %w", l.opts.Dir, err)
@@ -59,14 +60,14 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	return warning, nil
 }
 
-// settleLock records once and for all whether the folder is locked: only the first call counts. unlock
-// unlocks it; nil says that it will not be locked. If it is locked, waiting writes begin; otherwise they are
+// settleLock records once and for all whether the folder is locked: only the first call counts. unlock unlocks the
+// folder; nil says that the folder will not be locked. If the folder is locked, waiting writes begin; otherwise they are
 // refused and nothing is stored. The result is what the first call has recorded.
 func (l *Log) settleLock(unlock func() error) (isLocked bool) {
 	l.lockOnce.Do(func() {
 		if l.unlock = unlock; unlock == nil {
 			for _, q := range []*queue{&l.writes, &l.times} {
-				q.close(nil) // nil: writes succeed, and store nothing
+				q.close(nil) // nil: writes succeed, but store nothing
 				q.drop(nil)
 			}
 		} else {
@@ -78,8 +79,8 @@ func (l *Log) settleLock(unlock func() error) (isLocked bool) {
 	return l.unlock != nil
 }
 
-// lock locks the folder and removes temporary files that interrupted writes have left. The warning is about
-// these.
+// lock locks the folder and removes temporary files that interrupted writes have left. The warning is that of
+// removeLeftovers.
 func (l *Log) lock(ctx context.Context) (warning, err error) {
 	path := l.path(lockFile)
 	if err := l.before("lock", path); err != nil {
@@ -96,16 +97,16 @@ func (l *Log) lock(ctx context.Context) (warning, err error) {
 	}
 	if err = l.waitForLock(ctx, lock); err == nil {
 		warning = l.removeLeftovers()
-		if l.settleLock(sync.OnceValue(lock.Close)) {
+		if isLocked := l.settleLock(sync.OnceValue(lock.Close)); isLocked {
 			return warning, nil
 		}
-		err = errClosed // Close has come first
+		err = errClosed // Lock has given up, or Close was called
 	}
 	return nil, errors.Join(err, lock.Close())
 }
 
-// waitForLock locks the file. While another process holds the lock, it tries again until ctx ends or
-// settleLock has recorded that the folder will not be locked. Then it returns errLocked.
+// waitForLock locks the file. While another process holds the lock, it tries again. It gives up with errLocked when ctx
+// ends or settleLock records that the folder will not be locked.
 func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	info, err := lock.Stat()
 	if err == nil {
@@ -128,9 +129,9 @@ func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 	return err
 }
 
-// removeLeftovers removes temporary files that interrupted writes have left. It also checks that others
-// cannot write to the folder. A sticky folder, such as /tmp, needs no check: others cannot replace its files. The
-// error is a warning: the folder is used anyway.
+// removeLeftovers removes temporary files that interrupted writes have left. It also checks that others cannot write to
+// the folder, except for a sticky folder, such as /tmp: others cannot replace the files in it. The error is only a
+// warning: the folder is used anyway.
 func (l *Log) removeLeftovers() error {
 	info, err := os.Stat(l.opts.Dir)
 	if err == nil && info.Mode()&fs.ModeSticky == 0 {

@@ -47,15 +47,15 @@ type Log struct {
 	otherCalls call.Group // other calls that may hang
 
 	lockOnce    sync.Once
-	lockSettled chan struct{}          // closed when the folder is locked, or never will be
-	unlock      func() error           // unlocks the folder; may be called again; nil: it is not locked
+	lockSettled chan struct{}          // closed when the folder is locked, or is known never to be
+	unlock      func() error           // unlocks the folder; may be called again; nil: the folder is not locked
 	contents    *call.Future[Contents] // what the first task of writes has read
 
 	// Only tasks of writes use these:
 	newest   newestEntries
 	file     *os.File // the log, open for appending; nil: it must be replaced first
 	isStale  bool     // the log must be replaced: this agent has not written it yet, or a write failed
-	mustSync bool     // the log has final statuses that may be pending: its replacement must be synced first
+	mustSync bool     // the log has final statuses that may be pending: its replacement must be synced
 }
 
 // New returns a log. It reads the boot ID, but does not touch the folder before [Log.Lock] or [Log.Read].
@@ -76,7 +76,7 @@ func New(o Options) *Log {
 		l.err = nil // no boot ID needed
 		l.settleLock(nil)
 	}
-	if l.err != nil { // without a boot ID nothing is stored, which is no error of the calls
+	if l.err != nil { // without a boot ID nothing is stored, and writes return no error
 		l.writes.close(nil)
 	}
 	if !o.Times {
@@ -106,8 +106,8 @@ func (l *Log) before(step, path string) error {
 // If the log is of another boot, call Begin first.
 func (l *Log) Append(entries node.Entries) *call.Future[struct{}] {
 	copied := entries.Clone()
-	if joined := l.writes.appendToLast(copied); joined != nil {
-		return joined.written
+	if waitingBatch := l.writes.appendToLast(copied); waitingBatch != nil {
+		return waitingBatch.written
 	}
 	return l.add(copied, false)
 }
@@ -116,36 +116,36 @@ func (l *Log) Append(entries node.Entries) *call.Future[struct{}] {
 // written. It may have entries that are still needed: call Read first.
 func (l *Log) Begin(entries node.Entries) *call.Future[struct{}] { return l.add(entries.Clone(), true) }
 
-// add queues a write. isNew says that the entries replace all others, rather than add to them. Entries also replace the
-// log of another boot. The future completes when the entries are written, with the error of that.
-func (l *Log) add(entries node.Entries, isNew bool) *call.Future[struct{}] {
+// add queues a write. replaceAll says that the entries replace the whole log, rather than add to it. The future completes
+// with the error of the write.
+func (l *Log) add(entries node.Entries, replaceAll bool) *call.Future[struct{}] {
 	future, complete := newFuture()
 	added := &batch{entries: entries, written: future}
 	l.writes.add(task{batch: added, refuse: complete, run: func() {
-		if l.file == nil || isNew {
+		if l.file == nil || replaceAll {
 			l.markStale()
 		}
-		if isNew {
+		if replaceAll {
 			l.newest = newestEntries{}
 		}
-		text, err := l.newest.update(added.entries)
+		lines, err := l.newest.update(added.entries)
 		if err != nil {
 			err = l.storeError(err)
 		}
-		complete(errors.Join(err, l.write(text)))
+		complete(errors.Join(err, l.write(lines)))
 	}})
 	return future
 }
 
-// write appends lines, which are in newest already, to the log. If the log lacks others too, or is not open, it
-// writes a new one with all of newest instead.
-func (l *Log) write(text []byte) error {
+// write appends lines, which are in newest already, to the log. If the log is stale, it writes a new log with all of
+// newest instead.
+func (l *Log) write(lines []byte) error {
 	if l.isStale {
 		return l.replace()
 	}
 	err := l.before("write", l.path(logFile))
 	if err == nil {
-		_, err = l.file.Write(text)
+		_, err = l.file.Write(lines)
 	}
 	if err != nil {
 		l.markStale()
@@ -154,9 +154,9 @@ func (l *Log) write(text []byte) error {
 	return nil
 }
 
-// markStale makes the next write replace the log. If the log has a final status that may be pending, the new
-// one is synced before it takes the log's place: a power cut must not lose the status. What is only now
-// written has no such claim, and a sync may take long.
+// markStale makes the next write replace the log. If the log has a final status that may be pending, the new log is
+// synced before it takes the old one's place: a power cut must not lose the status. Otherwise it is not synced, because
+// a sync may take long.
 func (l *Log) markStale() {
 	l.isStale, l.mustSync = true, l.mustSync || l.newest.hasPending()
 }
@@ -175,10 +175,10 @@ func (l *Log) storeError(err error) error {
 	return fmt.Errorf("failed to store the shutdown state in %s: %w", l.path(logFile), err)
 }
 
-// replace replaces the log by one with all of newest. Other processes see either the old or the new one.
+// replace replaces the log by one with all of newest. Other processes see either the old or the new log.
 func (l *Log) replace() error {
 	path := l.path(logFile)
-	file, err := os.CreateTemp(l.opts.Dir, tempPrefix+"*") // only this user may read it: preStop hooks may have secrets
+	file, err := os.CreateTemp(l.opts.Dir, tempPrefix+"*") // readable only for this user: preStop hooks may have secrets
 	if err == nil {
 		if err = l.fill(file, path); err != nil {
 			err = errors.Join(err, file.Close(), os.Remove(file.Name()))
@@ -188,7 +188,7 @@ func (l *Log) replace() error {
 		return l.storeError(err)
 	}
 	if old := l.file; old != nil {
-		l.syncs.add(task{run: func() { _ = old.Close() }}) // after its syncs
+		l.syncs.add(task{run: func() { _ = old.Close() }}) // after the syncs of the old file
 	}
 	l.file, l.isStale, l.mustSync = file, false, false
 	return nil
@@ -217,18 +217,19 @@ func (l *Log) fill(file *os.File, path string) error {
 	return err
 }
 
-// Sync makes everything that was appended before it survive a power cut. It first repeats a failed write. Later
-// writes do not wait for it. The future is like that of Append.
+// Sync makes everything that was appended earlier survive a power cut. It first repeats a failed write. Later writes do
+// not wait for the sync. The future completes with the error of the sync; without a folder, a lock or a boot ID there is
+// none.
 func (l *Log) Sync() *call.Future[struct{}] {
 	future, complete := newFuture()
 	l.beginSync(complete)
 	return future
 }
 
-// beginSync queues a sync of all entries that were queued before it. If one of their writes has failed, it first
-// rewrites the file. The sync itself runs in a second queue, so that later writes do not wait for the disk. complete
-// gets the error of the rewrite or the sync, or the reason why the log refuses the sync. It gets nil if there is no file
-// yet, because nothing was written.
+// beginSync queues a sync of all entries that were queued earlier. If one of their writes has failed, it first replaces
+// the file. The sync itself runs in a second queue, so that later writes do not wait for the disk. complete gets the
+// error of the replacement or the sync, or the error with which the queue refuses the sync. It gets nil if there is no
+// file yet, because nothing was written.
 func (l *Log) beginSync(complete func(error)) {
 	l.writes.add(task{refuse: complete, run: func() {
 		var err error
@@ -260,8 +261,9 @@ func (l *Log) sync(file *os.File) error {
 	return nil
 }
 
-// SaveTimes stores t in the file that the kubelet has for its metrics of the last shutdown, and
-// syncs it. The future completes when the file is on the disk, or at once without a folder, as in [Log.Append].
+// SaveTimes stores t in the file that the kubelet has for its metrics of the last shutdown, and syncs the file. The
+// future completes when the file is on the disk. It completes at once if nothing is stored (no Options.Times, no folder,
+// no lock).
 func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
 	return l.times.do(func() error {
 		text, err := json.Marshal(t)
@@ -278,10 +280,10 @@ func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
 	})
 }
 
-// Close writes and syncs the waiting entries, and then unlocks the folder. It waits for that until a time,
-// but for at least a second, and then drops the tasks that have not started. The error says that entries are
-// not stored, or which calls hang. While one hangs, the folder stays locked: a late write could otherwise
-// replace the file of the next agent.
+// Close writes and syncs the waiting entries, and then unlocks the folder. It waits for this until the given time, but
+// for at least a second, and then drops the tasks that have not started. The error says that entries are not stored, or
+// which calls hang. While a call hangs, the folder stays locked: a late write could otherwise replace the file of the
+// next agent.
 func (l *Log) Close(until time.Time) error {
 	isLocked := l.settleLock(nil)
 	var err error
@@ -297,10 +299,10 @@ func (l *Log) Close(until time.Time) error {
 			_ = l.unlock()
 		})
 	}
-	enough := make(chan struct{})
-	timer := time.AfterFunc(max(time.Until(until), minWait), func() { close(enough) })
+	giveUp := make(chan struct{})
+	timer := time.AfterFunc(max(time.Until(until), minWait), func() { close(giveUp) })
 	defer timer.Stop()
-	if hanging := append(l.calls.Wait(enough), l.otherCalls.Wait(enough)...); len(hanging) > 0 {
+	if hanging := append(l.calls.Wait(giveUp), l.otherCalls.Wait(giveUp)...); len(hanging) > 0 {
 		hangErr := fmt.Errorf("failed to store the shutdown state: %w for %s", call.ErrTimeSpent, strings.Join(hanging, ", "))
 		for _, q := range []*queue{&l.writes, &l.syncs, &l.times} {
 			q.drop(hangErr)
@@ -308,7 +310,7 @@ func (l *Log) Close(until time.Time) error {
 		return hangErr
 	}
 	if l.newest.isEmpty() && !l.mustSync {
-		return nil // there were no entries, so the failed sync has lost none
+		return nil // the log has no entries, so a failed sync loses none
 	}
 	return err
 }

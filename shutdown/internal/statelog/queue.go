@@ -17,18 +17,18 @@ type queue struct {
 	isOpen    bool  // tasks may run; otherwise they wait for open
 	isRunning bool  // the goroutine runs
 	isClosed  bool  // new tasks are refused
-	refusal   error // the error with which they are refused, which may be nil
+	refusal   error // with which error new tasks are refused; may be nil
 }
 
 // task is either run or refused, once.
 type task struct {
 	run    func()
 	refuse func(error)
-	batch  *batch // of a write that more entries may join; nil: none may
+	batch  *batch // what the task writes, to which appendToLast may add entries; nil: nothing may be added
 }
 
-// batch is what one write appends: the entries of one or more calls of Append. A later entry of a pod replaces an earlier
-// one.
+// batch is what one write appends: the entries of one or more calls of Append. A later entry of an entity replaces an
+// earlier one.
 type batch struct {
 	entries node.Entries
 	written *call.Future[struct{}]
@@ -59,8 +59,8 @@ func (q *queue) add(t task) {
 	q.start()
 }
 
-// appendToLast adds entries to the write that is last in the queue, and returns its batch. It returns nil, and
-// adds nothing, if no task is waiting or the last one is no write.
+// appendToLast adds entries to the batch of the last waiting task, and returns the batch. It returns nil, and adds
+// nothing, if no task is waiting or the last one has no batch.
 func (q *queue) appendToLast(entries node.Entries) *batch {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -85,7 +85,7 @@ func (q *queue) open() {
 	q.start()
 }
 
-// start starts the goroutine, if tasks may run and it does not run yet. The mutex is held.
+// start starts the goroutine, unless it runs already or tasks may not run. The mutex is held.
 func (q *queue) start() {
 	if q.isOpen && !q.isRunning && len(q.waiting) > 0 {
 		q.isRunning = true

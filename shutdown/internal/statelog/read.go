@@ -19,10 +19,10 @@ import (
 
 // Contents is what was read from the log and from the kubelet's file.
 type Contents struct {
-	Entries  node.Entries // the newest ones
-	SameBoot bool         // an agent of this boot wrote them, so that its shutdown may be resumed
-	Times    Times        // of the kubelet's file
-	Errs     []error      // each names a file, and what of it is not used and why
+	Entries  node.Entries // the newest entries of the log
+	SameBoot bool         // an agent of this boot wrote the log, so that its shutdown may be resumed
+	Times    Times        // the times in the kubelet's file
+	Errs     []error      // each names a file, and says which part of it is not used and why
 }
 
 // Times are the start and the end of the last shutdown by the wall clock, as the kubelet stores them
@@ -32,9 +32,9 @@ type Times struct {
 	EndTime   time.Time `json:"endTime"`
 }
 
-// Read returns what was in the files when [Log.Lock] locked the folder, before this agent wrote anything. If
-// it was not locked yet, Read returns what is in them now. It waits for the disk at most until ctx ends, which
-// is the only error: then the log must not be written, because it may have entries that are still needed.
+// Read returns what was in the files when [Log.Lock] locked the folder, before this agent wrote anything. If the folder
+// was not locked yet, Read returns what is in the files now. It waits for the disk at most until ctx ends, which is the
+// only error. After it do not write the log: the log may have entries that are still needed.
 func (l *Log) Read(ctx context.Context) (Contents, error) {
 	if l.opts.Dir == "" {
 		return Contents{}, nil
@@ -54,11 +54,11 @@ func (l *Log) Read(ctx context.Context) (Contents, error) {
 	return c, nil
 }
 
-// ReadFile reads the log in a folder without locking it, for programs other than the agent. If the
-// error is not nil, Contents has the usable part.
+// ReadFile reads the log in a folder without locking the folder, for programs other than the agent. If the
+// error is not nil, Contents has the usable part of the log.
 func ReadFile(dir string) (Contents, error) {
 	l := New(Options{Dir: dir})
-	l.id, l.err = "", nil // read the log of any boot
+	l.id, l.err = "", nil // so that the log of any boot is read, even if this boot's ID is not known
 	c := l.load()
 	return c, errors.Join(c.Errs...)
 }
@@ -68,7 +68,7 @@ func notUsable(path string, err error) error {
 	return fmt.Errorf("shutdown state %s is not usable: %w", path, err)
 }
 
-// load reads the log and the kubelet's file. If the boot ID is not known (l.err), it ignores the entries.
+// load reads the log and the kubelet's file. If the boot ID is not known (l.err), it ignores the log's entries.
 func (l *Log) load() (c Contents) {
 	path := l.path(logFile)
 	text, err := l.read(path)
@@ -93,8 +93,8 @@ func (l *Log) load() (c Contents) {
 }
 
 // parse returns the contents of a log. It leaves out damaged entries, and names them in c.Errs. An incomplete last
-// line is no error: the agent died while it wrote. bootID and now are the ID of this boot and the time since it
-// began.
+// line is no error: the agent died while it wrote. bootID is the ID of this boot, and now is the current time, counted
+// from the boot.
 func parse(text []byte, bootID string, now time.Time) (c Contents) {
 	first, text, _ := bytes.Cut(text, []byte("\n"))
 	var h header
@@ -106,7 +106,7 @@ func parse(text []byte, bootID string, now time.Time) (c Contents) {
 	}
 	c.SameBoot = bootID != "" && h.BootID == bootID
 	if !c.SameBoot {
-		now = maxTime() // times of another boot may be later than this boot's time
+		now = maxTime() // the times of another boot cannot be compared with now
 	}
 	read := newestLines{indexOf: map[node.Key]int{}}
 	for number := 2; len(text) > 0; number++ {
@@ -139,14 +139,14 @@ func parse(text []byte, bootID string, now time.Time) (c Contents) {
 	return c
 }
 
-// newestLines has the newest entries of the lines that were read. The pods are in the order of their first lines.
+// newestLines has the newest entry of each entity. The pods are in the order of their first lines.
 type newestLines struct {
 	node.Entries
 	indexOf map[node.Key]int // in Pods
 }
 
-// addLine decodes a line, a shutdown or a pod with its Object, and replaces the entry before. The Object is omitted if
-// it has not changed since the pod's line before.
+// addLine decodes a line, which has a shutdown, or a pod with its Object. It replaces what earlier lines say about the
+// shutdown, or about that pod. A pod keeps the Object of its previous line if the new line has none.
 func (all *newestLines) addLine(text []byte) error {
 	var line struct {
 		Shutdown *node.Shutdown
