@@ -16,10 +16,10 @@ const (
 
 // finalContainers returns the container statuses to write for a pod. A nil list is not written.
 //
-// In a terminal phase no container may be left without an end: one that was started and has no terminated state
-// gets one with an unknown exit code. Containers that were never started stay waiting, as in the kubelet's
-// TerminatePod: the init containers after the last started one, and all regular containers of a pod that was not
-// initialized. In other phases a list is written unchanged once one of its containers has ended.
+// In a terminal phase every container that was started must have a terminated state: if it has none, it gets one with an
+// unknown exit code. Containers that were never started stay waiting, as in the kubelet's TerminatePod: the init
+// containers after the last started one, and all regular containers of a pod that was not initialized. In other phases a
+// list is written unchanged once one of its containers has ended.
 func finalContainers(pod *v1.Pod) (init, containers, ephemeral []v1.ContainerStatus) {
 	status := &pod.Status
 	if !isTerminal(status.Phase) {
@@ -120,7 +120,7 @@ func mayRun(pod *v1.Pod) bool {
 	if status.Phase == v1.PodPending {
 		return false
 	}
-	if len(hasState) == 0 { // nothing is known of its containers
+	if len(hasState) == 0 { // nothing is known about the pod's containers
 		return true
 	}
 	spec := &pod.Spec

@@ -49,11 +49,11 @@ func (r *Reporter) publishOnce(ctx context.Context, state shutdown.NodeState) er
 	if err != nil {
 		return fmt.Errorf("failed to read node %q: %w", name, err)
 	}
-	after := node.DeepCopy()
-	if !changeConditions(&after.Status, state, r.conditions(state, time.Now())) {
+	changed := node.DeepCopy()
+	if hasChanged := changeConditions(&changed.Status, state, r.conditions(state, time.Now())); !hasChanged {
 		return nil
 	}
-	patch, err := nodePatch(node, after)
+	patch, err := nodePatch(node, changed)
 	if err == nil {
 		err = r.api.patchStatus(ctx, "", name, patch)
 	}
@@ -122,11 +122,11 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 }
 
 // isShutdownCondition reports whether the node's condition says that a shutdown is in progress, so that it must be reset
-// after the shutdown. nil means that the node has no such condition. How it shows depends on the type:
+// after the shutdown. nil means that the node has no such condition. It depends on the type what says so:
 //
-//   - Ready is exactly what this package sets in a shutdown. Any other Ready is of the agent or the node controller.
-//   - DrainInProgress is True.
-//   - GracefulNodeShutdownInProgress is anything but False.
+//   - Ready: exactly the condition that this package sets in a shutdown. The agent or the node controller sets any other.
+//   - DrainInProgress: True.
+//   - GracefulNodeShutdownInProgress: anything but False.
 func isShutdownCondition(old *v1.NodeCondition) bool {
 	if old == nil {
 		return false
@@ -142,13 +142,13 @@ func isShutdownCondition(old *v1.NodeCondition) bool {
 	}
 }
 
-// isForeignDrain reports whether old is a DrainInProgress condition that another program, such as kubectl drain,
-// has set to True. Its reason tells that: this package sets reasonNodeShutdown.
+// isForeignDrain reports whether old is a DrainInProgress condition that another program has set to True: its reason is
+// not the reasonNodeShutdown that this package sets.
 func isForeignDrain(old *v1.NodeCondition) bool {
 	return old != nil && old.Type == drainInProgress && old.Status == v1.ConditionTrue && old.Reason != reasonNodeShutdown
 }
 
-// equalExceptTimes compares two conditions of one type.
+// equalExceptTimes reports whether two conditions of one type differ at most in their times.
 func equalExceptTimes(a, b *v1.NodeCondition) bool {
 	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message
 }

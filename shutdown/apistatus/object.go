@@ -81,8 +81,8 @@ func (r *Reporter) read(ctx context.Context, pod *v1.Pod) (*v1.Pod, error) {
 	return server, nil
 }
 
-// represents reports whether server is the node's pod on the API server, and not another pod with the same name. For a
-// static pod that is its mirror pod. A mirror pod has a UID of its own; it is recognized by an annotation that holds
+// represents reports whether server, a pod from the API server, is the node's pod, and not another pod with the same
+// name. A static pod is represented by its mirror pod. That has a UID of its own; it is recognized by an annotation with
 // the static pod's hash. If the static pod has no hash, any mirror pod of its name is taken for its own.
 func represents(server, pod *v1.Pod) bool {
 	if server.UID == pod.UID {

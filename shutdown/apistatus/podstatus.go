@@ -99,15 +99,16 @@ func finalCondition(status *v1.PodStatus, conditionType v1.PodConditionType) *v1
 // newConditionPatch returns the patch of a condition. A zero LastTransitionTime becomes that of the old condition if
 // the status stays the same, and otherwise now. ObservedGeneration becomes generation if that is newer.
 func newConditionPatch(old *v1.PodStatus, condition *v1.PodCondition, generation int64, now metav1.Time) conditionPatch {
-	since := condition.LastTransitionTime
-	if before := podcondition.Get(old, condition.Type); since.IsZero() && before != nil && before.Status == condition.Status {
-		since = before.LastTransitionTime
+	transitionTime := condition.LastTransitionTime
+	oldCondition := podcondition.Get(old, condition.Type)
+	if transitionTime.IsZero() && oldCondition != nil && oldCondition.Status == condition.Status {
+		transitionTime = oldCondition.LastTransitionTime
 	}
-	if since.IsZero() {
-		since = now
+	if transitionTime.IsZero() {
+		transitionTime = now
 	}
 	return conditionPatch{
-		Type: condition.Type, Status: condition.Status, LastTransitionTime: since,
+		Type: condition.Type, Status: condition.Status, LastTransitionTime: transitionTime,
 		Reason: condition.Reason, Message: condition.Message,
 		ObservedGeneration: max(condition.ObservedGeneration, generation),
 	}

@@ -82,8 +82,8 @@ func isReadinessMark(ready *v1.PodCondition) bool {
 	return ready.Status == v1.ConditionFalse && ready.Reason == reasonMarked && ready.Message == messageMarked
 }
 
-// restoredReady returns the Ready condition that replaces the one of MarkNotReady, or nil if the pod does not have
-// that. The pod is ready if ContainersReady is True and all readiness gates are met, as in the kubelet's
+// restoredReady returns the Ready condition that replaces the one of MarkNotReady, or nil if MarkNotReady has not set
+// the pod's condition. The pod is ready if ContainersReady is True and all readiness gates are met, as in the kubelet's
 // GeneratePodReadyCondition.
 func restoredReady(pod *v1.Pod) *v1.PodCondition {
 	ready := podcondition.Get(&pod.Status, v1.PodReady)

@@ -17,7 +17,7 @@ type Reporter struct {
 	node           string
 	ready          func() v1.NodeCondition
 	api            requests
-	publishesDrain bool // the feature DaemonSetGracefulNodeShutdown
+	publishesDrain bool // the feature DaemonSetGracefulNodeShutdown is on
 }
 
 var (
@@ -43,7 +43,7 @@ func New(opts Options) (*Reporter, error) {
 	}
 	r := &Reporter{
 		node: opts.NodeName, ready: opts.Ready,
-		api:            requests{opts.Client, cmp.Or(opts.RequestTimeout, defaultRequestTimeout)},
+		api:            requests{client: opts.Client, timeout: cmp.Or(opts.RequestTimeout, defaultRequestTimeout)},
 		publishesDrain: features.Enabled(opts.Gates, shutdown.DaemonSetGracefulNodeShutdown),
 	}
 	if r.ready == nil {

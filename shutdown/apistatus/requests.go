@@ -20,7 +20,7 @@ type requests struct {
 	timeout time.Duration // of one request
 }
 
-// restClient returns the client's RESTClient, or nil if it has none, as the fake clientset.
+// restClient returns the client's RESTClient, or nil if it has none, like the fake clientset.
 func (r requests) restClient() rest.Interface {
 	client := r.client.CoreV1().RESTClient()
 	if typed, ok := client.(*rest.RESTClient); ok && typed == nil {
@@ -29,8 +29,7 @@ func (r requests) restClient() rest.Interface {
 	return client
 }
 
-// getPod reads a pod: with a real client without client-go's own retries, see restClient, and with a fake client
-// through its methods.
+// getPod reads a pod.
 func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	pod := &v1.Pod{}
 	err := withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {
@@ -43,8 +42,7 @@ func (r requests) getPod(ctx context.Context, namespace, name string) (*v1.Pod, 
 	return pod, err
 }
 
-// getNode reads a node: with a real client without client-go's own retries, see restClient, and with a fake client
-// through its methods.
+// getNode reads a node.
 func (r requests) getNode(ctx context.Context, name string) (*v1.Node, error) {
 	node := &v1.Node{}
 	err := withTimeout(ctx, r.timeout, func(ctx context.Context) (err error) {

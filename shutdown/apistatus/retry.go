@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// maxFirstTimeout bounds the first attempt, which may hang on a dead connection.
+	// maxFirstTimeout is the longest timeout of the first attempt, which may hang on a dead connection.
 	maxFirstTimeout = time.Second
-	// maxHeadroom is the most time before the caller's deadline at which a call ends.
+	// maxHeadroom is the longest time by which a call ends earlier than the caller's deadline.
 	maxHeadroom = 50 * time.Millisecond
 )
 
@@ -33,17 +33,17 @@ func withHeadroom(ctx context.Context) (context.Context, context.CancelFunc) {
 //
 // Each attempt has twice the timeout of the previous one, so that one hanging connection does not use up all the
 // time, and a slow server can still answer. The pauses start at 20 ms, because a conflict is over at once, and stay
-// below 1 s, so that a server that is back is noticed soon. A longer Retry-After of the server is honored.
+// below 1 s, so that a server that answers again is noticed soon. A longer Retry-After of the server is respected.
 func retry(ctx context.Context, attempt func(context.Context) error) error {
 	backoff := &wait.Backoff{Duration: 20 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 10, Cap: 500 * time.Millisecond}
-	var last error
+	var lastErr error
 	for timeout := firstTimeout(ctx); ctx.Err() == nil; timeout = max(timeout, 2*timeout) { // max: 2*timeout may overflow
 		err := withTimeout(ctx, timeout, attempt)
 		if err == nil || isRefusal(err) {
 			return err
 		}
-		if ctx.Err() == nil || last == nil { // an error caused by the end of ctx says less than the previous one
-			last = err
+		if ctx.Err() == nil || lastErr == nil { // an error caused by the end of ctx says less than the previous error
+			lastErr = err
 		}
 		klog.FromContext(ctx).V(2).Info("Failed to write to the API server, will try again", "err", err)
 		seconds, _ := apierrors.SuggestsClientDelay(err)
@@ -52,10 +52,10 @@ func retry(ctx context.Context, attempt func(context.Context) error) error {
 		case <-ctx.Done():
 		}
 	}
-	if last == nil {
+	if lastErr == nil {
 		return fmt.Errorf("gave up: %w", context.Cause(ctx))
 	}
-	return fmt.Errorf("gave up: %w: %w", context.Cause(ctx), last)
+	return fmt.Errorf("gave up: %w: %w", context.Cause(ctx), lastErr)
 }
 
 // firstTimeout returns the timeout of the first attempt: at most a quarter of the remaining time, so
@@ -67,20 +67,21 @@ func firstTimeout(ctx context.Context) time.Duration {
 	return maxFirstTimeout
 }
 
-// withTimeout makes one attempt. If the timeout, and not the end of ctx, cuts it off, the error says so.
+// withTimeout makes one attempt. If it fails because of the timeout, the error says so.
 func withTimeout(ctx context.Context, timeout time.Duration, attempt func(context.Context) error) error {
-	bound, cancel := context.WithTimeout(ctx, timeout)
+	attemptCtx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	err := attempt(bound)
-	if err != nil && bound.Err() != nil && ctx.Err() == nil {
+	err := attempt(attemptCtx)
+	hasTimedOut := attemptCtx.Err() != nil && ctx.Err() == nil
+	if err != nil && hasTimedOut {
 		return fmt.Errorf("no answer within %v: %w", timeout, err)
 	}
 	return err
 }
 
-// isRefusal reports whether the API server has refused the request, so that another attempt is
-// useless. A conflict is no refusal, because the next attempt reads the object again; nor is an error
-// without an answer from the API server.
+// isRefusal reports whether the API server has refused the request, so that another attempt is useless. A
+// conflict is no refusal, because the next attempt reads the object again. An error without an answer from the
+// API server is no refusal either.
 func isRefusal(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {

@@ -15,7 +15,7 @@ import (
 )
 
 // systemBus is the default address of the system bus (D-Bus specification, "Well-known Message Bus
-// Instances"). The second socket is the same one on hosts without /var/run.
+// Instances"). The second path is that of the same socket on hosts without /var/run.
 const systemBus = "unix:path=/var/run/dbus/system_bus_socket;unix:path=/run/dbus/system_bus_socket"
 
 // errNoUnixAddress is the error of an address without a unix socket. Only unix sockets pass file

@@ -25,7 +25,7 @@ type announcements struct {
 	conn        *conn
 	locks       *locks
 	files       *delayFiles
-	missing     func(feature)
+	missing     func(feature) // called for each missing feature
 	logger      klog.Logger
 	signals     *signalQueue
 	events      chan source.Event
@@ -37,7 +37,7 @@ type announcements struct {
 // goroutine that sends them, so that they keep logind's order.
 func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 	defer close(a.events)
-	// Both polls run in this goroutine too, so that no signal is handled in the middle of one.
+	// Both polls run in this goroutine too, so that no signal is handled in the middle of a poll.
 	poll := time.NewTicker(pollInterval)
 	defer poll.Stop()
 	verify := time.NewTicker(verifyInterval)
@@ -46,7 +46,7 @@ func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 		select {
 		case <-a.signals.arrived:
 			for _, signal := range a.signals.take() {
-				if !a.handle(signal) {
+				if isSessionOver := a.handle(signal); isSessionOver {
 					return
 				}
 			}
@@ -62,41 +62,41 @@ func (a *announcements) watch(pollInterval, verifyInterval time.Duration) {
 	}
 }
 
-// handle handles one signal. goesOn is false if the session must end, because logind was restarted or stopped.
-func (a *announcements) handle(signal *dbus.Signal) (goesOn bool) {
+// handle handles one signal. It reports whether the session must end, because logind was restarted or stopped.
+func (a *announcements) handle(signal *dbus.Signal) (isSessionOver bool) {
 	if signal.Sender == "" {
 		a.missing(featureSenders)
 	}
 	if signal.Name == dbusName+"."+nameOwnerChanged {
-		return a.sameOwner(signal.Body)
+		return a.isOwnerReplaced(signal.Body)
 	}
 	a.handlePrepare(signal)
-	return true
-}
-
-// sameOwner reads the body of a NameOwnerChanged signal. It reports whether the logind process of this session
-// still owns logind's bus name. The bus never gives a process the unique name of an earlier one.
-func (a *announcements) sameOwner(body []any) bool {
-	var name, before, after string // after is "" while logind is not running
-	owner := a.signals.ownerName()
-	err := dbus.Store(body, &name, &before, &after)
-	isAboutLogind := err == nil && name == login1
-	isSameProcess := owner != "" && after == owner // the signal of the start that subscribe has already seen
-	if !isAboutLogind || isSameProcess {
-		return true
-	}
-	a.logger.V(1).Info("systemd-logind's bus name has a new owner", "owner", owner, "newOwner", after)
 	return false
 }
 
+// isOwnerReplaced reads the body of a NameOwnerChanged signal. It reports whether the logind process of this session
+// has lost logind's bus name. The bus never gives a process the unique name of an earlier process.
+func (a *announcements) isOwnerReplaced(body []any) bool {
+	var name, oldOwner, newOwner string // newOwner is "" while logind is not running
+	owner := a.signals.ownerName()
+	err := dbus.Store(body, &name, &oldOwner, &newOwner)
+	isAboutLogind := err == nil && name == login1
+	isSameProcess := owner != "" && newOwner == owner // the start of the process that subscribe has found already
+	if !isAboutLogind || isSameProcess {
+		return false
+	}
+	a.logger.V(1).Info("systemd-logind's bus name has a new owner", "owner", owner, "newOwner", newOwner)
+	return true
+}
+
 // handlePrepare handles PrepareForShutdown and PrepareForShutdownWithMetadata. logind sends both for
-// one shutdown: the first one becomes an event, and the second one is no news.
+// one shutdown: the first one becomes an event, and the second one says nothing new.
 func (a *announcements) handlePrepare(signal *dbus.Signal) {
 	active, kind, ok := parsePrepare(signal.Body)
 	switch {
 	case !ok:
 		a.logger.Info("Ignored a signal of systemd-logind with a malformed body", "signal", signal.Name)
-	case !a.preparation.signalled(active, signal.Sequence):
+	case !a.preparation.signalled(active, signal.Sequence): // no news
 	case active:
 		a.send(source.Event{Kind: kind, Deadline: a.deadline(), Origin: origin})
 	default:
@@ -106,8 +106,7 @@ func (a *announcements) handlePrepare(signal *dbus.Signal) {
 
 // deadline returns the time at which logind shuts down: now plus the limit. logind has just started its timer,
 // and a later reload does not change it. While this process changes the limit, the timer may have the old or
-// the new one, so the lower one counts. Without a limit, or if it cannot be read within 1 s, there is no
-// deadline.
+// the new limit, so the lower one counts. If there is no limit, or it cannot be read within 1 s, the result is zero.
 func (a *announcements) deadline() time.Time {
 	ctx, cancel := a.conn.callContext()
 	defer cancel()
@@ -144,8 +143,8 @@ func (a *announcements) pending(ctx context.Context) (*source.Event, error) {
 	return &source.Event{Kind: kind, Origin: origin}, nil
 }
 
-// readPreparing asks logind whether a shutdown is in progress. The preparation learns of a reply of no. The
-// sequence number says which signals arrived before the reply.
+// readPreparing asks logind whether a shutdown is in progress. If the reply is no, it tells a.preparation. The sequence
+// number at says which signals arrived before the reply.
 func (a *announcements) readPreparing(ctx context.Context) (preparing bool, at dbus.Sequence, err error) {
 	at, err = a.conn.property(ctx, "PreparingForShutdown", &preparing)
 	if err == nil && !preparing {
@@ -154,8 +153,8 @@ func (a *announcements) readPreparing(ctx context.Context) (preparing bool, at d
 	return preparing, at, err
 }
 
-// pollCancellation asks logind whether the announced shutdown is still in progress, and sends its cancellation
-// if not. logind sends no signal when a delayed shutdown is cancelled (v257 and later).
+// pollCancellation asks logind whether the announced shutdown is still in progress. If not, it sends the cancellation.
+// logind sends no signal when a delayed shutdown is cancelled (v257 and later).
 func (a *announcements) pollCancellation() {
 	if !a.preparation.isInProgress() {
 		return

@@ -22,11 +22,11 @@ const (
 	logindUnit    = "systemd-logind.service"
 )
 
-// replyTimeout bounds calls that are made for the manager, whose context may have no deadline. It is half
-// of what libdbus waits by default (25 s).
+// replyTimeout is the timeout of calls that are made for the manager, whose context may have no deadline. It is half
+// of the time that libdbus waits by default (25 s).
 const replyTimeout = 12 * time.Second
 
-// callTimeout bounds calls that the session makes on its own account, for example to verify the lock. It is
+// callTimeout is the timeout of calls that the session makes by itself, for example to verify the lock. It is
 // short, because the session handles no signals during most of these calls.
 const callTimeout = time.Second
 
@@ -36,8 +36,8 @@ type conn struct {
 	*dbus.Conn
 
 	transport *transport
-	// manager is addressed by logind's well-known name and not by that of one process, so that calls after
-	// a restart of logind reach the new process.
+	// manager is addressed by logind's well-known name and not by the unique name of one process, so that calls
+	// after a restart of logind reach the new process.
 	manager dbus.BusObject
 }
 
@@ -45,10 +45,10 @@ type conn struct {
 // later, the connection stays open.
 func dial(ctx context.Context, address string, signals *signalQueue) (*conn, error) {
 	connCtx, end := context.WithCancel(context.WithoutCancel(ctx))
-	// Only the end of connCtx interrupts a handshake that hangs. So ctx ends it, until stop is called.
+	// Only the end of connCtx interrupts a handshake that hangs. So the end of ctx ends connCtx, until stop is called.
 	stop := context.AfterFunc(ctx, end)
 	c, err := connect(connCtx, address, signals)
-	if !stop() { // ctx ended during the handshake, and has closed the connection
+	if isStopped := stop(); !isStopped { // ctx ended during the handshake, and has closed the connection
 		err = errors.Join(context.Cause(ctx), err)
 	}
 	if err != nil {
@@ -102,7 +102,7 @@ func (c *conn) property(ctx context.Context, name string, into any) (dbus.Sequen
 	return call.ResponseSequence, nil
 }
 
-// limit returns logind's limit: how long it delays a shutdown at most. 0: it does not delay one.
+// limit returns logind's limit: how long it delays a shutdown at most; 0: not at all.
 func (c *conn) limit(ctx context.Context) (time.Duration, error) {
 	var usec uint64
 	if _, err := c.property(ctx, "InhibitDelayMaxUSec", &usec); err != nil {
@@ -111,8 +111,7 @@ func (c *conn) limit(ctx context.Context) (time.Duration, error) {
 	return logindconf.FromMicroseconds(usec), nil
 }
 
-// pendingKind returns the kind of the shutdown in progress. It is unknown before logind v257, which has no
-// such property.
+// pendingKind returns the kind of the shutdown in progress. A logind before v257 does not tell it: the kind is unknown.
 func (c *conn) pendingKind(ctx context.Context) source.Kind {
 	var metadata map[string]dbus.Variant
 	if _, err := c.property(ctx, "PreparingForShutdownWithMetadata", &metadata); err != nil {
@@ -121,7 +120,7 @@ func (c *conn) pendingKind(ctx context.Context) source.Kind {
 	return kindOf(metadata)
 }
 
-// owner returns the unique bus name of the running logind process. A restarted logind has another one.
+// owner returns the unique bus name of the running logind process. A restarted logind has another name.
 func (c *conn) owner(ctx context.Context) (string, error) {
 	var owner string
 	if err := c.BusObject().CallWithContext(ctx, "org.freedesktop.DBus.GetNameOwner", 0, login1).Store(&owner); err != nil {
@@ -142,8 +141,8 @@ func (c *conn) reload(ctx context.Context) error {
 
 // joinClose closes the connection, and returns err joined with the error of the close, if any.
 func joinClose(err error, c *conn) error {
-	if failed := c.Close(); failed != nil {
-		return errors.Join(err, fmt.Errorf("close the connection to the system bus: %w", failed))
+	if closeErr := c.Close(); closeErr != nil {
+		return errors.Join(err, fmt.Errorf("close the connection to the system bus: %w", closeErr))
 	}
 	return err
 }

@@ -18,12 +18,12 @@ import (
 type delayFiles struct {
 	options    Options
 	dropIn     dropIn
-	locked     chan struct{} // of size 1; full while the drop-in is changed, so that waiting can end with a context
+	locked     chan struct{} // a mutex whose wait ends with a context: of size 1, and full while the drop-in is locked
 	notApplied attempt       // the last attempt that logind did not apply; guarded by locked
 	logged     string        // the last logged failure; guarded by locked
 
-	// limitBeforeChange is set while this process changes logind's limit; nil: no change is in progress.
-	// logind may have started the timer of a shutdown with the old limit, so a deadline counts with both.
+	// limitBeforeChange is the old limit while this process changes logind's limit; nil: no change is in progress.
+	// logind may have started the timer of a shutdown with the old or the new limit.
 	limitBeforeChange atomic.Pointer[time.Duration]
 }
 
@@ -32,7 +32,7 @@ func newDelayFiles(o Options) *delayFiles {
 	return &delayFiles{options: o, dropIn: o.dropIn(), locked: make(chan struct{}, 1)}
 }
 
-// lock locks the drop-in. Call unlock afterwards. While another session has the lock, lock waits; if ctx ends
+// lock locks the drop-in. Call unlock afterwards. While another session has locked it, lock waits; if ctx ends
 // first, it returns the cause.
 func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	select {
@@ -43,9 +43,9 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// markChanging records that a change of logind's limit is in progress; before is the limit so far. Call done when
-// the change is over. If a change is in progress already, because withdraw calls raise, markChanging and its done
-// change nothing: the outer change ends the mark.
+// markChanging records that a change of logind's limit is in progress; before is the limit before the change. Call done
+// when the change is over. If a change is in progress already, because withdraw calls raise, markChanging and done do
+// nothing: the change ends with the outer call.
 func (f *delayFiles) markChanging(before time.Duration) (done func()) {
 	if f.limitBeforeChange.CompareAndSwap(nil, &before) {
 		return func() { f.limitBeforeChange.Store(nil) }
@@ -53,21 +53,21 @@ func (f *delayFiles) markChanging(before time.Duration) (done func()) {
 	return func() {}
 }
 
-// noteFailure notes the newest failure, or nil, and reports whether it differs from the one before and so
-// must be logged. The limit is read every 10 s, and a lasting failure must not be logged each time.
-func (f *delayFiles) noteFailure(failed error) (isNew bool) {
+// noteFailure records the newest failure (nil: there was none) and reports whether it is a new one, which must be logged.
+// The limit is read every 10 s, and a lasting failure must not be logged each time.
+func (f *delayFiles) noteFailure(err error) (isNew bool) {
 	text := ""
-	if failed != nil {
-		text = failed.Error()
+	if err != nil {
+		text = err.Error()
 	}
 	isNew = text != "" && text != f.logged
 	f.logged = text
 	return isNew
 }
 
-// attempt is a requested delay and what the files set. If a reload of logind had no effect, the same attempt is
-// not made again: logind may read other files than this process, for example if the agent runs in a
-// container without the host's /etc.
+// attempt is an attempt to change logind's limit: the requested delay, and what the files then set. If a reload of logind
+// had no effect, the same attempt is not made again: logind may read other files than this process, for example if the
+// agent runs in a container without the host's /etc.
 type attempt struct {
 	requested  time.Duration
 	configured setting
@@ -79,7 +79,7 @@ func (f *delayFiles) wasNotApplied(requested time.Duration) bool {
 	return f.notApplied == attempt{requested, f.configured()}
 }
 
-// setNotApplied records that logind has not applied the drop-in for this delay with the present files.
+// setNotApplied records that logind has not applied the drop-in for this delay with the current files.
 func (f *delayFiles) setNotApplied(requested time.Duration) {
 	f.notApplied = attempt{requested, f.configured()}
 }
@@ -110,7 +110,7 @@ type setting struct {
 }
 
 // configured returns the limit that logind's files set, including the drop-in of this package, and the file that sets it.
-// It reads the folders as if the files named in ignored did not exist.
+// It ignores the given files.
 func (f *delayFiles) configured(ignored ...string) setting {
 	if last := logindconf.Last(logindconf.Files(os.DirFS(f.options.HostRoot), ignored...)); last != nil {
 		return setting{file: last.Path, delay: last.Limit}

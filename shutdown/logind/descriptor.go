@@ -36,7 +36,7 @@ func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any
 	switch {
 	case file == nil && err == nil:
 		return nil, errBadReply
-	case file != nil && err != nil: // ctx ended when the reply arrived
+	case file != nil && err != nil: // ctx ended just when the reply arrived
 		err = errors.Join(err, file.Close())
 	}
 	if err != nil && !c.Connected() {
@@ -50,7 +50,7 @@ func (c *conn) callForDescriptor(ctx context.Context, method string, args ...any
 
 // descriptors keeps the file descriptors of expected replies until their callers take them. All other
 // descriptors are closed on arrival: every user of the bus can send them, and could use up this process's
-// limit. When the last call has been answered, descriptors that nobody has taken are closed too.
+// limit. When no call waits any more, descriptors that nobody has taken are closed too.
 type descriptors struct {
 	mu       sync.Mutex          // guards the fields below; never held while anything blocks
 	expected int                 // calls that wait for a descriptor
@@ -76,8 +76,8 @@ func (d *descriptors) take(serial uint32) *os.File {
 		leftOver, d.kept = d.kept, nil
 	}
 	d.mu.Unlock()
-	for _, late := range leftOver {
-		_ = late.Close() // nothing was written
+	for _, file := range leftOver {
+		_ = file.Close() // an error loses nothing: nothing was written
 	}
 	return file
 }
@@ -120,7 +120,7 @@ func (d *descriptors) keep(message []byte, descriptor int) (isKept bool) {
 }
 
 // descriptorReader reads from a socket and collects the file descriptors that arrive. Descriptors arrive with
-// the first byte of their message: who reads exactly one message has exactly its descriptors. Package net
+// the first byte of their message, so reading exactly one message collects exactly its descriptors. Package net
 // sets close-on-exec, so that no child process inherits the lock.
 type descriptorReader struct {
 	*net.UnixConn

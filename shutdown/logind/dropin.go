@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindconf"
 )
 
-// ownedMark is the first line of every drop-in that this package writes. A file without this line is somebody
-// else's, and is never changed.
+// ownedMark is the first line of every drop-in that this package writes. A file without this line belongs to somebody
+// else, and is never changed.
 const ownedMark = "# Written by kubegrace: how long a node shutdown may be delayed.\n"
 
 // dropIn says where the drop-in may be: the file with which this package raises logind's InhibitDelayMaxSec.
@@ -61,7 +61,7 @@ func (d dropIn) find() ([]byte, error) {
 // Any other file is an error: an administrator may have put it there to keep the drop-in out.
 func readOwned(path string) ([]byte, error) {
 	info, err := os.Lstat(path)
-	// ENOTDIR: the directory is a file. There is no drop-in then; writing one reports the file.
+	// ENOTDIR: a file is in the place of the directory. Then there is no drop-in, and write will name the file.
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}

@@ -31,10 +31,10 @@ type fdStore struct {
 
 	mu     sync.Mutex
 	names  map[string]bool // names in use
-	passed []*storedFile   // by the previous process, not adopted yet
+	passed []*storedFile   // the locks that systemd has passed to this process, and that are not adopted yet
 }
 
-// storedFile is a lock that systemd has passed to this process.
+// storedFile is a lock in the store.
 type storedFile struct {
 	name string
 	file *os.File
@@ -50,7 +50,7 @@ func openFDStore() (*fdStore, error) {
 	}
 	store := &fdStore{socket: socket, names: map[string]bool{}}
 	if os.Getenv("LISTEN_PID") != strconv.Itoa(os.Getpid()) {
-		return store, nil // passed to another process, or none was passed
+		return store, nil // systemd passed no descriptors to this process
 	}
 	names := strings.Split(os.Getenv("LISTEN_FDNAMES"), ":")
 	for i, name := range names {
@@ -81,11 +81,11 @@ func (s *fdStore) keep(file *os.File) (*storedFile, error) {
 	stored := &storedFile{name: s.reserveName(), file: file}
 	raw, err := file.SyscallConn()
 	if err == nil {
-		var failed error
+		var notifyErr error
 		err = raw.Control(func(descriptor uintptr) {
-			failed = s.notify("FDSTORE=1\nFDPOLL=0\nFDNAME="+stored.name, syscall.UnixRights(int(descriptor)))
+			notifyErr = s.notify("FDSTORE=1\nFDPOLL=0\nFDNAME="+stored.name, syscall.UnixRights(int(descriptor)))
 		})
-		err = errors.Join(err, failed)
+		err = errors.Join(err, notifyErr)
 	}
 	if err != nil {
 		s.releaseName(stored.name)
@@ -115,7 +115,7 @@ func (s *fdStore) releaseName(name string) {
 }
 
 // remove asks systemd to close its copy of a lock; nil: nothing is stored. The shutdown is delayed until
-// systemd has read the message and this process has closed its own copy. Call remove before that close.
+// systemd has read the message and this process has closed its own copy. Call remove before you close that copy.
 func (s *fdStore) remove(stored *storedFile) error {
 	if stored == nil {
 		return nil
@@ -128,8 +128,8 @@ func (s *fdStore) remove(stored *storedFile) error {
 }
 
 // adopt returns the locks that the previous process left in the store, combined into one; nil if there are none.
-// There are several if that process died while it replaced its lock: it takes the new one before it releases the
-// old one.
+// There are several if the previous process died while it replaced its lock: a process takes the new lock before it
+// releases the old one.
 func (s *fdStore) adopt() *lock {
 	if s == nil {
 		return nil
@@ -142,11 +142,11 @@ func (s *fdStore) adopt() *lock {
 		return nil
 	}
 	return newLock(func() error {
-		var failed error
+		var errs []error
 		for _, stored := range passed {
-			failed = errors.Join(failed, s.remove(stored), stored.file.Close())
+			errs = append(errs, s.remove(stored), stored.file.Close())
 		}
-		return failed
+		return errors.Join(errs...)
 	})
 }
 

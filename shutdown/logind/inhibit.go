@@ -40,21 +40,21 @@ func (l *lock) Close() error { return l.close() }
 type locks struct {
 	conn    *conn
 	options Options
-	store   *fdStore // nil: no FD store
-	missing func(feature)
+	store   *fdStore      // nil: no FD store
+	missing func(feature) // called for each missing feature
 	logger  klog.Logger
 
 	mu       sync.Mutex // guards the fields below; never held during a call over the bus
-	verified int        // held locks that logind has listed
+	verified int        // how many held locks logind has listed
 	// held refers to the descriptors of locks that are not closed. Without this reference the garbage collector
 	// would close the descriptor of a lock that its caller has dropped, which releases the lock.
 	held map[*os.File]struct{}
 }
 
-// inhibit takes a lock. A previous process may have left one in systemd's FD store:
+// inhibit takes a lock. A previous process may have left a lock in systemd's FD store:
 //
-//   - During a shutdown logind grants no lock. inhibit then returns the stored one, or logind's error if there is none.
-//   - If logind grants a lock, inhibit closes the stored one, which is not needed any more.
+//   - During a shutdown logind grants no lock. inhibit then returns the stored lock, or logind's error if there is none.
+//   - If logind grants a lock, inhibit closes the stored lock, which is not needed any more.
 func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	file, err := l.conn.callForDescriptor(ctx, "Inhibit", "shutdown", l.options.Who, l.options.Why, delayMode)
 	var refused dbus.Error
@@ -76,7 +76,7 @@ func (l *locks) inhibit(ctx context.Context) (io.Closer, error) {
 	return granted, nil
 }
 
-// hold makes a lock of a descriptor that logind has granted. It also puts a copy into the FD store, and makes
+// hold returns the lock of a descriptor that logind has granted. It also puts a copy into the FD store, and makes
 // isLost check from now on that logind lists the lock.
 func (l *locks) hold(file *os.File) *lock {
 	stored, err := l.store.keep(file)

@@ -27,20 +27,18 @@ const (
 	featureList         feature = "ListInhibitors: an inhibitor lock that systemd-logind has lost is not replaced"
 )
 
-// missingFeatures remembers which missing features a Source has logged, so that a new session does not log them
-// again.
+// missingFeatures records which missing features a Source has logged, so that a new session does not log them again.
 type missingFeatures struct{ logged sync.Map }
 
-// log logs a missing feature, unless it has done so before.
+// log logs a missing feature, unless it was logged already.
 func (l *missingFeatures) log(logger klog.Logger, missing feature) {
-	if _, again := l.logged.LoadOrStore(missing, true); !again {
+	if _, wasLogged := l.logged.LoadOrStore(missing, true); !wasLogged {
 		logger.Info("The bus or systemd-logind lacks an optional feature", "missing", string(missing))
 	}
 }
 
-// isUnknown reports whether the bus or logind has replied that it does not have or does not permit what was
-// called, so that the feature is missing for good. A timeout, or logind's absence from the bus, is temporary
-// and does not count.
+// isUnknown reports whether an error is the reply of the bus or logind that it does not have or does not permit what was
+// called: the feature is missing for good. A timeout, or logind's absence from the bus, is temporary and does not count.
 func isUnknown(err error) bool {
 	var reply dbus.Error
 	if !errors.As(err, &reply) {

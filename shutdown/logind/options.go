@@ -52,18 +52,18 @@ type Options struct {
 	// FileDescriptorStoreMax=.
 	NoFDStore bool
 
-	times times // tests shorten them
+	times times // tests shorten these times
 }
 
 // times are the timeouts and intervals of a session. 0: the default.
 type times struct {
-	// reload bounds a reload of logind and the wait for the new limit. Default: 3 s.
+	// reload is the timeout of a reload of logind and the wait for the new limit. Default: 3 s.
 	reload time.Duration
-	// poll is how often the session asks during a shutdown whether it is still in progress. logind sends no
-	// signal when a delayed shutdown is cancelled (v257 and later) or when logind itself was restarted.
-	// Default: 500 ms.
+	// poll is the interval at which the session asks during a shutdown whether the shutdown is still in
+	// progress. logind sends no signal when a delayed shutdown is cancelled (v257 and later) or when logind
+	// itself was restarted. Default: 500 ms.
 	poll time.Duration
-	// verify is how often the session checks that logind still lists the lock. Default: 30 s.
+	// verify is the interval at which the session checks that logind still lists the lock. Default: 30 s.
 	verify time.Duration
 }
 
@@ -83,7 +83,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// validate returns an error for each option with which logind would not read the drop-in, joined.
+// validate joins an error for each invalid option. logind would not read the drop-in with it.
 func (o Options) validate() error {
 	var errs []error
 	if name := o.DropInName; name != "" {

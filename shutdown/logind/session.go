@@ -32,7 +32,10 @@ func newSession(ctx context.Context, s *Source, c *conn, signals *signalQueue) (
 		return nil, err
 	}
 	locks := &locks{conn: c, options: s.options, store: s.store, missing: missing, logger: logger}
-	announcements := &announcements{conn: c, locks: locks, files: s.files, signals: signals, events: make(chan source.Event), missing: missing, logger: logger}
+	announcements := &announcements{
+		conn: c, locks: locks, files: s.files, signals: signals, events: make(chan source.Event),
+		missing: missing, logger: logger,
+	}
 	announcements.loop.Add(1)
 	go func() {
 		defer announcements.loop.Done()
@@ -53,14 +56,14 @@ func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 }
 
 // RequestDelay reads logind's limit and, if it is below delay, raises it with a drop-in. It returns the
-// resulting limit; math.MaxInt64: unlimited. If that is still below delay, the error is a
+// resulting limit; math.MaxInt64: unlimited. If the limit is still below delay, the error is a
 // *[source.DelayCappedError], joined with the reason why the limit could not be raised.
 //
 // Repeated calls with the same delay, such as the manager's every 10 s, read the limit and the files
 // again, act on what has changed, and log changes.
 //
-// A drop-in that delay does not need is removed: a delay of 0 restores the host's configuration. It is
-// neither removed nor lowered while another process holds a lock with the same Options.Why. Concurrent
+// A drop-in that delay does not need is removed: a delay of 0 restores the host's configuration. A drop-in
+// is neither removed nor lowered while another process holds a lock with the same Options.Why. Concurrent
 // calls are serialized for each Source.
 func (s *session) RequestDelay(ctx context.Context, delay time.Duration) (time.Duration, error) {
 	unlock, err := s.files.lock(ctx)
@@ -75,11 +78,11 @@ func (s *session) RequestDelay(ctx context.Context, delay time.Duration) (time.D
 	return granted, err
 }
 
-// Inhibit takes a lock for shutdown in mode delay. During a shutdown logind refuses with
+// Inhibit takes a lock of mode delay for shutdowns. During a shutdown logind refuses it with
 // OperationInProgress. Inhibit then returns the lock that the previous process has left in systemd's FD store;
 // if there is none, or [Source.Adopt] has returned it already, Inhibit returns logind's error. If logind
-// grants a new lock, the stored one is closed, since one is enough. If ctx ends before the reply, no lock is
-// taken.
+// grants a new lock, the stored lock is closed, because one is enough. If ctx ends before the reply, no lock
+// is taken.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) { return s.locks.inhibit(ctx) }
 
 // Close closes the connection, which ends calls in progress, and waits for the session's goroutine.

@@ -39,8 +39,8 @@ var _ dbus.SignalHandler = (*signalQueue)(nil)
 // newSignalQueue returns an empty queue, which accepts no announcements until setOwner.
 func newSignalQueue() *signalQueue { return &signalQueue{arrived: make(chan struct{}, 1)} }
 
-// setOwner makes the queue accept announcements, only those of the logind process with this unique bus name; "":
-// those of every sender, because the bus does not say who is logind.
+// setOwner makes the queue accept announcements from the logind process with this unique bus name; "": from every
+// sender, because the bus does not say who is logind.
 func (q *signalQueue) setOwner(owner string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -68,11 +68,12 @@ func (q *signalQueue) DeliverSignal(_, _ string, signal *dbus.Signal) {
 	}
 }
 
-// accepts reports whether a signal is one of the two kinds that the session needs, and from the right sender: a new
-// owner of a bus name, from the bus, or an announcement, from logind. It trusts the sender, which the bus sets. A signal
-// without a sender comes from a bus that sets none, and is accepted. Announcements are accepted only once setOwner was
-// called, and from every sender if the bus does not say who is logind. Their interface is not checked: on Talos it is
-// logind's bus name, and the kubelet does not check it either. The caller holds the mutex.
+// accepts reports whether the session needs a signal, and whether it comes from the right sender. The session needs two
+// kinds: the bus says that a bus name has a new owner, and logind announces a shutdown. accepts trusts the sender, which
+// the bus sets. A signal without a sender comes from a bus that sets none, and is accepted. Announcements are accepted
+// only once setOwner was called, and from every sender if the bus does not say who is logind. The interface of an
+// announcement is not checked: on Talos it is logind's bus name, and the kubelet does not check it either. The caller
+// holds the mutex.
 func (q *signalQueue) accepts(signal *dbus.Signal) bool {
 	if signal.Name == dbusName+"."+nameOwnerChanged {
 		return signal.Sender == dbusName || signal.Sender == ""
@@ -94,7 +95,7 @@ func (q *signalQueue) take() []*dbus.Signal {
 // subscribe makes the bus send the signals that the queue accepts, in three steps:
 //
 //   - It subscribes to changes of the owner of logind's bus name, so that it misses no restart of logind.
-//   - It finds the present owner, so that the queue can drop the signals of other senders.
+//   - It finds the current owner, so that the queue can drop the signals of other senders.
 //   - It subscribes to logind's announcements.
 //
 // It calls missing with each feature that the bus or logind lacks and the session works without. Any other failure is
@@ -108,15 +109,15 @@ func (q *signalQueue) subscribe(ctx context.Context, c *conn, missing func(featu
 		missing(f)
 		return nil
 	}
-	// match subscribes with the kubelet's match rule and the options exact, which keep out other senders. If
-	// the bus refuses these options, it subscribes without them.
-	match := func(path dbus.ObjectPath, iface, member string, exact ...dbus.MatchOption) error {
-		kubelets := []dbus.MatchOption{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(iface), dbus.WithMatchMember(member)}
-		err := c.AddMatchSignalContext(ctx, slices.Concat(kubelets, exact)...)
+	// match subscribes with the kubelet's match rule and senderRule, which keeps out other senders. If the bus refuses
+	// senderRule, it subscribes without it.
+	match := func(path dbus.ObjectPath, iface, member string, senderRule ...dbus.MatchOption) error {
+		kubeletRule := []dbus.MatchOption{dbus.WithMatchObjectPath(path), dbus.WithMatchInterface(iface), dbus.WithMatchMember(member)}
+		err := c.AddMatchSignalContext(ctx, slices.Concat(kubeletRule, senderRule)...)
 		if !isUnknown(err) {
 			return err
 		}
-		if err := c.AddMatchSignalContext(ctx, kubelets...); err != nil {
+		if err := c.AddMatchSignalContext(ctx, kubeletRule...); err != nil {
 			return err
 		}
 		missing(featureMatches)

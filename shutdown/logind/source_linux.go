@@ -9,7 +9,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// availableTimeout bounds Available.
+// availableTimeout is the timeout of Available.
 const availableTimeout = 2 * time.Second
 
 // Source is the [source.Source] of a host with systemd-logind. Make one with [New]. All methods may be
@@ -63,7 +63,7 @@ func (s *Source) Available(ctx context.Context) (err error) {
 }
 
 // Adopt returns the lock that the previous process left in systemd's FD store; nil if there is none. An agent
-// that starts during a shutdown can have no other lock, because logind grants no new one then. Closing the
+// that starts during a shutdown can get no other lock, because logind grants no new one. Closing the
 // lock also removes it from the store. Adopt needs no bus. If Adopt is not called, Inhibit uses or closes the
 // lock.
 func (s *Source) Adopt() io.Closer {

@@ -20,11 +20,11 @@ const (
 	// fixedHeaderSize is the size of a message's fixed header: byte order, type, flags, version, length
 	// of the body, serial, length of the header fields.
 	fixedHeaderSize = 16
-	// maxReplySize bounds a reply without its fixed header. The longest reply is logind's list of at most
-	// 8,192 inhibitors, which takes less than a tenth of it.
+	// maxReplySize is the size of the largest reply that is read, without its fixed header. The longest reply is
+	// logind's list of at most 8,192 inhibitors, which takes less than a tenth of this size.
 	maxReplySize = 16 << 20
-	// maxOtherSize bounds a signal or a call, which every user of the bus can send. logind's signals have 300
-	// bytes.
+	// maxOtherSize is the size of the largest signal or call that is read. Every user of the bus can send these.
+	// logind's signals have 300 bytes.
 	maxOtherSize = 4 << 10
 )
 
@@ -67,7 +67,7 @@ type transport struct {
 	descriptors       descriptors
 	authenticated     bool         // the handshake has ended, and messages follow
 	passesDescriptors bool         // the bus has agreed to pass descriptors
-	replyPending      bool         // the bus has not replied to NEGOTIATE_UNIX_FD in time, but still may
+	replyPending      bool         // the bus has not replied to NEGOTIATE_UNIX_FD in time, but may still reply
 	message           bytes.Reader // the part of the current message that godbus has not read yet
 }
 
@@ -102,7 +102,8 @@ func (t *transport) negotiate() error {
 		return err
 	}
 	answer, err := readLine(t.in.UnixConn)
-	t.replyPending = errors.Is(err, os.ErrDeadlineExceeded) && answer == "" // after half a line, next could not tell the rest from a message
+	// If half a line has arrived, next could not tell its rest from a message: the timeout is then an error.
+	t.replyPending = errors.Is(err, os.ErrDeadlineExceeded) && answer == ""
 	if err != nil && !t.replyPending {
 		return err
 	}
@@ -121,7 +122,7 @@ func readLine(from io.Reader) (line string, err error) {
 	return string(text), err
 }
 
-// Read returns the bytes of one message after the other, without those that are too large.
+// Read returns the bytes of one message after another. It leaves out messages that are too large.
 func (t *transport) Read(p []byte) (int, error) {
 	if !t.authenticated {
 		return t.in.Read(p)

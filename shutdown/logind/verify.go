@@ -14,8 +14,8 @@ type inhibitor struct {
 	UID, PID             uint32
 }
 
-// list returns all inhibitors of all programs. It also returns this process's ID as the bus sees it, to find
-// the own ones: in a container os.Getpid is another number.
+// list returns all inhibitors of all programs. It also returns this process's ID as the bus sees it, to tell which of
+// them are this process's: in a container os.Getpid returns another number.
 func (l *locks) list(ctx context.Context) (all []inhibitor, pid uint32, err error) {
 	if err := l.conn.BusObject().CallWithContext(ctx, dbusName+".GetConnectionUnixProcessID", 0, l.conn.Names()[0]).Store(&pid); err != nil {
 		return nil, 0, fmt.Errorf("find our own process ID: %w", err)
@@ -49,8 +49,8 @@ func (l *locks) heldByOtherProcess(ctx context.Context) bool {
 	})
 }
 
-// startVerifying makes isLost check a new lock, until stopVerifying is called. If logind does not list the lock
-// even now, it is not checked: its absence from a later list would not mean that it was lost.
+// startVerifying makes isLost check a new lock, until stopVerifying is called. A lock that logind does not list even now
+// is not checked: its absence from a later list would not mean that it was lost.
 func (l *locks) startVerifying() (stopVerifying func()) {
 	ctx, cancel := l.conn.callContext()
 	defer cancel()
@@ -74,22 +74,22 @@ func (l *locks) startVerifying() (stopVerifying func()) {
 	}
 }
 
-// isLost reports whether logind no longer lists a held lock that it listed before, so that it would not delay a
+// isLost reports whether logind no longer lists a held lock that it has listed earlier, so that it would not delay a
 // shutdown. It is false if logind does not answer.
 func (l *locks) isLost() bool {
-	before := l.verifiedCount()
-	if before == 0 {
+	verifiedBefore := l.verifiedCount()
+	if verifiedBefore == 0 {
 		return false
 	}
 	ctx, cancel := l.conn.callContext()
 	defer cancel()
 	count, err := l.countOwn(ctx)
-	expected := min(before, l.verifiedCount()) // a lock may have been taken or closed during the call
-	vanished := err == nil && count < expected
-	if vanished {
+	expected := min(verifiedBefore, l.verifiedCount()) // a lock may have been taken or closed during the call
+	isLost := err == nil && count < expected
+	if isLost {
 		l.logger.Info("systemd-logind no longer lists the inhibitor lock", "listed", count)
 	}
-	return vanished
+	return isLost
 }
 
 // verifiedCount returns how many held locks logind has listed.

@@ -32,7 +32,7 @@ type Lock struct {
 func StartBroker(t testing.TB) *Broker {
 	t.Helper()
 	fake := logindfake.StartBroker(t)
-	return &Broker{fake.Address, fake}
+	return &Broker{Address: fake.Address, fake: fake}
 }
 
 // NewBroker starts a broker in a new temporary folder. Its logind has a limit of 5 s. Its systemd fails to
@@ -42,7 +42,7 @@ func NewBroker() (*Broker, error) {
 	if err != nil {
 		return nil, fmt.Errorf("failed to start a broker: %w", err)
 	}
-	return &Broker{fake.Address, fake}, nil
+	return &Broker{Address: fake.Address, fake: fake}, nil
 }
 
 // Close ends all connections and waits for the broker's goroutines. Locks stay held. Further calls do
