@@ -79,7 +79,7 @@ func TestAnAgentWithoutTheFolderLeavesTheShutdownToItsOwner(t *testing.T) {
 func TestALockIsAdoptedWhileAnotherAgentHasTheFolder(t *testing.T) {
 	withSecondAgent(t, func(other *node) {
 		other.host.SetPending(&source.Event{})
-		other.host.Kept = true
+		other.host.KeptLock = true
 		other.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 	}, func(t *testing.T, n, other *node) {
 		n.advance(7 * time.Second)

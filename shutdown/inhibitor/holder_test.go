@@ -239,8 +239,8 @@ func TestACancellationBetweenSessions(t *testing.T) {
 // host or by systemd (adopted), that lock is held until OnShutdown returns. Otherwise the host grants none.
 func TestAShutdownThatIsPendingAtTheStart(t *testing.T) {
 	for name, change := range map[string]func(*shutdowntest.Host){
-		"kept by the host": func(h *shutdowntest.Host) { h.Kept = true },
-		"adopted":          func(h *shutdowntest.Host) { h.Left = true },
+		"kept by the host": func(h *shutdowntest.Host) { h.KeptLock = true },
+		"adopted":          func(h *shutdowntest.Host) { h.StoredLock = true },
 		"no lock":          func(*shutdowntest.Host) {},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -16,11 +16,11 @@ import (
 const (
 	namePath   = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
 	eventsPath = "/metadata/scheduledevents?api-version=2020-07-01"
-	// firstTimeout bounds the first request, which switches the service on. Azure says that this takes
-	// up to two minutes.
+	// firstTimeout is the timeout of the first request, which switches the service on. Azure says that this
+	// takes up to two minutes.
 	firstTimeout = 2*time.Minute + 10*time.Second
-	// announceAhead is how long before its time an event is announced at the earliest. It is Azure's least
-	// notice of a reboot. Hardware failures are known days before, and must not drain the node for days.
+	// announceAhead is how long before its time an event is announced at the earliest. It is Azure's minimum
+	// notice for a reboot. Hardware failures are known days ahead, and must not keep the node drained for days.
 	announceAhead = 15 * time.Minute
 )
 
@@ -28,16 +28,16 @@ const (
 // 15 minutes) power the machine off, Reboot (15 minutes) and Redeploy (10 minutes) reboot it. Freeze is
 // no shutdown.
 //
-// Of several events of this machine the first counts. It is announced at most 15 minutes ahead. An event
+// Of several events of this machine the earliest counts. It is announced at most 15 minutes ahead. An event
 // that had started when it was first read is not announced, because the machine may have just survived it.
-// If somebody acknowledges an event early, it starts before its time. If it was announced already, the
-// announcement keeps its deadline; otherwise it is announced without one.
+// An event that somebody acknowledges early starts before its time. If it was announced already, the
+// announcement keeps its deadline; otherwise it is announced without a deadline.
 //
 // The first request switches the service on, which takes up to two minutes. [Acknowledge] is supported.
 func Azure() Provider {
 	return Provider{
-		items: func(s *service) []*item {
-			return []*item{{origin: originAzure, interval: time.Second, read: (&azure{service: s, timeout: firstTimeout}).read}}
+		values: func(s *service) []*polledValue {
+			return []*polledValue{{origin: originAzure, interval: time.Second, read: (&azure{service: s, timeout: firstTimeout}).read}}
 		},
 		acknowledge: func(ctx context.Context, s *service) error {
 			return (&azure{service: s, timeout: firstTimeout}).acknowledge(ctx)
@@ -59,21 +59,21 @@ type scheduledEvent struct {
 	EventType   string
 	EventStatus string // Scheduled or Started
 	Resources   []string
-	NotBefore   string // empty once it has started
+	NotBefore   string // empty once the event has started
 }
 
-// read implements item.read. It returns the notice of the earliest event. An event that had begun when it was first
-// read is skipped. Any other one counts as long as the service lists it. Once it has begun, its deadline is
-// unknown. Each answer of the service is fresh.
+// read implements polledValue.read. It returns the notice of the earliest event. An event that had begun when it was
+// first read is skipped. Any other event counts as long as the service lists it. Once the event has begun, its deadline
+// is unknown. Each answer of the service is fresh.
 func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	events, ahead, err := z.events(ctx)
 	if err != nil {
 		return notice{}, err
 	}
-	var first notice
+	var earliest notice
 	known := map[string]notice{}
 	for _, e := range events {
-		n, wasKnown := z.known[e.EventID] // a started event has no NotBefore, so its notice is the last known one
+		n, wasKnown := z.known[e.EventID] // an event that has begun has no NotBefore, and keeps its last known notice
 		hasBegun := e.EventStatus != "Scheduled"
 		if !hasBegun {
 			n = e.notice(ahead)
@@ -81,18 +81,18 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 		}
 		if hasBegun {
 			if !wasKnown {
-				continue // the machine may have survived it
+				continue // the machine may have survived the event
 			}
 			n.event.Deadline = time.Time{}
 		}
 		known[e.EventID] = n
-		isFirst := first.key == "" || n.event.Deadline.Before(first.event.Deadline) // a begun event has a zero deadline
-		if isFirst && !n.isTooEarly() {
-			first = n
+		isEarliest := earliest.key == "" || n.event.Deadline.Before(earliest.event.Deadline) // zero if it has begun
+		if isEarliest && !n.isTooEarly() {
+			earliest = n
 		}
 	}
 	z.known = known
-	return first, nil
+	return earliest, nil
 }
 
 // events asks for the events that shut this machine down. clockAhead is how far this machine's clock is ahead of
@@ -128,8 +128,8 @@ func (z *azure) send(ctx context.Context, r request) (answer, error) {
 	return a, err
 }
 
-// acknowledge tells Azure to start the current events of this machine now. It does not acknowledge an event that
-// is too far away to be announced, or one of several machines, whose others may not be ready.
+// acknowledge tells Azure to start the current events of this machine now. It does not acknowledge an event that is too
+// far away to be announced. It does not acknowledge an event of several machines either: the others may not be ready.
 func (z *azure) acknowledge(ctx context.Context) error {
 	events, ahead, err := z.events(ctx)
 	if err != nil {
@@ -142,8 +142,8 @@ func (z *azure) acknowledge(ctx context.Context) error {
 	var errs []error
 	for _, e := range events {
 		switch {
-		case e.EventStatus != "Scheduled": // it has started already
-		case e.notice(ahead).isTooEarly(): // it was not announced, so nothing was drained for it
+		case e.EventStatus != "Scheduled": // the event has started already
+		case e.notice(ahead).isTooEarly(): // the event was not announced, so nothing was drained for it
 		case len(e.Resources) > 1:
 			errs = append(errs, fmt.Errorf("event %s of %d machines was not acknowledged", e.EventID, len(e.Resources)))
 		default:

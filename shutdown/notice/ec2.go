@@ -23,12 +23,12 @@ const (
 )
 
 // EC2 returns Amazon EC2's instance metadata service, version 2. Every 5 s it reads whether this spot
-// instance is interrupted, which powers it off: two minutes ahead, or at once for hibernation.
+// instance is interrupted, which powers it off two minutes later, or at once for hibernation.
 // Rebalance recommendations are ignored. An agent in a container with its own network gets no session
 // token unless the instance's hop limit is at least 2 (HttpPutResponseHopLimit).
 func EC2() Provider {
-	return Provider{items: func(s *service) []*item {
-		return []*item{{origin: originEC2, interval: 5 * time.Second, read: (&ec2{service: s}).read}}
+	return Provider{values: func(s *service) []*polledValue {
+		return []*polledValue{{origin: originEC2, interval: 5 * time.Second, read: (&ec2{service: s}).read}}
 	}}
 }
 
@@ -36,10 +36,10 @@ func EC2() Provider {
 type ec2 struct {
 	service *service
 	token   string
-	renewAt time.Time // when the token must be replaced; zero: before the next read
+	renewAt time.Time // when the token must be replaced; zero: at the next read
 }
 
-// read implements item.read. If the service does not know the token, read gets a new one and asks again: the
+// read implements polledValue.read. If the service does not know the token, read gets a new one and asks again: the
 // instance may have hibernated, or the service restarted. After any other failure the next read uses a new
 // token, in case the old one was the reason. Each answer is fresh.
 func (e *ec2) read(ctx context.Context, _ bool) (n notice, err error) {
@@ -78,7 +78,7 @@ func (e *ec2) readAction(ctx context.Context) (answer, error) {
 
 // renew gets a new session token.
 func (e *ec2) renew(ctx context.Context) error {
-	asked := time.Now()
+	requestedAt := time.Now()
 	a, err := e.service.send(ctx, request{
 		method: http.MethodPut, path: "/latest/api/token",
 		header: map[string]string{lifetimeHeader: strconv.Itoa(int(tokenLifetime.Seconds()))},
@@ -92,7 +92,7 @@ func (e *ec2) renew(ctx context.Context) error {
 	if e.token = strings.TrimSpace(string(a.body)); e.token == "" {
 		return errors.New("the session token is empty")
 	}
-	e.renewAt = asked.Add(tokenLifetime - tokenMargin)
+	e.renewAt = requestedAt.Add(tokenLifetime - tokenMargin)
 	return nil
 }
 

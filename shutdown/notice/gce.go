@@ -22,14 +22,15 @@ const (
 	flavorHeader, flavor = "Metadata-Flavor", "Google"
 )
 
-// GCE returns the metadata server of Google Compute Engine. It holds an answer back until the value changes,
-// so that a notice arrives at once. A preempted machine is powered off 30 s after the notice. A machine that
-// cannot migrate is powered off for maintenance, at an unknown time. A live migration is no shutdown.
+// GCE returns the metadata server of Google Compute Engine. The server holds an answer back until the value
+// changes, so that a notice arrives at once. A preempted machine is powered off 30 s after the notice. A
+// machine that cannot migrate is powered off for maintenance, at an unknown time. A live migration is no
+// shutdown.
 func GCE() Provider {
-	return Provider{items: func(s *service) []*item {
+	return Provider{values: func(s *service) []*polledValue {
 		preempted := &gce{service: s, name: "preempted", parse: parsePreempted}
 		maintenance := &gce{service: s, name: "maintenance-event", parse: parseMaintenance}
-		return []*item{
+		return []*polledValue{
 			{origin: originGCEPreempted, interval: time.Second, read: preempted.read},
 			{origin: originGCEMaintenance, interval: time.Second, read: maintenance.read},
 		}
@@ -38,17 +39,17 @@ func GCE() Provider {
 
 // gce reads one value of the metadata server repeatedly.
 type gce struct {
-	service *service
-	name    string
-	parse   func(value string, since time.Time) (notice, error) // the notice that the value means
-	etag    string                                              // of the last valid answer; "": none
-	value   string                                              // the last answer
-	since   time.Time                                           // when value was first read
+	service        *service
+	name           string
+	parse          func(value string, firstRead time.Time) (notice, error) // returns the notice that the value means
+	etag           string                                                  // of the last valid answer; "": none
+	value          string                                                  // the last answer
+	valueFirstRead time.Time                                               // when value was first read
 }
 
-// read implements item.read. The service holds its answer to a request with the ETag of the last answer back until the
-// value changes, or for waitForChange. It answers a request without an ETag at once: read sends such a request the first
-// time, and if the value must be fresh.
+// read implements polledValue.read. If a request has the ETag of the last answer, the service holds its answer back until
+// the value changes, or for waitForChange. It answers a request without an ETag at once: read sends such a request the
+// first time, and if the value must be fresh.
 func (g *gce) read(ctx context.Context, fresh bool) (notice, error) {
 	r := request{path: "/computeMetadata/v1/instance/" + g.name, header: map[string]string{flavorHeader: flavor}}
 	if !fresh && g.etag != "" {
@@ -66,9 +67,9 @@ func (g *gce) read(ctx context.Context, fresh bool) (notice, error) {
 		return notice{}, errors.New("the answer is not from Google's metadata server: it has no " + flavorHeader + ": " + flavor)
 	}
 	if value := strings.TrimSpace(string(a.body)); value != g.value {
-		g.value, g.since = value, time.Now()
+		g.value, g.valueFirstRead = value, time.Now()
 	}
-	n, err := g.parse(g.value, g.since)
+	n, err := g.parse(g.value, g.valueFirstRead)
 	if err != nil {
 		return notice{}, err
 	}
@@ -76,14 +77,14 @@ func (g *gce) read(ctx context.Context, fresh bool) (notice, error) {
 	return n, nil
 }
 
-// parsePreempted parses the value "preempted", which was first read at since. The notice period counts from then,
-// because the service does not say when it began.
-func parsePreempted(value string, since time.Time) (notice, error) {
+// parsePreempted parses the value "preempted". The notice period counts from firstRead, when the value was first read,
+// because the service does not say when the period began.
+func parsePreempted(value string, firstRead time.Time) (notice, error) {
 	switch value {
 	case "FALSE":
 		return notice{}, nil
 	case "TRUE":
-		return notice{key: value, event: source.Event{Kind: source.KindPoweroff, Deadline: since.Add(preemptionNotice)}}, nil
+		return notice{key: value, event: source.Event{Kind: source.KindPoweroff, Deadline: firstRead.Add(preemptionNotice)}}, nil
 	default:
 		return notice{}, fmt.Errorf("%.40q is neither TRUE nor FALSE", value)
 	}

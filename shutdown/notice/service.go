@@ -14,10 +14,11 @@ import (
 )
 
 const (
-	// answerTimeout bounds a request with its answer. A service on the link-local address answers
-	// within milliseconds.
+	// answerTimeout is the timeout of a request with its answer. A service on the link-local address
+	// answers within milliseconds.
 	answerTimeout = 5 * time.Second
-	// maxBody and maxHeader bound an answer. The longest is Azure's document for a large scale set.
+	// maxBody and maxHeader are the most bytes of an answer. The longest is Azure's document for a large
+	// scale set.
 	maxBody, maxHeader = 1 << 20, 64 << 10
 )
 
@@ -95,9 +96,9 @@ func (s *service) send(ctx context.Context, r request) (answer, error) {
 	return answer{request: r, status: resp.StatusCode, header: resp.Header, body: body, clockAhead: clockAhead(resp.Header, sent, time.Now())}, nil
 }
 
-// clockAhead compares the Date of an answer with this machine's clock, and returns how far that clock is ahead of
-// the service's; negative: behind. sent and received are when this machine sent the request and had the answer.
-// Date has whole seconds, so the result is 0 as long as the clocks may be equal. Without a Date it is 0 too.
+// clockAhead compares the Date of an answer with this machine's clock, and returns how far this machine's clock is ahead
+// of the service's; negative: behind. sent and received are when this machine sent the request and had the answer. Date
+// has whole seconds, so the result is 0 as long as the clocks may be equal. Without a Date it is 0 too.
 func clockAhead(header http.Header, sent, received time.Time) time.Duration {
 	date, err := http.ParseTime(header.Get("Date"))
 	switch {

@@ -11,13 +11,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// maxBackOff bounds the pause between two attempts while the service fails. It is short, because the shortest
+// maxBackOff is the longest pause between two attempts while the service fails. It is short, because the shortest
 // notices leave only 30 s.
 const maxBackOff = 10 * time.Second
 
-// notice is what an item says. The zero value: no notice.
+// notice is the notice that a polledValue has. The zero value: no notice.
 type notice struct {
-	key   string // identifies the notice; "": none
+	key   string // identifies the notice; "": there is no notice
 	event source.Event
 }
 
@@ -26,24 +26,25 @@ func (n notice) hasPassed() bool {
 	return !n.event.Deadline.IsZero() && !n.event.Deadline.After(time.Now())
 }
 
-// item is one value of a service, which is read repeatedly.
-type item struct {
+// polledValue is one value of a service, which Watch reads repeatedly.
+type polledValue struct {
 	origin   string
 	interval time.Duration // from an answer to the next request
-	// read reads the value once. fresh says that the last attempt failed, either to read or to announce. Then the
-	// service must answer at once, and not hold back the answer until the value changes.
+	// read reads the value once. fresh says that the last attempt to read or to announce failed: the service must then
+	// answer at once, and not hold back the answer until the value changes.
 	read func(ctx context.Context, fresh bool) (notice, error)
 
-	announced string // the key of the notice that was announced and not withdrawn; "": none
-	lastErr   error  // why the last attempt to read and announce failed; nil: it succeeded
+	announced string // the key of the notice that is announced and not withdrawn; "": none
+	lastErr   error  // why the last attempt to read or to announce failed; nil: it succeeded
 }
 
-// reading is one result of item.read. The goroutine that polls the item passes it to Watch, and waits for handled.
+// reading is one result of polledValue.read. The goroutine that polls the value passes it to Watch, and waits for
+// succeeded.
 type reading struct {
-	item    *item
-	notice  notice
-	err     error
-	handled chan<- bool // Watch sends whether it has read and announced without an error
+	value     *polledValue
+	notice    notice
+	err       error
+	succeeded chan<- bool // Watch sends whether the value was read and announced without an error
 }
 
 // Watch reads the provider's notices until ctx ends. It calls announce with each notice of this machine.
@@ -52,9 +53,9 @@ type reading struct {
 // is not announced: the machine survived it, or the host is already shutting down. The end of ctx
 // withdraws nothing.
 //
-// Watch continues after failures and passes them to [Provider.OnError]. At the end of ctx it returns
-// the current failure, or nil. It returns an error at once for a nil announce, a Provider that was not
-// made with [EC2], [GCE] or [Azure], and an invalid Endpoint.
+// Watch continues after failures, and passes the first failure of each outage to [Provider.OnError]. At the
+// end of ctx it returns the failures that still last, or nil. It returns an error at once for a nil
+// announce, a Provider that was not made with [EC2], [GCE] or [Azure], and an invalid Endpoint.
 //
 // announce and OnError are called in the caller's goroutine, one at a time, and nothing is read while
 // they block.
@@ -80,88 +81,88 @@ func Watch(ctx context.Context, p Provider, announce func(source.Event) error) e
 	defer polls.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	items, readings := p.items(s), make(chan reading)
-	for _, i := range items {
+	values, readings := p.values(s), make(chan reading)
+	for _, v := range values {
 		polls.Add(1)
 		go func() {
 			defer polls.Done()
-			i.poll(ctx, readings)
+			v.poll(ctx, readings)
 		}()
 	}
 	for ctx.Err() == nil {
 		select {
 		case r := <-readings:
 			err := r.handle(announce)
-			if isNewOutage := err != nil && r.item.lastErr == nil; isNewOutage {
+			isNewOutage := err != nil && r.value.lastErr == nil
+			if isNewOutage {
 				onError(err)
 			}
-			r.item.lastErr = err
-			r.handled <- err == nil
+			r.value.lastErr = err
+			r.succeeded <- err == nil
 		case <-ctx.Done():
 		}
 	}
-	errs := make([]error, len(items))
-	for n, i := range items {
-		errs[n] = i.lastErr
+	var errs []error
+	for _, v := range values {
+		errs = append(errs, v.lastErr)
 	}
 	return errors.Join(errs...)
 }
 
-// poll reads the item until ctx ends, and passes each reading to Watch. After a failure, of the reading or in Watch, it
-// pauses longer: 1 s at first, doubled up to maxBackOff. The next reading must then be fresh.
-func (i *item) poll(ctx context.Context, readings chan<- reading) {
+// poll reads the value until ctx ends, and passes each reading to Watch. After a failure to read or to announce, it pauses
+// longer: 1 s at first, doubled up to maxBackOff. The next reading must then be fresh.
+func (v *polledValue) poll(ctx context.Context, readings chan<- reading) {
 	for failures := 0; ; {
 		fresh := failures > 0
-		n, err := i.read(ctx, fresh)
+		n, err := v.read(ctx, fresh)
 		if ctx.Err() != nil {
 			return
 		}
-		handled := make(chan bool, 1)
+		result := make(chan bool, 1)
 		select {
-		case readings <- reading{item: i, notice: n, err: err, handled: handled}:
+		case readings <- reading{value: v, notice: n, err: err, succeeded: result}:
 		case <-ctx.Done():
 			return
 		}
 		var succeeded bool
 		select {
-		case succeeded = <-handled:
+		case succeeded = <-result:
 		case <-ctx.Done(): // announce may have panicked, so that nothing is sent
 			return
 		}
-		wait := i.interval
+		pause := v.interval
 		if succeeded {
 			failures = 0
 		} else {
-			wait = min(time.Second<<failures, maxBackOff)
+			pause = min(time.Second<<failures, maxBackOff)
 			failures = min(failures+1, 10) // a larger shift could overflow
 		}
 		select {
-		case <-time.After(wait):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// handle announces a new notice, or the withdrawal of the announced one. If nothing has changed, it does nothing.
-// An error is that of the reading or of announce. Then the caller reads the item again, and so repeats the
-// announcement.
+// handle announces a new notice, or the withdrawal of the announced one. If nothing has changed, it does nothing. It
+// returns the error of the reading or of announce. The value is then read again, which repeats the announcement.
 func (r reading) handle(announce func(source.Event) error) error {
-	i, event := r.item, r.notice.event
+	v, event := r.value, r.notice.event
 	switch {
 	case r.err != nil:
-		return fmt.Errorf("%s: %w", i.origin, r.err)
-	case r.notice.key == i.announced:
+		return fmt.Errorf("%s: %w", v.origin, r.err)
+	case r.notice.key == v.announced:
 		return nil
 	case r.notice.key == "": // the announced notice is gone
 		event = source.Event{Cancelled: true}
-	case i.announced == "" && r.notice.hasPassed(): // the machine has survived it, or is shutting down
+	case v.announced == "" && r.notice.hasPassed(): // the machine has survived the notice, or is shutting down
 		return nil
 	}
-	event.Origin = i.origin
+	event.Origin = v.origin
 	if err := announce(event); err != nil {
-		return fmt.Errorf("%s: announce: %w", i.origin, err)
+		return fmt.Errorf("%s: announce: %w", v.origin, err)
 	}
-	i.announced = r.notice.key
+	v.announced = r.notice.key
 	return nil
 }

@@ -31,13 +31,14 @@ func SoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64, message string) s
 }
 
 // LocalStorageEviction returns the request to evict a pod that exceeds its limit of local
-// storage. The grace period is 1 s. The pod gets no DisruptionTarget condition, because it
-// caused the eviction itself (the kubelet's localStorageEviction).
+// storage. The grace period is 1 s. The pod gets no DisruptionTarget condition, because the
+// pod itself caused the eviction (the kubelet's localStorageEviction).
 func LocalStorageEviction(message string) shutdown.KillRequest {
 	return eviction(graceperiod.ImmediateEvictionSeconds, evictedStatus(message))
 }
 
-// eviction returns the request to evict a pod with a grace period of so many seconds. setStatus sets its final status.
+// eviction returns the request to evict a pod with a grace period of this many seconds. setStatus sets the pod's final
+// status.
 func eviction(seconds int64, setStatus func(*v1.PodStatus)) shutdown.KillRequest {
 	return shutdown.KillRequest{GracePeriodSeconds: &seconds, Evict: true, SetStatus: setStatus}
 }

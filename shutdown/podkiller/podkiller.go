@@ -29,8 +29,8 @@ type Options struct {
 }
 
 // New returns a [shutdown.PodKiller] that stops a pod's containers with the terminator: those
-// listed by its runtime, or by [Options.Containers]. A second kill joins the running termination
-// and may shorten it. It stops containers again that could not be stopped.
+// listed by its runtime, or by [Options.Containers]. A second kill of a pod joins the pod's
+// termination and may shorten it. It stops containers again that could not be stopped.
 //
 // The outcome is that of [lifecycle.Result.Outcome]. The final status is that of
 // [Options.Status], modified by the request's SetStatus. When the pod is deleted, the agent must
@@ -56,28 +56,29 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	if pod == nil {
 		return shutdown.KillResult{}, errNoPod
 	}
-	stop := lifecycle.Request{GracePeriodSeconds: req.GracePeriodSeconds}
+	request := lifecycle.Request{GracePeriodSeconds: req.GracePeriodSeconds}
 	if k.opts.Containers != nil {
 		running, err := k.opts.Containers(ctx, pod)
 		if err != nil {
 			return shutdown.KillResult{}, fmt.Errorf("failed to get the containers of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
-		// With listed containers the terminator takes the grace period of the request as it is. So compute what
-		// the terminator computes if it lists the containers itself.
+		// If a request has containers, the terminator uses its grace period as it is. So compute the grace period that the
+		// terminator computes for a request without containers.
 		seconds, _ := graceperiod.ForPod(pod, 0, req.GracePeriodSeconds)
-		stop.GracePeriodSeconds = &seconds
-		stop.Containers = append([]lifecycle.Container{}, running...) // not nil, which would let the runtime list
+		request.GracePeriodSeconds = &seconds
+		request.Containers = append([]lifecycle.Container{}, running...) // not nil, which would have the runtime list them
 	}
-	result, err := k.terminator.KillPod(ctx, pod, stop)
-	kill := shutdown.KillResult{Outcome: string(result.Outcome())}
+	result, err := k.terminator.KillPod(ctx, pod, request)
+	killed := shutdown.KillResult{Outcome: string(result.Outcome())}
 	if errors.Is(err, lifecycle.ErrClosed) {
 		err = fmt.Errorf("%w: %w", shutdown.ErrNoRetry, err)
 	}
 	if err != nil || k.opts.Status == nil {
-		return kill, err
+		return killed, err
 	}
-	if kill.Status = k.opts.Status(ctx, pod).DeepCopy(); kill.Status != nil && req.SetStatus != nil {
-		req.SetStatus(kill.Status)
+	killed.Status = k.opts.Status(ctx, pod).DeepCopy()
+	if killed.Status != nil && req.SetStatus != nil {
+		req.SetStatus(killed.Status)
 	}
-	return kill, nil
+	return killed, nil
 }

@@ -53,7 +53,7 @@ type TimedKiller struct {
 	calls  call.Group             // the running kills, also those that exceeded their timeout
 }
 
-// Timed returns a killer that kills with another killer, but waits for each kill only up to a
+// Timed returns a killer that kills with the given killer, but waits for each kill only up to a
 // timeout. It records an event on the pod if a kill exceeds its timeout; events may be nil. For a nil
 // killer, or a nil [shutdown.PodKillerFunc], Timed returns nil, whose KillPod returns an error.
 func Timed(killer shutdown.PodKiller, events shutdown.EventRecorder) *TimedKiller {
@@ -66,9 +66,9 @@ func Timed(killer shutdown.PodKiller, events shutdown.EventRecorder) *TimedKille
 
 var _ shutdown.PodKiller = (*TimedKiller)(nil)
 
-// KillPod kills the pod with the other killer. After the timeout it records the Warning
-// ExceededGracePeriod and returns an *[OverdueError], while the kill continues. When ctx ends,
-// KillPod returns and the context of the kill ends. A nil pod is an error.
+// KillPod kills the pod with the killer that was passed to [Timed]. After the timeout it records
+// the Warning ExceededGracePeriod and returns an *[OverdueError], while the kill continues. When
+// ctx ends, KillPod returns and the context of the kill ends. A nil pod is an error.
 func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if t == nil || t.killer == nil {
 		return shutdown.KillResult{}, errNoKiller
@@ -94,7 +94,7 @@ func (t *TimedKiller) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.Kil
 			}, func(error) {}) // a panic is logged
 		})
 	}
-	return shutdown.KillResult{}, &OverdueError{kill}
+	return shutdown.KillResult{}, &OverdueError{kill: kill}
 }
 
 // Wait waits for all kills, including those that exceeded their timeout. Call it when the agent

@@ -133,7 +133,7 @@ func ExampleHost_SetPending() {
 
 // A restarted agent adopts the lock of the previous one. The host grants no new lock during a shutdown.
 func ExampleHost_Adopt() {
-	host := &shutdowntest.Host{Left: true}
+	host := &shutdowntest.Host{StoredLock: true}
 	host.SetPending(&source.Event{Kind: source.KindReboot})
 	lock := host.Adopt()
 	fmt.Println(host.Held(), host.Adopt() == nil)

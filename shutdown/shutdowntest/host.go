@@ -25,19 +25,19 @@ type Host struct {
 	SetBy string
 	// ConnectErr, PendingErr and InhibitErr are the errors of Connect, Pending and Inhibit, or nil.
 	ConnectErr, PendingErr, InhibitErr error
-	// Kept makes the next Inhibit succeed even during a shutdown, as if the host had kept the lock of
-	// a previous agent. Inhibit resets it.
-	Kept bool
-	// Left makes the next Adopt return a lock, as if a previous agent had stored it in systemd. Adopt
-	// resets it.
-	Left bool
+	// KeptLock makes the next Inhibit succeed even during a shutdown, as if the host had kept the lock
+	// of a previous agent. Inhibit resets it.
+	KeptLock bool
+	// StoredLock makes the next Adopt return a lock, as if a previous agent had stored it in systemd.
+	// Adopt resets it.
+	StoredLock bool
 
 	mu              sync.Mutex // guards all fields
 	pending         *source.Event
 	sessions        []*session
 	calls           []string
-	held            int       // locks
-	released        time.Time // when held became 0 last
+	held            int       // the number of held locks
+	released        time.Time // when held last became 0
 	requestedDelays []time.Duration
 	misuse          []error // the result of Err
 }
@@ -140,26 +140,26 @@ func (h *Host) Connect(ctx context.Context) (source.Session, error) {
 	return s, nil
 }
 
-// Adopt implements [source.Adopter]. It returns a lock only if Left is set, and resets Left.
+// Adopt implements [source.Adopter]. It returns a lock only if StoredLock is set, and resets StoredLock.
 func (h *Host) Adopt() io.Closer {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.Left {
+	if !h.StoredLock {
 		return nil
 	}
-	h.Left = false
+	h.StoredLock = false
 	h.calls = append(h.calls, "adopt")
 	return h.grant()
 }
 
-// recordCall records a call of a session, or of the host itself. It returns the error of the call: that of ctx if
-// it has ended, otherwise refusal, which may be nil. The caller holds the mutex.
-func (h *Host) recordCall(ctx context.Context, name string, refusal error) error {
+// recordCall records a call of a session, or of the host itself. It returns the error of the call: the cause of ctx if
+// ctx has ended, otherwise scriptedErr, which may be nil. The caller holds the mutex.
+func (h *Host) recordCall(ctx context.Context, name string, scriptedErr error) error {
 	h.calls = append(h.calls, name)
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
-	return refusal
+	return scriptedErr
 }
 
 // send sends an event to all sessions. The caller holds the mutex; the channels are buffered.

@@ -13,13 +13,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// errNotWaited is the error of KillPod if its context ends before the pod has ended.
+// errNotWaited is the error of KillPod if its context ends before the pod does.
 var errNotWaited = errors.New("timeout waiting to kill pod")
 
 // Behaviour describes how a pod ends when it is killed. With the zero value it ends immediately.
 type Behaviour struct {
-	// Takes is the time that the pod needs to end. A pod that needs longer than its grace period is killed at
-	// the end of that.
+	// Takes is the time that the pod needs to end. A pod that needs longer than its grace period ends with
+	// the grace period.
 	Takes time.Duration
 	// Hangs makes KillPod hang until [Killer.Release].
 	Hangs bool
@@ -65,9 +65,9 @@ type termination struct {
 	ended chan struct{} // closed when the pod has ended
 }
 
-// KillPod implements [shutdown.PodKiller]. It returns when the pod has ended, as its [Behaviour] says, with that
-// Behaviour's Status and Err. The outcome is GraceExceeded if the pod hung or was killed at the end of its grace period,
-// and otherwise Graceful. If ctx ends first, it returns an error, unless the Behaviour ignores the context.
+// KillPod implements [shutdown.PodKiller]. It returns when the pod has ended, with the Status and the Err of the pod's
+// [Behaviour]. The outcome is GraceExceeded if the pod hung or needed longer than its grace period, and otherwise
+// Graceful. If ctx ends before the pod does, KillPod returns an error, unless the Behaviour ignores the context.
 func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	if k.OnKill != nil {
 		k.OnKill(pod)
@@ -93,8 +93,8 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	}
 	k.setReturned(call)
 	outcome := "Graceful"
-	wasKilled := behaviour.Takes > call.Ended.Sub(call.Started) // at the end of its grace period
-	if behaviour.Hangs || wasKilled {
+	wasCutOff := behaviour.Takes > call.Ended.Sub(call.Started) // by the end of its grace period
+	if behaviour.Hangs || wasCutOff {
 		outcome = "GraceExceeded"
 	}
 	return shutdown.KillResult{Outcome: outcome, Status: behaviour.Status}, behaviour.Err

@@ -69,7 +69,7 @@ func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return r.mark(ctx, pod, true)
 }
 
-// mark is RestoreReadiness, if ready, or MarkNotReady. It takes MarkTakes and records the call, even if it fails.
+// mark takes MarkTakes and records a call of MarkNotReady or, if ready, of RestoreReadiness, even if the call fails.
 func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
 	err := wait(ctx, r.MarkTakes)
 	r.mu.Lock()

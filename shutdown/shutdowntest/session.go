@@ -51,17 +51,17 @@ func (s *session) RequestDelay(ctx context.Context, requested time.Duration) (ti
 }
 
 // Inhibit returns a lock. It fails if ctx has ended, InhibitErr is set, or a shutdown is
-// pending and Kept is not set. Each call resets Kept.
+// pending and KeptLock is not set. Each call resets KeptLock.
 func (s *session) Inhibit(ctx context.Context) (io.Closer, error) {
 	h := s.host
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	err := h.recordCall(ctx, "inhibit", h.InhibitErr)
 	isShuttingDown := h.pending != nil
-	if err == nil && isShuttingDown && !h.Kept {
+	if err == nil && isShuttingDown && !h.KeptLock {
 		err = errInProgress
 	}
-	h.Kept = false
+	h.KeptLock = false
 	if err != nil {
 		return nil, err
 	}

@@ -22,13 +22,14 @@ const (
 	idleTimeout = 10 * time.Second
 )
 
-// unannounced has the open connections that have announced nothing, the oldest first.
+// unannounced lists the open connections that have announced nothing, the oldest first.
 type unannounced struct {
 	mu   sync.Mutex
 	list []net.Conn
 }
 
-// add adds a connection. If there are too many, it removes the oldest and returns it for the caller to close; otherwise nil.
+// add adds a connection. If there are too many, it removes the oldest and returns it for the caller to close; otherwise
+// it returns nil.
 func (u *unannounced) add(host net.Conn) (oldest net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -41,7 +42,7 @@ func (u *unannounced) add(host net.Conn) (oldest net.Conn) {
 	return oldest
 }
 
-// remove removes a connection that has announced a shutdown or ended. One that is not in the list is ignored.
+// remove removes a connection that has announced a shutdown or ended. A connection that is not in the list is ignored.
 func (u *unannounced) remove(host net.Conn) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -53,7 +54,7 @@ func (u *unannounced) remove(host net.Conn) {
 func (s *session) startServing(host *net.UnixConn) {
 	if err := checkPeer(host); err != nil {
 		s.logger.Error(err, "Refused a connection")
-		_ = replyAndClose([]net.Conn{host}, "error: "+err.Error()) // the user may not read it
+		_ = replyAndClose([]net.Conn{host}, "error: "+err.Error())
 		return
 	}
 	if oldest := s.unannounced.add(host); oldest != nil {
@@ -62,28 +63,28 @@ func (s *session) startServing(host *net.UnixConn) {
 	s.start(func() { s.serve(host) })
 }
 
-// serve handles the lines of a host until the host sends no more or the session ends. Then it closes the connection, unless
-// the host waits for the reply to an announcement: that connection stays open for the reply. A waiting host may close
-// its sending side; that does not cancel the shutdown. A line that is too long, or does not come in time, also ends the
-// connection, with an error as the last reply.
+// serve handles the lines of a host until the host sends no more or the session ends. Then it closes the connection,
+// unless the host waits for the reply to an announcement: that connection stays open for the reply. If a waiting host
+// closes its sending side, this does not cancel the shutdown. A line that is too long, or does not come in time, also ends
+// the connection, with an error as the last reply.
 func (s *session) serve(host net.Conn) {
 	defer s.unannounced.remove(host)
-	// The end of the session interrupts a read with a deadline in the past.
+	// At the end of the session a deadline in the past interrupts a read in progress.
 	stop := context.AfterFunc(s.ctx, func() { _ = host.SetReadDeadline(time.Unix(1, 0)) }) // fails only if the connection is closed
 	defer stop()
-	waits := false // host has announced a shutdown and waits for the reply
-	readsMore := true
+	isWaiting := false // host has announced a shutdown and waits for the reply
+	mayReadMore := true
 	lines := bufio.NewScanner(host)
 	lines.Buffer(make([]byte, 0, maxLine), maxLine)
-	for readsMore && s.setLineDeadline(host, waits) && lines.Scan() {
+	for mayReadMore && s.setLineDeadline(host, isWaiting) && lines.Scan() {
 		var waitsNow bool
-		waitsNow, readsMore = s.handleLine(lines.Text(), host)
+		waitsNow, mayReadMore = s.handleLine(lines.Text(), host)
 		if waitsNow {
-			waits = true
+			isWaiting = true
 			s.unannounced.remove(host)
 		}
 	}
-	if waits {
+	if isWaiting {
 		return
 	}
 	switch err := lines.Err(); {
@@ -92,26 +93,25 @@ func (s *session) serve(host net.Conn) {
 	case errors.Is(err, os.ErrDeadlineExceeded) && s.ctx.Err() == nil: // not interrupted by the end of the session
 		_ = writeLine(host, fmt.Sprintf("error: no line within %v", s.source.idleTimeout)) // fails if the host has closed the connection
 	}
-	_ = host.Close() // the host does not wait; fails if startServing has closed the connection
+	_ = host.Close() // fails if startServing has closed the connection
 }
 
-// setLineDeadline sets the time by which the next line must arrive. If waits, the host waits for the reply to an
-// announcement and may stay silent for any time. ok is false if the session or the connection has ended, so that no
-// line must be read.
-func (s *session) setLineDeadline(host net.Conn, waits bool) (ok bool) {
-	var end time.Time // zero: no deadline
-	if !waits {
-		end = time.Now().Add(s.source.idleTimeout)
+// setLineDeadline sets the time by which the next line must arrive. A host that is waiting for the reply to its
+// announcement may stay silent for any time. mayRead is false if the session or the connection has ended.
+func (s *session) setLineDeadline(host net.Conn, isWaiting bool) (mayRead bool) {
+	var deadline time.Time // zero: none
+	if !isWaiting {
+		deadline = time.Now().Add(s.source.idleTimeout)
 	}
-	// The end of the session sets a deadline in the past, which this one may replace. So check for the
-	// end afterwards.
-	return host.SetReadDeadline(end) == nil && s.ctx.Err() == nil
+	err := host.SetReadDeadline(deadline)
+	// Check for the end of the session only now: it sets a deadline in the past, which this one may have replaced.
+	return err == nil && s.ctx.Err() == nil
 }
 
 // handleLine handles one line and replies to it. waits is true if the host waits from now on, and gets its reply
-// after the drain. readsMore is false if no further line is to be read, because the host does not read its replies or
-// the session has ended. A cancellation is also the reply to all hosts that have waited; their connections are closed.
-func (s *session) handleLine(line string, host net.Conn) (waits, readsMore bool) {
+// after the drain. mayReadMore is false if no further line may be read, because the host does not read its replies or
+// the session has ended. A cancellation is also the reply to all waiting hosts; their connections are closed.
+func (s *session) handleLine(line string, host net.Conn) (waits, mayReadMore bool) {
 	event, err := parse(line, time.Now())
 	if err != nil {
 		return false, writeLine(host, "error: "+err.Error()) == nil
@@ -124,11 +124,11 @@ func (s *session) handleLine(line string, host net.Conn) (waits, readsMore bool)
 	}
 	waits, reply, released := s.handleEvent(event, host)
 	<-s.eventLock
-	readsMore = true
-	isReleased := slices.Contains(released, host) // then it gets the reply below
+	mayReadMore = true
+	isReleased := slices.Contains(released, host) // host gets the reply with the other released ones
 	if reply != "" && !isReleased {
-		readsMore = writeLine(host, reply) == nil
+		mayReadMore = writeLine(host, reply) == nil
 	}
 	_ = replyAndClose(released, reply) // fails if a host has closed the connection
-	return waits, readsMore
+	return waits, mayReadMore
 }

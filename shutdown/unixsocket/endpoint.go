@@ -16,7 +16,7 @@ const (
 	// staleAfter is how old a temporary file of listen must be to be removed as the leftover of an agent that
 	// died. A listen in progress is much younger: it takes less than a millisecond.
 	staleAfter = 10 * time.Second
-	// probeTimeout bounds the check whether another agent listens.
+	// probeTimeout is the timeout of the check whether another agent listens.
 	probeTimeout = time.Second
 )
 
@@ -25,11 +25,11 @@ type endpoint struct {
 	*net.UnixListener
 
 	path string
-	file os.FileInfo // tells the file of this socket from another one at path
+	file os.FileInfo // the file of this socket, to recognize it at path
 }
 
 // listen binds the socket in a private folder, sets its mode, and moves it to path. So other users cannot
-// connect even before the mode is set, whatever the umask is. The move replaces the socket of a previous
+// connect before the mode is set, whatever the umask is. The move replaces the socket of a previous
 // agent.
 func listen(ctx context.Context, path string) (*endpoint, error) {
 	private, err := os.MkdirTemp(filepath.Dir(path), filepath.Base(path)+".*") // with mode 0700
@@ -72,13 +72,13 @@ func bind(ctx context.Context, bound, path string) (*endpoint, error) {
 }
 
 // isInPlace reports whether the file at path is still this socket, so that hosts reach it. Another file cannot
-// look the same: the inode is not reused while the socket is open.
+// be mistaken for it: the inode is not reused while the socket is open.
 func (e *endpoint) isInPlace() bool {
 	file, err := os.Lstat(e.path)
 	return err == nil && os.SameFile(file, e.file)
 }
 
-// close stops listening and removes the file, unless it is another agent's.
+// close stops listening and removes the file at path, unless that is another agent's.
 func (e *endpoint) close() error {
 	var err error
 	if e.isInPlace() {
@@ -87,8 +87,8 @@ func (e *endpoint) close() error {
 	return errors.Join(err, e.Close())
 }
 
-// isTaken reports whether another agent listens at path. isTaken connects to find out, since the socket's file of a
-// dead agent stays there.
+// isTaken reports whether another agent listens at path. It connects to find out, because the socket's file stays there
+// when an agent dies.
 func (e *endpoint) isTaken(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -116,7 +116,7 @@ func removeStale(path string, now time.Time) error {
 		}
 		info, err := entry.Info()
 		if err != nil || now.Sub(info.ModTime()) < staleAfter {
-			continue // gone, or another agent's listen is in progress
+			continue // it is gone, or another agent's listen is in progress
 		}
 		name := filepath.Join(filepath.Dir(path), entry.Name())
 		leftovers := []string{name}
@@ -125,7 +125,7 @@ func removeStale(path string, now time.Time) error {
 		case fs.ModeDir:
 			leftovers = []string{filepath.Join(name, boundName), name} // the folder must be empty
 		default:
-			continue // not an agent's
+			continue // it is not an agent's
 		}
 		for _, name := range leftovers {
 			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,10 +12,10 @@ import (
 )
 
 const (
-	// maxWaiting is how many connections may wait until the locks are closed. Further ones get an error.
+	// maxWaiting is how many connections may wait until the locks are closed. Further connections get an error.
 	maxWaiting = 64
 	// pendingFor is how long an announced shutdown stays pending after the time at which the host should have
-	// shut down. Then it counts as failed. systemd forces a power off after the same time.
+	// shut down. After that it counts as failed. systemd forces a power off after the same time.
 	pendingFor = 30 * time.Minute
 )
 
@@ -27,7 +27,7 @@ type hosts struct {
 	mu        sync.Mutex // guards the fields below; never held while anything is read or written
 	lockCount int
 	announced *announcement // nil: none
-	waiting   []net.Conn
+	waiting   []net.Conn    // the connections that get a reply when all locks are closed
 }
 
 // announcement is the newest announced shutdown.
@@ -36,13 +36,14 @@ type announcement struct {
 	shutsDownAt time.Time // when the host shuts down at the latest; zero: when the locks are closed
 }
 
-// announce records a shutdown in place of the one that was announced before. waits says whether the host waits from now on
-// until all locks are closed; reply is its reply if it does not:
+// announce records a shutdown in place of the one that was announced earlier. waits says whether the host waits from now
+// on until all locks are closed. If it does not wait, it gets the reply now:
 //
 //   - If no lock is held, the reply is "released".
 //   - If too many hosts wait, the reply is an error, but the shutdown counts.
 //
-// The host shuts down at the event's deadline at the latest. Without one it waits for Options.Delay, if that is set.
+// The host shuts down at the event's deadline at the latest. If there is none, it waits for Options.Delay, if that is
+// set.
 func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, reply string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -54,7 +55,7 @@ func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, reply s
 	case h.lockCount == 0:
 		h.setReleased()
 		return false, "released"
-	case slices.Contains(h.waiting, host): // it has announced a shutdown before
+	case slices.Contains(h.waiting, host): // the host waits already
 	case len(h.waiting) >= maxWaiting:
 		return false, "error: too many connections wait for the reply"
 	default:
@@ -63,7 +64,7 @@ func (h *hosts) announce(event source.Event, host net.Conn) (waits bool, reply s
 	return true, ""
 }
 
-// setReleased records that no lock is held any more, so that the hosts shut down now and not at their deadline.
+// setReleased records that no lock is held any more, so that the host shuts down now and not at its deadline.
 // The caller holds the mutex.
 func (h *hosts) setReleased() {
 	a, now := h.announced, time.Now()
@@ -76,15 +77,16 @@ func (h *hosts) setReleased() {
 }
 
 // setAnnounced replaces the announcement, which may be nil, and returns the previous one.
-func (h *hosts) setAnnounced(a *announcement) (before *announcement) {
+func (h *hosts) setAnnounced(a *announcement) (previous *announcement) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	before, h.announced = h.announced, a
-	return before
+	previous, h.announced = h.announced, a
+	return previous
 }
 
-// pending returns the announced shutdown. It returns nil without an error if that shutdown has failed: half an hour
-// after its time the host still runs. If none was announced, the error wraps [errors.ErrUnsupported].
+// pending returns the announced shutdown. It returns nil without an error if that shutdown has failed: the host still
+// runs half an hour after the time at which it should have shut down. If none was announced, the error wraps
+// [errors.ErrUnsupported].
 func (h *hosts) pending() (*source.Event, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -16,11 +16,11 @@ func checkPeer(host *net.UnixConn) error {
 		return err
 	}
 	var peer *syscall.Ucred
-	var failed error
+	var optionErr error
 	err = raw.Control(func(descriptor uintptr) {
-		peer, failed = syscall.GetsockoptUcred(int(descriptor), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
+		peer, optionErr = syscall.GetsockoptUcred(int(descriptor), syscall.SOL_SOCKET, syscall.SO_PEERCRED)
 	})
-	if err := errors.Join(err, failed); err != nil {
+	if err := errors.Join(err, optionErr); err != nil {
 		return fmt.Errorf("read the user of the connection: %w", err)
 	}
 	if peer.Uid != 0 && int(peer.Uid) != os.Geteuid() {

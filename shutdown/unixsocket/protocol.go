@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// maxDelaySeconds bounds the SECONDS of a line to one year.
+// maxDelaySeconds is the longest delay that a line may have: one year.
 const maxDelaySeconds = 365 * 24 * 60 * 60
 
 // parse parses one line of a host: KIND, KIND SECONDS, or cancel. The deadline of the event is SECONDS after now.
@@ -44,7 +44,7 @@ func parse(line string, now time.Time) (source.Event, error) {
 	return event, nil
 }
 
-// writeLine writes a line to a host. A host that does not read makes it fail after replyTimeout.
+// writeLine writes a line to a host. It fails after replyTimeout if the host does not read.
 func writeLine(host net.Conn, line string) error {
 	if err := host.SetWriteDeadline(time.Now().Add(replyTimeout)); err != nil {
 		return err
@@ -53,8 +53,8 @@ func writeLine(host net.Conn, line string) error {
 	return err
 }
 
-// replyAndClose writes the line to each host and closes the connections. A failed write is not returned: such a
-// host has gone, or does not read, and so does not wait. An error is that of a close.
+// replyAndClose writes the line to each host and closes the connections. It returns the errors of closing. A failed write
+// is no error: such a host is gone, or does not read, and so does not wait.
 func replyAndClose(hosts []net.Conn, line string) error {
 	errs := make([]error, len(hosts))
 	for i, host := range hosts {

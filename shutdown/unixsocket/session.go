@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// checkInterval is how often the session checks that its socket is at its path.
+	// checkInterval is the interval at which the session checks that its socket is at its path.
 	checkInterval = 500 * time.Millisecond
 	// acceptPause is the pause after a failed accept, for example without a free descriptor.
 	acceptPause = 100 * time.Millisecond
@@ -25,8 +25,8 @@ type session struct {
 	source *Source
 	logger klog.Logger
 	events chan source.Event
-	// eventLock is a mutex whose wait can end with ctx; full: locked. It is held while a line is handled, so
-	// that events are sent in the order in which the pending shutdown changes.
+	// eventLock is a mutex whose wait can end with ctx. It is locked while the channel is full, which is while a line is
+	// handled: events are so sent in the order in which the pending shutdown changes.
 	eventLock   chan struct{}
 	unannounced unannounced
 	ctx         context.Context
@@ -39,7 +39,10 @@ type session struct {
 // newSession starts accepting connections. The session ends with Close, or when the socket is lost. It does not
 // end with ctx, which only bounds the connecting.
 func newSession(ctx context.Context, from *Source, e *endpoint) *session {
-	s := &session{source: from, logger: klog.FromContext(ctx), events: make(chan source.Event), eventLock: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &session{
+		source: from, logger: klog.FromContext(ctx), events: make(chan source.Event),
+		eventLock: make(chan struct{}, 1), done: make(chan struct{}),
+	}
 	s.ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	s.start(func() { s.accept(e) })
 	s.start(func() { s.closeErr = s.watchSocket(e) })
@@ -99,8 +102,8 @@ func (s *session) Close() error {
 	return s.closeErr
 }
 
-// watchSocket recreates the socket when its file was removed or replaced, until the session ends. It leaves the
-// socket of another agent alone, and logs that. If the socket cannot be recreated, the session ends. watchSocket
+// watchSocket recreates the socket when its file was removed or replaced, until the session ends. If another agent's
+// socket has replaced it, watchSocket only logs that. If the socket cannot be recreated, the session ends. watchSocket
 // owns the endpoint and closes it.
 func (s *session) watchSocket(e *endpoint) error {
 	defer s.cancel()
@@ -125,7 +128,7 @@ func (s *session) watchSocket(e *endpoint) error {
 			next, err := listen(s.ctx, e.path)
 			if err != nil {
 				s.logger.Error(err, "Lost the socket", "path", e.path)
-				return e.Close() // its file is gone
+				return e.Close() // not close, because the socket's file is gone
 			}
 			s.logger.Info("Recreated the socket, which was removed", "path", e.path)
 			s.start(func() { s.accept(next) })
@@ -157,17 +160,17 @@ func (s *session) accept(e *endpoint) {
 }
 
 // handleEvent records an announcement or a cancellation of host, and sends it to the manager. waits says whether
-// host waits from now on. reply is the line to answer host with; "": none yet, because it waits. released are
-// the hosts that a cancellation has freed from waiting; they get the reply too.
+// host waits from now on. reply is the line with which to answer host; "": none yet, because host waits. released are
+// the hosts that wait no longer because of a cancellation; they get the reply too.
 func (s *session) handleEvent(event source.Event, host net.Conn) (waits bool, reply string, released []net.Conn) {
 	hosts := s.source.hosts
 	if !event.Cancelled {
 		waits, reply = hosts.announce(event, host)
-		s.send(event) // if the session ends, the shutdown is pending for the next one
+		s.send(event) // if the session ends, the shutdown is pending for the next session
 		return waits, reply, nil
 	}
 	announced := hosts.setAnnounced(nil)
-	if !s.send(event) { // the session ends: the shutdown stays pending, and the host may cancel again
+	if isSent := s.send(event); !isSent { // the session ends: the shutdown stays pending, and the host may cancel again
 		hosts.setAnnounced(announced)
 		return false, sessionEndingReply, nil
 	}
@@ -177,8 +180,8 @@ func (s *session) handleEvent(event source.Event, host net.Conn) (waits bool, re
 // sessionEndingReply is the reply to a line that the ending session did not handle.
 const sessionEndingReply = "error: the agent is reopening its socket, send the line again"
 
-// send sends an event to the manager. It returns false if the session ends.
-func (s *session) send(event source.Event) bool {
+// send sends an event to the manager. isSent is false if the session ends.
+func (s *session) send(event source.Event) (isSent bool) {
 	select {
 	case s.events <- event:
 		return true

@@ -17,10 +17,10 @@ import (
 const origin = "unixsocket"
 
 const (
-	// replyTimeout bounds writing a line to a host, which may not read.
+	// replyTimeout is the timeout of writing a line to a host, which may not read.
 	replyTimeout = time.Second
-	// maxPath is less than the kernel's limit of 103 bytes on macOS and 107 on Linux: the socket is made
-	// under a longer name and then moved to its path.
+	// maxPath is the length of the longest path, in bytes. It is less than the kernel's limit of 103 bytes on
+	// macOS and 107 on Linux: the socket is made under a longer name and then moved to its path.
 	maxPath = 90
 )
 
