@@ -43,8 +43,8 @@ type Node struct {
 	failures      []string      // failures outside a drain, for the report of the next drain
 	loggedFailure string        // the text of the newest Failed: the same text is not logged again before the next drain
 	// hostAnswer is the newest input that says whether the host's shutdown is pending (Pending, or an Event that cancels
-	// it) or that the host could not be reached (Unreached); nil: none yet. It is applied again once the log is read,
-	// because it may be about the shutdown in the log.
+	// it) or that the host could not be reached (Unreached); nil: none yet. If the log turns out to have an unfinished
+	// shutdown, hostAnswer is applied again, because it may be about that shutdown.
 	hostAnswer Input
 	// earlyCancels has the cancellations by Trigger that came before the log was read. They are applied again too.
 	earlyCancels   []Event
