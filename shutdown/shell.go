@@ -72,9 +72,9 @@ const (
 )
 
 // newShell returns the shell of a manager that does not run yet. It reads the log, so that LastReport returns the report
-// of the log's shutdown even before Run. A temporary node decides which pods are refused before Run. While the log's
-// shutdown may be under way, all pods are. After the time at which its drain would stop waiting, its pods that may not
-// have ended are. Run locks the folder and then reads the log again, into the shell's own node.
+// of the log's shutdown even before Run. A temporary node decides which pods are refused before Run: all pods while the
+// log's shutdown may be under way, until its drain would stop waiting, and after that the shutdown's pods that may not
+// have ended. Run locks the folder and then reads the log again, into the shell's own node.
 func newShell(s *settings, disk statelog.Options) *shell {
 	disk.Dir, disk.Times = s.opts.StateDir, s.byPriority
 	sh := &shell{
@@ -89,7 +89,7 @@ func newShell(s *settings, disk statelog.Options) *shell {
 	ctx, cancel := context.WithTimeout(sh.ctx, readTime)
 	defer cancel()
 	contents, _ := sh.log.Read(ctx)       // Run reports the error, unless the disk works by then
-	temporary := node.New(s.nodeConfig()) // for admission until Run reads the log again
+	temporary := node.New(s.nodeConfig())
 	temporary.Step(sh.now(), node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
 	snapshot := snapshotOf(temporary)
 	if previous := temporary.Shutdown(); snapshot.refuses && previous != nil {

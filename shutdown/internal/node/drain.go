@@ -229,7 +229,8 @@ func (n *Node) advance() (moved bool) {
 	if s == nil {
 		return false
 	}
-	if !s.isTerminateAll && n.reachedOrWakeAt(s.releaseBy()) { // the lock must be released now, whatever the stage waits for
+	mustRelease := !s.isTerminateAll && n.reachedOrWakeAt(s.releaseBy()) // the lock, whatever the stage waits for
+	if mustRelease {
 		return d.finish(n)
 	}
 	switch d.stage {
@@ -283,8 +284,8 @@ func (n *Node) advance() (moved bool) {
 	}
 }
 
-// finishPublish waits until the API server accepts the node's state, or the time for that is over, and then starts the
-// first bucket.
+// finishPublish waits until the API server has accepted the node's state, or the time for publishing is over. Then it
+// starts the first bucket.
 func (d *drain) finishPublish(n *Node) (moved bool) {
 	s := d.shutdown
 	if s.isTerminateAll { // it publishes nothing, because the node stays up
@@ -323,7 +324,7 @@ func (d *drain) finishFlushAll(n *Node) (moved bool) {
 	return d.enterStage(n, syncing)
 }
 
-// finish ends the drain and releases the lock. The report still waits for pods that are terminating.
+// finish ends the drain and releases the lock. The report is made later, once the terminating pods have ended.
 func (d *drain) finish(n *Node) (moved bool) {
 	s := d.shutdown
 	if d.call != 0 {

@@ -213,7 +213,7 @@ func (t Told) apply(n *Node) {
 	}
 }
 
-// retryPause returns the pause after so many tries.
+// retryPause returns the pause after this many tries, at most longest.
 func retryPause(tries int, longest time.Duration) time.Duration {
 	doublings := min(max(tries-1, 0), 10) // 10 suffice for longest, and do not overflow
 	return min(minRetryPause<<doublings, longest)
