@@ -88,7 +88,7 @@ func newShell(s *settings, disk statelog.Options) *shell {
 	sh.ctx = context.Background() //nolint:forbidigo // NewManager has no context
 	ctx, cancel := context.WithTimeout(sh.ctx, readTime)
 	defer cancel()
-	contents, _ := sh.log.Read(ctx)       // Run reports the error, unless the disk works by then
+	contents, _ := sh.log.Read(ctx) // Run reports the error, unless the disk works by then
 	temporary := node.New(s.nodeConfig())
 	temporary.Step(sh.now(), node.Read{Entries: contents.Entries, SameBoot: contents.SameBoot})
 	snapshot := snapshotOf(temporary)
