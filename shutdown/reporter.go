@@ -17,8 +17,8 @@ type Reporter interface {
 	// PublishNode publishes the node state. It is called once at a time, in the order of the states; a
 	// newer state does not wait for a call that ignores its context. After an error it is retried with a
 	// backoff from 100 ms to 30 s. If the drain's wait for it timed out, the report has the last error.
-	// ctx ends when there is a newer state, or when the call takes too long. Every agent publishes a state when it starts: if no shutdown is under way, this reverts
-	// what a previous agent published.
+	// ctx ends when there is a newer state, or when the call takes too long. Every agent publishes a state
+	// when it starts: if no shutdown is under way, this reverts what a previous agent published.
 	PublishNode(ctx context.Context, state NodeState) error
 }
 
