@@ -142,7 +142,7 @@ func (s *fdStore) adopt() *lock {
 		return nil
 	}
 	return newLock(func() error {
-		var errs []error
+		errs := make([]error, 0, 2*len(passed))
 		for _, stored := range passed {
 			errs = append(errs, s.remove(stored), stored.file.Close())
 		}
