@@ -31,14 +31,14 @@ func (d deadline) stopTimeout() int64 {
 	elapsed := graceperiod.Duration(granted) - time.Until(d.end)
 	timeout := graceperiod.Remaining(granted, elapsed)
 	late := time.Since(d.end)
-	if late < times.Lag { // timers fire late: a call meant for the deadline still gets the minimum
+	if late < times.Lag { // timers fire late: a call that was due at the deadline still gets the minimum
 		return timeout
 	}
 	minimum := graceperiod.Duration(graceperiod.MinimumContainerSeconds)
 	return min(timeout, int64(max(minimum-late, 0)/time.Second))
 }
 
-// cause returns the cause with which a hook is cancelled that still runs at the deadline.
+// cause returns the cause for cancelling a hook that still runs at the deadline.
 func (d deadline) cause() Cause {
 	if d.shortened {
 		return CauseShortened
@@ -47,8 +47,8 @@ func (d deadline) cause() Cause {
 }
 
 // graceContext is the parent of a hook's context. Its Deadline returns the container's current deadline,
-// so that a hook can learn that it has moved earlier; the deadline of a standard context cannot move. The
-// context does not end at the deadline by itself: the stop cancels the hook with a [Cause].
+// so that a hook can see that the deadline has moved earlier; the deadline of a standard context cannot move.
+// The context does not end at the deadline by itself: the stop cancels the hook with a [Cause].
 type graceContext struct {
 	context.Context
 

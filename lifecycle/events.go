@@ -13,14 +13,14 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// recordKilling records the Killing event, with which each attempt to stop a container begins.
+// recordKilling records the Killing event of the container.
 func (s *containerStop) recordKilling() {
 	s.record(containerReference(s.apiPod, s.role, s.container.Name), v1.EventTypeNormal, "Killing", killingMessage(s.options.message, s.container))
 }
 
 // killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container's
-// ID with the name, so that the API server can aggregate the events of several runs. It leaves an ID that
-// is part of the name.
+// ID with the name, so that the API server can aggregate the events of several runs. If the ID is part of
+// the name, it changes nothing.
 func killingMessage(message string, c Container) string {
 	if message == "" || strings.Contains(c.Name, c.ID) {
 		return cmp.Or(message, "Stopping container "+c.Name)
@@ -35,7 +35,7 @@ func (s *containerStop) record(object runtime.Object, eventtype, reason, message
 	s.recordLocked(object, eventtype, reason, message)
 }
 
-// recordLocked is record for callers that hold the mutex.
+// recordLocked records an event about object, the container or its pod. The caller holds the mutex.
 func (s *containerStop) recordLocked(object runtime.Object, eventtype, reason, message string) {
 	if recorder := s.pod.terminator.opts.Events; recorder != nil {
 		s.notifyLocked("the event recorder", func() { recorder.Event(object, eventtype, reason, message) })
@@ -43,15 +43,15 @@ func (s *containerStop) recordLocked(object runtime.Object, eventtype, reason, m
 }
 
 // notifyLocked runs notify, which calls the event recorder or OnHook, in another goroutine, so that a slow
-// one does not use up the grace period. The calls for one container run in order, because each waits for the one
-// before; only the end of the container's stop waits for them. If notify panics, the error goes into the result.
-// what names the call in the log. The caller holds the mutex.
+// callback does not use up the grace period. The calls for one container run in order: each waits for the previous
+// one. Nothing else waits for them but the end of the container's stop. If notify panics, the error goes into the
+// result. what names the call in the log. The caller holds the mutex.
 func (s *containerStop) notifyLocked(what string, notify func()) {
 	previous, notified := s.lastNotified, make(chan struct{})
 	s.lastNotified = notified
 	ctx, about := s.ctx, logValues(s.apiPod, s.container.Name)
 	s.pod.spawn(ctx, what, s.apiPod, s.container.Name, func() error {
-		if previous != nil { // wait for the call before, so that the calls run in order
+		if previous != nil {
 			<-previous
 		}
 		defer call.Watch(ctx, what, 0, about()...)()
@@ -61,7 +61,7 @@ func (s *containerStop) notifyLocked(what string, notify func()) {
 		if err != nil {
 			s.addError(err)
 		}
-		close(notified) // last, because who waits for it then reads the result
+		close(notified) // last: whoever waits for it reads the result next
 	})
 }
 
@@ -73,8 +73,8 @@ func (s *containerStop) addError(err error) {
 }
 
 // waitForEvents waits up to abandonAfter until the container's events are recorded and OnHook has
-// returned. So both usually precede the end of the termination, but a recorder that hangs cannot prevent
-// it.
+// returned. Both therefore usually happen before the termination ends, but a recorder that hangs cannot
+// prevent that end.
 func (s *containerStop) waitForEvents() {
 	s.pod.mu.Lock()
 	notified := s.lastNotified
@@ -91,8 +91,8 @@ func (s *containerStop) waitForEvents() {
 	}
 }
 
-// recordWarning records a Warning event about object, and waits up to abandonAfter for the recorder. It is
-// for events that do not belong to a stop, which record handles.
+// recordWarning records a Warning event that belongs to no containerStop. It waits up to abandonAfter for the
+// recorder.
 func (p *podState) recordWarning(ctx context.Context, apiPod *v1.Pod, container string, object runtime.Object, reason, message string) {
 	recorder := p.terminator.opts.Events
 	if recorder == nil {

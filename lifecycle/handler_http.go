@@ -21,28 +21,28 @@ type HTTPDoer interface {
 var errNoPodIP = errors.New("failed to find networking container")
 
 // get sends the request of an httpGet hook to the hook's host, or to its pod if the hook has none. If the
-// server answered an HTTPS request in plain HTTP, it counts that and records a warning for the pod's
-// owner, as the kubelet does.
+// server answered an HTTPS request in plain HTTP, get counts the fallback and records a warning event of the
+// pod, as the kubelet does.
 func (r *handlerRunner) get(ctx context.Context, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) error {
-	host, err := action.Host, error(nil)
+	host := action.Host
 	if host == "" {
-		host, err = r.PodIP(ctx, pod)
-	}
-	if err != nil {
-		return err
+		var err error
+		if host, err = r.PodIP(ctx, pod); err != nil {
+			return err
+		}
 	}
 	if host == "" {
 		return fmt.Errorf("%w: %s", errNoPodIP, formatPod(pod))
 	}
 	sender := hookhttp.Sender{Doer: r.HTTP, UserAgent: r.UserAgent, FailOnStatus: r.FailOnHTTPStatus}
-	plain, err := sender.Get(ctx, host, pod, container, action)
-	if plain == "" { // no fallback from HTTPS to HTTP took place
+	plainHost, err := sender.Get(ctx, host, pod, container, action)
+	if plainHost == "" { // no fallback from HTTPS to HTTP took place
 		return err
 	}
 	r.Metrics.HTTPFallback()
 	if r.Events != nil && pod != nil {
 		r.Events.Event(pod, v1.EventTypeWarning, "LifecycleHTTPFallback",
-			fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", plain))
+			fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", plainHost))
 	}
 	return err
 }

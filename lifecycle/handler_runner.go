@@ -175,8 +175,8 @@ var errNoCommands = errors.New("no command runner for exec hooks: Commands is ni
 func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []string) (output string, err error) {
 	var printed []byte
 	var timeout time.Duration // 0: no limit
-	deadline, limited := ctx.Deadline()
-	if limited {
+	deadline, hasDeadline := ctx.Deadline()
+	if hasDeadline {
 		timeout = time.Until(deadline)
 	}
 	switch {
@@ -184,7 +184,7 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 		err = errNoCommands
 	case ctx.Err() != nil:
 		err = context.Cause(ctx)
-	case limited && timeout <= 0: // the deadline has passed, but nobody has cancelled ctx yet
+	case hasDeadline && timeout <= 0: // the deadline has passed, but nobody has cancelled ctx yet
 		err = context.DeadlineExceeded
 	default:
 		printed, err = r.Commands.RunInContainer(ctx, containerID, cmd, timeout)
@@ -196,8 +196,8 @@ func (r *handlerRunner) exec(ctx context.Context, containerID string, cmd []stri
 }
 
 // sleepTolerance is how much a cancelled sleep may lack and still count as completed. A sleep may be as
-// long as the grace period (KEP-3960), and because the grace period starts a moment before it, would
-// always be cut. The kubelet lets such a sleep complete too.
+// long as the grace period (KEP-3960), which begins a moment earlier: without the tolerance such a sleep
+// would always be cut. The kubelet lets it complete too.
 const sleepTolerance = 100 * time.Millisecond
 
 // sleepCancelledError is the error of a cancelled sleep. It wraps the cause.
@@ -212,34 +212,25 @@ func (e *sleepCancelledError) Error() string {
 func (e *sleepCancelledError) Unwrap() error { return e.cause }
 
 // sleep runs a sleep hook (KEP-3960). It succeeds at once if seconds is not positive or the feature is
-// off. A sleep also succeeds when its container exits (k/k#134338).
+// off. A cancelled sleep also succeeds if less than sleepTolerance remains, or if its container has exited
+// (k/k#134338).
 func (r *handlerRunner) sleep(ctx context.Context, seconds int64) error {
 	if !r.sleepEnabled || seconds <= 0 {
 		return nil
 	}
-	start := time.Now()
+	start, duration := time.Now(), graceperiod.Duration(seconds)
 	select {
-	case <-time.After(graceperiod.Duration(seconds)):
+	case <-time.After(duration):
 		return nil
 	case <-ctx.Done():
 	}
-	err := r.sleepEnded(graceperiod.Duration(seconds)-time.Since(start), context.Cause(ctx))
-	if errors.Is(err, CauseContainerExited) {
-		return nil
-	}
-	return err
-}
-
-// sleepEnded counts a sleep that was cancelled with cause when left of it remained, and returns its error.
-// The error is nil for a sleep that was all but over, and [CauseContainerExited] for one whose container
-// exited.
-func (r *handlerRunner) sleepEnded(left time.Duration, cause error) error {
+	remaining, cause := duration-time.Since(start), context.Cause(ctx)
 	switch {
-	case left < sleepTolerance:
+	case remaining < sleepTolerance:
 		return nil
 	case errors.Is(cause, CauseContainerExited):
 		r.Metrics.SleepEndedByExit()
-		return CauseContainerExited
+		return nil
 	default:
 		r.Metrics.SleepTerminatedEarly()
 		return &sleepCancelledError{cause: cause}

@@ -42,8 +42,8 @@ type Runtime interface {
 	Running(ctx context.Context, pod *v1.Pod) ([]Container, error)
 	// StopContainer follows CRI's RuntimeService. It sends the stop signal, waits up to timeoutSeconds
 	// for the container to end, and then kills it; timeout 0 kills at once. It returns nil when the
-	// container has ended, even if that was before the call. The error wraps [ErrContainerNotFound] if
-	// the container is unknown. After any other error the terminator calls again, with the remaining
+	// container has ended, also if it had ended before the call. The error wraps [ErrContainerNotFound]
+	// if the container is unknown. After any other error the terminator calls again, with the remaining
 	// grace period. StopContainer must return when ctx ends.
 	//
 	// The terminator may make a concurrent second call for the same container with a shorter timeout.
@@ -69,15 +69,15 @@ func (f RuntimeFunc) StopContainer(ctx context.Context, containerID string, time
 // PodStopper replaces a [Runtime] for pods whose containers stop as a unit, such as virtual machines or
 // remote jobs.
 type PodStopper interface {
-	// Running is like Runtime.Running.
+	// Running lists the pod's containers under the rules of [Runtime].Running.
 	Running(ctx context.Context, pod *v1.Pod) ([]Container, error)
-	// StopPod stops all containers of the pod, as Runtime.StopContainer stops one.
+	// StopPod stops all containers of the pod under the rules of [Runtime].StopContainer.
 	StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error
 }
 
 // HandlerRunner runs a lifecycle hook and waits for it. It is the kubelet's HandlerRunner, except that the
-// container ID is a string. The hook must end when ctx ends; for a preStop hook, ctx.Deadline returns that
-// time. Run returns a message for the log, "" if the hook succeeds.
+// container ID is a string. The hook must end when ctx ends. For a preStop hook, ctx.Deadline returns the end
+// of the grace period. Run returns a message for the log, "" if the hook succeeds.
 type HandlerRunner interface {
 	Run(ctx context.Context, containerID string, pod *v1.Pod, container *v1.Container, handler *v1.LifecycleHandler) (string, error)
 }

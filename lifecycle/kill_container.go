@@ -20,9 +20,9 @@ import (
 //
 // If the container is already being stopped, alone or with its pod, KillContainer waits for that stop,
 // and shortens it if its own deadline is earlier. A sidecar that was waiting for other containers is
-// stopped at once, and may be started again ([Termination.ShouldRestart]). A pod termination that
-// begins meanwhile includes the container, with the earlier of both deadlines. The preStop hook runs at
-// most once per run. When ctx ends first, the stop continues, and the error wraps ctx's cause.
+// stopped at once, and may be started again ([Termination.ShouldRestart]). If the pod's termination begins
+// before the container has ended, it includes the container, with the earlier of both deadlines. The preStop
+// hook runs at most once per run. When ctx ends first, the stop continues, and the error wraps ctx's cause.
 //
 // It is an error if the pod is nil, or if c.ID is empty or has a prefix such as "containerd://". With a
 // [PodStopper] the error wraps [errors.ErrUnsupported].
@@ -40,7 +40,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		result.Outcome = OutcomeLeftRunning
 		return result, ErrClosed
 	}
-	until := deadlineIn(req.grace(pod, c.Name))
+	newDeadline := deadlineIn(req.grace(pod, c.Name))
 	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
 	// Look for the run in a new list.
 	state := tr.lock(pod)
@@ -57,22 +57,22 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		c = listed
 	}
 	state = tr.lock(pod)
-	earlier := state.stopOf(c) // by another caller, or in vain; nil: none
+	earlier := state.stopOf(c) // a stop by another caller, or one that was given up; nil: none
 	isBeingStopped := earlier != nil && earlier.inProgress()
 	if !isBeingStopped && state.hasEndedSince(list, c) {
 		defer state.unlock()
-		if earlier != nil && earlier.result.Outcome.hasEnded() { // another caller has stopped it meanwhile
+		if earlier != nil && earlier.result.Outcome.hasEnded() { // another caller has stopped it since the list
 			return earlier.result, nil
 		}
 		result.Phase, result.Outcome = PhaseEnded, OutcomeNotFound
 		return result, nil
 	}
-	// Begin to stop it, or join its stop in progress, and wait for that.
-	s := state.stop(tr.callContext(ctx), pod, c, until, options)
+	// Begin to stop it, or join its stop in progress, and wait for the end of the stop.
+	s := state.stop(tr.callContext(ctx), pod, c, newDeadline, options)
 	if t := state.termination; t.inProgress() { // the termination must wait for the container too
 		t.include(s)
 	}
-	done := s.done // of this attempt; a later one has another
+	done := s.done // of this attempt: a later attempt has another channel
 	state.unblockStops()
 	state.unlock()
 	select {
@@ -85,7 +85,7 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 }
 
 // hasEndedSince reports whether a run has ended since the list older: a newer list has arrived, and lacks the
-// run. It is false if older was never made.
+// run. The result is false if the call for older was never made.
 func (p *podState) hasEndedSince(older *listCall, c Container) bool {
 	isNewer := older.number > 0 && p.lists.newestNumber > older.number // number 0: older was never made
 	return isNewer && !p.lists.has(c)

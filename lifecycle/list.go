@@ -20,13 +20,13 @@ type lists struct {
 	newestRuns   []Container // what that call returned
 	inProgress   *listCall
 	queued       *listCall // is made when the one in progress has returned; nil: none is requested
-	failure      error     // the newest one since the last success; nil: none
+	failure      error     // the newest failure since the last success; nil: none
 	failures     int       // number of failures since the last success
 }
 
-// logList logs the result of a list if it is news: a failure, unless it is the one of the list before, or
-// the first success after failures. It does not log that Close has cancelled the list, or that the runtime
-// cannot list at all. logList locks the mutex.
+// logList logs a failure that differs from that of the previous list, and the first success after failures. It
+// does not log that Close has cancelled the list, or that the runtime cannot list at all. logList locks the
+// mutex.
 func (p *podState) logList(list *listCall, err error) {
 	isCancelled := list.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, CauseTerminatorClosed))
 	if isCancelled || errors.Is(err, errors.ErrUnsupported) {
@@ -61,8 +61,8 @@ type listCall struct {
 
 // has reports whether the newest list has the run. If c or the listed run has no Began, the ID alone decides.
 func (l *lists) has(c Container) bool {
-	return slices.ContainsFunc(l.newestRuns, func(other Container) bool {
-		return other.ID == c.ID && (c.Began.IsZero() || other.Began.IsZero() || runOf(other) == runOf(c))
+	return slices.ContainsFunc(l.newestRuns, func(listed Container) bool {
+		return listed.ID == c.ID && (c.Began.IsZero() || listed.Began.IsZero() || runOf(listed) == runOf(c))
 	})
 }
 
@@ -81,8 +81,8 @@ func (p *podState) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 }
 
 // startList makes the queued Running call, if there is one. A call that takes longer than StopTimeoutSlack is
-// cancelled and counts as failed, even if the runtime does not return then, so that the next call can be made. A
-// later result is ignored. The caller holds the mutex.
+// cancelled and counts as failed. The next call can then be made even if the runtime does not return; a result that
+// comes later is ignored. The caller holds the mutex.
 func (p *podState) startList() {
 	list := p.lists.queued
 	p.lists.queued = nil
@@ -98,7 +98,7 @@ func (p *podState) startList() {
 	p.lists.started++
 	list.number = p.lists.started
 	ctx, cancel := context.WithCancelCause(list.ctx)
-	slow := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() {
+	timeout := time.AfterFunc(p.terminator.opts.StopTimeoutSlack, func() {
 		err := fmt.Errorf("the runtime did not list the pod's containers within %v (StopTimeoutSlack)", p.terminator.opts.StopTimeoutSlack)
 		cancel(err)
 		p.finishList(list, nil, err)
@@ -112,7 +112,7 @@ func (p *podState) startList() {
 		}
 		return err
 	}, func(err error) {
-		if slow.Stop() { // false: the timer has finished the list already
+		if timeout.Stop() { // false: the timer has finished the list already
 			p.finishList(list, running, err)
 		}
 		cancel(nil)
@@ -151,25 +151,25 @@ func (p *podState) applyList(list *listCall) {
 			s = t.stopContainer(c, s, stopOptions{oneAttempt: t.request.OneAttempt, hooks: t.request.Hooks})
 		}
 		if s != nil {
-			s.listedBy = list.number
+			s.lastListedIn = list.number
 		}
 	}
-	p.dropEnded(func(s *containerStop) bool { return s.listedBy != list.number })
+	p.dropEnded(func(s *containerStop) bool { return s.lastListedIn != list.number })
 	for start := range p.starts {
-		if start.returned && start.listedBy <= list.number {
+		if start.returned && start.firstList <= list.number {
 			delete(p.starts, start)
 		}
 	}
 	p.unblockStops()
 }
 
-// find returns the run that this list has with c.ID and, unless that is zero, with c.Began. It has c's
-// name, and PreStopDone if either has it.
+// find returns the run that this list has with c.ID and, unless it is zero, with c.Began. The result has c's
+// name. Its PreStopDone is set if c or the listed run has it set.
 func (l *listCall) find(c Container) (listed Container, found bool) {
-	for _, other := range l.running {
-		if other.ID == c.ID && (c.Began.IsZero() || runOf(other) == runOf(c)) {
-			other.Name, other.PreStopDone = c.Name, c.PreStopDone || other.PreStopDone
-			return other, true
+	for _, run := range l.running {
+		if run.ID == c.ID && (c.Began.IsZero() || runOf(run) == runOf(c)) {
+			run.Name, run.PreStopDone = c.Name, c.PreStopDone || run.PreStopDone
+			return run, true
 		}
 	}
 	return Container{}, false

@@ -51,7 +51,7 @@ func newPodState(tr *Terminator, key types.UID) *podState {
 	return &podState{terminator: tr, key: key, starts: map[*startCall]struct{}{}, stops: map[containerRun]*containerStop{}}
 }
 
-// unlock frees what nobody needs any more, and unlocks the mutex. It drops the stops of containers that
+// unlock drops what nobody needs any more, and unlocks the mutex. It drops the stops of containers that
 // have ended, unless a termination or a PostStart may still read them. It drops the pod itself if nothing
 // of it remains.
 func (p *podState) unlock() {
@@ -92,9 +92,9 @@ func (p *podState) forget() {
 }
 
 // stop begins to stop a run and returns its stop. If the run is being stopped already, it only shortens
-// the deadline to until. If the run could not be stopped before, it tries again, under the old deadline if
+// the deadline to newDeadline. If the run could not be stopped before, it tries again, under the old deadline if
 // that is earlier.
-func (p *podState) stop(ctx context.Context, apiPod *v1.Pod, c Container, until deadline, options stopOptions) *containerStop {
+func (p *podState) stop(ctx context.Context, apiPod *v1.Pod, c Container, newDeadline deadline, options stopOptions) *containerStop {
 	s := p.stopOf(c)
 	if s == nil {
 		s = newStop(p, c)
@@ -110,10 +110,10 @@ func (p *podState) stop(ctx context.Context, apiPod *v1.Pod, c Container, until 
 		s.unblock()
 	}
 	if s.inProgress() {
-		s.shorten(until)
+		s.shorten(newDeadline)
 		return s
 	}
-	s.begin(ctx, apiPod, until, options)
+	s.begin(ctx, apiPod, newDeadline, options)
 	if p.nextStop != nil { // a PostStart waits for a stop of its container
 		close(p.nextStop)
 		p.nextStop = nil
@@ -163,48 +163,47 @@ func (p *podState) isBlocked(r role) bool {
 	if !r.isSidecar() {
 		return false
 	}
-	main, last := p.blockers()
-	return main || last > r
+	hasMain, lastSidecar := p.blockers()
+	return hasMain || lastSidecar > r
 }
 
 // blockers returns which containers may be running, and so keep sidecars from stopping: those whose stop has not
-// ended, and those that are being started. main says whether there is a main container, for which all sidecars wait.
-// last is the last sidecar, for which those declared before it wait; roleUnknown if there is none.
-func (p *podState) blockers() (main bool, last role) {
-	last = roleUnknown
-	block := func(r role) {
+// ended, and those that are being started. hasMain says whether one is a main container, for which all sidecars wait.
+// lastSidecar is the last sidecar, for which those declared before it wait; roleUnknown if there is none.
+func (p *podState) blockers() (hasMain bool, lastSidecar role) {
+	lastSidecar = roleUnknown
+	add := func(r role) {
 		if r == roleMain {
-			main = true
+			hasMain = true
 		}
 		if r.isSidecar() {
-			last = max(last, r)
+			lastSidecar = max(lastSidecar, r)
 		}
 	}
 	for _, s := range p.stops {
 		if !s.result.Outcome.hasEnded() || s.isListedAgain() {
-			block(s.role)
+			add(s.role)
 		}
 	}
 	for start := range p.starts { // its container may be running
-		block(start.role)
+		add(start.role)
 	}
-	return main, last
+	return hasMain, lastSidecar
 }
 
 // unblockStops lets each sidecar stop that nothing needs any more: no main container and no sidecar declared after it
-// may be running. During a termination it also cancels the starts of such sidecars, and those of all containers that are
-// no sidecars, which never wait. It is called whenever a container that others wait for may be gone. The caller holds
-// the mutex.
+// may be running. During a termination it also cancels the starts of such sidecars, and of all other containers, whose
+// stops never wait. Call it whenever a container that sidecars wait for may have ended. The caller holds the mutex.
 func (p *podState) unblockStops() {
-	main, last := p.blockers()
-	hasTurn := func(r role) bool { return !r.isSidecar() || !main && last <= r }
+	hasMain, lastSidecar := p.blockers()
+	mayStop := func(r role) bool { return !r.isSidecar() || !hasMain && lastSidecar <= r }
 	for _, s := range p.stops {
-		if s.role.isSidecar() && hasTurn(s.role) {
+		if s.role.isSidecar() && mayStop(s.role) {
 			s.unblock()
 		}
 	}
 	for start := range p.starts {
-		if p.termination.inProgress() && hasTurn(start.role) {
+		if p.termination.inProgress() && mayStop(start.role) {
 			start.cancel(ErrTerminating)
 		}
 	}
@@ -217,9 +216,9 @@ func (p *podState) cancelStarts() {
 	}
 }
 
-// markFailing notes that StopContainer has failed for a stop. isFirst is false if another stop of the pod
-// is failing too, so that the caller records only one event per pod. It locks the mutex.
-func (p *podState) markFailing(s *containerStop) (isFirst bool) {
+// markFailing notes that StopContainer has failed for a stop. isOnlyOne is false if another stop of the pod
+// is failing too: the caller records only one event per pod. It locks the mutex.
+func (p *podState) markFailing(s *containerStop) (isOnlyOne bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s.failing = true
@@ -238,16 +237,16 @@ func (p *podState) spawn(ctx context.Context, name string, apiPod *v1.Pod, conta
 	p.spawnAfter(ctx, nil, name, apiPod, container, callback, returned)
 }
 
-// spawnAfter is spawn for a call that is repeated after an error. previous is the error of the call
-// before: a panic that it contains is not logged again.
+// spawnAfter runs a callback in another goroutine, as spawn does. previous is the error of the previous call of this
+// kind, or nil: if the callback panics as the previous call did, the panic is not logged again.
 func (p *podState) spawnAfter(ctx context.Context, previous error, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
 	p.terminator.calls.Go(func() string { return name + " of " + fullName(apiPod, container) }, func() {
 		call.GuardAbout(ctx, name, previous, logValues(apiPod, container), callback, returned)
 	})
 }
 
-// logValues returns a function that returns the keys and values for the log line of a panic. It is a
-// function, so that they are made only for a panic.
+// logValues returns a function that makes the keys and values for a log line about a callback. Most callbacks log
+// nothing, and then nothing is made.
 func logValues(apiPod *v1.Pod, container string) func() []any {
 	return func() []any { return []any{"pod", klog.KObj(apiPod), "containerName", container} }
 }

@@ -49,8 +49,8 @@ func (tr *Terminator) PostStart(ctx context.Context, pod *v1.Pod, c Container) e
 	return errors.Join(err, killErr)
 }
 
-// postStart runs the hook, and records the event if the hook failed. failed says that it did, and that the
-// caller must kill the container. It is false for an error that came from a cancellation or from invalid
+// postStart runs the hook, and records the event if the hook failed. failed says that the hook has failed, so that
+// the caller must kill the container. It is false for an error that came from a cancellation or from invalid
 // arguments.
 func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container) (failed bool, err error) {
 	if err := tr.check(pod); err != nil {
@@ -83,7 +83,7 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 		err = hookErr
 		close(returned)
 	})
-	// Wait until it has returned. cause is why it was cancelled; nil: it was not.
+	// Wait until the hook has returned. cause is why it was cancelled; nil: it was not cancelled.
 	var exited <-chan struct{}
 	if kindOf(handler) == kindSleep { // other hooks may have work to do outside the exited container
 		exited = state.watchExit(ctx, pod, c, func(error) {}) // a panic has been logged
@@ -97,7 +97,7 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	state.postStarts--
 	isStopping := state.termination != nil || state.stopOf(c) != nil
 	state.unlock()
-	if cause == nil { // the caller may have cancelled it
+	if cause == nil { // the caller may have cancelled the hook
 		cause = context.Cause(caller)
 	}
 	// Decide whether an error is a failure of the hook.
@@ -115,11 +115,11 @@ func (tr *Terminator) postStart(caller context.Context, pod *v1.Pod, c Container
 	return failed, err
 }
 
-// waitForPostStart waits until a postStart hook returns or must be cancelled, because its container has
-// exited or a stop of it has ended or run out of time. It returns the cause of the cancellation; nil if
+// waitForPostStart waits until a postStart hook has returned, or must be cancelled: its container has exited, or a
+// stop of the container has ended or has used up its grace period. It returns the cause of the cancellation; nil if
 // the hook has returned.
 func (p *podState) waitForPostStart(c Container, returned, exited <-chan struct{}) error {
-	for { // once, and again whenever a stop of the pod begins, because it may be of this container
+	for { // look again whenever a stop in the pod begins: it may be that of this container
 		p.mu.Lock()
 		s := p.stopOf(c)
 		if p.nextStop == nil {

@@ -12,8 +12,8 @@ import (
 )
 
 // abandonAfter is how long a cancelled hook may take to return before it is [HookAbandoned]. StopContainer
-// is called without waiting for the hook. Only the end of the termination waits, so that the hook's result
-// can be in it.
+// is called without waiting for the hook. Only the end of the termination waits, so that its result can have the
+// hook's result.
 const abandonAfter = time.Second
 
 var errHookFailed = errors.New("the hook returned an error; see the result, OnHook or log verbosity 1")
@@ -63,7 +63,7 @@ func (s *containerStop) runHook() {
 	case <-s.ctx.Done():
 		cause = CauseTerminatorClosed
 	}
-	s.noteHookCancelled(cause) // before cancel, on which the hook may return at once
+	s.noteHookCancelled(cause) // first: the hook may return as soon as it is cancelled
 	cancel(cause)
 }
 
@@ -172,8 +172,8 @@ func (s *containerStop) waitForHook() {
 	if s.hook.returned == nil { // no hook was run
 		return
 	}
-	if left := time.Until(s.hook.cancelledAt.Add(abandonAfter)); left > 0 {
-		timer := time.NewTimer(left)
+	if remaining := time.Until(s.hook.cancelledAt.Add(abandonAfter)); remaining > 0 {
+		timer := time.NewTimer(remaining)
 		defer timer.Stop()
 		select {
 		case <-s.hook.returned:
@@ -197,8 +197,8 @@ func (s *containerStop) abandonHook() (abandoned bool) {
 	return true
 }
 
-// watchExit returns a channel that is closed when the container exits; nil, which blocks for ever, without an
-// ExitWatcher. It watches in another goroutine until ctx ends, and calls failed if the watcher panics.
+// watchExit returns a channel that is closed when the container exits. Without an ExitWatcher it returns nil, a channel
+// that blocks for ever. It watches in another goroutine until ctx ends, and calls failed if the watcher panics.
 func (p *podState) watchExit(ctx context.Context, apiPod *v1.Pod, c Container, failed func(error)) <-chan struct{} {
 	watcher := p.terminator.opts.Exits
 	if watcher == nil {

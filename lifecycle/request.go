@@ -42,9 +42,9 @@ type Request struct {
 }
 
 // grace returns the pod's grace period in seconds for this request. current is the grace period of the
-// termination in progress; 0 if there is none. A request without named containers has that of
-// [graceperiod.ForPod]. One that names its containers has, as in the kubelet, the override without any limit, else
-// current, else the pod's.
+// termination in progress; 0 if there is none. For a request that names no containers, [graceperiod.ForPod] computes
+// the grace period. For one that names them, it is the override without any limit, as in the kubelet, else current,
+// else the pod's own.
 func (r *Request) grace(pod *v1.Pod, current int64) int64 {
 	switch {
 	case r.Containers == nil:

@@ -160,9 +160,9 @@ func (r Result) Outcome() Outcome {
 		return OutcomeNotFound
 	}
 	worst, all := OutcomeGraceful, outcomes()
-	place := func(o Outcome) uint { return uint(slices.Index(all, o)) } // "" is not in all: its -1 becomes the highest
+	rank := func(o Outcome) uint { return uint(slices.Index(all, o)) } // "" is not in all: its -1 becomes the highest
 	for i := range r.Containers {
-		if o := r.Containers[i].Outcome; place(o) > place(worst) {
+		if o := r.Containers[i].Outcome; rank(o) > rank(worst) {
 			worst = o
 		}
 	}

@@ -23,11 +23,11 @@ var (
 
 // startCall is one call of [Terminator.Start]. The pod's mutex guards it.
 type startCall struct {
-	name     string // of the container
-	role     role
-	cancel   context.CancelCauseFunc // cancels the context of the agent's start function
-	returned bool
-	listedBy int // set when it returns: the number of the first list that includes what it started
+	name      string // of the container
+	role      role
+	cancel    context.CancelCauseFunc // cancels the context of the agent's start function
+	returned  bool
+	firstList int // set when it returns: the number of the first list that has what it started
 }
 
 // Start calls start, the agent's function that starts one container, unless the pod is being
@@ -79,7 +79,7 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 	}
 	state.starts[start] = struct{}{}
 	state.unlock()
-	// A panic of do becomes an error, and a do that ignores the end of ctx is logged.
+	// A panic of do becomes an error. If do ignores the end of ctx, that is logged.
 	call.GuardAbout(ctx, "the start", nil, logValues(pod, name), func() error {
 		defer call.WatchEnd(ctx, "the start", logValues(pod, name)()...)()
 		return do(ctx)
@@ -96,9 +96,9 @@ func (tr *Terminator) start(ctx context.Context, pod *v1.Pod, name string, do fu
 // It does neither if there is no termination, or if the termination stops only containers that its caller named.
 func (p *podState) startReturned(ctx context.Context, apiPod *v1.Pod, start *startCall, err error) error {
 	p.mu.Lock()
-	start.returned, start.listedBy = true, p.lists.started+1 // the next list to begin has what was started
+	start.returned, start.firstList = true, p.lists.started+1 // the next list to begin has what was started
 	t := p.termination
-	if t == nil || !t.usesLists { // no list for a termination follows, so the start blocks nothing any more
+	if t == nil || !t.usesLists { // no termination will list what was started, so the start blocks nothing any more
 		delete(p.starts, start)
 		t.wake()
 		p.unblockStops()

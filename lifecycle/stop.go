@@ -34,7 +34,7 @@ type containerStop struct {
 	options       stopOptions
 	podStop       *podStop // stops the container together with others; nil: it stops alone
 	hook          preStop
-	listedBy      int           // number of the newest list that has the run; 0: none
+	lastListedIn  int           // number of the newest list that has the run; 0: none
 	termination   *Termination  // the newest one that includes the stop; nil: none
 	lastNotified  chan struct{} // closed when the newest call of Events or OnHook has returned; nil: there was none
 	deadline      deadline      // its end is zero if the next begin starts a new grace period
@@ -60,7 +60,7 @@ func newStop(p *podState, c Container) *containerStop {
 // inProgress reports whether the stop's goroutine is running.
 func (s *containerStop) inProgress() bool { return s.done != nil && !isClosed(s.done) }
 
-// isGivenUp reports whether the stop has ended without the container: it may still run.
+// isGivenUp reports whether the stop has ended although the container may still be running.
 func (s *containerStop) isGivenUp() bool {
 	return s.done != nil && isClosed(s.done) && !s.result.Outcome.hasEnded()
 }
@@ -69,30 +69,30 @@ func (s *containerStop) isGivenUp() bool {
 // had ended, so that it must be stopped again.
 func (s *containerStop) isListedAgain() bool {
 	endedByList := s.result.Outcome.hasEnded() && !s.options.trustSuccess
-	return endedByList && s.listedBy > 0 && s.listedBy == s.pod.lists.newestNumber
+	return endedByList && s.lastListedIn > 0 && s.lastListedIn == s.pod.lists.newestNumber
 }
 
 // begin starts the stop's goroutine, for the first time or again. A stop that begins again keeps its old
 // deadline if that is earlier. It records no second Killing event, except after a request with OneAttempt,
 // because the kubelet records one in each attempt. The caller holds the mutex.
-func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, until deadline, options stopOptions) {
-	// First what depends on the previous attempt, if there was one.
+func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline deadline, options stopOptions) {
+	// First read what the previous attempt has left, if there was one.
 	resumes := !s.deadline.end.IsZero()                // zero: it is the first time, or giveUp lets a new grace period start
 	recordsKilling := !resumes || s.options.oneAttempt // s.options are still those of the previous request
-	if resumes && s.deadline.end.Before(until.end) {
-		until = s.deadline
+	if resumes && s.deadline.end.Before(newDeadline.end) {
+		newDeadline = s.deadline
 	}
-	isFirst := s.done == nil
+	isFirstAttempt := s.done == nil
 	if !s.result.Outcome.hasEnded() { // it was given up, so GiveUpAfter starts again
 		s.firstCallAt = time.Time{}
 	}
-	// Then the state of the new attempt.
-	s.ctx, s.apiPod, s.options, s.deadline = ctx, apiPod, options, until
+	// Then set the state of the new attempt.
+	s.ctx, s.apiPod, s.options, s.deadline = ctx, apiPod, options, newDeadline
 	s.spec, s.role = findContainer(apiPod, s.container.Name)
 	s.expired, s.deadlineMoved, s.unblocked, s.done = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	s.failing, s.result.Phase, s.result.Outcome, s.result.Err = false, "", "", nil
 	if s.result.GrantedSeconds == 0 { // the result keeps the first grace period
-		s.result.GrantedSeconds = until.granted
+		s.result.GrantedSeconds = newDeadline.granted
 	}
 	if s.spec == nil {
 		// The kubelet returns this error; its reason is the event's message. Unlike the kubelet, continue
@@ -104,9 +104,9 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, until deadlin
 	if !s.obeysOrder() {
 		s.unblock()
 	}
-	s.timer = time.AfterFunc(time.Until(until.end), s.expire)
+	s.timer = time.AfterFunc(time.Until(newDeadline.end), s.expire)
 	s.pod.terminator.calls.Go(func() string { return "the stop of " + fullName(apiPod, s.container.Name) }, func() {
-		if isFirst && s.spec == nil && s.pod.terminator.opts.Pods == nil {
+		if isFirstAttempt && s.spec == nil && s.pod.terminator.opts.Pods == nil {
 			s.logger().Info("Stopping container that is not in the pod's spec, without a hook")
 		}
 		s.execute(recordsKilling)
@@ -114,7 +114,7 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, until deadlin
 }
 
 // expire is the function of the timer. It tells the stop's goroutine that the deadline has come, by
-// closing expired. shorten resets the timer, so it may fire twice; only the first time counts.
+// closing expired. shorten resets the timer, so that it may fire twice; only the first time counts.
 func (s *containerStop) expire() {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -123,22 +123,22 @@ func (s *containerStop) expire() {
 	}
 }
 
-// shorten moves the deadline of a stop in progress to until, if that is earlier. With a PodStopper one StopPod call
+// shorten moves the deadline of a stop in progress to newDeadline, if that is earlier. With a PodStopper one StopPod call
 // stops several containers (s.podStop), so the deadlines of all of them move. The caller holds the mutex.
-func (s *containerStop) shorten(until deadline) {
-	if !s.inProgress() || !until.end.Before(s.deadline.end) {
+func (s *containerStop) shorten(newDeadline deadline) {
+	if !s.inProgress() || !newDeadline.end.Before(s.deadline.end) {
 		return
 	}
-	until.shortened = true
-	s.deadline = until
-	s.timer.Reset(time.Until(until.end))
+	newDeadline.shortened = true
+	s.deadline = newDeadline
+	s.timer.Reset(time.Until(newDeadline.end))
 	select {
 	case s.deadlineMoved <- struct{}{}:
 	default: // an unread value is enough: its reader gets the newest deadline
 	}
 	if s.podStop != nil {
 		for _, member := range s.podStop.members {
-			member.shorten(until) // it calls s.shorten back, which then does nothing
+			member.shorten(newDeadline) // it calls s.shorten back, which then does nothing
 		}
 	}
 }
@@ -169,7 +169,7 @@ func (s *containerStop) execute(recordsKilling bool) {
 	s.runHook()
 	s.waitForOrder()
 	outcome, err := s.stopUntilEnded()
-	s.end(outcome, err) // now, so that the containers that wait for this one go on at once
+	s.end(outcome, err) // at once, so that the containers that wait for this one can stop
 	s.waitForHook()
 	s.waitForEvents()
 	s.finish()
@@ -213,7 +213,7 @@ func (s *containerStop) stopUntilEnded() (Outcome, error) {
 	began := time.Now()
 	s.setPhase(PhaseStopping)
 	calls := &stopCalls{
-		containerStop: s, runs: []*containerStop{s}, call: func(ctx context.Context, seconds int64) error {
+		containerStop: s, targets: []*containerStop{s}, call: func(ctx context.Context, seconds int64) error {
 			return s.pod.terminator.opts.Runtime.StopContainer(ctx, s.container.ID, seconds)
 		},
 	}

@@ -14,25 +14,25 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// stopCalls calls StopContainer for a container, or StopPod for the containers of a podStop, again and again
-// until they have ended or GiveUpAfter has passed. Below, "call" means either. Only the stop's goroutine
+// stopCalls calls StopContainer for a container, or StopPod for the containers of a podStop, until they have ended or
+// GiveUpAfter has passed. Below, "call" means either. Only the stop's goroutine
 // uses it.
 type stopCalls struct {
 	*containerStop // the container, or the member of the podStop that makes the calls; its deadline applies
 
-	runs    []*containerStop                               // the containers that a call stops
+	targets []*containerStop                               // the containers that a call stops
 	call    func(ctx context.Context, seconds int64) error // StopContainer or StopPod
 	replies chan stopReply                                 // in the order in which the calls return
 	callCtx context.Context                                // ends when nobody waits for replies any more
 
-	made     int           // number of calls
-	killAt   time.Time     // when the newest call's timeout ends, and the runtime kills
-	slack    time.Duration // how long after killAt a call may return
-	timedOut bool          // a call did not return in time; later calls have timeout 0
-	forced   bool          // a call had timeout 0
-	reported Outcome       // by the calls that succeeded; "": none has, or a list still had the container
-	failures int
-	failure  error // the newest one
+	callsMade int           // number of calls so far
+	killAt    time.Time     // when the newest call's timeout ends, and the runtime kills
+	slack     time.Duration // how long after killAt a call may return
+	timedOut  bool          // a call did not return in time; later calls have timeout 0
+	forced    bool          // a call had timeout 0
+	reported  Outcome       // by the calls that succeeded; "": none has, or a list still had the container
+	failures  int
+	failure   error // the newest one
 	// listsAtReturn is the number of lists that had begun when the newest call returned or timed out. A
 	// list with a higher number shows what the call has achieved.
 	listsAtReturn int
@@ -65,7 +65,7 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
 	c.setFirstCall()
 	for pause := backoff(0); c.ctx.Err() == nil; {
-		if c.needNotCall() {
+		if c.newestListShowsEnd() {
 			return c.outcomeOfEnded()
 		}
 		reply := c.callAndWait()
@@ -76,18 +76,18 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 		if callErr != nil {
 			c.recordFailure(callErr)
 		}
-		switch err := c.checkEnded(callErr, reply); {
-		case err == nil:
+		switch mayRunErr := c.checkEnded(callErr, reply); {
+		case mayRunErr == nil:
 			return c.outcomeOfEnded()
 		case c.ctx.Err() != nil:
 			return OutcomeLeftRunning, c.failure
 		case callErr == nil: // the call succeeded, but the container may still run
-			c.recordFailure(err)
+			c.recordFailure(mayRunErr)
 		}
 		if c.options.oneAttempt {
 			return c.giveUp()
 		}
-		if reply != nil { // a call that did not return has taken long enough without a pause
+		if reply != nil { // nil: the wait for the call was pause enough
 			sleepContext(c.ctx, min(pause.next(), time.Until(c.giveUpAt())))
 		}
 		if !time.Now().Before(c.giveUpAt()) {
@@ -97,16 +97,19 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	return OutcomeLeftRunning, c.failure
 }
 
-// needNotCall reports whether the newest list shows that the containers have ended. Either it began after
-// the last call had returned and lacks them, or it has a later run with the same ID, which a call would
-// stop by mistake. The first does not count for a container with trustSuccess, which lists need not have.
-func (c *stopCalls) needNotCall() bool {
+// newestListShowsEnd reports whether the newest list shows that the containers have ended, so that no further call is
+// needed. There are two cases:
+//
+//   - The list began after the last call had returned, and lacks the containers. This does not count for a container
+//     with trustSuccess, which lists need not have.
+//   - The list has a later run with the same ID, which a call would stop by mistake.
+func (c *stopCalls) newestListShowsEnd() bool {
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
 	newest := c.pod.lists.newestNumber
-	if c.made > 0 && newest > c.listsAtReturn {
-		mayRun := func(s *containerStop) bool { return s.options.trustSuccess || s.listedBy == newest }
-		if !slices.ContainsFunc(c.runs, mayRun) {
+	if c.callsMade > 0 && newest > c.listsAtReturn {
+		mayRun := func(s *containerStop) bool { return s.options.trustSuccess || s.lastListedIn == newest }
+		if !slices.ContainsFunc(c.targets, mayRun) {
 			return true
 		}
 	}
@@ -117,7 +120,7 @@ func (c *stopCalls) needNotCall() bool {
 // there is none, or if a run of which the list does not say when it began may still be this one. The
 // caller holds the mutex.
 func (c *stopCalls) replacedBy() (laterRun *Container) {
-	isListed := c.listedBy == c.pod.lists.newestNumber
+	isListed := c.lastListedIn == c.pod.lists.newestNumber
 	mayBeAnyRun := c.podStop != nil || c.run.began == 0 // StopPod names no ID, and without Began no run is later
 	if mayBeAnyRun || isListed {
 		return nil
@@ -137,7 +140,7 @@ func (c *stopCalls) replacedBy() (laterRun *Container) {
 }
 
 // callAndWait makes a call with the remaining grace period as its timeout, and returns the reply. If the
-// deadline moves earlier meanwhile, it makes a second call with a shorter timeout, and returns the first reply
+// deadline moves earlier while it waits, it makes a second call with a shorter timeout. It returns the first reply
 // that is a success, else that of the newest call. The result is nil if no such reply came by returnBy, or if
 // the terminator was closed.
 func (c *stopCalls) callAndWait() *stopReply {
@@ -145,11 +148,11 @@ func (c *stopCalls) callAndWait() *stopReply {
 	for {
 		select {
 		case reply := <-c.replies:
-			if reply.isSuccess() || reply.number == c.made {
+			if reply.isSuccess() || reply.number == c.callsMade {
 				c.setReported(reply)
 				return &reply
 			}
-			c.recordFailure(c.callError(&reply)) // wait on for the newer call
+			c.recordFailure(c.callError(&reply)) // the newer call may still succeed
 		case <-c.deadlineMoved:
 			if seconds := c.timeout(); time.Now().Add(graceperiod.Duration(seconds)).Before(c.killAt) {
 				c.makeCall(seconds)
@@ -165,8 +168,8 @@ func (c *stopCalls) callAndWait() *stopReply {
 	}
 }
 
-// timeout returns the timeout in seconds for a StopContainer or StopPod call that is made now: what is left of
-// the grace period, or 0 (kill at once) if an earlier call did not return in time.
+// timeout returns the timeout in seconds for a StopContainer or StopPod call that is made now: the rest of the
+// grace period, or 0 (kill at once) if an earlier call did not return in time.
 func (c *stopCalls) timeout() int64 {
 	if c.timedOut {
 		return 0
@@ -198,12 +201,12 @@ func (c *stopCalls) giveUpAt() time.Time {
 // makeCall makes a call with a timeout of seconds in another goroutine, which sends the reply. It does not
 // wait, so that a runtime that hangs does not hang the stop.
 func (c *stopCalls) makeCall(seconds int64) {
-	reply := stopReply{number: c.made + 1, seconds: seconds, at: time.Now()}
-	c.made++
+	reply := stopReply{number: c.callsMade + 1, seconds: seconds, at: time.Now()}
+	c.callsMade++
 	c.killAt = reply.killAt()
 	c.forced = c.forced || seconds == 0
 	call, ctx := c.call, c.callCtx
-	previous := c.failure // of the call before: a panic that repeats it is not logged again
+	previous := c.failure // of the previous call: the same panic is not logged again
 	c.pod.spawnAfter(ctx, previous, c.method(), c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
 		reply.err, reply.returnedAt = err, time.Now()
 		select {
@@ -257,14 +260,14 @@ func (c *stopCalls) callError(reply *stopReply) error {
 	}
 }
 
-// checkEnded returns nil if the containers have ended, else why they may still run. A list that begins now
-// decides, not the call, because a runtime may return too early. Only if all containers have trustSuccess, because
-// their caller named them or the runtime cannot list, does callErr, the call's error, decide. reply is nil if the
-// call did not return.
+// checkEnded returns nil if the containers have ended, else why they may still run. It requests a list, because a
+// runtime may return too early from a call. If all containers have trustSuccess (their caller named them, or the
+// runtime cannot list), it requests no list: callErr, the error of the call, decides. reply is nil if the call did not
+// return.
 func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	c.pod.mu.Lock()
 	c.listsAtReturn = c.pod.lists.started
-	needsList := slices.ContainsFunc(c.runs, func(s *containerStop) bool { return !s.options.trustSuccess })
+	needsList := slices.ContainsFunc(c.targets, func(s *containerStop) bool { return !s.options.trustSuccess })
 	if !needsList {
 		c.pod.mu.Unlock()
 		return callErr
@@ -276,8 +279,8 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	}
 	c.pod.mu.Lock()
 	defer c.pod.mu.Unlock()
-	for _, s := range c.runs {
-		if s.listedBy >= list.number {
+	for _, s := range c.targets {
+		if s.lastListedIn >= list.number {
 			if c.reported != OutcomeGraceExceeded { // a kill took place, even if it has not taken effect yet
 				c.reported = "" // the container has not ended, whatever the call reported
 			}
@@ -290,23 +293,13 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	return nil
 }
 
-// outcomeOfEnded returns the outcome of containers that have ended, and the newest failure; for a forced kill
-// without a failure, errNoTimeLeft. If no call has reported the outcome, it follows from the calls: not found
-// if there was none, forced if one had timeout 0, else graceful before the end of the newest call's timeout,
-// and grace exceeded after it.
+// outcomeOfEnded returns the outcome of containers that have ended, as the calls have reported it or else as it
+// follows from the calls. The error is the newest failure; for a forced kill without a failure, errNoTimeLeft.
 func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	c.readReplies()
 	outcome := c.reported
-	switch {
-	case outcome != "":
-	case c.made == 0: // a later run had replaced it before the first call
-		outcome = OutcomeNotFound
-	case c.forced:
-		outcome = OutcomeForced
-	case time.Now().Before(c.killAt):
-		outcome = OutcomeGraceful
-	default:
-		outcome = OutcomeGraceExceeded
+	if outcome == "" {
+		outcome = c.impliedOutcome()
 	}
 	if outcome == OutcomeForced && c.failure == nil {
 		c.failure = errNoTimeLeft
@@ -315,6 +308,20 @@ func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 		c.logStopped(outcome)
 	}
 	return outcome, c.lastFailure()
+}
+
+// impliedOutcome returns the outcome of containers that have ended although no call has reported that.
+func (c *stopCalls) impliedOutcome() Outcome {
+	switch {
+	case c.callsMade == 0: // a later run had replaced this one before the first call
+		return OutcomeNotFound
+	case c.forced:
+		return OutcomeForced
+	case time.Now().Before(c.killAt): // the timeout of the newest call has not ended
+		return OutcomeGraceful
+	default:
+		return OutcomeGraceExceeded
+	}
 }
 
 // readReplies reads the replies of calls that returned when nobody waited for them, until one reports the outcome: it
@@ -330,8 +337,7 @@ func (c *stopCalls) readReplies() {
 	}
 }
 
-// logStopped logs the end of a container whose failures were logged before, so that the log shows that
-// they are over.
+// logStopped logs that a container has ended after failures, which were logged: the log then shows their end, too.
 func (c *stopCalls) logStopped(outcome Outcome) {
 	c.pod.mu.Lock()
 	laterRun := c.replacedBy()
@@ -345,8 +351,7 @@ func (c *stopCalls) logStopped(outcome Outcome) {
 }
 
 // recordFailure keeps a failure for the result. Only the first one is logged. It also records an event for
-// the first one, unless another container of the pod is failing already, or the caller retries by himself
-// (OneAttempt).
+// the first one, unless another container of the pod is failing already, or the caller retries (OneAttempt).
 func (c *stopCalls) recordFailure(err error) {
 	c.failure = err
 	if c.failures++; c.failures > 1 {
@@ -366,7 +371,7 @@ func (c *stopCalls) giveUp() (Outcome, error) {
 		c.logger().Error(c.failure, "Gave up stopping container", "failures", c.failures)
 	} else if !c.timedOut {
 		c.pod.mu.Lock()
-		for _, s := range c.runs {
+		for _, s := range c.targets {
 			s.deadline.end = time.Time{} // begin then takes the deadline of the next request
 		}
 		c.pod.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 // the last hook, or at the deadline, the goroutine of one container makes the calls, and the others wait for
 // it. The pod's mutex guards the fields.
 type podStop struct {
-	members  []*containerStop
-	previous *podStop      // of earlier containers of the same pod, which must have stopped first; nil: none
-	ready    chan struct{} // closed when all hooks have ended
-	begun    bool          // a member makes the calls; containers that are listed later need another podStop
-	done     chan struct{} // closed after the calls; the fields below are then valid
-	outcome  Outcome
-	err      error
-	duration time.Duration // from the first call to the end
+	members    []*containerStop
+	previous   *podStop      // of earlier containers of the same pod, which must have stopped first; nil: none
+	hooksEnded chan struct{} // closed when the hooks of all members have ended
+	begun      bool          // a member makes the calls; containers that are listed later need another podStop
+	done       chan struct{} // closed after the calls; the fields below are then valid
+	outcome    Outcome
+	err        error
+	duration   time.Duration // from the first call to the end
 }
 
 // joinPodStop returns the podStop to which a new stop of a container belongs: the newest one, or a new one if
@@ -27,17 +27,17 @@ func (p *podState) joinPodStop(s *containerStop) *podStop {
 	if p.terminator.opts.Pods == nil {
 		return nil
 	}
-	if p.podStop == nil || p.podStop.begun || isClosed(p.podStop.ready) {
-		p.podStop = &podStop{previous: p.podStop, ready: make(chan struct{}), done: make(chan struct{})}
+	if p.podStop == nil || p.podStop.begun || isClosed(p.podStop.hooksEnded) {
+		p.podStop = &podStop{previous: p.podStop, hooksEnded: make(chan struct{}), done: make(chan struct{})}
 	}
 	p.podStop.members = append(p.podStop.members, s)
 	return p.podStop
 }
 
 // stopUntilEnded stops the containers and returns their outcome. Each container's goroutine calls it, with its stop
-// s, when its hook has ended or the deadline has passed. The first one past the wait for the hooks makes the
-// StopPod calls, and the others wait for the outcome. If the terminator is closed before that, the outcome is
-// OutcomeLeftRunning.
+// s, when its hook has ended or the deadline has passed. The first goroutine that gets past the wait for the hooks
+// makes the StopPod calls, and the others wait for the outcome. If the terminator is closed before they know it, the
+// outcome is OutcomeLeftRunning.
 func (p *podStop) stopUntilEnded(s *containerStop) (Outcome, error) {
 	if !p.waitForHooks(s) {
 		return OutcomeLeftRunning, nil
@@ -63,19 +63,19 @@ func (p *podStop) stopUntilEnded(s *containerStop) (Outcome, error) {
 	return outcome, err
 }
 
-// waitForHooks waits for the hooks of all members, at most until the deadline. Then it waits for the previous
-// StopPod calls, for the containers of the pod that were listed earlier, so that the calls for a pod do not
-// overlap. It returns whether StopPod may be called: false if the terminator was closed. s is the stop that waits.
+// waitForHooks waits for the hooks of all members, at most until the deadline. Then it waits for the end of the
+// previous podStop, which stops containers of the pod that were listed earlier, so that the StopPod calls for a pod do
+// not overlap. mayStop is false if the terminator was closed. s is the stop that waits.
 func (p *podStop) waitForHooks(s *containerStop) (mayStop bool) {
 	s.pod.mu.Lock()
 	s.result.Phase = PhaseWaiting
-	if p.hooksHaveEnded() && !isClosed(p.ready) {
-		close(p.ready)
+	if p.hooksHaveEnded() && !isClosed(p.hooksEnded) {
+		close(p.hooksEnded)
 	}
 	previous := p.previous
 	s.pod.mu.Unlock()
 	select {
-	case <-p.ready:
+	case <-p.hooksEnded:
 	case <-s.expired:
 	case <-s.ctx.Done():
 	}
@@ -88,14 +88,14 @@ func (p *podStop) waitForHooks(s *containerStop) (mayStop bool) {
 	return s.ctx.Err() == nil
 }
 
-// hooksHaveEnded reports whether the hooks of all members have ended, so that only StopPod remains. A member
-// enters PhaseWaiting when its hook has ended. The caller holds the mutex.
+// hooksHaveEnded reports whether the hooks of all members have ended. A member enters PhaseWaiting when its hook has
+// ended. The caller holds the mutex.
 func (p *podStop) hooksHaveEnded() bool {
 	return !slices.ContainsFunc(p.members, func(s *containerStop) bool { return s.result.Phase != PhaseWaiting })
 }
 
-// begin returns the StopPod calls to the first stop that asks, which must make them for all members; nil to all
-// others. The previous podStop is no longer needed then. begin locks the mutex.
+// begin returns the StopPod calls for all members to the first stop that asks; that stop must make them. It returns nil
+// to all others. begin locks the mutex.
 func (p *podStop) begin(s *containerStop) *stopCalls {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -104,8 +104,8 @@ func (p *podStop) begin(s *containerStop) *stopCalls {
 		return nil
 	}
 	p.begun, p.previous = true, nil
-	apiPod := s.apiPod // begin may change it before StopPod is called
-	return &stopCalls{containerStop: s, runs: p.members, call: func(ctx context.Context, seconds int64) error {
+	apiPod := s.apiPod // containerStop.begin may change it before StopPod is called
+	return &stopCalls{containerStop: s, targets: p.members, call: func(ctx context.Context, seconds int64) error {
 		return s.pod.terminator.opts.Pods.StopPod(ctx, apiPod, seconds)
 	}}
 }

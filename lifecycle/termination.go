@@ -34,8 +34,8 @@ type Termination struct {
 	exceededRecorded bool // the ExceededGracePeriod event was recorded
 }
 
-// endedTermination returns a termination that has ended with err and stopped nothing, so that Terminate, which
-// returns no error, can report one.
+// endedTermination returns a termination that has ended with err and stopped nothing. Terminate, which returns no
+// error, reports its errors with it.
 func endedTermination(outcome Outcome, err error) *Termination {
 	t := &Termination{pod: &podState{}, done: make(chan struct{}), results: []ContainerResult{{Outcome: outcome, Phase: PhaseEnded, Err: err}}}
 	close(t.done)
@@ -53,8 +53,8 @@ func (t *Termination) orNone() *Termination {
 	return t
 }
 
-// terminate begins a termination of the pod, or adds the request to the one in progress, whose grace
-// period gets shorter if the request has a shorter one. The caller holds the mutex.
+// terminate begins a termination of the pod. If one is in progress, it adds the request to that one, and shortens its
+// grace period if that of the request is shorter. The caller holds the mutex.
 func (p *podState) terminate(ctx context.Context, apiPod *v1.Pod, req *Request) *Termination {
 	t := p.termination
 	if !t.inProgress() {
@@ -91,9 +91,9 @@ func (t *Termination) stopNamed(req *Request) {
 
 // newTermination begins a termination, makes it the pod's current one, and cancels the starts of
 // containers that are in progress. The caller holds the mutex.
-func (p *podState) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, until deadline) *Termination {
+func (p *podState) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, newDeadline deadline) *Termination {
 	t := &Termination{
-		pod: p, ctx: ctx, apiPod: apiPod, request: *req, previous: p.termination, deadline: until, startedAt: time.Now(),
+		pod: p, ctx: ctx, apiPod: apiPod, request: *req, previous: p.termination, deadline: newDeadline, startedAt: time.Now(),
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	p.termination = t
@@ -123,7 +123,7 @@ func (t *Termination) run() {
 			break
 		}
 		list := t.nextList()
-		if list == nil { // it waits for stops and starts only
+		if list == nil { // the termination waits only for stops and starts
 			t.waitForChange()
 			continue
 		}
@@ -153,7 +153,7 @@ func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
 func (t *Termination) givenUp(failure error) []ContainerResult {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	endsAnyway := t.isComplete() || t.mustNotWait(failure) // the termination ends for another reason than the time
+	endsAnyway := t.isComplete() || t.mustNotWait(failure) // not because the time is up
 	givesUp := t.isOverdue() && !t.isStopping() && !endsAnyway
 	if !givesUp {
 		return nil
@@ -179,8 +179,8 @@ func (t *Termination) needsList() bool {
 	return t.usesLists && t.pod.lists.newestNumber < t.minList
 }
 
-// isForgotten reports whether [Terminator.Forget] was called since the termination began. It then
-// continues with the containers listed before, and gets no new ones.
+// isForgotten reports whether [Terminator.Forget] was called since the termination began. The termination then
+// continues with the containers that were listed before, and gets no new ones.
 func (t *Termination) isForgotten() bool { return t.pod.termination != t }
 
 // waitForChange waits until run must check again:
@@ -192,34 +192,34 @@ func (t *Termination) isForgotten() bool { return t.pod.termination != t }
 // locks the mutex.
 func (t *Termination) waitForChange() {
 	t.pod.mu.Lock()
-	until := t.deadline.end
+	nextCheck := t.deadline.end
 	if t.deadline.hasPassed() {
-		until = t.giveUpAt()
+		nextCheck = t.giveUpAt()
 	}
-	var stopped <-chan struct{} // closed when a stop in progress, any one, has ended; nil: none is in progress
+	var stopEnded <-chan struct{} // closed when one of the stops in progress has ended; nil: none is in progress
 	if i := slices.IndexFunc(t.stops, (*containerStop).inProgress); i >= 0 {
-		stopped = t.stops[i].done
+		stopEnded = t.stops[i].done
 	}
-	waitsForNothing := stopped == nil && !t.needsList() && !t.awaitsStart()
+	waitsForNothing := stopEnded == nil && !t.needsList() && !t.awaitsStart()
 	t.pod.mu.Unlock()
 	if waitsForNothing { // the last stop has just ended: run must check at once
 		return
 	}
-	if t.ctx.Err() != nil || !time.Now().Before(until) {
+	if t.ctx.Err() != nil || !time.Now().Before(nextCheck) {
 		// Lists and starts are no longer waited for. A stop gives up by itself, so no timer is needed.
-		if stopped != nil {
+		if stopEnded != nil {
 			select {
 			case <-t.wakeup:
-			case <-stopped:
+			case <-stopEnded:
 			}
 		}
 		return
 	}
-	timer := time.NewTimer(time.Until(until))
+	timer := time.NewTimer(time.Until(nextCheck))
 	defer timer.Stop()
 	select {
 	case <-t.wakeup:
-	case <-stopped:
+	case <-stopEnded:
 	case <-timer.C:
 	case <-t.ctx.Done():
 	}
@@ -284,8 +284,8 @@ func (t *Termination) isRestartedSidecar(c Container) bool {
 //   - for every stop in progress, which gives up by itself;
 //   - for starts and a new list, at most until GiveUpAfter past the deadline (giveUpAt), and not if the terminator
 //     was closed, the pod was forgotten, or the runtime cannot list;
-//   - for one more list if the newest has a container that an earlier one showed to have ended. If none may be
-//     waited for, that container is stuck or left running.
+//   - for one more list if the newest list has a container that an earlier list showed to have ended. If it may not
+//     wait for a list, that container is stuck or left running.
 //
 // failure is the last list's error. finishIfDone locks the mutex.
 func (t *Termination) finishIfDone(failure error) (ended bool) {
@@ -306,10 +306,11 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 		return false
 	}
 	for _, s := range reappeared {
-		err := s.errStillListed()
-		if s.result.Outcome = OutcomeRuntimeStuck; t.ctx.Err() != nil {
-			s.result.Outcome, err = OutcomeLeftRunning, errors.Join(ErrClosed, err)
+		outcome, err := OutcomeRuntimeStuck, s.errStillListed()
+		if t.ctx.Err() != nil {
+			outcome, err = OutcomeLeftRunning, errors.Join(ErrClosed, err)
 		}
+		s.result.Outcome = outcome
 		s.result.Err = errors.Join(s.result.Err, &stopError{name: s.container.Name, id: s.container.ID, err: err})
 	}
 	if t.foundNothing() && t.previous != nil { // the earlier termination's containers are all gone: keep its results
@@ -318,7 +319,7 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 		t.results = t.finalResults(failure)
 		t.recordMetrics()
 	}
-	t.stops, t.previous = nil, nil // results has everything that is still read
+	t.stops, t.previous = nil, nil // from now on only results is read
 	close(t.done)
 	return true
 }

@@ -34,17 +34,17 @@ func (t *Termination) Shorten(seconds int64) bool {
 	return shortened
 }
 
-// shorten moves the deadline of the termination and of its containers to seconds from now, if that is
-// earlier. It returns false if it is not, and changes nothing then. The caller holds the mutex.
+// shorten moves the deadline of the termination and of its containers to seconds from now. If that is not earlier, it
+// changes nothing and returns false. The caller holds the mutex.
 func (t *Termination) shorten(seconds int64) bool {
-	until := deadlineIn(seconds)
-	until.shortened = true
-	if !until.end.Before(t.deadline.end) {
+	newDeadline := deadlineIn(seconds)
+	newDeadline.shortened = true
+	if !newDeadline.end.Before(t.deadline.end) {
 		return false
 	}
-	t.deadline = until
+	t.deadline = newDeadline
 	for _, s := range t.stops {
-		s.shorten(until)
+		s.shorten(newDeadline)
 	}
 	t.wake()
 	return true

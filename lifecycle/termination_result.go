@@ -19,7 +19,7 @@ func (t *Termination) Result() Result {
 	return t.result()
 }
 
-// result is Result for callers that hold the mutex.
+// result returns a copy of the result so far. The caller holds the mutex.
 func (t *Termination) result() Result {
 	results := t.results
 	if results == nil {
@@ -40,7 +40,7 @@ func (t *Termination) stopResults() []ContainerResult {
 // finalResults returns the results of a termination that ends now: those of its stops, and of containers that no list
 // ever had:
 //
-//   - A container whose start has not returned is stuck.
+//   - A container is stuck if its start has not returned, or no list has arrived since.
 //   - If no new list has arrived, each other container of the spec is stuck, because it may be running.
 //   - If the lists had no container at all, each container of the spec is not found.
 //
@@ -74,8 +74,8 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 		for spec := range containersOf(t.apiPod) {
 			addIfUnknown(spec.Name, outcome, cause)
 		}
-		if len(results) == 0 && cause != nil {
-			addIfUnknown("", outcome, cause) // the spec has no containers, but the error must be in the result
+		if len(results) == 0 && cause != nil { // the spec has no containers, but the error must be in the result
+			addIfUnknown("", outcome, cause)
 		}
 	}
 	return t.sorted(results)
@@ -105,12 +105,12 @@ func (t *Termination) sorted(results []ContainerResult) []ContainerResult {
 	if len(results) < 2 {
 		return results
 	}
-	place := map[string]int{}
+	position := map[string]int{}
 	for spec := range containersOf(t.apiPod) {
-		place[spec.Name] = len(place) - math.MaxInt32 // below 0, the place of a name that the spec lacks: it comes last
+		position[spec.Name] = len(position) - math.MaxInt32 // below 0, the position of a name that the spec lacks: such a name comes last
 	}
 	slices.SortStableFunc(results, func(a, b ContainerResult) int {
-		return cmp.Or(cmp.Compare(place[a.Name], place[b.Name]), cmp.Compare(a.Name, b.Name), a.Began.Compare(b.Began))
+		return cmp.Or(cmp.Compare(position[a.Name], position[b.Name]), cmp.Compare(a.Name, b.Name), a.Began.Compare(b.Began))
 	})
 	return results
 }

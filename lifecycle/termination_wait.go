@@ -30,21 +30,21 @@ func (t *Termination) Wait(ctx context.Context) (Result, error) {
 		return result, result.Err()
 	case <-ctx.Done():
 	}
-	result, mustRecordExceeded, running := t.stillRunning(context.Cause(ctx))
-	if running == nil { // the termination has ended meanwhile
+	result, mustRecordExceeded, runningErr := t.stillRunning(context.Cause(ctx))
+	if runningErr == nil { // the termination has just ended
 		return result, result.Err()
 	}
 	if mustRecordExceeded {
 		t.pod.recordWarning(t.ctx, t.apiPod, "", t.apiPod, "ExceededGracePeriod", "Container runtime did not kill the pod within specified grace period.")
 	}
-	return result, running
+	return result, runningErr
 }
 
-// stillRunning returns the result so far, and as running an error that names the containers that have not ended; nil
-// if the termination has ended. mustRecordExceeded is true once per termination, in the first call 2 s or more after
-// the deadline (2 s is the least time that a container gets to stop): the caller then records the ExceededGracePeriod
-// event, without the mutex. stillRunning locks the mutex.
-func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceeded bool, running error) {
+// stillRunning returns the result so far. runningErr names the containers that have not ended; nil: the termination has
+// ended. mustRecordExceeded says that the caller must record the ExceededGracePeriod event, without the mutex. It is true
+// once per termination, in the first call 2 s or more after the deadline (2 s is the least time that a container gets to
+// stop). stillRunning locks the mutex.
+func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceeded bool, runningErr error) {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	if result = t.result(); !t.inProgress() {
@@ -56,7 +56,7 @@ func (t *Termination) stillRunning(cause error) (result Result, mustRecordExceed
 			names = append(names, fullName(t.apiPod, s.container.Name))
 		}
 	}
-	if len(names) == 0 { // it waits for a list or a start
+	if len(names) == 0 { // the termination waits for a list or a start
 		names = []string{fullName(t.apiPod, "")}
 	}
 	slices.Sort(names)

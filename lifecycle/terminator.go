@@ -42,8 +42,8 @@ func (tr *Terminator) check(pod *v1.Pod) error {
 }
 
 // Terminator terminates pods. Create it with [NewTerminator], and end it with [Terminator.Close]. All
-// methods are safe for concurrent use. A pod is identified by its UID, or by its namespace and name
-// without one. Methods return an error for the zero Terminator, and for a pod with neither.
+// methods are safe for concurrent use. A pod is identified by its UID or, without a UID, by its namespace
+// and name. Methods return an error for the zero Terminator, and for a pod with neither a UID nor a name.
 type Terminator struct {
 	opts         TerminatorOptions
 	sleepEnabled bool            // PodLifecycleSleepAction is on
@@ -53,7 +53,7 @@ type Terminator struct {
 
 	// mu guards pods. It may be locked while a pod's mutex is held; the other way round could deadlock.
 	mu   sync.Mutex
-	pods map[types.UID]*podState // by the pod's UID, or by its namespace and name without one
+	pods map[types.UID]*podState // by the pod's UID or, without a UID, by its namespace and name
 }
 
 // NewTerminator returns a terminator. It starts no goroutine. The error joins all invalid options.
@@ -132,14 +132,13 @@ func (tr *Terminator) Forget(pod *v1.Pod) {
 	p.forget()
 }
 
-// Close cancels the contexts of all hooks, stops and lists with [CauseTerminatorClosed], and waits for
-// the terminator's goroutines. Containers that have not ended are [OutcomeLeftRunning]. Close also
-// cancels the contexts of [Terminator.Start] and [Terminator.PostStart], but does not wait for these
-// calls, which run in the agent's goroutines.
+// Close cancels the contexts of all hooks, stops, lists and starts with [CauseTerminatorClosed], and waits
+// for the terminator's goroutines. Containers that have not ended are [OutcomeLeftRunning]. Close does not
+// wait for a function passed to [Terminator.Start], which runs in the agent's goroutine.
 //
-// When ctx ends first, the error wraps its cause, and names the hooks, StopContainer calls and lists that
-// ignore their contexts, with their containers, and these calls. They are logged after 5 s. Close may be
-// called again.
+// When ctx ends first, the error wraps its cause, and names the calls that have not returned, such as hooks
+// and StopContainer calls that ignore their contexts, with their pods and containers. After 5 s Close also
+// logs these calls. Close may be called again.
 func (tr *Terminator) Close(ctx context.Context) error {
 	if tr == nil || tr.ctx == nil {
 		return errNotMade
@@ -174,8 +173,8 @@ func (tr *Terminator) lock(apiPod *v1.Pod) *podState {
 }
 
 // callContext returns the context for calls of the agent's code. It has the caller's values, such as the
-// logger. It does not end with the caller's context, because a termination continues after its caller has
-// left; it ends when the terminator is closed.
+// logger. It does not end with the caller's context, because a termination continues when its caller no
+// longer waits; it ends when the terminator is closed.
 func (tr *Terminator) callContext(caller context.Context) context.Context {
 	return &valuesContext{Context: tr.ctx, values: context.WithoutCancel(caller)}
 }
@@ -184,7 +183,7 @@ func (tr *Terminator) callContext(caller context.Context) context.Context {
 type valuesContext struct {
 	context.Context
 
-	values context.Context // where both have a value for a key, this one counts
+	values context.Context // if both have a value for a key, the value of this one counts
 }
 
 // Value implements [context.Context]: it looks in values, the caller's context, and then in Context, which ends with

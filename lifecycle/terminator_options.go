@@ -77,7 +77,7 @@ type TerminatorOptions struct {
 func (o TerminatorOptions) validate() error {
 	var errs []error
 	function, isFunc := o.Runtime.(RuntimeFunc)
-	isNilFunc := isFunc && function == nil // like no Runtime at all
+	isNilFunc := isFunc && function == nil
 	isMissing := o.Runtime == nil && o.Pods == nil
 	if isNilFunc || isMissing {
 		errs = append(errs, errors.New("Runtime: must be set"))

@@ -2,7 +2,7 @@
 // sends it, and decides which response is a success.
 //
 //	sender := hookhttp.Sender{Doer: hookhttp.NewClient(nil), UserAgent: "kube-lifecycle/1.37"}
-//	plain, err := sender.Get(ctx, podIP, pod, container, handler.HTTPGet)
+//	plainHost, err := sender.Get(ctx, podIP, pod, container, handler.HTTPGet)
 package hookhttp
 
 import (
@@ -19,8 +19,8 @@ import (
 )
 
 // maxBody is how many bytes of a response body are read and discarded before the connection is closed (the
-// kubelet's discardHTTPRespBody). So a server that sends a short response sees it arrive, and one that
-// sends an endless response does not occupy the agent.
+// kubelet's discardHTTPRespBody). A short response thus arrives completely, and an endless one does not occupy the
+// agent.
 const maxBody = 10 << 10
 
 // Doer sends a request; *http.Client implements it.
@@ -36,46 +36,46 @@ type Sender struct {
 }
 
 // Get sends the request of an httpGet hook to host, and waits for the response. Any response is a
-// success, as in the kubelet, unless FailOnStatus is set. plain is the HOST:PORT of an HTTPS hook that
-// succeeded in plain HTTP, else "". pod is for the log. container names the ports, and may be nil.
-func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (plain string, err error) {
+// success, as in the kubelet, unless FailOnStatus is set. If the server answered an HTTPS hook in plain HTTP,
+// plainHost is its HOST:PORT, else "". pod is for the log. container names the ports, and may be nil.
+func (s *Sender) Get(ctx context.Context, host string, pod *v1.Pod, container *v1.Container, action *v1.HTTPGetAction) (plainHost string, err error) {
 	req, err := s.request(ctx, host, container, action)
 	if err != nil {
 		return "", err
 	}
-	resp, plain, err := s.send(req, pod)
+	resp, plainHost, err := s.send(req, pod)
 	if err != nil || resp == nil { // the Doer of a test may return neither, as in the kubelet's tests
-		return plain, err
+		return plainHost, err
 	}
 	if resp.Body != nil && resp.ContentLength <= maxBody { // a Doer other than net/http may leave the body nil
 		_, _ = io.CopyN(io.Discard, resp.Body, maxBody) // errors of the body do not matter: only the status counts
 	}
 	if resp.Body != nil {
-		_ = resp.Body.Close() // as above
+		_ = resp.Body.Close() // an error does not matter either
 	}
 	if s.FailOnStatus && resp.StatusCode/100 != 2 {
-		return plain, fmt.Errorf("unexpected HTTP status: %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
+		return plainHost, fmt.Errorf("unexpected HTTP status: %d %s", resp.StatusCode, http.StatusText(resp.StatusCode))
 	}
-	return plain, nil
+	return plainHost, nil
 }
 
 // send sends a request and returns its response. If the server answers an HTTPS request in plain HTTP,
 // send sends the request again over HTTP, without the Authorization header, which anybody on the network
-// could read. plain is then the HOST:PORT, else "". If the second request fails, its error is logged and
+// could read. plainHost is then the server's HOST:PORT, else "". If the second request fails, its error is logged and
 // the first error is returned.
 //
 // As in the kubelet, the error's text identifies this case, because the error of a Doer other than
 // net/http may have another type.
-func (s *Sender) send(req *http.Request, pod *v1.Pod) (resp *http.Response, plain string, err error) {
+func (s *Sender) send(req *http.Request, pod *v1.Pod) (resp *http.Response, plainHost string, err error) {
 	resp, err = s.Doer.Do(req)
 	var urlErr *url.Error
 	if !errors.As(err, &urlErr) || !strings.Contains(urlErr.Err.Error(), "server gave HTTP response to HTTPS client") {
 		return resp, "", err
 	}
-	again := req.Clone(req.Context())
-	again.URL.Scheme = "http"
-	again.Header.Del("Authorization")
-	resp, retryErr := s.Doer.Do(again)
+	plainReq := req.Clone(req.Context())
+	plainReq.URL.Scheme = "http"
+	plainReq.Header.Del("Authorization")
+	resp, retryErr := s.Doer.Do(plainReq)
 	if retryErr != nil {
 		klog.FromContext(req.Context()).V(1).Info("Server answered HTTPS lifecycle hook in HTTP, and the retry with HTTP failed", "pod", klog.KObj(pod), "host", req.URL.Host, "err", retryErr)
 		return nil, "", err
