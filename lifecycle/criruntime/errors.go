@@ -28,11 +28,11 @@ func sentinel(err error) error {
 
 // withSentinel makes err match its sentinel in errors.Is, so that callers need not import gRPC.
 func withSentinel(err error) error {
-	same := sentinel(err)
-	if same == nil || errors.Is(err, same) {
+	target := sentinel(err)
+	if target == nil || errors.Is(err, target) {
 		return err
 	}
-	return fmt.Errorf("%w: %w", same, err)
+	return fmt.Errorf("%w: %w", target, err)
 }
 
 // containerError returns an error that names the operation and the container.

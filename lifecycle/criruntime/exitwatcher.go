@@ -58,7 +58,7 @@ func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 	if exited == nil {
 		exited = make(chan struct{})
 		w.watched[containerID] = exited
-		if len(w.watched) == 1 { // it is the first: no goroutine polls, because the last one ended with the last watched container
+		if len(w.watched) == 1 { // no container was watched before, so no goroutine polls
 			w.polling.Add(1)
 			go w.poll()
 		}
@@ -70,7 +70,8 @@ func (w *exitWatcher) watch(containerID string) <-chan struct{} {
 // it logs the first.
 func (w *exitWatcher) poll() {
 	defer w.polling.Done()
-	for failed := false; w.pollOnce(&failed); {
+	lastFailed := false
+	for w.pollOnce(&lastFailed) {
 		select {
 		case <-w.ctx.Done():
 			return
@@ -80,18 +81,18 @@ func (w *exitWatcher) poll() {
 }
 
 // pollOnce lists the containers once, and closes the channels of those that have exited or are no longer
-// listed. mustGoOn is false when no container is watched any more: poll then ends. failed says whether the
-// previous list failed; pollOnce sets it for the next one.
-func (w *exitWatcher) pollOnce(failed *bool) (mustGoOn bool) {
+// listed. mustContinue is false when no container is watched any more: poll then ends. lastFailed says whether the
+// previous list failed; pollOnce sets it for the next call.
+func (w *exitWatcher) pollOnce(lastFailed *bool) (mustContinue bool) {
 	ids := w.watchedIDs() // read before the list: a container that is created and watched after the list is not in it
 	ctx, cancel := context.WithTimeout(w.ctx, listTimeout)
 	defer cancel()
 	containers, err := w.list(ctx)
-	if err != nil && !*failed && w.ctx.Err() == nil {
+	if err != nil && !*lastFailed && w.ctx.Err() == nil {
 		klog.FromContext(w.ctx).Error(err, "Failed to list containers, exits are not detected until the runtime answers")
 	}
-	*failed = err != nil
-	if *failed {
+	*lastFailed = err != nil
+	if err != nil {
 		return true
 	}
 	notExited := make(map[string]bool, len(containers))

@@ -6,4 +6,4 @@ import "google.golang.org/grpc"
 func (r *Runtime) Conn() *grpc.ClientConn { return r.conn }
 
 // Streams reports whether the runtime has streamed all lists so far.
-func (r *Runtime) Streams() bool { return !r.unary.Load() }
+func (r *Runtime) Streams() bool { return !r.usesUnary.Load() }

@@ -12,7 +12,7 @@ import (
 // foundPod is a pod in the runtime's lists.
 type foundPod struct {
 	identity   identity
-	sandbox    *runtimeapi.PodSandbox // the ready one, or else the newest; nil: removed
+	sandbox    *runtimeapi.PodSandbox // the ready one, or else the newest; nil: the runtime has none
 	containers []*runtimeapi.Container
 }
 
@@ -50,17 +50,18 @@ func (r *Runtime) findPods(ctx context.Context) ([]*foundPod, error) {
 	return slices.SortedFunc(maps.Values(pods), func(a, b *foundPod) int { return a.identity.compare(b.identity) }), nil
 }
 
-// addSandbox makes other the pod's sandbox if other is better than the one so far. A pod has several after its
-// sandbox was replaced: a ready one is better than one that is not, and of two equal ones the newer is better.
-func (f *foundPod) addSandbox(other *runtimeapi.PodSandbox) {
+// addSandbox makes candidate the pod's sandbox if it is better than the present one. A pod has several sandboxes after
+// one was replaced. A ready sandbox is better than one that is not ready; if that decides nothing, the newer is better.
+func (f *foundPod) addSandbox(candidate *runtimeapi.PodSandbox) {
 	if f.sandbox == nil {
-		f.sandbox = other
+		f.sandbox = candidate
 		return
 	}
-	byState := cmp.Compare(f.sandbox.GetState(), other.GetState()) // READY is 0 and NOTREADY is 1
-	byAge := cmp.Compare(other.GetCreatedAt(), f.sandbox.GetCreatedAt())
-	if isBetter := cmp.Or(byState, byAge) > 0; isBetter {
-		f.sandbox = other
+	byState := cmp.Compare(f.sandbox.GetState(), candidate.GetState()) // READY is 0 and NOTREADY is 1
+	byAge := cmp.Compare(candidate.GetCreatedAt(), f.sandbox.GetCreatedAt())
+	isBetter := cmp.Or(byState, byAge) > 0
+	if isBetter {
+		f.sandbox = candidate
 	}
 }
 
@@ -75,19 +76,22 @@ func mayRun(c *runtimeapi.Container) bool {
 	return c.GetState() == runtimeapi.ContainerState_CONTAINER_RUNNING || c.GetState() == runtimeapi.ContainerState_CONTAINER_UNKNOWN
 }
 
-// newest returns one container for each name, because a restarted container has several runs: the newest
-// that may be running, or else the newest. They are in the order of their creation.
-func newest(containers []*runtimeapi.Container) []*runtimeapi.Container {
+// newestOfEachName returns one container for each name, because a restarted container has several runs: the newest
+// that may be running, or else the newest. The result is in the order of creation.
+func newestOfEachName(containers []*runtimeapi.Container) []*runtimeapi.Container {
 	byCreation := func(a, b *runtimeapi.Container) int {
 		return cmp.Or(cmp.Compare(a.GetCreatedAt(), b.GetCreatedAt()), cmp.Compare(a.GetId(), b.GetId()))
+	}
+	isBetter := func(c, other *runtimeapi.Container) bool {
+		if mayRun(c) != mayRun(other) {
+			return mayRun(c)
+		}
+		return byCreation(c, other) > 0
 	}
 	byName := map[string]*runtimeapi.Container{}
 	for _, c := range containers {
 		name := containerName(c)
-		switch other := byName[name]; {
-		case other == nil, mayRun(c) && !mayRun(other):
-			byName[name] = c
-		case mayRun(c) == mayRun(other) && byCreation(c, other) > 0:
+		if byName[name] == nil || isBetter(c, byName[name]) {
 			byName[name] = c
 		}
 	}

@@ -118,9 +118,9 @@ func specOf(logger klog.Logger, c *runtimeapi.Container) v1.Container {
 	return spec
 }
 
-// seconds returns the grace period in an annotation of a container, or nil if it is missing or cannot be
+// graceSeconds returns the grace period in an annotation of a container, or nil if it is missing or cannot be
 // decoded.
-func seconds(logger klog.Logger, c *runtimeapi.Container, annotation string) *int64 {
+func graceSeconds(logger klog.Logger, c *runtimeapi.Container, annotation string) *int64 {
 	return decoded[*int64](klog.LoggerWithValues(logger, "containerID", c.GetId()), c.GetAnnotations(), annotation)
 }
 

@@ -51,8 +51,8 @@ func (r *Runtime) containersOf(ctx context.Context, pod *v1.Pod) ([]*runtimeapi.
 	}
 	sandboxes, err := r.sandboxesOf(ctx, pod)
 	for _, sandbox := range sandboxes {
-		in, listErr := r.listContainers(ctx, &runtimeapi.ContainerFilter{PodSandboxId: sandbox.GetId()})
-		containers, err = append(containers, in...), errors.Join(err, listErr)
+		inSandbox, listErr := r.listContainers(ctx, &runtimeapi.ContainerFilter{PodSandboxId: sandbox.GetId()})
+		containers, err = append(containers, inSandbox...), errors.Join(err, listErr)
 	}
 	return containers, err
 }
@@ -73,22 +73,21 @@ func (r *Runtime) listSandboxes(ctx context.Context) (sandboxes []*runtimeapi.Po
 	return sandboxes, err
 }
 
-// list reads a list from the runtime and passes its parts to take. It calls the method named stream, which
-// has no limit of size (KEP-5825, CRI v0.37). If the runtime does not implement that method, list calls the one
-// named unary, which returns the list as one part of at most maxMessageBytes; later lists call unary at once.
-// Both methods' messages have the same fields, which Part has. After an error, take has received only some of
-// the parts.
-func list[Part any](ctx context.Context, r *Runtime, stream, unary string, request any, take func(*Part)) error {
+// list reads a list from the runtime and passes its parts to take. It calls streamMethod, which can return a list of
+// any size (KEP-5825, CRI v0.37). If the runtime does not implement streamMethod, this list and all later ones call
+// unaryMethod, which returns the whole list as one part of at most maxMessageBytes. The messages of both methods have
+// the fields of Part. After an error, take has received only some of the parts.
+func list[Part any](ctx context.Context, r *Runtime, streamMethod, unaryMethod string, request any, take func(*Part)) error {
 	const service = "/runtime.v1.RuntimeService/"
-	if !r.unary.Load() {
-		err := receive(ctx, r.conn, service+stream, request, take)
+	if !r.usesUnary.Load() {
+		err := receive(ctx, r.conn, service+streamMethod, request, take)
 		if status.Code(err) != codes.Unimplemented {
 			return err
 		}
-		r.unary.Store(true)
+		r.usesUnary.Store(true)
 	}
 	whole := new(Part)
-	if err := r.conn.Invoke(ctx, service+unary, request, whole); err != nil {
+	if err := r.conn.Invoke(ctx, service+unaryMethod, request, whole); err != nil {
 		return err
 	}
 	take(whole)

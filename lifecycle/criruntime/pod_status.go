@@ -12,9 +12,10 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// PodStatus returns the pod's status with the current container statuses, including exit codes. An exit code
-// that the runtime cannot tell is 137, ContainerStatusUnknown, as in the kubelet. PodStatus returns nil if the
-// runtime has no container of the pod or does not answer within 30 s. It fits Status of podkiller.Options.
+// PodStatus returns the pod's status with the current container statuses, including exit codes. If the runtime
+// cannot tell an exit code, it is 137 with the reason ContainerStatusUnknown, as in the kubelet. PodStatus returns
+// nil if the runtime has no container of the pod or does not answer within 30 s. It fits Status of
+// podkiller.Options.
 func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
 	if err := r.check(pod); err != nil {
 		klog.FromContext(ctx).Error(err, "PodStatus had no effect")
@@ -24,13 +25,13 @@ func (r *Runtime) PodStatus(ctx context.Context, pod *v1.Pod) *v1.PodStatus {
 	defer cancel()
 	status := pod.Status.DeepCopy()
 	containers, err := r.containersOf(ctx, pod)
-	for _, c := range newest(containers) {
+	for _, c := range newestOfEachName(containers) {
 		current, statusErr := r.statusOf(ctx, c)
 		if !isNotFound(statusErr) { // a container that was removed since the list is no failure
 			err = errors.Join(err, statusErr)
 		}
 		if statusErr == nil {
-			set(statusesWith(&pod.Spec, status, current.Name), current)
+			setStatus(statusesWith(&pod.Spec, status, current.Name), current)
 		}
 	}
 	if err != nil {
@@ -93,8 +94,8 @@ func statusesWith(spec *v1.PodSpec, status *v1.PodStatus, name string) *[]v1.Con
 	}
 }
 
-// set replaces the status of the container with the same name, or adds it if there is none.
-func set(statuses *[]v1.ContainerStatus, status v1.ContainerStatus) {
+// setStatus replaces the status of the container with the same name, or adds it if there is none.
+func setStatus(statuses *[]v1.ContainerStatus, status v1.ContainerStatus) {
 	i := slices.IndexFunc(*statuses, func(s v1.ContainerStatus) bool { return s.Name == status.Name })
 	if i < 0 {
 		*statuses = append(*statuses, status)

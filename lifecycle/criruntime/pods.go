@@ -44,7 +44,7 @@ func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 		if !f.isLive() {
 			continue
 		}
-		pod, err := r.read(ctx, f)
+		pod, err := r.readPod(ctx, f)
 		if err != nil {
 			return nil, fmt.Errorf("failed to read pod %s from the container runtime: %w", f.identity, withSentinel(err))
 		}
@@ -53,10 +53,10 @@ func (r *Runtime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	return pods, nil
 }
 
-// read builds a pod from the runtime's data. It returns an error if the runtime does not answer. If the
-// runtime answers with an error, only that part of the pod is missing or unknown: a pod whose network is
+// readPod builds a pod from the runtime's data. It returns an error if the runtime does not answer. If the
+// runtime answers a request with an error, the pod lacks only what was requested: a pod whose network is
 // unknown must be stopped too.
-func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
+func (r *Runtime) readPod(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 	logger := klog.LoggerWithValues(klog.FromContext(ctx), "pod", klog.KRef(f.identity.namespace, f.identity.name))
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: f.identity.name, Namespace: f.identity.namespace, UID: f.identity.uid}}
 	pod.Status.Phase, pod.Status.HostIP = v1.PodPending, r.options.HostIP
@@ -67,7 +67,7 @@ func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 			return nil, err
 		}
 	}
-	for _, c := range newest(f.containers) {
+	for _, c := range newestOfEachName(f.containers) {
 		status, err := r.statusOf(ctx, c)
 		switch {
 		case isNotFound(err):
@@ -82,10 +82,10 @@ func (r *Runtime) read(ctx context.Context, f *foundPod) (*v1.Pod, error) {
 		}
 		// Each container has the grace periods at the time of its creation. The last one wins, because it
 		// is the newest.
-		if grace := seconds(logger, c, terminationGraceAnnotation); grace != nil {
+		if grace := graceSeconds(logger, c, terminationGraceAnnotation); grace != nil {
 			pod.Spec.TerminationGracePeriodSeconds = grace
 		}
-		if grace := seconds(logger, c, deletionGraceAnnotation); grace != nil {
+		if grace := graceSeconds(logger, c, deletionGraceAnnotation); grace != nil {
 			pod.DeletionGracePeriodSeconds = grace
 		}
 	}
@@ -111,10 +111,10 @@ func (r *Runtime) readNetwork(ctx context.Context, sandbox string, pod *v1.Pod) 
 	if pod.Spec.HostNetwork {
 		addresses = []string{r.options.HostIP}
 	}
-	for _, more := range network.GetAdditionalIps() {
-		addresses = append(addresses, more.GetIp())
+	for _, additional := range network.GetAdditionalIps() {
+		addresses = append(addresses, additional.GetIp())
 	}
-	if addresses[0] == "" { // it has none yet, or the host's IP is not known
+	if addresses[0] == "" { // the pod has no IP yet, or the host's IP is not known
 		return nil
 	}
 	pod.Status.PodIP = addresses[0]

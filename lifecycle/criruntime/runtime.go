@@ -40,13 +40,13 @@ type Options struct {
 
 // Runtime is a client of the container runtime at a CRI endpoint. Make one with [Dial].
 type Runtime struct {
-	options Options
-	conn    *grpc.ClientConn
-	client  runtimeapi.RuntimeServiceClient
-	exits   *exitWatcher
-	unary   atomic.Bool            // the runtime is known not to stream lists
-	name    atomic.Pointer[string] // the runtime's name, once known
-	close   func() error           // runs once
+	options   Options
+	conn      *grpc.ClientConn
+	client    runtimeapi.RuntimeServiceClient
+	exits     *exitWatcher
+	usesUnary atomic.Bool            // the runtime does not implement streamed lists
+	name      atomic.Pointer[string] // the runtime's name, once known
+	close     func() error           // runs once
 }
 
 // Dial returns a Runtime for the container runtime at endpoint, which must have the form

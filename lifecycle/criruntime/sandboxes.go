@@ -11,7 +11,7 @@ import (
 
 // StopPodSandbox stops the sandboxes of a pod, which releases its network, and does not remove them. Call it
 // when the pod's containers have ended: a runtime kills running ones without a grace period. An unknown
-// pod is no error. A runtime that has not answered after 2 min is.
+// pod is not an error. The call fails if the runtime has not answered after 2 min.
 func (r *Runtime) StopPodSandbox(ctx context.Context, pod *v1.Pod) error {
 	if err := r.check(pod); err != nil {
 		return err

@@ -22,7 +22,7 @@ type absence struct {
 type period struct{ from, to time.Time }
 
 // Away makes the runtime unavailable for a period, as if its process had crashed. The period lasts from
-// now+from to now+to. In it each Running, StopContainer, StopPod and RunInContainer fails with [ErrAway],
+// now+from to now+to. During the period each Running, StopContainer and RunInContainer fails with [ErrAway],
 // and such calls in progress fail when it begins.
 // The containers keep running: a signal that was sent still has its effect, but the kill at the end of
 // a failed call's timeout is not sent. Each call of Away adds a period.
@@ -40,18 +40,18 @@ func (r *absence) limit(ctx context.Context) (limited context.Context, cancel co
 	now := time.Now()
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var next time.Time // zero: there is no later period
+	var nextStart time.Time // of a period; zero: there is no later one
 	for _, away := range r.periods {
 		if !now.Before(away.from) && now.Before(away.to) {
 			isAway = true
 		}
 		if away.from.After(now) {
-			next = times.Earlier(next, away.from)
+			nextStart = times.Earlier(nextStart, away.from)
 		}
 	}
-	if next.IsZero() {
+	if nextStart.IsZero() {
 		return ctx, func() {}, isAway
 	}
-	limited, cancel = context.WithDeadlineCause(ctx, next, ErrAway)
+	limited, cancel = context.WithDeadlineCause(ctx, nextStart, ErrAway)
 	return limited, cancel, isAway
 }

@@ -31,7 +31,7 @@ type container struct {
 	termTimer    *time.Timer // of ExitAfterTerm, from the stop signal; nil: none
 }
 
-// run starts a container, which follows the script. The container records its exit in log.
+// run starts a container, which follows the script. Its exit is recorded in log.
 func run(pod types.UID, listed lifecycle.Container, script Script, log *records) *container {
 	c := &container{pod: pod, listed: listed, script: script, records: log, exited: make(chan struct{})}
 	c.mu.Lock() // end must not run before exitTimer is set
@@ -97,7 +97,7 @@ func (c *container) stop(ctx context.Context, timeoutSeconds int64, released <-c
 	case timeoutSeconds <= 0:
 		c.end(ByKill)
 	default:
-		c.term()
+		c.signal()
 	}
 	if c.script.StopReturnsEarly {
 		time.AfterFunc(graceperiod.Duration(timeoutSeconds), func() { c.end(ByKill) })
@@ -137,9 +137,9 @@ func (c *container) nextFault() (hangs, fails bool) {
 	return false, c.script.FailStops < 0 || c.calls <= c.script.HangStops+c.script.FailStops
 }
 
-// term sends the stop signal, on which the container exits as its script says. Only the first signal has
+// signal sends the stop signal, on which the container exits as its script says. Only the first signal has
 // an effect.
-func (c *container) term() {
+func (c *container) signal() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.hasExited || c.wasSignalled {

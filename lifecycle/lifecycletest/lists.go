@@ -34,7 +34,7 @@ type Lists struct {
 func (r *Runtime) SetLists(l Lists) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.lists, r.listsSince = l, time.Now()
+	r.lists, r.listsSetAt = l, time.Now()
 }
 
 // Running implements [lifecycle.Runtime]. It lists the running containers of a pod in the order of their
@@ -43,7 +43,7 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 	ctx, cancel, isAway := r.limit(ctx)
 	defer cancel()
 	r.mu.Lock()
-	l, since := r.lists, r.listsSince
+	l, setAt := r.lists, r.listsSetAt
 	r.mu.Unlock()
 	switch {
 	case pod == nil:
@@ -59,7 +59,7 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 		}
 	}
 	if l.Poll > 0 {
-		nextPoll := l.Poll - time.Since(since)%l.Poll
+		nextPoll := l.Poll - time.Since(setAt)%l.Poll
 		if err := wait(ctx, nextPoll); err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ const (
 	ByItself ExitCause = "itself"
 	// ByTerm is an exit after the stop signal.
 	ByTerm ExitCause = "TERM"
-	// ByKill is an exit by SIGKILL, at the end of the timeout of a StopContainer call.
+	// ByKill is an exit by SIGKILL at the end of a StopContainer call's timeout.
 	ByKill ExitCause = "KILL"
 )
 
@@ -70,8 +70,8 @@ func (r *records) Exits() []Exit {
 	return slices.Clone(r.exits)
 }
 
-// stopCalled records a StopContainer call. The returned function records its result.
-func (r *records) stopCalled(id string, timeoutSeconds int64) (returned func(error)) {
+// stopCalled records a StopContainer call. recordResult records its result.
+func (r *records) stopCalled(id string, timeoutSeconds int64) (recordResult func(error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	i := len(r.stops)

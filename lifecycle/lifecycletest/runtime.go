@@ -38,7 +38,7 @@ type Runtime struct {
 	containers map[string]*container
 	pods       map[types.UID][]*container // the same containers, in the order of their starts
 	lists      Lists
-	listsSince time.Time     // when lists was set; polls are counted from then
+	listsSetAt time.Time     // when lists was set; polls are counted from this time
 	released   chan struct{} // closed by Release; ends the calls that hang
 }
 
@@ -46,7 +46,7 @@ type Runtime struct {
 func NewRuntime() *Runtime {
 	return &Runtime{
 		containers: map[string]*container{}, pods: map[types.UID][]*container{},
-		listsSince: time.Now(), released: make(chan struct{}),
+		listsSetAt: time.Now(), released: make(chan struct{}),
 	}
 }
 
@@ -63,7 +63,7 @@ func (r *Runtime) Start(pod *v1.Pod, name, id string, script Script) lifecycle.C
 	return c.listed
 }
 
-// StartContainer starts a container as a real runtime does: it takes [Script.StartTakes].
+// StartContainer starts a container after [Script.StartTakes].
 // Call it in the function passed to [lifecycle.Terminator.Start]. If ctx ends first, there is no
 // container, and the error wraps the cause of ctx.
 func (r *Runtime) StartContainer(ctx context.Context, pod *v1.Pod, name, id string, script Script) error {
@@ -103,8 +103,8 @@ func (r *Runtime) Remove(id string) {
 		return
 	}
 	delete(r.containers, id)
-	others := slices.DeleteFunc(r.pods[c.pod], func(other *container) bool { return other == c })
-	if r.pods[c.pod] = others; len(others) == 0 {
+	r.pods[c.pod] = slices.DeleteFunc(r.pods[c.pod], func(other *container) bool { return other == c })
+	if len(r.pods[c.pod]) == 0 {
 		delete(r.pods, c.pod)
 	}
 }
@@ -140,7 +140,7 @@ func (r *Runtime) Release() {
 // error of ctx and does not kill. For an unknown container the error wraps
 // [lifecycle.ErrContainerNotFound].
 func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
-	returned := r.stopCalled(id, timeoutSeconds) // records the call; returned records its result
+	recordResult := r.stopCalled(id, timeoutSeconds)
 	ctx, cancel, isAway := r.limit(ctx)
 	defer cancel()
 	c, err := r.find(id), ErrAway
@@ -154,7 +154,7 @@ func (r *Runtime) StopContainer(ctx context.Context, id string, timeoutSeconds i
 	if errors.Is(context.Cause(ctx), ErrAway) && err != nil { // the runtime became unavailable during the call
 		err = ErrAway
 	}
-	returned(err)
+	recordResult(err)
 	return err
 }
 

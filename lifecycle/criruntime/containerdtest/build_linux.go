@@ -14,7 +14,7 @@ const variable = "KUBEGRACE_CONTAINERD"
 
 // Build is a version of containerd. The zero value is the one in PATH, from the Debian package.
 type Build struct {
-	folder string // of its programs; "": PATH
+	folder string // the folder of its programs; "": PATH
 }
 
 // Each runs a test as parallel subtests, one for each containerd: Debian's, 2.3 and 2.4. It skips missing ones.
@@ -46,7 +46,7 @@ func V24(t testing.TB) Build {
 	return newerBuild(t, "2.4")
 }
 
-// newerBuild returns the containerd of a minor version that "make containerd" has built. Without it, the
+// newerBuild returns the containerd of a minor version that "make containerd" has built. If it is missing, the
 // test is skipped.
 func newerBuild(t testing.TB, version string) Build {
 	t.Helper()

@@ -16,7 +16,7 @@ import (
 
 // Exit is the exit of a container, as containerd reports it.
 type Exit struct {
-	Code uint32    `json:"exit_status"` // 128 plus the signal number after a signal
+	Code uint32    `json:"exit_status"` // after a signal: 128 plus its number
 	At   time.Time `json:"exited_at"`
 }
 
@@ -42,8 +42,8 @@ func (s *Server) Exits() map[string]Exit {
 	return maps.Clone(s.exits.byContainer)
 }
 
-// recordExits starts to record the exits of containers, until the end of the test. It returns only when
-// events arrive, so that no later exit is missed.
+// recordExits records the exits of containers until the end of the test. It returns when the first event has
+// arrived, so that no later exit is missed.
 func (s *Server) recordExits(t testing.TB) {
 	t.Helper()
 	s.exits.byContainer = map[string]Exit{}
@@ -53,23 +53,23 @@ func (s *Server) recordExits(t testing.TB) {
 	require.NoError(t, err)
 	require.NoError(t, events.Start())
 
-	first := make(chan struct{})
-	read := make(chan struct{})
+	firstEvent := make(chan struct{})
+	readerDone := make(chan struct{})
 	go func() {
-		defer close(read)
-		s.exits.read(lines, sync.OnceFunc(func() { close(first) }))
+		defer close(readerDone)
+		s.exits.read(lines, sync.OnceFunc(func() { close(firstEvent) }))
 		_ = events.Wait() // fails, because the end of ctx kills it
 	}()
 	t.Cleanup(func() {
 		cancel()
-		<-read
+		<-readerDone
 	})
-	s.awaitFirstEvent(t, first)
+	s.awaitFirstEvent(t, firstEvent)
 }
 
 // awaitFirstEvent waits until the recording has begun. ctr does not say when it has subscribed to events, so
 // awaitFirstEvent provokes some by labelling an image, until the first one arrives.
-func (s *Server) awaitFirstEvent(t testing.TB, first <-chan struct{}) {
+func (s *Server) awaitFirstEvent(t testing.TB, firstEvent <-chan struct{}) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(s.alive, startTimeout)
 	defer cancel()
@@ -77,7 +77,7 @@ func (s *Server) awaitFirstEvent(t testing.TB, first <-chan struct{}) {
 		out, err := s.command(ctx, "images", "label", pauseName, "provoked="+time.Now().Format("150405.000000000")).CombinedOutput()
 		require.NoErrorf(t, err, "failed to label an image: %s", out)
 		select {
-		case <-first:
+		case <-firstEvent:
 			return
 		case <-time.After(100 * time.Millisecond):
 		}

@@ -72,7 +72,7 @@ func (s *Server) Endpoint() string { return "unix://" + s.Socket() }
 // Runtime returns a plain CRI client, with which a test checks containerd's state.
 func (s *Server) Runtime() runtimeapi.RuntimeServiceClient { return s.runtime }
 
-// run starts containerd in new PID and mount namespaces, so that nothing of it outlives the test. The
+// run starts containerd in new PID and mount namespaces, so that none of its processes outlives the test. The
 // first process of the PID namespace is a shell. When the shell is killed, the kernel kills containerd,
 // all shims and all containers, and Wait returns when they are gone.
 //
@@ -97,17 +97,17 @@ func (s *Server) run(t testing.TB, containerd string, environment []string) {
 	require.NoError(t, log.Close())
 
 	s.shell = process.Process.Pid
-	alive, died := context.WithCancel(t.Context())
+	alive, cancelAlive := context.WithCancel(t.Context())
 	s.alive = alive
-	waited := make(chan struct{})
+	shellExited := make(chan struct{})
 	go func() {
-		defer close(waited)
+		defer close(shellExited)
 		_ = process.Wait() // fails: the cleanup kills it
-		died()
+		cancelAlive()
 	}()
 	t.Cleanup(func() {
 		_ = process.Process.Kill() // fails if it has exited
-		<-waited
+		<-shellExited
 	})
 }
 
