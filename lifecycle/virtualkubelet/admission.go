@@ -8,8 +8,8 @@ import (
 )
 
 // admit asks Options.Admit whether the pod may start, and ends a pod that is refused; mayStart is then false. It is also
-// false if the provider is closed. Of a pod whose termination has begun Admit's answer does not matter, and mayStart is
-// true: startAll, which starts nothing then, lets the pod end.
+// false if the provider is closed. If the pod's termination has begun, Admit's answer does not matter, and mayStart is
+// true: startAll then starts nothing, and the pod ends.
 //
 // The pod is already in the podTable: a shutdown that begins after Admit has answered lists the pod there and stops it.
 func (r *record) admit() (mayStart bool) {
@@ -50,7 +50,7 @@ func (r *record) admit() (mayStart bool) {
 }
 
 // writeRefusal writes the status that the kubelet gives a pod that was not admitted: Failed, and no containers.
-func writeRefusal(status *v1.PodStatus, why shutdown.Admission) {
-	status.Phase, status.Reason, status.Message = v1.PodFailed, why.Reason, "Pod was rejected: "+why.Message
+func writeRefusal(status *v1.PodStatus, refusal shutdown.Admission) {
+	status.Phase, status.Reason, status.Message = v1.PodFailed, refusal.Reason, "Pod was rejected: "+refusal.Message
 	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
 }

@@ -30,11 +30,11 @@ type Adopted struct {
 // virtual-kubelet's PodController starts (before nodeutil's Node.Run):
 //
 //	list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + name})
-//	for i := range list.Items { // of err == nil
+//	for i := range list.Items { // if err is nil
 //		pod := &list.Items[i]
 //		err = errors.Join(err, provider.Adopt(ctx, virtualkubelet.Adopted{Pod: pod, Alive: pod.DeletionTimestamp == nil}))
 //	}
-//	err = virtual.Run(ctx) // of nodeutil.NewNode
+//	err = virtual.Run(ctx) // virtual is the result of nodeutil.NewNode
 //
 // Adopt calls Running once and waits for it; if that is slow, adopt several pods concurrently. If Running
 // fails, Adopt returns its error and the pod is not adopted: call Adopt again. A pod that the provider
@@ -70,7 +70,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	startedCount := added.containers.adopt(adopted.Pod, listed)
 	mustStartMore := startedCount < len(added.containers.all)
 	added.ending.starting = mustStartMore
-	if known, _ := p.agent.pods.add(added); known != nil { // another call has added the pod meanwhile
+	if known, _ := p.agent.pods.add(added); known != nil { // another call has added the pod since find
 		added.cancel()
 		return nil
 	}
@@ -96,36 +96,39 @@ func (a *agent) listForAdoption(ctx context.Context, pod *v1.Pod) (listed []life
 		listed, err = a.opts.Runtime.Running(ctx, pod.DeepCopy())
 		return err
 	})
+	if err != nil {
+		return nil, err
+	}
 	for i, c := range listed {
-		if err == nil {
-			err = checkID("Running", c.Name, c.ID)
+		if err := checkID("Running", c.Name, c.ID); err != nil {
+			return nil, err
 		}
 		for _, other := range listed[:i] {
-			if err == nil && other.ID == c.ID && other.Name != c.Name {
-				err = fmt.Errorf("Running has returned the ID %q of containers %q and %q", c.ID, other.Name, c.Name)
+			if other.ID == c.ID && other.Name != c.Name {
+				return nil, fmt.Errorf("Running has returned the ID %q of containers %q and %q", c.ID, other.Name, c.Name)
 			}
 		}
 	}
-	return listed, err
+	return listed, nil
 }
 
 // resume continues where the previous agent stopped: it restarts a container that has ended and may restart, watches
-// one that runs, and calls ContainerEnded for one that has ended for good. A restart, too, waits for ContainerEnded of
-// the old run. If the provider is closed before ContainerEnded succeeds, nothing more is done: the next agent
-// calls it again.
+// one that runs, and calls ContainerEnded for one that has ended for good. Before a restart it calls ContainerEnded for
+// the old run. If the provider is closed before ContainerEnded succeeds, resume does nothing more: the next agent
+// calls ContainerEnded again.
 func (r *record) resume(c *container) {
 	r.mu.Lock()
-	id, runs, restarting := c.id, c.isRunning(), c.restarting
+	id, isRunning, isRestarting := c.id, c.isRunning(), c.restarting
 	r.mu.Unlock()
 	switch {
-	case restarting:
+	case isRestarting:
 		r.agent.spawn(r.name, func() {
 			if r.reportEnd(c, id) {
 				_ = r.restart(c) // an error shows in the container's state
 				r.endIfDone()
 			}
 		})
-	case runs:
+	case isRunning:
 		r.watchExit(id)
 	case id != "": // ended for good
 		r.agent.spawn(r.name, func() {

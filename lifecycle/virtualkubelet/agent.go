@@ -37,8 +37,8 @@ type terminator interface {
 
 func (a *agent) isClosed() bool { return a.ctx.Err() != nil }
 
-// context returns a context with the values of another one, that of a caller, whose end it ignores. It ends with
-// the cause [lifecycle.ErrClosed] when the provider is closed.
+// context returns a context that has the values of a caller's context, but does not end with it. It ends with the cause
+// [lifecycle.ErrClosed] when the provider is closed.
 func (a *agent) context(values context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(values))
 	stop := context.AfterFunc(a.ctx, func() { cancel(lifecycle.ErrClosed) })

@@ -29,22 +29,22 @@ func (a *agent) watchCall(ctx context.Context, what string, pod types.Namespaced
 	}
 }
 
-// callGuarded calls f, which is code of the embedder, with watchCall. A panic is logged and becomes the error, so
-// that a bug there does not end the process. lastErr is the error of the previous call of this kind, or nil: a panic
-// that repeats it is not logged again.
-func (a *agent) callGuarded(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, lastErr error, f func() error) (err error) {
+// callGuarded calls f, which is code of the embedder, and watches the call with watchCall. A panic of f is logged and
+// becomes the error, so that it does not end the process. previousErr is the error of the previous call of this kind;
+// nil: it succeeded, or there was none. If that was the same panic, it is not logged again.
+func (a *agent) callGuarded(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, previousErr error, f func() error) (err error) {
 	defer a.watchCall(ctx, what, pod, limit)()
 	about := func() []any { return []any{"pod", pod} }
-	call.GuardAbout(ctx, what, lastErr, about, f, func(failed error) { err = failed })
+	call.GuardAbout(ctx, what, previousErr, about, f, func(failed error) { err = failed })
 	return err
 }
 
-// callWithin is callGuarded with a context for f that ends at the limit. If f fails after that, the error says that
-// the call has not returned in time, unless it is an ErrInvalidInput, which does not come from the timeout.
-func (a *agent) callWithin(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, lastErr error, f func(context.Context) error) error {
+// callWithin calls f as callGuarded does, with a context that ends at the limit. If f fails after the limit, the error
+// says that f has not returned in time, unless it is an ErrInvalidInput, which does not come from the timeout.
+func (a *agent) callWithin(ctx context.Context, what string, pod types.NamespacedName, limit time.Duration, previousErr error, f func(context.Context) error) error {
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	err := a.callGuarded(bounded, what, pod, limit, lastErr, func() error { return f(bounded) })
+	err := a.callGuarded(bounded, what, pod, limit, previousErr, func() error { return f(bounded) })
 	hasTimedOut := bounded.Err() != nil && ctx.Err() == nil
 	if err != nil && hasTimedOut && !errdefs.IsInvalidInput(err) {
 		err = fmt.Errorf("%s has not returned within %v: %w", what, limit, err)
@@ -52,22 +52,22 @@ func (a *agent) callWithin(ctx context.Context, what string, pod types.Namespace
 	return err
 }
 
-// callGuarded is [agent.callGuarded] for a call about this pod.
+// callGuarded calls f as [agent.callGuarded] does, for a call about this pod.
 func (r *record) callGuarded(ctx context.Context, what string, limit time.Duration, f func() error) error {
 	err := r.agent.callGuarded(ctx, what, r.name, limit, r.lastError(what), f)
 	r.setLastError(what, err)
 	return err
 }
 
-// callWithin is [agent.callWithin] for a call about this pod.
+// callWithin calls f as [agent.callWithin] does, for a call about this pod.
 func (r *record) callWithin(ctx context.Context, what string, limit time.Duration, f func(context.Context) error) error {
 	err := r.agent.callWithin(ctx, what, r.name, limit, r.lastError(what), f)
 	r.setLastError(what, err)
 	return err
 }
 
-// callSafely is callGuarded for a function that returns no error and must not block. The error is that of a panic,
-// which was logged; nil if f has returned.
+// callSafely calls f, which is code of the embedder, returns no error, and must not block. If f panics, the panic is
+// logged and returned as an error. The result is nil if f has returned.
 func (r *record) callSafely(what string, f func()) error {
 	return r.callGuarded(r.ctx, what, 0, func() error {
 		f()

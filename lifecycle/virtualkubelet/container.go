@@ -10,35 +10,35 @@ import (
 
 // container is one container of a pod. The record's mutex guards the fields that change.
 type container struct {
-	spec       *v1.Container
-	init       bool // an init container
-	id         string
-	state      v1.ContainerState            // empty: not started
-	failed     failures                     // of starting it; only the goroutine that starts it uses this field
-	endNoticed bool                         // this run is known to have ended; state shows that only after ContainerEnded has returned
-	exited     chan struct{}                // closed once the container has ended and will not restart
-	reported   *v1.ContainerStatus          // the status from the PodRuntime's last list; nil: it has none
-	last       *v1.ContainerStateTerminated // the end of the previous run; nil: none
-	restarted  int32                        // number of restarts
-	restarting bool                         // waiting for a restart
-	restartAt  time.Time
-	pause      time.Duration // back-off of the next restart
+	spec          *v1.Container
+	isInit        bool
+	id            string
+	state         v1.ContainerState            // empty: not started
+	startFailures failures                     // only the goroutine that starts the container uses this field
+	endNoticed    bool                         // this run is known to have ended; state shows that only after ContainerEnded has returned
+	exited        chan struct{}                // closed once the container has ended and will not restart
+	reported      *v1.ContainerStatus          // the status from the PodRuntime's last list; nil: it has none
+	lastEnd       *v1.ContainerStateTerminated // the end of the previous run; nil: none
+	restartCount  int32
+	restarting    bool // waiting for a restart
+	restartAt     time.Time
+	pause         time.Duration // back-off of the next restart
 }
 
 // isSidecar reports whether c is a restartable init container (KEP-753).
 func (c *container) isSidecar() bool {
-	return c.init && c.spec.RestartPolicy != nil && *c.spec.RestartPolicy == v1.ContainerRestartPolicyAlways
+	return c.isInit && c.spec.RestartPolicy != nil && *c.spec.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
 // isPlainInit reports whether c is an init container that must succeed before the next container starts.
-func (c *container) isPlainInit() bool { return c.init && !c.isSidecar() }
+func (c *container) isPlainInit() bool { return c.isInit && !c.isSidecar() }
 
 func (c *container) isRunning() bool { return c.state.Running != nil }
 
 // markRunning begins a new run of c, whose end has not been noticed yet.
-func (c *container) markRunning(id string, since metav1.Time) {
+func (c *container) markRunning(id string, startedAt metav1.Time) {
 	c.id, c.endNoticed, c.restarting = id, false, false
-	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: since}}
+	c.state = v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: startedAt}}
 }
 
 // markTerminated records the final end of a container, which may never have started. The first recorded end
@@ -68,10 +68,10 @@ func (c *container) endedWith(end v1.ContainerStateTerminated) *v1.ContainerStat
 }
 
 // adoptStatus takes the ID and restart count from the status that a previous agent has written, and returns the
-// state of the container's last run there: running, terminated, or empty if it was never started.
-func (c *container) adoptStatus(status *v1.ContainerStatus) (last v1.ContainerState) {
+// state of the container's last run in it: running, terminated, or empty if it was never started.
+func (c *container) adoptStatus(status *v1.ContainerStatus) (lastState v1.ContainerState) {
 	_, c.id, _ = strings.Cut(status.ContainerID, "://")
-	c.restarted = status.RestartCount
+	c.restartCount = status.RestartCount
 	if status.State.Terminated == nil && status.State.Running == nil {
 		return status.LastTerminationState
 	}
@@ -79,16 +79,16 @@ func (c *container) adoptStatus(status *v1.ContainerStatus) (last v1.ContainerSt
 }
 
 // adopt sets the state of a container that a previous agent has started. runningID is nil if the container is not
-// running. mayRestart says that it restarts then, if the restart policy agrees; a plain init container never does.
-// last is the state of its last run in the old status; without one the exit code is unknown.
-func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, last v1.ContainerState) {
+// running. It then restarts if mayRestart is set and the restart policy agrees. lastState is the state of its last run
+// in the old status; if that has no end, the exit code is unknown.
+func (c *container) adopt(runningID *string, mayRestart bool, pod *v1.Pod, lastState v1.ContainerState) {
 	end := unknownEnd()
-	if last.Terminated != nil {
-		end = *last.Terminated.DeepCopy()
+	if lastState.Terminated != nil {
+		end = *lastState.Terminated.DeepCopy()
 	}
 	switch {
-	case runningID != nil && last.Running != nil:
-		c.markRunning(*runningID, last.Running.StartedAt)
+	case runningID != nil && lastState.Running != nil:
+		c.markRunning(*runningID, lastState.Running.StartedAt)
 	case runningID != nil:
 		c.markRunning(*runningID, metav1.Now())
 	case mayRestart && c.restartsAfter(pod, end):
@@ -106,33 +106,33 @@ func (c *container) status() v1.ContainerStatus {
 	if c.reported != nil { // of a PodRuntime; only state may be newer
 		status := *c.reported.DeepCopy()
 		status.State = *c.state.DeepCopy()
-		status.Ready = status.Ready && (running || c.init)
+		status.Ready = status.Ready && (running || c.isInit)
 		return status
 	}
 	hasSucceeded := c.state.Terminated != nil && c.state.Terminated.ExitCode == 0
 	status := v1.ContainerStatus{
 		Name: c.spec.Name, Image: c.spec.Image,
-		State: *c.state.DeepCopy(), Started: &running, RestartCount: c.restarted,
-		Ready: running || c.init && hasSucceeded,
+		State: *c.state.DeepCopy(), Started: &running, RestartCount: c.restartCount,
+		Ready: running || c.isInit && hasSucceeded,
 	}
 	if c.id != "" {
 		status.ContainerID = statusID(c.id)
 	}
-	wasRestarted := c.last != nil && c.restarted > 0
+	wasRestarted := c.lastEnd != nil && c.restartCount > 0
 	if wasRestarted || c.restarting {
-		status.LastTerminationState.Terminated = c.last.DeepCopy()
+		status.LastTerminationState.Terminated = c.lastEnd.DeepCopy()
 	}
 	return status
 }
 
-// stateByPhase derives a container's state from its pod's phase, for a PodRuntime that reports no more.
+// stateByPhase derives a container's state from its pod's phase, for a PodRuntime that reports no container states.
 func (c *container) stateByPhase(status *v1.PodStatus) (state v1.ContainerState) {
-	unknown, done := unknownEnd(), exitedWith(0)
+	unknown, succeeded := unknownEnd(), exitedWith(0)
 	switch {
 	case status.Phase == v1.PodSucceeded:
-		state.Terminated = &done
+		state.Terminated = &succeeded
 	case status.Phase == v1.PodRunning && c.isPlainInit(): // it has succeeded, or the pod would be Pending
-		state.Terminated = &done
+		state.Terminated = &succeeded
 	case status.Phase == v1.PodFailed:
 		state.Terminated = &unknown
 	case status.Phase == v1.PodRunning:

@@ -8,12 +8,12 @@ import (
 
 // runEnded reports the end of a run, and restarts the container if the restart policy says so. When the
 // last regular container has ended for good, the pod has completed, and its sidecars are terminated.
-func (r *record) runEnded(was run, end v1.ContainerStateTerminated) {
-	if !r.reportEnd(was.c, was.id) {
+func (r *record) runEnded(ended run, end v1.ContainerStateTerminated) {
+	if !r.reportEnd(ended.c, ended.id) {
 		return
 	}
-	if r.markEnded(was.c, end) {
-		_ = r.restart(was.c) // an error shows in the container's state
+	if r.markEnded(ended.c, end) {
+		_ = r.restart(ended.c) // an error shows in the container's state
 	}
 	r.endIfDone()
 }
@@ -40,22 +40,22 @@ func (r *record) reportEnd(c *container, id string) (reported bool) {
 	}
 }
 
-// markEnded records the end of a run, as final or as followed by a restart. again is true if the caller must restart
-// the container.
-func (r *record) markEnded(c *container, end v1.ContainerStateTerminated) (again bool) {
+// markEnded records the end of a run, as final or as followed by a restart. If mustRestart is true, the caller must
+// restart the container.
+func (r *record) markEnded(c *container, end v1.ContainerStateTerminated) (mustRestart bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	again = !r.ending.terminating && c.restartsAfter(r.desired.pod, end)
+	mustRestart = !r.ending.terminating && c.restartsAfter(r.desired.pod, end)
 	switch {
-	case r.ending.terminating && c.restarting: // a failed restart is no end: keepLastEnd makes that of the last run final
-	case again:
+	case r.ending.terminating && c.restarting: // a failed restart is not the end of a run: keepLastEnd makes the end of the last run final
+	case mustRestart:
 		c.markRestarting(r.desired.pod, end)
 	default:
 		c.markTerminated(end)
 	}
 	r.containers.refreshReady()
 	r.wake()
-	return again
+	return mustRestart
 }
 
 // markTerminated records the final end of a container.

@@ -22,22 +22,22 @@ const (
 // each list to the pod's record, which learns from it which containers have ended.
 type containerRuntime struct{ *agent }
 
-// StopContainer calls that of Options.Runtime.
+// StopContainer calls StopContainer of Options.Runtime.
 func (a containerRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	return a.opts.Runtime.StopContainer(ctx, id, timeoutSeconds)
 }
 
 // Running calls Running of Options.Runtime, and updates the pod's record. If the list lacks a container that was
-// running, and the exit code of that container is unknown, the list may be wrong: Running then asks for another one,
+// running, and the exit code of that container is unknown, the list may be wrong: Running then requests a second list,
 // up to 1 s later, which decides.
 func (a containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
 	r := a.pods.find(pod)
 	if r == nil { // forgotten: there is no record to update
 		return a.opts.Runtime.Running(ctx, pod)
 	}
-	before := r.currentRuns()
+	previousRuns := r.currentRuns()
 	listed, err := a.opts.Runtime.Running(ctx, pod)
-	if err != nil || r.endMissing(before, listed, false) {
+	if err != nil || r.endMissing(previousRuns, listed, false) {
 		return listed, err
 	}
 	select {
@@ -46,7 +46,7 @@ func (a containerRuntime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle
 		return nil, context.Cause(ctx)
 	}
 	if listed, err = a.opts.Runtime.Running(ctx, pod); err == nil {
-		r.endMissing(before, listed, true)
+		r.endMissing(previousRuns, listed, true)
 	}
 	return listed, err
 }
@@ -69,40 +69,40 @@ func (r *record) currentRuns() (runs []run) {
 	return runs
 }
 
-// endMissing records the end of each run that a list lacks. before has the runs that were known before the list was
-// requested: a newer run may be missing because it is newer. A run without an exit code has ended only if a
-// second list lacks it too. The result is false if that second list is needed.
-func (r *record) endMissing(before []run, listed []lifecycle.Container, isSecond bool) (certain bool) {
+// endMissing records the end of each run that a list lacks. previousRuns has the runs that were known before the list
+// was requested: a list need not have a run that is newer. A run without an exit code has ended only if a second list
+// lacks it too. certain is false if that second list is needed.
+func (r *record) endMissing(previousRuns []run, listed []lifecycle.Container, isSecond bool) (certain bool) {
 	certain = true
-	for _, was := range before {
-		if slices.ContainsFunc(listed, func(l lifecycle.Container) bool { return l.ID == was.id }) {
+	for _, previous := range previousRuns {
+		if slices.ContainsFunc(listed, func(l lifecycle.Container) bool { return l.ID == previous.id }) {
 			continue
 		}
-		end, known := r.exitOf(was.id)
+		end, hasExitCode := r.exitOf(previous.id)
 		switch {
-		case !known && !isSecond:
+		case !hasExitCode && !isSecond:
 			certain = false
-		case r.tryNoticeEnd(was):
-			if !known { // perhaps StartContainer returned another ID than the one that is listed
+		case r.tryNoticeEnd(previous):
+			if !hasExitCode { // perhaps StartContainer returned another ID than the one that is listed
 				klog.FromContext(r.ctx).Info("The runtime does not list a container and does not know its exit code",
-					"pod", r.name, "containerName", was.c.spec.Name, "containerID", was.id, "listedIDs", idsOf(listed))
+					"pod", r.name, "containerName", previous.c.spec.Name, "containerID", previous.id, "listedIDs", idsOf(listed))
 			}
-			r.agent.spawn(r.name, func() { r.runEnded(was, end) })
+			r.agent.spawn(r.name, func() { r.runEnded(previous, end) })
 		}
 	}
 	return certain
 }
 
-// tryNoticeEnd records that a run has ended. isFirst is true for one caller, which must report the end, and false if
+// tryNoticeEnd records that a run has ended. mustReport is true for one caller, which must report the end, and false if
 // the end was recorded before.
-func (r *record) tryNoticeEnd(was run) (isFirst bool) {
+func (r *record) tryNoticeEnd(ended run) (mustReport bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	isCurrent := was.c.isRunning() && was.c.id == was.id // otherwise it has ended and perhaps restarted meanwhile
-	if !isCurrent || was.c.endNoticed {
+	isCurrent := ended.c.isRunning() && ended.c.id == ended.id // false: the run has ended, and another one may have begun
+	if !isCurrent || ended.c.endNoticed {
 		return false
 	}
-	was.c.endNoticed = true
+	ended.c.endNoticed = true
 	return true
 }
 

@@ -25,32 +25,24 @@ func (r *record) start(c *container) error {
 		return context.Cause(r.active)
 	}
 	var id string
-	var failed error // from StartContainer
+	var startErr error // from StartContainer; nil: it has returned an ID or has panicked
 	pod := r.podWithStatus()
 	err := r.agent.terminator.Start(r.ctx, pod, c.spec.Name, func(ctx context.Context) error {
-		id, failed = r.startContainer(ctx, pod, c)
-		return failed
+		id, startErr = r.startContainer(ctx, pod, c)
+		return startErr
 	})
-	if err != nil {
-		if r.active.Err() != nil {
-			return context.Cause(r.active)
+	switch {
+	case err == nil:
+		c.startFailures.log(r.ctx, nil, "", "Started a container after earlier failures", "pod", r.name, "containerName", c.spec.Name)
+	case r.active.Err() != nil:
+		return context.Cause(r.active)
+	default:
+		if startErr == nil { // a panic
+			startErr = err
 		}
-		if failed == nil { // StartContainer has panicked
-			failed = err
+		if id, err = r.checkFailedStart(c, startErr); err != nil {
+			return err
 		}
-		c.failed.log(r.ctx, failed, "Failed to start a container", "", "pod", r.name, "containerName", c.spec.Name)
-		if id, err = r.findStarted(c); err != nil && r.active.Err() != nil {
-			return context.Cause(r.active)
-		}
-		if id == "" || err != nil { // it does not run
-			if r.markEnded(c, notStarted(errors.Join(failed, err))) {
-				return errWillRestart
-			}
-			return failed
-		}
-		r.markRunning(c, id)
-	} else {
-		c.failed.log(r.ctx, nil, "", "Started a container after earlier failures", "pod", r.name, "containerName", c.spec.Name)
 	}
 	err = r.agent.terminator.PostStart(r.ctx, r.podWithStatus(), lifecycle.Container{Name: c.spec.Name, ID: id})
 	if errors.Is(err, lifecycle.ErrClosed) {
@@ -59,12 +51,30 @@ func (r *record) start(c *container) error {
 	return nil // a failed hook shows in the container's state
 }
 
+// checkFailedStart lists the containers after StartContainer has failed with startErr. If the container runs
+// nevertheless, checkFailedStart returns its ID, else the error of start.
+func (r *record) checkFailedStart(c *container, startErr error) (id string, err error) {
+	c.startFailures.log(r.ctx, startErr, "Failed to start a container", "", "pod", r.name, "containerName", c.spec.Name)
+	id, listErr := r.findStarted(c)
+	switch {
+	case listErr != nil && r.active.Err() != nil:
+		return "", context.Cause(r.active)
+	case listErr == nil && id != "":
+		r.markRunning(c, id)
+		return id, nil
+	case r.markEnded(c, notStarted(errors.Join(startErr, listErr))): // it must be restarted
+		return "", errWillRestart
+	default:
+		return "", startErr
+	}
+}
+
 // startContainer calls StartContainer when maxStarts allows it, and records that the container runs.
 func (r *record) startContainer(ctx context.Context, pod *v1.Pod, c *container) (id string, err error) {
 	err = r.agent.withinMaxStarts(ctx, func() (err error) {
 		r.mu.Lock()
-		if c.restarting { // an attempt counts as a restart, even if it fails
-			c.restarted++
+		if c.restarting { // count the restart now, because it counts even if it fails
+			c.restartCount++
 		}
 		r.mu.Unlock()
 		returned := r.agent.watchCall(ctx, "StartContainer of container "+c.spec.Name, r.name, createTimeout)
@@ -81,10 +91,11 @@ func (r *record) startContainer(ctx context.Context, pod *v1.Pod, c *container) 
 }
 
 // findStarted returns the ID of a container that runs although its start has failed, or "" if it does not run. It
-// lists until a list succeeds. The error is that of an invalid ID, or the cause why the pod may start nothing any
-// more.
+// repeats the list until one succeeds. It returns an error for an invalid ID, and the cause of r.active if the pod may
+// start nothing any more.
 func (r *record) findStarted(c *container) (id string, err error) {
-	for failed := (failures{}); ; {
+	var listFailures failures
+	for {
 		listed, err := r.list()
 		if err == nil {
 			for _, l := range listed {
@@ -94,7 +105,7 @@ func (r *record) findStarted(c *container) (id string, err error) {
 			}
 			return "", nil
 		}
-		failed.log(r.ctx, err, "Failed to list the containers of a pod after a failed start, will try again", "", "pod", r.name)
+		listFailures.log(r.ctx, err, "Failed to list the containers of a pod after a failed start, will try again", "", "pod", r.name)
 		select {
 		case <-time.After(maxRetryPause):
 		case <-r.active.Done():
@@ -171,9 +182,9 @@ func (r *record) restart(c *container) error {
 // one.
 func (r *record) keepLastEnd(c *container) {
 	r.mu.Lock()
-	isWaiting, last := c.restarting, c.last
+	isWaiting, lastEnd := c.restarting, c.lastEnd
 	r.mu.Unlock()
 	if isWaiting {
-		r.markTerminated(c, *last)
+		r.markTerminated(c, *lastEnd)
 	}
 }

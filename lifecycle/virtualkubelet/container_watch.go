@@ -8,9 +8,10 @@ import (
 )
 
 // watchContainers lists the pod's containers in each PollInterval, when a container exits, and soon after a failed list,
-// until the pod is forgotten. That is how ends are noticed. While nothing runs it lists nothing.
+// until the pod is forgotten or the provider is closed. From these lists the record learns which containers have ended.
+// While no container runs, watchContainers lists nothing.
 func (r *record) watchContainers() {
-	var failed failures
+	var listFailures failures
 	pause := r.agent.opts.PollInterval
 	for {
 		select {
@@ -23,8 +24,9 @@ func (r *record) watchContainers() {
 			continue
 		}
 		_, err := r.list()
-		failed.log(r.ctx, err, "Failed to list the containers of a pod, will try again", "Listed the containers of a pod after earlier failures", "pod", r.name)
-		if pause = r.agent.opts.PollInterval; err != nil {
+		listFailures.log(r.ctx, err, "Failed to list the containers of a pod, will try again", "Listed the containers of a pod after earlier failures", "pod", r.name)
+		pause = r.agent.opts.PollInterval
+		if err != nil {
 			pause = min(maxRetryPause, pause)
 		}
 	}
@@ -43,8 +45,8 @@ func (r *record) list() (listed []lifecycle.Container, err error) {
 // watchExit makes watchContainers list at once when this container exits, instead of after PollInterval. It does
 // nothing if the runtime is no [lifecycle.ExitWatcher].
 func (r *record) watchExit(id string) {
-	watcher, ok := r.agent.opts.Runtime.(lifecycle.ExitWatcher)
-	if !ok {
+	watcher, isWatcher := r.agent.opts.Runtime.(lifecycle.ExitWatcher)
+	if !isWatcher {
 		return
 	}
 	var exited <-chan struct{}
@@ -60,7 +62,7 @@ func (r *record) watchExit(id string) {
 		}
 		select {
 		case r.exited <- struct{}{}:
-		default: // watchContainers has not yet listed after an earlier exit, and will see this one too
+		default: // the list for an earlier exit is still to come, and shows this exit too
 		}
 	})
 }

@@ -15,14 +15,14 @@ type containers struct {
 	all        []*container
 	ready      bool // all regular containers and sidecars are ready
 	readySince metav1.Time
-	unreported int // how many had ended before they were adopted and still wait for ContainerEnded to succeed
+	unreported int // the number of containers that had ended before they were adopted, and for which ContainerEnded has not succeeded yet
 }
 
 // newContainers returns the containers of a spec. It keeps pointers into the spec, which must not change.
 func newContainers(spec *v1.PodSpec) containers {
 	cs := containers{readySince: metav1.Now()}
 	for i := range spec.InitContainers {
-		cs.all = append(cs.all, &container{spec: &spec.InitContainers[i], init: true, exited: make(chan struct{})})
+		cs.all = append(cs.all, &container{spec: &spec.InitContainers[i], isInit: true, exited: make(chan struct{})})
 	}
 	for i := range spec.Containers {
 		cs.all = append(cs.all, &container{spec: &spec.Containers[i], exited: make(chan struct{})})
@@ -51,7 +51,7 @@ func (cs *containers) mayRun() bool {
 // hasWork reports whether a regular container runs or will restart. Init containers and sidecars do not keep a
 // pod from completing.
 func (cs *containers) hasWork() bool {
-	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.init && (c.isRunning() || c.restarting) })
+	return slices.ContainsFunc(cs.all, func(c *container) bool { return !c.isInit && (c.isRunning() || c.restarting) })
 }
 
 // terminateUnknown marks every container without an end as terminated with an unknown exit code (137), because in the
@@ -64,25 +64,25 @@ func (cs *containers) terminateUnknown() {
 }
 
 // adopt sets the state of each container of a pod that a previous agent has left. Listed containers are running.
-// It returns how many containers, in the order of the spec, need no first start: those up to the last one that was
-// started, or all if the pod was deleted or has ended. The others start as in a new pod.
+// startedCount is the number of containers, in the order of the spec, that need no first start: those up to the last
+// one that was started, or all if the pod was deleted or has ended. The others start as in a new pod.
 //
 // A container that was started and is not running restarts if the restart policy allows it, the pod was not
 // deleted and has not ended, and the init containers before it are known to have succeeded. A plain init
 // container restarts only if nothing after it was started: otherwise it has succeeded before, even if its
 // status is lost (the kubelet's computeInitContainerActions).
 func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedCount int) {
-	mayRestart := pod.DeletionTimestamp == nil && !isTerminal(&pod.Status) // becomes false at an init container that has not succeeded
+	mayRestart := pod.DeletionTimestamp == nil && !isTerminal(&pod.Status) // false for all containers after an init container that has not succeeded
 	statuses := slices.Concat(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses)
-	lasts, running := make([]v1.ContainerState, len(cs.all)), make([]*string, len(cs.all))
+	lastStates, runningIDs := make([]v1.ContainerState, len(cs.all)), make([]*string, len(cs.all))
 	for i, c := range cs.all {
-		if at := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.spec.Name }); at >= 0 {
-			lasts[i] = c.adoptStatus(&statuses[at])
+		if index := slices.IndexFunc(statuses, func(s v1.ContainerStatus) bool { return s.Name == c.spec.Name }); index >= 0 {
+			lastStates[i] = c.adoptStatus(&statuses[index])
 		}
-		if at := slices.IndexFunc(listed, func(r lifecycle.Container) bool { return r.Name == c.spec.Name }); at >= 0 {
-			running[i] = &listed[at].ID
+		if index := slices.IndexFunc(listed, func(r lifecycle.Container) bool { return r.Name == c.spec.Name }); index >= 0 {
+			runningIDs[i] = &listed[index].ID
 		}
-		if running[i] != nil || lasts[i] != (v1.ContainerState{}) {
+		if runningIDs[i] != nil || lastStates[i] != (v1.ContainerState{}) {
 			startedCount = i + 1
 		}
 	}
@@ -90,10 +90,10 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 		startedCount = len(cs.all)
 	}
 	for i, c := range cs.all[:startedCount] {
-		isDone := c.isPlainInit() && i < startedCount-1
-		c.adopt(running[i], mayRestart && !isDone, pod, lasts[i])
+		hasSucceeded := c.isPlainInit() && i < startedCount-1
+		c.adopt(runningIDs[i], mayRestart && !hasSucceeded, pod, lastStates[i])
 		switch { // an init container decides whether those after it may restart
-		case !c.init:
+		case !c.isInit:
 		case c.state.Terminated != nil:
 			mayRestart = mayRestart && c.state.Terminated.ExitCode == 0
 		default: // a plain init container that runs or restarts must succeed first
@@ -107,12 +107,13 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 	return startedCount
 }
 
-// setFromStatus sets the containers' states from the status that a PodRuntime has listed. A container without a
-// state there gets the one that the pod's phase implies. So does one that is not terminated although the pod is.
+// setFromStatus sets the containers' states from the status that a PodRuntime has listed. A container gets the state
+// that the pod's phase implies if the status has no state for it, or has one that is not terminated although the pod
+// has ended.
 func (cs *containers) setFromStatus(status *v1.PodStatus) {
 	for _, c := range cs.all {
 		reported := status.ContainerStatuses
-		if c.init {
+		if c.isInit {
 			reported = status.InitContainerStatuses
 		}
 		c.reported = nil

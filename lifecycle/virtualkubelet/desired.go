@@ -17,14 +17,14 @@ import (
 // virtual-kubelet notices the new one.
 const terminatingAnnotation = "virtualkubelet.kubegrace.dev/terminating"
 
-// desired is what virtual-kubelet has requested for a pod. The record's mutex guards it.
+// desired has what virtual-kubelet has requested for a pod. The record's mutex guards it.
 type desired struct {
-	pod          *v1.Pod           // from the last call; replaced, never modified
-	adopted      bool              // from a previous agent, and a deletion may predate this process
+	pod          *v1.Pod           // from the last call; it is replaced, never modified
+	adopted      bool              // the pod is from a previous agent, and its deletion may predate this process
 	deletionSeen bool              // DeletePod was called with a deletionTimestamp: the pod was deleted at the API server
 	deleted      bool              // the provider forgets the pod once virtual-kubelet has the final status
 	annotations  map[string]string // set by the embedder's callbacks; nil: none
-	superseded   bool              // a newer pod has the name: virtual-kubelet gets no more statuses
+	superseded   bool              // a newer pod has the name: virtual-kubelet gets no more statuses of this one
 }
 
 // update replaces the pod with one that is not deleted. A later deletion then has its full grace period.
@@ -45,7 +45,7 @@ func (d *desired) replace(pod *v1.Pod) {
 // the callback.
 func (d *desired) annotate(before, after map[string]string) {
 	for key, value := range after {
-		if old, had := before[key]; had && old == value {
+		if oldValue, hadKey := before[key]; hadKey && oldValue == value {
 			continue
 		}
 		if d.annotations == nil {
@@ -75,7 +75,8 @@ func (d *desired) supersede() { d.superseded, d.deleted = true, true }
 //
 //   - The API server no longer has the pod. virtual-kubelet then passes a copy that GetPod or GetPods returned, which
 //     the terminatingAnnotation marks. A pod whose deletion was seen before gets 1 s (forcedGrace).
-//   - The pod was adopted. Its deletion may be older than this process, so it gets only what is left.
+//   - The pod was adopted. Its deletion may be older than this process, so it gets only the rest of its
+//     grace period.
 //   - Any other pod keeps its own grace period.
 func (d *desired) markDeleted(pod *v1.Pod, isTerminating bool) (override *int64) {
 	d.deleted = true
@@ -91,8 +92,8 @@ func (d *desired) markDeleted(pod *v1.Pod, isTerminating bool) (override *int64)
 }
 
 // forcedGrace returns the grace period for a pod that has vanished from the API server while it runs. If its
-// deletion was seen before, somebody has since deleted the pod by force: 1 s. Otherwise the result is nil: the pod
-// keeps its own.
+// deletion was seen before, somebody has since deleted the pod by force, and it gets 1 s. Otherwise the result is nil:
+// the pod keeps its own.
 func (d *desired) forcedGrace() *int64 {
 	if d.deletionSeen {
 		return ptr.To(graceperiod.MinimumPodSeconds)
@@ -110,7 +111,8 @@ func (r *record) update(pod *v1.Pod) (isTerminating bool) {
 	if hadSpec || r.ending.terminating {
 		return r.ending.terminating
 	}
-	if r.containers = newContainers(&r.desired.pod.Spec); r.whole.status != nil {
+	r.containers = newContainers(&r.desired.pod.Spec)
+	if r.whole.status != nil {
 		r.containers.setFromStatus(r.whole.status)
 	}
 	r.wake()

@@ -22,12 +22,12 @@ type ending struct {
 	finalizing  bool                // the final status is being computed, or was: the containers no longer change
 	final       *v1.PodStatus       // the final status; nil until it is computed
 	finalSent   bool                // virtual-kubelet has the final status
-	kills       int                 // calls of KillPod in progress
+	kills       int                 // the number of KillPod calls in progress
 	forgotten   bool                // the provider no longer knows the pod
 
 	// A pod has one termination at a time, which all calls join.
-	termination *lifecycle.Termination // the newest; nil: none. Written with both endMutex and the mutex held
-	failure     error                  // why the termination before the newest could not stop all containers; nil: it did
+	termination     *lifecycle.Termination // the newest; nil: none. Written with both endMutex and the mutex held
+	previousFailure error                  // why the termination before the newest could not stop all containers; nil: it stopped them, or there was none
 }
 
 // terminate begins or joins the pod's termination and returns it at once. If an earlier termination has ended but
@@ -46,7 +46,7 @@ func (r *record) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*
 	t := r.agent.terminator.Terminate(ctx, pod, lifecycle.Request{GracePeriodSeconds: r.ending.cappedGrace(override)})
 	if t != r.ending.termination { // it is new; Terminate returns the earlier one while that is in progress
 		r.mu.Lock()
-		_, r.ending.failure = r.ending.outcome() // of the previous termination
+		_, r.ending.previousFailure = r.ending.outcome() // termination is still the previous one
 		r.ending.termination = t
 		r.mu.Unlock()
 		r.agent.spawn(r.name, func() {
@@ -64,11 +64,11 @@ func (e *ending) cappedGrace(override *int64) *int64 {
 	if isOver, _ := e.outcome(); !isOver {
 		return override
 	}
-	left := max(int64(time.Until(e.termination.Deadline())/time.Second), graceperiod.MinimumPodSeconds)
+	remaining := max(int64(time.Until(e.termination.Deadline())/time.Second), graceperiod.MinimumPodSeconds)
 	if override != nil {
-		left = min(left, *override)
+		remaining = min(remaining, *override)
 	}
-	return &left
+	return &remaining
 }
 
 // markTerminating marks the pod as terminating, before any container is stopped, so that nothing is started or
@@ -103,7 +103,7 @@ func (r *record) terminateRemaining() {
 }
 
 // outcome reports whether the newest termination has ended; false if there is none. stuck is its error if it could
-// not stop containers, which may still run; the next DeletePod, KillPod or endIfDone then stops them again. The
+// not stop containers, which may still run: the next DeletePod, KillPod or endIfDone then stops them again. The
 // caller holds endMutex or the mutex.
 func (e *ending) outcome() (isOver bool, stuck error) {
 	if e.termination == nil || !isClosed(e.termination.Done()) {
@@ -113,7 +113,7 @@ func (e *ending) outcome() (isOver bool, stuck error) {
 }
 
 // finalizeIfEnded computes the final status once the termination, the start and all containers have ended, and
-// makes sendStatuses send it. It must be called after each of these ends, and does nothing until the last.
+// makes sendStatuses send it. Call it after each of these ends; before the last one it does nothing.
 func (r *record) finalizeIfEnded() {
 	if !r.tryStartFinalizing() {
 		return
@@ -168,8 +168,8 @@ func (r *record) stopError() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	isOver, stuck := r.ending.outcome()
-	if !isOver { // the newest termination is in progress: the one before it counts
-		stuck = r.ending.failure
+	if !isOver { // the newest termination is in progress: the previous one counts
+		stuck = r.ending.previousFailure
 	}
 	if stuck == nil || r.ending.finalizing {
 		return nil
@@ -179,7 +179,7 @@ func (r *record) stopError() error {
 
 // tryForget removes the pod from the provider, unless a KillPod is in progress, which needs the final status.
 func (r *record) tryForget() (forgotten bool) {
-	r.endMutex <- struct{}{} // locks: no termination may begin meanwhile
+	r.endMutex <- struct{}{} // locks, so that no termination begins while the pod is being forgotten
 	defer func() { <-r.endMutex }()
 	r.mu.Lock()
 	r.ending.forgotten = r.ending.forgotten || r.ending.kills == 0

@@ -13,7 +13,7 @@ import (
 
 // KillPod implements [shutdown.PodKiller]. It begins or shortens the same termination as
 // [Provider.DeletePod], with the grace period of the request, and waits for its end. SetStatus of the request
-// modifies the pod's final status, in the result of KillPod and in what virtual-kubelet is told; of several calls
+// modifies the pod's final status, both in the result of KillPod and in what virtual-kubelet gets; of several calls
 // with a SetStatus the newest counts. The provider keeps the pod until virtual-kubelet deletes it.
 //
 // ctx bounds only the waiting: when it ends, the error wraps its cause and the termination
@@ -65,7 +65,8 @@ func (p *Provider) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	if err := p.check(); err != nil {
 		return nil, err
 	}
-	if p.agent.poller.start(ctx); !p.agent.poller.hasListed() {
+	p.agent.poller.start(ctx)
+	if !p.agent.poller.hasListed() {
 		return nil, errNotListed
 	}
 	records := p.agent.pods.all()

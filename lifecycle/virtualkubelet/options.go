@@ -82,22 +82,28 @@ func (o Options) validate() error {
 	return errors.Join(errs...)
 }
 
-// terminatorOptions returns Options.Terminator, completed with this package's runtime and with defaults that fit how
-// the runtime reports ends: by polling, an end is seen up to one PollInterval late with a PodRuntime, and up to two
-// with a Runtime. StopTimeoutSlack is longer by that.
+// terminatorOptions returns Options.Terminator with this package's runtime and defaults. The default of
+// StopTimeoutSlack is longer than that of package lifecycle, because polling notices an end late: by up to one
+// PollInterval with a PodRuntime, and by up to two with a Runtime that is no ExitWatcher.
 func (a *agent) terminatorOptions() lifecycle.TerminatorOptions {
-	opts, runtime, slack := a.opts.Terminator, any(a.opts.Runtime), lifecycle.DefaultStopTimeoutSlack
+	opts := a.opts.Terminator
+	defaultSlack := lifecycle.DefaultStopTimeoutSlack
+	var runtime any
 	if a.opts.Pods != nil {
-		opts.Pods, runtime, slack = podStopper{a}, a.opts.Pods, slack+a.opts.PollInterval
+		runtime = a.opts.Pods
+		opts.Pods = podStopper{a}
 		opts.GiveUpAfter = cmp.Or(opts.GiveUpAfter, podGiveUpAfter)
+		defaultSlack += a.opts.PollInterval
 	} else {
-		var isWatcher bool
+		runtime = a.opts.Runtime
 		opts.Runtime = containerRuntime{a}
-		if opts.Exits, isWatcher = a.opts.Runtime.(lifecycle.ExitWatcher); !isWatcher {
-			slack += 2 * a.opts.PollInterval
+		var isWatcher bool
+		opts.Exits, isWatcher = a.opts.Runtime.(lifecycle.ExitWatcher)
+		if !isWatcher {
+			defaultSlack += 2 * a.opts.PollInterval
 		}
 	}
-	opts.StopTimeoutSlack = cmp.Or(opts.StopTimeoutSlack, slack)
+	opts.StopTimeoutSlack = cmp.Or(opts.StopTimeoutSlack, defaultSlack)
 	if opts.Commands == nil {
 		opts.Commands, _ = runtime.(lifecycle.CommandRunner) // nil: exec hooks fail with an error
 	}

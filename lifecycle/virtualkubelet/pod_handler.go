@@ -16,9 +16,12 @@ import (
 // virtual-kubelet can delete a pod whose start takes long. For a known pod it only replaces the
 // metadata and spec.
 //
-// A pod that is deleted or terminating is refused with an errdefs.ErrInvalidInput that wraps
-// [lifecycle.ErrTerminating]. So is, without that cause, a pod that has no containers, two containers with one
-// name, or the UID of a pod with another name. After [Provider.Close] the error wraps [lifecycle.ErrClosed].
+// CreatePod refuses these pods with an errdefs.ErrInvalidInput:
+//
+//   - a pod that is deleted or terminating: the error wraps [lifecycle.ErrTerminating];
+//   - a pod without containers, or with two containers of one name;
+//   - a pod with the UID of a pod that has another name;
+//   - after [Provider.Close], any pod: the error wraps [lifecycle.ErrClosed].
 //
 // If a known pod has the same name but another UID, the API server no longer has that pod. CreatePod
 // terminates it as DeletePod does, and starts the new pod when the old one has ended.
@@ -95,10 +98,12 @@ func (p *Provider) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 // (k/k#83916).
 //
 // The grace period is the pod's deletionGracePeriodSeconds, in seconds from the call. As in the kubelet,
-// deletionTimestamp is not compared with the clock, with two exceptions. The deletion of an adopted pod
-// may predate this process, so the pod has the time until its deletionTimestamp
-// (graceperiod.LeftOfDeletion). And if virtual-kubelet passes back a pod that the API server no longer
-// has, and whose deletion was seen before, the pod was deleted by force and has 1 s.
+// deletionTimestamp is not compared with the clock. There are two exceptions:
+//
+//   - The deletion of an adopted pod may predate this process, so the pod has the time until its
+//     deletionTimestamp (graceperiod.LeftOfDeletion).
+//   - If virtual-kubelet passes a pod that the API server no longer has, and whose deletion was seen before,
+//     the pod was deleted by force and has 1 s.
 //
 // When all containers have ended, virtual-kubelet gets the final status, and the provider forgets the
 // pod.
@@ -131,7 +136,7 @@ func (p *Provider) GetPod(_ context.Context, namespace, name string) (*v1.Pod, e
 	if r == nil {
 		return nil, newNotFoundError(namespace, name)
 	}
-	return r.markedPod(), nil
+	return r.podForVirtualKubelet(), nil
 }
 
 // GetPodStatus returns a copy of a pod's current status. An unknown pod is an
@@ -159,7 +164,7 @@ func (p *Provider) GetPods(ctx context.Context) ([]*v1.Pod, error) {
 	records := p.agent.pods.newest()
 	pods := make([]*v1.Pod, 0, len(records))
 	for _, r := range records {
-		pods = append(pods, r.markedPod())
+		pods = append(pods, r.podForVirtualKubelet())
 	}
 	return pods, nil
 }

@@ -24,7 +24,7 @@ type PodRuntime interface {
 	// run; the pod is then Failed. After any other error the containers are Waiting with the reason
 	// CreateContainerError and the error as message.
 	//
-	// ctx also ends when the pod is deleted. At most ten calls are in progress, and one
+	// ctx also ends when the pod is deleted. At most ten calls are in progress at a time, and at most one
 	// for each pod. Annotations that Create sets on pod, such as a job ID, are kept for all later calls
 	// and statuses. The status of pod has no container statuses yet.
 	Create(ctx context.Context, pod *v1.Pod) error
@@ -35,18 +35,19 @@ type PodRuntime interface {
 	// Statuses returns all pods of this node from the return of Create until Delete, including ended pods
 	// and those of previous agents, or an error. Each pod needs its namespace, name, UID and status; a
 	// pod without a UID fails the whole list. Only the phases Succeeded and Failed mean that nothing of
-	// the pod is running. The status may have container states, reasons, IPs and conditions. A spec
-	// supplies the grace period of a pod that the API server no longer has. A killed pod is Failed, and
-	// its containers have the exit code 137, unless the status says otherwise.
+	// the pod is running. The status may have container states, reasons, IPs and conditions. Return the
+	// spec too if the system has it: it has the grace period for stopping a pod that the API server no
+	// longer has. Return the phase Failed for a pod that was killed. A container of a Failed pod then has
+	// the exit code 137, unless the status has its terminated state.
 	//
 	// Statuses is called once in each interval and, while a pod is terminating or its Create has failed,
 	// at most once a second. A pod that two successive lists lack after Create has returned is lost: it
-	// is logged and Failed. If a later list has it running, it is stopped. If the other system forgets
+	// is logged and Failed. If a later list has it running, it is stopped. If the system forgets
 	// a pod once it is stopped, list it as Failed until Delete is called.
 	//
-	// If the other system can only be asked for one pod at a time, store for which pods Create was called
-	// and Delete has not succeeded, across restarts of the agent, and query them concurrently: all within
-	// 30 s. If one query fails, return an error.
+	// If the system can only be asked for one pod at a time, store for which pods Create was called and
+	// Delete has not succeeded, across restarts of the agent, and query them concurrently: all within the
+	// 30 s of ctx. If one query fails, return an error.
 	Statuses(ctx context.Context) ([]*v1.Pod, error)
 	// Delete removes a pod that has ended. It is called once the API server has deleted the pod; a
 	// completed or drained pod stays listed until then. It is called at least once for each pod, even if

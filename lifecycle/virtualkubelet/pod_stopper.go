@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// callMargin and one PollInterval are how long a pod may still be listed as running after its grace period. If it
-// is listed longer, that is logged.
+// callMargin, plus one PollInterval, is how long a pod may still be listed as running after its grace period. A pod
+// that is listed longer is logged.
 const callMargin = 5 * time.Second
 
 // podStopper is the [lifecycle.PodStopper] for a [PodRuntime].
@@ -35,11 +35,11 @@ func (s podStopper) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Conta
 	return w.runningContainers(), nil
 }
 
-// StopPod calls Stop until it succeeds, with a pause of PollInterval after a failure, and then waits until a list of
-// the PodRuntime says that the pod has ended. If no list says so callMargin and a PollInterval after the timeout, it
-// logs that and waits on. It returns
+// StopPod calls Stop until it succeeds, with a pause of PollInterval after a failure. Then it waits until a list of the
+// PodRuntime says that the pod has ended. If it still waits callMargin plus one PollInterval after the timeout, it logs
+// that, once, and continues to wait. It returns
 //
-//   - nil after such a list;
+//   - nil after a list that says that the pod has ended;
 //   - ErrContainerNotFound if the provider or the PodRuntime does not know the pod;
 //   - the errors of Stop and ctx if ctx ends first.
 func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64) error {
@@ -47,11 +47,12 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 	if r == nil {
 		return lifecycle.ErrContainerNotFound
 	}
-	w, deadline := r.whole, time.Now().Add(graceperiod.Duration(timeoutSeconds))
+	w := r.whole
+	deadline := time.Now().Add(graceperiod.Duration(timeoutSeconds))
 	hasEnded := func() bool { return !w.runs }
 	for {
-		left := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // rounded up
-		err := w.call(ctx, "Stop", callTimeout, func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), left) })
+		remaining := max(int64((time.Until(deadline)+time.Second-1)/time.Second), 0) // rounded up
+		err := w.call(ctx, "Stop", callTimeout, func(ctx context.Context) error { return s.opts.Pods.Stop(ctx, pod.DeepCopy(), remaining) })
 		if errors.Is(err, lifecycle.ErrContainerNotFound) {
 			return err
 		}
@@ -59,8 +60,8 @@ func (s podStopper) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int
 		if err == nil {
 			waitUntil = deadline.Add(callMargin + s.opts.PollInterval) // when a list should show the end
 		}
-		untilThen, cancel := context.WithDeadline(ctx, waitUntil)
-		isOver := w.await(untilThen, hasEnded)
+		waitCtx, cancel := context.WithDeadline(ctx, waitUntil)
+		isOver := w.await(waitCtx, hasEnded)
 		cancel()
 		isLate := err == nil && !isOver && ctx.Err() == nil
 		if isLate {

@@ -33,7 +33,7 @@ func (p *poller) poll(ctx context.Context, began time.Time) error {
 		case pod.UID == "":
 			return fmt.Errorf("the list of Statuses: pod %s: UID: must be set", nameOf(pod))
 		}
-		if other := listed[pod.UID]; other == nil || isTerminal(&other.Status) { // of two with one UID, the one that runs counts
+		if other := listed[pod.UID]; other == nil || isTerminal(&other.Status) { // if two pods have one UID, the one that has not ended counts
 			listed[pod.UID] = pod
 		}
 	}
@@ -41,31 +41,32 @@ func (p *poller) poll(ctx context.Context, began time.Time) error {
 	return nil
 }
 
-// distribute passes a list to the records of all known pods, also of those that it lacks. Unknown pods of the first
-// list come from a previous agent and are adopted. Unknown pods of later lists are orphans, which are stopped
-// if they are still listed and unknown orphanTimeout later. number and began are those of the list. It changes
-// listed.
+// distribute passes a list to the records of all known pods, including those that it lacks. Unknown pods of the first
+// list come from a previous agent and are adopted. Unknown pods of later lists are orphans. An orphan is stopped if it
+// is still listed and unknown after orphanTimeout. number and began are those of the list. distribute changes listed.
 func (p *poller) distribute(ctx context.Context, listed map[types.UID]*v1.Pod, number int, began time.Time) {
 	for _, r := range p.agent.pods.all() {
 		r.whole.observeList(listed[r.key], number)
 		delete(listed, r.key)
 	}
-	isFirst, orphans := !p.hasListed(), map[types.UID]time.Time{} // orphans: when each was first listed
-	for key, pod := range listed {                                // the unknown ones
-		since, isKnownOrphan := p.orphans[key]
+	isFirstList := !p.hasListed()
+	orphans := map[types.UID]time.Time{} // when each was first listed
+	for key, pod := range listed {       // only unknown pods are left
+		firstListed, isKnownOrphan := p.orphans[key]
 		switch {
-		case isFirst:
+		case isFirstList:
 			p.adopt(ctx, pod, number, false)
 		case !isKnownOrphan:
 			orphans[key] = began
-		case began.Sub(since) < orphanTimeout:
-			orphans[key] = since
+		case began.Sub(firstListed) < orphanTimeout:
+			orphans[key] = firstListed
 		default: // it has run for too long: stop it
 			p.adopt(ctx, pod, number, true)
 		}
 	}
-	if p.orphans = orphans; isFirst {
-		close(p.first)
+	p.orphans = orphans
+	if isFirstList {
+		close(p.firstListDone)
 	}
 }
 
@@ -78,7 +79,7 @@ func (p *poller) adopt(ctx context.Context, pod *v1.Pod, number int, isOrphan bo
 	if isOrphan {
 		_ = added.markTerminating() // before CreatePod can find the pod, so that CreatePod refuses it
 	}
-	if known, _ := p.agent.pods.add(added); known != nil { // CreatePod has added the pod meanwhile
+	if known, _ := p.agent.pods.add(added); known != nil { // CreatePod has just added the pod
 		added.cancel()
 		known.whole.observeList(pod, number)
 		return

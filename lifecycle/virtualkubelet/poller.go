@@ -24,19 +24,19 @@ var errNotListed = errors.New("the pod runtime has not listed its pods yet")
 type poller struct {
 	agent *agent
 
-	startOnce sync.Once
-	first     chan struct{} // closed after the first list
-	asked     chan struct{} // of size 1: has an element if a list is requested
+	startOnce     sync.Once
+	firstListDone chan struct{} // closed after the first list
+	requested     chan struct{} // of size 1: has an element if a list is requested
 
 	mu      sync.Mutex // guards begun and lastErr
-	begun   int        // the number of the last list that has begun
+	begun   int        // the number of the newest list that has begun
 	lastErr error      // of the last list; nil: it succeeded, or there was none
 
 	orphans map[types.UID]time.Time // when orphans were first listed; only run uses it
 }
 
 func newPoller(a *agent) *poller {
-	return &poller{agent: a, first: make(chan struct{}), asked: make(chan struct{}, 1)}
+	return &poller{agent: a, firstListDone: make(chan struct{}), requested: make(chan struct{}, 1)}
 }
 
 // start starts polling if it has not started yet. The calls have the values of ctx. With a [Runtime] the poller is
@@ -52,7 +52,7 @@ func (p *poller) requestList() (number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case p.asked <- struct{}{}:
+	case p.requested <- struct{}{}:
 	default:
 	}
 	return p.begun + 1
@@ -63,7 +63,7 @@ func (p *poller) beginList() (number int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	select {
-	case <-p.asked:
+	case <-p.requested:
 	default:
 	}
 	p.begun++
@@ -89,7 +89,7 @@ func (p *poller) lastFailure() error {
 
 // hasListed reports whether the first list has arrived. With a [Runtime], the poller is nil and no list is
 // needed.
-func (p *poller) hasListed() bool { return p == nil || isClosed(p.first) }
+func (p *poller) hasListed() bool { return p == nil || isClosed(p.firstListDone) }
 
 // awaitFirstList waits until the pods of a PodRuntime are known. It returns at once with a [Runtime].
 func (p *poller) awaitFirstList(ctx context.Context) error {
@@ -97,7 +97,7 @@ func (p *poller) awaitFirstList(ctx context.Context) error {
 		return nil
 	}
 	select {
-	case <-p.first:
+	case <-p.firstListDone:
 		return nil
 	case <-ctx.Done():
 		return fmt.Errorf("%w: %w", p.lastFailure(), context.Cause(ctx))
@@ -111,17 +111,18 @@ func (p *poller) awaitFirstList(ctx context.Context) error {
 func (p *poller) run(ctx context.Context) {
 	ctx, cancel := p.agent.context(ctx)
 	defer cancel()
-	for failed := (failures{}); ctx.Err() == nil; {
+	var listFailures failures
+	for ctx.Err() == nil {
 		began := time.Now()
 		err := p.poll(ctx, began)
-		failed.log(ctx, err, "Failed to list the pods of the pod runtime, will try again", "Listed the pods of the pod runtime after earlier failures")
+		listFailures.log(ctx, err, "Failed to list the pods of the pod runtime, will try again", "Listed the pods of the pod runtime after earlier failures")
 		p.mu.Lock()
 		p.lastErr = err
 		p.mu.Unlock()
 		select {
 		case <-times.After(began.Add(p.agent.opts.PollInterval)):
 			continue
-		case <-p.asked: // wait for minPollInterval only, below
+		case <-p.requested: // the next list may begin after minPollInterval
 		case <-ctx.Done():
 		}
 		select {

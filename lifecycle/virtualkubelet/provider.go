@@ -69,9 +69,10 @@ func (p *Provider) Close(ctx context.Context) error {
 	if len(hanging) == 0 {
 		return err
 	}
-	// watchCall names a call "CALL of POD", spawn names a goroutine after its pod. The calls are the cause, and the
-	// goroutines only wait for them.
-	if calls := slices.DeleteFunc(slices.Clone(hanging), func(name string) bool { return !strings.Contains(name, " of ") }); len(calls) > 0 {
+	// hanging has calls, which watchCall names "CALL of POD", and goroutines that wait for them, which spawn names after
+	// their pod. Only the calls are of interest.
+	isGoroutine := func(name string) bool { return !strings.Contains(name, " of ") }
+	if calls := slices.DeleteFunc(slices.Clone(hanging), isGoroutine); len(calls) > 0 {
 		hanging = calls
 	}
 	return errors.Join(err, fmt.Errorf("calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx)))

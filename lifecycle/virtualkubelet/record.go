@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// record is one pod: what virtual-kubelet wants of it, what runs of it, and how far its end is. The fields above the
-// mutex do not change.
+// record is one pod: what virtual-kubelet has requested for it, what of it is running, and how far its end has come.
+// The fields above the mutex do not change.
 type record struct {
 	agent      *agent
 	key        types.UID // keyOf the pod
@@ -36,12 +36,12 @@ type record struct {
 	lastErrors map[string]error // the error of the last call of each kind, such as "Running"; nil: it has succeeded
 }
 
-// body is what runs of a pod: its containers with a [Runtime], a wholePod with a [PodRuntime]. The record's mutex
+// body is what can run of a pod: its containers with a [Runtime], a wholePod with a [PodRuntime]. The record's mutex
 // guards it.
 type body interface {
-	mayRun() bool                  // whether anything may still run or restart, so that there is no final status yet
-	hasWork() bool                 // whether the pod has work left: a regular container runs or will restart
-	write(pod *v1.Pod, ended bool) // writes the status into the pod; ended: all containers have ended for good
+	mayRun() bool                     // whether anything may still run or restart, so that there is no final status yet
+	hasWork() bool                    // whether the pod has work left: a regular container runs or will restart
+	write(pod *v1.Pod, hasEnded bool) // writes the status into the pod; hasEnded: all containers have ended for good
 }
 
 // newRecord returns the record of a pod that has not started. It is not in the podTable yet.
@@ -78,9 +78,9 @@ func (r *record) hasCompleted() bool {
 	return !r.ending.terminating && !r.ending.starting && !r.body.hasWork()
 }
 
-// isStuck reports whether a termination has ended without stopping all containers, and these have ended since.
-// Only after a termination that succeeds does the pod end, so another one, which finds nothing running, is needed.
-func (r *record) isStuck() bool {
+// mustTerminateAgain reports whether a termination has ended without stopping all containers, and these have ended
+// since. A pod ends only after a termination that has succeeded, so it needs another one, which finds nothing running.
+func (r *record) mustTerminateAgain() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, stuck := r.ending.outcome()
@@ -90,7 +90,7 @@ func (r *record) isStuck() bool {
 // endIfDone ends a pod whose work is done, or of which nothing is known to run any more. It is called after each end
 // of a container.
 func (r *record) endIfDone() {
-	if r.hasCompleted() || r.isStuck() {
+	if r.hasCompleted() || r.mustTerminateAgain() {
 		r.terminateRemaining()
 	}
 	r.finalizeIfEnded()
@@ -106,13 +106,13 @@ func (r *record) finalStatus() *v1.PodStatus {
 // podWithStatus returns a copy of the pod with its current status.
 func (r *record) podWithStatus() *v1.Pod {
 	r.mu.Lock()
-	pod, final := r.copyLocked(), r.ending.final != nil
+	pod, isFinal := r.copyLocked(), r.ending.final != nil
 	r.mu.Unlock()
-	return r.addCustomStatus(pod, final)
+	return r.addCustomStatus(pod, isFinal)
 }
 
-// copyLocked is podWithStatus without the fields that Options.Status sets, which must not be called with the mutex
-// held. The caller holds the mutex.
+// copyLocked returns a copy of the pod with its current status, without the fields that Options.Status sets:
+// Options.Status must not be called with the mutex held. The caller holds the mutex.
 func (r *record) copyLocked() *v1.Pod {
 	pod := r.desired.copy()
 	if r.ending.final != nil {
@@ -128,19 +128,22 @@ func (r *record) copyLocked() *v1.Pod {
 
 // addCustomStatus lets Options.Status set the fields that this package does not know, such as the podIP, and returns
 // pod. A final status has them already.
-func (r *record) addCustomStatus(pod *v1.Pod, final bool) *v1.Pod {
-	if set := r.agent.opts.Status; !final && set != nil {
-		annotations := maps.Clone(pod.Annotations)
-		_ = r.callSafely("Status", func() { set(pod) }) // a panic was logged
-		r.mu.Lock()
-		defer r.mu.Unlock()
-		r.desired.annotate(annotations, pod.Annotations)
+func (r *record) addCustomStatus(pod *v1.Pod, isFinal bool) *v1.Pod {
+	setStatus := r.agent.opts.Status
+	if isFinal || setStatus == nil {
+		return pod
 	}
+	annotations := maps.Clone(pod.Annotations)
+	_ = r.callSafely("Status", func() { setStatus(pod) }) // a panic was logged
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.desired.annotate(annotations, pod.Annotations)
 	return pod
 }
 
-// markedPod is podWithStatus with the terminatingAnnotation if the pod is terminating.
-func (r *record) markedPod() *v1.Pod {
+// podForVirtualKubelet returns a copy of the pod with its current status, for GetPod. If the pod is terminating, the copy
+// has the terminatingAnnotation, so that DeletePod recognizes the copy.
+func (r *record) podForVirtualKubelet() *v1.Pod {
 	pod := r.podWithStatus()
 	if !r.isTerminating() {
 		return pod

@@ -21,11 +21,11 @@ func (r *record) sendStatuses() {
 	case <-r.ctx.Done():
 		return
 	}
-	for closing := false; !closing; {
+	for isClosing := false; !isClosing; {
 		select {
 		case <-r.changed:
 		case <-r.ctx.Done():
-			closing = true
+			isClosing = true
 		}
 		if !r.send() { // the pod is still needed
 			continue
@@ -40,33 +40,33 @@ func (r *record) sendStatuses() {
 // send notifies virtual-kubelet of the pod's status, unless there is none to send. The result is true once
 // virtual-kubelet has the final status of a pod that was deleted: nobody needs the pod any more.
 func (r *record) send() (isRemovable bool) {
-	pod, final := r.nextToSend()
+	pod, isFinal := r.nextToSend()
 	if pod != nil {
-		pod = r.addCustomStatus(pod, final)
+		pod = r.addCustomStatus(pod, isFinal)
 		returned := r.agent.watchCall(r.ctx, "the callback of NotifyPods", r.name, 0)
 		(*r.agent.notify.Load())(pod)
 		returned()
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ending.finalSent = r.ending.finalSent || final
+	r.ending.finalSent = r.ending.finalSent || isFinal
 	return r.ending.finalSent && r.desired.deleted
 }
 
 // nextToSend returns the pod to send. It returns nil if its final status was sent, if a newer pod has its name, or if only
-// its final status may be sent and there is none yet. final says that there is a final status, even if it was sent before.
+// its final status may be sent and there is none yet. hasFinal says that there is a final status, even if it was sent before.
 //
 // Of a terminating or completed pod only the final status is sent, for two reasons: virtual-kubelet removes a deleted pod
 // as soon as no entry of ContainerStatuses is running, although sidecars and hooks may still run; and a restarted agent
 // must not report a pod as running that its PodRuntime lists as ended.
-func (r *record) nextToSend() (pod *v1.Pod, final bool) {
+func (r *record) nextToSend() (pod *v1.Pod, hasFinal bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	final = r.ending.final != nil
+	hasFinal = r.ending.final != nil
 	hasCompleted := !r.ending.starting && !r.body.hasWork()
-	mustAwaitFinal := (r.ending.terminating || hasCompleted) && !final
+	mustAwaitFinal := (r.ending.terminating || hasCompleted) && !hasFinal
 	if r.desired.superseded || r.ending.finalSent || mustAwaitFinal {
-		return nil, final
+		return nil, hasFinal
 	}
-	return r.copyLocked(), final
+	return r.copyLocked(), hasFinal
 }

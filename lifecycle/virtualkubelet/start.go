@@ -37,7 +37,7 @@ func (r *record) startPod(earlier []*record, wasBegun bool) {
 	}
 }
 
-// isKnownToRuntime reports whether the PodRuntime has the pod, which a previous agent has admitted then.
+// isKnownToRuntime reports whether the PodRuntime has the pod: a previous agent has then admitted it.
 func (r *record) isKnownToRuntime() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -59,7 +59,7 @@ func (r *record) startAll(earlier []*record) error {
 			err = r.start(c)
 		}
 		switch {
-		case errors.Is(err, errWillRestart) && !c.init: // restart it in the background, because the others need not wait
+		case errors.Is(err, errWillRestart) && !c.isInit: // restart it in the background, because the others need not wait
 			r.agent.spawn(r.name, func() {
 				_ = r.restart(c) // an error shows in the container's state
 				r.endIfDone()

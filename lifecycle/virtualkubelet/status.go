@@ -43,15 +43,15 @@ func unknownEnd() v1.ContainerStateTerminated {
 // statusID returns the container ID with the prefix that a status needs.
 func statusID(id string) string { return "virtual-kubelet://" + id }
 
-// write writes phase, container statuses and readiness into the status of a pod, and keeps other fields. ended: all
-// containers have ended for good, so the phase is Succeeded or Failed.
-func (cs *containers) write(pod *v1.Pod, ended bool) {
+// write writes phase, container statuses and readiness into the status of a pod, and keeps other fields. If hasEnded is
+// true, all containers have ended for good, and the phase is Succeeded or Failed.
+func (cs *containers) write(pod *v1.Pod, hasEnded bool) {
 	status := &pod.Status
-	status.Phase = cs.phase(ended)
+	status.Phase = cs.phase(hasEnded)
 	status.ObservedGeneration = pod.Generation
 	status.InitContainerStatuses, status.ContainerStatuses = nil, nil
 	for _, c := range cs.all {
-		if c.init {
+		if c.isInit {
 			status.InitContainerStatuses = append(status.InitContainerStatuses, c.status())
 		} else {
 			status.ContainerStatuses = append(status.ContainerStatuses, c.status())
@@ -63,20 +63,20 @@ func (cs *containers) write(pod *v1.Pod, ended bool) {
 // phase follows the kubelet's getPhase. When all containers have ended, the phase is Succeeded if every
 // regular container has exit code 0, and Failed otherwise. Until then it is Pending while a regular container has never
 // run, and else Running.
-func (cs *containers) phase(ended bool) v1.PodPhase {
-	var hasUnstarted, hasFailed bool // a regular container that has never run, or has failed
+func (cs *containers) phase(hasEnded bool) v1.PodPhase {
+	var hasUnstarted, hasFailed bool // there is a regular container that has never run, or one that has failed
 	for _, c := range cs.all {
-		if c.init {
+		if c.isInit {
 			continue
 		}
-		neverRan := c.state.Running == nil && c.state.Terminated == nil && c.last == nil
+		neverRan := c.state.Running == nil && c.state.Terminated == nil && c.lastEnd == nil
 		failed := c.state.Terminated != nil && c.state.Terminated.ExitCode != 0
 		hasUnstarted, hasFailed = hasUnstarted || neverRan, hasFailed || failed
 	}
 	switch {
-	case ended && hasFailed:
+	case hasEnded && hasFailed:
 		return v1.PodFailed
-	case ended:
+	case hasEnded:
 		return v1.PodSucceeded
 	case hasUnstarted:
 		return v1.PodPending

@@ -17,26 +17,26 @@ import (
 type wholePod struct {
 	pod *record
 
-	createdAt            int           // the number of the last list that had begun when Create succeeded: it may lack the pod
-	observedAt           int           // the number of the last list that was passed to observeList
+	lastListAtCreate     int           // the number of the last list that had begun when Create succeeded: it may lack the pod
+	lastObservedList     int           // the number of the last list that was passed to observeList
 	isListed             bool          // the last list has the pod
 	runs                 bool          // the last list has the pod running, or Create has succeeded since
 	isMissing            bool          // the last list lacks the running pod; if the next one does too, the pod is lost
 	status               *v1.PodStatus // from the last list with the pod; never modified; nil: none
 	changed              chan struct{} // closed at the next change
 	isStillRunningLogged bool          // by logStillRunning
-	oddPhase             v1.PodPhase   // the unknown phase that was logged last; "": the last phase was a known one
+	unknownPhase         v1.PodPhase   // the unknown phase that was logged last; "": the last phase was a known one
 }
 
 // observeList updates the pod from a list with this number. listed is nil if the list lacks the pod.
 //
 //   - A list that lacks the pod does not count if it began before Create had succeeded.
 //   - A running pod counts as lost only if two successive lists lack it. The second one is requested at once.
-//   - The end of the pod is handled by endIfDone. A pod that runs although its termination is over is stopped again.
+//   - If the pod has ended, endIfDone handles that. A pod that runs although its termination has ended is stopped again.
 func (w *wholePod) observeList(listed *v1.Pod, number int) {
 	w.pod.mu.Lock()
 	defer w.pod.mu.Unlock()
-	if listed == nil && number <= w.createdAt {
+	if listed == nil && number <= w.lastListAtCreate {
 		return
 	}
 	if listed == nil && w.runs && !w.isMissing {
@@ -44,11 +44,11 @@ func (w *wholePod) observeList(listed *v1.Pod, number int) {
 		w.pod.agent.poller.requestList()
 		return
 	}
-	ran := w.runs
-	w.observedAt, w.isMissing = number, false
+	ranBefore := w.runs
+	w.lastObservedList, w.isMissing = number, false
 	w.isListed = listed != nil
 	w.runs = w.isListed && !isTerminal(&listed.Status)
-	if listed == nil && ran {
+	if listed == nil && ranBefore {
 		w.pod.agent.spawn(w.pod.name, func() { // the logger is the embedder's code
 			klog.FromContext(w.pod.ctx).Error(nil, "A running pod is missing from two lists of the pod runtime", "pod", w.pod.name)
 		})
@@ -57,11 +57,11 @@ func (w *wholePod) observeList(listed *v1.Pod, number int) {
 		w.setStatus(w.withKnownPhase(&listed.Status))
 	}
 	w.wakeWaiters()
-	hasEnded, _ := w.pod.ending.outcome()
+	terminationEnded, _ := w.pod.ending.outcome()
 	switch {
-	case ran && !w.runs:
+	case ranBefore && !w.runs:
 		w.pod.agent.spawn(w.pod.name, w.pod.endIfDone)
-	case w.runs && hasEnded:
+	case w.runs && terminationEnded:
 		w.pod.agent.spawn(w.pod.name, func() { _ = w.pod.end(w.pod.ctx, nil) }) // fails only after Close
 	}
 }
@@ -73,8 +73,8 @@ func (w *wholePod) isKnown() bool { return w.runs || w.status != nil }
 // mayRun reports whether the pod runs.
 func (w *wholePod) mayRun() bool { return w.runs }
 
-// hasWork is the same as mayRun: the provider sees only whether the whole pod runs, and restarts no container of
-// it.
+// hasWork reports whether the pod runs: the provider sees only whether the whole pod runs, and restarts none of its
+// containers.
 func (w *wholePod) hasWork() bool { return w.runs }
 
 // wakeWaiters makes all calls of await test their condition again. The caller holds the mutex.
@@ -106,7 +106,7 @@ func (w *wholePod) await(ctx context.Context, condition func() bool) (isTrue boo
 // is not enough, because it may be older than what the caller has just done.
 func (w *wholePod) awaitList(ctx context.Context) error {
 	number := w.pod.agent.poller.requestList()
-	if !w.await(ctx, func() bool { return w.observedAt >= number }) {
+	if !w.await(ctx, func() bool { return w.lastObservedList >= number }) {
 		return fmt.Errorf("%w: %w", w.pod.agent.poller.lastFailure(), context.Cause(ctx))
 	}
 	return nil
@@ -115,11 +115,11 @@ func (w *wholePod) awaitList(ctx context.Context) error {
 // call calls the PodRuntime with a timeout, and returns its error. It logs the error, at level 1 if it repeats the
 // previous one. It does not log an ErrContainerNotFound, or an error after the end of ctx.
 func (w *wholePod) call(ctx context.Context, name string, timeout time.Duration, f func(context.Context) error) error {
-	lastErr := w.pod.lastError(name)
+	previousErr := w.pod.lastError(name)
 	err := w.pod.callWithin(ctx, name, timeout, f)
 	if err != nil && ctx.Err() == nil && !errors.Is(err, lifecycle.ErrContainerNotFound) {
 		level := 0
-		if lastErr != nil && lastErr.Error() == err.Error() {
+		if previousErr != nil && previousErr.Error() == err.Error() {
 			level = 1
 		}
 		klog.FromContext(ctx).V(level).Info("Failed to call the pod runtime", "call", name, "pod", w.pod.name, "err", err)

@@ -62,7 +62,7 @@ func (w *wholePod) tryCreate() error {
 		w.pod.mu.Lock()
 		defer w.pod.mu.Unlock()
 		if createErr == nil {
-			w.runs, w.createdAt = true, w.pod.agent.poller.lastBegun()
+			w.runs, w.lastListAtCreate = true, w.pod.agent.poller.lastBegun()
 		}
 		w.pod.desired.annotate(annotations, pod.Annotations)
 		return createErr
@@ -82,7 +82,8 @@ func (w *wholePod) setCreateError(err error) {
 		return
 	}
 	for _, c := range w.pod.containers.all {
-		if c.state = (v1.ContainerState{}); err != nil {
+		c.state = v1.ContainerState{}
+		if err != nil {
 			c.state.Waiting = &v1.ContainerStateWaiting{Reason: reasonCreateError, Message: err.Error()}
 		}
 	}

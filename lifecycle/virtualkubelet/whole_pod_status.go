@@ -12,14 +12,14 @@ import (
 func (w *wholePod) withKnownPhase(status *v1.PodStatus) *v1.PodStatus {
 	switch status.Phase {
 	case "", v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown:
-		w.oddPhase = ""
+		w.unknownPhase = ""
 		return status
 	}
-	if status.Phase != w.oddPhase {
-		odd := status.Phase
-		w.oddPhase = odd
+	if status.Phase != w.unknownPhase {
+		unknownPhase := status.Phase
+		w.unknownPhase = unknownPhase
 		w.pod.agent.spawn(w.pod.name, func() { // the logger is the embedder's code
-			klog.FromContext(w.pod.ctx).Error(nil, "Statuses has returned an unknown phase, the pod counts as running", "pod", w.pod.name, "phase", odd)
+			klog.FromContext(w.pod.ctx).Error(nil, "Statuses has returned an unknown phase, the pod counts as running", "pod", w.pod.name, "phase", unknownPhase)
 		})
 	}
 	status = status.DeepCopy()
@@ -40,9 +40,9 @@ func (w *wholePod) setStatus(status *v1.PodStatus) {
 }
 
 // write writes the status from the last list into the pod. Conditions and the start time that the list lacks keep
-// the pod's values. ended: the final status is being computed, so the phase must be a terminal one. The caller
+// the pod's values. If hasEnded is true, the final status is being computed, and the phase must be a terminal one. The caller
 // holds the mutex.
-func (w *wholePod) write(pod *v1.Pod, ended bool) {
+func (w *wholePod) write(pod *v1.Pod, hasEnded bool) {
 	status := &pod.Status
 	if w.status != nil {
 		conditions, start := status.Conditions, status.StartTime
@@ -54,12 +54,12 @@ func (w *wholePod) write(pod *v1.Pod, ended bool) {
 			status.StartTime = start
 		}
 	}
-	w.pod.containers.write(pod, ended)
+	w.pod.containers.write(pod, hasEnded)
 	switch {
 	case w.status == nil || w.status.Phase == "": // the containers decide the phase
-	case isTerminal(w.status) == ended:
+	case isTerminal(w.status) == hasEnded:
 		status.Phase = w.status.Phase
-	case ended: // the pod was lost while its last status was that of a running pod
+	case hasEnded: // the pod was lost while its last status was that of a running pod
 		status.Phase = v1.PodFailed
 	default: // listed as ended, but the termination is not over
 		status.Phase = v1.PodRunning
