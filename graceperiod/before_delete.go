@@ -94,7 +94,7 @@ func replaceNegative(seconds *int64) *int64 {
 // deletionTimestamp, at which the grace period ends.
 func deleteFirst(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 	seconds, _ := ForDelete(pod, options)
-	// Two copies, so that a change of the options does not change the pod.
+	// Two copies of seconds, so that a later change of the options does not change the pod.
 	requested, stored, end := seconds, seconds, metav1.NewTime(now.Add(Duration(seconds)))
 	options.GracePeriodSeconds, pod.DeletionGracePeriodSeconds, pod.DeletionTimestamp = &requested, &stored, &end
 	if pod.Generation > 0 {
@@ -103,9 +103,9 @@ func deleteFirst(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 }
 
 // deleteAgain shortens the grace period of a pod that is being deleted, if the options
-// request less. Neither grace period is negative. As in [BeforeDelete], graceful means that it
-// was shortened, pending that nothing is to be done, and neither that the pod must be removed
-// now.
+// request less. Neither grace period may be negative. The results mean the same as in
+// [BeforeDelete]: the grace period was shortened (graceful), there is nothing to do (pending), or
+// the pod must be removed now (neither).
 func deleteAgain(pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) (graceful, pending bool) {
 	stored := pod.DeletionGracePeriodSeconds
 	switch requested := options.GracePeriodSeconds; {

@@ -33,25 +33,24 @@ func ExplainContainer(pod *v1.Pod, container *v1.Container, reason KillReason) E
 	return Explanation{Seconds: forContainer(&t, pod, container, reason), steps: t.steps}
 }
 
-// forContainer is ForContainer and, with a trace that is not nil, ExplainContainer. The first
-// of these that is set decides: the deletion, the probe that failed, the spec, the minimum. The
-// note methods add a step to the trace and return their last argument: whether the rule
-// applies.
+// forContainer computes the result of ForContainer. The first of these that is set decides: the
+// deletion, the probe that failed, the spec, the minimum. It records each rule in t, for
+// ExplainContainer; t may be nil.
 func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillReason) int64 {
 	deletion, spec := deletionGrace(pod), specGrace(pod)
-	if t.noteField(ruleDeletion, fieldDeletionGrace, deletion, deletion != nil) {
+	if t.appliesField(ruleDeletion, fieldDeletionGrace, deletion, deletion != nil) {
 		return *deletion
 	}
 	if rule := probeRule(reason); rule != "" {
 		probe := probeGrace(container, rule)
-		if t.noteField(rule, t.probeField(pod, container, rule), probe, probe != nil && spec != nil) {
+		if t.appliesField(rule, t.probeField(pod, container, rule), probe, probe != nil && spec != nil) {
 			return *probe
 		}
 	}
-	if t.noteField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
-	t.noteConstant(ruleContainerMinimum, "", MinimumContainerSeconds, true)
+	t.note(ruleContainerMinimum, "", MinimumContainerSeconds, true)
 	return MinimumContainerSeconds
 }
 

@@ -26,10 +26,10 @@ func ForDelete(pod *v1.Pod, options *metav1.DeleteOptions) (seconds int64, grace
 	return forDelete(nil, pod, options), options != nil
 }
 
-// DeleteSeconds is [ForDelete] for other types of pods, such as the internal type of an
-// API server. spec is spec.terminationGracePeriodSeconds and requested is
+// DeleteSeconds returns the result of [ForDelete] for other types of pods, such as the internal
+// type of an API server. spec is spec.terminationGracePeriodSeconds and requested is
 // options.gracePeriodSeconds, both in seconds, or nil. scheduled means that spec.nodeName is
-// set, terminated that status.phase is Failed or Succeeded.
+// set, and terminated means that status.phase is Failed or Succeeded.
 //
 // seconds is never negative. graceful is always true, which is what CheckGracefulDelete
 // returns for non-nil options.
@@ -43,29 +43,27 @@ func ExplainDelete(pod *v1.Pod, options *metav1.DeleteOptions) Explanation {
 	return Explanation{Seconds: forDelete(&t, pod, options), steps: t.steps}
 }
 
-// forDelete is ForDelete and, with a trace that is not nil, ExplainDelete: 0 without options,
-// else the rules of deleteSeconds. noteConstant adds a step to the trace and returns its last
-// argument: whether the rule applies.
+// forDelete computes the result of ForDelete: 0 without options, else that of deleteSeconds. It
+// records each rule in t, for ExplainDelete; t may be nil.
 func forDelete(t *trace, pod *v1.Pod, options *metav1.DeleteOptions) int64 {
-	if t.noteConstant(ruleNoOptions, "options", 0, options == nil) {
+	if t.applies(ruleNoOptions, "options", 0, options == nil) {
 		return 0
 	}
 	scheduled := pod != nil && pod.Spec.NodeName != ""
 	return deleteSeconds(t, specGrace(pod), options.GracePeriodSeconds, scheduled, finished(pod))
 }
 
-// deleteSeconds is DeleteSeconds with a trace, which may be nil. The rules that apply
-// replace the result of the rules before them. noteConstant adds a step to the trace and
-// returns its last argument: whether the rule applies.
+// deleteSeconds computes the result of DeleteSeconds. Each rule that applies replaces the result
+// of the rules before it. It records each rule in t, which may be nil.
 func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool) int64 {
 	seconds := requestedSeconds(t, spec, requested)
-	if t.noteConstant(ruleUnscheduled, "spec.nodeName", 0, !scheduled) {
+	if t.applies(ruleUnscheduled, "spec.nodeName", 0, !scheduled) {
 		seconds = 0
 	}
-	if t.noteConstant(ruleFinished, "status.phase", 0, terminated) {
+	if t.applies(ruleFinished, "status.phase", 0, terminated) {
 		seconds = 0
 	}
-	if t.noteConstant(ruleNegative, "", minimumGracefulSeconds, seconds < 0) {
+	if t.applies(ruleNegative, "", minimumGracefulSeconds, seconds < 0) {
 		seconds = minimumGracefulSeconds
 	}
 	return seconds
@@ -74,13 +72,13 @@ func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool)
 // requestedSeconds returns the grace period of the delete options, else that of the pod's
 // spec, else 0.
 func requestedSeconds(t *trace, spec, requested *int64) int64 {
-	if t.noteField(ruleOptions, "options.gracePeriodSeconds", requested, requested != nil) {
+	if t.appliesField(ruleOptions, "options.gracePeriodSeconds", requested, requested != nil) {
 		return *requested
 	}
-	if t.noteField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
-	t.noteConstant(ruleNoGrace, "", 0, true)
+	t.note(ruleNoGrace, "", 0, true)
 	return 0
 }
 

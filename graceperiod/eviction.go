@@ -22,18 +22,17 @@ func ExplainSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) Explanatio
 	return Explanation{Seconds: forSoftEviction(&t, pod, maxPodGracePeriodSeconds), steps: t.steps}
 }
 
-// forSoftEviction is ForSoftEviction and, with a trace that is not nil, ExplainSoftEviction:
-// the shorter of the maximum and the spec, where a negative maximum is none, or else the
-// default. The note methods add a step to the trace and return their last argument: whether
-// the rule applies.
+// forSoftEviction computes the result of ForSoftEviction: the shorter of the maximum and the
+// spec's grace period. A negative maximum does not count; if there is no grace period either, the
+// result is the default. It records each rule in t, for ExplainSoftEviction; t may be nil.
 func forSoftEviction(t *trace, pod *v1.Pod, maximum int64) int64 {
 	spec, hasMaximum := specGrace(pod), maximum >= 0
-	t.noteConstant(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, hasMaximum)
+	t.note(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, hasMaximum)
 	usesSpec := spec != nil && (!hasMaximum || *spec < maximum)
-	if t.noteField(ruleSpec, fieldSpecGrace, spec, usesSpec) {
+	if t.appliesField(ruleSpec, fieldSpecGrace, spec, usesSpec) {
 		return *spec
 	}
-	if t.noteConstant(ruleDefault, "", DefaultSeconds, !hasMaximum) {
+	if t.applies(ruleDefault, "", DefaultSeconds, !hasMaximum) {
 		return DefaultSeconds
 	}
 	return maximum

@@ -31,25 +31,26 @@ func ExplainPod(pod *v1.Pod, current int64, override *int64) Explanation {
 	return Explanation{Seconds: forPod(&t, pod, current, override), steps: t.steps}
 }
 
-// forPod is ForPod and, with a trace that is not nil, ExplainPod. decided says that current,
-// the deletion or the override has set grace; if none has, the spec does. The steps must stay
-// in this order: each one may replace the result of the steps before it. The note methods add
-// a step to the trace and return their last argument: whether the rule applies.
+// forPod computes the result of ForPod. isDecided says that current, the deletion or the override
+// has set grace; if none has, the spec does. The rules must stay in this order: each one may
+// replace the result of the rules before it. forPod records each rule in t, for ExplainPod; t may
+// be nil.
 func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
-	grace, decided := current, t.noteConstant(ruleCurrent, "current", current, current != 0)
-	if deletion := deletionGrace(pod); t.noteField(ruleDeletion, fieldDeletionGrace, deletion, replaces(grace, deletion)) {
-		grace, decided = *deletion, true
+	grace := current
+	isDecided := t.applies(ruleCurrent, "current", current, current != 0)
+	if deletion := deletionGrace(pod); t.appliesField(ruleDeletion, fieldDeletionGrace, deletion, replaces(grace, deletion)) {
+		grace, isDecided = *deletion, true
 	}
-	if t.noteField(ruleOverride, "override", override, replaces(grace, override)) {
-		grace, decided = *override, true
+	if t.appliesField(ruleOverride, "override", override, replaces(grace, override)) {
+		grace, isDecided = *override, true
 	}
-	if !decided {
+	if !isDecided {
 		grace = podSpecGrace(t, pod)
 	}
-	if t.noteConstant(ruleNeverExtended, "current", current, current > 0 && grace > current) {
+	if t.applies(ruleNeverExtended, "current", current, current > 0 && grace > current) {
 		grace = current
 	}
-	if t.noteConstant(rulePodMinimum, "", MinimumPodSeconds, grace < MinimumPodSeconds) {
+	if t.applies(rulePodMinimum, "", MinimumPodSeconds, grace < MinimumPodSeconds) {
 		grace = MinimumPodSeconds
 	}
 	return grace
@@ -64,7 +65,7 @@ func replaces(grace int64, requested *int64) bool {
 // podSpecGrace returns the grace period of the pod's spec, or 0.
 func podSpecGrace(t *trace, pod *v1.Pod) int64 {
 	spec := specGrace(pod)
-	if t.noteField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
+	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
 	return 0

@@ -19,13 +19,13 @@ func ExplainNodeShutdown(pod *v1.Pod, remainingSeconds int64) Explanation {
 	return Explanation{Seconds: forNodeShutdown(&t, pod, remainingSeconds), steps: t.steps}
 }
 
-// forNodeShutdown is ForNodeShutdown and, with a trace that is not nil, ExplainNodeShutdown:
-// the shorter of the bucket's remaining seconds and the spec. The note methods add a step to
-// the trace; noteField returns its last argument: whether the rule applies.
+// forNodeShutdown computes the result of ForNodeShutdown: the shorter of the bucket's remaining
+// seconds and the spec's grace period. It records each rule in t, for ExplainNodeShutdown; t may
+// be nil.
 func forNodeShutdown(t *trace, pod *v1.Pod, remainingSeconds int64) int64 {
-	t.noteConstant(ruleBucket, "bucketSeconds", remainingSeconds, true)
+	t.note(ruleBucket, "bucketSeconds", remainingSeconds, true)
 	spec := specGrace(pod)
-	if t.noteField(ruleSpec, fieldSpecGrace, spec, spec != nil && *spec <= remainingSeconds) {
+	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil && *spec <= remainingSeconds) {
 		return *spec
 	}
 	return remainingSeconds

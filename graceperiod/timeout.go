@@ -11,7 +11,7 @@ import (
 const minimumKillTimeout = 10 * time.Second
 
 // KillTimeout returns how long to wait for the kill of a pod with a grace period of
-// seconds: one and a half times as long, rounded down to whole seconds, but at least 10 s
+// seconds: one and a half times the grace period, rounded down to whole seconds, but at least 10 s
 // (the kubelet's killPodNow). It saturates as [Duration] does.
 func KillTimeout(seconds int64) time.Duration {
 	grace := min(max(seconds, 0), maxSeconds) // so that grace+grace/2 cannot overflow
@@ -35,7 +35,7 @@ func Remaining(seconds int64, elapsed time.Duration) int64 {
 // The result is the time until metadata.deletionTimestamp, rounded up. It is at most
 // metadata.deletionGracePeriodSeconds even if the clocks of the node and the API server
 // differ, but at least [MinimumPodSeconds]. If deletionGracePeriodSeconds is nil, the result
-// is MinimumPodSeconds: the API server too treats such a pod as one whose grace period has
+// is MinimumPodSeconds: the API server, too, treats such a pod as one whose grace period has
 // ended.
 //
 // For a pod without a deletionTimestamp the result is that of [ForPod], for a nil pod
@@ -54,14 +54,14 @@ func LeftOfDeletion(pod *v1.Pod, now time.Time) int64 {
 // past, and saturates at the largest int64.
 func secondsUntil(then, now time.Time) int64 {
 	to, from := then.Unix(), now.Unix()
-	switch left := to - from; {
+	switch difference := to - from; {
 	case to < from:
 		return 0
-	case left < 0 || left == math.MaxInt64: // the difference has overflowed, or would if rounded up
+	case difference < 0 || difference == math.MaxInt64: // the difference has overflowed, or would if rounded up
 		return math.MaxInt64
 	case then.Nanosecond() > now.Nanosecond():
-		return left + 1
+		return difference + 1
 	default:
-		return left
+		return difference
 	}
 }

@@ -74,27 +74,36 @@ const (
 )
 
 // trace collects the steps of an explanation. A nil trace collects nothing, so that each
-// For function can share its body with its Explain function.
+// For function can share its body with its Explain function: both call a function that computes
+// the grace period and takes a trace.
 type trace struct {
 	steps []step
 }
 
-// noteField adds a step for a rule that read value from field. It returns applied, so that the
-// caller can add the step and branch in one expression. The methods noteField, noteConstant and
-// probeField are small enough to be inlined, so that a nil trace costs only a comparison.
-func (t *trace) noteField(rule ruleName, field string, value *int64, applied bool) bool {
+// appliesField reports whether a rule that read value from field applies: it returns applied. It
+// also adds the rule to the trace. The methods appliesField, applies, note and probeField are small
+// enough to be inlined, so that a nil trace costs only a comparison.
+func (t *trace) appliesField(rule ruleName, field string, value *int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, value, applied)
 	}
 	return applied
 }
 
-// noteConstant adds a step for a rule that always has a value. It returns applied.
-func (t *trace) noteConstant(rule ruleName, field string, seconds int64, applied bool) bool {
+// applies reports whether a rule that always has a value applies: it returns applied. It also adds
+// the rule to the trace.
+func (t *trace) applies(rule ruleName, field string, seconds int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, &seconds, applied)
 	}
 	return applied
+}
+
+// note adds a rule that always has a value to the trace.
+func (t *trace) note(rule ruleName, field string, seconds int64, applied bool) {
+	if t != nil {
+		t.add(rule, field, &seconds, applied)
+	}
 }
 
 // probeField returns the path of a probe's grace period. For a nil trace it returns "", and

@@ -42,9 +42,9 @@ func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
 	m := &Lifecycle{
 		// The kubelet has these two.
 		httpFallbacks: newCounter("lifecycle_handler_http_fallbacks_total",
-			alpha+"The number of times lifecycle handlers successfully fell back to http from https."),
+			alphaPrefix+"The number of times lifecycle handlers successfully fell back to http from https."),
 		sleepsCutShort: newCounter("sleep_action_terminated_early_total",
-			alpha+"The number of times lifecycle sleep handler got terminated before it finishes"),
+			alphaPrefix+"The number of times lifecycle sleep handler got terminated before it finishes"),
 		sleepsEndedByExit: newCounter("sleep_action_ended_by_container_exit_total",
 			"Sleep hooks that ended because their container had exited."),
 		hooksAbandoned: newCounter("prestop_hooks_abandoned_total",

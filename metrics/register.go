@@ -9,10 +9,10 @@ import (
 	"github.com/kubegrace/kubegrace/internal/nilcheck"
 )
 
-// alpha is the prefix that k8s.io/component-base/metrics adds to the help texts of the
+// alphaPrefix is the prefix that k8s.io/component-base/metrics adds to the help texts of the
 // kubelet's series. A series can be shared with a kubelet in the same registry only if the
 // help texts are equal.
-const alpha = "[ALPHA] "
+const alphaPrefix = "[ALPHA] "
 
 // Counters and gauges are interfaces, because a shared collector of the kubelet has a type of
 // k8s.io/component-base/metrics.
@@ -24,7 +24,7 @@ type (
 // registration registers the collectors of one handle: all or none.
 type registration struct {
 	reg   prometheus.Registerer  // nil: nothing is registered
-	added []prometheus.Collector // the registered ones, without the shared ones
+	added []prometheus.Collector // what this registration has registered, without shared collectors
 	errs  []error
 }
 
@@ -38,7 +38,7 @@ func newRegistration(reg prometheus.Registerer) *registration {
 
 // registerOrFind registers a collector and returns it. If the registerer already has a
 // collector with the same description, the series is shared: the result is the existing
-// collector. An existing one that is not a C is an error, which finish returns.
+// collector. If that is not a C, finish returns an error.
 func registerOrFind[C any](r *registration, collector prometheus.Collector) C {
 	registered := collector
 	if r.reg != nil {
@@ -53,11 +53,11 @@ func registerOrFind[C any](r *registration, collector prometheus.Collector) C {
 			r.errs = append(r.errs, err)
 		}
 	}
-	c, ok := registered.(C)
-	if !ok {
+	result, isC := registered.(C)
+	if !isC {
 		r.errs = append(r.errs, fmt.Errorf("%s: is registered as a %T", describe(collector), registered))
 	}
-	return c
+	return result
 }
 
 // describe formats the description of a collector that has only one.

@@ -22,8 +22,10 @@ type Shutdown struct {
 // isMade reports whether NewShutdown has created the handle. If not, all methods do nothing.
 func (m *Shutdown) isMade() bool { return m != nil && m.pods != nil }
 
-// NewShutdown creates the collectors of package shutdown and registers them with reg, as
-// [NewLifecycle] does.
+// NewShutdown creates the collectors of package shutdown and registers them with reg. With a nil
+// reg they are not registered. A series that reg already has with the same description is shared.
+// If reg has a series of the same name with another description, NewShutdown returns an error and
+// registers nothing.
 func NewShutdown(reg prometheus.Registerer, opts Options) (*Shutdown, error) {
 	r := newRegistration(reg)
 	namespace := opts.namespace()
@@ -33,9 +35,9 @@ func NewShutdown(reg prometheus.Registerer, opts Options) (*Shutdown, error) {
 	m := &Shutdown{
 		// The kubelet has these two.
 		start: newGauge("graceful_shutdown_start_time_seconds",
-			alpha+"Last graceful shutdown start time since unix epoch in seconds"),
+			alphaPrefix+"Last graceful shutdown start time since unix epoch in seconds"),
 		end: newGauge("graceful_shutdown_end_time_seconds",
-			alpha+"Last graceful shutdown end time since unix epoch in seconds"),
+			alphaPrefix+"Last graceful shutdown end time since unix epoch in seconds"),
 		held: newGauge("graceful_shutdown_inhibitor_held",
 			"Whether the inhibitor lock is held (1) or not (0)"),
 		delay: registerOrFind[*prometheus.GaugeVec](r, prometheus.NewGaugeVec(prometheus.GaugeOpts{

@@ -21,9 +21,9 @@ func DropDisabledFields(spec, old *v1.PodSpec, opts Options) {
 	}
 }
 
-// drop calls remove, which removes fields, for the lifecycle of each container, and sets a
-// lifecycle that becomes empty to nil. remove gets a copy, because the caller's objects may
-// share a lifecycle.
+// drop calls remove, which removes fields, for the lifecycle of each container. A lifecycle that
+// becomes empty is set to nil. remove gets a copy, because several of the caller's containers may
+// share one lifecycle.
 func drop(spec *v1.PodSpec, remove func(*v1.Lifecycle)) {
 	for lifecycle := range lifecycles(spec) {
 		if *lifecycle == nil {

@@ -13,30 +13,29 @@ import (
 // are several, it checks the first one in this order and rejects the others (the API server's
 // validateHandler).
 func (c *checker) hook(hook *v1.LifecycleHandler, at place) {
-	handlers := 0 // so far
-	if hook.Exec != nil && c.countHandler(&handlers, at, "exec") {
+	count := 0 // of handlers so far
+	if hook.Exec != nil && c.isFirstHandler(&count, at, "exec") {
 		c.exec(hook.Exec, at.child("exec"))
 	}
-	if hook.HTTPGet != nil && c.countHandler(&handlers, at, "httpGet") {
+	if hook.HTTPGet != nil && c.isFirstHandler(&count, at, "httpGet") {
 		c.httpGet(hook.HTTPGet, at.child("httpGet"))
 	}
-	if hook.TCPSocket != nil && c.countHandler(&handlers, at, fieldTCPSocket) {
+	if hook.TCPSocket != nil && c.isFirstHandler(&count, at, fieldTCPSocket) {
 		c.port(hook.TCPSocket.Port, at.child(fieldTCPSocket).child("port"))
 	}
-	if hook.Sleep != nil && c.countHandler(&handlers, at, fieldSleep) {
+	if hook.Sleep != nil && c.isFirstHandler(&count, at, fieldSleep) {
 		c.sleep(hook.Sleep, at.child(fieldSleep))
 	}
-	if handlers == 0 {
+	if count == 0 {
 		c.errs = append(c.errs, field.Required(at.path(), "must specify a handler type"))
 	}
 }
 
-// countHandler counts a handler of a hook; handlers is the count. For every handler but the
-// first it adds an error and returns false: the caller then does not check the fields of that
-// handler.
-func (c *checker) countHandler(handlers *int, at place, name string) (isFirst bool) {
-	*handlers++
-	if *handlers == 1 {
+// isFirstHandler increases the count of a hook's handlers, and reports whether this one is the
+// first. For any other it adds an error; the caller does not check the fields of that handler.
+func (c *checker) isFirstHandler(count *int, at place, name string) bool {
+	*count++
+	if *count == 1 {
 		return true
 	}
 	c.forbidden(at.child(name), "may not specify more than 1 handler type")

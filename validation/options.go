@@ -34,8 +34,8 @@ func (o Options) ForUpdate(old *v1.PodSpec) Options {
 	return o
 }
 
-// uses reports whether any container of spec uses a feature; has reports that for one
-// lifecycle.
+// uses reports whether any container of spec uses a feature. has reports whether a lifecycle uses
+// it.
 func uses(spec *v1.PodSpec, has func(*v1.Lifecycle) bool) bool {
 	for lifecycle := range lifecycles(spec) {
 		if *lifecycle != nil && has(*lifecycle) {

@@ -8,9 +8,9 @@ import (
 // path.
 const maxDepth = 4
 
-// place is the position of a value in a spec. Only an error or a warning needs a field.Path.
-// To create one for every value would be most of the cost of checking a valid spec. A place
-// is passed by value, so that it needs no heap allocation.
+// place is the position of a value in a spec. path converts it to a field.Path, which only an
+// error or a warning needs: to create one for every value would be most of the cost of checking
+// a valid spec. A place is passed by value, so that it needs no heap allocation.
 type place struct {
 	root   *field.Path // the path of the spec; nil: the spec is the root
 	list   string      // the list of containers; "": the value is a field of the spec

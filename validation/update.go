@@ -85,9 +85,9 @@ func (c *changes) container(container, stored *v1.Container, at place) {
 
 // probe compares the grace periods of two probes, which may be nil.
 func (c *changes) probe(probe, stored *v1.Probe, at place) {
-	was, is := graceOf(stored), graceOf(probe)
-	if !equal(was, is) {
-		c.forbid(at.child(fieldGrace), fmt.Sprintf("may not be changed from %s to %s", formatSeconds(was), formatSeconds(is)))
+	storedSeconds, seconds := graceOf(stored), graceOf(probe)
+	if !equal(storedSeconds, seconds) {
+		c.forbid(at.child(fieldGrace), fmt.Sprintf("may not be changed from %s to %s", formatSeconds(storedSeconds), formatSeconds(seconds)))
 	}
 }
 

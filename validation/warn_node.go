@@ -24,7 +24,7 @@ func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []stri
 	warnings := p.Warnings
 	for _, bucket := range p.Buckets {
 		for _, pod := range bucket.Pods {
-			if hasClassOnly(pod.Pod) && pod.Priority != 0 { // the plan already warns about 0
+			if hasClassWithoutPriority(pod.Pod) && pod.Priority != 0 { // the plan already warns about 0
 				warnings = append(warnings, fmt.Sprintf("pod %s/%s has priority class %q but no priority: it counts as %d here and as 0 for a kubelet, which kills it first",
 					pod.Pod.Namespace, pod.Pod.Name, pod.Pod.Spec.PriorityClassName, pod.Priority))
 			}
@@ -33,9 +33,9 @@ func WarnNodeShutdown(cfg plan.Config, pods []*v1.Pod, opts plan.Options) []stri
 	return warnings
 }
 
-// hasClassOnly reports whether a pod has a priority class but no priority, like static pods
+// hasClassWithoutPriority reports whether a pod has a priority class but no priority, like static pods
 // (k/k#133442). It does not check the annotations of a static pod, because an agent that reads
 // manifests may not set them.
-func hasClassOnly(pod *v1.Pod) bool {
+func hasClassWithoutPriority(pod *v1.Pod) bool {
 	return pod.Spec.PriorityClassName != "" && pod.Spec.Priority == nil
 }

@@ -19,14 +19,14 @@ func WarnPodTermination(spec *v1.PodSpec, path *field.Path) []string {
 	}
 	w := warner{grace: spec.TerminationGracePeriodSeconds}
 	root := place{root: path}
-	w.podGrace(root.child(fieldGrace))
+	w.warnGrace(root.child(fieldGrace))
 	for i := range spec.Containers {
-		w.container(&spec.Containers[i], root.item(fieldContainers, i))
+		w.warnHooks(&spec.Containers[i], root.item(fieldContainers, i))
 	}
 	for i := range spec.InitContainers {
 		if at := root.item(fieldInitContainers, i); isSidecar(&spec.InitContainers[i]) {
-			w.container(&spec.InitContainers[i], at)
-			w.sidecar(&spec.InitContainers[i], at)
+			w.warnHooks(&spec.InitContainers[i], at)
+			w.warnSidecarHook(&spec.InitContainers[i], at)
 		}
 	}
 	return w.texts
@@ -42,8 +42,8 @@ func (w *warner) warn(at place, format string, args ...any) {
 	w.texts = append(w.texts, at.path().String()+": "+fmt.Sprintf(format, args...))
 }
 
-// podGrace warns about a grace period of 0 or less.
-func (w *warner) podGrace(at place) {
+// warnGrace warns about a grace period of 0 or less.
+func (w *warner) warnGrace(at place) {
 	switch {
 	case w.grace == nil:
 	case *w.grace < 0:
@@ -53,37 +53,37 @@ func (w *warner) podGrace(at place) {
 	}
 }
 
-// container warns about the hooks of a main container or a sidecar.
-func (w *warner) container(container *v1.Container, at place) {
+// warnHooks warns about the hooks of a main container or a sidecar.
+func (w *warner) warnHooks(container *v1.Container, at place) {
 	if container.Lifecycle == nil {
 		return
 	}
 	lifecycle := at.child(fieldLifecycle)
 	if hook := container.Lifecycle.PostStart; hook != nil {
-		w.neverRuns(hook, lifecycle.child(fieldPostStart))
+		w.warnTCPSocket(hook, lifecycle.child(fieldPostStart))
 	}
 	hook := container.Lifecycle.PreStop
 	if hook == nil {
 		return
 	}
 	preStop := lifecycle.child(fieldPreStop)
-	w.neverRuns(hook, preStop)
-	w.exceedsGrace(hook, preStop)
-	w.exceedsProbeGrace(hook, container.LivenessProbe, at, fieldLivenessProbe)
-	w.exceedsProbeGrace(hook, container.StartupProbe, at, fieldStartupProbe)
+	w.warnTCPSocket(hook, preStop)
+	w.warnLongHook(hook, preStop)
+	w.warnLongSleepForProbe(hook, container.LivenessProbe, at, fieldLivenessProbe)
+	w.warnLongSleepForProbe(hook, container.StartupProbe, at, fieldStartupProbe)
 }
 
-// neverRuns warns about a tcpSocket hook, which no kubelet runs.
-func (w *warner) neverRuns(hook *v1.LifecycleHandler, at place) {
+// warnTCPSocket warns about a tcpSocket hook, which no kubelet runs.
+func (w *warner) warnTCPSocket(hook *v1.LifecycleHandler, at place) {
 	if hook.TCPSocket != nil {
 		w.warn(at.child(fieldTCPSocket), "is deprecated: the kubelet does not run it, and the hook fails")
 	}
 }
 
-// exceedsGrace warns about a preStop hook that leaves no time for the stop of its container: a
+// warnLongHook warns about a preStop hook that leaves no time for the stop of its container: a
 // sleep as long as the pod's grace period, and any hook if the grace period is shorter than
 // [graceperiod.MinimumContainerSeconds].
-func (w *warner) exceedsGrace(hook *v1.LifecycleHandler, at place) {
+func (w *warner) warnLongHook(hook *v1.LifecycleHandler, at place) {
 	needsNoTime := hook.Sleep != nil && hook.Sleep.Seconds == 0
 	switch {
 	case w.grace == nil || needsNoTime:
@@ -95,9 +95,9 @@ func (w *warner) exceedsGrace(hook *v1.LifecycleHandler, at place) {
 	}
 }
 
-// exceedsProbeGrace warns about a preStop sleep that is at least as long as the grace period of
+// warnLongSleepForProbe warns about a preStop sleep that is at least as long as the grace period of
 // a probe. When that probe fails, its grace period replaces the pod's, and the sleep uses it up.
-func (w *warner) exceedsProbeGrace(hook *v1.LifecycleHandler, probe *v1.Probe, at place, name string) {
+func (w *warner) warnLongSleepForProbe(hook *v1.LifecycleHandler, probe *v1.Probe, at place, name string) {
 	seconds := graceOf(probe)
 	if seconds == nil || hook.Sleep == nil || hook.Sleep.Seconds < *seconds {
 		return
@@ -106,8 +106,8 @@ func (w *warner) exceedsProbeGrace(hook *v1.LifecycleHandler, probe *v1.Probe, a
 		*seconds, hook.Sleep.Seconds, graceperiod.MinimumContainerSeconds)
 }
 
-// sidecar warns that the preStop hook of a sidecar runs earlier than one may expect (KEP-753).
-func (w *warner) sidecar(container *v1.Container, at place) {
+// warnSidecarHook warns that the preStop hook of a sidecar runs earlier than one may expect (KEP-753).
+func (w *warner) warnSidecarHook(container *v1.Container, at place) {
 	if container.Lifecycle == nil || container.Lifecycle.PreStop == nil {
 		return
 	}

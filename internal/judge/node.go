@@ -90,29 +90,29 @@ type NodeWindow struct {
 func (f NodeFact) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%9.3f %s", f.At.Sub(time.Unix(0, 0)).Seconds(), f.What)
-	add := func(is bool, format string, args ...any) {
-		if is {
+	addIf := func(condition bool, format string, args ...any) {
+		if condition {
 			fmt.Fprintf(&b, format, args...)
 		}
 	}
-	since := func(t time.Time) float64 { return t.Sub(time.Unix(0, 0)).Seconds() }
-	add(f.Pod != "", " %s", f.Pod)
-	add(f.What == NodePodRuns, " of priority %d with %d s", f.Priority, f.Seconds)
-	add(f.What == NodeKill, " with %d s", f.Seconds)
-	add(!f.Until.IsZero(), " until %.3f", since(f.Until))
-	add(f.Call != 0, " (call %d)", f.Call)
-	add(f.Shutdown != 0, " shutdown %d", f.Shutdown)
-	add(f.State != "", " %s, %d calls", f.State, f.Calls)
-	add(f.Drain != 0, ", shutdown %d drains, %d buckets are over", f.Drain, f.Done)
-	add(f.Own, " by TerminateAll")
-	add(f.Failed, " failed")
-	add(f.NoRetry, " for good")
-	add(len(f.Pods) > 0, " %v", f.Pods)
-	add(f.Text != "", " %s", f.Text)
+	seconds := func(t time.Time) float64 { return t.Sub(time.Unix(0, 0)).Seconds() }
+	addIf(f.Pod != "", " %s", f.Pod)
+	addIf(f.What == NodePodRuns, " of priority %d with %d s", f.Priority, f.Seconds)
+	addIf(f.What == NodeKill, " with %d s", f.Seconds)
+	addIf(!f.Until.IsZero(), " until %.3f", seconds(f.Until))
+	addIf(f.Call != 0, " (call %d)", f.Call)
+	addIf(f.Shutdown != 0, " shutdown %d", f.Shutdown)
+	addIf(f.State != "", " %s, %d calls", f.State, f.Calls)
+	addIf(f.Drain != 0, ", shutdown %d drains, %d buckets are over", f.Drain, f.Done)
+	addIf(f.Own, " by TerminateAll")
+	addIf(f.Failed, " failed")
+	addIf(f.NoRetry, " for good")
+	addIf(len(f.Pods) > 0, " %v", f.Pods)
+	addIf(f.Text != "", " %s", f.Text)
 	for _, w := range f.Windows {
-		fmt.Fprintf(&b, " [%d: %.3f %.3f]", w.Priority, since(w.KillsEnd), since(w.End))
+		fmt.Fprintf(&b, " [%d: %.3f %.3f]", w.Priority, seconds(w.KillsEnd), seconds(w.End))
 	}
-	add(!f.WaitEnd.IsZero(), " waits until %.3f, planned %v", since(f.WaitEnd), f.Planned)
+	addIf(!f.WaitEnd.IsZero(), " waits until %.3f, planned %v", seconds(f.WaitEnd), f.Planned)
 	return b.String()
 }
 
@@ -194,9 +194,10 @@ func Node(r *NodeRecord) (violations []string) {
 // in the log that an earlier agent has.
 type signalledPods map[string]bool
 
-// isFirstKill adds a fact, and reports whether it is the first kill of its pod. It must be called with each fact. A pod
-// begins anew when it is started again, and when a power cut has taken its kill from the log. After a boot all do.
-func (pods signalledPods) isFirstKill(f NodeFact) (isFirst bool) {
+// add adds a fact, and reports whether it is the first kill of its pod. It must be called with each fact. The next kill of
+// a pod is a first one again after the pod was started again, after a power cut has taken its kill from the log, and
+// after a boot.
+func (pods signalledPods) add(f NodeFact) (isFirstKill bool) {
 	switch f.What {
 	case NodeBooted:
 		clear(pods)
@@ -205,11 +206,11 @@ func (pods signalledPods) isFirstKill(f NodeFact) (isFirst bool) {
 	case NodeLogged:
 		pods[f.Pod] = true
 	case NodeKill:
-		isFirst = !pods[f.Pod]
+		isFirstKill = !pods[f.Pod]
 		pods[f.Pod] = true
 	default:
 	}
-	return isFirst
+	return isFirstKill
 }
 
 // nodeViolation returns a sentence that says how a fact violates a rule.

@@ -19,18 +19,19 @@ func nodeBucket(windows []NodeWindow, priority int32) int {
 	return bucket
 }
 
-// bucketsDoNotOverlap checks that a drain kills no pod before the turn of its bucket, and ends no turn early: only when
-// all pods that were killed in it have ended, or the time of the bucket is over. Otherwise a pod could lose others that it
-// needs to end.
+// bucketsDoNotOverlap checks the turns of a drain. A turn is the time in which the drain kills the pods of one bucket and
+// waits for them. The drain must kill no pod before the turn of its bucket. It may end a turn only when all pods that were
+// killed in it have ended, or the time of the bucket is over. Otherwise a pod could lose others that it needs to end.
 //
-// How many turns are over is in the log. So an agent that reads the log continues with the next turn, and an agent that
-// cannot read it begins with the first.
+// The log says how many turns have ended. An agent that reads the log therefore continues with the next turn, and an agent
+// that cannot read it begins with the first.
 func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 	signalled := signalledPods{}
 	turns := drainTurns{noRollOver: r.NoRollOver, running: map[string]NodeFact{}, mustWait: map[string]bool{}}
 	var firstKills []NodeFact // of the current step, whose NodeState fact says which turn it is
 	for _, f := range r.Facts {
-		if signalled.isFirstKill(f) && turns.isRunning(f.Pod) && f.Shutdown != 0 {
+		isFirstKill := signalled.add(f)
+		if isFirstKill && turns.isRunning(f.Pod) && f.Shutdown != 0 {
 			firstKills = append(firstKills, f)
 		}
 		switch f.What {
@@ -55,29 +56,29 @@ func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 // for good.
 type drainTurns struct {
 	noRollOver bool                // a turn has only the time of its bucket
-	running    map[string]NodeFact // by pod: the fact that says so
+	running    map[string]NodeFact // by pod that is running: its NodePodRuns fact
 	mustWait   map[string]bool     // by running pod that this agent has killed: no turn has waited for it yet
 	windows    []NodeWindow        // of the newest timetable
-	last       NodeFact            // the last NodeState; its Drain is 0 before the first one of a drain
-	began      time.Time           // the current turn; its lists and steps before the first kill count
+	lastState  NodeFact            // the last NodeState fact; its Drain is 0 before the first one of a drain
+	turnBegan  time.Time           // when the current turn began, which may be before its first kill
 }
 
 func (t *drainTurns) isRunning(pod string) bool {
-	_, is := t.running[pod]
-	return is
+	_, isRunning := t.running[pod]
+	return isRunning
 }
 
 func (t *drainTurns) bucketOf(pod string) int { return nodeBucket(t.windows, t.running[pod].Priority) }
 
-// add adds a fact, and returns a violation for each turn that ends too early: the time in which the drain kills and awaits
-// the pods of one bucket. A NodeState fact ends the turns that its Done says are over.
+// add adds a fact, and returns a violation for each turn that ends too early. A NodeState fact ends the turns that its
+// Done says are over.
 func (t *drainTurns) add(f NodeFact) (violations []string) {
 	switch f.What {
 	case NodeBegan:
 		clear(t.mustWait)
-		t.last = NodeFact{}
+		t.lastState = NodeFact{}
 	case NodeRetaken:
-		t.last = NodeFact{} // the same shutdown drains again
+		t.lastState = NodeFact{} // the same shutdown drains again
 	case NodePodRuns:
 		t.running[f.Pod] = f
 	case NodePodEnded:
@@ -94,52 +95,53 @@ func (t *drainTurns) add(f NodeFact) (violations []string) {
 			delete(t.mustWait, f.Pod)
 		}
 	case NodeState:
-		if isNewDrain := f.Drain != t.last.Drain; isNewDrain {
-			t.last, t.began = f, f.At
+		isNewDrain := f.Drain != t.lastState.Drain
+		if isNewDrain {
+			t.lastState, t.turnBegan = f, f.At
 			for pod := range t.mustWait { // the new drain waits again for the pods of earlier ones
 				t.mustWait[pod] = true
 			}
 		}
-		for turn := t.last.Done; turn < f.Done; turn++ {
+		for turn := t.lastState.Done; turn < f.Done; turn++ {
 			violations = append(violations, t.end(turn, f)...)
 		}
-		t.last = f
+		t.lastState = f
 	default:
 	}
 	return violations
 }
 
-// setWindows sets a new timetable. A bucket of the same drain whose time was over before keeps that end: its turn may have
-// ended with it.
+// setWindows sets a new timetable. A bucket of the same drain whose KillsEnd has passed keeps it, because its turn may
+// have ended at that time.
 func (t *drainTurns) setWindows(f NodeFact) {
-	before := t.windows
+	previous := t.windows
 	t.windows = slices.Clone(f.Windows)
-	for i := range min(len(before), len(t.windows)) {
-		if f.Shutdown == t.last.Drain && before[i].KillsEnd.Before(f.At) {
-			t.windows[i].KillsEnd = before[i].KillsEnd
+	for i := range min(len(previous), len(t.windows)) {
+		if f.Shutdown == t.lastState.Drain && previous[i].KillsEnd.Before(f.At) {
+			t.windows[i].KillsEnd = previous[i].KillsEnd
 		}
 	}
 }
 
-// end ends the turn of a bucket, which must wait for the pods of its bucket and of lower ones, unless an earlier turn has
+// end ends the turn of a bucket. A turn must wait for the pods of its bucket and of lower ones, unless an earlier turn has
 // waited for them. If the turn ends before its time is over, end returns a violation for each such pod that still runs.
 // The turn's time ends at the bucket's KillsEnd; with NoRollOver it ends earlier if the bucket's own time, counted from
-// the begin of the turn, is over. A bucket without time waits for nobody.
+// the beginning of the turn, is over. A bucket without time waits for nobody.
 func (t *drainTurns) end(turn int, f NodeFact) (violations []string) {
 	w := t.windows[turn]
-	end := w.KillsEnd
+	turnEnd := w.KillsEnd
 	if t.noRollOver {
-		end = times.Earlier(end, t.began.Add(w.Pods))
+		turnEnd = times.Earlier(turnEnd, t.turnBegan.Add(w.Pods))
 	}
 	for pod, mustWait := range t.mustWait {
 		if t.bucketOf(pod) > turn {
 			continue
 		}
 		t.mustWait[pod] = false
-		if mustWait && w.Pods > 0 && f.At.Before(end) {
-			violations = append(violations, nodeViolation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, pod, end.Sub(time.Unix(0, 0))))
+		if mustWait && w.Pods > 0 && f.At.Before(turnEnd) {
+			violations = append(violations, nodeViolation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, pod, turnEnd.Sub(time.Unix(0, 0))))
 		}
 	}
-	t.began = f.At
+	t.turnBegan = f.At
 	return violations
 }

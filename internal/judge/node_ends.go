@@ -125,7 +125,7 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 		case NodeRetaken:
 			drains[shutdown]++
 		case NodePodRuns:
-			for s := range killed { // it was started again after its report
+			for s := range killed { // the pod was started again after its report
 				killed[s] = slices.DeleteFunc(killed[s], func(pod string) bool { return pod == f.Pod })
 			}
 		case NodeKill:
@@ -134,7 +134,8 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 			}
 		case NodeReported:
 			delete(due, f.Shutdown)
-			if reports[f.Shutdown]++; reports[f.Shutdown] > 1+drains[f.Shutdown] {
+			reports[f.Shutdown]++
+			if reports[f.Shutdown] > 1+drains[f.Shutdown] {
 				violations = append(violations, nodeViolation(f, "it was reported before"))
 			}
 			pods := slices.Sorted(slices.Values(f.Pods))
@@ -156,12 +157,11 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// eachPodIsCountedOnce checks that an agent counts a pod in the metrics at most once per drain and run of the pod.
-// Several kills of the pod may return, and a pod that was counted as given up (Failed) may end later: neither counts it
-// again.
+// eachPodIsCountedOnce checks that an agent counts a pod in the metrics at most once per drain and run of the pod. It must
+// not count the pod again if several kills of it return, or if the pod ends after it was counted as given up (Failed).
 //
-// One exception: an agent may read the log late, when a pod that it has counted as ended is no longer listed, so that the
-// agent has dropped it. If the log says that an earlier agent began to kill that pod, this agent continues the kill,
+// There is one exception. An agent may read the log so late that it has dropped a pod, which it has counted as ended and
+// which is no longer listed. If the log says that an earlier agent began to kill that pod, this agent continues the kill
 // outside a drain, and may count the pod again.
 func eachPodIsCountedOnce(r *NodeRecord) (violations []string) {
 	counted := map[string]NodeFact{}
@@ -175,8 +175,9 @@ func eachPodIsCountedOnce(r *NodeRecord) (violations []string) {
 			}
 		case NodePodRuns:
 			delete(counted, f.Pod)
-		case NodeKill: // outside a drain: the exception above
-			if isForgotten := f.Shutdown == 0 && !counted[f.Pod].Failed; isForgotten {
+		case NodeKill: // a kill outside a drain is the exception above
+			wasDropped := f.Shutdown == 0 && !counted[f.Pod].Failed
+			if wasDropped {
 				delete(counted, f.Pod)
 			}
 		case NodeCounted:
@@ -201,7 +202,8 @@ func shutdownRefusesPods(r *NodeRecord) (violations []string) {
 		case NodeTerminateAll:
 			terminatesAll = true
 		case NodeState:
-			if want := terminatesAll || f.State == "unsettled" || f.State == "draining" || f.State == "released"; f.Refuses != want {
+			mustRefuse := terminatesAll || f.State == "unsettled" || f.State == "draining" || f.State == "released"
+			if f.Refuses != mustRefuse {
 				violations = append(violations, nodeViolation(f, "refuses: %v", f.Refuses))
 			}
 		default:
@@ -234,8 +236,8 @@ func killedPodsStayRefused(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// survivorsAreReady checks that a running pod that was not killed is ready in the end, if no shutdown is in progress then:
-// a shutdown marks pods as not ready before it kills them, and its cancellation must revert that.
+// survivorsAreReady checks that a running pod that was not killed is ready when the run is over, if no shutdown is in
+// progress by then: a shutdown marks pods as not ready before it kills them, and its cancellation must revert that.
 func survivorsAreReady(r *NodeRecord) (violations []string) {
 	if !r.Marks {
 		return nil

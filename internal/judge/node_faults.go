@@ -38,7 +38,8 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 				failed[f.Pod] = f
 			}
 		case NodeState:
-			if state = f.State; state == "released" {
+			state = f.State
+			if state == "released" {
 				clear(failed)
 			}
 			for pod, answer := range failed {
@@ -54,41 +55,42 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 }
 
 // givenUpKillsAreNotRepeated checks that a drain does not repeat a kill of its own whose error says that a repetition is
-// useless. A pod that an earlier agent or drain has signalled is not judged: its kill may be continued before the turn of
-// its bucket, and is then tried once more.
+// useless. A pod that an earlier agent or drain has signalled is not judged: this drain may continue the kill early, and
+// repeat it once when the turn of the pod's bucket comes.
 func givenUpKillsAreNotRepeated(r *NodeRecord) (violations []string) {
 	type drain struct{ number, shutdown int }
-	drains := 0                     // how many have begun, or were cancelled
-	earlier := map[string]bool{}    // pods that an earlier agent or drain has signalled
-	calls := map[string]int{}       // kills in progress, by pod
-	killedBy := map[string]drain{}  // of the newest kill, by pod
-	givenUpBy := map[string]drain{} // of the kill that was given up, by pod
+	drains := 0                           // how many have begun, or were cancelled
+	signalledEarlier := map[string]bool{} // pods that an earlier agent or drain has signalled
+	calls := map[string]int{}             // kills in progress, by pod
+	killedBy := map[string]drain{}        // of the newest kill, by pod
+	givenUpBy := map[string]drain{}       // of the kill that was given up, by pod
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeLogged:
-			earlier[f.Pod] = true
+			signalledEarlier[f.Pod] = true
 		case NodeBegan:
 			drains++
 			clear(calls)
 		case NodeCancelled, NodeRetaken:
 			drains++
 		case NodePodRuns:
-			delete(earlier, f.Pod)
+			delete(signalledEarlier, f.Pod)
 			delete(calls, f.Pod)
 			delete(killedBy, f.Pod)
 			delete(givenUpBy, f.Pod)
 		case NodeKill:
 			current := drain{drains, f.Shutdown}
 			if by, isKilled := killedBy[f.Pod]; isKilled && by != current {
-				earlier[f.Pod] = true
+				signalledEarlier[f.Pod] = true
 			}
-			if by, isGivenUp := givenUpBy[f.Pod]; isGivenUp && by == current && !earlier[f.Pod] {
+			if by, isGivenUp := givenUpBy[f.Pod]; isGivenUp && by == current && !signalledEarlier[f.Pod] {
 				violations = append(violations, nodeViolation(f, "its kill was given up"))
 			}
 			calls[f.Pod]++
 			killedBy[f.Pod] = current
 		case NodeKilled:
-			if calls[f.Pod]--; f.NoRetry && calls[f.Pod] == 0 {
+			calls[f.Pod]--
+			if f.NoRetry && calls[f.Pod] == 0 {
 				givenUpBy[f.Pod] = killedBy[f.Pod]
 			}
 		default:
@@ -112,8 +114,8 @@ func callsAreBounded(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// noBusyLoop checks that the agent does not run Step again and again without an effect: a few ticks without an effect are
-// right, because a time that has come need not change anything.
+// noBusyLoop checks that the agent does not run Step again and again without an effect. A few ticks without an effect are
+// no fault, because a time that has come need not change anything.
 func noBusyLoop(r *NodeRecord) (violations []string) {
 	idle := 0
 	for _, f := range r.Facts {

@@ -34,7 +34,7 @@ func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
 	published := 0              // the shutdown that was published last; 0: none
 	var killsInStep []NodeFact  // the first kills of the current step; its NodeState fact says whether pods are refused
 	for _, f := range r.Facts {
-		isFirstKill := signalled.isFirstKill(f)
+		isFirstKill := signalled.add(f)
 		switch f.What {
 		case NodeBegan:
 			clear(publishes)
@@ -68,17 +68,17 @@ func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
 
 // logIsSyncedBeforeRelease checks that the lock is released only when the log is safely on disk: each pod
 // that this agent was the first to signal must be stored before a sync begins, and that sync must succeed
-// before the release. A release that is due, or that follows the end of Run, need not wait. TerminateAll's
-// own kills do not count, because they are not stored.
+// before the release. A release that is due, or that follows the end of Run, need not wait for that.
+// TerminateAll's own kills do not count, because they are not stored.
 func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 	signalled := signalledPods{}
 	stored := map[string]int{}   // for each pod, the index of the fact that stored it last
 	syncs := map[int]int{}       // for each sync call, the index of the fact that began it
 	unsynced := map[string]int{} // signalled pods, with the index of the fact that stored them
-	var until time.Time          // when the release is due
-	runHasEnded := false         // Run has ended
+	var releaseDue time.Time     // when the release is due
+	runHasEnded := false
 	for i, f := range r.Facts {
-		isFirstKill := signalled.isFirstKill(f)
+		isFirstKill := signalled.add(f)
 		switch f.What {
 		case NodeBegan:
 			runHasEnded = false
@@ -87,7 +87,7 @@ func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 		case NodeRunEnded:
 			runHasEnded = true
 		case NodeSuspended:
-			until = f.Until
+			releaseDue = f.Until
 		case NodeStored:
 			stored[f.Pod] = i
 		case NodeKill:
@@ -97,9 +97,9 @@ func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 		case NodeSync:
 			syncs[f.Call] = i
 		case NodeSynced:
-			maps.DeleteFunc(unsynced, func(_ string, stored int) bool { return stored < syncs[f.Call] })
+			maps.DeleteFunc(unsynced, func(_ string, storedIndex int) bool { return storedIndex < syncs[f.Call] })
 		case NodeReleased:
-			if len(unsynced) > 0 && f.At.Before(until) && !runHasEnded {
+			if len(unsynced) > 0 && f.At.Before(releaseDue) && !runHasEnded {
 				violations = append(violations, nodeViolation(f, "no sync has succeeded"))
 			}
 		default:
@@ -113,7 +113,8 @@ func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 func noNewKillAfterCancellation(r *NodeRecord) (violations []string) {
 	signalled := signalledPods{}
 	for _, f := range r.Facts {
-		if signalled.isFirstKill(f) && f.Shutdown == 0 {
+		isFirstKill := signalled.add(f)
+		if isFirstKill && f.Shutdown == 0 {
 			violations = append(violations, nodeViolation(f, "no drain is in progress"))
 		}
 	}
@@ -168,42 +169,43 @@ func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 // announced. That time only moves earlier. An announced time that has passed means now. When Run ends, the lock may be
 // released without an announced time. A lock that is taken again has a new time.
 func lockIsReleasedOnceInTime(r *NodeRecord) (violations []string) {
-	var until time.Time // zero: not announced
+	var releaseBy time.Time // zero: not announced
 	isReleased, runHasEnded := false, false
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeBegan, NodeBooted:
-			until, isReleased, runHasEnded = time.Time{}, false, false
+			releaseBy, isReleased, runHasEnded = time.Time{}, false, false
 		case NodeDied:
-			until = time.Time{}
+			releaseBy = time.Time{}
 		case NodeRunEnded:
 			runHasEnded = true
 		case NodeSuspended:
-			if !until.IsZero() && f.Until.After(until) {
-				violations = append(violations, nodeViolation(f, "it was due at %v", until.Sub(time.Unix(0, 0))))
+			if !releaseBy.IsZero() && f.Until.After(releaseBy) {
+				violations = append(violations, nodeViolation(f, "it was due at %v", releaseBy.Sub(time.Unix(0, 0))))
 			}
 			if isReleased {
 				violations = append(violations, nodeViolation(f, "it was released"))
 			}
-			if until = f.Until; f.At.After(until) {
-				until = f.At
+			releaseBy = f.Until
+			if f.At.After(releaseBy) {
+				releaseBy = f.At
 			}
 		case NodeRetaken, NodeHeldAgain:
-			until, isReleased = time.Time{}, false
+			releaseBy, isReleased = time.Time{}, false
 		case NodeReleased:
 			switch {
 			case isReleased:
 				violations = append(violations, nodeViolation(f, "it was released before"))
-			case until.IsZero() && !runHasEnded:
+			case releaseBy.IsZero() && !runHasEnded:
 				violations = append(violations, nodeViolation(f, "no time was announced for it"))
-			case f.At.After(until) && !until.IsZero():
+			case f.At.After(releaseBy) && !releaseBy.IsZero():
 				violations = append(violations, nodeViolation(f, "too late"))
 			}
-			until, isReleased = time.Time{}, true
+			releaseBy, isReleased = time.Time{}, true
 		case NodeState:
-			if !until.IsZero() && f.At.After(until) && !runHasEnded {
-				violations = append(violations, nodeViolation(f, "the lock is held, and was to be released by %v", until.Sub(time.Unix(0, 0))))
-				until = time.Time{}
+			if !releaseBy.IsZero() && f.At.After(releaseBy) && !runHasEnded {
+				violations = append(violations, nodeViolation(f, "the lock is held, and was to be released by %v", releaseBy.Sub(time.Unix(0, 0))))
+				releaseBy = time.Time{}
 			}
 		default:
 		}

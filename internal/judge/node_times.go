@@ -6,25 +6,26 @@ import "time"
 // the same boot kills the pod again. A pod that is started again has a new deadline, and so has one whose deadline a
 // power cut has taken from the log. Each kill gets at most the seconds that its deadline leaves.
 func deadlinesOnlyMoveEarlier(r *NodeRecord) (violations []string) {
-	until := map[string]time.Time{} // the last deadline of each pod
+	deadlines := map[string]time.Time{} // the last deadline of each pod
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodePodRuns, NodePodLost:
-			delete(until, f.Pod)
+			delete(deadlines, f.Pod)
 		case NodeBooted:
-			clear(until)
+			clear(deadlines)
 		case NodeBegan:
 			if f.Failed { // the agent has no log, and does not know the deadlines
-				clear(until)
+				clear(deadlines)
 			}
 		case NodeKill:
-			if f.At.Add(time.Duration(f.Seconds)*time.Second).After(f.Until.Add(nodeLag)) && f.Seconds > 0 {
+			graceEnd := f.At.Add(time.Duration(f.Seconds) * time.Second)
+			if f.Seconds > 0 && graceEnd.After(f.Until.Add(nodeLag)) {
 				violations = append(violations, nodeViolation(f, "more seconds than its deadline leaves"))
 			}
-			if before, hasBefore := until[f.Pod]; hasBefore && f.Until.After(before) {
-				violations = append(violations, nodeViolation(f, "it had until %v", before.Sub(time.Unix(0, 0))))
+			if previous, hasPrevious := deadlines[f.Pod]; hasPrevious && f.Until.After(previous) {
+				violations = append(violations, nodeViolation(f, "it had until %v", previous.Sub(time.Unix(0, 0))))
 			}
-			until[f.Pod] = f.Until
+			deadlines[f.Pod] = f.Until
 		default:
 		}
 	}
@@ -37,7 +38,7 @@ func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 	signalled := signalledPods{}
 	var waitEnd time.Time
 	for _, f := range r.Facts {
-		isFirstKill := signalled.isFirstKill(f)
+		isFirstKill := signalled.add(f)
 		if f.What == NodeWindows {
 			waitEnd = f.WaitEnd
 		}
@@ -62,7 +63,7 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 	signalled, pods := signalledPods{}, map[string]NodeFact{}
 	var windows []NodeWindow
 	for _, f := range r.Facts {
-		isFirstKill := signalled.isFirstKill(f)
+		isFirstKill := signalled.add(f)
 		switch f.What {
 		case NodePodRuns:
 			pods[f.Pod] = f
@@ -72,7 +73,7 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 			if !isFirstKill || f.Shutdown == 0 || len(windows) == 0 {
 				continue
 			}
-			possible := windows[nodeBucket(windows, pods[f.Pod].Priority):] // of the buckets with which it may be killed: its own and the higher ones
+			possible := windows[nodeBucket(windows, pods[f.Pod].Priority):] // the pod may be killed with its own bucket or a higher one
 			if most := mostTime(possible); r.NoRollOver && most > 0 && f.Seconds > int64((most+nodeLag)/time.Second) {
 				violations = append(violations, nodeViolation(f, "its bucket has only %v", most))
 			}
@@ -93,18 +94,18 @@ func mostTime(windows []NodeWindow) (most time.Duration) {
 	return most
 }
 
-// leastGrace returns the seconds that a pod must get at least if it is killed at the time at: what is left of its
-// bucket's window, but no more than its own grace period. A pod without one, and each pod with NoRollOver, may also be
+// leastGrace returns the seconds that a pod must get at least if it is killed at the time at: the rest of its bucket's
+// window, but no more than its own grace period. A pod without a grace period, and each pod with NoRollOver, may also be
 // limited to the time of a bucket. windows are those of its bucket and of the higher ones: the shortest of them counts,
 // because a pod that came late may be killed with any of them.
 func (r *NodeRecord) leastGrace(pod NodeFact, windows []NodeWindow, at time.Time) int64 {
-	left, hasGrace := windows[0].KillsEnd.Sub(at), pod.Seconds >= 0
+	remaining, hasGrace := windows[0].KillsEnd.Sub(at), pod.Seconds >= 0
 	if !hasGrace || r.NoRollOver {
 		for _, w := range windows {
-			left = min(left, w.Pods)
+			remaining = min(remaining, w.Pods)
 		}
 	}
-	least := int64(left / time.Second)
+	least := int64(remaining / time.Second)
 	if hasGrace {
 		least = min(least, pod.Seconds)
 	}
@@ -115,38 +116,38 @@ func (r *NodeRecord) leastGrace(pod NodeFact, windows []NodeWindow, at time.Time
 }
 
 // windowsOnlyMoveEarlier checks that the end of a drain, and of each of its buckets, only moves earlier, even if another
-// agent continues the drain. It compares each timetable with the previous one of the same shutdown, once that was made
-// with a list of the pods. The end of a bucket that has passed is not compared. An agent does not know the previous
-// timetable
+// agent continues the drain. It compares each timetable with the previous one of the same shutdown, if that was made
+// with a list of the pods (Planned). The end of a bucket that has passed is not compared. An agent does not know the
+// previous timetable
 //
-//   - if it has no log, or a power cut or a boot came between,
-//   - if that was never stored, because it is one of TerminateAll or of an agent without a log, or
-//   - if that agent died in the same step.
+//   - if it has no log, or a power cut or a boot came between the two,
+//   - if the previous timetable was never stored, because it is one of TerminateAll or of an agent without a log, or
+//   - if the agent that made it died in the same step.
 func windowsOnlyMoveEarlier(r *NodeRecord) (violations []string) {
-	var before NodeFact
-	isKept := false // before was stored: its step ended before the agent died
+	var previous NodeFact
+	isStored := false // the step that made previous has ended, so that it is in the log
 	for _, f := range r.Facts {
 		switch f.What {
 		case NodeBooted, NodeRetaken, NodePodLost:
-			before = NodeFact{}
+			previous = NodeFact{}
 		case NodeState:
-			isKept = true
+			isStored = true
 		case NodeBegan:
-			if f.Failed || before.Own || before.Failed || !isKept { // TerminateAll stores nothing
-				before = NodeFact{}
+			if f.Failed || previous.Own || previous.Failed || !isStored { // TerminateAll stores nothing
+				previous = NodeFact{}
 			}
 		case NodeWindows:
-			if before.Shutdown == f.Shutdown && before.Planned {
-				if f.WaitEnd.After(before.WaitEnd) || f.ReleaseBy.After(before.ReleaseBy) {
-					violations = append(violations, nodeViolation(f, "the end was %v", before.WaitEnd.Sub(time.Unix(0, 0))))
+			if previous.Shutdown == f.Shutdown && previous.Planned {
+				if f.WaitEnd.After(previous.WaitEnd) || f.ReleaseBy.After(previous.ReleaseBy) {
+					violations = append(violations, nodeViolation(f, "the end was %v", previous.WaitEnd.Sub(time.Unix(0, 0))))
 				}
-				for i := range min(len(f.Windows), len(before.Windows)) {
-					if end := f.Windows[i].End; end.After(before.Windows[i].End) && end.After(f.At) {
-						violations = append(violations, nodeViolation(f, "bucket %d ended at %v", i, before.Windows[i].End.Sub(time.Unix(0, 0))))
+				for i := range min(len(f.Windows), len(previous.Windows)) {
+					if end := f.Windows[i].End; end.After(previous.Windows[i].End) && end.After(f.At) {
+						violations = append(violations, nodeViolation(f, "bucket %d ended at %v", i, previous.Windows[i].End.Sub(time.Unix(0, 0))))
 					}
 				}
 			}
-			before, isKept = f, false
+			previous, isStored = f, false
 		default:
 		}
 	}

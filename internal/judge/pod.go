@@ -64,7 +64,7 @@ func podRules() []podRule {
 }
 
 // Terminations returns the violations of package lifecycle's guarantees, one sentence each. Call it
-// when every call should have returned: what has not ended by then counts as hanging.
+// when every call should have returned: a call that has not returned by then counts as hanging.
 func Terminations(r *Record) (violations []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -128,19 +128,17 @@ func (r *Record) podHistories() []*podHistory {
 		}
 		p := historyOf(t.Key)
 		p.terminations = append(p.terminations, t)
-		for _, use := range t.Requests {
-			addKnown(p, use.Containers...)
+		for _, request := range t.Requests {
+			addKnown(p, request.Containers...)
 		}
 	}
-	named := make([]*Request, 0, len(r.kills)) // the KillContainer calls, whose runs are added last
-	for _, use := range r.kills {
-		p := historyOf(use.Key)
-		p.kills = append(p.kills, use)
-		p.ids[use.Containers[0].ID] = true
-		named = append(named, use)
+	for _, request := range r.kills {
+		p := historyOf(request.Key)
+		p.kills = append(p.kills, request)
+		p.ids[request.Containers[0].ID] = true
 	}
-	for _, use := range r.forgets {
-		historyOf(use.Key).forgets = append(historyOf(use.Key).forgets, use)
+	for _, request := range r.forgets {
+		historyOf(request.Key).forgets = append(historyOf(request.Key).forgets, request)
 	}
 	for _, h := range r.hooks {
 		historyOf(h.Pod).hooks = append(historyOf(h.Pod).hooks, h)
@@ -151,9 +149,9 @@ func (r *Record) podHistories() []*podHistory {
 	for _, run := range r.runs {
 		historyOf(run.Pod).runs = append(historyOf(run.Pod).runs, run)
 	}
-	for _, use := range named { // adds its run unless it is known
-		if p := historyOf(use.Key); !slices.ContainsFunc(p.known, use.matches) {
-			addKnown(p, use.Containers...)
+	for _, request := range r.kills { // add the run that it names, unless that is known
+		if p := historyOf(request.Key); !slices.ContainsFunc(p.known, request.matches) {
+			addKnown(p, request.Containers...)
 		}
 	}
 	sorted := make([]*podHistory, 0, len(pods))
@@ -185,7 +183,7 @@ func withoutStale(lists []*List) (fresh []*List) {
 
 // violation records that the rule that is checked was violated.
 func (p *podHistory) violation(at time.Time, format string, args ...any) {
-	p.violations = append(p.violations, fmt.Sprintf("%s: pod %s at %v: %s", p.rule, p.key, p.since(at), fmt.Sprintf(format, args...)))
+	p.violations = append(p.violations, fmt.Sprintf("%s: pod %s at %v: %s", p.rule, p.key, p.sinceStart(at), fmt.Sprintf(format, args...)))
 }
 
 // stopsOf returns the calls that stop a run: StopPod calls once the run was known, and StopContainer calls with its
@@ -253,21 +251,21 @@ func (p *podHistory) firstListed(c lifecycle.Container) Moment {
 func (p *podHistory) firstKnown(c lifecycle.Container) Moment {
 	first := p.firstListed(c)
 	for _, t := range p.terminations {
-		for _, u := range t.Requests {
-			if u.Called.Before(first) && slices.ContainsFunc(u.Containers, func(other lifecycle.Container) bool { return isSameRun(c, other) }) {
-				first = u.Called
+		for _, request := range t.Requests {
+			if request.Called.Before(first) && slices.ContainsFunc(request.Containers, func(other lifecycle.Container) bool { return isSameRun(c, other) }) {
+				first = request.Called
 			}
 		}
 	}
-	for _, u := range p.kills {
-		if u.matches(c) && u.Called.Before(first) {
-			first = u.Called
+	for _, request := range p.kills {
+		if request.matches(c) && request.Called.Before(first) {
+			first = request.Called
 		}
 	}
 	return first
 }
 
-// staysListed reports whether a run was listed at all, and is in all later lists that returned until the given time.
+// staysListed reports whether a run was listed, and all later lists that returned until the given time have it too.
 func (p *podHistory) staysListed(c lifecycle.Container, until time.Time) bool {
 	first := p.firstListed(c)
 	for _, l := range p.lists {
@@ -281,9 +279,9 @@ func (p *podHistory) staysListed(c lifecycle.Container, until time.Time) bool {
 // forgottenAt returns when Forget was called for the pod: the first call that returned after the given moment; zero:
 // there is none.
 func (p *podHistory) forgottenAt(after Moment) Moment {
-	for _, use := range p.forgets {
-		if after.Before(use.Returned) {
-			return use.Called
+	for _, request := range p.forgets {
+		if after.Before(request.Returned) {
+			return request.Called
 		}
 	}
 	return Moment{}
@@ -322,9 +320,9 @@ func (t *Termination) firstListRequest() Moment {
 	if t.IsForLateStart {
 		return t.startedAt()
 	}
-	for _, u := range t.Requests {
-		if u.UsesList {
-			return u.Called
+	for _, request := range t.Requests {
+		if request.UsesList {
+			return request.Called
 		}
 	}
 	return Moment{}
@@ -332,17 +330,17 @@ func (t *Termination) firstListRequest() Moment {
 
 // usesList reports whether the termination gets its containers from the runtime's lists, at least for one request.
 func (t *Termination) usesList() bool {
-	return t.IsForLateStart || slices.ContainsFunc(t.Requests, func(u *Request) bool { return u.UsesList })
+	return t.IsForLateStart || slices.ContainsFunc(t.Requests, func(request *Request) bool { return request.UsesList })
 }
 
 // isOneAttempt reports whether a request for the termination has OneAttempt: its caller repeats failed stops itself.
 func (t *Termination) isOneAttempt() bool {
-	return slices.ContainsFunc(t.Requests, func(u *Request) bool { return u.OneAttempt })
+	return slices.ContainsFunc(t.Requests, func(request *Request) bool { return request.OneAttempt })
 }
 
 // isOneAttempt reports whether any request for the pod has OneAttempt: its caller repeats failed stops itself.
 func (p *podHistory) isOneAttempt() bool {
-	return slices.ContainsFunc(p.terminations, (*Termination).isOneAttempt) || slices.ContainsFunc(p.kills, func(u *Request) bool { return u.OneAttempt })
+	return slices.ContainsFunc(p.terminations, (*Termination).isOneAttempt) || slices.ContainsFunc(p.kills, func(request *Request) bool { return request.OneAttempt })
 }
 
 // stopsAsUnit reports whether StopPod stops all containers of the pod at once. They then have one deadline, the earliest.
@@ -372,53 +370,52 @@ func (p *podHistory) trustsStop(id string) bool {
 
 // namesID reports whether a Terminate call named the container.
 func (t *Termination) namesID(id string) bool {
-	return slices.ContainsFunc(t.Requests, func(u *Request) bool {
-		return slices.ContainsFunc(u.Containers, func(c lifecycle.Container) bool { return c.ID == id })
+	return slices.ContainsFunc(t.Requests, func(request *Request) bool {
+		return slices.ContainsFunc(request.Containers, func(c lifecycle.Container) bool { return c.ID == id })
 	})
 }
 
-// isTrustedEnded reports whether the terminator may take a container for ended without a list, because a call that stops
+// isTrustedEnded reports whether the terminator may count a container as ended without a list, because a call that stops
 // it has succeeded before a moment.
 func (p *podHistory) isTrustedEnded(id string, by Moment) bool {
 	return p.trustsStop(id) && slices.ContainsFunc(p.stops, func(s *Stop) bool { return (s.ID == id || s.ID == "") && s.succeeded() && s.Returned.Before(by) })
 }
 
-// lastDeadline returns the earliest deadline that was read. That is the deadline at the end, because a deadline only
-// moves earlier.
+// lastDeadline returns the earliest deadline that was read. It is the last deadline, because a deadline only moves
+// earlier.
 func (t *Termination) lastDeadline() time.Time {
-	final := t.Readings[0].Deadline
+	last := t.Readings[0].Deadline
 	for _, r := range t.Readings {
-		final = times.Earlier(final, r.Deadline)
+		last = times.Earlier(last, r.Deadline)
 	}
-	return final
+	return last
 }
 
 // deadlineBefore returns the deadline that was in force just before a time: the earliest that was requested or read
 // before it; zero: there was none. A request counts only if it has returned.
-func (t *Termination) deadlineBefore(at time.Time) time.Time {
-	var until time.Time
-	for _, u := range t.deadlineRequests() {
-		if u.Called.At.Before(at) && !u.Returned.IsZero() {
-			until = times.Earlier(until, u.Deadline)
+func (t *Termination) deadlineBefore(at time.Time) (deadline time.Time) {
+	for _, request := range t.deadlineRequests() {
+		if request.Called.At.Before(at) && !request.Returned.IsZero() {
+			deadline = times.Earlier(deadline, request.Deadline)
 		}
 	}
 	for _, r := range t.Readings {
 		if r.At.Before(at) {
-			until = times.Earlier(until, r.Deadline)
+			deadline = times.Earlier(deadline, r.Deadline)
 		}
 	}
-	return until
+	return deadline
 }
 
 // includedAt returns when a termination first had to stop a run; zero: never. That is when a request named the run,
 // or when the first list with it returned, whichever was earlier. A list counts if it was requested after the
 // termination first had to list, and returned before the termination ended and before Forget.
-func (p *podHistory) includedAt(t *Termination, c lifecycle.Container) (since Moment) {
+func (p *podHistory) includedAt(t *Termination, c lifecycle.Container) (included Moment) {
 	forgotten := p.forgottenAt(t.startedAt())
-	for _, u := range t.Requests {
-		for _, named := range u.Containers {
-			if isSameRun(named, c) && (since.IsZero() || u.Called.Before(since)) {
-				since = u.Called
+	for _, request := range t.Requests {
+		for _, named := range request.Containers {
+			if isSameRun(named, c) && (included.IsZero() || request.Called.Before(included)) {
+				included = request.Called
 			}
 		}
 	}
@@ -426,19 +423,19 @@ func (p *podHistory) includedAt(t *Termination, c lifecycle.Container) (since Mo
 		isDuring := t.firstListRequest().Before(l.Called) && (t.Done.IsZero() || l.Returned.At.Before(t.Done.At))
 		isBeforeForget := forgotten.IsZero() || l.Returned.At.Before(forgotten.At)
 		if isDuring && isBeforeForget && !l.lacks(c) {
-			if since.IsZero() || l.Returned.Before(since) {
-				since = l.Returned
+			if included.IsZero() || l.Returned.Before(included) {
+				included = l.Returned
 			}
 			break
 		}
 	}
-	return since
+	return included
 }
 
 // matches reports whether a KillContainer call may mean a run: the IDs are equal, and the call names no other start
 // time.
-func (u *Request) matches(c lifecycle.Container) bool {
-	named := u.Containers[0]
+func (r *Request) matches(c lifecycle.Container) bool {
+	named := r.Containers[0]
 	return named.ID == c.ID && (named.Began.IsZero() || named.Began.Equal(c.Began))
 }
 

@@ -13,9 +13,9 @@ import (
 func (p *podHistory) deadlineOnlyMovesEarlier() {
 	for _, t := range p.terminations {
 		for i := 1; i < len(t.Readings); i++ {
-			before, reading := t.Readings[i-1], t.Readings[i]
-			if before.Before(reading.Called) && reading.Deadline.After(before.Deadline) {
-				p.violation(reading.At, "it moved from %v to %v", p.since(before.Deadline), p.since(reading.Deadline))
+			previous, reading := t.Readings[i-1], t.Readings[i]
+			if previous.Before(reading.Called) && reading.Deadline.After(previous.Deadline) {
+				p.violation(reading.At, "it moved from %v to %v", p.sinceStart(previous.Deadline), p.sinceStart(reading.Deadline))
 			}
 		}
 	}
@@ -25,40 +25,42 @@ func (p *podHistory) deadlineOnlyMovesEarlier() {
 // one would ignore a caller, and an earlier one would take time from the pod that nobody wants to take. A request may
 // be ignored if it came when the termination had ended, or returned after a Close call.
 func (p *podHistory) deadlineIsEarliestRequested() {
-	var all []*Request // of all terminations: one for a late start keeps the previous deadline
+	var all []*Request // of all terminations, because a termination for a late start keeps the deadline of the previous one
 	for _, t := range p.terminations {
 		all = slices.Concat(all, t.Requests, t.Shortens)
 	}
 	for _, t := range p.terminations {
 		for _, reading := range t.Readings {
-			for _, u := range t.deadlineRequests() {
-				if u.Returned.Before(reading.Called) && !p.isTooLate(t, u) && reading.Deadline.After(u.Deadline) {
-					p.violation(reading.At, "it is %v, though %v was requested", p.since(reading.Deadline), p.since(u.Deadline))
+			for _, request := range t.deadlineRequests() {
+				if request.Returned.Before(reading.Called) && !p.isTooLate(t, request) && reading.Deadline.After(request.Deadline) {
+					p.violation(reading.At, "it is %v, though %v was requested", p.sinceStart(reading.Deadline), p.sinceStart(request.Deadline))
 				}
 			}
-			if !slices.ContainsFunc(all, func(u *Request) bool { return u.Called.Before(reading.Moment) && !u.Deadline.After(reading.Deadline) }) {
-				p.violation(reading.At, "it is %v, earlier than any request", p.since(reading.Deadline))
+			if !slices.ContainsFunc(all, func(request *Request) bool {
+				return request.Called.Before(reading.Moment) && !request.Deadline.After(reading.Deadline)
+			}) {
+				p.violation(reading.At, "it is %v, earlier than any request", p.sinceStart(reading.Deadline))
 			}
 		}
 	}
 }
 
 // deadlineRequests returns the Terminate and Shorten calls that may move the deadline. A Terminate call without a
-// grace period sets the deadline only if it begins the termination, and otherwise leaves it alone. Which call began
-// it is not judged, so of several Terminate calls those without a grace period are left out.
+// grace period sets the deadline only if it begins the termination. The record does not say which call began the
+// termination, so of several Terminate calls those without a grace period are left out.
 func (t *Termination) deadlineRequests() (requests []*Request) {
-	for _, u := range slices.Concat(t.Requests, t.Shortens) {
-		isJoining := u.HasDefaultGrace && len(t.Requests) > 1
-		if !isJoining {
-			requests = append(requests, u)
+	for _, request := range slices.Concat(t.Requests, t.Shortens) {
+		mayHaveJoined := request.HasDefaultGrace && len(t.Requests) > 1
+		if !mayHaveJoined {
+			requests = append(requests, request)
 		}
 	}
 	return requests
 }
 
 // isTooLate reports whether a call may have come when the termination had ended, or when Close had been called.
-func (p *podHistory) isTooLate(t *Termination, u *Request) bool {
-	return !t.Done.IsZero() && !u.Called.At.Before(t.Done.At) || p.closedAt().Before(u.Returned)
+func (p *podHistory) isTooLate(t *Termination, request *Request) bool {
+	return !t.Done.IsZero() && !request.Called.At.Before(t.Done.At) || p.closedAt().Before(request.Returned)
 }
 
 // noStopWithoutRequest: no container is stopped that nobody has asked to stop.
@@ -74,7 +76,7 @@ func (p *podHistory) noStopWithoutRequest() {
 func (p *podHistory) noKillBeforeDeadline() {
 	for _, s := range p.stops {
 		if earliest := p.earliestKill(s); s.killAt().Before(earliest) {
-			p.violation(s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, s.ID, p.since(s.killAt()), p.since(earliest))
+			p.violation(s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, s.ID, p.sinceStart(s.killAt()), p.sinceStart(earliest))
 		}
 	}
 }
@@ -87,9 +89,9 @@ func (p *podHistory) earliestKill(s *Stop) (earliest time.Time) {
 		return p.earliestDeadlineOf(p.known, s.Called)
 	}
 	earliest = p.earliestDeadlineOf(p.candidates(s), s.Called)
-	for _, u := range p.kills { // the caller may mean a run that no list has had yet
-		if u.Containers[0].ID == s.ID && u.Called.Before(s.Called) && !p.hasListSince(u.Called, s.Called) {
-			earliest = times.Earlier(earliest, u.Deadline)
+	for _, request := range p.kills { // the caller may mean a run that no list has had yet
+		if request.Containers[0].ID == s.ID && request.Called.Before(s.Called) && !p.hasListSince(request.Called, s.Called) {
+			earliest = times.Earlier(earliest, request.Deadline)
 		}
 	}
 	return earliest
@@ -121,9 +123,9 @@ func (p *podHistory) earliestDeadline(c lifecycle.Container, called Moment) (ear
 		if !p.mayStop(t, c, called) {
 			continue
 		}
-		for _, u := range slices.Concat(t.Requests, t.Shortens) {
-			if u.Called.Before(called) {
-				earliest = times.Earlier(earliest, u.Deadline)
+		for _, request := range slices.Concat(t.Requests, t.Shortens) {
+			if request.Called.Before(called) {
+				earliest = times.Earlier(earliest, request.Deadline)
 			}
 		}
 		for _, r := range t.Readings {
@@ -132,9 +134,9 @@ func (p *podHistory) earliestDeadline(c lifecycle.Container, called Moment) (ear
 			}
 		}
 	}
-	for _, u := range p.kills {
-		if u.Called.Before(called) && u.matches(c) {
-			earliest = times.Earlier(earliest, u.Deadline)
+	for _, request := range p.kills {
+		if request.Called.Before(called) && request.matches(c) {
+			earliest = times.Earlier(earliest, request.Deadline)
 		}
 	}
 	return earliest
@@ -155,22 +157,23 @@ func (p *podHistory) mayStop(t *Termination, c lifecycle.Container, called Momen
 	return t.Done.IsZero() || !t.Done.At.Before(c.Began) || hasLateStart
 }
 
-// noStopOutlastsDeadlineAndMinimum: no call gives a run more time than until its deadline, plus the 2 s that a
-// container has even after its deadline, and the 100 ms (times.Lag) that are added before seconds are rounded down.
-// Otherwise a pod would outlast the time that its caller has planned for it.
+// noStopOutlastsDeadlineAndMinimum: no call lets a run live longer than until the deadline that was in force when the
+// call was made, plus the 2 s (minimum) that a container has even after its deadline, plus 100 ms (times.Lag), which the
+// terminator adds to the remaining time before it rounds that down to seconds. Otherwise a pod would outlast the time that
+// its caller has planned for it.
 func (p *podHistory) noStopOutlastsDeadlineAndMinimum() {
 	for _, c := range p.known {
 		for _, s := range p.stopsOf(c) {
-			var until time.Time
+			var deadline time.Time // the earliest of all terminations that had to stop the run then; zero: none had to
 			for _, t := range p.terminations {
-				since := p.includedAt(t, c)
-				isStopping := !since.IsZero() && since.At.Before(s.Called.At) && !t.Done.By(s.Called.At)
-				if isStopping && !p.isForgotten(t, s.Called) {
-					until = times.Earlier(until, t.deadlineBefore(s.Called.At))
+				includedAt := p.includedAt(t, c)
+				isStopping := !includedAt.IsZero() && includedAt.At.Before(s.Called.At) && !t.Done.By(s.Called.At)
+				if isStopping && !p.isForgotten(t, s.Called) { // after Forget another termination may stop the run
+					deadline = times.Earlier(deadline, t.deadlineBefore(s.Called.At))
 				}
 			}
-			if !until.IsZero() && s.Seconds > 0 && s.killAt().After(until.Add(minimum+times.Lag)) {
-				p.violation(s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, c.ID, p.since(s.killAt()), p.since(until))
+			if !deadline.IsZero() && s.Seconds > 0 && s.killAt().After(deadline.Add(minimum+times.Lag)) {
+				p.violation(s.Called.At, "stop(%d) of %q kills at %v, its deadline is %v", s.Seconds, c.ID, p.sinceStart(s.killAt()), p.sinceStart(deadline))
 			}
 		}
 	}

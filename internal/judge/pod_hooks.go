@@ -8,13 +8,14 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// hookRunsOncePerRun: the preStop hook runs at most once in each run of a container. A second one would drain twice what
-// can be drained once. Another hook of the same ID needs a new run.
+// hookRunsOncePerRun: the preStop hook runs at most once in each run of a container. A second hook would, for instance,
+// drain the same connections again. A hook has the ID of its container: a second hook with the same ID is right only if
+// the container may have been started again in between (mayBeNewRun).
 func (p *podHistory) hookRunsOncePerRun() {
 	for i, h := range p.hooks {
 		for _, earlier := range p.hooks[:i] {
 			if earlier.ID == h.ID && !p.mayBeNewRun(h.ID, earlier.Called, h.Called) {
-				p.violation(h.Called.At, "the hook of %q has run at %v", h.ID, p.since(earlier.Called.At))
+				p.violation(h.Called.At, "the hook of %q has run at %v", h.ID, p.sinceStart(earlier.Called.At))
 				break
 			}
 		}
@@ -43,9 +44,9 @@ func (p *podHistory) mayBeNewRun(id string, from, to Moment) bool {
 // and the ID was not among them.
 func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
 	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
-		return slices.ContainsFunc(t.Requests, func(u *Request) bool {
-			isBetween := from.Before(u.Returned) && u.Called.Before(to)
-			return !u.UsesList && isBetween && !slices.ContainsFunc(u.Containers, func(c lifecycle.Container) bool { return c.ID == id })
+		return slices.ContainsFunc(t.Requests, func(request *Request) bool {
+			isBetween := from.Before(request.Returned) && request.Called.Before(to)
+			return !request.UsesList && isBetween && !slices.ContainsFunc(request.Containers, func(c lifecycle.Container) bool { return c.ID == id })
 		})
 	})
 }
@@ -62,7 +63,8 @@ func (p *podHistory) isUnlistedOrReplaced(id string, from, to Moment) bool {
 		if i < 0 {
 			return true
 		}
-		if began = append(began, l.Running[i].Began); !began[0].Equal(l.Running[i].Began) {
+		began = append(began, l.Running[i].Began)
+		if !began[0].Equal(l.Running[i].Began) {
 			return true
 		}
 	}
@@ -84,9 +86,9 @@ func (p *podHistory) hookOfPreviousAgentIsNotRepeated() {
 
 // runsBefore returns what lists and callers had said before a moment about the runs with an ID.
 func (p *podHistory) runsBefore(id string, before Moment) (runs []lifecycle.Container) {
-	add := func(told Moment, containers []lifecycle.Container) {
+	add := func(knownAt Moment, containers []lifecycle.Container) {
 		for _, c := range containers {
-			if c.ID == id && told.Before(before) {
+			if c.ID == id && knownAt.Before(before) {
 				runs = append(runs, c)
 			}
 		}
@@ -95,70 +97,70 @@ func (p *podHistory) runsBefore(id string, before Moment) (runs []lifecycle.Cont
 		add(l.Returned, l.Running)
 	}
 	for _, t := range p.terminations {
-		for _, u := range t.Requests {
-			add(u.Called, u.Containers)
+		for _, request := range t.Requests {
+			add(request.Called, request.Containers)
 		}
 	}
-	for _, u := range p.kills {
-		add(u.Called, u.Containers)
+	for _, request := range p.kills {
+		add(request.Called, request.Containers)
 	}
 	return runs
 }
 
-// hookUse is a hook that runs for a termination.
-type hookUse struct {
+// terminationHook is a hook that runs for a termination.
+type terminationHook struct {
 	*Hook
 	*Termination
 
-	since Moment // when the termination first had to stop the run
+	includedAt Moment // when the termination first had to stop the run
 }
 
-// hookUses returns each hook with each termination that it may have run for: one that had to stop the hook's
-// container, had not ended before the hook began, and whose pod was not forgotten. A hook of an ID that had several
-// runs may be of any of them, and is left out.
-func (p *podHistory) hookUses() (uses []hookUse) {
+// terminationHooks returns each hook with each termination that it may have run for: one that had to stop the hook's
+// container, had not ended before the hook began, and whose pod was not forgotten. A hook is left out if several runs
+// had its ID, because it may be that of any of them.
+func (p *podHistory) terminationHooks() (hooks []terminationHook) {
 	for _, h := range p.hooks {
 		for _, c := range p.known {
 			if c.ID != h.ID || p.hasSeveralRuns(c.ID) {
 				continue
 			}
 			for _, t := range p.terminations {
-				since := p.includedAt(t, c)
-				if !since.IsZero() && !t.Done.By(h.Called.At) && !p.isForgotten(t, h.Called) {
-					uses = append(uses, hookUse{h, t, since})
+				includedAt := p.includedAt(t, c)
+				if !includedAt.IsZero() && !t.Done.By(h.Called.At) && !p.isForgotten(t, h.Called) {
+					hooks = append(hooks, terminationHook{h, t, includedAt})
 				}
 			}
 		}
 	}
-	return uses
+	return hooks
 }
 
 // isOver reports whether a hook has returned, or its context has ended, by a time.
 func (h *Hook) isOver(by time.Time) bool { return h.Cancelled.By(by) || h.Returned.By(by) }
 
 // startsLate reports whether a hook began at or after the deadline that was then in force.
-func (h hookUse) startsLate() bool {
+func (h terminationHook) startsLate() bool {
 	deadline := h.deadlineBefore(h.Called.At)
-	return h.since.At.Before(h.Called.At) && !deadline.IsZero() && !h.Called.At.Before(deadline)
+	return h.includedAt.At.Before(h.Called.At) && !deadline.IsZero() && !h.Called.At.Before(deadline)
 }
 
 // noHookStartsAfterTheDeadline: no hook starts at or after its container's deadline, because it has no time left.
 func (p *podHistory) noHookStartsAfterTheDeadline() {
-	for _, h := range p.hookUses() {
+	for _, h := range p.terminationHooks() {
 		if h.startsLate() {
-			p.violation(h.Called.At, "the hook of %q, whose deadline was %v", h.ID, p.since(h.deadlineBefore(h.Called.At)))
+			p.violation(h.Called.At, "the hook of %q, whose deadline was %v", h.ID, p.sinceStart(h.deadlineBefore(h.Called.At)))
 		}
 	}
 }
 
-// hooksEndByTheDeadline: a hook has returned by its container's deadline, or its context has ended. What runs longer
-// takes the time of the stop. If the hook began, or its container was first listed, after that deadline, the hook
-// must be over at once. A hook that began too late breaks another rule, and is not judged here.
+// hooksEndByTheDeadline: a hook has returned by its container's deadline, or its context has ended. A hook that runs
+// longer takes the time of the stop. If the hook began, or its container was first listed, after the deadline, the hook
+// must end at once. A hook that began too late breaks another rule, and is not judged here.
 func (p *podHistory) hooksEndByTheDeadline() {
-	for _, h := range p.hookUses() {
-		end := times.Later(times.Later(h.lastDeadline(), h.Called.At), h.since.At)
+	for _, h := range p.terminationHooks() {
+		end := times.Later(times.Later(h.lastDeadline(), h.Called.At), h.includedAt.At)
 		if !h.startsLate() && !h.Done.By(end) && !h.isOver(end) {
-			p.violation(end, "the hook of %q, which began at %v, continues", h.ID, p.since(h.Called.At))
+			p.violation(end, "the hook of %q, which began at %v, continues", h.ID, p.sinceStart(h.Called.At))
 		}
 	}
 }
@@ -173,9 +175,9 @@ func (p *podHistory) hooksEndAtClose() {
 	}
 }
 
-// hooksAreReportedAsTheyEnded: the result of a hook is what the hook did. One that was cancelled, or has returned at
-// its deadline, has not failed. One that has returned is not abandoned, unless that took a second after its
-// cancellation. A result is judged if exactly one hook ran for the ID, during the termination.
+// hooksAreReportedAsTheyEnded: the result of a hook is what the hook did. A hook that was cancelled, or that has
+// returned at its deadline, has not failed. A hook that has returned within a second of its cancellation is not
+// abandoned. A result is judged if exactly one hook ran for the ID, during the termination.
 func (p *podHistory) hooksAreReportedAsTheyEnded() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {
@@ -185,18 +187,18 @@ func (p *podHistory) hooksAreReportedAsTheyEnded() {
 			}
 			h := hooks[0]
 			hasReturned, wasCancelled := h.Returned.Before(t.Done), h.Cancelled.Before(h.Returned)
-			isTrue := true
+			isReportTrue := true
 			switch c.Hook.Outcome { //nolint:exhaustive // a skipped hook has not run in this termination
 			case lifecycle.HookCompleted:
-				isTrue = hasReturned && h.Err == nil
+				isReportTrue = hasReturned && h.Err == nil
 			case lifecycle.HookFailed:
-				isTrue = hasReturned && h.Err != nil && !wasCancelled && h.Returned.At.Before(t.lastDeadline())
+				isReportTrue = hasReturned && h.Err != nil && !wasCancelled && h.Returned.At.Before(t.lastDeadline())
 			case lifecycle.HookCut:
-				isTrue = hasReturned && (h.Err != nil || h.IsSleep) // a sleep that ended because its container exited is cut without an error
+				isReportTrue = hasReturned && (h.Err != nil || h.IsSleep) // a sleep that ended because its container exited is cut without an error
 			case lifecycle.HookAbandoned:
-				isTrue = !h.Cancelled.IsZero() && !h.Returned.By(h.Cancelled.At.Add(abandonAfter-1)) // at exactly abandonAfter, both are right
+				isReportTrue = !h.Cancelled.IsZero() && !h.Returned.By(h.Cancelled.At.Add(abandonAfter-1)) // at exactly abandonAfter, both are right
 			}
-			if !isTrue {
+			if !isReportTrue {
 				p.violation(t.Done.At, "the hook of %q is %s", c.ID, c.Hook.Outcome)
 			}
 		}

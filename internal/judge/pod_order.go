@@ -36,7 +36,9 @@ func (p *podHistory) sidecarsStopLast() {
 // isRepeatedOrByKill reports whether a call may repeat an earlier one, or be that of KillContainer.
 func (p *podHistory) isRepeatedOrByKill(s *Stop) bool {
 	isRepeated := slices.ContainsFunc(p.stops, func(earlier *Stop) bool { return earlier.ID == s.ID && earlier.Called.Before(s.Called) })
-	isKill := slices.ContainsFunc(p.kills, func(u *Request) bool { return u.Containers[0].ID == s.ID && u.Called.Before(s.Called) })
+	isKill := slices.ContainsFunc(p.kills, func(request *Request) bool {
+		return request.Containers[0].ID == s.ID && request.Called.Before(s.Called)
+	})
 	return isRepeated || isKill
 }
 
@@ -46,21 +48,21 @@ func (p *podHistory) isRepeatedOrByKill(s *Stop) bool {
 func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, at Moment) string {
 	sidecar := specOf(t.Pod, c.Name)
 	usesList := t.firstListRequest().Before(at)
-	if other := p.listedDependent(t, sidecar, at); usesList && other != "" {
-		return other + " is listed"
+	if dependent := p.listedDependent(t, sidecar, at); usesList && dependent != "" {
+		return dependent + " is listed"
 	}
-	if other := p.startingDependent(t, sidecar, at); other != "" {
-		return other + " is being started, or was started since the last list"
+	if dependent := p.startingDependent(t, sidecar, at); dependent != "" {
+		return dependent + " is being started, or was started since the last list"
 	}
-	if other := p.namedDependent(t, sidecar, at); !usesList && other != "" {
-		return other + " has not been stopped"
+	if dependent := p.namedDependent(t, sidecar, at); !usesList && dependent != "" {
+		return dependent + " has not been stopped"
 	}
 	return ""
 }
 
 // listedDependent returns the ID of a container that certainly needs the sidecar at a moment; "": there is none. It is not
-// known which of the newest lists the termination has seen then (visibleLists), so only a container that all of them have
-// counts, and not if a successful stop proves its end (isTrustedEnded).
+// known which of the newest lists the termination has seen by then (visibleLists), so a container counts only if all of
+// them have it. It does not count if a successful stop proves its end (isTrustedEnded).
 func (p *podHistory) listedDependent(t *Termination, sidecar spec, at Moment) string {
 	seen := p.visibleLists(at)
 	if len(seen) == 0 || !t.firstListRequest().Before(seen[len(seen)-1].Called) {
@@ -83,7 +85,7 @@ func (p *podHistory) listedDependent(t *Termination, sidecar spec, at Moment) st
 //   - Its start has ended, and no list that the terminator may have seen was requested after that. This case counts
 //     only if the termination already used lists then, and the pod is not forgotten: after Forget it requests none.
 func (p *podHistory) startingDependent(t *Termination, sidecar spec, at Moment) string {
-	wasForgotten := slices.ContainsFunc(p.forgets, func(u *Request) bool { return !at.Before(u.Called) })
+	wasForgotten := slices.ContainsFunc(p.forgets, func(request *Request) bool { return !at.Before(request.Called) })
 	for _, s := range p.starts {
 		hasBegun := s.Begun.Before(at) && s.Begun.At.Before(at.At)
 		if !hasBegun || !sidecar.mustOutlive(specOf(t.Pod, s.Name)) {
@@ -103,8 +105,8 @@ func (p *podHistory) startingDependent(t *Termination, sidecar spec, at Moment) 
 // still run at a moment; "": there is none. A named container has ended if a stop of it has succeeded, or if a list
 // that was requested after a stop lacks it.
 func (p *podHistory) namedDependent(t *Termination, sidecar spec, at Moment) string {
-	for _, u := range t.Requests {
-		for _, other := range u.Containers {
+	for _, request := range t.Requests {
+		for _, other := range request.Containers {
 			isStopped := slices.ContainsFunc(p.stops, func(s *Stop) bool {
 				hasSucceeded := s.succeeded() && !at.Before(s.Returned)
 				isMissing := slices.ContainsFunc(p.lists, func(l *List) bool { // KillContainer requests lists
@@ -112,7 +114,7 @@ func (p *podHistory) namedDependent(t *Termination, sidecar spec, at Moment) str
 				})
 				return s.ID == other.ID && (hasSucceeded || isMissing)
 			})
-			if u.Called.At.Before(at.At) && !isStopped && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
+			if request.Called.At.Before(at.At) && !isStopped && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
 				return other.ID
 			}
 		}

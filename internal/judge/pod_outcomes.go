@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// noRunningContainerIsReportedEnded: a container is reported as ended only if that is proved, because its volumes and
-// addresses may go to other pods then. The proof is
+// noRunningContainerIsReportedEnded: a container is reported as ended only if its end is proved, because its volumes and
+// addresses may then go to other pods. The proof is
 //   - a list that was requested after the first call that stops the run, and lacks it,
 //   - a list that has a later run with the same ID,
 //   - an empty list, if the result is "not found" and has no ID,
@@ -32,14 +32,15 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 			if !isJudged || p.isTrustedEnded(c.ID, t.Done) {
 				continue
 			}
-			since := known.At
+			stoppedAt := known.At
 			// The first call since the run was known. For a run that was not found, calls with its ID do not count.
-			if i := slices.IndexFunc(p.stops, func(s *Stop) bool {
+			firstStop := slices.IndexFunc(p.stops, func(s *Stop) bool {
 				return (s.ID == "" || s.ID == run.ID && !isNotFound) && !s.Called.At.Before(known.At)
-			}); i >= 0 {
-				since = p.stops[i].Called.At
+			})
+			if firstStop >= 0 {
+				stoppedAt = p.stops[firstStop].Called.At
 			}
-			if !slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.Before(t.Done) && l.provesEnd(run, since) }) {
+			if !slices.ContainsFunc(p.lists, func(l *List) bool { return l.Returned.Before(t.Done) && l.provesEnd(run, stoppedAt) }) {
 				p.violation(t.Done.At, "%q is %s, but no list requested after its stop lacks it", c.ID, c.Outcome)
 			}
 		}
@@ -51,9 +52,9 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 func (p *podHistory) hasEmptyList(t *Termination) bool {
 	forgotten := p.forgottenAt(t.startedAt())
 	return slices.ContainsFunc(p.lists, func(l *List) bool {
-		isOfT := t.startedAt().Before(l.Called) && l.Returned.Before(t.Done)
+		isOfTermination := t.startedAt().Before(l.Called) && l.Returned.Before(t.Done)
 		isUsed := forgotten.IsZero() || !l.Returned.At.After(forgotten.At)
-		return isOfT && isUsed && len(l.Running) == 0
+		return isOfTermination && isUsed && len(l.Running) == 0
 	})
 }
 
@@ -72,10 +73,10 @@ func (p *podHistory) noRunningPodIsReportedEnded() {
 		if t.Done.IsZero() || isForgotten || !t.usesList() || t.leavesContainers() {
 			continue
 		}
-		since := t.startedAt() // or the end of the last start, if that was later
+		lastChange := t.startedAt() // or the end of the last start, if that was later
 		for _, s := range p.starts {
-			if s.Begun.Before(t.Done) && s.Ended.At.Before(t.Done.At) && since.Before(s.Ended) {
-				since = s.Ended
+			if s.Begun.Before(t.Done) && s.Ended.At.Before(t.Done.At) && lastChange.Before(s.Ended) {
+				lastChange = s.Ended
 			}
 			isStarting := s.Begun.Before(t.startedAt()) && (s.Ended.IsZero() || s.Ended.At.After(t.Done.At))
 			if isStarting && p.forgottenAt(s.Begun).IsZero() {
@@ -83,8 +84,8 @@ func (p *podHistory) noRunningPodIsReportedEnded() {
 			}
 		}
 		lists := p.visibleLists(t.Done)
-		if !t.IsForLateStart && !slices.ContainsFunc(lists, func(l *List) bool { return since.Before(l.Called) }) {
-			p.violation(t.Done.At, "the pod is %s, but no list was requested after %v", t.Result.Outcome(), p.since(since.At))
+		if !t.IsForLateStart && !slices.ContainsFunc(lists, func(l *List) bool { return lastChange.Before(l.Called) }) {
+			p.violation(t.Done.At, "the pod is %s, but no list was requested after %v", t.Result.Outcome(), p.sinceStart(lastChange.At))
 		}
 		isEmpty := func(l *List) bool {
 			return !slices.ContainsFunc(l.Running, func(c lifecycle.Container) bool { return !p.isTrustedEnded(c.ID, t.Done) })
@@ -104,22 +105,23 @@ func (t *Termination) leavesContainers() bool {
 // during the call, or during the stop that it joined, lacks the container. Not judged is a container whose end a
 // successful stop proves, an ID that had several runs, and a call before which nothing was listed.
 func (p *podHistory) noKilledContainerIsStillListed() {
-	for _, u := range p.kills {
-		id := u.Containers[0].ID
-		isReportedEnded := !u.Returned.IsZero() && hasEnded(u.Result.Outcome)
-		if !isReportedEnded || len(p.visibleLists(u.Returned)) == 0 || p.trustsStop(id) || p.hasSeveralRuns(id) {
+	for _, request := range p.kills {
+		id := request.Containers[0].ID
+		isReportedEnded := !request.Returned.IsZero() && hasEnded(request.Result.Outcome)
+		if !isReportedEnded || len(p.visibleLists(request.Returned)) == 0 || p.trustsStop(id) || p.hasSeveralRuns(id) {
 			continue
 		}
-		since := u.Called.At
+		stoppedAt := request.Called.At
 		for _, s := range p.stops {
 			if s.ID == id {
-				since = times.Earlier(since, s.Called.At)
+				stoppedAt = times.Earlier(stoppedAt, s.Called.At)
 			}
 		}
-		if !slices.ContainsFunc(p.lists, func(l *List) bool {
-			return !l.Called.At.Before(since) && l.Returned.Before(u.Returned) && !slices.ContainsFunc(l.Running, u.matches)
-		}) {
-			p.violation(u.Returned.At, "%q is %s", id, u.Result.Outcome)
+		isEndProved := slices.ContainsFunc(p.lists, func(l *List) bool {
+			return !l.Called.At.Before(stoppedAt) && l.Returned.Before(request.Returned) && !slices.ContainsFunc(l.Running, request.matches)
+		})
+		if !isEndProved {
+			p.violation(request.Returned.At, "%q is %s", id, request.Result.Outcome)
 		}
 	}
 }
@@ -128,8 +130,8 @@ func (p *podHistory) noKilledContainerIsStillListed() {
 // would not look for the cause.
 //
 // Not judged is what the terminator cannot know: a kill after the runtime had said that the run had ended, a run that
-// shares its ID with another one, one that StopPod has killed for another container, and one of a runtime whose word is
-// all that there is.
+// shares its ID with another one, a run that StopPod has killed for another container, and a run whose end no list has to
+// prove (trustsStop).
 func (p *podHistory) killedIsNotGraceful() {
 	for _, t := range p.terminations {
 		for _, run := range p.runs {
@@ -182,7 +184,7 @@ func (p *podHistory) wasUnlisted(t *Termination, run *Run) (unlisted bool) {
 }
 
 // everyListedRunHasAResult: each run that a termination had to stop has a result of its own, even if it shares its ID
-// with another run. Otherwise the caller does not learn what became of it.
+// with another run. Otherwise the caller does not learn whether the run has ended.
 func (p *podHistory) everyListedRunHasAResult() {
 	for _, t := range p.terminations {
 		for _, c := range p.known {
@@ -217,13 +219,13 @@ func (p *podHistory) failedStopsAreLogged() {
 			continue
 		}
 		again := p.stops[i+1+next]
-		isUseless := slices.ContainsFunc(p.stops, func(beside *Stop) bool {
+		needsNoLog := slices.ContainsFunc(p.stops, func(beside *Stop) bool {
 			return beside.ID == s.ID && beside.succeeded() && s.Called.Before(beside.Returned) && beside.Returned.Before(s.Returned)
 		})
 		isLogged := slices.ContainsFunc(p.logs, func(line LogEntry) bool {
 			return line.IsError && line.Before(again.Called) && strings.Contains(line.Text, p.key) && strings.Contains(line.Text, s.ID)
 		})
-		if !isUseless && !isLogged {
+		if !needsNoLog && !isLogged {
 			p.violation(again.Called.At, "stop(%d) of %q failed, which was not logged", s.Seconds, s.ID)
 		}
 	}

@@ -20,7 +20,7 @@ func (p *podHistory) noStartAfterTermination() {
 			mustRefuse := !t.IsForLateStart && t.Requests[0].Returned.Before(s.Called) && !p.isForgotten(t, s.Begun)
 			mayRestart := specOf(t.Pod, s.Name).kind == sidecar && slices.ContainsFunc(p.terminations, isInProgress)
 			if !s.Begun.IsZero() && mustRefuse && !mayRestart {
-				p.violation(s.Begun.At, "%s is started, the pod was terminated at %v", s.Name, p.since(t.startedAt().At))
+				p.violation(s.Begun.At, "%s is started, the pod was terminated at %v", s.Name, p.sinceStart(t.startedAt().At))
 			}
 		}
 	}

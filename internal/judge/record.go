@@ -30,11 +30,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// Moment is a time, with its order among events at the same time. The zero value means that something
+// Moment is the time of an event, with its position in the order of all events: several events may have the same time. The zero value means that something
 // has not happened.
 type Moment struct {
 	At    time.Time
-	Order int // from 1
+	Order int // from 1, in the order of all events
 }
 
 // IsZero reports whether m has not happened.
@@ -119,8 +119,8 @@ type Start struct {
 	Result       *lifecycle.Result // the pod's termination, if it had ended when Start returned
 }
 
-// Request is a call of Terminate, KillContainer, Shorten or Forget, or a failed postStart hook, which
-// also stops containers.
+// Request is a call of Terminate, KillContainer, Shorten or Forget, or a failed postStart hook, after which PostStart
+// stops the container.
 type Request struct {
 	Span // of the call
 
@@ -132,9 +132,9 @@ type Request struct {
 	handle     *lifecycle.Termination // nil for KillContainer
 
 	HasDefaultGrace bool                  // Terminate: no grace period is requested, so it shortens no termination in progress
-	IsPostStart     bool                  // PostStart may call KillContainer, and returns when that does
+	IsPostStart     bool                  // PostStart may call KillContainer, and returns when KillContainer does
 	UsesList        bool                  // Terminate: the runtime lists the containers
-	Containers      []lifecycle.Container // Terminate: exactly these; KillContainer: the one
+	Containers      []lifecycle.Container // Terminate: the named containers; KillContainer: the one to stop
 	Result          lifecycle.ContainerResult
 }
 
@@ -152,7 +152,7 @@ type Termination struct {
 	Result         lifecycle.Result
 }
 
-// Reading is a result of Termination.Deadline, between the call and its return.
+// Reading is a result of Termination.Deadline. Its Moment is after the return of the call.
 type Reading struct {
 	Called Moment
 	Moment
@@ -200,7 +200,7 @@ type Record struct {
 // NewRecord returns an empty record.
 func NewRecord() *Record { return &Record{began: time.Now()} }
 
-// record calls do with a new Moment, which is later than all others, and with the mutex locked.
+// record calls do with a new Moment, which is later than all others. It holds the mutex during the call.
 func (r *Record) record(do func(now Moment)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -256,7 +256,7 @@ type Line struct {
 func (r *Record) Story() string {
 	var story strings.Builder
 	for _, l := range r.Lines() {
-		fmt.Fprintf(&story, "%10v %4d %s\n", r.since(l.At), l.Order, l.Text)
+		fmt.Fprintf(&story, "%10v %4d %s\n", r.sinceStart(l.At), l.Order, l.Text)
 	}
 	return story.String()
 }
@@ -273,12 +273,12 @@ func (r *Record) Lines() []Line {
 	}
 	for _, l := range r.lists {
 		add(l.Called, "%s: Running()", l.Pod)
-		add(l.Returned, "%s: Running (of %v): %v %v", l.Pod, r.since(l.Called.At), names(l.Running), errText(l.Err))
+		add(l.Returned, "%s: Running (of %v): %v %v", l.Pod, r.sinceStart(l.Called.At), names(l.Running), errText(l.Err))
 	}
 	for _, s := range r.stops {
 		what := fmt.Sprintf("%s%s: stop(%d)", s.Pod, s.ID, s.Seconds)
 		add(s.Called, "%s", what)
-		add(s.Returned, "%s of %v returns: %v", what, r.since(s.Called.At), errText(s.Err))
+		add(s.Returned, "%s of %v returns: %v", what, r.sinceStart(s.Called.At), errText(s.Err))
 	}
 	for _, h := range r.hooks {
 		add(h.Called, "%s: hook of %s", h.ID, h.Name)
@@ -292,14 +292,14 @@ func (r *Record) Lines() []Line {
 		add(s.Returned, "%s: Start(%s) returns: %s", s.Pod, s.Name, errText(s.Err))
 	}
 	for _, t := range r.terminations {
-		for _, u := range t.Requests {
-			add(u.Called, "%s: Terminate(until %v, oneAttempt %t, lists %t, %v)", t.Key, r.since(u.Deadline), u.OneAttempt, u.UsesList, names(u.Containers))
+		for _, request := range t.Requests {
+			add(request.Called, "%s: Terminate(until %v, oneAttempt %t, lists %t, %v)", t.Key, r.sinceStart(request.Deadline), request.OneAttempt, request.UsesList, names(request.Containers))
 		}
-		for _, u := range t.Shortens {
-			add(u.Called, "%s: Shorten(until %v)", t.Key, r.since(u.Deadline))
+		for _, request := range t.Shortens {
+			add(request.Called, "%s: Shorten(until %v)", t.Key, r.sinceStart(request.Deadline))
 		}
 		for _, reading := range t.Readings {
-			add(reading.Moment, "%s: the deadline is %v", t.Key, r.since(reading.Deadline))
+			add(reading.Moment, "%s: the deadline is %v", t.Key, r.sinceStart(reading.Deadline))
 		}
 		var results []string
 		for _, c := range t.Result.Containers {
@@ -314,22 +314,22 @@ func (r *Record) Lines() []Line {
 		}
 		add(t.Done, "%s: terminated: %s", t.Key, strings.Join(results, "; "))
 	}
-	for _, u := range r.kills {
-		if u.IsPostStart {
+	for _, request := range r.kills {
+		if request.IsPostStart {
 			continue
 		}
-		add(u.Called, "%s: KillContainer(%s until %v, oneAttempt %t)", u.Key, names(u.Containers), r.since(u.Deadline), u.OneAttempt)
-		add(u.Returned, "%s: KillContainer(%s) returns: %s %s", u.Key, names(u.Containers), u.Result.Outcome, errText(u.Err))
+		add(request.Called, "%s: KillContainer(%s until %v, oneAttempt %t)", request.Key, names(request.Containers), r.sinceStart(request.Deadline), request.OneAttempt)
+		add(request.Returned, "%s: KillContainer(%s) returns: %s %s", request.Key, names(request.Containers), request.Result.Outcome, errText(request.Err))
 	}
-	for _, u := range r.forgets {
-		add(u.Called, "%s: Forget", u.Key)
+	for _, request := range r.forgets {
+		add(request.Called, "%s: Forget", request.Key)
 	}
 	for _, s := range r.closes {
 		add(s.Called, "Close")
 		add(s.Returned, "Close returns: %s", errText(s.Err))
 	}
 	for _, run := range r.runs {
-		add(run.Start, "  world: %s runs, began %v", run.ID, r.since(run.Began))
+		add(run.Start, "  world: %s runs, began %v", run.ID, r.sinceStart(run.Began))
 		add(run.Exit, "  world: %s has ended: %s", run.ID, run.EndedBy)
 	}
 	for _, e := range r.events {
@@ -342,8 +342,8 @@ func (r *Record) Lines() []Line {
 	return lines
 }
 
-// since returns the time from the beginning of the record until at; 0 if at is zero.
-func (r *Record) since(at time.Time) time.Duration {
+// sinceStart returns the time from the start of the record until at; 0 if at is zero.
+func (r *Record) sinceStart(at time.Time) time.Duration {
 	if at.IsZero() {
 		return 0
 	}

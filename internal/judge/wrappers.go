@@ -64,7 +64,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 		return t.Terminator.Terminate(ctx, pod, req)
 	}
 	r := t.record
-	use := &Request{
+	request := &Request{
 		Pod: pod, Key: keyOf(pod), OneAttempt: req.OneAttempt, Hooks: req.Hooks, UsesList: req.Containers == nil,
 		Containers:      slices.Clone(req.Containers),
 		HasDefaultGrace: req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
@@ -74,7 +74,7 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	if found {
 		current = before.Result().GracePeriodSeconds
 	}
-	r.record(func(now Moment) { use.Called = now })
+	r.record(func(now Moment) { request.Called = now })
 	handle := t.Terminator.Terminate(ctx, pod, req)
 	if isFailed(handle) {
 		return handle
@@ -82,8 +82,8 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 	if handle != before { // the call has begun another termination
 		current = 0
 	}
-	use.Deadline = use.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, current), 0)))
-	r.addTermination(handle, pod, use)
+	request.Deadline = request.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, current), 0)))
+	r.addTermination(handle, pod, request)
 	return handle
 }
 
@@ -113,26 +113,28 @@ func graceOf(pod *v1.Pod, req *lifecycle.Request, current int64) int64 {
 	}
 }
 
-// addTermination records that a request for a termination has returned, with the deadline after it. A request that
-// was never called (its Called is zero) stands for a late start: the termination is then recorded without a request.
-// It locks the mutex.
-func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, use *Request) {
+// addTermination records that a Terminate call, request, has returned handle, and the deadline of the termination after
+// that. A nil request stands for a Start call: a start that returns after its pod's termination has ended begins a
+// termination of its own (see [lifecycle.Terminator.Start]), which no Terminate call has requested. If a Terminate call has
+// begun the termination, a nil request only adds the deadline. addTermination locks the mutex.
+func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, request *Request) {
 	reading := r.readDeadline(handle)
 	r.record(func(now Moment) {
 		t := r.termination(handle)
-		if t.Pod == nil {
-			t.Pod, t.Key, t.IsForLateStart = pod, keyOf(pod), use.Called.IsZero()
+		if t.Pod == nil { // it was not recorded before
+			t.Pod, t.Key, t.IsForLateStart = pod, keyOf(pod), request == nil
 		}
-		use.Returned, use.handle, reading.Moment = now, handle, now
+		reading.Moment = now
 		t.Readings = append(t.Readings, reading)
-		if !use.Called.IsZero() {
-			t.Requests = append(t.Requests, use)
+		if request != nil {
+			request.Returned, request.handle = now, handle
+			t.Requests = append(t.Requests, request)
 		}
 	})
 }
 
-// readDeadline reads the deadline of a termination. It does not hold the mutex meanwhile, so the
-// deadline may move before it is recorded.
+// readDeadline reads the deadline of a termination, without the mutex: the deadline may move before it is
+// recorded.
 func (r *Record) readDeadline(handle *lifecycle.Termination) (reading Reading) {
 	r.record(func(now Moment) { reading.Called = now })
 	reading.Deadline, reading.Granted = handle.Deadline(), handle.Result().GracePeriodSeconds
@@ -140,7 +142,7 @@ func (r *Record) readDeadline(handle *lifecycle.Termination) (reading Reading) {
 }
 
 // termination returns the record of a termination. If there is none, it makes one, with a goroutine that records the
-// end. Shorten may be the first caller, before the Terminate call that began it returns. The caller holds the mutex.
+// end. Shorten may call it before the Terminate call that began the termination returns. The caller holds the mutex.
 func (r *Record) termination(handle *lifecycle.Termination) *Termination {
 	i := slices.IndexFunc(r.terminations, func(other *Termination) bool { return other.handle == handle })
 	if i < 0 {
@@ -172,16 +174,16 @@ func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool 
 	if isFailed(handle) {
 		return handle.Shorten(seconds)
 	}
-	use := &Request{Deadline: time.Now().Add(graceperiod.Duration(max(seconds, graceperiod.MinimumPodSeconds)))}
+	request := &Request{Deadline: time.Now().Add(graceperiod.Duration(max(seconds, graceperiod.MinimumPodSeconds)))}
 	t.record.record(func(now Moment) {
-		use.Called = now
+		request.Called = now
 		termination := t.record.termination(handle)
-		termination.Shortens = append(termination.Shortens, use)
+		termination.Shortens = append(termination.Shortens, request)
 	})
 	shortened := handle.Shorten(seconds)
 	reading := t.record.readDeadline(handle)
 	t.record.record(func(now Moment) {
-		use.Returned, reading.Moment = now, now
+		request.Returned, reading.Moment = now, now
 		termination := t.record.termination(handle)
 		termination.Readings = append(termination.Readings, reading)
 	})
@@ -200,13 +202,13 @@ func (t *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c lifecycle
 	} else {
 		grace = graceperiod.ForContainer(pod, specOf(pod, c.Name).Container, req.Reason)
 	}
-	use := &Request{
+	request := &Request{
 		Pod: pod, Key: keyOf(pod), Deadline: time.Now().Add(graceperiod.Duration(max(grace, 0))), OneAttempt: req.OneAttempt, Hooks: req.Hooks,
 		Containers: []lifecycle.Container{c},
 	}
-	returned := t.record.recordCall(&use.Span, func() { t.record.kills = append(t.record.kills, use) })
+	returned := t.record.recordCall(&request.Span, func() { t.record.kills = append(t.record.kills, request) })
 	result, err := t.Terminator.KillContainer(ctx, pod, c, req)
-	t.record.record(func(Moment) { use.Result = result })
+	t.record.record(func(Moment) { request.Result = result })
 	returned(err)
 	return result, err
 }
@@ -222,7 +224,7 @@ func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start 
 	s := &Start{Pod: keyOf(pod), Name: name}
 	returned := r.recordCall(&s.Span, func() { r.starts = append(r.starts, s) })
 	defer func() {
-		if s.Returned.IsZero() { // the function ended its goroutine; its panic would be an error
+		if s.Returned.IsZero() { // the function ended its goroutine; a panic would have become an error
 			returned(errDidNotReturn)
 		}
 	}()
@@ -234,7 +236,7 @@ func (t *Terminator) Start(ctx context.Context, pod *v1.Pod, name string, start 
 	if handle, found := t.Termination(pod); found && isDone(handle) {
 		result := handle.Result()
 		r.record(func(Moment) { s.Result = &result })
-		r.addTermination(handle, pod, &Request{})
+		r.addTermination(handle, pod, nil)
 	}
 	returned(err)
 	return err
@@ -245,8 +247,8 @@ func (t *Terminator) Forget(pod *v1.Pod) {
 	if pod == nil {
 		return
 	}
-	use := &Request{Pod: pod, Key: keyOf(pod)}
-	returned := t.record.recordCall(&use.Span, func() { t.record.forgets = append(t.record.forgets, use) })
+	request := &Request{Pod: pod, Key: keyOf(pod)}
+	returned := t.record.recordCall(&request.Span, func() { t.record.forgets = append(t.record.forgets, request) })
 	t.Terminator.Forget(pod)
 	returned(nil)
 }
@@ -300,23 +302,24 @@ func (w recordedPods) StopPod(ctx context.Context, pod *v1.Pod, seconds int64) e
 }
 
 // running runs a Running call and records it. If the call panics or ends its goroutine, its error is recorded as
-// errDidNotReturn. The caller gets the result of the call; recorded is what the terminator makes of it.
+// errDidNotReturn. The caller gets the result of the call. The record gets an error instead if the terminator does not
+// use the result.
 func (r *Record) running(ctx context.Context, pod *v1.Pod, list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)) (running []lifecycle.Container, err error) {
 	l := &List{Pod: keyOf(pod)}
 	returned := r.recordCall(&l.Span, func() { r.lists = append(r.lists, l) })
 	err = errDidNotReturn // stays if list panics
 	defer func() {
-		// A result that arrives after StopTimeoutSlack, or has an invalid ID, does not count: the terminator calls again.
-		// A result that arrives after Close counts.
-		answer := err
-		if cause := context.Cause(ctx); answer == nil && !errors.Is(cause, lifecycle.ErrClosed) {
-			answer = cause
+		// The terminator does not use a result that arrives after StopTimeoutSlack, or that has an invalid ID: it calls
+		// again. It uses one that arrives after Close.
+		recordedErr := err
+		if cause := context.Cause(ctx); recordedErr == nil && !errors.Is(cause, lifecycle.ErrClosed) {
+			recordedErr = cause
 		}
-		if answer == nil {
-			answer = invalid(running)
+		if recordedErr == nil {
+			recordedErr = checkIDs(running)
 		}
-		if answer != nil {
-			returned(answer)
+		if recordedErr != nil {
+			returned(recordedErr)
 			return
 		}
 		r.record(func(Moment) { l.Running = slices.Clone(running) })
@@ -326,9 +329,9 @@ func (r *Record) running(ctx context.Context, pod *v1.Pod, list func(context.Con
 	return running, err
 }
 
-// invalid returns an error for a list with an ID that the terminator refuses: an empty one, or one with the type of
+// checkIDs returns an error for a list with an ID that the terminator refuses: an empty one, or one with the type of
 // the runtime (TYPE://ID).
-func invalid(running []lifecycle.Container) error {
+func checkIDs(running []lifecycle.Container) error {
 	for _, c := range running {
 		if c.ID == "" || strings.Contains(c.ID, "://") {
 			return errInvalidID
@@ -387,17 +390,17 @@ func (w recordedHooks) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Co
 	return message, err
 }
 
-// recordPostStartKill records the failure of a postStart hook like a KillContainer call with the grace period for
-// that reason, because PostStart then stops the container.
+// recordPostStartKill records the failure of a postStart hook as a KillContainer call, because PostStart then stops the
+// container. The grace period is the one for that reason.
 func (r *Record) recordPostStartKill(pod *v1.Pod, c *v1.Container, id string) {
 	grace := graceperiod.ForContainer(pod, c, graceperiod.ReasonFailedPostStartHook)
-	use := &Request{
+	request := &Request{
 		Pod: pod, Key: keyOf(pod), Deadline: time.Now().Add(graceperiod.Duration(max(grace, 0))), IsPostStart: true,
 		Containers: []lifecycle.Container{{Name: c.Name, ID: id}},
 	}
 	r.record(func(now Moment) {
-		use.Called = now
-		r.kills = append(r.kills, use)
+		request.Called = now
+		r.kills = append(r.kills, request)
 	})
 }
 

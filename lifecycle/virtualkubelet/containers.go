@@ -108,8 +108,8 @@ func (cs *containers) adopt(pod *v1.Pod, listed []lifecycle.Container) (startedC
 }
 
 // setFromStatus sets the containers' states from the status that a PodRuntime has listed. A container gets the state
-// that the pod's phase implies if the status has no state for it, or has one that is not terminated although the pod
-// has ended.
+// that the pod's phase implies if the list has no status of it, or one that is not terminated although the pod has
+// ended.
 func (cs *containers) setFromStatus(status *v1.PodStatus) {
 	for _, c := range cs.all {
 		reported := status.ContainerStatuses
