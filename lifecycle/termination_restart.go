@@ -9,8 +9,8 @@ import (
 
 // ShouldRestart reports whether the agent should start a sidecar again, with [Terminator.Start], that
 // has exited during its pod's termination. It returns true while main containers or later sidecars,
-// which may need it, are being stopped (KEP-4438), even if KillContainer stopped the sidecar. left is
-// the time until the deadline.
+// which may need the sidecar, are being stopped (KEP-4438), even if KillContainer stopped the sidecar.
+// left is the time until the deadline.
 //
 // It returns false and 0 for a container that is not a sidecar of this termination, while a start of it
 // is in progress, after the deadline, for a grace period of 1 s or less, and with a [PodStopper].
@@ -43,5 +43,5 @@ func (t *Termination) canRestart(name string) bool {
 	}
 	_, role := findContainer(t.apiPod, name)
 	wasRunning := slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.container.Name == name })
-	return wasRunning && t.pod.isBlocked(role) // blocked: containers that stop before the sidecar still run and may need it
+	return wasRunning && t.pod.isBlocked(role) // isBlocked: a container that stops before the sidecar may be running, and may need it
 }

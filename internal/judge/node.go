@@ -10,7 +10,8 @@ import (
 // NodeWhat is the kind of a [NodeFact].
 type NodeWhat string
 
-// What can be observed of an agent on its node. The comments name the fields that are set besides At.
+// What can be observed of an agent on its node. The comments name the fields that are set besides At, and what they
+// mean if their names do not say it.
 const (
 	NodeBooted       NodeWhat = "the machine has booted"                 // times count from here
 	NodeBegan        NodeWhat = "an agent begins"                        //

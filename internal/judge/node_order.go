@@ -72,7 +72,7 @@ func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
 // TerminateAll's own kills do not count, because they are not stored.
 func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 	signalled := signalledPods{}
-	stored := map[string]int{}   // for each pod, the index of the fact that stored it last
+	stored := map[string]int{}   // for each pod, the index of the last fact that stored it
 	syncs := map[int]int{}       // for each sync call, the index of the fact that began it
 	unsynced := map[string]int{} // signalled pods, with the index of the fact that stored them
 	var releaseDue time.Time     // when the release is due

@@ -84,7 +84,7 @@ type podHistory struct {
 
 	rule         string // the name of the rule that is checked
 	key          string
-	ids          map[string]bool // of all its containers
+	ids          map[string]bool // the IDs of all its containers
 	lists        []*List         // the successful ones, by the time of their return, without stale ones
 	stops        []*Stop
 	hooks        []*Hook
@@ -93,7 +93,7 @@ type podHistory struct {
 	kills        []*Request
 	forgets      []*Request
 	runs         []*Run
-	known        []lifecycle.Container // all runs of containers that a list had or a caller named
+	known        []lifecycle.Container // the runs that a list had or a caller named
 	violations   []string
 }
 
@@ -169,8 +169,8 @@ func (r *Record) podHistories() []*podHistory {
 	return sorted
 }
 
-// withoutStale drops each list that arrived later than another one but was requested earlier, so that it shows an
-// older state. lists is in the order in which they returned.
+// withoutStale drops stale lists: a list that was requested earlier than another one, but returned later, shows an older
+// state. lists is in the order in which they returned.
 func withoutStale(lists []*List) (fresh []*List) {
 	var lastRequest Moment
 	for _, l := range lists {
@@ -288,7 +288,7 @@ func (p *podHistory) forgottenAt(after Moment) Moment {
 }
 
 // isForgotten reports whether Forget was called for the pod after a termination had begun, and before a moment. The
-// termination then gets no new lists, and another one may begin beside it.
+// termination then gets no new lists, and another termination may begin beside it.
 func (p *podHistory) isForgotten(t *Termination, before Moment) bool {
 	return p.forgottenAt(t.startedAt()).Before(before)
 }

@@ -8,12 +8,12 @@ import (
 )
 
 // noStartAfterTermination: no container is started by a Start call that comes after a Terminate call has returned,
-// because nothing would stop it. The exception are sidecars, which may restart until the deadline of a termination in
-// progress (KEP-4438). Once the pod was forgotten, everything may start again.
+// because nothing would stop it. Sidecars are an exception: they may restart until the deadline of a termination in
+// progress (KEP-4438). After Forget every container of the pod may start again.
 func (p *podHistory) noStartAfterTermination() {
 	for _, s := range p.starts {
 		isInProgress := func(t *Termination) bool {
-			hasTime := !s.Begun.At.After(t.deadlineBefore(s.Begun.At.Add(1))) // Add(1): with what was requested at that very time
+			hasTime := !s.Begun.At.After(t.deadlineBefore(s.Begun.At.Add(1))) // Add(1): requests at that very time count, too
 			return t.startedAt().Before(s.Begun) && !t.Done.Before(s.Called) && hasTime
 		}
 		for _, t := range p.terminations {
@@ -26,9 +26,9 @@ func (p *podHistory) noStartAfterTermination() {
 	}
 }
 
-// lateStartsAreStopped: if a start began before the pod was terminated and ended after that, what it has left running
-// is listed and stopped before Start returns, because nobody else knows of it. There need be no list if the result
-// says that a container could not be stopped. Not judged are
+// lateStartsAreStopped: if a start began before the pod's termination and ended after the termination had begun, what it
+// has left running is listed and stopped before Start returns, because nobody else knows of it. There need be no list if
+// the result says that a container could not be stopped. Not judged are
 //   - a start after which another termination or another late start may clean up (isStoppedByOthers),
 //   - a start that has not returned, that ended its goroutine, or that returned after Close,
 //   - a start during a termination that does not list, or whose pod was forgotten.
@@ -39,8 +39,8 @@ func (p *podHistory) lateStartsAreStopped() {
 			continue
 		}
 		for _, t := range p.terminations {
-			wasInProgress := s.Begun.Before(t.startedAt()) && t.startedAt().Before(s.Ended) // the start, when the termination began
-			if t.IsForLateStart || !t.usesList() || !wasInProgress || p.wasForgotten(t) {
+			wasStarting := s.Begun.Before(t.startedAt()) && t.startedAt().Before(s.Ended) // when the termination began
+			if t.IsForLateStart || !t.usesList() || !wasStarting || p.wasForgotten(t) {
 				continue
 			}
 			var lists []*List

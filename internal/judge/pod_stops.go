@@ -23,12 +23,12 @@ func (p *podHistory) everyRunIsStoppedByItsDeadline() {
 				continue
 			}
 			due := times.Later(t.lastDeadline(), included.At)
-			by := due // the latest time of the call
+			by := due // the latest time of the StopContainer call
 			stops := p.stopsOf(c)
 			if slices.ContainsFunc(stops, func(s *Stop) bool { return s.Returned.By(due) }) {
 				by = due.Add(p.repeatPause())
 			}
-			if earlier := p.stopsBefore(c); p.stopsAsUnit() && len(earlier) > 0 { // they may have stopped the run too
+			if earlier := p.stopsBefore(c); p.stopsAsUnit() && len(earlier) > 0 { // these calls may have stopped the run, too
 				by = times.Later(due.Add(p.repeatPause()), p.repeatBy(earlier))
 			}
 			isStopped := slices.ContainsFunc(stops, func(s *Stop) bool {
@@ -236,8 +236,8 @@ func (p *podHistory) assertEnds(c blockingCall) {
 	}
 }
 
-// lastAttempt returns when a run was last stopped for a new KillContainer call. GiveUpAfter counts again from then. Of
-// the stops after a call only the first counts, because the others repeat it. Zero: there is none.
+// lastAttempt returns the time of the last stop of a run that was the first one after a KillContainer call. GiveUpAfter
+// counts again from that time. Later stops only repeat the first one. Zero: there is none.
 func (p *podHistory) lastAttempt(c lifecycle.Container) (last time.Time) {
 	for _, request := range p.kills {
 		for _, s := range p.stops {

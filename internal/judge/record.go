@@ -161,7 +161,7 @@ type Reading struct {
 	Granted  int64
 }
 
-// Run is one run of a container: what has really happened, as the simulated runtime records it.
+// Run is one run of a container as it really was: the simulated runtime records it.
 type Run struct {
 	lifecycle.Container
 

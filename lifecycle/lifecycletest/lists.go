@@ -74,8 +74,8 @@ func (r *Runtime) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Contain
 	return running, nil
 }
 
-// listed returns the containers of a pod that a list has now: the running ones. l.HasEnded adds the ended ones, and
-// l.Lacks removes some.
+// listed returns the containers of a pod that a list has now: the running ones. If l.HasEnded is set it includes the
+// ended ones. It leaves out those in l.Lacks.
 func (r *Runtime) listed(pod *v1.Pod, l Lists) []lifecycle.Container {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -55,16 +55,16 @@ func (a *agent) spawn(name types.NamespacedName, work func()) {
 	}
 }
 
-// withinMaxStarts waits until fewer than maxStarts starts are in progress, and then calls do. It returns
-// do's error, or the cause of ctx if ctx ends during the wait.
-func (a *agent) withinMaxStarts(ctx context.Context, do func() error) error {
+// withinMaxStarts waits until fewer than maxStarts starts are in progress, and then calls start. It returns
+// the error of start, or the cause of ctx if ctx ends during the wait.
+func (a *agent) withinMaxStarts(ctx context.Context, start func() error) error {
 	select {
 	case a.starts <- struct{}{}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
 	defer func() { <-a.starts }()
-	return do()
+	return start()
 }
 
 // isClosed reports whether c is closed, for a channel on which nothing is ever sent.

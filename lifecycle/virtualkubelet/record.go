@@ -19,7 +19,7 @@ type record struct {
 	ctx        context.Context // has the values of the call that added the pod; ends when the pod is forgotten or the provider is closed
 	cancel     context.CancelFunc
 	active     context.Context         // ends when nothing may be started any more: with the cause ErrTerminating or ErrClosed
-	deactivate context.CancelCauseFunc // ends active
+	deactivate context.CancelCauseFunc // ends the context active
 	created    metav1.Time
 	whole      *wholePod     // nil with a Runtime
 	body       body          // whole or, with a Runtime, &containers
