@@ -85,7 +85,7 @@ func (c container) start(context.Context) error {
 	go func() {
 		_ = c.Wait()                                      // sets ProcessState, which has the exit code
 		_ = syscall.Kill(-c.Process.Pid, syscall.SIGKILL) // the rest of its process group
-		c.running.Store(false)                            // before the line below: who reads that may rely on it
+		c.running.Store(false)                            // first, so that Running agrees with the line below
 		fmt.Println("container", c.id, "has ended:", c.ProcessState)
 		close(c.exited)
 	}()
@@ -146,9 +146,9 @@ func printReport(_ context.Context, report shutdown.Report) {
 }
 
 // readPods returns the containers of all manifests in a folder. None is started yet.
-func readPods(folder string) (n node, err error) {
-	_, missing := os.ReadDir(folder) // Glob returns no error for a missing folder
-	files, err := filepath.Glob(filepath.Join(folder, "*.yaml"))
+func readPods(folder string) (n node, _ error) {
+	_, folderErr := os.ReadDir(folder) // Glob returns no error for a missing folder
+	files, globErr := filepath.Glob(filepath.Join(folder, "*.yaml"))
 	for _, file := range files {
 		pod := &v1.Pod{}
 		pod.Namespace = v1.NamespaceDefault
@@ -163,8 +163,8 @@ func readPods(folder string) (n node, err error) {
 			}
 			cmd := exec.Command(c.Command[0], slices.Concat(c.Command[1:], c.Args)...)
 			cmd.Stdout, cmd.Stderr, cmd.SysProcAttr = os.Stdout, os.Stderr, &syscall.SysProcAttr{Setpgid: true}
-			n = append(n, container{cmd, pod, c.Name, id, &atomic.Bool{}, make(chan struct{})})
+			n = append(n, container{Cmd: cmd, pod: pod, name: c.Name, id: id, running: &atomic.Bool{}, exited: make(chan struct{})})
 		}
 	}
-	return n, errors.Join(missing, err)
+	return n, errors.Join(folderErr, globErr)
 }

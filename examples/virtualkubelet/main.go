@@ -63,15 +63,15 @@ func run(ctx context.Context, kubeconfig, name string, opts virtualkubelet.Optio
 	if err != nil {
 		return err
 	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx)) // virtual-kubelet runs during the drain
-	defer stop()
-	go func() { _ = virtual.Run(running) }() // Err returns its error
+	nodeCtx, stopNode := context.WithCancel(context.WithoutCancel(ctx)) // virtual-kubelet runs during the drain
+	defer stopNode()
+	go func() { _ = virtual.Run(nodeCtx) }() // Err returns its error
 	select {
 	case <-ctx.Done():
 	case <-virtual.Done():
 	}
-	_, err = manager.TerminateAll(running)
-	stop()
+	_, err = manager.TerminateAll(nodeCtx)
+	stopNode()
 	<-virtual.Done()
 	return errors.Join(virtual.Err(), err, provider.Close(context.WithoutCancel(ctx)))
 }

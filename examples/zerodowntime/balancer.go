@@ -48,10 +48,12 @@ func (b *balancer) remove(address string) {
 func (b *balancer) pick() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	known := time.Now().Add(-b.delay) // the balancer knows the changes up to this time
+	knownUntil := time.Now().Add(-b.delay) // the balancer does not know later changes
 	var addresses []string
 	for _, e := range b.endpoints {
-		if !e.added.After(known) && (e.removed.IsZero() || e.removed.After(known)) {
+		knowsAdded := !e.added.After(knownUntil)
+		knowsRemoved := !e.removed.IsZero() && !e.removed.After(knownUntil)
+		if knowsAdded && !knowsRemoved {
 			addresses = append(addresses, e.address)
 		}
 	}

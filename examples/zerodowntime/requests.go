@@ -29,8 +29,8 @@ func answer(w http.ResponseWriter, r *http.Request) {
 
 // sendRequests sends requests at a steady rate until stop is closed. It does not wait for the answer to one
 // request before it sends the next. When all requests have ended, it returns how many were sent and how many
-// of them failed. An overloaded machine sends fewer requests: if it caught up later with many at once, these
-// could fail for that reason.
+// of them failed. An overloaded machine sends fewer requests. It does not send the omitted ones later: many at once
+// might fail because of the load.
 func sendRequests(ctx context.Context, client *http.Client, url string, stop <-chan struct{}) (sent, lost int) {
 	ticker := time.NewTicker(time.Second / rate) // it drops ticks if they are received late
 	defer ticker.Stop()

@@ -13,6 +13,6 @@ func leases() resource {
 		newItem:        func() runtime.Object { return &coordinationv1.Lease{} },
 		newList:        func() runtime.Object { return &coordinationv1.LeaseList{} },
 		createOnUpdate: true,
-		versioned:      true,
+		needsVersion:   true,
 	}
 }

@@ -14,15 +14,15 @@ import (
 func pods() resource {
 	return resource{
 		GroupVersion: v1.SchemeGroupVersion, kind: "Pod", plural: "pods", singular: "pod",
-		newItem:  func() runtime.Object { return &v1.Pod{} },
-		newList:  func() runtime.Object { return &v1.PodList{} },
-		graceful: true,
-		returned: true,
-		create:   func(obj runtime.Object) { createPod(obj.(*v1.Pod)) },
-		update:   func(obj, old runtime.Object) { updatePod(obj.(*v1.Pod), old.(*v1.Pod)) },
-		status:   func(obj, old runtime.Object) { updatePodStatus(obj.(*v1.Pod), old.(*v1.Pod)) },
-		fields:   func(obj runtime.Object) fields.Set { return podFields(obj.(*v1.Pod)) },
-		defaults: func(obj runtime.Object) { defaultPod(&obj.(*v1.Pod).Spec) },
+		newItem:        func() runtime.Object { return &v1.Pod{} },
+		newList:        func() runtime.Object { return &v1.PodList{} },
+		graceful:       true,
+		returnsDeleted: true,
+		create:         func(obj runtime.Object) { createPod(obj.(*v1.Pod)) },
+		update:         func(obj, old runtime.Object) { updatePod(obj.(*v1.Pod), old.(*v1.Pod)) },
+		status:         func(obj, old runtime.Object) { updatePodStatus(obj.(*v1.Pod), old.(*v1.Pod)) },
+		fields:         func(obj runtime.Object) fields.Set { return podFields(obj.(*v1.Pod)) },
+		defaults:       func(obj runtime.Object) { defaultPod(&obj.(*v1.Pod).Spec) },
 	}
 }
 

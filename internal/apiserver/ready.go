@@ -10,9 +10,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// waitReady waits until the server and the watch caches of all resources are ready, each for at most 30 s, so that no
-// test sees an empty cache. A list with resourceVersion 0 is answered by the watch cache only, and fails until that
-// is ready.
+// waitReady waits until the server and the watch caches of all resources are ready, for each at most 30 s, so that no
+// test sees an empty cache. Only the watch cache answers a list with resourceVersion 0, and the list fails until the
+// cache is ready.
 func waitReady(ctx context.Context, url string) error {
 	all := resources()
 	paths := make([]string, 0, len(all)+1)
@@ -23,13 +23,13 @@ func waitReady(ctx context.Context, url string) error {
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
 	for _, path := range paths {
-		var last error
+		var lastErr error
 		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
-			last = get(ctx, client, url+path)
-			return last == nil, nil
+			lastErr = get(ctx, client, url+path)
+			return lastErr == nil, nil
 		})
 		if err != nil {
-			return fmt.Errorf("%s is not ready: %w", path, errors.Join(err, last))
+			return fmt.Errorf("%s is not ready: %w", path, errors.Join(err, lastErr))
 		}
 	}
 	return nil

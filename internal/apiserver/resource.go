@@ -19,19 +19,19 @@ type resource struct {
 	global bool
 	// createOnUpdate makes a PUT create an object that does not exist.
 	createOnUpdate bool
-	// versioned makes a PUT without a resourceVersion fail.
-	versioned bool
+	// needsVersion makes a PUT without a resourceVersion fail.
+	needsVersion bool
 	// lifetime is how many seconds after its last write etcd removes an object; 0: never.
 	lifetime uint64
 	// graceful makes a DELETE follow the rules of graceperiod for pods.
 	graceful bool
-	// returned makes a DELETE answer with the removed object instead of a metav1.Status.
-	returned bool
+	// returnsDeleted makes a DELETE answer with the removed object instead of a metav1.Status.
+	returnsDeleted bool
 
 	// create modifies a new object, and update one that replaces old; nil: no change.
 	create func(obj runtime.Object)
 	update func(obj, old runtime.Object)
-	// status is update for the path /status; nil: there is no such path.
+	// status modifies an object that a request to the path /status writes; nil: there is no such path.
 	status func(obj, old runtime.Object)
 	// fields returns the fields for field selectors, except name and namespace; nil: none.
 	fields func(obj runtime.Object) fields.Set

@@ -58,19 +58,19 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 // serve serves on a listener until ctx ends or onServing fails. It calls onServing as soon as clients can connect, so
 // that onServing may make requests itself. At the end all connections are closed, even those of watches.
 func serve(ctx context.Context, server *http.Server, listener net.Listener, onServing func() error) error {
-	ended := make(chan error, 1)
-	go func() { ended <- server.Serve(listener) }()
+	serveErrs := make(chan error, 1)
+	go func() { serveErrs <- server.Serve(listener) }()
 	err := onServing()
 	if err == nil {
 		select {
 		case <-ctx.Done():
-		case err := <-ended:
-			return fmt.Errorf("failed to serve: %w", err)
+		case serveErr := <-serveErrs:
+			return fmt.Errorf("failed to serve: %w", serveErr)
 		}
 	}
 	err = errors.Join(err, server.Close())
-	if end := <-ended; !errors.Is(end, http.ErrServerClosed) {
-		err = errors.Join(err, fmt.Errorf("failed to serve: %w", end))
+	if serveErr := <-serveErrs; !errors.Is(serveErr, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("failed to serve: %w", serveErr))
 	}
 	return err
 }

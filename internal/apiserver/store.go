@@ -25,7 +25,7 @@ type storage struct {
 }
 
 // stores returns the stores of a resource and of its /status, by their paths. Both write the same objects in etcd.
-// Each keeps what the other one writes, and so its clients do not become the owners of those fields.
+// Each keeps the fields that only the other one writes, and does not make its clients the owners of these fields.
 func (s storage) stores(r resource) (map[string]rest.Storage, error) {
 	store, err := s.store(r)
 	if err != nil {
@@ -50,7 +50,7 @@ func (s storage) store(r resource) (*genericregistry.Store, error) {
 		DefaultQualifiedResource:  r.resource(),
 		SingularQualifiedResource: schema.GroupResource{Group: r.Group, Resource: r.singular},
 		CreateStrategy:            strategy, UpdateStrategy: strategy, DeleteStrategy: strategy,
-		ReturnDeletedObject: r.returned,
+		ReturnDeletedObject: r.returnsDeleted,
 		TableConvertor:      rest.NewDefaultTableConvertor(r.resource()),
 	}
 	if r.lifetime > 0 {

@@ -59,7 +59,7 @@ func newStatusStrategy(scheme *runtime.Scheme, r resource) storeStrategy {
 // object, and whether a PUT without a resourceVersion replaces any version.
 func (s strategy) NamespaceScoped() bool          { return !s.resource.global }
 func (s strategy) AllowCreateOnUpdate() bool      { return s.resource.createOnUpdate }
-func (s strategy) AllowUnconditionalUpdate() bool { return !s.resource.versioned }
+func (s strategy) AllowUnconditionalUpdate() bool { return !s.resource.needsVersion }
 func (strategy) Canonicalize(runtime.Object)      {}
 
 // PrepareForCreate sets what a client may not set in a new object.

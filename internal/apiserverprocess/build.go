@@ -20,7 +20,7 @@ const noticeAfter = 3 * time.Second
 const prebuiltVariable = "KUBEGRACE_APISERVER"
 
 // build builds the API server's program into the repository's .cache and returns its path. If there is a prebuilt
-// program, it returns that one's path and builds nothing.
+// program, it builds nothing and returns the path of the prebuilt one.
 func build(ctx context.Context) (string, error) {
 	if path := os.Getenv(prebuiltVariable); path != "" {
 		return path, nil
@@ -43,8 +43,8 @@ func build(ctx context.Context) (string, error) {
 }
 
 // withBuildLock calls build while no other process of the machine builds the program, because several builds at once
-// would each take minutes. It prints a message if that takes long. The lock file is in Go's build cache, which all
-// checkouts share.
+// would each take minutes. It prints a message if the wait or the build takes long. The lock file is in Go's build
+// cache, which all checkouts share.
 func withBuildLock(ctx context.Context, build func() error) (err error) {
 	notice := time.AfterFunc(noticeAfter, func() {
 		fmt.Fprintln(os.Stderr, "Building the test API server (internal/apiserver), or waiting for another test that builds it. The first build takes some minutes.")

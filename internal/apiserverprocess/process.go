@@ -64,8 +64,8 @@ type process struct {
 	log   bytes.Buffer // read it only after the server has exited
 }
 
-// start starts the program at path, with its data in the folder data, and returns when the server prints its URL, since
-// it is then ready. A server that takes longer than startTimeout is killed.
+// start starts the program at path, with its data in the folder data. It returns when the server has printed its URL,
+// which means that the server is ready. A server that takes longer than startTimeout is killed.
 func start(path, data string) (*process, error) {
 	p := &process{cmd: exec.Command(path, "--exit-on-stdin-eof", "--data", data)}
 	p.cmd.Stderr = &p.log

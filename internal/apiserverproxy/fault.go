@@ -7,11 +7,11 @@ import (
 )
 
 // Fault is what goes wrong with a request. The zero value is no fault. Delay can be combined with all other fields.
-// Of those only the first that is set takes effect, in the order Drop, Lost, Hang, Status. The exception is Lost with
+// Of Drop, Lost, Hang and Status, in this order, only the first that is set takes effect. The exception is Lost with
 // Hang: the response is lost and the connection stays open.
 type Fault struct {
-	// Delay delays the request. If the client cancels the request before, it is not forwarded. 0 or less:
-	// no delay.
+	// Delay delays the request. A request that the client cancels during the delay is not forwarded. 0 or less: no
+	// delay.
 	Delay time.Duration
 	// Drop closes the connection without a response, and does not forward the request. net/http retries a
 	// GET on a reused connection.

@@ -80,8 +80,8 @@ func (p *Proxy) URL() string { return "http://" + p.address }
 // Script sets the script for all later requests. Nil, the initial script, causes no faults.
 func (p *Proxy) Script(script Script) { p.faults.Script(script) }
 
-// Requests returns the received requests in order. They have their responses as soon as the client receives
-// these.
+// Requests returns the received requests in order. A request has its Status and Answered before the client receives
+// the response.
 func (p *Proxy) Requests() []Request { return p.faults.Requests() }
 
 // Die closes the listener and all connections. Requests in progress end without a response, although the

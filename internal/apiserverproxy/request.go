@@ -37,8 +37,8 @@ func (r Request) String() string {
 	return strings.TrimSpace(r.Verb + " " + r.Resource + " " + strings.TrimSuffix(object, "/"))
 }
 
-// describe parses a request like the API server (request.RequestInfoFactory). body is the body of r, which was read
-// already.
+// describe parses a request by the rules of the API server (request.RequestInfoFactory). body is the body of r, which
+// the caller has read.
 func describe(r *http.Request, body []byte) Request {
 	described := Request{
 		Verb: strings.ToLower(r.Method), Method: r.Method, Path: r.URL.Path, Query: r.URL.Query(),
@@ -55,11 +55,11 @@ func describe(r *http.Request, body []byte) Request {
 // apis/GROUP/VERSION. namespaces/NAME, alone or followed by status or finalize, is a Namespace object;
 // followed by anything else it is the namespace of another object.
 func (r *Request) locate(parts []string) {
-	root := map[string]int{"api": 2, "apis": 3}[parts[0]] // how many elements come before the resource; 0: it has none
-	if root == 0 || len(parts) <= root {
+	prefixLength := map[string]int{"api": 2, "apis": 3}[parts[0]] // of the elements before the resource; 0: there is no resource
+	if prefixLength == 0 || len(parts) <= prefixLength {
 		return
 	}
-	parts = parts[root:]
+	parts = parts[prefixLength:]
 	if parts[0] == "namespaces" && len(parts) > 2 && parts[2] != "status" && parts[2] != "finalize" {
 		r.Namespace, parts = parts[1], parts[2:]
 	}
@@ -74,10 +74,10 @@ func (r *Request) locate(parts []string) {
 
 // verb returns the API verb of a request whose Resource and Name are set.
 func (r *Request) verb() string {
-	watches, _ := strconv.ParseBool(r.Query.Get("watch")) // an invalid value counts as false
+	isWatch, _ := strconv.ParseBool(r.Query.Get("watch")) // an invalid value counts as false
 	hasName := r.Name != ""
 	switch {
-	case r.Method == http.MethodGet && watches:
+	case r.Method == http.MethodGet && isWatch:
 		return "watch"
 	case r.Method == http.MethodGet && !hasName:
 		return "list"

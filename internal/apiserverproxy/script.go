@@ -21,16 +21,16 @@ type Rule struct {
 	Fault Fault
 }
 
-// Rules returns a script that applies the first rule that matches the request and is not used up; without one there
-// is no fault. A rule is used up after it was applied Times times, counted for each verb, resource and object by
-// itself.
+// Rules returns a script that applies the first rule that matches the request and is not used up. If there is none,
+// the request has no fault. A rule is used up when it has been applied Times times, counted separately for each
+// combination of verb, resource and object.
 func Rules(rules ...Rule) Script {
 	type key struct { // what Times counts separately
 		rule                            int
 		verb, resource, namespace, name string
 	}
 	var mu sync.Mutex
-	times := map[key]int{}
+	counts := map[key]int{}
 	return func(r Request) Fault {
 		mu.Lock()
 		defer mu.Unlock()
@@ -38,9 +38,10 @@ func Rules(rules ...Rule) Script {
 			if !rule.matches(r) {
 				continue
 			}
-			counted := key{i, r.Verb, r.Resource, r.Namespace, r.Name}
-			times[counted]++
-			if isUsedUp := rule.Times != 0 && times[counted] > rule.Times; !isUsedUp {
+			k := key{rule: i, verb: r.Verb, resource: r.Resource, namespace: r.Namespace, name: r.Name}
+			counts[k]++
+			isUsedUp := rule.Times != 0 && counts[k] > rule.Times
+			if !isUsedUp {
 				return rule.Fault
 			}
 		}
@@ -59,7 +60,7 @@ func (r Rule) matches(request Request) bool {
 func Always(fault Fault) Script { return func(Request) Fault { return fault } }
 
 // Limit returns a script that allows perSecond requests per second, with bursts of the same size, and rejects
-// the others with 429. retryAfter is that of [Fault].
+// the others with 429. retryAfter is the RetryAfter of the [Fault].
 func Limit(perSecond int, retryAfter time.Duration) Script {
 	limiter := rate.NewLimiter(rate.Limit(perSecond), perSecond)
 	return func(Request) Fault {

@@ -38,8 +38,8 @@ func (t *Transport) Script(script Script) {
 	t.script = script
 }
 
-// Requests returns the received requests in order. They have their responses as soon as the client receives
-// these.
+// Requests returns the received requests in order. A request has its Status and Answered before the client receives
+// the response.
 func (t *Transport) Requests() []Request { return t.journal.all() }
 
 // RoundTrip records a request and forwards it with the fault of the script. It also records the status of the
@@ -59,8 +59,8 @@ func (t *Transport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// fault asks the script for the fault of a request; without a script there is none. It holds no lock meanwhile,
-// because the script may block.
+// fault returns the fault that the script chooses for a request; without a script there is none. It does not hold
+// the mutex while it calls the script, which may block.
 func (t *Transport) fault(r Request) Fault {
 	t.mu.Lock()
 	script := t.script
@@ -108,7 +108,7 @@ func (t *Transport) loseResponse(r *http.Request, request Request, fault Fault) 
 	return errLost
 }
 
-// forward sends a copy of r to the server. The body is the recorded one, because RoundTrip has read that of r.
+// forward sends a copy of r to the server. It uses the recorded body, because RoundTrip has already read r's.
 func (t *Transport) forward(r *http.Request, request Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Body, r.ContentLength = http.NoBody, 0

@@ -22,8 +22,8 @@ func SyncDir(dir string) error {
 	return errors.Join(err, d.Close())
 }
 
-// cannotSync reports whether err means that the file system cannot sync directories, like some network and
-// FUSE file systems.
+// cannotSync reports whether err means that the file system cannot sync directories. Some network and FUSE file
+// systems cannot.
 func cannotSync(err error) bool {
 	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, syscall.EINVAL)
 }

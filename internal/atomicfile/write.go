@@ -28,9 +28,9 @@ func Write(path string, data []byte) error {
 	return nil
 }
 
-// Replace replaces or creates a file like [Write]. The function content writes its data, in any number of pieces. If
-// content returns an error, the old file stays. When Replace returns nil, the new file is synced, but its directory is
-// not: a power failure may bring back the old file, unless [SyncDir] was called.
+// Replace replaces or creates a file with the data that the function content writes, in any number of pieces. The mode
+// becomes 0644. If content returns an error, the old file stays. When Replace returns nil, the new file is synced, but
+// its directory is not: a power failure may bring back the old file, unless [SyncDir] was called.
 func Replace(path string, content func(io.Writer) error) error {
 	temp, err := os.CreateTemp(filepath.Dir(path), ".tmp-"+filepath.Base(path))
 	if err != nil {

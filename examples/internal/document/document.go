@@ -31,7 +31,7 @@ func Read(file string) ([]Document, error) {
 }
 
 // ReadFolder reads the documents of the files of a folder that end in .yaml, .yml or .json, in the order of
-// their names. The error names every file that cannot be read; the documents of the others are returned too.
+// their names. The error names every file that cannot be read; the documents of the other files are returned too.
 func ReadFolder(folder string) (docs []Document, err error) {
 	entries, err := os.ReadDir(folder)
 	errs := []error{err}

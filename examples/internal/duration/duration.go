@@ -38,5 +38,5 @@ func Of[N int64 | float64](seconds N) time.Duration {
 	return time.Duration(float64(seconds) * float64(time.Second))
 }
 
-// Seconds returns a number of seconds as people write it, like [Text].
+// Seconds returns a number of seconds in the format of [Text].
 func Seconds[N int64 | float64](seconds N) string { return Text(Of(seconds)) }

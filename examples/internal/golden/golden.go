@@ -11,7 +11,7 @@
 //
 // # Failure modes
 //
-// A missing file fails the test, as a different one does.
+// The test fails if the file is missing or has another text.
 //
 // # Testing
 //

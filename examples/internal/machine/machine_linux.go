@@ -37,7 +37,7 @@ const rebootStatus = 133
 type Machine struct {
 	name        string
 	base        string   // the Debian under the overlay, shared with other machines
-	folder      string   // of its disk and its console
+	folder      string   // has its disk and the output of its console
 	flags       []string // more flags of nspawn
 	hostNetwork bool     // see ShareNetwork
 	boots       int      // how often it was booted; each boot has its own cgroups
@@ -78,9 +78,9 @@ func (m *Machine) journal() string { return filepath.Join(m.upper(), "var", "log
 // in the machine.
 func (m *Machine) WriteFile(t testing.TB, path string, mode os.FileMode, content []byte) {
 	t.Helper()
-	place := filepath.Join(m.upper(), path)
-	require.NoError(t, os.MkdirAll(filepath.Dir(place), 0o755))
-	require.NoError(t, os.WriteFile(place, content, mode))
+	hostPath := filepath.Join(m.upper(), path)
+	require.NoError(t, os.MkdirAll(filepath.Dir(hostPath), 0o755))
+	require.NoError(t, os.WriteFile(hostPath, content, mode))
 }
 
 // ReadFile returns the content of a file that the machine has written. path is the path
@@ -178,14 +178,14 @@ func (m *Machine) awaitNspawn(t testing.TB) {
 }
 
 // removeCgroups removes the cgroups of a machine. It tries again until the last processes of the machine have
-// ended. If that takes longer than killTimeout, the test fails.
+// ended. The test fails if they still run after killTimeout.
 func (m *Machine) removeCgroups(t testing.TB, groups []string) {
-	var failed error
+	var lastErr error
 	if !assert.Eventually(t, func() bool {
-		failed = removeCgroups(groups)
-		return failed == nil
+		lastErr = removeCgroups(groups)
+		return lastErr == nil
 	}, killTimeout, pollInterval) {
-		t.Log(failed)
+		t.Log(lastErr)
 	}
 }
 
@@ -230,19 +230,19 @@ func (m *Machine) awaitEnd(t testing.TB) {
 }
 
 // ShuttingDown is the MESSAGE_ID (SD_MESSAGE_SHUTDOWN) of the entry that logind logs when it proceeds with a
-// shutdown: all delay locks are released, or its limit is over.
+// shutdown: when all delay locks are released, or when logind's limit for them has passed.
 const ShuttingDown = "98268866d1d54a499c4e98921d93bc40"
 
 // Entry is one entry of a journal.
 type Entry struct {
-	Time      time.Time // host and machine share the clock
+	Time      time.Time // by the clock that host and machine share
 	Unit      string    // the unit of the process
 	MessageID string    // "" if the entry has none
 	Message   string    // "" if it is not UTF-8
 }
 
-// Journal returns the entries of the journal, in order, of all boots. Call it when the machine is off: a
-// running machine has not written all of them.
+// Journal returns the entries of the journal of all boots, in order. Call it when the machine is off: while it
+// runs, its last entries may not be on the disk.
 func (m *Machine) Journal(t testing.TB) []Entry {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "journalctl", "--directory", m.journal(), "--output=json", "--no-pager").Output()

@@ -47,21 +47,21 @@ func (m *Machine) TryRun(ctx context.Context, args ...string) (string, error) {
 	return strings.TrimSpace(string(out)), err
 }
 
-// leader returns the ID on the host of the machine's first process: the child of nspawn that is in another PID
-// namespace than nspawn. A child that has not entered its namespace yet does not count: through it a command
-// such as systemctl poweroff would run on the host.
+// leader returns the process ID that the machine's first process has on the host. It is the child of nspawn that
+// is in another PID namespace than nspawn. A child that is still in nspawn's namespace does not count: a command
+// such as systemctl poweroff, run in the namespaces of that child, would power off the host.
 func (m *Machine) leader() (string, error) {
 	pid := strconv.Itoa(m.nspawn.Process.Pid)
 	children, err := os.ReadFile(filepath.Join("/proc", pid, "task", pid, "children"))
 	if err != nil {
 		return "", fmt.Errorf("failed to look for the machine: %w", err)
 	}
-	outside, err := namespaceOf(pid)
+	nspawnNamespace, err := namespaceOf(pid)
 	if err != nil {
 		return "", err
 	}
 	for child := range strings.FieldsSeq(string(children)) {
-		if inside, err := namespaceOf(child); err == nil && inside != outside {
+		if childNamespace, err := namespaceOf(child); err == nil && childNamespace != nspawnNamespace {
 			return child, nil
 		}
 	}
@@ -91,9 +91,9 @@ func (m *Machine) Invocation(t testing.TB, unit string) string {
 	return m.Run(t, "systemctl", "show", "--property=InvocationID", "--value", unit)
 }
 
-// AwaitInvocation waits until a unit was started again: it is active with another invocation ID than
-// previous. Meanwhile systemd need not answer, as in a soft reboot. The test fails if the unit fails, the
-// machine ends or that takes too long.
+// AwaitInvocation waits until a unit has been started again: it is active, and its invocation ID is not previous.
+// systemd may stop answering for a while, as it does in a soft reboot. The test fails if the unit fails, if the
+// machine ends, or if the unit is not started again within bootTimeout.
 func (m *Machine) AwaitInvocation(t testing.TB, unit, previous string) {
 	t.Helper()
 	timeout := time.After(bootTimeout)

@@ -31,8 +31,8 @@ import (
 // ends.
 const closeTimeout = 5 * time.Second
 
-// errLeaving is the cause of the cancelled context by which all goroutines end when the agent leaves. Clients
-// whose request then cannot be served read its text.
+// errLeaving is the cause with which the agent cancels its context when it leaves, so that all goroutines end. It
+// is also the answer to clients whose requests the leaving agent cannot serve.
 var errLeaving = errors.New("the agent leaves")
 
 // Runtime is where the pods run: a criruntime.Runtime, or package embedded, which simulates pods.
@@ -108,22 +108,22 @@ type Agent struct {
 	manager    *shutdown.Manager
 	killer     *killer
 	hooks      hooks
-	missing    *missing
+	lacks      *lackList
 	reports    chan shutdown.Report // of shutdowns whose pods have ended
-	requests   chan func(*loop)     // the loop calls each; unbuffered
+	requests   chan func(*loop)     // the loop calls each function; unbuffered
 	loopEnded  chan struct{}        // closed when the loop has ended
 }
 
 // New makes an agent. It opens nothing: Run does.
 func New(opts Options) (*Agent, error) {
 	if opts.Units == nil {
-		opts.Units, _ = units.New("", nil) // has no file
+		opts.Units, _ = units.New("", nil) // cannot fail, because "" means that there is no file
 	}
 	if opts.Info == nil {
-		opts.Info, _ = podinfo.New("", nil) // has no file
+		opts.Info, _ = podinfo.New("", nil) // cannot fail either
 	}
 	a := &Agent{
-		opts: opts, registry: prometheus.NewRegistry(), missing: newMissing(opts.Logger), hooks: hooksIn(opts.StateDir),
+		opts: opts, registry: prometheus.NewRegistry(), lacks: newLackList(opts.Logger), hooks: hooksIn(opts.StateDir),
 		reports: make(chan shutdown.Report, 16), requests: make(chan func(*loop)), loopEnded: make(chan struct{}),
 	}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -144,29 +144,29 @@ func (a *Agent) Run(ctx context.Context) error {
 	closeCtx := context.WithoutCancel(ctx)
 	ctx, leave := context.WithCancelCause(ctx)
 	defer leave(errLeaving)
-	managed := make(chan error, 1)
-	go func() { managed <- a.manager.Run(ctx) }() // takes the lock; waits for nothing that follows
+	managerEnded := make(chan error, 1)
+	go func() { managerEnded <- a.manager.Run(ctx) }() // first takes the lock, and needs nothing that is started below
 	var background sync.WaitGroup
 	for _, work := range []func(context.Context){a.keepInfo, a.watchAPIServer, a.askKubelet, a.watchHost, a.watchNotice, a.startUnits, a.serve, a.serveControl} {
 		background.Go(func() { work(ctx) })
 	}
 	l := newLoop(a)
-	looped := make(chan error, 1)
+	loopErrs := make(chan error, 1)
 	go func() {
 		defer close(a.loopEnded)
-		looped <- l.run(ctx)
+		loopErrs <- l.run(ctx)
 	}()
-	var err, managedErr error
+	var loopErr, managerErr error
 	select {
-	case err = <-looped:
+	case loopErr = <-loopErrs:
 		leave(errLeaving)
-		managedErr = <-managed
-	case managedErr = <-managed: // another agent has the state folder, or ctx has ended
+		managerErr = <-managerEnded
+	case managerErr = <-managerEnded: // another agent has the state folder, or ctx has ended
 		leave(errLeaving)
-		err = <-looped
+		loopErr = <-loopErrs
 	}
 	background.Wait()
-	return errors.Join(err, managedErr, a.startUnitsAtExit(closeCtx), a.close(closeCtx))
+	return errors.Join(loopErr, managerErr, a.startUnitsAtExit(closeCtx), a.close(closeCtx))
 }
 
 // close tells the service manager that the agent ends, and closes terminator and runtime. It stops no pod.

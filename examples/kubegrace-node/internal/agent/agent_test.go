@@ -204,7 +204,7 @@ func TestAShutdownStoresWhatTheAPIServerHasJustTold(t *testing.T) {
 				runtime := &completedRuntime{Runtime: b.opts.Runtime, info: info}
 				b.opts.Info, b.opts.Runtime = info, runtime
 				b.run()
-				info.Tell(podinfo.FromAPIServer, []v1.Pod{*podOf("db", 1000, "")})
+				info.Record(podinfo.FromAPIServer, []v1.Pod{*podOf("db", 1000, "")})
 				runtime.listTakes.Store(int64(listTakes))
 				b.host.Announce(source.Event{})
 				b.advance(1100 * time.Millisecond)

@@ -36,8 +36,8 @@ func pause(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// repeat calls a function at once and then at intervals, until ctx ends. If the call fails, the next one
-// follows after retryInterval.
+// repeat calls a function at once and then at intervals, until ctx ends. After a call that fails it waits only
+// for retryInterval.
 func repeat(ctx context.Context, interval time.Duration, call func() error) {
 	for wait := time.Duration(0); pause(ctx, wait); {
 		if wait = interval; call() != nil {
@@ -49,9 +49,9 @@ func repeat(ctx context.Context, interval time.Duration, call func() error) {
 // shuttingDown reports whether a shutdown has begun, be it the host's, a drain or a cloud's notice.
 func (a *Agent) shuttingDown() bool { return a.manager.ShutdownStatus() != nil }
 
-// keepInfo lists the runtime's pods at intervals. It then saves in the state folder what the API server and
-// the kubelet know about these pods (priorities, sidecars), for an agent that starts again, and forgets all
-// other pods. It does nothing during a shutdown, in which the manager lists the pods.
+// keepInfo lists the runtime's pods at intervals. After each list it saves in the state folder what the API server
+// and the kubelet know about these pods (priorities, sidecars), for the next agent, and forgets all other pods. It
+// does nothing during a shutdown, in which the manager lists the pods.
 func (a *Agent) keepInfo(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		if a.shuttingDown() {
@@ -60,27 +60,27 @@ func (a *Agent) keepInfo(ctx context.Context) {
 		pods, err := a.listPods(ctx)
 		if err == nil {
 			a.opts.Info.ForgetAllBut(pods)
-			a.missing.set(ctx, "state folder", a.opts.Info.Save())
+			a.lacks.record(ctx, "state folder", a.opts.Info.Save())
 		}
 		return err
 	})
 }
 
-// watchAPIServer reads the kubeconfig until it is usable. It then watches this node's pods on the API server,
-// and stores what that knows about them in Info. If the watch ends, it starts over with the kubeconfig, which
-// may have changed.
+// watchAPIServer loads the kubeconfig until that succeeds. It then watches this node's pods on the API server, and
+// stores in Info what the server knows about them. If the watch ends, it loads the kubeconfig again, which may have
+// changed. Until Info has all pods of the first list, and after a failure, "API server" counts as missing.
 func (a *Agent) watchAPIServer(ctx context.Context) {
 	const name = "API server"
 	if a.opts.APIServer == nil {
 		return
 	}
-	a.missing.set(ctx, name, errors.New("it has not told its pods yet"))
+	a.lacks.record(ctx, name, errors.New("it has not sent the node's pods yet"))
 	for {
 		client, err := a.opts.APIServer.Load()
 		if err == nil {
-			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, func() { a.missing.set(ctx, name, nil) })
+			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, func() { a.lacks.record(ctx, name, nil) })
 		}
-		a.missing.set(ctx, name, err)
+		a.lacks.record(ctx, name, err)
 		if !pause(ctx, retryInterval) {
 			return
 		}
@@ -98,15 +98,15 @@ func (a *Agent) askKubelet(ctx context.Context) {
 		var pods []v1.Pod
 		if a.opts.Units.Stopped() == nil {
 			pods, err = a.opts.Kubelet(ctx)
-			a.opts.Info.Tell(podinfo.FromKubelet, pods)
+			a.opts.Info.Record(podinfo.FromKubelet, pods)
 		}
-		a.missing.set(ctx, "kubelet's pods", err)
+		a.lacks.record(ctx, "kubelet's pods", err)
 		return err
 	})
 }
 
-// errKubeletHolds says that a kubelet drains this machine too.
-var errKubeletHolds = errors.New("a kubelet holds a shutdown lock of its own: it has a shutdownGracePeriod, and both would stop the same pods " +
+// errKubeletLock says that a kubelet drains this machine too.
+var errKubeletLock = errors.New("a kubelet holds a shutdown lock of its own: it has a shutdownGracePeriod, and both would stop the same pods " +
 	"at the same moment; set its shutdownGracePeriod to 0 and start it again")
 
 // watchHost warns early of two mistakes in the host's configuration: a unit of --stop-unit that systemd does
@@ -116,7 +116,7 @@ func (a *Agent) watchHost(ctx context.Context) {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
 		err := a.opts.Units.Check(askCtx)
-		a.missing.set(ctx, "units to stop", err)
+		a.lacks.record(ctx, "units to stop", err)
 		if a.opts.UsesLogind {
 			err = errors.Join(err, a.lookForKubelet(askCtx))
 		}
@@ -124,22 +124,23 @@ func (a *Agent) watchHost(ctx context.Context) {
 	})
 }
 
-// lookForKubelet checks whether a kubelet holds a shutdown lock, which counts as something missing. The error
-// only says that logind does not answer. The manager reports that too, so it is not recorded here.
+// lookForKubelet checks whether a kubelet holds a shutdown lock, and records it as a lack of "the only drain of
+// this machine". It returns an error only if logind does not answer, which the manager reports too.
 func (a *Agent) lookForKubelet(ctx context.Context) error {
 	logind, err := login1.Look(ctx, "")
 	if err != nil {
 		return err
 	}
-	var held error
+	var lack error
 	if slices.ContainsFunc(logind.Locks, login1.Lock.IsKubelets) {
-		held = errKubeletHolds
+		lack = errKubeletLock
 	}
-	a.missing.set(ctx, "the only drain of this machine", held)
+	a.lacks.record(ctx, "the only drain of this machine", lack)
 	return nil
 }
 
-// watchNotice polls the cloud's metadata service, and begins or cancels a shutdown by its notices.
+// watchNotice polls the cloud's metadata service until ctx ends, and begins or cancels a shutdown by its notices.
+// Watch itself repeats requests that fail. It returns earlier only if the provider is not valid.
 func (a *Agent) watchNotice(ctx context.Context) {
 	if a.opts.Notice == nil {
 		return
@@ -147,13 +148,12 @@ func (a *Agent) watchNotice(ctx context.Context) {
 	provider := *a.opts.Notice
 	provider.OnError = func(err error) { a.opts.Logger.Error(err, "Failed to ask the cloud for notices") }
 	if err := notice.Watch(ctx, provider, a.manager.Trigger); err != nil {
-		a.missing.set(ctx, "notices of the cloud", err)
+		a.lacks.record(ctx, "notices of the cloud", err)
 	}
 }
 
-// stopsTimeout is how long after a cancelled shutdown startUnits waits for pods that are still being stopped.
-// A kubelet that is started before these have ended loses seconds on each container that ends without its
-// doing.
+// stopsTimeout is how long after the end of a shutdown startUnits waits for pods that are still being stopped. A
+// kubelet that is started earlier loses seconds on each container that ends without having been stopped by it.
 const stopsTimeout = 5 * time.Second
 
 // startUnits starts the units again that this agent or a previous one has stopped, when the shutdown is over
@@ -163,27 +163,27 @@ func (a *Agent) startUnits(ctx context.Context) {
 	case <-a.manager.Ready():
 	case <-ctx.Done():
 	}
-	var over time.Time // when the shutdown was first seen to be over; zero: it is under way
+	var overSince time.Time // when startUnits first saw that no shutdown is under way; zero: one is
 	repeat(ctx, unitsInterval, func() error {
 		if a.shuttingDown() {
-			over = time.Time{}
+			overSince = time.Time{}
 			return nil
 		}
-		if over.IsZero() {
-			over = time.Now()
+		if overSince.IsZero() {
+			overSince = time.Now()
 		}
-		if len(a.killer.underWay()) > 0 && time.Since(over) < stopsTimeout {
+		if len(a.killer.underWay()) > 0 && time.Since(overSince) < stopsTimeout {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)
-		a.missing.set(ctx, "stopped units", err)
+		a.lacks.record(ctx, "stopped units", err)
 		return err
 	})
 }
 
-// startUnitsNow starts the stopped units again. It does nothing while the node is drained. It also does
-// nothing while logind still prepares for a shutdown: logind would then refuse the lock that a kubelet takes
-// only once, at its start.
+// startUnitsNow starts the stopped units again. It does nothing while the node is drained. It also does nothing
+// while logind still prepares for a shutdown: a kubelet requests its lock only once, at its start, and logind
+// would refuse it.
 func (a *Agent) startUnitsNow(ctx context.Context) error {
 	if a.opts.Units.Stopped() == nil || a.opts.Units.Drained() {
 		return nil
@@ -192,7 +192,8 @@ func (a *Agent) startUnitsNow(ctx context.Context) error {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
 		logind, err := login1.Look(askCtx, "")
-		if logind.Preparing || err != nil && !errors.Is(err, login1.ErrNotRunning) { // without logind there is nothing to wait for
+		isUnknown := err != nil && !errors.Is(err, login1.ErrNotRunning) // a logind that does not run prepares nothing
+		if logind.Preparing || isUnknown {
 			return err
 		}
 	}

@@ -12,10 +12,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// hooks is the path of a folder. It has an empty file for each container whose preStop hook has run in this
+// hooks is the path of a folder that has an empty file for each container whose preStop hook has run in this
 // shutdown, so that a restarted agent does not run the hook again. A hook that was cut off by the end of its
 // agent has no file, and runs again. The files are not synced to the disk, because the containers do not
-// survive a power failure either. "" stores nothing.
+// survive a power failure either. With the path "" nothing is stored.
 type hooks string
 
 // hooksIn returns the hooks folder of a state folder.
@@ -59,7 +59,8 @@ func (h hooks) forget() error {
 	return os.RemoveAll(string(h))
 }
 
-// hookedRuntime is a runtime that also knows whose preStop hook has run, so that the terminator skips it.
+// hookedRuntime is a runtime that also knows which containers' preStop hooks have run, so that the terminator skips
+// these.
 type hookedRuntime struct {
 	Runtime
 	hooks hooks

@@ -18,7 +18,8 @@ import (
 const sandboxTimeout = 5 * time.Second
 
 // killer is a [shutdown.PodKiller]. It stops the containers of a pod with package podkiller and then the pod's
-// sandbox, which releases its network. It shows begin and end of each stop, and knows which are under way.
+// sandbox, which releases its network. It shows the begin and the end of each stop, and knows which pods are being
+// stopped.
 type killer struct {
 	*Agent
 	containers shutdown.PodKiller
@@ -34,14 +35,15 @@ type stop struct {
 }
 
 // KillPod stops the containers of a pod and then its sandbox. A sandbox that cannot be stopped is only logged,
-// because the pod's containers have ended.
+// because the pod's containers have ended. KillPod may be called for a pod while an earlier call for it still runs.
+// View shows this as one stop: the first call shows its begin, and the first call that returns its end.
 func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
-	if k.begin(pod) {
+	if isFirst := k.begin(pod); isFirst {
 		k.opts.View.Stopping(pod, *req.GracePeriodSeconds)
 	}
 	result, err := k.containers.KillPod(ctx, pod, req)
 	if err != nil && ctx.Err() != nil {
-		return result, err // only this wait has ended: the stop continues
+		return result, err // the caller has stopped waiting; the containers are stopped all the same
 	}
 	if err == nil {
 		sandboxCtx, cancel := context.WithTimeout(ctx, sandboxTimeout)
@@ -50,7 +52,7 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 			klog.FromContext(ctx).Error(err, "Failed to stop the sandbox of a pod that has ended", "pod", klog.KObj(pod))
 		}
 	}
-	if began, isFirst := k.end(pod); isFirst {
+	if began, isEnd := k.end(pod); isEnd {
 		var ended lifecycle.Result
 		if termination, known := k.terminator.Termination(pod); known {
 			ended = termination.Result()
@@ -60,25 +62,25 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	return result, err
 }
 
-// begin records that the stop of a pod is under way. It returns false if it was already.
-func (k *killer) begin(pod *v1.Pod) bool {
+// begin records that the stop of a pod is under way. isFirst is false if another call has recorded it.
+func (k *killer) begin(pod *v1.Pod) (isFirst bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if _, underWay := k.stopping[pod.UID]; underWay {
 		return false
 	}
-	k.stopping[pod.UID] = stop{pod.Namespace + "/" + pod.Name, time.Now()}
+	k.stopping[pod.UID] = stop{pod: pod.Namespace + "/" + pod.Name, began: time.Now()}
 	return true
 }
 
-// end records that the stop of a pod is over, and returns when it began. The boolean is false if it was over
-// already.
-func (k *killer) end(pod *v1.Pod) (began time.Time, isFirst bool) {
+// end records that the stop of a pod is over, and returns when it began. isEnd is false if another call has
+// recorded the end.
+func (k *killer) end(pod *v1.Pod) (began time.Time, isEnd bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	stop, isFirst := k.stopping[pod.UID]
+	stop, isEnd := k.stopping[pod.UID]
 	delete(k.stopping, pod.UID)
-	return stop.began, isFirst
+	return stop.began, isEnd
 }
 
 // underWay returns the names of the pods that are being stopped, as namespace/name.

@@ -30,12 +30,12 @@ const drainOrigin = "kubegrace-node drain"
 // its fields. Other goroutines send it functions on the channel requests.
 type loop struct {
 	*Agent
-	held        bool                  // whether the lock was held when View last heard of it
-	granted     time.Duration         // how long the host granted then
-	shownStatus string                // what the service manager was told last
+	shownHeld   bool                  // View has last shown that the lock is held
+	shownGrant  time.Duration         // the delay that View has last shown
+	shownStatus string                // the status that the service manager has last been sent
 	ready       <-chan struct{}       // closed when the manager is ready; nil once begin has run
 	drainTimer  <-chan time.Time      // fires after Options.DrainAfter
-	created     time.Time             // a shutdown that began earlier is one of a previous agent
+	created     time.Time             // when the loop was made; a previous agent began a shutdown that began earlier
 	began       time.Time             // when the current drain began; zero: there is none
 	endedAt     time.Time             // when the current drain ended, if its report is still to come; zero otherwise
 	interrupted bool                  // a signal arrived in the current drain
@@ -126,14 +126,18 @@ func (l *loop) refresh(ctx context.Context) {
 		l.drained = false
 		l.forgetHooks()
 	}
-	switch stopping := l.killer.underWay(); {
-	case !l.draining() && shuttingDown && !l.drained && l.ready == nil: // a shutdown is new here, and begin has run
+	hasBegun := l.ready == nil // begin has run
+	isNewDrain := hasBegun && shuttingDown && !l.draining() && !l.drained
+	isOver := !shuttingDown && len(l.killer.underWay()) == 0
+	switch {
+	case isNewDrain:
 		l.beginDrain()
-	case shuttingDown || len(stopping) > 0: // the drain, if any, continues
+	case !isOver:
 		l.endedAt = time.Time{}
-	case l.draining() && l.endedAt.IsZero(): // the drain has just ended, and end was not called yet
+	case !l.draining():
+	case l.endedAt.IsZero(): // the drain has just ended; its report is still to come
 		l.endedAt = time.Now()
-	case l.draining() && time.Since(l.endedAt) > reportTimeout: // a drain of a previous agent, which has no report here
+	case time.Since(l.endedAt) > reportTimeout: // a previous agent began the drain, and has written its report
 		l.began, l.endedAt = time.Time{}, time.Time{}
 	}
 	l.tellStatus(shuttingDown)
@@ -182,7 +186,7 @@ func reportError(report shutdown.Report) error {
 	return err
 }
 
-// What may be missing, in the words of /healthz and the status.
+// The names under which /healthz and the status report what is missing.
 const (
 	lackRuntime = "container runtime"
 	lackLock    = "inhibitor lock"
@@ -197,7 +201,7 @@ func hostLacks(i shutdown.Inhibitor) map[string]error {
 	switch {
 	case errors.As(i.Err, new(*source.DelayCappedError)): // the lock is held, for less time than the pods need
 		lacks[lackTime] = i.Err
-	case i.Held: // an error is that of a later question to the host
+	case i.Held: // if there is an error, the host has not answered since the lock was taken
 		lacks[lackAnswers] = i.Err
 	default: // there is no lock
 		lacks[lackLock] = i.Err
@@ -209,16 +213,16 @@ func hostLacks(i shutdown.Inhibitor) map[string]error {
 func (l *loop) showInhibitor(ctx context.Context) {
 	now := l.manager.Inhibitor()
 	for name, err := range hostLacks(now) {
-		l.missing.set(ctx, name, err)
+		l.lacks.record(ctx, name, err)
 	}
 	switch {
-	case now.Held && (!l.held || now.Granted != l.granted):
+	case now.Held && (!l.shownHeld || now.Granted != l.shownGrant):
 		l.opts.View.Say(fmt.Sprintf("Holds the inhibitor lock: a shutdown of this machine waits for up to %v (asked for: %v).", now.Granted, now.Requested))
-		l.granted = now.Granted
-	case l.held && !now.Held:
+		l.shownGrant = now.Granted
+	case l.shownHeld && !now.Held:
 		l.opts.View.Say("Holds the inhibitor lock no longer: a shutdown of this machine does not wait for the pods.")
 	}
-	l.held = now.Held
+	l.shownHeld = now.Held
 }
 
 // tellStatus tells the service manager what the agent does and what it lacks, if that has changed.
@@ -231,10 +235,10 @@ func (l *loop) tellStatus(shuttingDown bool) {
 		status = "The pods have been stopped"
 	case shuttingDown:
 		status = "This node is shutting down"
-	case l.held:
+	case l.shownHeld:
 		status = fmt.Sprintf("Holds the inhibitor lock for up to %v", l.manager.Inhibitor().Granted)
 	}
-	status = strings.Join(append([]string{status}, l.missing.lines()...), "; ")
+	status = strings.Join(append([]string{status}, l.lacks.lines()...), "; ")
 	if status != l.shownStatus {
 		l.shownStatus = status
 		l.notify("STATUS=" + status)

@@ -28,7 +28,7 @@ func (a *Agent) status(context.Context) (any, error) {
 	return api.Status{
 		Meta: api.Meta{APIVersion: api.Version, Kind: "Status"},
 		Held: a.manager.Inhibitor().Held, Drained: a.opts.Units.Drained(), ShuttingDown: a.shuttingDown(),
-		AskedSeconds: planned.NeededSeconds, Missing: a.missing.lines(), PodsUnknown: a.missing.any(lackRuntime),
+		AskedSeconds: planned.NeededSeconds, Missing: a.lacks.lines(), PodsUnknown: a.lacks.hasAny(lackRuntime),
 		PodCount: planned.Summary.PodCount, CutShort: planned.Summary.CutShort, LostSeconds: planned.Summary.LostSeconds,
 	}, nil
 }
@@ -49,7 +49,8 @@ func (a *Agent) report(context.Context) (any, error) {
 	return nil, errors.New("there was no shutdown yet")
 }
 
-// callLoop passes a function to the loop, which then calls it, unless the loop has ended or ctx ends first.
+// callLoop passes a function to the loop, which calls it. It returns errLeaving if the loop or ctx ends before the
+// loop has accepted the function.
 func (a *Agent) callLoop(ctx context.Context, call func(*loop)) error {
 	select {
 	case a.requests <- call:
@@ -77,8 +78,8 @@ func (a *Agent) drain(ctx context.Context) (any, error) {
 }
 
 // drain marks the node as drained until undrain, begins a shutdown for it, and has the report sent to outcomes
-// when the pods have ended. If the node is drained already it only sends the report. A shutdown that the host
-// announced counts too: its report is the answer.
+// when the pods have ended. If all pods have been stopped already, be it by the host's shutdown, it sends the report
+// of that shutdown at once.
 func (l *loop) drain(outcomes chan<- drainOutcome) {
 	if !l.opts.Units.Drained() {
 		if err := l.opts.Units.SetDrained(true); err != nil { // the next agent will not know of the drain
@@ -97,7 +98,7 @@ func (l *loop) drain(outcomes chan<- drainOutcome) {
 	outcomes <- drainOutcome{report: api.ReportOf(report)}
 }
 
-// undrain withdraws a drain. A shutdown that the host has announced meanwhile continues.
+// undrain withdraws a drain. A shutdown that the host itself has announced continues.
 func (l *loop) undrain() error {
 	if !l.opts.Units.Drained() {
 		return errors.New("this node is not drained")

@@ -29,22 +29,22 @@ const (
 
 // serve serves /metrics and /healthz on the TCP port until ctx ends.
 func (a *Agent) serve(ctx context.Context) {
-	metrics := rate.NewLimiter(metricsPerSecond, metricsPerSecond)
-	page := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2})
+	metricsLimiter := rate.NewLimiter(metricsPerSecond, metricsPerSecond)
+	metricsHandler := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
-		if !metrics.Allow() {
+		if !metricsLimiter.Allow() {
 			http.Error(w, "too many requests", http.StatusTooManyRequests)
 			return
 		}
-		page.ServeHTTP(w, r)
+		metricsHandler.ServeHTTP(w, r)
 	})
 	a.serveUntil(ctx, "port of /healthz", a.opts.Listen, &http.Server{Handler: onlyHosts(mux), WriteTimeout: requestTimeout})
 }
 
-// serveControl serves all requests of package api on the agent's Unix socket. Only root and the agent's own
-// user can connect there, and a drain takes long: so it has no timeout for answers.
+// serveControl serves all requests of package api on the agent's Unix socket. It has no timeout for answers: a
+// drain takes long, and only root and the agent's own user can connect to the socket.
 func (a *Agent) serveControl(ctx context.Context) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
@@ -65,9 +65,9 @@ func (a *Agent) serveControl(ctx context.Context) {
 	a.serveUntil(ctx, "socket of the commands", a.opts.Control, &http.Server{Handler: mux})
 }
 
-// serveUntil serves until ctx ends. If the listener cannot be opened, or fails later, it opens a new one after
-// a pause, and name is missing meanwhile. With a nil listen it serves nothing.
-func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.Listener, error), server *http.Server) {
+// serveUntil serves until ctx ends. If the listener cannot be opened, or fails later, it opens a new one after a
+// pause. Until then what, the name of that which is served, counts as missing. With a nil listen it serves nothing.
+func (a *Agent) serveUntil(ctx context.Context, what string, listen func() (net.Listener, error), server *http.Server) {
 	if listen == nil {
 		return
 	}
@@ -76,22 +76,31 @@ func (a *Agent) serveUntil(ctx context.Context, name string, listen func() (net.
 	server.SetKeepAlivesEnabled(false) // one answer per connection, so that no client queues thousands of requests on one
 	for ctx.Err() == nil {
 		listener, err := listen()
-		if a.missing.set(ctx, name, err); err == nil {
-			// At the end of ctx Shutdown waits for requests under way, which makes Serve return. If Serve
-			// returns before that, stop prevents the function from running and returns true.
-			ended := make(chan error, 1)
-			stop := context.AfterFunc(ctx, func() {
-				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
-				defer cancel()
-				ended <- errors.Join(server.Shutdown(ctx), server.Close())
-			})
-			if err := server.Serve(listener); stop() { // the listener failed
-				a.missing.set(ctx, name, err)
-			} else if err := <-ended; err != nil { // ctx has ended, and the function above has run
-				a.opts.Logger.V(1).Info("Failed to wait for requests", "name", name, "err", err)
-			}
+		a.lacks.record(ctx, what, err)
+		if err == nil {
+			a.serveListener(ctx, what, listener, server)
 		}
 		pause(ctx, retryInterval)
+	}
+}
+
+// serveListener serves until ctx ends or the listener fails. At the end of ctx it waits for requests under way, for
+// at most requestTimeout.
+func (a *Agent) serveListener(ctx context.Context, what string, listener net.Listener, server *http.Server) {
+	shutdownErr := make(chan error, 1)
+	stopShutdown := context.AfterFunc(ctx, func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTimeout)
+		defer cancel()
+		shutdownErr <- errors.Join(server.Shutdown(ctx), server.Close())
+	})
+	err := server.Serve(listener)
+	hasFailed := stopShutdown() // ctx has not ended: Serve returned because the listener failed
+	if hasFailed {
+		a.lacks.record(ctx, what, err)
+		return
+	}
+	if err := <-shutdownErr; err != nil {
+		a.opts.Logger.V(1).Info("Failed to wait for requests", "name", what, "err", err)
 	}
 }
 
@@ -146,9 +155,9 @@ func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	lines := []string{"ok"}
 	if err := a.manager.ShutdownStatus(); err != nil {
 		lines[0] += ": " + err.Error()
-	} else if a.missing.any(lackLock, lackTime, lackAnswers) {
+	} else if a.lacks.hasAny(lackLock, lackTime, lackAnswers) {
 		lines[0] = "not ok"
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.missing.lines()...), "\n")) // a client that has disconnected needs no answer
+	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.lacks.lines()...), "\n")) // a client that has disconnected needs no answer
 }

@@ -24,7 +24,7 @@ import (
 // the host for this time in addition to that of the pods.
 const prepareTimeout = 4 * time.Second
 
-// podIP returns the address to which the requests of a pod's httpGet hooks go.
+// podIP returns the address to which the httpGet hooks of a pod send their requests.
 func podIP(_ context.Context, pod *v1.Pod) (string, error) {
 	if pod.Status.PodIP == "" {
 		return "", errors.New("the container runtime does not know the address of the pod")
@@ -64,8 +64,7 @@ func (a *Agent) forgetHooks() {
 	}
 }
 
-// newManager makes the shutdown manager, which decides when each pod stops. What depends on an option that is
-// not set stays off.
+// newManager makes the shutdown manager, which decides when each pod stops.
 func (a *Agent) newManager() error {
 	shutdownMetrics, err := metrics.NewShutdown(a.registry, metrics.Options{})
 	if err != nil {
@@ -89,23 +88,22 @@ func (a *Agent) newManager() error {
 	return err
 }
 
-// listPods returns the runtime's pods, sorted by priority: the order in which they stop, and in which the report
-// has them.
+// listPods returns the runtime's pods, sorted by priority. The pods stop in this order, and the report has them in
+// this order.
 func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 	pods, err := a.opts.Runtime.Pods(ctx)
-	a.missing.set(ctx, lackRuntime, err)
+	a.lacks.record(ctx, lackRuntime, err)
 	return slices.SortedStableFunc(slices.Values(pods), func(a, b *v1.Pod) int {
 		return cmp.Compare(plan.Options{}.Priority(a), plan.Options{}.Priority(b))
 	}), err
 }
 
-// onPlan shows that a shutdown begins, and stores its plan, which kubegrace-node report shows with its report.
-// It also saves what is known of the pods: keepInfo does so at intervals, and stops in a shutdown. Only keepInfo forgets
-// pods, because the plan has no pods if their list has not come in time. The drain waits neither for onPlan nor for the
-// disk.
+// onPlan shows that a shutdown begins, and stores its plan, which kubegrace-node report shows with the report. It also
+// saves what Info knows about the pods, because keepInfo pauses during a shutdown. It forgets no pods: the plan has none
+// if they could not be listed in time. The drain waits neither for onPlan nor for the disk.
 func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 	a.opts.View.Begin(p)
-	a.missing.set(ctx, "state folder", a.opts.Info.Save())
+	a.lacks.record(ctx, "state folder", a.opts.Info.Save())
 	if err := view.KeepPlan(a.opts.StateDir, a.document(p).Nodes[0]); err != nil {
 		a.opts.Logger.Error(err, "The report of this shutdown will be without its plan")
 	}
@@ -114,8 +112,8 @@ func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 // onReport sends the report of a shutdown to the loop. After a complete drain of a host that goes down it
 // first tells the cloud, which may then end the machine early.
 func (a *Agent) onReport(ctx context.Context, report shutdown.Report) {
-	// A cancelled shutdown and a drain by request leave the host up: then the cloud hears nothing.
-	if a.opts.Notice != nil && !report.Cancelled && report.Origin != drainOrigin {
+	goesDown := !report.Cancelled && report.Origin != drainOrigin
+	if a.opts.Notice != nil && goesDown {
 		if err := notice.Acknowledge(ctx, *a.opts.Notice); err != nil && !errors.Is(err, errors.ErrUnsupported) {
 			a.opts.Logger.Error(err, "Failed to tell the cloud that this machine is ready")
 		}

@@ -109,7 +109,7 @@ func (c *Client) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
 	return c.update(ctx, objectPod, func(r *apistatus.Reporter) error { return r.RestoreReadiness(ctx, pod) })
 }
 
-// update calls an update, and counts it if it fails. It fails at once before Load has succeeded.
+// update makes one update with the reporter, and counts it if it fails. Before Load has succeeded it fails at once.
 func (c *Client) update(ctx context.Context, object string, call func(*apistatus.Reporter) error) error {
 	err := fmt.Errorf("%s: %w", c.file, errNotLoaded)
 	if reporter := c.reporter.Load(); reporter != nil {

@@ -32,7 +32,7 @@ uninstall removes what the agent has written. demo plays all of it in this termi
 The exit status is 0 if nothing has failed, and 1 after invalid input or if pods
 could not be stopped. plan and status have more: see their --help.`
 
-// commands makes the subcommands. It has what they share.
+// commands has what the subcommands run and demo share.
 type commands struct {
 	signals func() <-chan os.Signal
 	gate    featuregate.MutableVersionedFeatureGate
@@ -52,8 +52,8 @@ func New(signals func() <-chan os.Signal) (*cobra.Command, error) {
 		Long: longHelp, Version: version(), SilenceUsage: true, SilenceErrors: true,
 	}
 	c.SetVersionTemplate("{{.Name}} {{.Version}}\n")
-	all := commands{signals: signals, gate: gate}
-	c.AddCommand(all.newRun(), newPlan(), inspect.NewStatus(), newDrain(), newUndrain(), newReport(), newUninstall(), all.newDemo())
+	shared := commands{signals: signals, gate: gate}
+	c.AddCommand(shared.newRun(), newPlan(), inspect.NewStatus(), newDrain(), newUndrain(), newReport(), newUninstall(), shared.newDemo())
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	return c, nil
 }

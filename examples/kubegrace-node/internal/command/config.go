@@ -25,21 +25,21 @@ const configUsage = "`file` with a KubeletConfiguration (YAML or JSON), of which
 // shutdownConfig reads and checks the file of --config, and sets in gate the feature gates that the file sets.
 // The warnings are lines for people.
 func shutdownConfig(file string, gate featuregate.MutableVersionedFeatureGate) (cfg plan.Config, warnings []string, err error) {
-	read, err := kubeletconfig.Load(file, "")
+	loaded, err := kubeletconfig.Load(file, "")
 	if err != nil {
 		return plan.Config{}, nil, fmt.Errorf("--config: %w", err)
 	}
-	unknown, err := kubeletconfig.SetFeatureGates(gate, read.FeatureGates)
+	unknown, err := kubeletconfig.SetFeatureGates(gate, loaded.FeatureGates)
 	if err != nil {
 		return plan.Config{}, nil, fmt.Errorf("%s: %w", file, err)
 	}
 	if len(unknown) > 0 {
 		warnings = append(warnings, fmt.Sprintf("%s: featureGates: not known here, and without effect: %v", file, unknown))
 	}
-	if err := validation.ValidateNodeShutdown(read.Shutdown, featuregates.Options(gate)); err != nil {
-		return plan.Config{}, nil, fmt.Errorf("%s: %w; it has %s", file, err, output.ConfigText(read.Shutdown))
+	if err := validation.ValidateNodeShutdown(loaded.Shutdown, featuregates.Options(gate)); err != nil {
+		return plan.Config{}, nil, fmt.Errorf("%s: %w; it has %s", file, err, output.ConfigText(loaded.Shutdown))
 	}
-	return read.Shutdown, warnings, nil
+	return loaded.Shutdown, warnings, nil
 }
 
 // makeStateDir creates the folder of --state-dir if it does not exist. It then opens the lock file in it for
@@ -72,5 +72,6 @@ type screen struct {
 // newScreen returns a screen that never blocks the agent, even if nobody reads the output.
 func newScreen(c *cobra.Command, verbosity int) screen {
 	out, log := nonblocking.New(c.OutOrStdout()), nonblocking.New(c.ErrOrStderr())
-	return screen{view: view.New(out), logger: textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log), textlogger.Verbosity(verbosity))), close: func() { out.Close(); log.Close() }}
+	logConfig := textlogger.NewConfig(textlogger.Output(log), textlogger.Verbosity(verbosity))
+	return screen{view: view.New(out), logger: textlogger.NewLogger(logConfig), close: func() { out.Close(); log.Close() }}
 }

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -48,14 +49,15 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	if d.manifests == "" {
 		return field.Required(field.NewPath("--manifests"), "a folder of pod manifests")
 	}
-	opts, warnings, err := agent.Options{Gates: c.gate}, []string(nil), error(nil)
+	opts := agent.Options{Gates: c.gate}
+	var configWarnings []string
 	if d.config != "" {
-		opts.Config, warnings, err = shutdownConfig(d.config, c.gate)
+		var err error
+		if opts.Config, configWarnings, err = shutdownConfig(d.config, c.gate); err != nil {
+			return err
+		}
 	}
-	if err != nil {
-		return err
-	}
-	pods, more, err := embedded.Load(d.manifests, featuregates.Options(c.gate))
+	pods, podWarnings, err := embedded.Load(d.manifests, featuregates.Options(c.gate))
 	if err != nil {
 		return err
 	}
@@ -69,7 +71,7 @@ func (c commands) demo(command *cobra.Command, d demo) error {
 	defer screen.close()
 	klog.SetLogger(screen.logger)
 	screen.view.Say("No containers are run: they are played in this process, as annotations in their manifests say.")
-	for _, warning := range append(warnings, more...) {
+	for _, warning := range slices.Concat(configWarnings, podWarnings) {
 		screen.view.Say("Warning: " + warning)
 	}
 	opts.Limit, opts.StateDir, opts.DrainAfter = d.limit, d.stateDir, d.after

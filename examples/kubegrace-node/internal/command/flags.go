@@ -87,11 +87,11 @@ func (f *flags) validate() error {
 		if !strings.Contains(unit, ".") || strings.ContainsAny(unit, "/ ") {
 			errs = append(errs, field.Invalid(flag("--stop-unit"), unit, "must be the whole name of a unit, such as kubelet.service"))
 		}
-		is := func(name string) bool { return strings.Contains(unit, name) }
-		if slices.ContainsFunc([]string{"k3s", "k0s", "rke2", "containerd", "crio", "docker"}, is) {
+		unitContains := func(name string) bool { return strings.Contains(unit, name) }
+		if slices.ContainsFunc([]string{"k3s", "k0s", "rke2", "containerd", "crio", "docker"}, unitContains) {
 			errs = append(errs, field.Forbidden(flag("--stop-unit"), unit+" has the container runtime in it, without which no pod can be ended"))
 		}
-		if slices.ContainsFunc([]string{"kubegrace-node.", "dbus", "systemd-logind."}, is) {
+		if slices.ContainsFunc([]string{"kubegrace-node.", "dbus", "systemd-logind."}, unitContains) {
 			errs = append(errs, field.Forbidden(flag("--stop-unit"), unit+" is needed to end pods"))
 		}
 	}

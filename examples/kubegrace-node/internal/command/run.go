@@ -63,8 +63,8 @@ func (c commands) newRun() *cobra.Command {
 	return command
 }
 
-// run makes the agent and runs it. Only invalid input is an error before that; a state folder or a stored file that
-// cannot be used is logged, and the agent runs without it.
+// run makes the agent and runs it. It returns an error without running the agent only if the input is invalid. If the
+// state folder or a stored file cannot be used, it logs that and runs the agent without.
 func (c commands) run(command *cobra.Command, f *flags) error {
 	opts, warnings, err := c.agentOptions(f)
 	if err != nil {
@@ -197,10 +197,10 @@ func (f *flags) kubelet(ctx context.Context) ([]v1.Pod, error) {
 	return podinfo.KubeletPods(ctx, f.kubeletPods, credentials)
 }
 
-// hostIP returns this machine's first address that other machines can reach; "" if there is none yet. It is
-// where httpGet hooks of pods in the host's network go by default.
+// hostIP returns this machine's first address that other machines can reach; "" if there is none yet. By default
+// the httpGet hooks of pods in the host's network send their requests to it.
 func hostIP() string {
-	addresses, _ := net.InterfaceAddrs() // an error is as no address: such hooks then need a host of their own
+	addresses, _ := net.InterfaceAddrs() // if it fails there is no address, and such hooks must name their host
 	for _, address := range addresses {
 		if network, ok := address.(*net.IPNet); ok && network.IP.IsGlobalUnicast() {
 			return network.IP.String()

@@ -40,7 +40,7 @@ func TestTheLockIsHeldWhateverIsMissing(t *testing.T) {
 		"port":                  {[]string{"--listen=" + taken.Addr().String()}, "missing: port of /healthz: "},
 		"kubeconfig":            {[]string{"--kubeconfig=/nonexistent.conf", "--node-name=node"}, "missing: API server: /nonexistent.conf: "},
 		"unreadable kubeconfig": {[]string{"--kubeconfig=/dev/null", "--node-name=node"}, "missing: API server: "},
-		"API server":            {[]string{"--kubeconfig=DIR/kubeconfig", "--node-name=node"}, "missing: API server: it has not told its pods yet"},
+		"API server":            {[]string{"--kubeconfig=DIR/kubeconfig", "--node-name=node"}, "missing: API server: it has not sent the node's pods yet"},
 		"kubelet":               {[]string{"--kubelet-pods=https://127.0.0.1:1/pods"}, "missing: kubelet's pods: "},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,8 +31,8 @@ func (t *tool) request(ctx context.Context, method, resource string, answer any)
 	return api.Request(ctx, t.socket, method, resource, answer)
 }
 
-// newPlan makes kubegrace-node plan, which is in package inspect. The function that it passes requests the
-// plan of the running agent.
+// newPlan makes kubegrace-node plan (package inspect), which asks the running agent for its plan if it has no
+// argument.
 func newPlan() *cobra.Command {
 	t := &tool{}
 	command := inspect.NewPlan(func(ctx context.Context) (planned nodeplan.Document, err error) {

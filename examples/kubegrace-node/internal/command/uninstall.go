@@ -132,9 +132,9 @@ func (u *uninstaller) removeStateFiles() error {
 	if err != nil {
 		return fmt.Errorf("failed to remove the state: %w", err)
 	}
-	if os.Remove(u.stateDir) != nil { // a folder in use is empty, and not removed
+	if os.Remove(u.stateDir) != nil { // it has other files, or something is mounted on it
 		u.say("Removed the state of shutdowns from %s. The folder is kept: it is in use, or has other files.", u.stateDir)
-		return nil //nolint:nilerr // said above
+		return nil //nolint:nilerr // the line above says it
 	}
 	u.say("Removed %s, with the state of shutdowns.", u.stateDir)
 	return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// ScriptPrefix and the name of a container are the key of the annotation with the container's script.
+// ScriptPrefix, followed by the name of a container, is the key of the annotation with the container's script.
 const ScriptPrefix = "node.kubegrace.dev/script."
 
 // script says how a container reacts to its stop.

@@ -35,19 +35,20 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	OneOf(fs, &f.output, "output", "o", "`form` of the plan", output.Table, output.JSON, output.YAML, output.HTML)
 }
 
-// OneOf adds a flag whose value is one of several. The first is the default.
-func OneOf(fs *pflag.FlagSet, to *string, name, shorthand, usage string, values ...string) {
-	*to = values[0]
+// OneOf adds a flag that must have one of the values, and stores it in target. The first value is the default.
+func OneOf(fs *pflag.FlagSet, target *string, name, shorthand, usage string, values ...string) {
+	*target = values[0]
 	fs.FuncP(name, shorthand, usage+": "+strings.Join(values, ", "), func(text string) error {
 		if !slices.Contains(values, text) {
 			return fmt.Errorf("wanted is one of %s", strings.Join(values, ", "))
 		}
-		*to = text
+		*target = text
 		return nil
 	})
 }
 
-// settings returns the settings of the plan, from the flags and from the configuration that --config names. priorityOf returns the value of a priority class, and false if it is not known.
+// settings returns the settings of the plan, from the flags and from the configuration that --config names.
+// priorityOf returns the value of a priority class, and false if it is not known.
 func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settings, error) {
 	kubelet := kubeletconfig.Config{Shutdown: plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: f.total},
@@ -77,9 +78,9 @@ func (f *flags) settings(priorityOf func(string) (int32, bool)) (nodeplan.Settin
 // agentSteps returns the steps that kubegrace-node does in a drain besides the kills.
 func agentSteps() plan.Steps { return plan.Steps{Publish: true, Readiness: true, Statuses: true} }
 
-// keepShownNodes removes all nodes from a document that are not shown in full. With --node the named nodes
-// stay. Without it all nodes stay if the format is for programs, or if there are at most maxFullNodes.
-// Otherwise the nodes that lose most stay for a page, and none for a terminal.
+// keepShownNodes removes from a document the nodes that are not shown in full. With --node it keeps the named
+// nodes. Without --node it keeps all nodes if the format is for programs, or if there are at most maxFullNodes.
+// Otherwise it keeps the nodes that lose most for an HTML page, and none for a terminal.
 func (f *flags) keepShownNodes(d *nodeplan.Document) error {
 	names := f.nodes
 	if len(names) == 0 {

@@ -65,14 +65,14 @@ func NewPlan(askAgent func(context.Context) (nodeplan.Document, error)) *cobra.C
 				document, err := planFiles(c, &f, args)
 				return writePlan(c, &f, document, err)
 			}
-			var set []string // the flags that do not apply to the plan of the running agent
+			var unusable []string // flags that do not apply to the plan of the running agent
 			c.Flags().Visit(func(flag *pflag.Flag) {
 				if flag.Name != "output" && flag.Name != "socket" {
-					set = append(set, "--"+flag.Name)
+					unusable = append(unusable, "--"+flag.Name)
 				}
 			})
-			if len(set) > 0 {
-				return fmt.Errorf("%s: the agent of this machine plans by its own settings; for other pods give a FILE, a FOLDER, or - for standard input", strings.Join(set, ", "))
+			if len(unusable) > 0 {
+				return fmt.Errorf("%s: the agent of this machine plans by its own settings; for other pods give a FILE, a FOLDER, or - for standard input", strings.Join(unusable, ", "))
 			}
 			document, err := askAgent(c.Context())
 			return writePlan(c, &f, document, err)
@@ -108,8 +108,8 @@ func planFiles(c *cobra.Command, f *flags, args []string) (document nodeplan.Doc
 // no error, because a cluster may have no pods.
 func checkPods(cluster *podlist.Cluster, args []string) error {
 	hasPods := cluster.Pods+cluster.Ended+cluster.Unscheduled > 0
-	isEmpty := cluster.Objects > 0 && len(cluster.Others) == 0 // it has only lists without items, or priority classes
-	if hasPods || isEmpty {
+	isClusterWithoutPods := cluster.Objects > 0 && len(cluster.Others) == 0 // only lists without items, or priority classes
+	if hasPods || isClusterWithoutPods {
 		return nil
 	}
 	source := strings.Join(args, ", ")
@@ -122,12 +122,16 @@ func checkPods(cluster *podlist.Cluster, args []string) error {
 // writeLeftOut writes which objects of the input are not in the plan, so that nobody misses a pod without
 // knowing why.
 func writeLeftOut(w io.Writer, cluster *podlist.Cluster) {
-	for _, left := range []struct {
+	for _, omission := range []struct {
 		text  string
 		count int
-	}{{"left out are pods that have ended", cluster.Ended}, {"left out are pods that no node has", cluster.Unscheduled}, {"given more than once, and counted once, are pods", cluster.Repeated}} {
-		if left.count > 0 {
-			fmt.Fprintf(w, "kubegrace-node plan: %s: %d\n", left.text, left.count)
+	}{
+		{"left out are pods that have ended", cluster.Ended},
+		{"left out are pods that no node has", cluster.Unscheduled},
+		{"given more than once, and counted once, are pods", cluster.Repeated},
+	} {
+		if omission.count > 0 {
+			fmt.Fprintf(w, "kubegrace-node plan: %s: %d\n", omission.text, omission.count)
 		}
 	}
 	if kinds := kindsOf(cluster); kinds != "" {
@@ -141,8 +145,7 @@ func kindsOf(cluster *podlist.Cluster) string {
 	return strings.Join(slices.Sorted(maps.Keys(cluster.Others)), ", ")
 }
 
-// writePlan writes a plan. err is the error of making it: if it is not nil, writePlan returns it and writes
-// nothing.
+// writePlan writes a plan. If err, the error of making the plan, is not nil, it writes nothing and returns err.
 func writePlan(c *cobra.Command, f *flags, d nodeplan.Document, err error) error {
 	if err == nil {
 		err = f.keepShownNodes(&d)

@@ -77,8 +77,8 @@ func (f *statusFlags) add(fs *pflag.FlagSet) {
 	OneOf(fs, &f.output, "output", "o", "`form` of what is shown", output.Table, output.JSON, output.YAML)
 }
 
-// run looks at the machine once, or with --every again and again until ctx ends. With --every a failed
-// look is only reported, so that a passing failure does not end the program.
+// run looks at the machine once, or with --every at intervals until ctx ends. With --every an error is only
+// printed, so that a passing failure does not end the program.
 func (f *statusFlags) run(c *cobra.Command) error {
 	ctx := c.Context()
 	if f.every < 0 || f.every > 0 && f.every < time.Second {
@@ -124,7 +124,7 @@ func (f *statusFlags) look(c *cobra.Command) error {
 			return err
 		}
 	}
-	state.Close(&report.Verdict)
+	report.Verdict.WithUnseen(state.NotSeen)
 	if f.textfile != "" {
 		if err := prometheus.WriteToTextfile(f.textfile, output.Metrics(report)); err != nil {
 			return fmt.Errorf("--textfile: %w", err)

@@ -30,8 +30,8 @@ type Config struct {
 	StaticPodPath string `json:"staticPodPath"`
 }
 
-// Enabled reports whether a feature gate is on. One that is not set is: both gates of the node's shutdown are on
-// by default.
+// Enabled reports whether a feature gate is on. A gate that is not set counts as on, because both gates of the
+// node's shutdown are on by default.
 func (c Config) Enabled(gate string) bool {
 	on, set := c.FeatureGates[gate]
 	return on || !set
@@ -66,10 +66,10 @@ func Load(file, folder string) (c Config, err error) {
 	return c, nil
 }
 
-// read adds the fields of the KubeletConfiguration that a file has, either as such or within an answer of
-// /configz. Maps are merged key by key. All fields that a [Config] does not have are ignored, but a field that
-// only begins like a shutdown field is an error: it is misspelled, and ignoring it would silently switch the
-// graceful node shutdown off.
+// read adds to c the fields of a file, which has a KubeletConfiguration or an answer of /configz. Maps are merged
+// key by key. Fields that a [Config] does not have are ignored. But an unknown field whose name begins with
+// shutdownGracePeriod is an error: it is misspelled, and ignoring it would silently switch the graceful node
+// shutdown off.
 func (c *Config) read(file string) error {
 	docs, err := document.Read(file)
 	if err != nil {

@@ -18,7 +18,7 @@ const (
 	kubegraceMark = "# Written by kubegrace"
 )
 
-// LimitFile is one of logind's configuration files, one that sets InhibitDelayMaxSec.
+// LimitFile is a configuration file of logind that sets InhibitDelayMaxSec.
 type LimitFile struct {
 	// Path is the path on the machine, without Root.
 	Path string `json:"path"`
@@ -58,8 +58,8 @@ func (s *State) lastFile() *LimitFile {
 	return &s.LimitFiles[len(s.LimitFiles)-1]
 }
 
-// fileOverriding returns the file that overrides a drop-in of this name, because it sorts after it; nil: none
-// does. logind.conf itself is never that file: logind reads it before all drop-ins.
+// fileOverriding returns the file that overrides the drop-in with this name, because its own name sorts later; nil:
+// no file does. It never returns logind.conf itself, which logind reads before all drop-ins.
 func (s *State) fileOverriding(dropIn string) *LimitFile {
 	last := s.lastFile()
 	if last == nil || path.Base(last.Path) <= dropIn || path.Ext(path.Dir(last.Path)) != ".d" {

@@ -37,7 +37,7 @@ type PodOptions struct {
 	NodeName string
 }
 
-// NodeName returns the name of the node: that of o, of the kubelet's --hostname-override, or the host name in
+// NodeName returns the name of the node: o.NodeName, else the kubelet's --hostname-override, else the host name in
 // lower case.
 func (s *State) NodeName(o PodOptions) string {
 	if o.NodeName != "" {
@@ -50,7 +50,7 @@ func (s *State) NodeName(o PodOptions) string {
 		text, _ := os.ReadFile(filepath.Join(o.Root, "etc/hostname")) // if it fails, podsOfServer says that no pods were found
 		return strings.ToLower(strings.TrimSpace(string(text)))
 	}
-	name, _ := os.Hostname() // as above
+	name, _ := os.Hostname() // if it fails, podsOfServer says that no pods were found
 	return strings.ToLower(name)
 }
 

@@ -41,13 +41,13 @@ func kubelets(root string) ([]Kubelet, error) {
 	}
 	sort.Sort(processes)
 	var found []Kubelet
-	sees1 := false
+	seesInit := false // process 1, which belongs to root
 	for _, process := range processes {
 		words, err := process.CmdLine()
 		if err != nil {
-			continue // it has ended; or it is hidden, and then process 1 is hidden too, which is checked below
+			continue // the process has ended, or is hidden; if it is hidden, so is process 1
 		}
-		sees1 = sees1 || process.PID == 1
+		seesInit = seesInit || process.PID == 1
 		if len(words) == 0 {
 			continue // a thread of the kernel
 		}
@@ -56,28 +56,29 @@ func kubelets(root string) ([]Kubelet, error) {
 			found = append(found, kubelet)
 		}
 	}
-	if !sees1 {
+	if !seesInit {
 		return found, errors.New("the processes of others are hidden from this user")
 	}
 	return found, nil
 }
 
 // parseCommandLine returns the kubelet that a command line starts; false if it starts none. Of a program that
-// embeds a kubelet, such as k3s, only the name is known, because its flags are its own.
+// embeds a kubelet, such as k3s, only the name is known, because its flags are not those of a kubelet.
 func parseCommandLine(words []string) (k Kubelet, ok bool) {
 	k.Program = path.Base(words[0])
+	if k.Program != "kubelet" {
+		canEmbedKubelet := slices.Contains([]string{"k3s", "rke2", "k0s"}, k.Program)
+		startsKubelet := func(word string) bool {
+			return slices.Contains([]string{"server", "agent", "worker", "controller"}, word)
+		}
+		if canEmbedKubelet && slices.ContainsFunc(words[1:], startsKubelet) {
+			return k, true
+		}
+		return Kubelet{}, false
+	}
 	flags := map[string]*string{
 		"config": &k.ConfigFile, "config-dir": &k.ConfigDir, "kubeconfig": &k.Kubeconfig, "hostname-override": &k.HostName,
 		"feature-gates": &k.gates,
-	}
-	if k.Program != "kubelet" {
-		// These programs run a kubelet inside themselves with one of these words, and their flags are their own.
-		runs := func(word string) bool {
-			return slices.Contains([]string{"server", "agent", "worker", "controller"}, word)
-		}
-		if flags = nil; !slices.Contains([]string{"k3s", "rke2", "k0s"}, k.Program) || !slices.ContainsFunc(words[1:], runs) {
-			return Kubelet{}, false
-		}
 	}
 	for i, word := range words[1:] {
 		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
@@ -85,7 +86,7 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 			continue
 		}
 		if !hasValue && i+2 < len(words) {
-			value = words[i+2] // the word behind this one, which is words[i+1]
+			value = words[i+2] // the word after words[i+1], which is word
 		}
 		*flags[name] = value
 	}

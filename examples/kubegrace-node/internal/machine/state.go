@@ -104,9 +104,9 @@ func Look(ctx context.Context, o Options) *State {
 	return s
 }
 
-// miss records in NotSeen that something could not be seen: what it is, why, and the way out, which may be
-// "". It shortens the error to what follows the name of the file. If permission was denied and there is no
-// other way out, that is to run as root.
+// miss records in NotSeen that something could not be seen: what it is, why, and the way out, which may be "". It
+// leaves the name of the file out of the error. If wayOut is "" and permission was denied, the way out is to run as
+// root.
 func (s *State) miss(what string, err error, wayOut string) {
 	if wayOut == "" && errors.Is(err, fs.ErrPermission) {
 		wayOut = "run it as root"
@@ -116,7 +116,7 @@ func (s *State) miss(what string, err error, wayOut string) {
 		err = pathError.Err
 	}
 	why := err.Error()
-	if _, rest, namesFile := strings.Cut(why, what+": "); namesFile { // what is the file, and is shown anyway
+	if _, rest, namesFile := strings.Cut(why, what+": "); namesFile { // the file's name is shown as What
 		why = rest
 	}
 	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
@@ -136,8 +136,8 @@ func mask(root string) string {
 }
 
 // lookAtLogind asks logind for its limit and locks, on the bus at an address; "": the system bus of the
-// machine, whose socket is below root. If a masked logind does not answer, that is no surprise, and so
-// nothing is added to NotSeen.
+// machine, whose socket is below root. If logind is masked and therefore does not answer, nothing is added to
+// NotSeen.
 func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	if address == "" && root != "/" {
 		address = "unix:path=" + filepath.Join(root, "run/dbus/system_bus_socket")
@@ -148,11 +148,11 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 		s.Logind = &Logind{LimitSeconds: logind.Limit.Seconds(), Preparing: logind.Preparing, Locks: logind.Locks, limit: logind.Limit}
 	case s.Mask != "": // logind cannot run, as the verdict says
 	default:
-		s.notRunning = errors.Is(err, login1.ErrNotRunning)
-		s.miss("who holds which locks, and logind's limit", err, map[bool]string{
-			true:  "systemctl status systemd-logind",
-			false: "in a container: mount the host's /run/dbus, and give --root",
-		}[s.notRunning])
+		wayOut := "in a container: mount the host's /run/dbus, and give --root"
+		if s.notRunning = errors.Is(err, login1.ErrNotRunning); s.notRunning {
+			wayOut = "systemctl status systemd-logind"
+		}
+		s.miss("who holds which locks, and logind's limit", err, wayOut)
 	}
 }
 
@@ -160,40 +160,48 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 // that the command line of the first kubelet names; a kubelet without such files has its defaults. If the configuration
 // cannot be read, NotSeen says why.
 func (s *State) lookAtConfig(root, file string) {
-	folder, gates := "", ""
-	if file == "" { // the kubelet's own files
-		if len(s.Kubelets) == 0 { // no configuration; that is a gap only if a kubelet holds the lock
-			if s.lock(login1.Lock.IsKubelets) != nil && !s.hasMissed("the processes") {
-				s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
-			}
-			return
-		}
-		kubelet := s.Kubelets[0]
-		if kubelet.Program != "kubelet" {
-			s.miss("the configuration of "+kubelet.text(), errors.New("its command line does not have it"), "save what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints, and give it with --config")
-			return
-		}
-		gates = kubelet.gates
-		if kubelet.ConfigFile == "" && kubelet.ConfigDir == "" {
-			s.ConfigSource = "the kubelet's defaults: it has neither --config nor --config-dir"
-			return
-		}
-		for to, path := range map[*string]string{&file: kubelet.ConfigFile, &folder: kubelet.ConfigDir} {
-			if path != "" {
-				*to = filepath.Join(root, path)
-			}
-		}
+	if file != "" {
+		s.readConfig(root, file, "", nil)
+		return
 	}
+	if len(s.Kubelets) == 0 { // there is no configuration; something is missing only if a kubelet holds the lock
+		if s.lock(login1.Lock.IsKubelets) != nil && !s.hasMissed("the processes") {
+			s.miss("the kubelet", errors.New("its lock is held, and no process is known as one"), "give --config")
+		}
+		return
+	}
+	switch kubelet := s.Kubelets[0]; {
+	case kubelet.Program != "kubelet":
+		s.miss("the configuration of "+kubelet.text(), errors.New("its command line does not have it"), "save what kubectl get --raw /api/v1/nodes/NODE/proxy/configz prints, and give it with --config")
+	case kubelet.ConfigFile == "" && kubelet.ConfigDir == "":
+		s.ConfigSource = "the kubelet's defaults: it has neither --config nor --config-dir"
+	default:
+		s.readConfig(root, below(root, kubelet.ConfigFile), below(root, kubelet.ConfigDir), gatesOf(kubelet.gates))
+	}
+}
+
+// below returns the path of a machine's file for this program, if root is the folder with the machine's file
+// system; "" stays "".
+func below(root, path string) string {
+	if path == "" {
+		return ""
+	}
+	return filepath.Join(root, path)
+}
+
+// readConfig reads the kubelet's configuration from a file, a folder of drop-ins, or both; "": there is none. The
+// gates of the kubelet's command line override those of its files.
+func (s *State) readConfig(root, file, folder string, gates map[string]bool) {
 	config, err := kubeletconfig.Load(file, folder)
 	if err != nil {
 		s.ConfigError = err
 		s.miss("the kubelet's configuration", err, "")
 		return
 	}
-	if gates != "" && config.FeatureGates == nil {
+	if config.FeatureGates == nil {
 		config.FeatureGates = map[string]bool{}
 	}
-	maps.Copy(config.FeatureGates, gatesOf(gates)) // the flag overrides the file; gatesOf("") is empty
+	maps.Copy(config.FeatureGates, gates)
 	s.Config = config
 	s.ConfigSource = strings.Join(named(file, folder), " and ")
 	if root != "/" { // shows paths as they are on the machine

@@ -64,8 +64,8 @@ func (v *Verdict) do(text, command string) { v.Do = append(v.Do, Step{text, comm
 const reload = "systemctl kill --signal=HUP systemd-logind"
 
 // Judge says what would happen at the next shutdown, without looking at the pods ([Verdict.WithPods] adds
-// them). agentsConfig says that State.Config is not the kubelet's: the user gave it as the configuration of
-// the agent that holds the lock.
+// them). agentsConfig says that State.Config is the configuration of the agent that holds the lock, which the user
+// gave, and not the kubelet's.
 func (s *State) Judge(agentsConfig bool) Verdict {
 	var v Verdict
 	switch kubelet, agent := s.lock(login1.Lock.IsKubelets), s.lock(login1.Lock.IsKubegraces); {
@@ -88,9 +88,10 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 		s.judgeKubelet(&v)
 	case agent != nil:
 		s.judgeAgent(&v, agent, agentsConfig)
-	case s.judgeIdleAgent(&v):
 	default:
-		s.judgeNobody(&v)
+		if isJudged := s.judgeIdleAgent(&v); !isJudged {
+			s.judgeNobody(&v)
+		}
 	}
 	s.addRemarks(&v)
 	return v
@@ -122,8 +123,8 @@ func (s *State) judgeKubelet(v *Verdict) {
 	}
 }
 
-// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. The best source is the
-// agent's own status. If that is not known, the agent's logind drop-in says for how long it asks.
+// judgeAgent judges a machine on which only an agent with kubegrace holds a lock. The best source is the agent's own
+// status. If the agent does not answer, the drop-in that it has written for logind says how long it asks for.
 func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 	v.set(Held, "%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.limit))
 	own := s.agentsFile()
@@ -146,7 +147,7 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 	}
 }
 
-// judgeByAgent judges by the status that the agent itself has given.
+// judgeByAgent judges a machine by the status that its agent has sent.
 func (s *State) judgeByAgent(v *Verdict) {
 	v.Why = append(v.Why, s.Agent.Missing...)
 	if s.Agent.PodsUnknown {
@@ -180,7 +181,7 @@ func (s *State) addLimitForAgent(v *Verdict, needed time.Duration) {
 	}
 }
 
-// raiseTo says how to raise the limit of a file to needed; 0: how much is needed is not known.
+// raiseTo says how to raise the limit of a file to needed, or, if needed is not known (0), to remove the limit.
 func (f LimitFile) raiseTo(needed time.Duration) string {
 	if needed == 0 {
 		return "Remove InhibitDelayMaxSec from " + f.Path + "."
@@ -197,8 +198,8 @@ func (s *State) byFile() string {
 }
 
 // judgeIdleAgent judges a machine on which kubegrace-node runs and holds no lock. If kubegrace-node does not
-// run, it returns false and leaves v as it is.
-func (s *State) judgeIdleAgent(v *Verdict) bool {
+// run, it returns false and does not change v.
+func (s *State) judgeIdleAgent(v *Verdict) (isJudged bool) {
 	switch {
 	case s.Agent != nil && s.Agent.Drained:
 		v.set(Held, "this machine is drained: kubegrace-node drain has stopped its pods, and kubegrace-node undrain withdraws that.")
@@ -247,8 +248,8 @@ func (s *State) judgeNobody(v *Verdict) {
 	v.because("Without a lock systemd ends all containers at once, with SIGTERM, and with SIGKILL 1m30s later by default: no preStop hook runs.")
 }
 
-// bySetting returns ", by FILE" like byFile. If the file overrides the kubelet's drop-in, it adds that. If no
-// file sets the limit, it says that the limit is the default.
+// bySetting returns ", by FILE" with the file that sets the limit which logind uses now, and says if the file
+// overrides the kubelet's drop-in. If no file sets a limit and logind uses its default, it says that.
 func (s *State) bySetting() string {
 	switch by := s.byFile(); {
 	case s.lastFile() == nil && s.Logind.limit == logindconf.Default:
@@ -260,9 +261,8 @@ func (s *State) bySetting() string {
 	}
 }
 
-// addRaise adds the step that raises logind's limit to what the kubelet needs. It depends on which file
-// overrides the kubelet's drop-in. The kubelet must then be restarted, because it takes its lock only at its
-// start.
+// addRaise adds the step that raises logind's limit to what the kubelet needs. The step depends on which file
+// overrides the kubelet's drop-in. Each step restarts the kubelet, because it takes its lock only at its start.
 func (s *State) addRaise(v *Verdict, needed time.Duration) {
 	file := s.fileOverridingKubelet()
 	switch {
@@ -295,7 +295,7 @@ func (s *State) hasMissed(what string) bool {
 	return slices.ContainsFunc(s.NotSeen, func(unseen Unseen) bool { return unseen.What == what })
 }
 
-// addRemarks adds to v.Why what an administrator should know and what does not change the verdict.
+// addRemarks adds to v.Why what an administrator should know, although it does not change the verdict.
 func (s *State) addRemarks(v *Verdict) {
 	for _, file := range s.LimitFiles {
 		if s.isLeftOver(file) {
@@ -332,9 +332,9 @@ func (v *Verdict) WithPods(pods, cut int, lostSeconds int64) {
 	}
 }
 
-// Close makes a Held verdict Unknown if something could not be seen. It is the last step.
-func (s *State) Close(v *Verdict) {
-	if v.Status == Held && len(s.NotSeen) > 0 {
+// WithUnseen makes a Held verdict Unknown if something could not be seen ([State.NotSeen]). Call it last.
+func (v *Verdict) WithUnseen(notSeen []Unseen) {
+	if v.Status == Held && len(notSeen) > 0 {
 		v.Status = Unknown
 		v.Text += " Whether that is all could not be seen."
 	}

@@ -34,9 +34,9 @@ func withoutStaticClasses(pods []*v1.Pod) []*v1.Pod {
 // every pod but a static one, so a pod without a priority and without a known class only gets a guess.
 func (s Settings) prioritySource(pod *v1.Pod) string {
 	class := pod.Spec.PriorityClassName
-	hasClass := class == "system-node-critical" || class == "system-cluster-critical"
-	if !hasClass && s.options.PriorityOf != nil {
-		_, hasClass = s.options.PriorityOf(class)
+	isKnownClass := class == "system-node-critical" || class == "system-cluster-critical"
+	if !isKnownClass && s.options.PriorityOf != nil {
+		_, isKnownClass = s.options.PriorityOf(class)
 	}
 	switch noted := pod.Annotations[podinfo.PrioritySource]; {
 	case noted != "":
@@ -45,7 +45,7 @@ func (s Settings) prioritySource(pod *v1.Pod) string {
 		return "guessed: the API server's, of the mirror pod"
 	case pod.Spec.Priority != nil:
 		return "spec"
-	case hasClass:
+	case isKnownClass:
 		return "priority class " + class
 	case class != "":
 		return "guessed: 0, because the priority class " + class + " is not known"
@@ -63,10 +63,10 @@ func isOnlyMirrored(pod *v1.Pod) bool {
 	return staticpod.IsMirror(pod) && pod.Spec.PriorityClassName != "" && ptr.Deref(pod.Spec.Priority, 0) != 0
 }
 
-// kubeletPlan plans what a kubelet that holds a lock does, as killPods of its nodeshutdown manager. It drains
-// one bucket after the other and waits for each bucket for the bucket's own seconds at most. A bucket without
-// pods takes no time. Time that a bucket does not use is lost. The kubelet releases its lock at the end of the
-// last bucket.
+// kubeletPlan plans the drain of a kubelet that holds a lock, by the rules of killPods in its nodeshutdown manager.
+// The kubelet drains one bucket after the other, and waits for each at most the bucket's own seconds. A bucket
+// without pods takes no time. Time that a bucket does not use is lost. The kubelet releases its lock at the end of
+// the last bucket.
 func (s Settings) kubeletPlan(pods []*v1.Pod) plan.Plan {
 	p := plan.New(s.schedule, pods, plan.Options{PriorityOf: s.options.PriorityOf, NoRollOver: true})
 	p.Release = p.Buckets[len(p.Buckets)-1].End

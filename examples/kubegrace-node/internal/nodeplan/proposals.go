@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// losses plans all nodes and adds up how many of their pods are cut short and how many seconds these lose. Only
-// CutShort and LostSeconds of the result are set; the caller adds the title and the changes.
+// losses plans all nodes and returns how many of their pods are cut short and how many seconds these lose. The
+// caller adds the title and the changes.
 func (s Settings) losses(nodes []*podlist.Node) (p Proposal) {
 	for _, node := range nodes {
 		n := s.Plan(node)
@@ -26,11 +26,11 @@ func (s Settings) losses(nodes []*podlist.Node) (p Proposal) {
 
 // proposals returns changes that would make the plan better, the best first, each with the losses that remain.
 // A proposal only raises logind's limit or lengthens buckets. It shortens no pod's grace period, because that
-// would hide a loss and save nothing. before has the losses without a change; schedule has the longer buckets.
-func (s Settings) proposals(before Summary, schedule plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
+// would hide a loss and save nothing. current has the losses without a change; schedule has the longer buckets.
+func (s Settings) proposals(current Summary, schedule plan.Schedule, nodes []*podlist.Node) (all []Proposal) {
 	offer := func(title string, p Proposal, changes ...Change) {
-		isSame := p.CutShort == before.CutShort && p.LostSeconds == before.LostSeconds
-		isWorse := p.CutShort > before.CutShort || p.LostSeconds > before.LostSeconds
+		isSame := p.CutShort == current.CutShort && p.LostSeconds == current.LostSeconds
+		isWorse := p.CutShort > current.CutShort || p.LostSeconds > current.LostSeconds
 		if isSame || isWorse {
 			return
 		}
@@ -44,7 +44,7 @@ func (s Settings) proposals(before Summary, schedule plan.Schedule, nodes []*pod
 	if longer, ok := s.withSchedule(schedule); ok {
 		changes := []Change{longer.configChange()}
 		if longer.limitIsTooShort() {
-			if !s.raisable { // otherwise the agent raises the limit itself, and there is nothing to change
+			if !s.canRaiseLimit { // an agent that can raise the limit does so itself
 				changes = append(changes, s.limitChange(longer.needed()))
 			}
 			longer = longer.limitedTo(longer.needed())
@@ -99,15 +99,14 @@ func (s Settings) configChange() Change {
 	return c
 }
 
-// limitChange returns the change that raises logind's limit to needed. An agent that runs as root writes a
-// drop-in of its own for that, so the limit stays low only if another file sorts after that drop-in. If such
-// a file is known, it is the one to change. A new file that sorts even later would override the drop-in again
-// at the next change.
+// limitChange returns the change that raises logind's limit to needed. An agent that runs as root raises the limit
+// itself, with a drop-in file. So the limit is too low only if a file that sorts later overrides the agent's. If
+// this file is known, it is the one to change: a new file that sorts even later would override the agent's again.
 func (s Settings) limitChange(needed time.Duration) Change {
 	own := map[Agent]string{Kubelet: "99-kubelet.conf", Kubegrace: "zz-kubegrace.conf"}[s.agent]
 	lines := []string{"[Login]", fmt.Sprintf("InhibitDelayMaxSec=%d", ceilSeconds(needed))}
-	if s.limitBy != "" {
-		return Change{Where: s.limitBy, Why: "it overrides the agent's " + own, Lines: lines}
+	if s.limitFile != "" {
+		return Change{Where: s.limitFile, Why: "it overrides the agent's " + own, Lines: lines}
 	}
 	return Change{Where: "the last file of systemd-analyze cat-config systemd/logind.conf", Lines: lines}
 }
@@ -148,7 +147,11 @@ func outliers(asks map[ask]int, schedule plan.Schedule) (all []Outlier) {
 	for a, count := range asks {
 		if a.seconds > schedule[a.bucket].Seconds {
 			o := found[a.workload]
-			found[a.workload] = Outlier{a.workload, o.PodCount + count, max(o.AsksSeconds, a.seconds), o.Critical || a.critical}
+			o.Name = a.workload
+			o.PodCount += count
+			o.AsksSeconds = max(o.AsksSeconds, a.seconds)
+			o.Critical = o.Critical || a.critical
+			found[a.workload] = o
 		}
 	}
 	all = slices.SortedFunc(maps.Values(found), func(a, b Outlier) int {

@@ -32,19 +32,20 @@ type Settings struct {
 	gates    map[string]bool
 	schedule plan.Schedule
 	options  plan.Options
-	off      bool   // the configuration switches the graceful node shutdown off
-	limitBy  string // the logind file that sets the limit and that the agent cannot override; "": not known
-	raisable bool   // the agent can raise the limit by itself
+
+	off           bool   // the configuration switches the graceful node shutdown off
+	limitFile     string // the logind file that sets the limit and overrides the agent's drop-in; "": not known
+	canRaiseLimit bool   // no file overrides the agent's drop-in
 }
 
 // NewSettings makes the settings from a kubelet's configuration and the feature gates of its file. A gate that
 // is missing has its default. For [Kubelet] only Limit and PriorityOf of the options count. An options.Limit
 // of math.MaxInt64 means that there is no limit. A configuration that a kubelet refuses is an error.
 func NewSettings(agent Agent, config plan.Config, gates map[string]bool, options plan.Options) (Settings, error) {
-	set := kubeletconfig.Config{FeatureGates: gates}
+	kubelet := kubeletconfig.Config{FeatureGates: gates}
 	checks := validation.Options{
-		NoGracefulNodeShutdown:  !set.Enabled("GracefulNodeShutdown"),
-		NoShutdownByPodPriority: !set.Enabled("GracefulNodeShutdownBasedOnPodPriority"),
+		NoGracefulNodeShutdown:  !kubelet.Enabled("GracefulNodeShutdown"),
+		NoShutdownByPodPriority: !kubelet.Enabled("GracefulNodeShutdownBasedOnPodPriority"),
 	}
 	if err := validation.ValidateNodeShutdown(config, checks); err != nil {
 		return Settings{}, err
@@ -86,12 +87,12 @@ func (s Settings) limitIsTooShort() bool {
 // start of the kubelet's nodeshutdown manager fails and is not tried again.
 func (s Settings) noLock() bool { return s.agent == Kubelet && s.limitIsTooShort() }
 
-// OnMachine returns the settings for a machine whose logind has this limit, which has the values of
-// options.Limit in [NewSettings]. by is the file that keeps the limit from being raised; "" means that the
-// agent can raise it.
-func (s Settings) OnMachine(limit time.Duration, by string) Settings {
+// OnMachine returns the settings for a machine whose logind has this limit, with the values of options.Limit in
+// [NewSettings]. limitFile is the file that overrides the agent's drop-in, so that the agent cannot raise the limit;
+// "": there is none.
+func (s Settings) OnMachine(limit time.Duration, limitFile string) Settings {
 	s = s.limitedTo(limit)
-	s.limitBy, s.raisable = by, by == ""
+	s.limitFile, s.canRaiseLimit = limitFile, limitFile == ""
 	return s
 }
 
@@ -106,7 +107,7 @@ func (s Settings) limitedTo(limit time.Duration) Settings {
 
 // Header returns the header of a document.
 func (s Settings) Header() Header {
-	h := Header{Agent: s.agent, Configuration: s.config, Off: s.off, NoLock: s.noLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.limitBy}
+	h := Header{Agent: s.agent, Configuration: s.config, Off: s.off, NoLock: s.noLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.limitFile}
 	if s.options.Limit != 0 {
 		limit := max(s.options.Limit, 0).Seconds()
 		h.LimitSeconds = &limit

@@ -94,10 +94,10 @@ func workloadOf(pod *v1.Pod) string {
 	return pod.Namespace + "/" + kind + "/" + name
 }
 
-// ask is a grace period that pods of one workload in one bucket ask for.
+// ask is a grace period that pods of a workload ask for, in the bucket with this index.
 type ask struct {
 	workload string
-	bucket   int // the index of their bucket
+	bucket   int
 	critical bool
 	seconds  int64
 }
@@ -108,7 +108,8 @@ func asksOf(nodes []Node) map[ask]int {
 	for _, n := range nodes {
 		for i := range n.Buckets {
 			for _, pod := range n.Buckets[i].Pods {
-				asks[ask{pod.workload, i, pod.Priority >= plan.SystemCriticalPriority, pod.OwnSeconds}]++
+				isCritical := pod.Priority >= plan.SystemCriticalPriority
+				asks[ask{workload: pod.workload, bucket: i, critical: isCritical, seconds: pod.OwnSeconds}]++
 			}
 		}
 	}

@@ -1,6 +1,6 @@
 // Package nonblocking writes to a terminal, a pipe or a file without blocking its caller: a reader that is
 // slow or has stopped reading must not delay a shutdown. A text is lost if it cannot be written, or if 4,096
-// others already wait. Errors are not reported.
+// others already wait to be written. Errors are not reported.
 package nonblocking
 
 import (
@@ -18,10 +18,10 @@ const (
 
 // Writer is a buffered [io.Writer] that does not block, for concurrent use. Make one with [New].
 type Writer struct {
-	mu      sync.RWMutex // Write holds it for reading, so that Close does not close texts meanwhile
+	mu      sync.RWMutex // held by Write for reading and by Close for writing, so that Write does not send to a closed channel
 	closed  bool
-	texts   chan []byte   // those that wait
-	flushed chan struct{} // closed when all texts are written after Close
+	texts   chan []byte   // the texts that wait to be written
+	flushed chan struct{} // closed when, after Close, all texts have been written
 }
 
 // New makes a writer that writes to out, in a goroutine that ends after Close.
@@ -36,7 +36,7 @@ func New(out io.Writer) *Writer {
 	return w
 }
 
-// Write takes a copy of text to be written later. It does not block. It always returns len(text) and nil.
+// Write copies text, which is written later. It does not block. It always returns len(text) and nil.
 func (w *Writer) Write(text []byte) (int, error) {
 	w.mu.RLock()
 	defer w.mu.RUnlock()

@@ -46,10 +46,10 @@ func (t *terminal) machine(r NodeReport) {
 		t.pasted(step.Command)
 	}
 	unseen := make([]string, 0, len(r.NotSeen))
-	for _, one := range r.NotSeen {
-		line := one.What + ": " + one.Why
-		if one.WayOut != "" {
-			line += " (" + one.WayOut + ")"
+	for _, missed := range r.NotSeen {
+		line := missed.What + ": " + missed.Why
+		if missed.WayOut != "" {
+			line += " (" + missed.WayOut + ")"
 		}
 		unseen = append(unseen, line)
 	}
@@ -60,19 +60,27 @@ func (t *terminal) machine(r NodeReport) {
 	}
 }
 
-// fact is a line of a report: something that was seen. The name is "" if it is that of the line above.
+// fact is a line of a report: something that was seen. The name is "" if the line above has the same name.
 type fact struct{ name, text string }
 
 // facts returns what was seen on the machine, one fact for each line.
 func facts(r NodeReport) (all []fact) {
-	add := func(name, format string, args ...any) { all = append(all, fact{name, fmt.Sprintf(format, args...)}) }
+	lastName := ""
+	add := func(name, format string, args ...any) {
+		shownName := name
+		if name == lastName {
+			shownName = ""
+		}
+		all = append(all, fact{shownName, fmt.Sprintf(format, args...)})
+		lastName = name
+	}
 	if r.Logind != nil {
 		add("logind", "waits for up to %s", machine.LimitText(duration.Of(r.Logind.LimitSeconds)))
 		if len(r.Logind.Locks) == 0 {
 			add("locks", "none for shutdowns")
 		}
-		for i, lock := range r.Logind.Locks { // only the first line has the name "locks"
-			add([]string{"locks", ""}[min(i, 1)], "%s (PID %d, user %d): %s, %s: %s", lock.Who, lock.PID, lock.UID, lock.Mode, lock.What, lock.Why)
+		for _, lock := range r.Logind.Locks {
+			add("locks", "%s (PID %d, user %d): %s, %s: %s", lock.Who, lock.PID, lock.UID, lock.Mode, lock.What, lock.Why)
 		}
 	}
 	for i, file := range slices.Backward(r.LimitFiles) { // the last file sets the limit and is shown first
@@ -80,7 +88,7 @@ func facts(r NodeReport) (all []fact) {
 		if i == len(r.LimitFiles)-1 {
 			note = "sets the limit"
 		}
-		add([]string{"files", ""}[min(len(r.LimitFiles)-1-i, 1)], "%s: %s, %s", file.Path, machine.LimitText(duration.Of(file.Seconds)), note)
+		add("files", "%s: %s, %s", file.Path, machine.LimitText(duration.Of(file.Seconds)), note)
 	}
 	if r.Agent != nil {
 		does := "holds no inhibitor lock"
@@ -98,8 +106,8 @@ func facts(r NodeReport) (all []fact) {
 		}
 		add("agent", "kubegrace-node %s, asks for %s, and %s", does, duration.Seconds(r.Agent.AskedSeconds), pods)
 	}
-	for i, kubelet := range r.Kubelets {
-		add([]string{"kubelet", ""}[min(i, 1)], "%s (PID %d)", kubelet.Program, kubelet.PID)
+	for _, kubelet := range r.Kubelets {
+		add("kubelet", "%s (PID %d)", kubelet.Program, kubelet.PID)
 	}
 	if r.ConfigSource != "" {
 		add("config", "%s: %s", r.ConfigSource, ConfigText(r.Config.Shutdown))
@@ -129,18 +137,19 @@ func Metrics(r NodeReport) prometheus.Gatherer {
 		add("pods_cut_short", "How many pods get less than they ask for.", float64(cutShort))
 		add("lost_seconds", "The sum of what pods ask for and do not get.", float64(lost))
 	}
-	// The plan knows most, then the agent. Without both, the configuration still says how long the kubelet
-	// asks to wait.
-	if needed, known := r.NeededSeconds(); r.Plan != nil {
+	// The plan says most, then the agent's status. The configuration says only how long the kubelet asks the host to wait.
+	configuredSeconds, isConfigKnown := r.NeededSeconds()
+	switch {
+	case r.Plan != nil:
 		addNeeded(r.Plan.NeededSeconds)
 		addPods(r.Plan.Summary.PodCount, r.Plan.Summary.CutShort, r.Plan.Summary.LostSeconds)
-	} else if r.Agent != nil {
+	case r.Agent != nil:
 		addNeeded(r.Agent.AskedSeconds)
 		if !r.Agent.PodsUnknown {
 			addPods(r.Agent.PodCount, r.Agent.CutShort, r.Agent.LostSeconds)
 		}
-	} else if known {
-		addNeeded(needed)
+	case isConfigKnown:
+		addNeeded(configuredSeconds)
 	}
 	return registry
 }

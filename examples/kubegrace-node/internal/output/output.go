@@ -20,8 +20,8 @@ const (
 	HTML  = "html"
 )
 
-// Write writes a plan. It shows all nodes of the document; the summary may count more
-// of them.
+// Write writes a plan. It shows all nodes of the document. The summary may count nodes that the document does not
+// have.
 func Write(format string, out io.Writer, d nodeplan.Document) error {
 	if format == HTML {
 		return writePlanPage(out, d)
@@ -39,8 +39,8 @@ func WriteReport(format string, out io.Writer, r api.Report) error {
 	return write(format, out, r, func(t *terminal) { t.report(r) })
 }
 
-// write writes a value as JSON or YAML. For a table it calls show, which writes the text for the terminal. The
-// environment variable COLUMNS is its width; without it the width is 80.
+// write writes a value as JSON or YAML, or as a table, for which it calls show. A table is as wide as the environment
+// variable COLUMNS says, but at least 40 columns; without the variable it is 80 columns wide.
 func write(format string, out io.Writer, value any, show func(*terminal)) error {
 	switch format {
 	case Table:

@@ -16,8 +16,8 @@ import (
 //go:embed page.html
 var pageTemplate string
 
-// page has the values for the template page.html. The page shows a plan, what a shutdown has done, or both:
-// then a pod has two bars, one above the other. The page has no script and loads nothing. Its bars are scaled
+// page has the values for the template page.html. The page shows a plan, what a shutdown has done, or both. If it
+// shows both, a pod has two bars, one above the other. The page has no script and loads nothing. Its bars are scaled
 // to the width of the window but its labels are not, so that both can be read on a phone.
 type page struct {
 	Title string
@@ -136,7 +136,8 @@ type scale struct{ Length time.Duration }
 // pod, and further if pods ask for more time than they get. It never reaches further than four times the last
 // end, because a pod that asks for a day would make all other bars invisible.
 func (p page) scale() scale {
-	last, wanted, limit := time.Second, time.Duration(0), time.Duration(0) // the scale is never 0
+	last := time.Second // the scale is never 0
+	var wanted, limit time.Duration
 	for _, n := range p.Nodes {
 		last, limit = max(last, n.Release), max(limit, n.Limit)
 		for _, b := range n.Buckets {
@@ -159,15 +160,15 @@ func (p page) scale() scale {
 
 // Ticks returns round times for the axis, at most five, so that their labels fit onto a narrow page.
 func (s scale) Ticks() (ticks []time.Duration) {
-	const most = 4 // at most four steps, and so five ticks
-	step := s.Length / most
+	const maxSteps = 4 // between five ticks
+	step := s.Length / maxSteps
 	for _, seconds := range []int64{1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 6 * 3600, 24 * 3600} {
-		if round := time.Duration(seconds) * time.Second; round >= s.Length/most {
+		if round := time.Duration(seconds) * time.Second; round >= s.Length/maxSteps {
 			step = round
 			break
 		}
 	}
-	for at := time.Duration(0); at <= s.Length && len(ticks) <= most; at += step {
+	for at := time.Duration(0); at <= s.Length && len(ticks) <= maxSteps; at += step {
 		ticks = append(ticks, at)
 	}
 	return ticks
@@ -192,8 +193,8 @@ type drawnBar struct {
 	Beyond                  string // the time that the pod asks for if it ends beyond the axis; otherwise ""
 }
 
-// Draw returns how to draw a bar. A bar never leaves the axis: if its end is before its start, it has no
-// width, and if a time is too long, it reaches to the end of the axis.
+// Draw returns how to draw a bar. A bar never leaves the axis: a bar whose end is before its start has no width,
+// and a time beyond the axis is drawn at the end of the axis.
 func (s scale) Draw(b bar) drawnBar {
 	start := min(max(b.Start, 0), s.Length)
 	end := min(max(b.End, start), s.Length)

@@ -148,22 +148,24 @@ func outcomeCounts(r shutdown.Report) string {
 // row at the end of its bucket. If a pod is not known to have ended, its bar reaches to the last time of the
 // report.
 func (c *chart) addReport(r api.Report) {
-	known, last := map[string]*row{}, r.Shutdown.Ended
+	plannedRows := map[string]*row{} // by the name of the pod
 	for _, b := range c.Buckets {
 		for _, pod := range b.Pods {
-			known[pod.Name] = pod
+			plannedRows[pod.Name] = pod
 		}
 	}
+	last := r.Shutdown.Ended
 	for _, pod := range r.Shutdown.Pods {
 		last = slices.MaxFunc([]time.Time{last, pod.Started, pod.Ended}, time.Time.Compare)
 	}
 	for _, pod := range r.Shutdown.Pods {
-		shown := known[pod.Namespace+"/"+pod.Name]
-		if shown == nil {
-			shown = &row{Name: pod.Namespace + "/" + pod.Name}
-			c.bucket(pod.Bucket).Pods = append(c.bucket(pod.Bucket).Pods, shown)
+		podRow := plannedRows[pod.Namespace+"/"+pod.Name]
+		if podRow == nil {
+			podRow = &row{Name: pod.Namespace + "/" + pod.Name}
+			b := c.bucket(pod.Bucket)
+			b.Pods = append(b.Pods, podRow)
 		}
-		shown.addReport(pod, r.Shutdown.Started, last)
+		podRow.addReport(pod, r.Shutdown.Started, last)
 	}
 	c.Release = max(r.Shutdown.Ended.Sub(r.Shutdown.Started), 0)
 	c.Text = append(append(c.Text, shutdownSentence(r)), r.Shutdown.Errors...)

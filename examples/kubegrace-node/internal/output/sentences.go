@@ -63,7 +63,10 @@ func lossText(cut int, lost int64) string {
 
 // changeTitle returns the heading above the proposals. It says that they are alternatives if there are several.
 func changeTitle(s nodeplan.Summary) string {
-	return "What to change" + map[bool]string{true: ", one or the other"}[len(s.Proposals) > 1]
+	if len(s.Proposals) > 1 {
+		return "What to change, one or the other"
+	}
+	return "What to change"
 }
 
 // proposalText says what a proposal changes and which losses then remain.
@@ -86,12 +89,15 @@ const shownOutliers = 3
 // much. Three workloads are named, and the others are counted.
 func outlierLines(s nodeplan.Summary) (lines []string) {
 	for _, o := range s.Outliers[:min(len(s.Outliers), shownOutliers)] {
-		critical, ask, they := map[bool]string{true: "critical "}[o.Critical], "asks for", "it is"
+		noun, asks, they := "pod", "asks for", "it is"
+		if o.Critical {
+			noun = "critical pod"
+		}
 		if o.PodCount > 1 {
-			ask, they = "ask for up to", "they are"
+			asks, they = "ask for up to", "they are"
 		}
 		lines = append(lines, fmt.Sprintf("%s %s %s: %s; no bucket of that length is proposed, and %s cut short.",
-			CountText(o.PodCount, critical+"pod"), ask, duration.Seconds(o.AsksSeconds), o.Name, they))
+			CountText(o.PodCount, noun), asks, duration.Seconds(o.AsksSeconds), o.Name, they))
 	}
 	if more := len(s.Outliers) - shownOutliers; more > 0 {
 		lines = append(lines, fmt.Sprintf("Pods of %s ask for too much too.", CountText(more, "other workload")))
@@ -117,7 +123,11 @@ func bucketLine(b nodeplan.Bucket) string {
 
 // priorityText returns the priority of a pod, with a question mark if it is guessed.
 func priorityText(pod *nodeplan.Pod) string {
-	return fmt.Sprintf("%d%s", pod.Priority, map[bool]string{true: "?"}[pod.PriorityIsGuessed()])
+	text := strconv.Itoa(int(pod.Priority))
+	if pod.PriorityIsGuessed() {
+		text += "?"
+	}
+	return text
 }
 
 // hookTexts returns a sentence for each preStop hook that takes longer than its pod's grace period.
@@ -130,9 +140,9 @@ func hookTexts(pod *nodeplan.Pod) (texts []string) {
 	return texts
 }
 
-// lossRows returns a table of the workloads and the nodes that lose most, with at most four rows for each of the
-// two, so that the nodes below stay near the top. The first row is the header. Without losses, or for a single
-// node, there is no table.
+// lossRows returns a table of the workloads and the nodes that lose most: at most four workloads and four nodes, so
+// that what follows the table is not far down. The first row is the header. Without losses, or for a single node,
+// there is no table.
 func lossRows(s nodeplan.Summary) [][]string {
 	if s.NodeCount <= 1 || len(s.Losses) == 0 {
 		return nil

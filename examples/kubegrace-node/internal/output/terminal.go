@@ -18,7 +18,8 @@ type terminal struct {
 	text  strings.Builder
 }
 
-// plan shows a plan: what to change, where to begin, and the nodes.
+// plan shows a plan: how long the host waits, the sum of all nodes, the proposals ("What to change"), the workloads
+// and nodes that lose most ("Where to begin"), and the nodes themselves.
 func (t *terminal) plan(d nodeplan.Document) {
 	for _, line := range hostLines(d.Header) {
 		t.paragraph(line)
@@ -33,22 +34,22 @@ func (t *terminal) plan(d nodeplan.Document) {
 	}
 	if hidesNodes {
 		t.text.WriteByte('\n')
-		t.paragraph("--node NAME shows a node in full; -o html has the lines of all that can be changed.")
+		t.paragraph("--node NAME shows a node in full; -o html shows the lines to paste for every proposal.")
 	}
 	for _, n := range d.Nodes {
 		t.node(n)
 	}
 	if len(d.Nodes) > 0 {
 		t.text.WriteByte('\n')
-		t.paragraph("START and END are at the latest, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
+		t.paragraph("START and END are the latest possible times, counted from the announcement: a pod is told to stop as soon as all before it have ended.")
 	}
 	if slices.ContainsFunc(d.Nodes, nodeplan.Node.HasGuessedPriorities) {
 		t.paragraph("? A priority is guessed; -o json has the reasons.")
 	}
 }
 
-// changes shows what to change: the proposals and the outliers. With brief only the best proposal is shown
-// with the lines to paste, so that a plan of many nodes stays short.
+// changes shows what to change: the proposals and the outliers. With brief only the best proposal has its lines to
+// paste, so that a plan of many nodes stays short.
 func (t *terminal) changes(s nodeplan.Summary, brief bool) {
 	outliers := outlierLines(s)
 	if len(s.Proposals)+len(outliers) > 0 {
@@ -125,13 +126,13 @@ func (t *terminal) paragraph(s string) { t.wrapped("", "", s) }
 // item shows an item of a list, wrapped to the width of the screen.
 func (t *terminal) item(s string) { t.wrapped("  - ", "    ", s) }
 
-// wrapped shows a text, wrapped to the width of the screen. Its first line begins with first, which has as
-// many columns as other, and its other lines with other.
-func (t *terminal) wrapped(first, other, s string) {
-	indent := first
-	for line := range strings.SplitSeq(text.WrapSoft(clean(s), t.width-len(first)), "\n") {
+// wrapped shows a text, wrapped to the width of the screen. Its first line begins with firstIndent, and its other
+// lines with otherIndent, which has as many columns.
+func (t *terminal) wrapped(firstIndent, otherIndent, s string) {
+	indent := firstIndent
+	for line := range strings.SplitSeq(text.WrapSoft(clean(s), t.width-len(firstIndent)), "\n") {
 		fmt.Fprintln(&t.text, strings.TrimRight(indent+strings.TrimLeft(line, " "), " "))
-		indent = other
+		indent = otherIndent
 	}
 }
 
@@ -162,8 +163,8 @@ func podTable(pods []nodeplan.Pod) string {
 	return renderTable(rows)
 }
 
-// renderTable formats a table. The first row is the header. The first column has names, and a column OUTCOME has
-// words; all other columns are right-aligned.
+// renderTable formats a table, whose first row is the header. The first column and a column OUTCOME are left-aligned,
+// all others right-aligned.
 func renderTable(rows [][]string) string {
 	w := table.NewWriter()
 	w.SetStyle(table.Style{Options: table.OptionsNoBordersAndSeparators, Box: table.BoxStyle{PaddingRight: "  "}})

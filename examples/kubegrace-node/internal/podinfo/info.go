@@ -42,27 +42,27 @@ type Info struct {
 	saving sync.Mutex // held by Save, so that an older list does not replace a newer one in the file
 
 	mu      sync.Mutex            // guards the fields below; it is not held during input and output
-	told    map[types.UID]*v1.Pod // by the UID that the runtime uses; a pod in the map is never changed
-	changed bool                  // whether told has changed since the last Save
+	known   map[types.UID]*v1.Pod // pods from the sources, by the UID that the runtime uses; a pod in the map is never changed
+	changed bool                  // known has changed since the last Save
 }
 
 // New returns an Info with what the file in the state folder has. With "" there is no file. The Info can be
 // used even if there is an error, which says that the file could not be read.
 func New(stateDir string, rules []Rule) (*Info, error) {
-	i := &Info{rules: rules, stateDir: stateDir, told: map[types.UID]*v1.Pod{}}
+	i := &Info{rules: rules, stateDir: stateDir, known: map[types.UID]*v1.Pod{}}
 	list, err := statefile.Load[v1.PodList](stateDir, File)
 	if err != nil {
 		return i, fmt.Errorf("priorities and sidecars of a previous agent are lost: %w", err)
 	}
 	for _, pod := range list.Items {
-		i.Tell(pod.Annotations[PrioritySource], []v1.Pod{pod})
+		i.Record(pod.Annotations[PrioritySource], []v1.Pod{pod})
 	}
 	i.changed = false // the file already has them
 	return i, nil
 }
 
-// Tell records pods from a source that knows their specs: [FromAPIServer] or [FromKubelet].
-func (i *Info) Tell(source string, pods []v1.Pod) {
+// Record stores pods from a source that knows their specs: [FromAPIServer] or [FromKubelet].
+func (i *Info) Record(source string, pods []v1.Pod) {
 	reduced := make([]*v1.Pod, len(pods))
 	for n := range pods {
 		reduced[n] = reduce(&pods[n])
@@ -71,18 +71,18 @@ func (i *Info) Tell(source string, pods []v1.Pod) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	for _, pod := range reduced {
-		if !equality.Semantic.DeepEqual(i.told[pod.UID], pod) {
-			i.told[pod.UID], i.changed = pod, true
+		if !equality.Semantic.DeepEqual(i.known[pod.UID], pod) {
+			i.known[pod.UID], i.changed = pod, true
 		}
 	}
 }
 
-// Complete returns a pod of the runtime, completed with what a source has told about it, or with a priority of
-// the rules if no source has. The runtime's phase, addresses and grace period override the source's, because they are newer.
-// Complete may change pod.
+// Complete returns a pod of the runtime, completed with what a source knows about it, or with a priority of the rules
+// if no source knows the pod. The runtime's phase, addresses and grace period override the source's, because they are
+// newer. Complete may change pod.
 func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 	i.mu.Lock()
-	known := i.told[pod.UID]
+	known := i.known[pod.UID]
 	i.mu.Unlock()
 	if known == nil {
 		priority, source := priorityOf(pod, i.rules)
@@ -115,28 +115,28 @@ func (i *Info) Complete(pod *v1.Pod) *v1.Pod {
 func (i *Info) ForgetAllBut(running []*v1.Pod) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	for uid := range i.told {
+	for uid := range i.known {
 		if !slices.ContainsFunc(running, func(pod *v1.Pod) bool { return pod.UID == uid }) {
-			delete(i.told, uid)
+			delete(i.known, uid)
 			i.changed = true
 		}
 	}
 }
 
-// Save writes what sources have told to the file if that has changed. The file has neither the environment nor the
-// volumes of pods, so it has none of their secrets.
+// Save writes the pods from the sources to the file, if they have changed since the last Save. The file has neither the
+// environment nor the volumes of pods, so it has none of their secrets.
 func (i *Info) Save() error {
 	i.saving.Lock()
 	defer i.saving.Unlock()
 	i.mu.Lock()
 	var list v1.PodList
-	for _, uid := range slices.Sorted(maps.Keys(i.told)) {
-		list.Items = append(list.Items, *i.told[uid])
+	for _, uid := range slices.Sorted(maps.Keys(i.known)) {
+		list.Items = append(list.Items, *i.known[uid])
 	}
-	write := i.changed
+	hasChanged := i.changed
 	i.changed = false
 	i.mu.Unlock()
-	if !write {
+	if !hasChanged {
 		return nil
 	}
 	if err := statefile.Store(i.stateDir, File, list); err != nil {
@@ -196,7 +196,7 @@ func reduceContainers(containers []v1.Container) []v1.Container {
 // nodeCritical is the priority of the class system-node-critical.
 const nodeCritical = 2000001000
 
-// Rule gives a priority to pods whose namespace and name match, if no source has told about them.
+// Rule gives a priority to pods whose namespace and name match, if no source knows them.
 type Rule struct {
 	Namespace, Name string // patterns as for path.Match
 	Priority        int32
@@ -205,8 +205,8 @@ type Rule struct {
 // ParseRule parses NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, where * stands for any text.
 func ParseRule(text string) (Rule, error) {
 	pattern, number, _ := strings.Cut(text, "=")
-	namespace, name, named := strings.Cut(pattern, "/")
-	if !named {
+	namespace, name, hasName := strings.Cut(pattern, "/")
+	if !hasName {
 		name = "*"
 	}
 	priority, err := strconv.ParseInt(number, 10, 32)
@@ -225,10 +225,10 @@ func (r Rule) matches(pod *v1.Pod) bool {
 	return namespaceMatches && nameMatches
 }
 
-// priorityOf returns the priority of a pod that no source has told about, and where it comes from. The first
-// rule that matches decides. Without one the priority is guessed: pods of kube-system and pods in the host's
-// network get a high priority and so stop last, because other pods may need them, for example for their
-// network; all other pods get 0.
+// priorityOf returns the priority of a pod that no source knows, and where the priority comes from. The first
+// rule that matches decides. If none matches, the priority is guessed. Pods of kube-system and pods in the host's
+// network get a high priority, so that they stop last: other pods may need them, for example for their network. All
+// other pods get 0.
 func priorityOf(pod *v1.Pod, rules []Rule) (priority int32, source string) {
 	for _, rule := range rules {
 		if rule.matches(pod) {

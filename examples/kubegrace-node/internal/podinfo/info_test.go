@@ -93,7 +93,7 @@ func TestRules(t *testing.T) {
 func TestWhatWasToldIsKept(t *testing.T) {
 	dir := t.TempDir()
 	info := newInfo(t, dir)
-	info.Tell(podinfo.FromKubelet, []v1.Pod{told(), {ObjectMeta: metav1.ObjectMeta{UID: "gone"}}})
+	info.Record(podinfo.FromKubelet, []v1.Pod{told(), {ObjectMeta: metav1.ObjectMeta{UID: "gone"}}})
 	info.ForgetAllBut([]*v1.Pod{ofRuntime("shop", "web")})
 	require.NoError(t, info.Save())
 	text, err := os.ReadFile(filepath.Join(dir, podinfo.File))
@@ -122,7 +122,7 @@ func TestALaterSaveWins(t *testing.T) {
 	for priority := range int32(50) {
 		saves.Go(func() {
 			pod := v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: types.UID(strconv.Itoa(int(priority)))}, Spec: v1.PodSpec{Priority: &priority}}
-			info.Tell(podinfo.FromKubelet, []v1.Pod{pod})
+			info.Record(podinfo.FromKubelet, []v1.Pod{pod})
 			assert.NoError(t, info.Save())
 		})
 	}
@@ -152,7 +152,7 @@ func TestAMirrorPodTellsOfItsStaticPod(t *testing.T) {
 	mirror.UID, mirror.DeletionTimestamp = "another", ptr.To(metav1.Now())
 	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "uid", "kubernetes.io/config.hash": "uid"}
 	info := newInfo(t, "")
-	info.Tell(podinfo.FromAPIServer, []v1.Pod{mirror})
+	info.Record(podinfo.FromAPIServer, []v1.Pod{mirror})
 	pod := info.Complete(ofRuntime("shop", "web"))
 	require.EqualValues(t, 1000, *pod.Spec.Priority)
 	require.EqualValues(t, "uid", pod.UID)

@@ -55,26 +55,26 @@ func KubeletPods(ctx context.Context, url string, credentials *rest.Config) (pod
 	return list.Items, nil
 }
 
-// retellInterval is how often the informer delivers all pods again. A pod may be delivered before the runtime
-// has it; [Info.ForgetAllBut] then forgets it, and it must be told again.
-const retellInterval = time.Minute
+// resyncInterval is how often the informer delivers all pods again. A pod may be delivered before the runtime
+// has it. [Info.ForgetAllBut] then forgets it, and it must be delivered again.
+const resyncInterval = time.Minute
 
-// WatchAPIServer tells info about the pods of a node, as an API server has them, until ctx ends. It calls
-// synced once, when all pods that exist have been told. It keeps trying to reach an API server that does not
-// answer. A pod that is deleted may still run, so deletions are ignored: [Info.ForgetAllBut] forgets a pod
-// when the runtime no longer has it.
+// WatchAPIServer records in info the pods that an API server has for a node, until ctx ends. It calls synced once,
+// when info has all pods of the first list. It keeps trying to reach an API server that does not answer. A pod that is
+// deleted may still run, so deletions are ignored: [Info.ForgetAllBut] forgets a pod when the runtime no longer
+// has it.
 func WatchAPIServer(ctx context.Context, client kubernetes.Interface, node string, info *Info, synced func()) error {
-	factory := informers.NewSharedInformerFactoryWithOptions(client, retellInterval,
+	factory := informers.NewSharedInformerFactoryWithOptions(client, resyncInterval,
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) {
 			o.FieldSelector = fields.OneTermEqualSelector("spec.nodeName", node).String()
 		}))
-	tell := func(object any) {
+	record := func(object any) {
 		if pod, ok := object.(*v1.Pod); ok {
-			info.Tell(FromAPIServer, []v1.Pod{*pod})
+			info.Record(FromAPIServer, []v1.Pod{*pod})
 		}
 	}
 	handler, err := factory.Core().V1().Pods().Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
-		AddFunc: tell, UpdateFunc: func(_, object any) { tell(object) },
+		AddFunc: record, UpdateFunc: func(_, object any) { record(object) },
 	})
 	if err != nil {
 		return err

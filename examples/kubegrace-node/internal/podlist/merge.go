@@ -28,22 +28,23 @@ func (c *Cluster) Merge() {
 // mergeNode removes the repeated pods of one node. Of a mirror pod and another form of the same pod it keeps
 // the other form. Two pods without a name are never the same pod.
 func (c *Cluster) mergeNode(node *Node) {
-	known := make(map[podName]int, len(node.Pods)) // the index in kept
+	indexInKept := make(map[podName]int, len(node.Pods))
 	kept := node.Pods[:0]
 	for _, pod := range node.Pods {
-		at, isKnown := known[podName{pod.Namespace, pod.Name}]
-		switch {
-		case !isKnown || pod.Name == "":
-			known[podName{pod.Namespace, pod.Name}] = len(kept)
+		name := podName{pod.Namespace, pod.Name}
+		i, isRepeated := indexInKept[name]
+		if !isRepeated || pod.Name == "" {
+			indexInKept[name] = len(kept)
 			kept = append(kept, pod)
 			continue
-		case staticpod.IsMirror(kept[at]) && !staticpod.IsMirror(pod):
-			kept[at] = pod
+		}
+		if staticpod.IsMirror(kept[i]) && !staticpod.IsMirror(pod) {
+			kept[i] = pod
 		}
 		c.Pods--
 		c.Repeated++
 	}
-	clear(node.Pods[len(kept):]) // kept shares the array, which would keep the removed pods in memory
+	clear(node.Pods[len(kept):]) // so that the array, which kept shares, does not keep the removed pods in memory
 	node.Pods = kept
 }
 
@@ -71,7 +72,7 @@ func (c *Cluster) placeManifests(here *Node) {
 			node.Pods[i] = &named
 		}
 	}
-	c.Pods -= len(placed) // each of them was counted on ThisNode too
+	c.Pods -= len(placed) // each was counted on ThisNode too
 	here.Pods = slices.DeleteFunc(here.Pods, func(pod *v1.Pod) bool { return placed[podName{pod.Namespace, pod.Name}] })
 	if len(c.nodes) == 1 {
 		for _, node := range c.nodes {

@@ -46,19 +46,25 @@ type container struct {
 // pod returns the pod that was read.
 func (o *object) pod() *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: o.Metadata, Spec: o.Spec.PodSpec, Status: v1.PodStatus{Phase: o.Status.Phase}}
-	for to, read := range map[*[]v1.Container][]container{&pod.Spec.Containers: o.Spec.Containers, &pod.Spec.InitContainers: o.Spec.InitContainers} {
-		for _, c := range read {
-			*to = append(*to, v1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Lifecycle: c.Lifecycle})
-		}
-	}
+	pod.Spec.Containers = convert(o.Spec.Containers)
+	pod.Spec.InitContainers = convert(o.Spec.InitContainers)
 	return pod
+}
+
+// convert returns the containers as those of a pod.
+func convert(containers []container) (converted []v1.Container) {
+	for _, c := range containers {
+		converted = append(converted, v1.Container{Name: c.Name, RestartPolicy: c.RestartPolicy, Lifecycle: c.Lifecycle})
+	}
+	return converted
 }
 
 // Read reads JSON or YAML to its end and adds the objects to the cluster. Errors begin with source. JSON is
 // decoded while it is read, because the list of a large cluster has 100 MB and more.
 func (c *Cluster) Read(source string, r io.Reader) error {
 	buffered := bufio.NewReader(r)
-	if head, _ := buffered.Peek(buffered.Size()); !utilyaml.IsJSONBuffer(head) { // an error of Peek comes again when the rest is read
+	head, _ := buffered.Peek(buffered.Size()) // an error occurs again when the rest is read
+	if !utilyaml.IsJSONBuffer(head) {
 		text, err := io.ReadAll(buffered)
 		if err != nil {
 			return fmt.Errorf("%s: failed to read: %w", source, err)
@@ -86,9 +92,8 @@ func (c *Cluster) ReadFolder(folder string) error {
 	return errors.Join(err, c.addAll(docs, true))
 }
 
-// addAll decodes documents and adds their objects. With static the pods are those of manifests: they are marked
-// as static pods.
-func (c *Cluster) addAll(docs []document.Document, static bool) error {
+// addAll decodes documents and adds their objects. With areManifests it marks the pods as static pods.
+func (c *Cluster) addAll(docs []document.Document, areManifests bool) error {
 	for _, doc := range docs {
 		if strings.HasPrefix(string(doc.JSON), `"`) { // a table of kubectl, among others
 			return fmt.Errorf("%s: is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json", doc.Source)
@@ -97,7 +102,7 @@ func (c *Cluster) addAll(docs []document.Document, static bool) error {
 		if err := json.Unmarshal(doc.JSON, &o); err != nil {
 			return fmt.Errorf("%s: %w", doc.Source, err)
 		}
-		c.add(&o, "", static)
+		c.add(&o, "", areManifests)
 	}
 	return nil
 }
@@ -105,18 +110,18 @@ func (c *Cluster) addAll(docs []document.Document, static bool) error {
 // add adds an object, or all objects of a list. kind is the kind of an object that does not have one itself,
 // such as an item of a PodList. Pods and priority classes are kept. Of all other objects only the kind is
 // kept.
-func (c *Cluster) add(o *object, kind string, static bool) {
+func (c *Cluster) add(o *object, kind string, isManifest bool) {
 	c.Objects++
 	switch kind = cmp.Or(o.Kind, kind); {
 	case len(o.Items) > 0 || kind == "List" || kind == "PodList":
 		itemKind := cmp.Or(strings.TrimSuffix(kind, "List"), "Pod")
 		for i := range o.Items {
-			c.add(&o.Items[i], itemKind, static)
+			c.add(&o.Items[i], itemKind, isManifest)
 		}
 	case kind == "PriorityClass":
 		c.Classes[o.Metadata.Name] = o.Value
 	case kind == "Pod":
-		if static {
+		if isManifest {
 			metav1.SetMetaDataAnnotation(&o.Metadata, staticpod.SourceAnnotation, "file") // as the kubelet marks it
 		}
 		c.Add(o.pod())

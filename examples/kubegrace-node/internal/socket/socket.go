@@ -36,8 +36,8 @@ func Listen(path string) (net.Listener, error) {
 	return inner, nil
 }
 
-// removeStale removes a socket on which nobody listens, as an agent that was killed leaves one. Anything else
-// at the path is an error, and stays.
+// removeStale removes a socket on which no process listens: an agent that was killed leaves one. If there is
+// anything else at the path, removeStale leaves it there and returns an error.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	switch {

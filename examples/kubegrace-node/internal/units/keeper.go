@@ -113,18 +113,18 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	if _, err := conn.StopUnitContext(ctx, unit, "replace", result); err != nil {
 		return fmt.Errorf("failed to stop %s: %w", unit, err)
 	}
-	var half <-chan time.Time // never fires without a deadline
+	var halfTime <-chan time.Time // never fires without a deadline
 	if deadline, ok := ctx.Deadline(); ok {
-		half = time.After(time.Until(deadline) / 2)
+		halfTime = time.After(time.Until(deadline) / 2)
 	}
 	for {
 		select {
-		case how := <-result:
-			if how != "done" {
-				return fmt.Errorf("failed to stop %s: %s", unit, how)
+		case text := <-result:
+			if text != "done" {
+				return fmt.Errorf("failed to stop %s: %s", unit, text)
 			}
 			return nil
-		case <-half:
+		case <-halfTime:
 			if err := conn.KillUnitWithTarget(ctx, unit, systemd.Main, int32(syscall.SIGKILL)); err != nil {
 				return fmt.Errorf("%s does not stop, and cannot be killed: %w", unit, err)
 			}
@@ -134,8 +134,8 @@ func stopUnit(ctx context.Context, conn *systemd.Conn, unit string) error {
 	}
 }
 
-// Start lets all units start again, starts those that ran before Stop, which the file names, and then removes
-// the file. Without a file it does nothing. If it fails, the file stays, and Start can be called again.
+// Start allows all units to start, starts those that ran before Stop, and then removes the file that names them. If
+// nothing is stopped, it does nothing. If it fails, the file stays, and Start can be called again.
 func (k *Keeper) Start(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
@@ -162,9 +162,9 @@ func (k *Keeper) Start(ctx context.Context) error {
 			return fmt.Errorf("failed to start %s again: %w", unit, err)
 		}
 		select {
-		case how := <-result:
-			if how != "done" {
-				return fmt.Errorf("failed to start %s again: %s", unit, how)
+		case text := <-result:
+			if text != "done" {
+				return fmt.Errorf("failed to start %s again: %s", unit, text)
 			}
 		case <-ctx.Done():
 			return fmt.Errorf("%s has not started again: %w", unit, context.Cause(ctx))

@@ -36,7 +36,7 @@ func (k *Keeper) Drained() bool {
 	return stopped != nil && stopped.Drained
 }
 
-// SetDrained stores that the node is drained, or no longer. It stops and starts no unit.
+// SetDrained stores whether the node is drained. It stops and starts no unit.
 func (k *Keeper) SetDrained(drained bool) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
@@ -51,8 +51,8 @@ func (k *Keeper) stoppedUnits() []string {
 	return nil
 }
 
-// store replaces the file, or removes it for nil. It returns when the file is written. If that fails, the
-// Keeper has the new value all the same.
+// store sets the stopped units, and writes them to the file, or removes the file for nil. If it fails, the Keeper has
+// the new value all the same.
 func (k *Keeper) store(stopped *StoppedUnits) (err error) {
 	k.mu.Lock()
 	k.stopped = stopped
@@ -93,7 +93,7 @@ func (k *Keeper) block(units []string) error {
 	return errors.Join(errs...)
 }
 
-// unblock removes the drop-ins that keep these units from starting, and their folders if these are empty then.
+// unblock removes the drop-ins that prevent these units from starting, and the folders that are then empty.
 func (k *Keeper) unblock(units []string) error {
 	var errs []error
 	for _, unit := range units {

@@ -36,10 +36,10 @@ func hookText(pod *v1.Pod, container string) string {
 	return "unknown"
 }
 
-// problem says what went wrong in the stop of a container, or returns "". granted is the grace period of its
-// pod in seconds. A hook that was ended because its container had exited has nothing left to prepare, so that is
-// no problem.
-func problem(pod *v1.Pod, c lifecycle.ContainerResult, granted int64) string {
+// problemText says what went wrong in the stop of a container; "" if nothing did. granted is the grace period of its
+// pod in seconds. A hook that was cut off because its container had exited is no problem: it had nothing left to
+// prepare.
+func problemText(pod *v1.Pod, c lifecycle.ContainerResult, granted int64) string {
 	switch {
 	case c.Outcome == lifecycle.OutcomeGraceExceeded:
 		return fmt.Sprintf("did not end on %s and was killed %s later, when the %s of its pod were over.", stopsignal.Of(pod, c.Name, ""), duration.Text(c.Stopping), duration.Seconds(granted))

@@ -76,7 +76,7 @@ func (v *View) Stopped(pod *v1.Pod, took time.Duration, result lifecycle.Result,
 		v.Say(fmt.Sprintf("%-24s gone after %s: %s", name, duration.Text(took), output.OutcomeText(result.Outcome())))
 	}
 	for _, c := range result.Containers {
-		if problem := problem(pod, c, result.GracePeriodSeconds); problem != "" {
+		if problem := problemText(pod, c, result.GracePeriodSeconds); problem != "" {
 			v.Say(fmt.Sprintf("%s: container %s %s", name, c.Name, problem))
 		}
 	}
@@ -92,9 +92,9 @@ func (v *View) Finish(report api.Report) {
 const (
 	// planFile is the file in the state folder that has the plan of the last shutdown.
 	planFile = statefile.Prefix + "plan.json"
-	// maxPlanDelay is how much later than the announcement of a shutdown its plan may have been made. A later
-	// plan is that of another shutdown.
-	maxPlanDelay = 10 * time.Second
+	// A plan that was made more than maxPlanLead before, or more than maxPlanDelay after the announcement of a
+	// shutdown is that of another shutdown.
+	maxPlanLead, maxPlanDelay = time.Second, 10 * time.Second
 )
 
 // keptPlan is the content of planFile.
@@ -108,13 +108,15 @@ func KeepPlan(dir string, planned nodeplan.Node) error {
 	return statefile.Store(dir, planFile, keptPlan{Made: time.Now(), Node: planned})
 }
 
-// Page writes a report as an HTML page with a timeline of what has happened. If the state folder dir has the
-// plan of the same shutdown, the timeline also shows what was planned: a plan that was made at its
-// announcement or up to 10 s later. A shutdown that is under way is drawn up to the last event of its report.
+// Page writes a report as an HTML page with a timeline of what has happened. If the state folder dir has the plan of
+// the same shutdown, the timeline also shows what was planned. A shutdown that is under way is drawn up to the last
+// event of its report.
 func Page(out io.Writer, r shutdown.Report, dir string) error {
 	kept, err := statefile.Load[keptPlan](dir, planFile)
-	if delay := kept.Made.Sub(r.Started); err != nil || delay < -time.Second || delay > maxPlanDelay {
-		kept.Node = nodeplan.Node{} // there is no plan, or it is that of another shutdown
+	delay := kept.Made.Sub(r.Started)
+	isOfAnother := delay < -maxPlanLead || delay > maxPlanDelay
+	if err != nil || isOfAnother {
+		kept.Node = nodeplan.Node{}
 	}
 	return output.WriteReportPage(out, api.ReportOf(r), kept.Node)
 }

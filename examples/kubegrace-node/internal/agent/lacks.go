@@ -1,0 +1,69 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"k8s.io/klog/v2"
+)
+
+// lackList has what the agent works without at the moment, such as the container runtime, and why.
+type lackList struct {
+	logger klog.Logger
+
+	mu      sync.Mutex        // guards reasons; never held while anything waits
+	reasons map[string]string // why something is missing, by its name
+}
+
+// newLackList makes an empty list.
+func newLackList(logger klog.Logger) *lackList {
+	return &lackList{logger: logger, reasons: map[string]string{}}
+}
+
+// record records why something is missing, or with a nil error that it is not missing. It logs changes. After the
+// end of ctx it does nothing, because then errors come only from the end of the agent.
+func (l *lackList) record(ctx context.Context, name string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	reason := ""
+	if err != nil {
+		reason = strings.ReplaceAll(err.Error(), "\n", "; ")
+	}
+	l.mu.Lock()
+	previousReason, wasMissing := l.reasons[name]
+	if err == nil {
+		delete(l.reasons, name)
+	} else {
+		l.reasons[name] = reason
+	}
+	l.mu.Unlock()
+	switch {
+	case err != nil && previousReason != reason:
+		l.logger.Error(err, "Continues without something that will be tried again", "missing", name)
+	case err == nil && wasMissing:
+		l.logger.Info("Has what was missing", "missing", name)
+	}
+}
+
+// hasAny reports whether at least one of the named things is missing.
+func (l *lackList) hasAny(names ...string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return slices.ContainsFunc(names, func(name string) bool { return l.reasons[name] != "" })
+}
+
+// lines returns one line for each missing thing, with the reason, sorted by name.
+func (l *lackList) lines() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := make([]string, 0, len(l.reasons))
+	for _, name := range slices.Sorted(maps.Keys(l.reasons)) {
+		lines = append(lines, fmt.Sprintf("missing: %s: %s", name, l.reasons[name]))
+	}
+	return lines
+}
