@@ -1,6 +1,6 @@
 // Command kubegrace-node stops the pods of this machine when the machine shuts down: in order, with their
-// hooks and grace periods. It finds the pods at the container runtime, whoever has started them. It starts
-// none.
+// hooks and grace periods. It finds the pods in the container runtime, whatever program has started them. It starts
+// no pods.
 //
 // To try it on any machine, without containers and without a shutdown:
 //

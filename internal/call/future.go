@@ -27,8 +27,8 @@ func NewFuture[T any]() (future *Future[T], complete func(T, error)) {
 	}
 }
 
-// Start calls f with ctx in a goroutine of the group, as [Group.Call] does, and returns at once. The
-// future gets the result, or a [PanicError].
+// Start calls f with ctx in a goroutine of the group, and returns at once. The future gets the result, or a
+// [PanicError].
 func Start[T any](ctx context.Context, g *Group, name string, f func(context.Context) (T, error)) *Future[T] {
 	future, complete := NewFuture[T]()
 	var value T
@@ -52,8 +52,8 @@ func (f *Future[T]) IsDone() bool {
 	}
 }
 
-// Wait waits until the result is available or ctx ends. An available result is returned even if ctx
-// has ended. Otherwise the error is the cause of ctx.
+// Wait returns the result as soon as it is available, even if ctx has ended. If ctx ends first, it returns the cause
+// of ctx.
 func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	select {
 	case <-f.done:
@@ -62,24 +62,24 @@ func (f *Future[T]) Wait(ctx context.Context) (T, error) {
 	return f.result(context.Cause(ctx))
 }
 
-// Await waits until the result is available, ctx ends, or the time until has come. A result that is available
-// by then is returned. Otherwise the error is the cause of ctx, or [ErrTimeSpent].
-func (f *Future[T]) Await(ctx context.Context, until time.Time) (T, error) {
+// Await returns the result as soon as it is available. If ctx ends or the deadline passes first, it returns the cause
+// of ctx, or [ErrTimeSpent]. A result that becomes available at the same moment takes precedence.
+func (f *Future[T]) Await(ctx context.Context, deadline time.Time) (T, error) {
 	err := ErrTimeSpent
 	select {
 	case <-f.done:
-	case <-times.After(until):
+	case <-times.After(deadline):
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
 	return f.result(err)
 }
 
-// result returns the result of the call. If it is not available yet, the error is pending.
-func (f *Future[T]) result(pending error) (T, error) {
+// result returns the result of the call, or notDone if the result is not available yet.
+func (f *Future[T]) result(notDone error) (T, error) {
 	if !f.IsDone() {
 		var zero T
-		return zero, pending
+		return zero, notDone
 	}
 	return f.value, f.err
 }

@@ -57,9 +57,9 @@ func (g *Group) Enter(name func() string) (leave func()) {
 	return func() { g.remove(m) }
 }
 
-// Call calls f and then end in a goroutine of the group, as [Guard] does. It logs a call that has not
-// returned after slow; 0 means never. A problem that repeats in calls with the same name is logged once,
-// until another problem occurs or a call returns.
+// Call calls f in a goroutine of the group, and then end once with the error of f. A panic of f becomes a [PanicError].
+// Call logs the panic, and also that f has not returned after slow; 0: never. If a problem occurs again in calls with
+// the same name, it is logged again only after another problem, or after a call that returned.
 func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f func() error, end func(error)) {
 	logger := klog.FromContext(ctx)
 	stopTimer := func() bool { return true }
@@ -126,19 +126,19 @@ func (g *Group) Wait(giveUp <-chan struct{}) (hanging []string) {
 	}
 }
 
-// WaitUntil waits until no goroutine of the group is running, at most until a time. The error names those that still
-// run; if they are many, the first ten.
-func (g *Group) WaitUntil(until time.Time) error {
+// WaitUntil waits until no goroutine of the group is running, or the deadline passes. The error names the goroutines
+// that still run, or the first ten if there are more.
+func (g *Group) WaitUntil(deadline time.Time) error {
 	timedOut := make(chan struct{})
-	timer := time.AfterFunc(time.Until(until), func() { close(timedOut) })
+	timer := time.AfterFunc(time.Until(deadline), func() { close(timedOut) })
 	defer timer.Stop()
 	hanging := g.Wait(timedOut)
-	const most = 10
+	const maxNamed = 10
 	switch n := len(hanging); {
 	case n == 0:
 		return nil
-	case n > most:
-		return fmt.Errorf("%d calls have not returned, including %s", n, strings.Join(hanging[:most], ", "))
+	case n > maxNamed:
+		return fmt.Errorf("%d calls have not returned, including %s", n, strings.Join(hanging[:maxNamed], ", "))
 	default:
 		return fmt.Errorf("calls that have not returned: %s", strings.Join(hanging, ", "))
 	}

@@ -32,13 +32,13 @@ func Guard(ctx context.Context, name string, f func() error, end func(error)) {
 }
 
 // GuardAbout calls f and then end, as [Guard] does. about returns more keys and values for the log line of a panic;
-// it may be nil. previous is the error of the previous call, or nil: if that was the same panic, it is not logged
-// again.
+// it may be nil. previous is the error of the previous call, or nil. If both calls panic with the same value, only the
+// first panic is logged.
 func GuardAbout(ctx context.Context, name string, previous error, about func() []any, f func() error, end func(error)) {
 	guard(name, f, func(err error) {
-		var before *PanicError
-		if errors.As(previous, &before) && before.Error() == err.Error() {
-			return // the same panic was logged before
+		var previousPanic *PanicError
+		if errors.As(previous, &previousPanic) && previousPanic.Error() == err.Error() {
+			return // already logged
 		}
 		logger := klog.FromContext(ctx)
 		if about != nil {

@@ -3,7 +3,7 @@ package call
 import "sync"
 
 // LogLines writes log lines one after another, in a goroutine of Calls. A logger may block, for example if nobody
-// reads stderr, and what acts must not wait for it.
+// reads stderr, and a drain must not wait for it.
 type LogLines struct {
 	Calls *Group // required
 
@@ -11,12 +11,12 @@ type LogLines struct {
 	waiting []func()   // each writes a line; the first one is being called
 }
 
-// Write calls line, which writes one line, after the lines before. It does not block.
+// Write calls line, which writes one line, when the lines of earlier calls have been written. It does not block.
 func (l *LogLines) Write(line func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting = append(l.waiting, line); len(l.waiting) > 1 {
-		return // the goroutine runs
+		return // the goroutine that writes the first line goes on with this one
 	}
 	first := line
 	l.Calls.Go(func() string { return "the logger" }, func() {
@@ -26,7 +26,7 @@ func (l *LogLines) Write(line func()) {
 	})
 }
 
-// next removes the first line, which is written now, and returns the next one; nil: none.
+// next removes the first line, which has been written, and returns the one after it; nil: there is none.
 func (l *LogLines) next() func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -38,14 +38,14 @@ func WatchEnd(ctx context.Context, name string, about ...any) (returned func()) 
 	}
 }
 
-// WaitLoudly waits like [Group.Wait] until no goroutine is running or enough is closed, and returns each name once. After
-// 5 s it logs who, the method that waits, and the calls that it waits for.
-func (g *Group) WaitLoudly(ctx context.Context, who string, enough <-chan struct{}) (hanging []string) {
+// WaitLoudly waits until no goroutine of the group is running or giveUp is closed. It returns the sorted names of the
+// running goroutines, each once. After 5 s it logs who, the name of the method that waits, and these names.
+func (g *Group) WaitLoudly(ctx context.Context, who string, giveUp <-chan struct{}) (hanging []string) {
 	timer := time.AfterFunc(slow, func() {
 		if names := slices.Compact(g.names()); len(names) > 0 {
 			klog.FromContext(ctx).Info(who+" waits for calls that have not returned", "calls", names)
 		}
 	})
 	defer timer.Stop()
-	return slices.Compact(g.Wait(enough))
+	return slices.Compact(g.Wait(giveUp))
 }

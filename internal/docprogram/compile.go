@@ -97,8 +97,8 @@ func findPrograms(root string) (map[string][]byte, error) {
 	return programs, err
 }
 
-// isOutside reports whether a folder does not belong to the module: it has a go.mod of its own, or the go command
-// ignores it.
+// isOutside reports whether a folder does not belong to the module: it has a go.mod of its own, its name begins with a
+// dot, or it has test data.
 func isOutside(path, name string) bool {
 	_, err := os.Stat(filepath.Join(path, "go.mod"))
 	return err == nil || strings.HasPrefix(name, ".") || name == "testdata"

@@ -53,8 +53,8 @@ func spec(key featuregate.Feature) (spec featuregate.FeatureSpec, known bool) {
 }
 
 // Enabled reports whether key is on in gate. If gate is nil, or key was never added to it, it returns kubegrace's
-// default. A gate that cannot list its features is asked anyway. It copies the whole gate, so call it once in a
-// constructor.
+// default. If gate cannot list its features, it returns what gate says. Enabled copies the whole gate, so call it once
+// in a constructor.
 func Enabled(gate Gate, key featuregate.Feature) bool {
 	def, _ := spec(key)
 	if gate == nil {

@@ -31,7 +31,7 @@ type File struct {
 // paths ignored did not exist. The last one without an Err counts, because logind skips what it cannot read. Files that
 // cannot be parsed are skipped, too.
 func Files(host fs.FS, ignored ...string) []File {
-	names, found := names(host, ignored)
+	names, found := fileNames(host, ignored)
 	for _, name := range names {
 		if file, ok := read(host, name); ok {
 			found = append(found, file)
@@ -50,11 +50,11 @@ func Last(files []File) *File {
 	return nil
 }
 
-// names lists the files that logind reads, in its order. These are one main file, and the drop-ins sorted by name
+// fileNames lists the files that logind reads, in its order. These are one main file, and the drop-ins sorted by name
 // across all directories. Of drop-ins with the same name only the one in the first directory is read
 // (systemd.unit(5)). It leaves out the drop-ins whose absolute paths are in ignored. unread has the directories that
 // cannot be read.
-func names(host fs.FS, ignored []string) (files []string, unread []File) {
+func fileNames(host fs.FS, ignored []string) (files []string, unread []File) {
 	var mains []string
 	dropIns := map[string]string{} // file name: path
 	// The directories are in order of precedence. systemd 252 reads only the main file in /etc. systemd 257

@@ -81,10 +81,10 @@ func parsePart(text string) (part time.Duration, rest string, err error) {
 	return time.Duration(number * float64(length)), rest, nil
 }
 
-// cutWhile splits text: head are the first runes for which in returns true, and rest begins with the first other
+// cutWhile splits text: head has the first runes for which isHead returns true, and rest begins with the first other
 // rune.
-func cutWhile(text string, in func(rune) bool) (head, rest string) {
-	end := strings.IndexFunc(text, func(r rune) bool { return !in(r) })
+func cutWhile(text string, isHead func(rune) bool) (head, rest string) {
+	end := strings.IndexFunc(text, func(r rune) bool { return !isHead(r) })
 	if end < 0 {
 		end = len(text)
 	}

@@ -43,8 +43,7 @@ type Broker struct {
 	closed bool
 }
 
-// StartBroker is [NewBroker] for a test: an error fails the test, and the broker is closed when the
-// test ends.
+// StartBroker starts a broker as [NewBroker] does, until the test ends. An error fails the test.
 func StartBroker(t testing.TB, lacks ...Lack) *Broker {
 	t.Helper()
 	b, err := NewBroker(lacks...)
@@ -158,7 +157,7 @@ func (b *Broker) Close() error {
 // serve handles a connection until it ends: first its handshake, then its messages.
 func (b *Broker) serve(p *peer) {
 	defer func() { _ = p.socket.Close() }() // it may be closed already
-	if !b.admit(p) {
+	if isOpen := b.admit(p); !isOpen {
 		return
 	}
 	defer b.remove(p)
@@ -175,8 +174,8 @@ func (b *Broker) serve(p *peer) {
 	}
 }
 
-// admit adds a connection, so that Close closes it. It returns false if Close was called already.
-func (b *Broker) admit(p *peer) bool {
+// admit adds a connection, so that Close closes it. isOpen is false if Close has been called.
+func (b *Broker) admit(p *peer) (isOpen bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.peers[p] = true

@@ -166,9 +166,8 @@ func (l *Login1) inhibit(o *object, call *dbus.Message) {
 	_ = writer.Close() // the bus has a copy
 }
 
-// nextInhibit returns what the test has prepared for this call of Inhibit: it must wait until gate is closed, if
-// that is not nil, and then fail with refusal, if that is not nil. Without a prepared refusal it fails during a
-// shutdown, as in a real logind.
+// nextInhibit returns what the next call of Inhibit has to do. If gate is not nil, the call waits until gate is closed.
+// If refusal is not nil, the call then fails with it: a test has prepared the refusal, or a shutdown is pending.
 func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -178,7 +177,7 @@ func (l *Login1) nextInhibit() (gate chan struct{}, refusal *Refusal) {
 	switch {
 	case len(l.refusals) > 0:
 		refusal, l.refusals = &l.refusals[0], l.refusals[1:]
-	case l.preparing:
+	case l.preparing: // a real logind refuses too
 		refusal = &Refusal{Name: login1 + ".OperationInProgress", Text: "The operation inhibition has been requested for is already running"}
 	}
 	return gate, refusal
@@ -189,7 +188,7 @@ func (l *Login1) list(o *object, call *dbus.Message) {
 	held := l.Held()
 	rows := make([]inhibitor, 0, len(held))
 	for _, lock := range held {
-		rows = append(rows, inhibitor{lock.What, lock.Who, lock.Why, lock.Mode, uint32(os.Getuid()), uint32(os.Getpid())})
+		rows = append(rows, inhibitor{What: lock.What, Who: lock.Who, Why: lock.Why, Mode: lock.Mode, UID: uint32(os.Getuid()), PID: uint32(os.Getpid())})
 	}
 	l.mu.Lock()
 	hidden := l.hidden
@@ -245,8 +244,8 @@ func (l *Login1) Emit(name string, body ...any) {
 	_ = l.object.conn.Emit(login1Path, login1Manager+"."+name, body...) // fails only on a closed connection
 }
 
-// Behind makes the next reply about a property be followed directly by a call of f, which may send signals. So a
-// test decides what arrives after the reply.
+// Behind calls f directly after the next reply about a property. If f sends signals, they arrive right after the
+// reply.
 func (l *Login1) Behind(property string, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

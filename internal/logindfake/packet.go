@@ -30,7 +30,7 @@ func (p *packet) encode(lacks map[Lack]bool) ([]byte, error) {
 	if p.body != nil {
 		message.Body = nil
 	}
-	message.Headers = maps.Clone(message.Headers) // others are sent the same message
+	message.Headers = maps.Clone(message.Headers) // other connections are sent the same message
 	if lacks[LackSenders] {
 		delete(message.Headers, dbus.FieldSender)
 	}

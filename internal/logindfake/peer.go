@@ -137,37 +137,37 @@ func (p *peer) refuse(call *dbus.Message, name string) {
 	p.send(&packet{Message: message, order: binary.LittleEndian})
 }
 
-// want adds a match rule: the connection receives the broadcast signals that match one of its rules.
-func (p *peer) want(rule string) {
+// addRule adds a match rule: the connection receives the broadcast signals that match one of its rules.
+func (p *peer) addRule(rule string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.rules = append(p.rules, parseRule(rule))
 }
 
-// wants reports whether a match rule of the connection matches a signal. A rule may name its sender by a well-known
-// name: owner returns the connection that owns a name.
-func (p *peer) wants(signal *dbus.Message, owner func(string) *peer) bool {
+// hasRuleFor reports whether a match rule of the connection matches a signal. A rule may name its sender by a
+// well-known name; owner returns the connection that owns a name.
+func (p *peer) hasRuleFor(signal *dbus.Message, owner func(string) *peer) bool {
 	p.mu.Lock()
 	rules := p.rules
 	p.mu.Unlock()
-	has := map[string]string{"type": "signal", "member": member(signal)}
-	has["interface"], _ = signal.Headers[dbus.FieldInterface].Value().(string)
-	has["sender"], _ = signal.Headers[dbus.FieldSender].Value().(string)
+	values := map[string]string{"type": "signal", "member": member(signal)}
+	values["interface"], _ = signal.Headers[dbus.FieldInterface].Value().(string)
+	values["sender"], _ = signal.Headers[dbus.FieldSender].Value().(string)
 	if path, ok := signal.Headers[dbus.FieldPath].Value().(dbus.ObjectPath); ok {
-		has["path"] = string(path)
+		values["path"] = string(path)
 	}
 	if len(signal.Body) > 0 {
-		has["arg0"], _ = signal.Body[0].(string)
+		values["arg0"], _ = signal.Body[0].(string)
 	}
 	for _, rule := range rules {
-		fits := true
+		isMatch := true
 		for key, value := range rule {
 			if key == "sender" && owner(value) != nil {
 				value = owner(value).name
 			}
-			fits = fits && has[key] == value
+			isMatch = isMatch && values[key] == value
 		}
-		if fits {
+		if isMatch {
 			return true
 		}
 	}

@@ -9,8 +9,8 @@ import (
 	"github.com/godbus/dbus/v5"
 )
 
-// route delivers a message to its destination: the bus itself, everybody with a match rule for a signal, or the
-// owner of a name. It refuses calls to nobody and calls of methods that are lacking.
+// route delivers a message to its destination: the bus itself, the connections with a match rule for a signal, or the
+// owner of a name. It refuses calls to a name without an owner, and calls of methods that the bus lacks.
 func (b *Broker) route(from *peer, message *packet) {
 	message.Headers[dbus.FieldSender] = dbus.MakeVariant(from.name)
 	name, _ := message.Headers[dbus.FieldDestination].Value().(string)
@@ -35,20 +35,20 @@ func (b *Broker) broadcast(signal *packet) {
 		return
 	}
 	for _, p := range b.allPeers() {
-		if p.wants(signal.Message, b.owner) {
+		if p.hasRuleFor(signal.Message, b.owner) {
 			p.send(signal)
 		}
 	}
 }
 
-// ownerChanged broadcasts NameOwnerChanged: the owner of a name was before and is now after; "": nobody.
-func (b *Broker) ownerChanged(name, before, after string) {
-	b.broadcast(&packet{order: binary.LittleEndian, Message: &dbus.Message{Type: dbus.TypeSignal, Body: []any{name, before, after}, Headers: map[dbus.HeaderField]dbus.Variant{
+// ownerChanged broadcasts NameOwnerChanged for a name. The owners are unique names; "": there is no owner.
+func (b *Broker) ownerChanged(name, oldOwner, newOwner string) {
+	b.broadcast(&packet{order: binary.LittleEndian, Message: &dbus.Message{Type: dbus.TypeSignal, Body: []any{name, oldOwner, newOwner}, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldSender:    dbus.MakeVariant(driver),
 		dbus.FieldPath:      dbus.MakeVariant(driverPath),
 		dbus.FieldInterface: dbus.MakeVariant(driver),
 		dbus.FieldMember:    dbus.MakeVariant(string(LackOwnerChanges)),
-		dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(name, before, after)),
+		dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(name, oldOwner, newOwner)),
 	}}})
 }
 
@@ -71,7 +71,7 @@ func (b *Broker) answer(from *peer, call *dbus.Message) {
 	case method == "AddMatch" && from.lacksMatch(argument):
 		from.refuse(call, "MatchRuleInvalid")
 	case method == "AddMatch":
-		from.want(argument)
+		from.addRule(argument)
 		from.reply(call)
 	case method == "GetConnectionUnixProcessID":
 		from.reply(call, uint32(os.Getpid()))

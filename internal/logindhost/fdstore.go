@@ -22,10 +22,10 @@ type FDStore struct {
 	// Socket is the unit's NOTIFY_SOCKET.
 	Socket string
 
-	t    testing.TB
-	max  int            // how many descriptors the store takes
-	conn *net.UnixConn  // receives the messages of the unit
-	read sync.WaitGroup // the goroutine of loop
+	t       testing.TB
+	max     int            // how many descriptors the store takes
+	conn    *net.UnixConn  // receives the messages of the unit
+	looping sync.WaitGroup // the goroutine of loop
 
 	mu       sync.Mutex
 	stored   map[string]*os.File // by name
@@ -41,9 +41,9 @@ func StartFDStore(t testing.TB, most int) *FDStore {
 	s := &FDStore{t: t, max: most, Socket: filepath.Join(dir, "socket"), stored: map[string]*os.File{}}
 	s.conn, err = net.ListenUnixgram("unixgram", &net.UnixAddr{Net: "unixgram", Name: s.Socket})
 	must(t, err)
-	s.read.Add(1)
+	s.looping.Add(1)
 	go func() {
-		defer s.read.Done()
+		defer s.looping.Done()
 		s.loop()
 	}()
 	t.Cleanup(s.close)
@@ -53,7 +53,7 @@ func StartFDStore(t testing.TB, most int) *FDStore {
 // close ends the loop and closes the stored descriptors.
 func (s *FDStore) close() {
 	_ = s.conn.Close() // ends the loop
-	s.read.Wait()
+	s.looping.Wait()
 	for _, file := range s.stored {
 		_ = file.Close() // nothing was written
 	}
@@ -142,8 +142,8 @@ func (s *FDStore) Command(program string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Start starts the command and passes descriptors to it, like systemd: first the others, such as sockets of the
-// unit, and then all stored ones, each sorted by name.
+// Start starts the command and passes descriptors to it, in systemd's order: first the others, such as sockets of the
+// unit, sorted by name, and then all stored ones, sorted by name.
 func (s *FDStore) Start(cmd *exec.Cmd, others map[string]*os.File) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,9 +17,9 @@ import (
 // insideVariable is set in the environment of the process in the namespaces.
 const insideVariable = "KUBEGRACE_TEST_NAMESPACE"
 
-// InNamespace runs the calling test again in a process with its own mount and PID namespaces. The mounts and
-// child processes of that process end with it, even if it is killed. InNamespace returns true in that process,
-// which must run the test, and false in the original process after the other one has ended:
+// InNamespace runs the calling test again in a new process with its own mount and PID namespaces. The mounts and
+// child processes of the new process end with it, even if it is killed. InNamespace returns true in the new process,
+// which must run the test. In the original process it waits for the end of the new one and returns false:
 //
 //	if !logindhost.InNamespace(t) {
 //		return
@@ -29,21 +29,21 @@ func InNamespace(t *testing.T) bool {
 	if os.Getenv(insideVariable) != "" {
 		return true
 	}
-	t.Parallel() // the test runs in another process
+	t.Parallel() // the new processes of several tests may run at the same time
 	need.Root(t)
 	need.Program(t, "dbus-daemon", "dbus-daemon")
 	need.Program(t, logindProgram, "systemd")
 	unshare := need.Program(t, "unshare", "util-linux")
 	self, err := os.Executable()
 	must(t, err)
-	again := exec.CommandContext(t.Context(), unshare, "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc",
+	newProcess := exec.CommandContext(t.Context(), unshare, "--mount", "--propagation=private", "--pid", "--fork", "--kill-child", "--mount-proc",
 		self, "-test.v", "-test.count=1", "-test.run="+pattern(t))
-	again.Env = append(os.Environ(), insideVariable+"=1")
+	newProcess.Env = append(os.Environ(), insideVariable+"=1")
 	// The kernel sends Pdeathsig when the thread that started the process ends, so keep the thread.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	again.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	out, err := again.CombinedOutput()
+	newProcess.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := newProcess.CombinedOutput()
 	if err != nil || testing.Verbose() {
 		t.Logf("output of the test in its namespaces:\n%s", out)
 	}

@@ -25,7 +25,7 @@ func Program(t testing.TB, name, debianPackage string) string {
 	Long(t, "what needs "+filepath.Base(name))
 	path, err := exec.LookPath(name)
 	if err != nil {
-		missing(t, "needs "+name+" (Debian package "+debianPackage+")")
+		skipOrFail(t, "needs "+name+" (Debian package "+debianPackage+")")
 	}
 	return path
 }
@@ -38,7 +38,7 @@ func Variable(t testing.TB, name, by string) string {
 	Long(t, "what needs "+by)
 	value := os.Getenv(name)
 	if value == "" {
-		missing(t, "needs "+name+" ("+by+")")
+		skipOrFail(t, "needs "+name+" ("+by+")")
 	}
 	return value
 }
@@ -49,7 +49,7 @@ func Root(t testing.TB) {
 	t.Helper()
 	Long(t, "what needs root")
 	if os.Geteuid() != 0 {
-		missing(t, "needs to run as root")
+		skipOrFail(t, "needs to run as root")
 	}
 }
 
@@ -64,8 +64,8 @@ func Long(t testing.TB, what string) {
 	}
 }
 
-// Less reports whether the test should do less, because of go test -short or the race detector. what describes
-// what it then leaves out.
+// Less reports whether the test should do less, because of go test -short or the race detector. what describes what
+// the test leaves out if so.
 func Less(t testing.TB, what string) bool {
 	t.Helper()
 	less := testing.Short() || raceDetector
@@ -75,8 +75,8 @@ func Less(t testing.TB, what string) bool {
 	return less
 }
 
-// missing skips the test, or fails it if KUBEGRACE_NEED_ALL is 1.
-func missing(t testing.TB, text string) {
+// skipOrFail skips the test, or fails it if KUBEGRACE_NEED_ALL is 1.
+func skipOrFail(t testing.TB, text string) {
 	t.Helper()
 	if os.Getenv(All) == "1" {
 		t.Fatal(text + "; " + All + "=1 forbids skipping")

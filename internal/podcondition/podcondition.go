@@ -43,9 +43,9 @@ func Get(status *v1.PodStatus, conditionType v1.PodConditionType) *v1.PodConditi
 }
 
 // Set sets the status, reason and message of the condition with the same type, or appends condition. As the
-// API requires, LastTransitionTime changes only if the status does: to that of condition or, if zero, to
-// now. The other fields of an existing condition stay. Set copies the list of conditions first, because
-// status may be a shallow copy of a cached status.
+// API requires, LastTransitionTime changes only if the status does. It becomes the LastTransitionTime of condition or,
+// if that is zero, now. The other fields of an existing condition stay. Set copies the list of conditions first,
+// because status may be a shallow copy of a cached status.
 func Set(status *v1.PodStatus, condition v1.PodCondition, now metav1.Time) {
 	if condition.LastTransitionTime.IsZero() {
 		condition.LastTransitionTime = now

@@ -15,8 +15,8 @@ const (
 	sourceAPI = "api"
 )
 
-// Is reports whether a pod is a static pod, like the kubelet's IsStaticPod. A pod without [SourceAnnotation]
-// is none.
+// Is reports whether a pod is a static pod, by the rule of the kubelet's IsStaticPod. A pod without
+// [SourceAnnotation] is not static.
 func Is(pod *v1.Pod) bool {
 	source, known := pod.Annotations[SourceAnnotation]
 	return known && source != sourceAPI

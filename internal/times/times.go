@@ -18,8 +18,8 @@ func WholeSeconds(remaining time.Duration) int64 {
 // After returns a channel that delivers a time at t, or that is closed if t has passed. A timer of 0 or less
 // would not do: in a bubble of testing/synctest it crashes the race detector of Go 1.26 on a busy machine.
 func After(t time.Time) <-chan time.Time {
-	if left := time.Until(t); left > 0 {
-		return time.After(left)
+	if remaining := time.Until(t); remaining > 0 {
+		return time.After(remaining)
 	}
 	return Passed()
 }

@@ -59,11 +59,11 @@ func run(root string, seed, n int, results, progress io.Writer) error {
 	for _, p := range packages {
 		// A package belongs to the library if users import it, or if one that they import needs it. Packages below internal,
 		// and those for tests, are not imported by users.
-		isPart := slices.ContainsFunc(packages, func(by goPackage) bool {
+		isOfLibrary := slices.ContainsFunc(packages, func(by goPackage) bool {
 			isForTests := strings.Contains(by.ImportPath, "kubegrace/internal/") || strings.HasSuffix(by.ImportPath, "test")
 			return !isForTests && slices.Contains(append(by.Deps, by.ImportPath), p.ImportPath)
 		})
-		if !isPart {
+		if !isOfLibrary {
 			continue
 		}
 		for _, name := range p.GoFiles {
@@ -72,13 +72,15 @@ func run(root string, seed, n int, results, progress io.Writer) error {
 			}
 		}
 	}
-	count, order := map[string]int{}, rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(edits))
-	for i := 0; err == nil && i < min(n+count[uncompilable], len(order)); i++ { // n without those that do not compile
-		fmt.Fprintf(progress, "%d: %s\n", i-count[uncompilable]+1, edits[order[i]].what)
+	count := map[string]int{} // by result
+	order := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(edits))
+	for i := 0; err == nil && i < min(n+count[uncompilable], len(order)); i++ { // edits that do not compile are not among the n
+		drawn := edits[order[i]]
+		fmt.Fprintf(progress, "%d: %s\n", i-count[uncompilable]+1, drawn.what)
 		var result string
-		result, err = judge(packages, edits[order[i]], filepath.Join(root, ".cache/edits"))
+		result, err = judge(packages, drawn, filepath.Join(root, ".cache/edits"))
 		count[result]++
-		fmt.Fprintf(results, "%s: %s\n", result, edits[order[i]].what)
+		fmt.Fprintf(results, "%s: %s\n", result, drawn.what)
 	}
 	if count[survived] > 0 {
 		err = errors.Join(err, fmt.Errorf("%d edits survived", count[survived]))
@@ -134,7 +136,8 @@ func collect(in goPackage, file string, edits []edit) ([]edit, error) {
 	text := func(n ast.Node) string { return string(src[offset(n.Pos()):offset(n.End())]) }
 	replace := func(n ast.Node, by string) {
 		what := strings.Join(strings.Fields(fmt.Sprintf("%s:%d: %s -> %s", file, files.Position(n.Pos()).Line, text(n), by)), " ")
-		edits = append(edits, edit{in, file, what, slices.Concat(src[:offset(n.Pos())], []byte(by), src[offset(n.End()):])})
+		source := slices.Concat(src[:offset(n.Pos())], []byte(by), src[offset(n.End()):])
+		edits = append(edits, edit{in: in, file: file, what: what, source: source})
 	}
 	swap := map[token.Token]string{token.LSS: "<=", token.LEQ: "<", token.GTR: ">=", token.GEQ: ">", token.LAND: "||", token.LOR: "&&", token.EQL: "!=", token.NEQ: "=="}
 	ast.Inspect(tree, func(n ast.Node) bool {
@@ -146,7 +149,7 @@ func collect(in goPackage, file string, edits []edit) ([]edit, error) {
 				replace(n, text(n.X)+" "+by+" "+text(n.Y))
 			}
 		case *ast.ExprStmt, *ast.IncDecStmt, *ast.AssignStmt:
-			if assign, is := n.(*ast.AssignStmt); !is || assign.Tok != token.DEFINE {
+			if assign, isAssign := n.(*ast.AssignStmt); !isAssign || assign.Tok != token.DEFINE {
 				replace(n, "/* deleted */")
 			}
 		case *ast.BasicLit:

@@ -18,16 +18,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-const longHelp = `kubegrace-node ends the pods of this machine when it shuts down, as a kubelet would:
-in buckets of priority, the lowest first, each pod with its preStop hook and the
-time it was granted. Whoever has started the pods: it finds them at the container
-runtime. It starts none.
+const longHelp = `kubegrace-node stops the pods of this machine when it shuts down, as a kubelet would:
+in buckets by priority, the lowest first, each pod with its preStop hook and its
+grace period. It finds the pods in the container runtime, whatever program has
+started them. It starts no pods.
 
 run is the agent, which delays the shutdown of the machine. plan says what a
-shutdown would do, of this machine or of a whole cluster, and status what would
-happen on this machine, whoever drains it. drain ends the pods of a machine that
-stays up, and undrain withdraws that. report says what became of the pods, and
-uninstall removes what the agent has written. demo plays all of it in this terminal.
+shutdown of this machine, or of a whole cluster, would do, and status what would
+happen on this machine, whichever agent drains it. drain stops the pods of a
+machine that stays up, and undrain withdraws the drain. report says how the pods
+ended, and uninstall removes what the agent has written. demo plays a whole
+shutdown in this terminal.
 
 The exit status is 0 if nothing has failed, and 1 after invalid input or if pods
 could not be stopped. plan and status have more: see their --help.`

@@ -11,7 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 )
 
-// newDrain makes kubegrace-node drain, whose work the running agent does.
+// newDrain makes kubegrace-node drain, which the running agent carries out.
 func newDrain() *cobra.Command {
 	t := &tool{}
 	command := &cobra.Command{
@@ -19,8 +19,8 @@ func newDrain() *cobra.Command {
 		Short: "Ends the pods of this machine, which stays up, until undrain",
 		Long: `drain has the running agent stop what would start pods again (--stop-unit), and then
 the pods, in order and with their grace periods, as for a shutdown of the machine. It
-waits until they have ended, and shows what became of them. kubegrace-node undrain withdraws
-the drain; so does a reboot. Ctrl-C ends the waiting; the pods are stopped all the same.
+waits until they have ended, and shows how each one ended. kubegrace-node undrain withdraws
+the drain; so does a reboot. Ctrl-C ends only the waiting: the pods are stopped all the same.
 
 To move the pods to other nodes first, use kubectl drain.`,
 		Args: cobra.NoArgs,
@@ -37,7 +37,7 @@ To move the pods to other nodes first, use kubectl drain.`,
 	return command
 }
 
-// newUndrain makes kubegrace-node undrain, whose work the running agent does.
+// newUndrain makes kubegrace-node undrain, which the running agent carries out.
 func newUndrain() *cobra.Command {
 	t := &tool{}
 	command := &cobra.Command{

@@ -46,8 +46,8 @@ type flags struct {
 func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.StringVar(&f.config, "config", "", configUsage)
 	fs.StringVar(&f.endpoint, "container-runtime-endpoint", defaultEndpoint, "`address` of the container runtime, as for the kubelet")
-	fs.Func("priority", "`rule` for pods whose priority nobody tells: NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, with * for any text; may be repeated, the first that fits counts. "+
-		"Without one that fits, pods of kube-system and in the network of the host end last, and all others first", func(text string) error {
+	fs.Func("priority", "`rule` for pods whose priority no source knows: NAMESPACE=PRIORITY or NAMESPACE/NAME=PRIORITY, where * stands for any text; may be repeated, the first that matches counts. "+
+		"If none matches, pods of kube-system and in the network of the host end last, and all others first", func(text string) error {
 		rule, err := podinfo.ParseRule(text)
 		f.priorities = append(f.priorities, rule)
 		return err
@@ -55,11 +55,11 @@ func (f *flags) addAll(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.limit, "limit", 0, "longest `time` that this platform allows for a shutdown, for example 30s on a spot machine; 0 means no limit")
 	fs.StringVar(&f.stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, so that a restarted agent continues it; empty means that it is not kept")
 	fs.StringVar(&f.source, "source", sourceLogind, "who announces the shutdown: `logind`, unix:///path/to/socket (a program of the host), or none")
-	inspect.OneOf(fs, &f.notice, "notice", "", "`cloud` whose notices of the machine's end are heard too", slices.Sorted(maps.Keys(clouds()))...)
+	inspect.OneOf(fs, &f.notice, "notice", "", "`cloud` whose termination notices begin a shutdown too", slices.Sorted(maps.Keys(clouds()))...)
 	f.notice = "" // the default
 	fs.StringArrayVar(&f.stopUnits, "stop-unit", nil, "`unit` of systemd that would start pods again, such as kubelet.service: it is stopped before the pods, and started again if the shutdown is called off; may be repeated")
 	fs.StringVar(&f.kubeletConfig, "kubelet-config", "/var/lib/kubelet/config.yaml", "with --stop-unit, configuration `file` of the kubelet, which must have no shutdownGracePeriod of its own")
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an API server that knows the pods, and is told of their ends; the kubelet's own will do")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `file` of an API server that knows the pods, and receives their final statuses; the kubelet's own will do")
 	fs.StringVar(&f.nodeName, "node-name", "", "with --kubeconfig, `name` of the node's object; empty means this machine's host name in lower case")
 	inspect.OneOf(fs, &f.podPolicy, "pod-policy", "", "with --kubeconfig, `what` happens to the status of pods", string(shutdown.PolicySetTerminal), string(shutdown.PolicyLeaveAsIs), string(shutdown.PolicyDelete))
 	fs.StringVar(&f.kubeletPods, "kubelet-pods", "", "`URL` of the kubelet's own list of pods, which tells priorities and sidecars without an API server: https://127.0.0.1:10250/pods, with --kubelet-credentials")

@@ -19,7 +19,7 @@ func newReport() *cobra.Command {
 	t, stateDir := &tool{}, ""
 	command := &cobra.Command{
 		Use:   "report",
-		Short: "Says what became of the pods in the last shutdown, or what becomes of them in this one",
+		Short: "Shows how the pods ended in the last shutdown, or in the one that is under way",
 		Long: `report shows the shutdown that is under way, if the agent that does it can be asked
 on its socket, or else the last one, as it was stored in the state folder: also
 after a reboot, and without an agent. With --state-dir and without --socket no agent

@@ -30,17 +30,17 @@ import (
 )
 
 const longRun = `run delays the shutdown of this machine until its pods have ended. It finds
-them at the container runtime, by the marks of a kubelet: names, grace periods and
-preStop hooks. Priorities and sidecars are told by the API server (--kubeconfig) or
-by the kubelet (--kubelet-pods), and kept while they are away. Without either the
-priority is that of --priority; pods of kube-system and in the network of the host end
-last.
+them in the container runtime, where a kubelet has left their names, grace periods
+and preStop hooks. Priorities and sidecars come from the API server (--kubeconfig) or
+from the kubelet (--kubelet-pods), and are kept while neither answers. Without either
+the priority is that of --priority; pods of kube-system and in the network of the host
+end last.
 
---stop-unit names what would start the pods again. It is stopped before the first
-pod, and started again if the shutdown is called off.
+--stop-unit names a unit that would start the pods again. It is stopped before the
+first pod, and started again if the shutdown is called off.
 
-What is not there, such as the runtime or the API server, is waited for, and said
-in the log, on /healthz and by systemctl status. SIGTERM and SIGINT (Ctrl-C) end
+The agent waits for what is missing, such as the runtime or the API server, and says
+so in the log, on /healthz and in systemctl status. SIGTERM and SIGINT (Ctrl-C) end
 the agent; the pods run on. While pods are being stopped, a first signal changes
 nothing and a second one ends the waiting.`
 

@@ -68,7 +68,7 @@ type State struct {
 	// LimitFiles are the files that set logind's limit, in the order in which it reads them: the last
 	// one overrides the others.
 	LimitFiles []LimitFile `json:"limitFiles,omitempty"`
-	// Agent is what kubegrace-node says of itself; nil: none answers.
+	// Agent is the status that kubegrace-node has sent; nil: it does not answer.
 	Agent *api.Status `json:"agent,omitempty"`
 	// Kubelets are the kubelets that run.
 	Kubelets []Kubelet `json:"kubelets,omitempty"`

@@ -10,10 +10,10 @@ import (
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 )
 
-// Kubelet is the kubelet.
+// Kubelet stands for the kubelet's type of this name, with the only field that the copied files use.
 type Kubelet struct{ containerRuntime kubecontainer.Runtime }
 
-// podSyncer is what the pod workers call. Its methods are not used here.
+// podSyncer stands for the kubelet's interface that the pod workers call. Its methods are not used here.
 type podSyncer any
 
 // KillPodOptions are the options of a kill.
@@ -51,7 +51,7 @@ func calculateEffectiveGracePeriod(status *podSyncStatus, pod *v1.Pod, options *
 	return 0, false
 }
 
-// killPodNow returns the function that evictions and the shutdown manager kill pods with. The kubelet's own code, for a
+// killPodNow returns the function with which evictions and the shutdown manager kill pods. The kubelet's own code, for a
 // gate that is off, is left out here: the result is then nil.
 func killPodNow(podWorkers PodWorkers, recorder record.EventRecorder) eviction.KillPodFunc {
 	if kubegraceEnabled() {

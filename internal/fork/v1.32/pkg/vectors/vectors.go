@@ -47,11 +47,11 @@ func Events(events *record.FakeRecorder) []string {
 	}
 }
 
-// SetGate sets a feature gate for the rest of a test.
+// SetGate sets a feature gate until the test ends.
 func SetGate(t *testing.T, gate featuregate.Feature, on bool) {
 	t.Helper()
-	before := utilfeature.DefaultFeatureGate.Enabled(gate)
+	wasOn := utilfeature.DefaultFeatureGate.Enabled(gate)
 	gates := utilfeature.DefaultMutableFeatureGate
 	require.NoError(t, gates.SetFromMap(map[string]bool{string(gate): on}))
-	t.Cleanup(func() { require.NoError(t, gates.SetFromMap(map[string]bool{string(gate): before})) })
+	t.Cleanup(func() { require.NoError(t, gates.SetFromMap(map[string]bool{string(gate): wasOn})) })
 }

@@ -34,7 +34,7 @@ type Pod struct {
 // PodStatus is the status of a pod in the runtime.
 type PodStatus struct{ IPs []string }
 
-// Runtime is the kubelet's runtime. Its methods are not used here.
+// Runtime stands for the kubelet's interface to the container runtime, whose methods are not used here.
 type Runtime interface{ Type() string }
 
 // CommandRunner runs a command in a container.

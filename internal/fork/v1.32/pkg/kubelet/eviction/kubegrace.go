@@ -24,9 +24,9 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// softGracePeriod returns the grace period of an eviction at a soft threshold, in seconds. stock is the kubelet's. A negative
-// maximum means the pod's own grace period, as evictionMaxPodGracePeriod documents (k/k#118172). In all other cases, and
-// if the gate is off, the result is stock.
+// softGracePeriod returns the grace period of an eviction at a soft threshold, in seconds. stock is the one that the
+// kubelet has computed. A negative maximum means the pod's own grace period, as evictionMaxPodGracePeriod documents
+// (k/k#118172). In all other cases, and if the gate is off, the result is stock.
 func (m *managerImpl) softGracePeriod(pod *v1.Pod, stock int64) int64 {
 	if !kubegrace.Enabled(kubegrace.Termination) || m.config.MaxPodGracePeriodSeconds >= 0 {
 		return stock

@@ -12,5 +12,5 @@ type ActivePodsFunc func() []*v1.Pod
 // Config configures the manager.
 type Config struct{ MaxPodGracePeriodSeconds int64 }
 
-// managerImpl is the kubelet's eviction manager.
+// managerImpl stands for the kubelet's eviction manager.
 type managerImpl struct{ config Config }

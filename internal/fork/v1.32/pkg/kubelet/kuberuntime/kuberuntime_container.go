@@ -9,7 +9,7 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 )
 
-// errStock is the result of the kubelet's own code.
+// errStock stands for the result of the kubelet's own code.
 var errStock = errors.New("this is the kubelet's own kill")
 
 // killContainer kills one container of a pod. The kubelet's own code, for a gate that is off, is left out here: it fails

@@ -19,7 +19,7 @@ type kubeGenericRuntimeManager struct {
 	recorder       record.EventRecorder
 	runner         kubecontainer.HandlerRunner
 	runtimeService internalapi.RuntimeService
-	// restored replaces the labels of containers in tests.
+	// restored returns the pod and the container that a test gives in place of a container's labels.
 	restored func(context.Context, kubecontainer.ContainerID) (*v1.Pod, *v1.Container, error)
 }
 
@@ -33,7 +33,7 @@ const (
 	reasonUnknown             containerKillReason = "Unknown"
 )
 
-// terminationOrdering is the kubelet's stop order.
+// terminationOrdering stands for the kubelet's stop order.
 type terminationOrdering struct{}
 
 // killPodWithSyncResult kills the containers of a pod and then its sandboxes, even if a container was not killed. If

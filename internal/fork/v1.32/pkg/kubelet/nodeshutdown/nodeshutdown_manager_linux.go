@@ -1,6 +1,6 @@
 package nodeshutdown
 
-// managerImpl is the kubelet's manager.
+// managerImpl stands for the kubelet's manager.
 type managerImpl struct{ managerStub }
 
 // NewManager returns kubegrace's manager if the gate is on, and otherwise the kubelet's, which is a stand-in here.

@@ -27,8 +27,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// CheckGracefulDelete sets the grace period of a deletion in options, and reports whether the deletion is graceful. nil
-// options mean that it is not.
+// CheckGracefulDelete sets the grace period of a deletion in options, and reports whether the deletion is graceful. With
+// nil options it is not.
 func (podStrategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, options *metav1.DeleteOptions) bool {
 	if options == nil {
 		return false
