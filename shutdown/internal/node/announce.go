@@ -29,7 +29,7 @@ func (e Event) apply(n *Node) {
 		n.withdrawHostAnnouncements()
 	default:
 		wasAnnounced := n.withdraw(e.withdraws)
-		if n.state == StateOpening { // the cancellation may be about the shutdown in the log
+		if n.awaitsLog { // the cancellation may be about the shutdown in the log
 			n.earlyCancels = append(n.earlyCancels, e)
 		} else if !wasAnnounced {
 			n.log(fmt.Sprintf("Trigger has announced no shutdown of origin %q, the cancellation changes nothing", e.Origin))
@@ -111,6 +111,9 @@ func (n *Node) handleAnnouncement(a Announcement, wall time.Time) {
 	}
 }
 
+// hasNone reports whether the host has answered that no shutdown is pending.
+func (p Pending) hasNone() bool { return p.Known && (p.Event == nil || p.Event.Cancelled) }
+
 // apply handles the host's answer. A pending shutdown counts as announced, unless its time is over: no drain begins
 // then. If none is pending, the host's earlier announcements are withdrawn.
 func (p Pending) apply(n *Node) {
@@ -121,7 +124,7 @@ func (p Pending) apply(n *Node) {
 	case !p.Known:
 		n.settleByLog()
 		return
-	case p.Event == nil || p.Event.Cancelled:
+	case p.hasNone():
 		n.withdrawHostAnnouncements()
 		return
 	}

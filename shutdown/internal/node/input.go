@@ -106,6 +106,7 @@ func (p Policies) apply(n *Node) { n.policies = p }
 
 // apply enters StateOpening, unless a shutdown has begun already.
 func (Opening) apply(n *Node) {
+	n.awaitsLog = true
 	if n.state == StateNone {
 		n.setState(StateOpening)
 	}

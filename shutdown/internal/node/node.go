@@ -46,6 +46,7 @@ type Node struct {
 	// it) or that the host could not be reached (Unreached); nil: none yet. If the log turns out to have an unfinished
 	// shutdown, hostAnswer is applied again, because it may be about that shutdown.
 	hostAnswer Input
+	awaitsLog  bool // Opening has come, and Read has not
 	// earlyCancels has the cancellations by Trigger that came before the log was read. They are applied again too.
 	earlyCancels   []Event
 	unsettledUntil time.Time // when StateUnsettled ends even if the host has not answered; zero: never

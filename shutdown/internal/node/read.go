@@ -13,7 +13,7 @@ import (
 //     shutdown. The state is StateUnsettled until the host answers.
 //   - The log's shutdown may still be in progress, and this agent already drains for a shutdown that may be the same: the
 //     two are merged.
-//   - Otherwise the log's shutdown is over, and its pods are kept. If this agent has had no shutdown, LastReport still
+//   - Otherwise the log's shutdown is over or was cancelled, and its pods are kept. If this agent has had no shutdown, LastReport still
 //     reports that of the log.
 func (r Read) apply(n *Node) {
 	entries := r.Entries.Clone()
@@ -25,9 +25,14 @@ func (r Read) apply(n *Node) {
 	if !r.SameBoot {
 		moveToThisBoot(previous, pods, n.now)
 	}
+	n.awaitsLog = false
 	hasHadNoShutdown := n.shutdown == nil && n.state != StateDraining
 	mayContinue := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
-	mayBeThisDrain := mayContinue && n.state == StateDraining && n.shutdown.matches(Announcement{Kind: previous.Kind})
+	if mayContinue && n.state == StateDraining {
+		n.withdrawCancelled(previous)
+	}
+	mayBeThisDrain := mayContinue && n.state == StateDraining && len(previous.Announced) > 0 &&
+		n.shutdown.matches(Announcement{Kind: previous.Kind})
 	switch {
 	case hasHadNoShutdown && mayContinue:
 		n.shutdown = previous
@@ -109,15 +114,34 @@ func moveToThisBoot(previous *Shutdown, pods []*Pod, now time.Time) {
 // hasTimeLeft reports whether a shutdown is not cancelled and its drain would still wait for pods.
 func (n *Node) hasTimeLeft(s *Shutdown) bool { return !s.Cancelled && n.now.Before(s.WaitEnd()) }
 
+// withdrawCancelled withdraws from the shutdown of the log what Trigger or the host has cancelled before the log was read.
+func (n *Node) withdrawCancelled(previous *Shutdown) {
+	for _, e := range n.earlyCancels {
+		previous.withdraw(e.withdraws)
+	}
+	if n.hostHasNonePending() {
+		previous.withdraw(Announcement.isOfHost)
+	}
+}
+
+// hostHasNonePending reports whether the host's newest answer is that no shutdown is pending.
+func (n *Node) hostHasNonePending() bool {
+	switch answer := n.hostAnswer.(type) {
+	case Event: // only those that cancel are answers
+		return true
+	case Pending:
+		return answer.hasNone()
+	default:
+		return false
+	}
+}
+
 // mergePrevious merges the shutdown of the log into the shutdown that this agent drains, because they are the same: the
 // announcements, deadlines and pods of both count.
 func (n *Node) mergePrevious(previous *Shutdown, pods []*Pod) {
 	s := n.shutdown
 	s.Began, s.Wall, s.Held = previous.Began, previous.Wall, s.Held || previous.Held
 	s.Errors = append(previous.Errors, s.Errors...)
-	for _, e := range n.earlyCancels {
-		previous.withdraw(e.withdraws)
-	}
 	for _, a := range previous.Announced {
 		if a.At.IsZero() {
 			a.Deadline = time.Time{} // the drain of this announcement was over already, and its deadline does not count

@@ -35,7 +35,7 @@ type script struct {
 //	terminateall
 //	apiserver dead|hangs|alive
 //	killer hangs|works
-//	die                        the agent dies, and another one starts
+//	die [reads=3s]             the agent dies, and another one starts, which reads the log after this time
 //	run D                      time passes
 //	end                        all faults end, and the judge checks the run
 func TestScenarios(t *testing.T) {
@@ -118,7 +118,7 @@ func (s *script) do(t *testing.T, d *datadriven.TestData) {
 		s.killerHangs = first == "hangs"
 	case "die":
 		s.add(judge.NodeFact{What: judge.NodeDied})
-		s.start(0)
+		s.start(span(arg("reads", "0s")))
 	case "run":
 		s.run(span(first))
 	case "end":
