@@ -80,3 +80,21 @@ func TestCloseEndsTheContextOfAStart(t *testing.T) {
 		})
 	}
 }
+
+// The start has returned, but no list succeeds, so that the container may be running. Its error is that of the list.
+func TestAStartThatNoListFollows(t *testing.T) {
+	inBubble(t, graceSeconds(1), func(b *testBed) {
+		b.addStopped("app")
+		started := startCall(func() error {
+			return b.Start(b.quietContext(), b.pod, "app", func(ctx context.Context) error {
+				<-ctx.Done()
+				return context.Cause(ctx)
+			})
+		})
+		b.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
+		result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
+		require.Error(b, started())
+		require.Equal(b, lifecycle.OutcomeRuntimeStuck, result.Outcome())
+		require.EqualError(b, err, `failed to stop container "app": the runtime has not listed the pod's containers: the runtime is unavailable`)
+	})
+}

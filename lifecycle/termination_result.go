@@ -63,8 +63,11 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 	}
 	if !t.isForgotten() {
 		for start := range t.pod.starts {
-			err := &stopError{name: start.name, err: errors.Join(errStartNotReturned, context.Cause(t.ctx))}
-			results = append(results, t.resultWithoutRun(start.name, outcome, err))
+			reason := cause // no list has come since the start returned
+			if !start.returned {
+				reason = errors.Join(errStartNotReturned, context.Cause(t.ctx))
+			}
+			results = append(results, t.resultWithoutRun(start.name, outcome, &stopError{name: start.name, err: reason}))
 		}
 	}
 	if t.foundNothing() {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 
@@ -148,7 +147,7 @@ func (tr *Terminator) Close(ctx context.Context) error {
 	if len(hanging) == 0 {
 		return nil
 	}
-	return fmt.Errorf("the terminator was closed, calls that have not returned: %s: %w", strings.Join(slices.Compact(hanging), ", "), context.Cause(ctx))
+	return fmt.Errorf("the terminator was closed, calls that have not returned: %s: %w", strings.Join(hanging, ", "), context.Cause(ctx))
 }
 
 // lock returns the state that the terminator keeps for a pod, with the state's mutex locked. It creates the
