@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -32,24 +31,6 @@ func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	})
 }
 
-// slowRecorder takes this long for each event.
-type slowRecorder time.Duration
-
-func (r slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(r)) }
-
-// The recorder takes until 1.5 s for the Killing event of 0 s. Close at 1 s ends the termination at once all
-// the same.
-func TestCloseDoesNotWaitForEvents(t *testing.T) {
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		time.AfterFunc(time.Second, func() { require.NoError(b, b.Close(b.Context())) })
-		<-termination.Done()
-		require.Equal(b, time.Second, b.elapsed())
-		<-time.After(time.Minute) // the recorder returns, because no goroutine may outlive the bubble
-	}, func(o *lifecycle.TerminatorOptions) { o.Events = slowRecorder(1500 * time.Millisecond) })
-}
-
 // After Close every method fails with ErrClosed, and the terminator keeps nothing of the pod.
 func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -63,29 +44,5 @@ func TestClosedTerminatorKeepsNoPods(t *testing.T) {
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
 		require.Equal(b, lifecycle.OutcomeLeftRunning, killed.Outcome)
 		require.Zero(b, b.Pods())
-	})
-}
-
-// A list at 2 s, the deadline, shows that a container has ended. Its hook ignores its cancellation, so the stop waits for
-// the hook until 3 s. A list at 2.5 s has the container again, and Close is called at 2.6 s: the container is left
-// running, which is no failure of the runtime.
-func TestCloseLeavesAContainerThatIsListedAgain(t *testing.T) {
-	inBubble(t, graceSeconds(2), func(b *testBed) {
-		released := make(chan struct{})
-		b.addMain("app", scriptedExec(), lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) {
-			<-released
-			return nil, nil
-		}})
-		termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
-		b.sleepUntil(2500 * time.Millisecond)
-		require.Equal(b, lifecycle.OutcomeGraceful, termination.Result().Containers[0].Outcome)
-		b.rt.SetLists(lifecycletest.Lists{HasEnded: true})
-		b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
-		b.sleepUntil(2600 * time.Millisecond)
-		close(released)
-		require.NoError(b, b.Close(b.Context()))
-		result := termination.Result().Containers[0]
-		require.Equal(b, lifecycle.OutcomeLeftRunning, result.Outcome)
-		require.ErrorIs(b, result.Err, lifecycle.ErrClosed)
 	})
 }

@@ -112,12 +112,3 @@ func TestHTTPHookAcceptsAResponseWithoutBody(t *testing.T) {
 		require.NoError(t, err)
 	}
 }
-
-// The error of the request is returned unchanged, and is in the kubelet's message.
-func TestHTTPHookThatFails(t *testing.T) {
-	failure := errors.New("fake http error")
-	msg, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: &recordingDoer{err: failure}},
-		httpHandler(v1.HTTPGetAction{Path: "bar", Port: intstr.FromInt32(80)}))
-	require.ErrorIs(t, err, failure)
-	require.Equal(t, `HTTP lifecycle hook (bar) for Container "server" in Pod "web_shop(42)" failed - error: fake http error`, msg)
-}

@@ -3,12 +3,9 @@
 package lifecycle_test
 
 import (
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -19,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
-	"github.com/kubegrace/kubegrace/lifecycle/internal/hookhttp"
 )
 
 // secretHeaders returns headers of a hook that only its own server may get.
@@ -90,24 +86,6 @@ func TestRedirectToAnotherPortDropsHeaders(t *testing.T) {
 	require.Contains(t, atAdmin[1], "Bearer s3cret", "the same server gets all headers")
 }
 
-// A redirect to another scheme of the same host reaches another server, which must not see the hook's
-// headers.
-func TestRedirectToAnotherSchemeDropsHeaders(t *testing.T) {
-	var seen []string
-	encrypted := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { seen = append(seen, requestText(r)) }))
-	defer encrypted.Close()
-	plain := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		http.Redirect(w, r, encrypted.URL+"/bye", http.StatusFound)
-	}))
-	defer plain.Close()
-	_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, httpHandler(v1.HTTPGetAction{
-		Host: "127.0.0.1", Port: portOf(t, plain), HTTPHeaders: secretHeaders(),
-	}))
-	require.NoError(t, err)
-	require.Len(t, seen, 1)
-	require.NotContains(t, seen[0], "s3cret")
-}
-
 // The hook's host is 127.0.0.1, and the server there redirects to localhost, which is another host by its name.
 // No request is sent there, whether the address has a scheme, lacks it, or has 127.0.0.1 as its user.
 func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
@@ -127,79 +105,6 @@ func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 		first.Close()
 	}
 	require.Zero(t, requests.Load())
-}
-
-// Neither a hook nor a redirect makes the agent read a file.
-func TestHTTPHooksReadNoFiles(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "secret")
-	require.NoError(t, os.WriteFile(file, []byte("s3cret"), 0o600))
-	for _, location := range []string{"file://" + file, "file://127.0.0.1" + file, "FILE://127.0.0.1" + file, "file:" + file, "unix://127.0.0.1" + file, "data:text/plain,s3cret"} {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.URL.Path == "/" {
-				w.Header().Set("Location", location)
-				w.WriteHeader(http.StatusFound)
-			}
-		}))
-		doer := &readingDoer{HTTPDoer: hookhttp.NewClient(nil)}
-		message, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Host: "127.0.0.1", Port: portOf(t, server), Path: "/"}))
-		if err != nil { // nil: the redirect was to another host and not followed
-			require.ErrorContains(t, err, "unsupported protocol scheme")
-		}
-		require.NotContains(t, message+doer.read, "s3cret")
-		server.Close()
-	}
-	for _, scheme := range []v1.URIScheme{"file", "FILE", "unix", "gopher"} {
-		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, httpHandler(v1.HTTPGetAction{Host: "127.0.0.1", Port: intstr.FromInt32(80), Path: file, Scheme: scheme}))
-		require.ErrorContains(t, err, "unsupported protocol scheme", scheme)
-	}
-}
-
-// readingDoer is an HTTPDoer that records response bodies.
-type readingDoer struct {
-	lifecycle.HTTPDoer
-	read string
-}
-
-func (d *readingDoer) Do(req *http.Request) (*http.Response, error) {
-	resp, err := d.HTTPDoer.Do(req)
-	if err == nil {
-		text, readErr := io.ReadAll(resp.Body)
-		d.read += string(text)
-		return resp, readErr
-	}
-	return resp, err
-}
-
-// The request goes to the pod's address and port, whatever the hook's path, scheme and host contain, or the hook
-// fails without a request.
-func TestHTTPHookPathCannotChangeTheHost(t *testing.T) {
-	port := intstr.FromInt32(80)
-	for name, action := range map[string]v1.HTTPGetAction{
-		"path with a host":     {Port: port, Path: "//evil.example/bye"},
-		"path with three":      {Port: port, Path: "///evil.example/bye"},
-		"path that is a URL":   {Port: port, Path: "https://evil.example/bye"},
-		"path with a user":     {Port: port, Path: "//evil.example:81@other.example/bye"},
-		"path begins with @":   {Port: port, Path: "@evil.example/"},
-		"path with lines":      {Port: port, Path: "/ HTTP/1.1\r\nHost: evil.example\r\n\r\n"},
-		"opaque path":          {Port: port, Path: "http:evil.example/bye"},
-		"scheme with a host":   {Port: port, Path: "/bye", Scheme: "http://evil.example/?"},
-		"scheme and fragment":  {Port: port, Path: "/bye", Scheme: "http://evil.example#"},
-		"host with a user":     {Port: port, Path: "/bye", Host: "127.0.0.1@evil.example"},
-		"host with a path":     {Port: port, Path: "/bye", Host: "evil.example/"},
-		"host with a fragment": {Port: port, Path: "/bye", Host: "evil.example#"},
-		"host with lines":      {Port: port, Path: "/bye", Host: "127.0.0.1\r\nX: y"},
-		"port in the host":     {Port: port, Path: "/bye", Host: "evil.example:81"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			doer := &recordingDoer{}
-			_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(action))
-			if err != nil {
-				require.Empty(t, doer.requests)
-				return
-			}
-			require.Equal(t, "127.0.0.1:80", doer.requests[0].URL.Host)
-		})
-	}
 }
 
 // A Host header reaches the hook's own server, so that it does not change where the request goes. A hook with an

@@ -27,26 +27,21 @@ func sentRequest(t *testing.T, opts lifecycle.HandlerRunnerOptions, action v1.HT
 	return doer.requests[0]
 }
 
-// The URL of a request is that of the kubelet for each kind of host, path, port and scheme.
+// The URL of a request is that of the kubelet for each kind of host, path and port. testdata/hooks.yaml has the kubelet's
+// own cases.
 func TestHTTPHookURL(t *testing.T) {
 	port := intstr.FromInt32(80)
 	tests := map[string]struct {
 		action v1.HTTPGetAction
 		want   string
 	}{
-		"host of the pod":         {v1.HTTPGetAction{Path: "/bye", Port: port}, "http://127.0.0.1:80/bye"},
-		"own host":                {v1.HTTPGetAction{Path: "/bye", Port: port, Host: "db.example"}, "http://db.example:80/bye"},
-		"host of IPv6":            {v1.HTTPGetAction{Path: "/bye", Port: port, Host: "fd00::1"}, "http://[fd00::1]:80/bye"},
-		"no path":                 {v1.HTTPGetAction{Port: port}, "http://127.0.0.1:80"},
-		"no leading slash":        {v1.HTTPGetAction{Path: "bye", Port: port}, "http://127.0.0.1:80/bye"},
-		"query and fragment":      {v1.HTTPGetAction{Path: "/bye?a=b&c#d", Port: port}, "http://127.0.0.1:80/bye?a=b&c#d"},
-		"invalid path":            {v1.HTTPGetAction{Path: "/a%zz", Port: port}, "http://127.0.0.1:80/a%25zz"},
-		"path with a host":        {v1.HTTPGetAction{Path: "https://evil/bye", Port: port}, "http://127.0.0.1:80/bye"},
-		"host with a zone":        {v1.HTTPGetAction{Path: "/", Port: port, Host: "fe80::1%eth0"}, "http://[fe80::1%25eth0]:80/"},
-		"scheme in upper case":    {v1.HTTPGetAction{Path: "/", Port: port, Scheme: v1.URISchemeHTTPS}, "https://127.0.0.1:80/"},
-		"unknown scheme":          {v1.HTTPGetAction{Path: "/", Port: port, Scheme: "Gopher"}, "gopher://127.0.0.1:80/"},
-		"port by name":            {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("admin")}, "http://127.0.0.1:8080/"},
-		"port number as a string": {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("81")}, "http://127.0.0.1:81/"},
+		"host of IPv6":             {v1.HTTPGetAction{Path: "/bye", Port: port, Host: "fd00::1"}, "http://[fd00::1]:80/bye"},
+		"no path":                  {v1.HTTPGetAction{Port: port}, "http://127.0.0.1:80"},
+		"invalid path":             {v1.HTTPGetAction{Path: "/a%zz", Port: port}, "http://127.0.0.1:80/a%25zz"},
+		"path with a host":         {v1.HTTPGetAction{Path: "https://evil/bye", Port: port}, "http://127.0.0.1:80/bye"},
+		"host with a zone":         {v1.HTTPGetAction{Path: "/", Port: port, Host: "fe80::1%eth0"}, "http://[fe80::1%25eth0]:80/"},
+		"port named like a number": {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("90")}, "http://127.0.0.1:9090/"}, // of hookPod
+		"port number as a string":  {v1.HTTPGetAction{Path: "/", Port: intstr.FromString("81")}, "http://127.0.0.1:81/"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -56,18 +51,6 @@ func TestHTTPHookURL(t *testing.T) {
 			require.True(t, strings.HasPrefix(req.URL.RequestURI(), "/"), "the request path needs a leading slash")
 		})
 	}
-}
-
-// The container has a port 8080 that is named "81". A hook to the port "81" goes to 8080: a string is compared
-// with the container's port names before it is parsed as a number.
-func TestHTTPHookPortNamedLikeANumber(t *testing.T) {
-	pod, container := hookPod()
-	container.Ports[0].Name = "81"
-	doer := &recordingDoer{}
-	runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: doer})
-	_, err := runner.Run(t.Context(), containerID, pod, container, httpHandler(v1.HTTPGetAction{Port: intstr.FromString("81")}))
-	require.NoError(t, err)
-	require.Equal(t, "127.0.0.1:8080", doer.requests[0].URL.Host)
 }
 
 // An invalid port fails the hook with the kubelet's text, and no request is sent.
@@ -94,49 +77,45 @@ func TestHTTPHookInvalidPort(t *testing.T) {
 	}
 }
 
-// A hook without a host goes to the pod's IP: that of the status, or what the PodIP option returns. Without
-// an IP the hook fails.
+// A hook without a host goes to the pod's IP: that of the status, or what the PodIP option returns. Without an IP the hook
+// fails. A hook with a host of its own needs no IP.
 func TestHTTPHookUsesThePodIP(t *testing.T) {
-	action := v1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80)}
-	broken := errors.New("no status yet")
+	const missing = "failed to find networking container: web_shop(42)"
 	type podIP = func(context.Context, *v1.Pod) (string, error)
-	tests := map[string]struct {
+	returning := func(ip string, err error) podIP {
+		return func(context.Context, *v1.Pod) (string, error) { return ip, err }
+	}
+	for name, test := range map[string]struct {
+		host   string // of the hook
 		status v1.PodStatus
 		podIP  podIP
-		host   string
+		want   string // the host and port of the request
 		err    string
 	}{
-		"first of podIPs":    {v1.PodStatus{PodIP: "10.0.0.9", PodIPs: []v1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}}, nil, "10.0.0.1:80", ""},
-		"podIP alone":        {v1.PodStatus{PodIP: "10.0.0.9"}, nil, "10.0.0.9:80", ""},
-		"none":               {v1.PodStatus{}, nil, "", "failed to find networking container: web_shop(42)"},
-		"PodIP":              {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "fd00::2", nil }, "[fd00::2]:80", ""},
-		"PodIP returns none": {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "", nil }, "", "failed to find networking container: web_shop(42)"},
-		"PodIP fails":        {v1.PodStatus{PodIP: "10.0.0.9"}, func(context.Context, *v1.Pod) (string, error) { return "", broken }, "", "no status yet"},
-	}
-	for name, tt := range tests {
+		"first of podIPs":    {status: v1.PodStatus{PodIP: "10.0.0.9", PodIPs: []v1.PodIP{{IP: "10.0.0.1"}, {IP: "fd00::1"}}}, want: "10.0.0.1:80"},
+		"podIP alone":        {status: v1.PodStatus{PodIP: "10.0.0.9"}, want: "10.0.0.9:80"},
+		"none":               {err: missing},
+		"PodIP":              {status: v1.PodStatus{PodIP: "10.0.0.9"}, podIP: returning("fd00::2", nil), want: "[fd00::2]:80"},
+		"PodIP returns none": {status: v1.PodStatus{PodIP: "10.0.0.9"}, podIP: returning("", nil), err: missing},
+		"PodIP fails":        {podIP: returning("", errors.New("no status yet")), err: "no status yet"},
+		"own host":           {host: "db.example", podIP: returning("", errors.New("PodIP was called")), want: "db.example:80"},
+		"invalid host":       {host: "a b", err: `parse "http://a%20b:80/": invalid URL escape "%20"`},
+	} {
 		t.Run(name, func(t *testing.T) {
 			pod, container := hookPod()
-			pod.Status = tt.status
+			pod.Status = test.status
 			doer := &recordingDoer{}
-			runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: doer, PodIP: tt.podIP})
-			_, err := runner.Run(t.Context(), containerID, pod, container, httpHandler(action))
-			if tt.err != "" {
-				require.EqualError(t, err, tt.err)
+			runner := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: doer, PodIP: test.podIP})
+			_, err := runner.Run(t.Context(), containerID, pod, container, httpHandler(v1.HTTPGetAction{Host: test.host, Path: "/", Port: intstr.FromInt32(80)}))
+			if test.err != "" {
+				require.EqualError(t, err, test.err)
+				require.Empty(t, doer.requests)
 				return
 			}
 			require.NoError(t, err)
-			require.Equal(t, tt.host, doer.requests[0].URL.Host)
+			require.Equal(t, test.want, doer.requests[0].URL.Host)
 		})
 	}
-}
-
-// A hook with a host of its own needs no pod IP. It works even if PodIP would return an error.
-func TestHTTPHookWithAHostDoesNotCallPodIP(t *testing.T) {
-	opts := lifecycle.HandlerRunnerOptions{PodIP: func(context.Context, *v1.Pod) (string, error) {
-		return "", errors.New("PodIP was called")
-	}}
-	req := sentRequest(t, opts, v1.HTTPGetAction{Host: "db.example", Port: intstr.FromInt32(80)})
-	require.Equal(t, "db.example:80", req.URL.Host)
 }
 
 // The headers of a request are those of the hook. User-Agent and Accept have the kubelet's defaults if the
@@ -146,11 +125,7 @@ func TestHTTPHookHeaders(t *testing.T) {
 		userAgent string
 		listed    []v1.HTTPHeader
 		want      http.Header
-		host      string
 	}{
-		"defaults": {
-			want: http.Header{"User-Agent": {"kube-lifecycle/1.37"}, "Accept": {"*/*"}},
-		},
 		"user agent of the runner": {
 			userAgent: "node-agent/7",
 			want:      http.Header{"User-Agent": {"node-agent/7"}, "Accept": {"*/*"}},
@@ -167,25 +142,11 @@ func TestHTTPHookHeaders(t *testing.T) {
 			listed: []v1.HTTPHeader{{Name: "Accept"}},
 			want:   http.Header{"User-Agent": {"kube-lifecycle/1.37"}},
 		},
-		"a host": {
-			listed: []v1.HTTPHeader{{Name: "Host", Value: "shop.example"}},
-			want:   http.Header{"Host": {"shop.example"}, "User-Agent": {"kube-lifecycle/1.37"}, "Accept": {"*/*"}},
-			host:   "shop.example",
-		},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
 			req := sentRequest(t, lifecycle.HandlerRunnerOptions{UserAgent: tt.userAgent}, v1.HTTPGetAction{Port: intstr.FromInt32(80), HTTPHeaders: tt.listed})
 			require.Equal(t, tt.want, req.Header)
-			require.Equal(t, tt.host, req.Host)
 		})
 	}
-}
-
-// A host with a space fails the hook, and no request is sent.
-func TestHTTPHookInvalidHost(t *testing.T) {
-	doer := &recordingDoer{}
-	_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, httpHandler(v1.HTTPGetAction{Host: "a b", Port: intstr.FromInt32(80)}))
-	require.ErrorContains(t, err, `parse "http://a%20b:80"`)
-	require.Empty(t, doer.requests)
 }

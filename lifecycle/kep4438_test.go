@@ -12,33 +12,6 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The main container takes 20 s to stop. The sidecar exits at 3, 6 and 9 s, and is started again each time.
-// Its turn comes at 20 s: it is stopped with the remaining 40 s of the grace period, and without running its
-// hook again (KEP-4438).
-func TestSidecarRestartsEachTimeItExits(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addSidecar("proxy", scriptedExec(), lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 20 * time.Second})
-		termination := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
-		ids := []string{"proxy", "proxy-2", "proxy-3", "proxy-4"}
-		for i, id := range ids[:3] {
-			<-time.After(3 * time.Second)
-			b.rt.Exit(id)
-			again, left := termination.ShouldRestart("proxy")
-			require.True(b, again, id)
-			require.Equal(b, 60*time.Second-b.elapsed(), left)
-			require.NoError(b, b.startContainer("proxy", ids[i+1], lifecycletest.Script{ExitAfterTerm: time.Second}))
-		}
-		<-termination.Done()
-		b.requireFirstStop("proxy-4", 60-20, 20*time.Second)
-		require.Len(b, b.rt.Execs(), 1, "the hook ran once in four runs")
-		require.Equal(b, lifecycle.OutcomeGraceful, termination.Result().Outcome())
-		proxies := termination.Result().Containers[1:]
-		require.Equal(b, lifecycle.HookCompleted, proxies[0].Hook.Outcome, "the hook of the first run")
-		require.Equal(b, lifecycle.HookSkipped, proxies[1].Hook.Outcome, "the run that was listed next")
-	})
-}
-
 // The pod of the main container app and the sidecar proxy is terminated. ShouldRestart returns true only for
 // the sidecar, and only while app, which may need it, is still being stopped before the deadline.
 func TestShouldRestart(t *testing.T) {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -54,25 +53,6 @@ func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Four containers of a pod, each with a hook of 25 s, are killed within 25 s together (k/k#138146).
-func TestKillsRunInParallel(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		var wg sync.WaitGroup
-		for i := range 4 {
-			name := fmt.Sprint("app-", i)
-			b.addMain(name, sleepHandler(25), lifecycletest.Script{})
-		}
-		for i := range 4 {
-			wg.Go(func() {
-				_, err := b.KillContainer(b.Context(), b.pod, containerNamed(fmt.Sprint("app-", i)), lifecycle.ContainerRequest{Reason: graceperiod.ReasonLivenessProbe})
-				require.NoError(b, err)
-			})
-		}
-		wg.Wait()
-		require.Equal(b, 25*time.Second, b.elapsed())
-	})
 }
 
 // Wait returns the result of an ended termination even if its context has ended too. 100 times, because
@@ -127,25 +107,4 @@ func TestKillContainerOfAUnitIsUnsupported(t *testing.T) {
 		require.ErrorContains(b, err, `failed to stop container "app": the pod's containers stop as a unit`)
 		require.Empty(b, b.rt.Stops())
 	}, together)
-}
-
-// Lists fail until 2 s. At 0 s a caller kills a container, whose hook takes 5 s, without knowing its Began. At 3 s a
-// termination lists the same run with its Began. The terminator takes both for one run: one stop, one result, which
-// has Began.
-func TestARunKilledWithoutBeganIsTheListedRun(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		app := b.addMain("app", sleepHandler(5), lifecycletest.Script{ExitAfterTerm: time.Second})
-		b.rt.SetLists(lifecycletest.Lists{Err: lifecycletest.ErrAway})
-		time.AfterFunc(2*time.Second, func() { b.rt.SetLists(lifecycletest.Lists{}) })
-		killed := startCall(func() error {
-			_, err := b.KillContainer(b.quietContext(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{})
-			return err
-		})
-		b.sleepUntil(3 * time.Second)
-		result := b.killPod()
-		require.NoError(b, killed())
-		require.Len(b, result.Containers, 1)
-		require.Equal(b, app.Began, result.Containers[0].Began)
-		require.Len(b, b.rt.Stops(), 1)
-	})
 }

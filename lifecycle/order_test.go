@@ -66,19 +66,6 @@ func (c orderingCase) requireWaits(t *testing.T) {
 	})
 }
 
-// One main container never started, and the other one has exited. The sidecar waits for neither: it is stopped
-// at once, with the whole grace period (k/k#125880).
-func TestNoSidecarWaitsForAContainerThatDoesNotRun(t *testing.T) {
-	inBubble(t, graceSeconds(60), func(b *testBed) {
-		b.addSidecar("proxy", nil, lifecycletest.Script{})
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		b.addStopped("never")
-		b.rt.Exit("app")
-		require.Len(b, b.killPod().Containers, 1)
-		b.requireFirstStop("proxy", 60, 0)
-	})
-}
-
 // A pod has a container of each kind, and one that its spec lacks. The Killing event of each names the field of
 // the spec in which the container is; for the one that the spec lacks, it is spec.containers.
 func TestKillingEventNamesTheFieldOfTheContainer(t *testing.T) {

@@ -74,6 +74,9 @@ func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 			"a recorder":       {options: func(o *lifecycle.TerminatorOptions) { o.Events = code }, outcome: lifecycle.OutcomeGraceful},
 			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = code }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
 			"a command runner": {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.Commands = nil, code }, hook: scriptedExec(), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
+			"OnHook": {options: func(o *lifecycle.TerminatorOptions) {
+				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { code() }
+			}, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookCompleted, at: 2 * time.Second},
 			"an HTTP client": {options: func(o *lifecycle.TerminatorOptions) {
 				o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: code})
 			}, hook: httpGet, outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
@@ -90,7 +93,7 @@ func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 					if test.inHook {
 						err = app.Hook.Err
 					}
-					require.Regexp(b, "(the runtime's list|StopContainer|the exit watcher|the event recorder|the hook) (panicked: boom|ended its goroutine)", err)
+					require.Regexp(b, "(the runtime's list|StopContainer|the exit watcher|the event recorder|the hook|OnHook) (panicked: boom|ended its goroutine)", err)
 				}, test.options)
 			})
 		}

@@ -36,7 +36,7 @@ import (
 //	    gives-up: GiveUpAfter, 10 s without it; slack: StopTimeoutSlack, 5 s without it
 //	main|sidecar|init|ephemeral|stray NAME OPTIONS
 //	    hook=D sleep=N post=D                  a preStop command, a preStop sleep, a postStart command
-//	    hook-fails returns-late=D hook-done            it fails; it returns D after its end; an earlier agent has run it
+//	    hook-fails returns-late=D hook-done            it fails, also if it is cut; it returns D after its end; an earlier agent has run it
 //	    exits=D stubborn dies=D                after the stop signal; never; by itself
 //	    fails=N hangs=N early late=D           the first N calls of StopContainer; when it returns
 //	    absent starts=D polite                 does not run; a start call takes D; the call ends with its context
@@ -259,16 +259,17 @@ func (s *script) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Containe
 	}
 	timer := time.NewTimer(takes)
 	defer timer.Stop()
+	var err error
 	select {
 	case <-timer.C:
 	case <-ctx.Done():
 		<-time.After(l.span("returns-late"))
-		return "", context.Cause(ctx)
+		err = context.Cause(ctx)
 	}
 	if l.has("hook-fails") {
-		return "", errors.New("exit status 1")
+		err = errors.New("exit status 1")
 	}
-	return "", nil
+	return "", err
 }
 
 // note adds a line to the story.

@@ -58,29 +58,6 @@ func TestTerminationCancelsAStart(t *testing.T) {
 	}
 }
 
-// Close cancels a start function in progress, even if its pod was forgotten.
-func TestCloseEndsTheContextOfAStart(t *testing.T) {
-	for _, isForgotten := range []bool{false, true} {
-		inBubble(t, graceSeconds(30), func(b *testBed) {
-			b.addStopped("app")
-			hasStarted := false
-			started := startCall(func() error {
-				return b.Start(b.Context(), b.pod, "app", func(ctx context.Context) error {
-					hasStarted = true
-					<-ctx.Done()
-					return context.Cause(ctx)
-				})
-			})
-			require.True(b, hasStarted)
-			if isForgotten {
-				b.Forget(b.pod)
-			}
-			require.NoError(b, b.Close(b.Context()))
-			require.ErrorIs(b, started(), lifecycle.ErrClosed)
-		})
-	}
-}
-
 // The start has returned, but no list succeeds, so that the container may be running. Its error is that of the list.
 func TestAStartThatNoListFollows(t *testing.T) {
 	inBubble(t, graceSeconds(1), func(b *testBed) {

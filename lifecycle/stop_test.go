@@ -9,27 +9,23 @@ import (
 	"testing"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
-	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
 // StopContainer returns an error although the container has ended. The next list shows the end, so there is no
-// second call and the outcome is Graceful. But the error is logged, and is in the result. The runtime lists every
+// second call and the outcome is Graceful. But the error is in the result. The runtime lists every
 // 10 s: at 10 s, when the stop begins, and at 20 s, after the container's end at 10 s + 3 s.
 func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
-	log := errorLog{make(chan error, 10)}
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
 		b.rt.SetLists(lifecycletest.Lists{Poll: 10 * time.Second})
-		result, err := b.KillPod(klog.NewContext(b.Context(), logr.New(log)), b.pod, lifecycle.Request{})
+		result, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		require.ErrorIs(b, result.Containers[0].Err, lifecycletest.ErrScripted)
-		require.Len(b, log.errors, 1)
 		require.Len(b, b.rt.Stops(), 1)
 	}, func(o *lifecycle.TerminatorOptions) {
 		runtime := o.Runtime
@@ -64,30 +60,6 @@ func TestKillByAnEarlierCallIsReported(t *testing.T) {
 			}
 			return runtime.StopContainer(ctx, id, seconds)
 		}}
-	})
-}
-
-// The StopContainer calls of the containers zoo and app ignore their context, and so does app's hook. Close
-// waits until its own context ends. Its error names zoo and app, each once, sorted; web has ended.
-func TestCloseNamesContainersThatIgnoreTheirCancellation(t *testing.T) {
-	inBubble(t, graceSeconds(5), func(b *testBed) {
-		released := make(chan struct{})
-		b.addMain("zoo", nil, lifecycletest.Script{HangStops: -1, HangIgnoresContext: true})
-		b.addMain("app", scriptedExec(), lifecycletest.Script{HangStops: -1, HangIgnoresContext: true, Exec: func(context.Context, []string) ([]byte, error) {
-			<-released
-			return nil, nil
-		}})
-		b.addMain("web", nil, lifecycletest.Script{})
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{})
-		require.ErrorContains(b, err, "has not returned")
-		ctx, cancel := context.WithTimeout(b.Context(), time.Second)
-		defer cancel()
-		err = b.Close(ctx)
-		require.ErrorIs(b, err, context.DeadlineExceeded)
-		require.ErrorContains(b, err, "of ns/pod/app")
-		require.ErrorContains(b, err, "of ns/pod/zoo")
-		close(released)
-		b.rt.Release()
 	})
 }
 
@@ -139,6 +111,26 @@ func TestOverlappingStops(t *testing.T) {
 				require.Equal(b, test.want, termination.Result().Outcome())
 				require.EqualValues(b, 2, given.calls.Load())
 			}, func(o *lifecycle.TerminatorOptions) { o.Runtime = lifecycle.RuntimeFunc(given.StopContainer) })
+		})
+	}
+}
+
+// The fifth StopContainer call, the first that does not fail, comes late after the deadline. If it is less
+// than 0.1 s late, it still has the minimum timeout of 2 s, because timers may fire late. Otherwise what is
+// late is subtracted, and the rest rounded down: 2 s - 0.1 s gives 1 s.
+func TestStopJustAfterTheDeadlineKeepsTheMinimumTimeout(t *testing.T) {
+	const ms = time.Millisecond
+	const fifthCall = (100 + 200 + 400 + 800) * ms // the pauses after each of four failed calls
+	for late, timeout := range map[time.Duration]int64{0: 2, 50 * ms: 2, 99 * ms: 2, 100 * ms: 1, 101 * ms: 1} {
+		inBubble(t, graceSeconds(60), func(b *testBed) {
+			b.addMain("app", nil, lifecycletest.Script{FailStops: 4})
+			termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+			b.sleepUntil(fifthCall - late - time.Second)
+			require.True(b, b.Shorten(termination, 1)) // the deadline is now fifthCall - late
+			<-termination.Done()
+			calls := b.stopCalls("app")
+			require.Len(b, calls, 5)
+			require.Equal(b, stopCall{timeoutSeconds: timeout, atMilliseconds: fifthCall.Milliseconds()}, calls[4])
 		})
 	}
 }

@@ -3,14 +3,10 @@
 package lifecycle_test
 
 import (
-	"context"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
-	apiruntime "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -32,49 +28,6 @@ func TestContainerStopsWithinItsGrace(t *testing.T) {
 		b.requireFirstStop("app", 30, 0)
 		require.Equal(b, 3*time.Second, b.elapsed())
 	})
-}
-
-// The recorder takes 1 s for the Killing event. The hook of 2 s begins at 0 s all the same, and StopContainer,
-// which takes 1 s, at 2 s. So the event ends at 1 s, the hook at 2 s, and the stop and the termination at 3 s.
-func TestSlowRecorderDelaysNeitherHookNorStop(t *testing.T) {
-	var order callSequence
-	inBubble(t, graceSeconds(30), func(b *testBed) {
-		b.addMain("app", scriptedExec(), lifecycletest.Script{})
-		_, err := b.KillPod(b.Context(), b.pod, lifecycle.Request{Containers: []lifecycle.Container{containerNamed("app")}})
-		require.NoError(b, err)
-		require.Equal(b, []string{"event", "hook", "stop"}, order.ended)
-		require.Equal(b, 3*time.Second, b.elapsed())
-	}, func(o *lifecycle.TerminatorOptions) {
-		o.Events, o.Hooks, o.Runtime, o.Exits = &order, &order, lifecycle.RuntimeFunc(order.StopContainer), nil
-	})
-}
-
-// callSequence is a recorder, a runner and a runtime that record their calls in order.
-type callSequence struct {
-	mu    sync.Mutex
-	ended []string
-}
-
-// sleepAndRecord sleeps, and then notes that a call has ended.
-func (s *callSequence) sleepAndRecord(what string, takes time.Duration) {
-	<-time.After(takes)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = append(s.ended, what)
-}
-
-func (s *callSequence) Event(apiruntime.Object, string, string, string) {
-	s.sleepAndRecord("event", time.Second)
-}
-
-func (s *callSequence) Run(context.Context, string, *v1.Pod, *v1.Container, *v1.LifecycleHandler) (string, error) {
-	s.sleepAndRecord("hook", 2*time.Second)
-	return "", nil
-}
-
-func (s *callSequence) StopContainer(context.Context, string, int64) error {
-	s.sleepAndRecord("stop", time.Second)
-	return nil
 }
 
 // A termination writes neither to the caller's pod nor to the containers of the request.
@@ -104,5 +57,22 @@ func TestIDInTheMessageOfTheKillingEvent(t *testing.T) {
 		_, err = b.KillContainer(b.Context(), b.pod, lifecycle.Container{Name: "web", ID: "3f4e"}, lifecycle.ContainerRequest{Message: "3f4e is to go"})
 		require.NoError(b, err)
 		require.Equal(b, "web is to go", b.events.All()[1].Message)
+	})
+}
+
+// A pod without a UID is identified by namespace and name, so a copy joins the same termination, and a pod
+// with another name does not.
+func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.pod.UID = ""
+		other := b.pod.DeepCopy()
+		other.Name = "other"
+		b.rt.SetLists(lifecycletest.Lists{Takes: time.Second}) // so that the terminations are in progress
+		first := b.Terminate(b.Context(), b.pod, lifecycle.Request{})
+		require.Same(b, first, b.Terminate(b.Context(), b.pod.DeepCopy(), lifecycle.Request{}))
+		require.NotSame(b, first, b.Terminate(b.Context(), other, lifecycle.Request{}))
+		b.Forget(b.pod)
+		_, found := b.Termination(b.pod)
+		require.False(b, found)
 	})
 }

@@ -19,6 +19,13 @@ func FuzzRequest(f *testing.F) {
 	f.Add("a@b", "-1", "file", "http:evil.example", "", "x")
 	f.Add("a b", "080", "HTTPS", "\r\n", "User-Agent", "")
 	f.Add("[::1]", "0x50", "x", "/%zz/../..", "Content-Length", "5")
+	for _, path := range []string{"///evil.example/bye", "//evil.example:81@other.example/bye", "@evil.example/", "/ HTTP/1.1\r\nHost: evil.example\r\n\r\n"} {
+		f.Add("10.0.0.1", "80", "", path, "", "")
+	}
+	for _, host := range []string{"10.0.0.1@evil.example", "evil.example/", "evil.example#", "10.0.0.1\r\nX: y", "evil.example:81"} {
+		f.Add(host, "80", "http://evil.example#", "/bye", "", "")
+		f.Add(host, "80", "", "/bye", "", "")
+	}
 	f.Fuzz(func(t *testing.T, host, port, scheme, path, header, value string) {
 		container := &v1.Container{Ports: []v1.ContainerPort{{Name: "admin", ContainerPort: 8080}}}
 		action := &v1.HTTPGetAction{Port: intstr.Parse(port), Scheme: v1.URIScheme(scheme), Path: path, HTTPHeaders: []v1.HTTPHeader{{Name: header, Value: value}}}
