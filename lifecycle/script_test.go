@@ -40,7 +40,8 @@ import (
 //	    exits=D stubborn dies=D                after the stop signal; never; by itself
 //	    fails=N hangs=N early late=D           the first N calls of StopContainer; when it returns
 //	    absent starts=D polite                 does not run; a start call takes D; the call ends with its context
-//	lists [every=D] [fail] [hang] [stale]      every: the runtime polls; stale: it lists what has ended
+//	lists [every=D] [fail] [hang] [stale] [lacks=ID]
+//	    every: the runtime polls; stale: it lists what has ended; lacks: not this container
 //	away D D                                   from and to: each call of the runtime fails
 //
 // Containers that are not absent run from the start, and their IDs are their names. Then come the calls, each after the
@@ -202,6 +203,9 @@ func (s *script) prepare(l scriptLine) {
 // have ended.
 func (s *script) setLists(l scriptLine) {
 	lists := lifecycletest.Lists{Poll: l.span("every"), Hang: l.has("hang"), HasEnded: l.has("stale")}
+	if name, found := l.value("lacks"); found {
+		lists.Lacks = []string{name}
+	}
 	if l.has("fail") {
 		lists.Err = errors.New("the script fails this list")
 	}

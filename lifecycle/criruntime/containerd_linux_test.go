@@ -17,13 +17,11 @@ import (
 )
 
 const (
-	// obedient exits with 7 on TERM and with 8 on QUIT. It needs the handlers, because the kernel delivers no
+	// obedient exits with 7 on TERM. It needs the handler, because the kernel delivers no
 	// other signals to the first process of a container.
-	obedient = `trap 'exit 7' TERM; trap 'exit 8' QUIT; touch /tmp/ready; while :; do sleep 1000 & wait; done`
-	// stubborn ignores TERM and QUIT.
-	stubborn = `trap '' TERM QUIT; touch /tmp/ready; while :; do sleep 1000; done`
-	// slow exits with 7, 6 s after TERM.
-	slow = `trap 'sleep 6; exit 7' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
+	obedient = `trap 'exit 7' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
+	// stubborn ignores TERM.
+	stubborn = `trap '' TERM; touch /tmp/ready; while :; do sleep 1000; done`
 	// untilReady exits once the container's script has set its traps.
 	untilReady = `while ! [ -e /tmp/ready ]; do sleep 0.01; done`
 )
@@ -41,8 +39,6 @@ func newContainerd(t *testing.T, build containerdtest.Build) *containerd {
 	t.Helper()
 	server := build.Start(t,
 		containerdtest.Image{Name: "obedient:1", Command: []string{"/bin/sh", "-c", obedient}},
-		containerdtest.Image{Name: "quits:1", Command: []string{"/bin/sh", "-c", obedient}, StopSignal: "SIGQUIT"},
-		containerdtest.Image{Name: "slow:1", Command: []string{"/bin/sh", "-c", slow}},
 		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
 	return &containerd{kubelet{server.Runtime()}, server, dial(t, server.Endpoint(), criruntime.Options{})}
 }
@@ -81,9 +77,6 @@ func TestContainerd(t *testing.T) { containerdtest.Each(t, testContainerd) }
 func testContainerd(t *testing.T, build containerdtest.Build) {
 	c := newContainerd(t, build)
 	for name, test := range map[string]func(*testing.T){
-		"stop signal is handled":             c.testStopSignalIsHandled,
-		"stop signal is ignored":             c.testStopSignalIsIgnored,
-		"stop signal of the image":           c.testStopSignalOfTheImage,
 		"stop is shortened":                  c.testStopIsShortened,
 		"exec":                               c.testExec,
 		"exec is cancelled":                  c.testExecIsCancelled,
@@ -98,31 +91,6 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 			test(t)
 		})
 	}
-}
-
-// The container handles TERM and exits with its own code, long before the timeout.
-func (c *containerd) testStopSignalIsHandled(t *testing.T) {
-	_, id := c.startReady(t, "handled", "obedient:1")
-	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
-	status := c.status(t, id)
-	require.Equal(t, runtimeapi.ContainerState_CONTAINER_EXITED, status.GetState())
-	require.EqualValues(t, 7, status.GetExitCode(), "the trap of TERM")
-}
-
-// A container that ignores TERM is killed when its 2 s are over.
-func (c *containerd) testStopSignalIsIgnored(t *testing.T) {
-	_, id := c.startReady(t, "ignored", "stubborn:1")
-	began := time.Now()
-	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 2))
-	require.GreaterOrEqual(t, time.Since(began), 2*time.Second, "its grace")
-	require.EqualValues(t, 128+9, c.status(t, id).GetExitCode())
-}
-
-// The image sets SIGQUIT as its stop signal, and containerd sends that instead of SIGTERM.
-func (c *containerd) testStopSignalOfTheImage(t *testing.T) {
-	_, id := c.startReady(t, "quits", "quits:1")
-	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
-	require.EqualValues(t, 8, c.status(t, id).GetExitCode(), "the trap of QUIT")
 }
 
 // A second StopContainer call with timeout 0 ends a first one with 600 s: the terminator shortens a stop

@@ -60,7 +60,6 @@ func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T)
 	for timeout, seconds := range map[time.Duration]int64{
 		-time.Second:            0,
 		0:                       0,
-		time.Millisecond:        1,
 		20 * time.Second:        20,
 		20*time.Second + 1:      21,
 		1<<63 - 1:               9223372037,
@@ -72,9 +71,6 @@ func TestRunInContainerSendsWholeSecondsAndEnforcesTheExactTimeout(t *testing.T)
 		}
 		runtime := s.dial(t, criruntime.Options{})
 		_, err := runtime.RunInContainer(t.Context(), "server-0", []string{"true"}, timeout)
-		if timeout == time.Millisecond {
-			continue // the call may time out before the stub answers
-		}
 		require.NoError(t, err)
 		call := s.callsOf("ExecSync")[0]
 		require.Equal(t, seconds, call.request.(*runtimeapi.ExecSyncRequest).GetTimeout())

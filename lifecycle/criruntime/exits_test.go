@@ -5,8 +5,6 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
@@ -59,32 +57,4 @@ func TestExitIsDetected(t *testing.T) {
 	awaitExit(t, exited)
 	awaitExit(t, runtime.Exited(id)) // the container had exited before the call
 	awaitExit(t, runtime.Exited("unknown"))
-}
-
-// While the runtime fails, an exit is neither reported nor missed: it is reported when the runtime answers
-// again.
-func TestExitIsDetectedAfterAFailureOfTheRuntime(t *testing.T) {
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
-	id := startOne(t, runtime)
-	s.fail("ListContainers", status.Error(codes.Unavailable, "restarting"))
-	s.exit(id, 0)
-	exited := runtime.Exited(id)
-	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery) // several lists have failed
-	requireRunning(t, exited)
-
-	s.fail("ListContainers", nil)
-	awaitExit(t, exited)
-}
-
-// After Close nobody watches, so an open channel stays open, and a new call returns nil.
-func TestExitIsNotReportedAfterClose(t *testing.T) {
-	s := newFake()
-	runtime := s.dial(t, criruntime.Options{})
-	id := startOne(t, runtime)
-	exited := runtime.Exited(id)
-	require.NoError(t, runtime.Close())
-	s.exit(id, 0)
-	requireRunning(t, exited)
-	require.Nil(t, runtime.Exited(id), "exits are no longer watched")
 }

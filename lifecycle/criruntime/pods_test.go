@@ -104,14 +104,6 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
 			},
 		},
-		"running and a newer created one": {
-			func(t *testing.T, _ *fake, k kubelet) {
-				pod := onePod("web", 30)
-				sandbox, _ := k.runPod(t, pod)
-				k.create(t, pod, &pod.Spec.Containers[0], sandbox, 1)
-			},
-			func(t *testing.T, pod *v1.Pod) { require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running) },
-		},
 		"two running with one name": {
 			func(t *testing.T, _ *fake, k kubelet) {
 				pod := onePod("web", 30)
@@ -152,20 +144,6 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 			func(t *testing.T, pod *v1.Pod) {
 				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running, "the container may run")
 			},
-		},
-		"sandbox not ready": {
-			func(t *testing.T, s *fake, k kubelet) {
-				sandbox, _ := k.runPod(t, onePod("web", 30))
-				s.sandboxes[sandbox].State = runtimeapi.PodSandboxState_SANDBOX_NOTREADY
-			},
-			func(t *testing.T, pod *v1.Pod) { require.Len(t, pod.Spec.Containers, 1) },
-		},
-		"sandbox gone": {
-			func(t *testing.T, s *fake, k kubelet) {
-				sandbox, _ := k.runPod(t, onePod("web", 30))
-				delete(s.sandboxes, sandbox)
-			},
-			func(t *testing.T, pod *v1.Pod) { require.Len(t, pod.Spec.Containers, 1) },
 		},
 		"sandboxes of earlier boots": {
 			func(t *testing.T, s *fake, k kubelet) {

@@ -25,20 +25,17 @@ func TestDialRefusesAnEndpointThatIsNotASocket(t *testing.T) {
 	}
 }
 
-// Dial does not fail if the runtime is down. Pods does.
-func TestPodsFailsForAnEndpointWithoutARuntime(t *testing.T) {
-	_, err := dial(t, "unix://"+t.TempDir()+"/nobody", criruntime.Options{}).Pods(t.Context())
-	require.ErrorContains(t, err, "failed to list the pods of the container runtime")
-	require.ErrorContains(t, err, "no such file or directory")
-}
-
-// Close ends the client only: the container keeps running, and nothing is stopped.
+// Close ends the client only: the container keeps running, and nothing is stopped. Nobody watches for its exit any more, so
+// that an open channel stays open.
 func TestCloseLeavesThePodsRunning(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
 	id := startOne(t, runtime)
+	exited := runtime.Exited(id)
 	require.NoError(t, runtime.Close())
 	require.NoError(t, runtime.Close(), "a second call succeeds")
+	requireRunning(t, exited)
+	require.Nil(t, runtime.Exited(id), "exits are no longer watched")
 	require.Equal(t, runtimeapi.ContainerState_CONTAINER_RUNNING, s.state(id))
 	require.Empty(t, s.callsOf("StopPodSandbox"))
 }
