@@ -3,9 +3,7 @@
 package lifecycle_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -72,20 +70,6 @@ type runnerOutcome struct {
 	AuthorizationSeen *string           `json:"authorization_seen_by_server"`
 	Metric            map[string]float64
 	EventContains     string `json:"event_contains"`
-	recognised        bool   // the whole outcome is "true": the error of an HTTPS request was recognised
-}
-
-// UnmarshalJSON also accepts "true" instead of the fields: the error of an HTTPS request must be recognised
-// as that of a plain HTTP server.
-func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
-	if string(data) == "true" {
-		o.recognised = true
-		return nil
-	}
-	type fields runnerOutcome
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	return decoder.Decode((*fields)(o))
 }
 
 // httpVector is one httpGet hook and the expected request.
@@ -303,9 +287,6 @@ func (r *vectorRun) requireRequest(t *testing.T) {
 func (r *vectorRun) requireFallback(t *testing.T) {
 	t.Helper()
 	want := r.vector.Out
-	if want.recognised {
-		require.NotNil(t, r.seen, "recognised means that the request was sent again, in plain HTTP")
-	}
 	if want.AuthorizationSeen != nil {
 		require.Equal(t, *want.AuthorizationSeen, r.seen.Header.Get("Authorization"))
 	}

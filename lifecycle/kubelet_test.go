@@ -14,13 +14,10 @@ import (
 	"math"
 	"math/rand/v2"
 	"net/http"
-	"os"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -34,7 +31,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
-	"github.com/kubegrace/kubegrace/internal/need"
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
@@ -67,47 +63,17 @@ const (
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestKillIsTheKubelets -timeout 0 ./lifecycle
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestKillIsTheKubelets -v ./lifecycle # one seed, with its timelines
 func TestKillIsTheKubelets(t *testing.T) {
-	if text := os.Getenv("KUBEGRACE_SIM_SEED"); text != "" {
-		seed, err := strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-		compared := compareKills(t, seed)
-		t.Logf("seed %d\n%s", seed, compared)
-		require.NoError(t, compared.err())
-		return
-	}
 	const enough = 5_000 // for each class to occur
-	seeds := uint64(enough)
-	if need.Less(t, "4,000 of 5,000 seeds that are compared with the model of the kubelet") {
-		seeds = 1000
-	}
-	if text := os.Getenv("KUBEGRACE_SIM_SEEDS"); text != "" {
-		var err error
-		seeds, err = strconv.ParseUint(text, 10, 64)
-		require.NoError(t, err)
-	}
-	var next, failed atomic.Uint64
 	var mu sync.Mutex
 	occurs := map[bool]map[difference]int{false: {}, true: {}} // how often each class occurs; true: in a fork
-	t.Run("seeds", func(t *testing.T) {
-		for worker := range runtime.GOMAXPROCS(0) {
-			t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
-				t.Parallel()
-				for seed := next.Add(1); seed <= seeds && failed.Load() < 10; seed = next.Add(1) {
-					compared := compareKills(t, seed)
-					if err := compared.err(); err != nil {
-						if failed.Add(1) == 1 {
-							t.Logf("seed %d\n%s", seed, compared)
-						}
-						t.Errorf("seed %d: %v", seed, err)
-					}
-					mu.Lock()
-					for _, class := range compared.classes {
-						occurs[compared.in.InFork][class]++
-					}
-					mu.Unlock()
-				}
-			})
+	seeds := playSeeds(t, enough, func(t *testing.T, seed uint64) (func() string, error) {
+		compared := compareKills(t, seed)
+		mu.Lock()
+		defer mu.Unlock()
+		for _, class := range compared.classes {
+			occurs[compared.in.InFork][class]++
 		}
+		return compared.String, compared.err()
 	})
 	for _, inFork := range []bool{false, true} {
 		t.Logf("in a fork: %t, differences: %v", inFork, occurs[inFork])

@@ -292,6 +292,11 @@ func (s *script) noteReturn(call string, err error) {
 	s.note("%s returns: %s", call, strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
+// container returns the container that a call names.
+func (s *script) container(name string) lifecycle.Container {
+	return lifecycle.Container{Name: name, ID: name, PreStopDone: s.hooks[name].has("hook-done")}
+}
+
 // call makes one call of the script.
 func (s *script) call(l scriptLine) {
 	ctx := s.record.Context(context.WithoutCancel(l.Context()))
@@ -314,7 +319,7 @@ func (s *script) call(l scriptLine) {
 		if names, found := l.value("only"); found {
 			req.Containers = []lifecycle.Container{}
 			for _, name := range strings.FieldsFunc(names, func(r rune) bool { return r == ',' }) {
-				req.Containers = append(req.Containers, lifecycle.Container{Name: name, ID: name, PreStopDone: s.hooks[name].has("hook-done")})
+				req.Containers = append(req.Containers, s.container(name))
 			}
 		}
 		s.Terminate(ctx, s.pod, req)
@@ -332,7 +337,7 @@ func (s *script) call(l scriptLine) {
 			s.note("Shorten has no effect")
 		}
 	case "kill":
-		_, _ = s.KillContainer(ctx, s.pod, containerNamed(name), lifecycle.ContainerRequest{GracePeriodSeconds: l.number("grace"), OneAttempt: l.has("once")})
+		_, _ = s.KillContainer(ctx, s.pod, s.container(name), lifecycle.ContainerRequest{GracePeriodSeconds: l.number("grace"), OneAttempt: l.has("once")})
 	case "exit":
 		s.runtime.Exit(id)
 	case "run":

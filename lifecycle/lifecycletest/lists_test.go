@@ -91,15 +91,3 @@ func TestRunningFollowsLists(t *testing.T) {
 		})
 	}
 }
-
-// The container exits at once, but StopContainer returns only 7 s later.
-func TestStopReturnsLate(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt := lifecycletest.NewRuntime()
-		rt.Start(pod, "app", "app", lifecycletest.Script{StopReturnsLate: 7 * second})
-		began := time.Now()
-		require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
-		require.Equal(t, 7*second, time.Since(began))
-		require.Equal(t, began, rt.Exits()[0].At)
-	})
-}

@@ -4,7 +4,6 @@ package lifecycletest_test
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -58,23 +57,6 @@ func TestStopContainer(t *testing.T) {
 	}
 }
 
-// A stop at 0 s has a timeout of 60 s, and a second one at 10 s has 5 s. The container is killed at
-// 10 s + 5 s = 15 s, and both calls return.
-func TestASecondStopWithAnEarlierDeadlineEndsBoth(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt := lifecycletest.NewRuntime()
-		rt.Start(pod, "app", "app", lifecycletest.Script{IgnoreTerm: true})
-		start := time.Now()
-		var first sync.WaitGroup
-		first.Go(func() { require.NoError(t, rt.StopContainer(t.Context(), "app", 60)) })
-		<-time.After(10 * second)
-		require.NoError(t, rt.StopContainer(t.Context(), "app", 5))
-		first.Wait()
-		require.Equal(t, 15*second, time.Since(start))
-		require.Len(t, rt.Exits(), 1)
-	})
-}
-
 // Stopping an exited container succeeds; stopping a removed one is ErrContainerNotFound. Its exit stays
 // known.
 func TestStopOfAnExitedOrUnknownContainer(t *testing.T) {
@@ -89,32 +71,6 @@ func TestStopOfAnExitedOrUnknownContainer(t *testing.T) {
 		rt.Exit("app")
 		require.Len(t, rt.Exits(), 1)
 		require.Nil(t, rt.Exited("other"))
-	})
-}
-
-// The call returns with its context after 1 s, and the kill at the end of its timeout is not sent.
-func TestAStopWhoseContextEndsDoesNotKill(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt := lifecycletest.NewRuntime()
-		rt.Start(pod, "app", "app", lifecycletest.Script{IgnoreTerm: true})
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
-		require.ErrorIs(t, rt.StopContainer(ctx, "app", 30), context.DeadlineExceeded)
-		<-time.After(time.Hour)
-		require.Empty(t, rt.Exits())
-	})
-}
-
-// With HangStops and FailStops, the calls that hang come first, then those that fail, and then one works.
-func TestStopsHangThenFailThenSucceed(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		rt := lifecycletest.NewRuntime()
-		rt.Start(pod, "app", "app", lifecycletest.Script{HangStops: 1, FailStops: 1})
-		ctx, cancel := context.WithTimeout(t.Context(), second)
-		defer cancel()
-		require.ErrorIs(t, rt.StopContainer(ctx, "app", 30), context.DeadlineExceeded)
-		require.ErrorIs(t, rt.StopContainer(t.Context(), "app", 30), lifecycletest.ErrScripted)
-		require.NoError(t, rt.StopContainer(t.Context(), "app", 30))
 	})
 }
 
@@ -205,16 +161,4 @@ func TestRunInContainerNeedsARunningContainer(t *testing.T) {
 	rt.Exit("app")
 	_, err = rt.RunInContainer(t.Context(), "app", []string{"true"}, 0)
 	require.EqualError(t, err, "container has exited")
-}
-
-// Events may be recorded concurrently, and none is lost.
-func TestEventsAreRecorded(t *testing.T) {
-	var events lifecycletest.Events
-	var writers sync.WaitGroup
-	for range 8 {
-		writers.Go(func() { events.Event(nil, "Normal", "Killing", "Stopping container app") })
-	}
-	writers.Wait()
-	require.Len(t, events.All(), 8)
-	require.Equal(t, "Killing", events.All()[0].Reason)
 }
