@@ -22,6 +22,7 @@ func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 		<-time.After(time.Second)
 		require.NoError(b, b.Close(b.Context()))
 		require.Equal(b, lifecycle.CauseTerminatorClosed, cause)
+		require.ErrorIs(b, cause, lifecycle.ErrClosed)
 	}, func(o *lifecycle.TerminatorOptions) {
 		o.Runtime = lifecycle.RuntimeFunc(func(ctx context.Context, _ string, _ int64) error {
 			<-ctx.Done()

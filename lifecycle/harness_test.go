@@ -189,18 +189,6 @@ func scriptedExec() *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"drain"}}}
 }
 
-// commandTaking returns a command that takes d, or ends with its context.
-func commandTaking(d time.Duration) func(context.Context, []string) ([]byte, error) {
-	return func(ctx context.Context, _ []string) ([]byte, error) {
-		select {
-		case <-time.After(d):
-			return nil, nil
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		}
-	}
-}
-
 // hookFunc is a HandlerRunner that calls a function for every hook.
 type hookFunc func(ctx context.Context) error
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -40,30 +41,33 @@ func execHandler(cmd ...string) *v1.LifecycleHandler {
 
 // A command without remaining time is not run, because a timeout of 0 would mean no limit.
 func TestExecHookWithoutTimeIsNotRun(t *testing.T) {
-	cancelled, cancel := context.WithCancelCause(t.Context())
-	cancel(lifecycle.CauseTerminatorClosed)
-	tests := map[string]struct {
-		ctx  context.Context
-		want error
+	for name, test := range map[string]struct {
+		context func(context.Context) context.Context
+		want    error
 	}{
-		"the context was cancelled":                            {cancelled, lifecycle.CauseTerminatorClosed},
-		"the deadline has passed, but its timer has not fired": {overdue{t.Context()}, context.DeadlineExceeded},
-	}
-	for name, tt := range tests {
+		"the context was cancelled": {func(parent context.Context) context.Context {
+			ctx, cancel := context.WithCancelCause(parent)
+			cancel(lifecycle.CauseTerminatorClosed)
+			return ctx
+		}, lifecycle.CauseTerminatorClosed},
+		"the deadline is now, but its timer has not fired": {func(parent context.Context) context.Context { return overdue{parent} }, context.DeadlineExceeded},
+	} {
 		t.Run(name, func(t *testing.T) {
-			commands := &recordingCommands{}
-			msg, err := runHook(tt.ctx, lifecycle.HandlerRunnerOptions{Commands: commands}, execHandler("true"))
-			require.ErrorIs(t, err, tt.want)
-			require.Contains(t, msg, "failed - error: "+tt.want.Error())
-			require.Empty(t, commands.calls)
+			synctest.Test(t, func(t *testing.T) {
+				commands := &recordingCommands{}
+				message, err := runHook(test.context(t.Context()), lifecycle.HandlerRunnerOptions{Commands: commands}, execHandler("true"))
+				require.ErrorIs(t, err, test.want)
+				require.Contains(t, message, "failed - error: "+test.want.Error())
+				require.Empty(t, commands.calls)
+			})
 		})
 	}
 }
 
-// overdue is a context that has not ended although its deadline has passed.
+// overdue is a context that has not ended although its deadline is now.
 type overdue struct{ context.Context }
 
-func (overdue) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
+func (overdue) Deadline() (time.Time, bool) { return time.Now(), true }
 
 // The output of a command may be secret. So it is only in the message of a hook that has failed, and never in the error,
 // which may be logged. The message has at most 64 KiB of it.
