@@ -3,10 +3,13 @@
 package lifecycle_test
 
 import (
+	"context"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
@@ -75,4 +78,44 @@ func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
 		_, found := b.Termination(b.pod)
 		require.False(b, found)
 	})
+}
+
+// loggerFunc is a logger that calls a function for each message.
+type loggerFunc func()
+
+func (do loggerFunc) Init(klog.RuntimeInfo)          {}
+func (do loggerFunc) Enabled(int) bool               { return true }
+func (do loggerFunc) Info(int, string, ...any)       { do() }
+func (do loggerFunc) Error(error, string, ...any)    { do() }
+func (do loggerFunc) WithValues(...any) klog.LogSink { return do }
+func (do loggerFunc) WithName(string) klog.LogSink   { return do }
+
+// The agent's logger calls the terminator. That would deadlock if the terminator held a mutex while it
+// logs.
+func TestLoggerMayCallTheTerminator(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.addMain("app", nil, lifecycletest.Script{FailStops: 1})
+		var messages atomic.Int32
+		ctx := klog.NewContext(b.Context(), klog.New(loggerFunc(func() {
+			if termination, found := b.Termination(b.pod); found {
+				_ = termination.Deadline()
+				messages.Add(1)
+			}
+		})))
+		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.GreaterOrEqual(b, messages.Load(), int32(2), "the failure and the outcome")
+	})
+}
+
+// A hook returns an error exactly at the deadline, just before or after its cancellation. It counts as Cut, not as
+// Failed, either way. The test tries that 100 times, because the two race.
+func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
+	for range 100 {
+		inBubble(t, graceSeconds(5), func(b *testBed) {
+			b.addMain("app", scriptedExec(), lifecycletest.Script{})
+			require.Equal(b, lifecycle.CauseGraceSpent, b.killPod().Containers[0].Hook.Cause)
+			b.requireEvents("Killing")
+		}, withHooks(func(context.Context) error { <-time.After(5 * time.Second); return lifecycletest.ErrScripted }))
+	}
 }

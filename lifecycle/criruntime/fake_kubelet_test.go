@@ -21,16 +21,19 @@ func sandboxConfig(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
 		labels = map[string]string{}
 	}
 	maps.Copy(labels, podIdentityLabels(pod))
-	network := runtimeapi.NamespaceMode_POD
+	network, processes := runtimeapi.NamespaceMode_POD, runtimeapi.NamespaceMode_CONTAINER
 	if pod.Spec.HostNetwork {
 		network = runtimeapi.NamespaceMode_NODE
+	}
+	if pod.Spec.HostPID {
+		processes = runtimeapi.NamespaceMode_NODE
 	}
 	return &runtimeapi.PodSandboxConfig{
 		Metadata:    &runtimeapi.PodSandboxMetadata{Name: pod.Name, Namespace: pod.Namespace, Uid: string(pod.UID)},
 		Labels:      labels,
 		Annotations: pod.Annotations,
 		Linux: &runtimeapi.LinuxPodSandboxConfig{SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{
-			NamespaceOptions: &runtimeapi.NamespaceOption{Network: network, Pid: runtimeapi.NamespaceMode_CONTAINER},
+			NamespaceOptions: &runtimeapi.NamespaceOption{Network: network, Pid: processes},
 		}},
 	}
 }

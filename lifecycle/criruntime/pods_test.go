@@ -27,7 +27,7 @@ func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 	pod := onePod("web", 45, withHook(hook), func(pod *v1.Pod) {
 		pod.Labels = map[string]string{"app": "web", "io.kubernetes.pod.name": "overwritten by the kubelet"}
 		pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-		pod.Spec.HostNetwork = false
+		pod.Spec.HostNetwork, pod.Spec.HostPID = false, true
 		pod.Spec.Containers[0].Ports = []v1.ContainerPort{{Name: "admin", ContainerPort: 8081}}
 		pod.Spec.Containers[0].TerminationMessagePath, pod.Spec.Containers[0].TerminationMessagePolicy = "/dev/log", v1.TerminationMessageReadFile
 		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "log", Image: "fluent"})

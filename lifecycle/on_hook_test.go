@@ -3,6 +3,7 @@
 package lifecycle_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -11,6 +12,25 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
+
+// OnHook gets the own error of a hook that has failed, and the container with PreStopDone, with which the next agent does
+// not run the hook again.
+func TestOnHookGetsTheHooksErrorAndPreStopDone(t *testing.T) {
+	var results []lifecycle.HookResult
+	inBubble(t, graceSeconds(30), func(b *testBed) {
+		b.addMain("app", scriptedExec(), lifecycletest.Script{})
+		b.killPod()
+		require.Len(b, results, 1)
+		require.ErrorIs(b, results[0].Err, lifecycletest.ErrScripted)
+	}, withHooks(func(context.Context) error { return lifecycletest.ErrScripted }), func(o *lifecycle.TerminatorOptions) {
+		o.OnHook = func(pod *v1.Pod, c lifecycle.Container, r lifecycle.HookResult) {
+			require.Equal(t, "pod", pod.Name)
+			require.Equal(t, "app", c.ID)
+			require.True(t, c.PreStopDone, "for the next agent")
+			results = append(results, r)
+		}
+	})
+}
 
 // OnHook waits behind a recorder that hangs. Before OnHook is called, a second request, with a copy of the pod,
 // begins to stop the container again. OnHook gets the pod object of the first request, with which the hook ran.
