@@ -33,6 +33,8 @@ func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "log", Image: "fluent"})
 	})
 	_, ids := kubeletOf(runtime).runPod(t, pod)
+	s.containers[ids[0]].config.Image.Image = "sha256:1"      // the image that the kubelet has pulled for busybox
+	s.containers[ids[1]].config.Image.UserSpecifiedImage = "" // a runtime that does not store it
 
 	pods, err := runtime.Pods(t.Context())
 	require.NoError(t, err)
