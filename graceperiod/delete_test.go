@@ -1,7 +1,6 @@
 package graceperiod_test
 
 import (
-	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -26,63 +25,22 @@ func deleteOptions(seconds *int64) *metav1.DeleteOptions {
 	return &metav1.DeleteOptions{GracePeriodSeconds: seconds}
 }
 
-// The grace period of the first delete: the options, else the spec, else 0. A pod that runs nowhere gets
-// 0, and a negative value becomes 1. The arguments stay as they are.
-func TestForDelete(t *testing.T) {
-	succeeded := scheduledPod(ptr.To(int64(30)))
-	succeeded.Status.Phase = v1.PodSucceeded
+// Without options a delete is not graceful, and a nil pod is on no node. TestForDeleteAtEdgeValues has the other cases.
+func TestForDeleteWithoutPodOrOptions(t *testing.T) {
 	for _, c := range []struct {
 		name     string
 		pod      *v1.Pod
 		options  *metav1.DeleteOptions
-		want     int64
 		graceful bool
 	}{
-		{"nil pod and options", nil, nil, 0, false},
-		{"nil options", scheduledPod(ptr.To(int64(30))), nil, 0, false},
-		{"nil pod", nil, deleteOptions(ptr.To(int64(9))), 0, true},
-		{"options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(90))), 90, true},
-		{"options of 0", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), 0, true},
-		{"options without a grace period", scheduledPod(ptr.To(int64(30))), deleteOptions(nil), 30, true},
-		{"no grace period", scheduledPod(nil), deleteOptions(nil), 0, true},
-		{"not scheduled", podWithSpecAndDeletion(ptr.To(int64(30)), nil), deleteOptions(nil), 0, true},
-		{"not scheduled, negative", podWithSpecAndDeletion(ptr.To(int64(-30)), nil), deleteOptions(ptr.To(int64(-1))), 0, true},
-		{"finished", succeeded, deleteOptions(ptr.To(int64(9))), 0, true},
-		{"negative options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(-1))), 1, true},
-		{"negative spec", scheduledPod(ptr.To(int64(math.MinInt64))), deleteOptions(nil), 1, true},
-		{"max int64", scheduledPod(nil), deleteOptions(ptr.To(int64(math.MaxInt64))), math.MaxInt64, true},
+		{"nil pod and options", nil, nil, false},
+		{"nil options", scheduledPod(ptr.To(int64(30))), nil, false},
+		{"nil pod", nil, deleteOptions(ptr.To(int64(9))), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			pod, options := c.pod.DeepCopy(), c.options.DeepCopy()
 			seconds, graceful := graceperiod.ForDelete(c.pod, c.options)
-			require.Equal(t, c.want, seconds)
+			require.Zero(t, seconds)
 			require.Equal(t, c.graceful, graceful)
-			require.Equal(t, pod, c.pod)
-			require.Equal(t, options, c.options)
-		})
-	}
-}
-
-// DeleteSeconds returns the same as ForDelete.
-func TestDeleteSeconds(t *testing.T) {
-	for _, c := range []struct {
-		name                  string
-		spec, requested       *int64
-		scheduled, terminated bool
-		want                  int64
-	}{
-		{"no grace period", nil, nil, true, false, 0},
-		{"spec", ptr.To(int64(30)), nil, true, false, 30},
-		{"longer request", ptr.To(int64(30)), ptr.To(int64(90)), true, false, 90},
-		{"request of 0", ptr.To(int64(30)), ptr.To(int64(0)), true, false, 0},
-		{"negative request", ptr.To(int64(30)), ptr.To(int64(-5)), true, false, 1},
-		{"not scheduled", ptr.To(int64(30)), ptr.To(int64(-5)), false, false, 0},
-		{"finished", ptr.To(int64(30)), ptr.To(int64(9)), true, true, 0},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			seconds, graceful := graceperiod.DeleteSeconds(c.spec, c.requested, c.scheduled, c.terminated)
-			require.Equal(t, c.want, seconds)
-			require.True(t, graceful)
 		})
 	}
 }

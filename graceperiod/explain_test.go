@@ -124,25 +124,6 @@ func TestExplanationSentences(t *testing.T) {
 	}
 }
 
-// Of two equal values, the first one is the one that applied.
-func TestTheFirstOfTwoEqualValuesApplies(t *testing.T) {
-	for _, c := range []struct {
-		name    string
-		got     graceperiod.Explanation
-		applied string // the field of the last step that applied
-	}{
-		{"current and override", graceperiod.ExplainPod(nil, 20, ptr.To(int64(20))), "current"},
-		{"deletion and override", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(20))), 0, ptr.To(int64(20))), "metadata.deletionGracePeriodSeconds"},
-		{"eviction maximum and spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20), "maxPodGracePeriodSeconds"},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			require.EqualValues(t, 20, c.got.Seconds)
-			_, field, _ := c.got.Decided()
-			require.Equal(t, c.applied, field)
-		})
-	}
-}
-
 // An explanation names the container by its path, for a pointer into the pod and for a copy.
 func TestExplainContainerNamesTheField(t *testing.T) {
 	pod := podOf(containerWithProbes("web", nil, nil), containerWithProbes("app", nil, nil))

@@ -40,13 +40,12 @@ func FuzzForPod(f *testing.F) {
 	})
 }
 
-// checkForDelete on random values: the result is not negative, is 0 for a pod of which nothing runs, and does not
-// shrink for a longer request.
+// checkForDelete on random values: the request decides, else the spec, else 0.
 func FuzzForDelete(f *testing.F) {
-	f.Add(true, int64(30), true, int64(5), "node-1", "Running", int64(6))
-	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed", int64(0))
-	f.Fuzz(func(t *testing.T, hasSpec bool, spec int64, hasRequest bool, requested int64, node, phase string, longer int64) {
-		checkForDelete(t, optional(hasSpec, spec), optional(hasRequest, requested), node, v1.PodPhase(phase), longer)
+	f.Add(true, int64(30), true, int64(5), "node-1", "Running")
+	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed")
+	f.Fuzz(func(t *testing.T, hasSpec bool, spec int64, hasRequest bool, requested int64, node, phase string) {
+		checkForDelete(t, optional(hasSpec, spec), optional(hasRequest, requested), node, v1.PodPhase(phase))
 	})
 }
 
@@ -68,21 +67,21 @@ func FuzzBeforeDelete(f *testing.F) {
 	})
 }
 
-// checkForSoftEviction on random values: the result exceeds neither the spec nor a limit of 0 or more.
+// checkForSoftEviction on random values: the shorter of limit and spec decides.
 func FuzzForSoftEviction(f *testing.F) {
-	f.Add(true, int64(60), int64(20), int64(30))
-	f.Add(false, int64(0), int64(-1), int64(0))
-	f.Fuzz(func(t *testing.T, hasSpec bool, spec, limit, higher int64) {
-		checkForSoftEviction(t, optional(hasSpec, spec), limit, higher)
+	f.Add(true, int64(60), int64(20))
+	f.Add(false, int64(0), int64(-1))
+	f.Fuzz(func(t *testing.T, hasSpec bool, spec, limit int64) {
+		checkForSoftEviction(t, optional(hasSpec, spec), limit)
 	})
 }
 
 // checkForNodeShutdown on random values: the shorter of spec and bucket decides.
 func FuzzForNodeShutdown(f *testing.F) {
-	f.Add(true, int64(60), int64(20), int64(30))
-	f.Add(false, int64(0), int64(-1), int64(0))
-	f.Fuzz(func(t *testing.T, hasSpec bool, spec, bucket, longer int64) {
-		checkForNodeShutdown(t, optional(hasSpec, spec), bucket, longer)
+	f.Add(true, int64(60), int64(20))
+	f.Add(false, int64(0), int64(-1))
+	f.Fuzz(func(t *testing.T, hasSpec bool, spec, bucket int64) {
+		checkForNodeShutdown(t, optional(hasSpec, spec), bucket)
 	})
 }
 

@@ -1,6 +1,7 @@
 package graceperiod_test
 
 import (
+	"cmp"
 	"math"
 	"testing"
 	"time"
@@ -115,35 +116,42 @@ func TestForPodAtEdgeValues(t *testing.T) {
 	}
 }
 
-// checkForDelete checks that the result is not negative, is 0 if nothing runs, and does not shrink for a
-// longer request.
-func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.PodPhase, longer int64) {
+// checkForDelete checks that the request decides, else the spec, else 0. A pod of which nothing runs has 0, and a negative
+// grace period becomes 1. The pod and the options stay as they are; only the strategy writes the options.
+func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.PodPhase) {
 	pod, options := podWithSpecAndDeletion(spec, nil), deleteOptions(requested)
 	pod.Spec.NodeName, pod.Status.Phase = node, phase
+	before := pod.DeepCopy()
 	seconds, graceful := graceperiod.ForDelete(pod, options)
 	require.True(t, graceful)
-	require.GreaterOrEqual(t, seconds, int64(0))
-	if node == "" || phase == v1.PodFailed || phase == v1.PodSucceeded {
-		require.Zero(t, seconds, "nothing runs")
+	require.Equal(t, before, pod)
+	require.Equal(t, deleteOptions(requested), options)
+
+	want := ptr.Deref(cmp.Or(requested, spec), 0)
+	terminated := phase == v1.PodFailed || phase == v1.PodSucceeded
+	switch {
+	case node == "" || terminated:
+		want = 0
+	case want < 0:
+		want = 1
 	}
-	if requested != nil && longer >= *requested && *requested >= 0 {
-		more, _ := graceperiod.ForDelete(pod, deleteOptions(&longer))
-		require.GreaterOrEqual(t, more, seconds, "monotone in the options")
-	}
+	require.Equal(t, want, seconds)
+	requireExplained(t, seconds, graceperiod.ExplainDelete(pod, options))
+
+	seconds, graceful = graceperiod.DeleteSeconds(spec, requested, node != "", terminated)
+	require.Equal(t, want, seconds)
+	require.True(t, graceful)
 	require.True(t, graceperiod.PodDeleteStrategy{}.CheckGracefulDelete(t.Context(), pod, options))
-	require.Equal(t, deleteOptions(&seconds), options, "the strategy agrees")
-	requireExplained(t, seconds, graceperiod.ExplainDelete(pod, deleteOptions(requested)))
+	require.Equal(t, deleteOptions(&want), options, "the strategy agrees")
 }
 
-// For all combinations of edge values, the grace period is not negative, is 0 for a pod of which nothing runs, and does
-// not shrink for a longer request.
+// The request decides, else the spec, else 0, for all combinations of edge values, nodes and phases.
 func TestForDeleteAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
-		for i, requested := range optionalEdges() {
-			longer := edges()[min(i, len(edges())-1)] // the next edge, because optionalEdges begins with nil
+		for _, requested := range optionalEdges() {
 			for _, node := range []string{"", "node-1"} {
 				for _, phase := range []v1.PodPhase{"", v1.PodRunning, v1.PodSucceeded, v1.PodFailed} {
-					checkForDelete(t, spec, requested, node, phase, longer)
+					checkForDelete(t, spec, requested, node, phase)
 				}
 			}
 		}
@@ -201,52 +209,39 @@ func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 	}
 }
 
-// checkForSoftEviction checks that the result exceeds neither the limit, if that is not negative, nor the
-// spec.
-func checkForSoftEviction(t *testing.T, spec *int64, limit, higher int64) {
+// checkForSoftEviction checks that the result is the shorter of the limit, if that is not negative, and the spec. Without
+// either it is the default.
+func checkForSoftEviction(t *testing.T, spec *int64, limit int64) {
 	pod := podWithSpecAndDeletion(spec, nil)
-	seconds := graceperiod.ForSoftEviction(pod, limit)
+	want := graceperiod.DefaultSeconds
 	switch {
+	case limit < 0 && spec != nil:
+		want = *spec
+	case limit >= 0 && spec != nil:
+		want = min(limit, *spec)
 	case limit >= 0:
-		require.LessOrEqual(t, seconds, limit)
-		if higher >= limit {
-			require.GreaterOrEqual(t, graceperiod.ForSoftEviction(pod, higher), seconds, "monotone in the maximum")
-		}
-	case spec != nil:
-		require.Equal(t, *spec, seconds)
-	default:
-		require.Equal(t, graceperiod.DefaultSeconds, seconds)
+		want = limit
 	}
-	if spec != nil {
-		require.LessOrEqual(t, seconds, *spec)
-	}
-	requireExplained(t, seconds, graceperiod.ExplainSoftEviction(pod, limit))
+	require.Equal(t, want, graceperiod.ForSoftEviction(pod, limit))
+	requireExplained(t, want, graceperiod.ExplainSoftEviction(pod, limit))
 }
 
-// checkForNodeShutdown checks that the result is the shorter of the bucket and the spec.
-func checkForNodeShutdown(t *testing.T, spec *int64, bucket, longer int64) {
-	pod := podWithSpecAndDeletion(spec, nil)
-	seconds := graceperiod.ForNodeShutdown(pod, bucket)
-	want := bucket
-	if spec != nil {
-		want = min(bucket, *spec)
-	}
-	require.Equal(t, want, seconds)
-	if longer >= bucket {
-		require.GreaterOrEqual(t, graceperiod.ForNodeShutdown(pod, longer), seconds, "monotone in the bucket")
-	}
-	requireExplained(t, seconds, graceperiod.ExplainNodeShutdown(pod, bucket))
+// checkForNodeShutdown checks that the result is the shorter of the bucket and the spec. The grace period of a deletion has
+// no effect: ForPod considers that.
+func checkForNodeShutdown(t *testing.T, spec *int64, bucket int64) {
+	pod := podWithSpecAndDeletion(spec, ptr.To(int64(3)))
+	want := min(bucket, ptr.Deref(spec, bucket))
+	require.Equal(t, want, graceperiod.ForNodeShutdown(pod, bucket))
+	requireExplained(t, want, graceperiod.ExplainNodeShutdown(pod, bucket))
 }
 
-// For all combinations of edge values, a soft eviction exceeds neither its limit nor the spec, and a node shutdown has
-// the shorter of bucket and spec.
+// For all combinations of edge values, a soft eviction has the shorter of limit and spec, and a node shutdown the shorter
+// of bucket and spec.
 func TestOverridesAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, limit := range edges() {
-			for _, higher := range edges() {
-				checkForSoftEviction(t, spec, limit, higher)
-				checkForNodeShutdown(t, spec, limit, higher)
-			}
+			checkForSoftEviction(t, spec, limit)
+			checkForNodeShutdown(t, spec, limit)
 		}
 	}
 }

@@ -110,17 +110,11 @@ kubelet_prestop_hook_duration_seconds_count{handler="sleep",outcome="Abandoned"}
 `
 
 // Each method was called once. The registry has exactly the series that counters and histograms list, with the
-// kubelet's names and help texts.
+// kubelet's names and help texts. Prometheus' linter only rejects one name, which is from KEP-4960.
 func TestLifecycleSeries(t *testing.T) {
 	m, reg := newLifecycle(t)
 	callEachMethod(m)
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(counters+histograms)))
-}
-
-// Prometheus' linter only rejects one name, which is from KEP-4960.
-func TestLifecyclePassesTheLinter(t *testing.T) {
-	m, reg := newLifecycle(t)
-	callEachMethod(m)
 	problems, err := testutil.GatherAndLint(reg)
 	require.NoError(t, err)
 	require.Len(t, problems, 1, "%v", problems)
@@ -144,18 +138,6 @@ func TestTwoNamespacesShareNoSeries(t *testing.T) {
 		}
 	}
 	require.Len(t, ours, 9)
-}
-
-// An agent without metrics passes a nil handle, which must not panic.
-func TestNilLifecycleCountsNothing(t *testing.T) {
-	require.NotPanics(t, func() { callEachMethod(nil) })
-}
-
-// Without a registerer each method works and does not panic, though nobody sees the counts.
-func TestLifecycleWithoutRegistererCounts(t *testing.T) {
-	m, err := metrics.NewLifecycle(nil, metrics.Options{})
-	require.NoError(t, err)
-	callEachMethod(m)
 }
 
 // A thousand unknown label values share one series in each of the three metrics, so that a caller cannot create

@@ -1,3 +1,5 @@
+//go:build go1.25
+
 package metrics_test
 
 import (
@@ -16,14 +18,7 @@ func TestMisuse(t *testing.T) {
 	for name, do := range map[string]func(t *testing.T){
 		"nil and zero Lifecycle": func(*testing.T) {
 			for _, m := range []*metrics.Lifecycle{nil, {}} {
-				m.HTTPFallback()
-				m.SleepTerminatedEarly()
-				m.SleepEndedByExit()
-				m.HookEnded("exec", "Abandoned", time.Second)
-				m.PodTerminated("Graceful", time.Second)
-				m.ContainerKilledAfterGrace()
-				m.PodGraceExceeded()
-				m.StopSignals(map[string]int{"SIGTERM": 1})
+				callEachMethod(m)
 			}
 		},
 		"nil and zero Shutdown": func(*testing.T) {

@@ -94,17 +94,3 @@ func gaugeValue(t *testing.T, reg prometheus.Gatherer, name string) float64 {
 	t.Fatalf("%s was not found", name)
 	return 0
 }
-
-// A nil handle and a nil registerer are allowed.
-func TestNilShutdownCountsNothing(t *testing.T) {
-	var none *metrics.Shutdown
-	none.Times(time.Now(), time.Now())
-	none.Inhibitor(true)
-	none.Delay(time.Second, time.Second)
-	none.Bucket(time.Second)
-	none.PodKilled("Graceful")
-	none.PodsRefused(1)
-
-	_, err := metrics.NewShutdown(nil, metrics.Options{})
-	require.NoError(t, err)
-}

@@ -2,7 +2,6 @@ package validation_test
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -31,19 +30,6 @@ func total(period time.Duration) plan.Config {
 
 // most is the largest number of seconds that fits into a time.Duration.
 const most = math.MaxInt64 / int64(time.Second)
-
-// Each form alone is valid: no settings, a total, and a list by priority, even if the sum of its seconds just
-// fits into a time.Duration.
-func TestValidNodeShutdown(t *testing.T) {
-	for name, cfg := range map[string]plan.Config{
-		"off":         {},
-		"total":       total(30 * time.Second),
-		"list":        byPriority([2]int64{100, 10}, [2]int64{0, 0}, [2]int64{-5, 1}),
-		"longest sum": byPriority([2]int64{0, most - 1}, [2]int64{1, 1}, [2]int64{2, 0}),
-	} {
-		require.NoError(t, validation.ValidateNodeShutdown(cfg, validation.Options{}), name)
-	}
-}
 
 // Negative seconds, duplicate priorities and a sum that overflows a time.Duration (more than 9223372036 s)
 // break the kubelet's drain, although it accepts them. Here they are errors.
@@ -77,42 +63,6 @@ func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 		"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372036854775807 makes the sum exceed 9223372036, the maximum of a duration")
 }
 
-// The errors have the kubelet's order: first those of the total, then that GracefulNodeShutdown is off, and last those
-// of the list, of which only one is reported.
-func TestOrderOfTheKubeletsErrors(t *testing.T) {
-	const (
-		tooShort = "invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec"
-		off      = "invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"
-		both     = "invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"
-		noList   = "invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"
-	)
-	list := byPriority([2]int64{0, 10})
-	listAndTotal := list
-	listAndTotal.ShutdownGracePeriod.Duration = time.Millisecond
-	noDrain, noBuckets := validation.Options{NoGracefulNodeShutdown: true}, validation.Options{NoShutdownByPodPriority: true}
-	for name, c := range map[string]struct {
-		cfg  plan.Config
-		opts validation.Options
-		want []string
-	}{
-		"total and list, all on":     {listAndTotal, validation.Options{}, []string{tooShort, both}},
-		"total and list, no drain":   {listAndTotal, noDrain, []string{tooShort, off, both}},
-		"total and list, all off":    {listAndTotal, gateMap{}.resolve(), []string{tooShort, off, noList}},
-		"total and list, no buckets": {listAndTotal, noBuckets, []string{tooShort, noList}},
-		"total alone":                {total(time.Millisecond), gateMap{}.resolve(), []string{tooShort, off}},
-		"valid total alone":          {total(time.Second), noDrain, []string{off}},
-		"list alone, all off":        {list, gateMap{}.resolve(), []string{noList}},
-		"list alone, no drain":       {list, noDrain, nil},
-		"empty":                      {plan.Config{}, gateMap{}.resolve(), nil},
-	} {
-		var got []string
-		if err := validation.ValidateNodeShutdown(c.cfg, c.opts); err != nil {
-			got = strings.Split(err.Error(), "\n")
-		}
-		require.Equal(t, c.want, got, name)
-	}
-}
-
 // podOfClass returns a pod in namespace test with this priority class and grace period.
 func podOfClass(name, class string, grace int64) *v1.Pod {
 	return &v1.Pod{
@@ -131,37 +81,6 @@ func TestNodeWithoutWarnings(t *testing.T) {
 	require.Empty(t, validation.WarnNodeShutdown(total(30*time.Second), []*v1.Pod{podOfClass("plain", "", 30)}, plan.Options{Limit: 30 * time.Second}))
 	require.Empty(t, validation.WarnNodeShutdown(buckets, pods, plan.Options{}), "no limit")
 	require.Empty(t, validation.WarnNodeShutdown(plan.Config{}, pods, plan.Options{Limit: time.Second}), "graceful shutdown is off")
-}
-
-// A schedule of 20 s for pods and 10 s for critical pods, and four other steps of a drain, for which 10 s are requested
-// on top: 2 s for publishing, and in each of the two buckets 1 s for readiness, 2 s for unmounts and 1 s for statuses.
-// The less the host's limit leaves, the more is cut: first the steps, then empty buckets (the critical one), then the
-// bucket that has a pod.
-func TestWarningsOfANodeWithSteps(t *testing.T) {
-	cfg := total(30 * time.Second)
-	cfg.ShutdownGracePeriodCriticalPods.Duration = 10 * time.Second
-	pods := []*v1.Pod{podOfClass("web", "", 20)}
-	opts := plan.Options{Steps: plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}}
-	require.Empty(t, validation.WarnNodeShutdown(cfg, pods, opts), "no limit")
-
-	opts.Limit = 30 * time.Second
-	require.Equal(t, []string{
-		"publishing, readiness, unmounts and final statuses get 0s of the requested 10s",
-	}, validation.WarnNodeShutdown(cfg, pods, opts), "the schedule fits")
-
-	opts.Limit = 23 * time.Second
-	require.Equal(t, []string{
-		"the schedule takes 30s but is cut to 23s, only in buckets without pods",
-		"publishing, readiness, unmounts and final statuses get 0s of the requested 10s",
-	}, validation.WarnNodeShutdown(cfg, pods, opts))
-
-	opts.Limit = 15 * time.Second
-	require.Equal(t, []string{
-		"the schedule takes 30s but is cut to 15s",
-		"publishing, readiness, unmounts and final statuses get 0s of the requested 10s",
-		"bucket 0 is cut from 20s to 15s",
-		"bucket 0 is too short for 1 of its 1 pods: test/web asks for 20s and gets 15s",
-	}, validation.WarnNodeShutdown(cfg, pods, opts))
 }
 
 // The manager knows the class gold by its PriorityOf, the kubelet does not use the class of a static pod.

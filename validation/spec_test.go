@@ -1,6 +1,7 @@
 package validation_test
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -104,4 +105,19 @@ func requireErrors(t *testing.T, got field.ErrorList, want ...string) {
 // validate returns the errors of a spec whose path is "spec", with all features on.
 func validate(s *v1.PodSpec) field.ErrorList {
 	return validation.ValidatePodTermination(s, validation.Options{}, field.NewPath("spec"))
+}
+
+// tenContainers returns a valid pod with ten containers, each with a hook, a stop signal, and probes with a
+// grace period.
+func tenContainers() *v1.PodSpec {
+	hooks := []*v1.LifecycleHandler{sleep(5), exec("sh", "-c", "quit"), httpGet("/quit", intstr.FromInt32(8080), v1.URISchemeHTTP)}
+	s := spec()
+	for i := range 10 {
+		s.Containers = append(s.Containers, v1.Container{
+			Name:          strconv.Itoa(i),
+			Lifecycle:     &v1.Lifecycle{PreStop: hooks[i%len(hooks)], StopSignal: ptr.To(v1.SIGQUIT)},
+			LivenessProbe: probe(10), StartupProbe: probe(20), ReadinessProbe: &v1.Probe{},
+		})
+	}
+	return s
 }
