@@ -4,6 +4,7 @@ package logind_test
 
 import (
 	"context"
+	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -30,15 +31,6 @@ import (
 // state on disk. "plain" works like the kubelet: it waits for the signal, runs a goroutine for each pod
 // and container, and writes a small state file.
 
-// agentStarter starts an agent that takes a lock and drains n pods. stopped is called for each stopped
-// container. end ends the agent.
-type agentStarter func(b *testing.B, h *host, n int, stopped func()) (end func())
-
-// agents returns both kinds of agents by their names in the results.
-func agents() map[string]agentStarter {
-	return map[string]agentStarter{"plain": startPlain, "kubegrace": startManaged}
-}
-
 // newBenchHost returns a host that grants every delay.
 func newBenchHost(b *testing.B) *host {
 	b.Helper()
@@ -48,50 +40,35 @@ func newBenchHost(b *testing.B) *host {
 	return h
 }
 
-// BenchmarkSignalToFirstStop measures the time from logind's signal to the first StopContainer.
+// BenchmarkSignalToFirstStop measures the time from logind's signal to the first StopContainer of 110 pods.
 func BenchmarkSignalToFirstStop(b *testing.B) {
-	benchAgents(b, []int{110}, func(_ *host, first <-chan struct{}) func() { return func() { <-first } })
-}
+	const pods = 110
+	for way, start := range map[string]func(b *testing.B, h *host, n int, stopped func()) (end func()){"plain": startPlain, "kubegrace": startManaged} {
+		b.Run("pods="+strconv.Itoa(pods)+"/way="+way, func(b *testing.B) {
+			h := newBenchHost(b)
+			for b.Loop() {
+				b.StopTimer()
+				first := make(chan struct{})
+				end := start(b, h, pods, sync.OnceFunc(func() { close(first) }))
+				runtime.GC() // of what the start has left
+				b.StartTimer()
 
-// BenchmarkSignalToRelease measures the time from logind's signal until logind sees the lock released,
-// for pods that stop at once.
-func BenchmarkSignalToRelease(b *testing.B) {
-	benchAgents(b, []int{110, 1_000, 10_000}, func(h *host, _ <-chan struct{}) func() {
-		locks := h.login1.Locks()
-		return func() { <-locks[len(locks)-1].Released }
-	})
-}
+				h.login1.Prepare(true)
+				<-first
 
-// benchAgents measures from the signal until the function returned by await returns.
-func benchAgents(b *testing.B, sizes []int, await func(h *host, first <-chan struct{}) func()) {
-	for _, n := range sizes {
-		for _, way := range []string{"plain", "kubegrace"} {
-			b.Run("pods="+strconv.Itoa(n)+"/way="+way, func(b *testing.B) {
-				h := newBenchHost(b)
-				for b.Loop() {
-					b.StopTimer()
-					first := make(chan struct{})
-					end := agents()[way](b, h, n, sync.OnceFunc(func() { close(first) }))
-					wait := await(h, first)
-					runtime.GC() // of what the start has left
-					b.StartTimer()
-
-					h.login1.Prepare(true)
-					wait()
-
-					b.StopTimer()
-					locks := h.login1.Locks()
-					<-locks[len(locks)-1].Released
-					end()
-					h.login1.SetPreparing(false)
-					b.StartTimer()
-				}
-			})
-		}
+				b.StopTimer()
+				locks := h.login1.Locks()
+				<-locks[len(locks)-1].Released
+				end()
+				h.login1.SetPreparing(false)
+				b.StartTimer()
+			}
+		})
 	}
 }
 
-// startManaged is an agentStarter with kubegrace's manager and terminator.
+// startManaged starts an agent with kubegrace's manager and terminator, which takes a lock and drains n pods.
+// stopped is called for each stopped container. end ends the agent.
 func startManaged(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	b.Helper()
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: stoppableRuntime(stopped)})
@@ -166,12 +143,12 @@ func runningPods(n int) []*v1.Pod {
 	return pods
 }
 
-// startPlain is an agentStarter that works like the kubelet.
+// startPlain is startManaged with an agent that works like the kubelet.
 func startPlain(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	b.Helper()
-	bus, signals, err := plainConnect(b, h)
+	bus, signals, err := plainConnect(b.Context(), h.options.Address)
 	require.NoError(b, err)
-	lock, err := plainInhibit(b, bus)
+	lock, err := plainInhibit(b.Context(), bus)
 	require.NoError(b, err)
 	state, pods, ended := filepath.Join(b.TempDir(), "state"), runningPods(n), make(chan error, 1)
 	go func() {
@@ -192,8 +169,8 @@ func startPlain(b *testing.B, h *host, n int, stopped func()) (end func()) {
 }
 
 // plainConnect dials the bus, reads the limit and subscribes to the signal.
-func plainConnect(b *testing.B, h *host) (*dbus.Conn, <-chan *dbus.Signal, error) {
-	bus, err := dbus.Connect(h.options.Address, dbus.WithContext(b.Context()))
+func plainConnect(ctx context.Context, address string) (*dbus.Conn, <-chan *dbus.Signal, error) {
+	bus, err := dbus.Connect(address, dbus.WithContext(ctx))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -203,7 +180,15 @@ func plainConnect(b *testing.B, h *host) (*dbus.Conn, <-chan *dbus.Signal, error
 	}
 	signals := make(chan *dbus.Signal, 16)
 	bus.Signal(signals)
-	return bus, signals, bus.AddMatchSignalContext(b.Context(), dbus.WithMatchMember("PrepareForShutdown"))
+	return bus, signals, bus.AddMatchSignalContext(ctx, dbus.WithMatchMember("PrepareForShutdown"))
+}
+
+// plainInhibit takes a lock without kubegrace.
+func plainInhibit(ctx context.Context, bus *dbus.Conn) (io.Closer, error) {
+	var fd dbus.UnixFD
+	err := bus.Object(login1, login1Path).CallWithContext(ctx, login1Manager+".Inhibit", 0,
+		"shutdown", "agent", "pods", "delay").Store(&fd)
+	return os.NewFile(uintptr(fd), "lock"), err
 }
 
 // plainStore writes a file like the kubelet's graceful_node_shutdown_state.
@@ -270,13 +255,13 @@ func startHost(b *testing.B, there bool) *host {
 func benchPlainStart(b *testing.B, h *host, there bool) {
 	b.Helper()
 	for b.Loop() {
-		bus, _, err := plainConnect(b, h)
+		bus, _, err := plainConnect(b.Context(), h.options.Address)
 		if !there {
 			require.ErrorIs(b, err, os.ErrNotExist)
 			continue
 		}
 		require.NoError(b, err)
-		lock, err := plainInhibit(b, bus)
+		lock, err := plainInhibit(b.Context(), bus)
 		require.NoError(b, err)
 		b.StopTimer()
 		require.NoError(b, lock.Close())

@@ -26,7 +26,9 @@ func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 		require.NoError(t, err)
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
 		require.Equal(t, 5*time.Second, granted)
-		require.ErrorAs(t, err, new(*source.DelayCappedError))
+		var capped *source.DelayCappedError
+		require.ErrorAs(t, err, &capped)
+		require.Empty(t, capped.SetBy, "no file sets the limit")
 		require.ErrorContains(t, err, "is "+h.root+" the host's own file system?")
 		require.NoError(t, session.Close())
 	}

@@ -22,8 +22,3 @@ func TestAnUnsentLockIsNotStored(t *testing.T) {
 	require.Nil(t, stored)
 	require.Empty(t, store.names, "its name is free again")
 }
-
-// Without a reload timeout, RequestDelay would never wait for logind to apply the drop-in.
-func TestTheDefaultReloadTimeoutIsSet(t *testing.T) {
-	require.Positive(t, Options{}.withDefaults().times.reload)
-}

@@ -225,11 +225,6 @@ func TestAdopt(t *testing.T) {
 	}
 }
 
-// Without a stored lock, Adopt returns an io.Closer that equals nil: callers compare it with nil.
-func TestAdoptReturnsNilWithoutAStoredLock(t *testing.T) {
-	require.True(t, newHost(t).source(t).Adopt() == nil, "not even a nil *lock")
-}
-
 // An agent dies while no shutdown is in progress. The next one takes a new lock and closes the stored one.
 func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 	h, store := hostWithFDStore(t)

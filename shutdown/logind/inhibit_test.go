@@ -18,6 +18,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/internal/logindfake"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // Inhibit takes a delay lock for shutdowns, with the default texts. Close releases it.
@@ -111,21 +112,6 @@ func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 	requireHeld(t, seen)
 }
 
-// logind grants the lock after the caller has given up. Nobody could release that lock, so it must be
-// closed on arrival.
-func TestTheLockOfALateReplyIsClosed(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
-	goOn := h.login1.Delay()
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
-	defer cancel()
-	_, err := session.Inhibit(ctx)
-	require.ErrorIs(t, err, context.DeadlineExceeded)
-	goOn()
-	require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, testTimeout, time.Millisecond)
-	awaitReleased(t, h.login1.Locks()[0])
-}
-
 // Eight callers wait for their replies at the same time. Each must get its own descriptor, and none may
 // get lost.
 func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
@@ -151,42 +137,31 @@ func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
 	}
 }
 
-// logind grants the lock after the session was closed. Inhibit has returned an error, and the lock does
-// not stay held.
-func TestAReplyAfterCloseHoldsNoLock(t *testing.T) {
-	h := newHost(t)
-	session, err := h.source(t).Connect(t.Context())
-	require.NoError(t, err)
-	goOn := h.login1.Delay()
-	asked := make(chan error, 1)
-	go func() {
-		_, err := session.Inhibit(t.Context())
-		asked <- err
-	}()
-	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, testTimeout, time.Millisecond)
-	require.NoError(t, session.Close())
-	require.ErrorIs(t, <-asked, dbus.ErrClosed)
-	goOn()
-	require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, testTimeout, time.Millisecond)
-	awaitReleased(t, h.login1.Locks()[0])
-	_, err = session.Inhibit(t.Context())
-	require.ErrorIs(t, err, dbus.ErrClosed)
-}
-
-// The bus ends before logind replies. Inhibit must return an error and not wait forever.
-func TestInhibitReturnsWhenTheBusIsLost(t *testing.T) {
-	h := newHost(t)
-	session := h.connect(t)
-	goOn := h.login1.Delay()
-	t.Cleanup(goOn)
-	asked := make(chan error, 1)
-	go func() {
-		_, err := session.Inhibit(t.Context())
-		asked <- err
-	}()
-	require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, testTimeout, time.Millisecond)
-	h.bus.Stop()
-	require.Error(t, <-asked)
-	awaitEnd(t, session)
-	goOn()
+// Inhibit returns an error when its context ends, the session is closed or the bus is lost before logind replies. Nobody
+// could release the lock of a late reply, so it must be closed on arrival.
+func TestTheLockOfALateReplyIsClosed(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, h *host, session source.Session, cancel func()){
+		"context ended":  func(_ *testing.T, _ *host, _ source.Session, cancel func()) { cancel() },
+		"session closed": func(t *testing.T, _ *host, session source.Session, _ func()) { require.NoError(t, session.Close()) },
+		"bus lost":       func(_ *testing.T, h *host, _ source.Session, _ func()) { h.bus.Stop() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newHost(t)
+			session := h.connect(t)
+			goOn := h.login1.Delay()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			asked := make(chan error, 1)
+			go func() {
+				_, err := session.Inhibit(ctx)
+				asked <- err
+			}()
+			require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, testTimeout, time.Millisecond)
+			end(t, h, session, cancel)
+			require.Error(t, <-asked)
+			goOn()
+			require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, testTimeout, time.Millisecond)
+			awaitReleased(t, h.login1.Locks()[0])
+		})
+	}
 }

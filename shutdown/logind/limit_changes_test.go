@@ -41,25 +41,6 @@ func requireMinute(t *testing.T, session source.Session) {
 	require.Equal(t, time.Minute, granted)
 }
 
-// Somebody removes the drop-in and reloads logind, so that its limit is 5 s again. The next request, which
-// the manager makes every 10 s, must raise it again. The lock stays held.
-func TestARemovedDropInIsWrittenAgain(t *testing.T) {
-	h := newHost(t)
-	systemd1 := h.applyDropInOnReload(t, ours)
-	session := h.connect(t)
-	requireMinute(t, session)
-	_, lock := h.inhibit(t, session)
-
-	require.NoError(t, os.Remove(filepath.Join(h.root, ours)))
-	h.login1.SetLimit(5 * time.Second)
-	requireMinute(t, session)
-	require.FileExists(t, filepath.Join(h.root, ours))
-	require.Len(t, systemd1.Killed(), 2)
-	requireMinute(t, session)
-	require.Len(t, systemd1.Killed(), 2, "no call is needed")
-	requireHeld(t, lock)
-}
-
 // Somebody adds a file that sorts before the drop-in. It changes nothing until the drop-in is missing at a
 // reload of logind: the limit is 15 s then, although the files say a minute. RequestDelay must reload
 // logind again.
@@ -74,26 +55,6 @@ func TestALosingFileCausesAReload(t *testing.T) {
 	h.login1.SetLimit(15 * time.Second)
 	requireMinute(t, session)
 	require.Len(t, systemd1.Killed(), 2, "logind was reloaded again")
-}
-
-// Somebody adds a file that sorts after the drop-in. The error names it, and logind is not reloaded, which
-// would change nothing. When the file is removed, the drop-in counts at once.
-func TestAWinningFileIsNamed(t *testing.T) {
-	const site = etc + "/zzz-site.conf"
-	h := newHost(t)
-	systemd1 := h.applyDropInOnReload(t, ours)
-	session := h.connect(t)
-	requireMinute(t, session)
-	h.writeFile(t, site, "[Login]\nInhibitDelayMaxSec=15\n")
-	h.login1.SetLimit(15 * time.Second)
-	for range 3 {
-		requireCapped(t, session, 15*time.Second, "/"+site)
-	}
-	require.Len(t, systemd1.Killed(), 1)
-	require.NoError(t, os.Remove(filepath.Join(h.root, site)))
-	h.login1.SetLimit(time.Minute)
-	requireMinute(t, session)
-	require.Len(t, systemd1.Killed(), 1)
 }
 
 // logCount counts what is logged at the default verbosity.

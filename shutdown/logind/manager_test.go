@@ -8,16 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/shutdown/source"
-
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // A manager drains pods when a real logind powers off.
@@ -26,12 +24,9 @@ func TestRealManager(t *testing.T) {
 		return
 	}
 	for name, test := range map[string]func(*testing.T, *logindhost.Host){
-		"drained":                  testManagerDrained,
-		"cancelled":                testManagerCancelled,
-		"delay expired":            testManagerDelayExpired,
-		"restarted while idle":     testManagerRestartedWhileIdle,
-		"restarted while draining": testManagerRestartedWhileDraining,
-		"restarted without locks":  testManagerRestartedWithoutLocks,
+		"drained":                 testManagerDrained,
+		"delay expired":           testManagerDelayExpired,
+		"restarted without locks": testManagerRestartedWithoutLocks,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, logindhost.StartHost(t)) })
 	}
@@ -42,20 +37,14 @@ var buckets = plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGr
 	{Priority: 0, ShutdownGracePeriodSeconds: 2}, {Priority: 1000, ShutdownGracePeriodSeconds: 1},
 }}
 
-// runReadyManager runs a manager until the test ends, and returns when it is ready.
+// runReadyManager runs a manager on the real logind until the test ends, and returns when it is ready.
 func runReadyManager(t *testing.T, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
-	return runManagerOn(t, shortReloadSource(t), options)
+	return runManagerIn(t.Context(), t, shortReloadSource(t), options)
 }
 
-// runManagerOn runs a manager on a source, with the pods web (priority 0) and dns (priority 1000), until
-// the test ends. It returns when the manager is ready.
-func runManagerOn(t *testing.T, source source.Source, options shutdown.Options) *shutdown.Manager {
-	t.Helper()
-	return runManagerIn(t.Context(), t, source, options)
-}
-
-// runManagerIn runs a manager like runManagerOn, until ctx ends.
+// runManagerIn runs a manager on a source, with the pods web (priority 0) and dns (priority 1000), until ctx or the test
+// ends. It returns when the manager is ready.
 func runManagerIn(ctx context.Context, t *testing.T, source source.Source, options shutdown.Options) *shutdown.Manager {
 	t.Helper()
 	options.Source = source
@@ -115,22 +104,6 @@ func testManagerDrained(t *testing.T, host *logindhost.Host) {
 		manager.Admit(shutdowntest.Pod("late", 0, 30)))
 }
 
-// systemd refuses the power-off after the drain, which cancels the shutdown. The manager takes a lock
-// again and drains for the next shutdown.
-func testManagerCancelled(t *testing.T, host *logindhost.Host) {
-	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
-	awaitHeld(t, host, manager)
-	host.Systemd1.BreakStart(&logindfake.Refusal{Name: "org.freedesktop.systemd1.TransactionIsDestructive", Text: "Transaction is destructive."})
-	host.PowerOff()
-	awaitPowerOff(t, host) // and refused
-	awaitHeld(t, host, manager)
-	require.NoError(t, manager.ShutdownStatus())
-	host.Systemd1.BreakStart(nil)
-	host.PowerOff()
-	awaitPowerOff(t, host)
-	require.Error(t, manager.ShutdownStatus())
-}
-
 // An administrator's file limits the delay to 1 s, and the pods hang. logind powers off after 1 s, and the
 // manager then gives up its lock too.
 func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
@@ -149,36 +122,6 @@ func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond, "the lock is released at the deadline")
 }
 
-// logind is killed and started again. Until then the manager keeps the old lock.
-func testManagerRestartedWhileIdle(t *testing.T, host *logindhost.Host) {
-	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
-	awaitHeld(t, host, manager)
-	host.Kill()
-	require.Eventually(t, func() bool { return manager.Inhibitor().Err != nil }, testTimeout, time.Millisecond)
-	require.True(t, manager.Inhibitor().Held, "the old lock is kept until there is a new one")
-	host.Start()
-	awaitHeld(t, host, manager)
-	host.PowerOff()
-	awaitPowerOff(t, host)
-}
-
-// logind is killed during a drain, and the new one knows of no shutdown. The manager must take that as a
-// cancellation, take a lock again, and drain for the next shutdown.
-func testManagerRestartedWhileDraining(t *testing.T, host *logindhost.Host) {
-	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 500 * time.Millisecond}}
-	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: killer})
-	awaitHeld(t, host, manager)
-	host.PowerOff()
-	require.Eventually(t, func() bool { return len(killer.Kills()) == 1 }, testTimeout, time.Millisecond)
-	host.Kill()
-	host.Start()
-	require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, testTimeout, time.Millisecond, "a logind that was killed has forgotten the shutdown")
-	awaitHeld(t, host, manager)
-	requireNoPowerOff(t, host, 100*time.Millisecond)
-	host.PowerOff()
-	awaitPowerOff(t, host)
-}
-
 // The new logind has lost all locks. The manager must notice and take a new one.
 func testManagerRestartedWithoutLocks(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
@@ -189,30 +132,4 @@ func testManagerRestartedWithoutLocks(t *testing.T, host *logindhost.Host) {
 	host.Start()
 	require.Empty(t, host.Inhibitors())
 	awaitHeld(t, host, manager)
-}
-
-// Three shutdowns, each announced twice and cancelled after its drain. Each causes one drain of two pods,
-// and the manager holds one lock before the next.
-func TestTheManagerHoldsTheLockAgainAfterACancellation(t *testing.T) {
-	h := newHost(t)
-	killer := &shutdowntest.Killer{}
-	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: killer})
-	for round := range 3 {
-		awaitOnlyLock(t, h, manager)
-		lock := h.login1.Held()[0]
-		h.login1.Prepare(true)
-		h.login1.Prepare(true)
-		awaitReleased(t, lock)
-		require.Len(t, killer.Kills(), 2*(round+1), "one drain for each shutdown")
-		h.login1.Prepare(false)
-	}
-}
-
-// logind refuses the first lock. The manager reports that, and tries again until it holds one.
-func TestTheManagerRetriesARefusedInhibit(t *testing.T) {
-	h := newHost(t)
-	h.login1.Refuse(logindfake.Refusal{Name: "org.freedesktop.DBus.Error.AccessDenied", Text: "Permission denied"})
-	manager := runManagerOn(t, h.source(t), shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
-	require.ErrorContains(t, manager.Inhibitor().Err, "Permission denied")
-	awaitOnlyLock(t, h, manager)
 }

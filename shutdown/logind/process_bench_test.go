@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/godbus/dbus/v5"
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -165,15 +164,10 @@ func drainByManager(t *testing.T, pods []*v1.Pod) {
 // and closes the lock.
 func drainPlainly(t *testing.T, pods []*v1.Pod) {
 	t.Helper()
-	bus, err := dbus.Connect(os.Getenv(agentBus))
+	bus, signals, err := plainConnect(t.Context(), os.Getenv(agentBus))
 	require.NoError(t, err)
-	signals := make(chan *dbus.Signal, 16)
-	bus.Signal(signals)
-	require.NoError(t, bus.AddMatchSignalContext(t.Context(), dbus.WithMatchMember("PrepareForShutdown")))
-	var fd dbus.UnixFD
-	require.NoError(t, bus.Object(login1, login1Path).CallWithContext(t.Context(), login1Manager+".Inhibit", 0,
-		"shutdown", "agent", "pods", "delay").Store(&fd))
-	lock := os.NewFile(uintptr(fd), "lock")
+	lock, err := plainInhibit(t.Context(), bus)
+	require.NoError(t, err)
 	kill := func(*v1.Pod) {}
 	if os.Getenv(agentKiller) == "terminator" {
 		kill = plainKill(t.Context(), stoppableRuntime(func() {}))

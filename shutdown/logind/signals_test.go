@@ -169,21 +169,6 @@ func TestACancellationWithoutASignalIsPolled(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled)
 }
 
-// The poll may notice a cancellation before the second signal of the announcement is handled. That signal
-// must not announce the cancelled shutdown again.
-func TestOutdatedSignalsAreIgnored(t *testing.T) {
-	h := newHost(t)
-	h.times.Poll = time.Millisecond
-	session := h.connect(t)
-	for range 100 {
-		h.login1.SetKind("reboot")
-		h.login1.Prepare(true) // two signals, of which the second may still wait
-		h.login1.SetPreparing(false)
-		require.Equal(t, source.KindReboot, nextEvent(t, session).Kind)
-		require.True(t, nextEvent(t, session).Cancelled)
-	}
-}
-
 // Pending returns the shutdown that logind has in progress, even if its announcement was missed, or nil.
 // Its cancellation is an event.
 func TestPendingReadsLogind(t *testing.T) {

@@ -90,41 +90,6 @@ func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	}
 }
 
-// One host waits for a reply and reads nothing, so that a reply to it takes until a timeout. A second host cancels the
-// shutdown, and a third one announces a reboot before the cancellation is received. The events come in that order,
-// and the reboot is pending afterwards, however long the replies to the cancellation take.
-func TestAnAnnouncementAfterACancellationCounts(t *testing.T) {
-	host, path := newSource(t)
-	session := connect(t, host)
-	_, err := session.Inhibit(t.Context())
-	require.NoError(t, err)
-	client := dial(t, path)
-	client.send("poweroff")
-	nextEvent(t, session)
-	require.NoError(t, client.conn.SetWriteDeadline(time.Now().Add(200*time.Millisecond)))
-	for range 4000 { // each line gets an error as its reply, until there is no room for another
-		if _, err := client.conn.Write([]byte("dance\n")); err != nil {
-			break
-		}
-	}
-	pending := func() string {
-		event, err := session.Pending(t.Context())
-		if err != nil {
-			return "none"
-		}
-		return string(event.Kind)
-	}
-	cancelling, announcing := dial(t, path), dial(t, path)
-	cancelling.send("cancel")
-	require.Eventually(t, func() bool { return pending() == "none" }, testTimeout, time.Millisecond)
-	announcing.send("reboot")
-	<-time.After(100 * time.Millisecond) // so that the agent has the line before the cancellation is received
-	require.True(t, nextEvent(t, session).Cancelled)
-	require.Equal(t, source.KindReboot, nextEvent(t, session).Kind)
-	require.Equal(t, "reboot", pending())
-	require.Equal(t, "cancelled\n", cancelling.readLine())
-}
-
 // The session ends before the manager has received a cancellation. The shutdown stays pending for the next session,
 // and the host is told to cancel again.
 func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {

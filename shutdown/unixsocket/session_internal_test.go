@@ -14,8 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A host announces a shutdown and another one cancels it, before the manager reads an event. Pending must agree with
-// the events that the manager has received: it returns the shutdown until the cancellation is received.
+// A host announces a shutdown, a second one cancels it, and a third one announces a reboot, before the manager reads an
+// event. The first host reads no replies. The events come in the order of the lines, and Pending agrees with those that the
+// manager has received: it returns the first shutdown until the cancellation is received, and the reboot in the end, however
+// long the replies to the cancellation take.
 func TestLinesCountInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, err := New(Options{Path: "/unused"})
@@ -23,20 +25,24 @@ func TestLinesCountInOrder(t *testing.T) {
 		src.hosts.addLock()
 		s := &session{source: src, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
 		s.ctx, s.cancel = context.WithCancel(t.Context())
-		for _, line := range []string{"poweroff", "cancel"} {
+		for _, line := range []string{"poweroff", "cancel", "reboot"} {
 			host, agent := net.Pipe()
 			defer func() { _ = host.Close() }()
-			go func() { _, _ = io.Copy(io.Discard, host) }()
+			if line != "poweroff" {
+				go func() { _, _ = io.Copy(io.Discard, host) }()
+			}
 			s.goroutines.Go(func() { s.handleLine(line, agent) })
 			synctest.Wait()
 			pending, err := s.Pending(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, source.KindPoweroff, pending.Kind)
 		}
-		require.False(t, (<-s.events).Cancelled)
+		require.Equal(t, source.KindPoweroff, (<-s.events).Kind)
 		require.True(t, (<-s.events).Cancelled)
+		require.Equal(t, source.KindReboot, (<-s.events).Kind)
 		s.goroutines.Wait()
-		_, err = s.Pending(t.Context())
-		require.Error(t, err, "after the cancellation nothing is announced")
+		pending, err := s.Pending(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, source.KindReboot, pending.Kind)
 	})
 }

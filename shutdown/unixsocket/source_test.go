@@ -2,7 +2,6 @@ package unixsocket_test
 
 import (
 	"bufio"
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -13,12 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
-	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
@@ -129,18 +123,6 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// No lock is held, so the host gets the reply at once. The shutdown is an event anyway.
-func TestWithoutALockNobodyWaits(t *testing.T) {
-	src, path := newSource(t)
-	session := connect(t, src)
-	h := dial(t, path)
-	h.send("shutdown")
-	event := nextEvent(t, session)
-	require.Equal(t, source.KindUnknown, event.Kind)
-	require.Zero(t, event.Deadline)
-	require.Equal(t, "released\n", h.readLine())
-}
-
 // One host waits for the reply to its announcement. A cancellation on another connection frees it.
 func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	src, path := newSource(t)
@@ -155,21 +137,6 @@ func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	require.Equal(t, "cancelled\n", waiting.readLine())
 	_, err = session.Pending(t.Context())
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-}
-
-// A host may close its sending side after the announcement, as socat does at the end of its input. It still gets the
-// reply.
-func TestAHostMayCloseItsSideAndWait(t *testing.T) {
-	src, path := newSource(t)
-	session := connect(t, src)
-	lock, err := session.Inhibit(t.Context())
-	require.NoError(t, err)
-	h := dial(t, path)
-	h.send("halt")
-	require.NoError(t, h.conn.(*net.UnixConn).CloseWrite())
-	nextEvent(t, session)
-	require.NoError(t, lock.Close())
-	require.Equal(t, "released\n", h.readLine())
 }
 
 // An invalid line gets an error and has no effect.
@@ -258,34 +225,4 @@ func TestRequestDelayIsCappedByTheOption(t *testing.T) {
 	granted, err = connect(t, unlimited).RequestDelay(t.Context(), time.Hour)
 	require.NoError(t, err)
 	require.Equal(t, time.Hour, granted)
-}
-
-// A script announces a shutdown to a whole manager. When it reads the reply, the pod was killed.
-func TestTheManagerDrainsBeforeTheReply(t *testing.T) {
-	src, path := newSource(t)
-	killed := make(chan string, 1)
-	manager, err := shutdown.NewManager(shutdown.Options{
-		Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 10 * time.Second}},
-		ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{shutdowntest.Pod("web", 0, 5)} }, nil),
-		Killer: shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
-			killed <- pod.Name
-			return shutdown.KillResult{}, nil
-		}),
-		Source: src,
-	})
-	require.NoError(t, err)
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- manager.Run(ctx) }()
-	<-manager.Ready()
-	require.True(t, manager.Inhibitor().Held)
-
-	h := dial(t, path)
-	h.send("poweroff 9")
-	require.Equal(t, "released\n", h.readLine())
-	require.Equal(t, "web", <-killed)
-	report, _ := manager.LastReport()
-	require.Equal(t, source.KindPoweroff, report.Kind)
-	stop()
-	require.NoError(t, <-ended)
 }
