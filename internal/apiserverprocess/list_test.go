@@ -8,8 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/informers"
-	"k8s.io/client-go/tools/cache"
 )
 
 // Lists with field and label selectors, from etcd and from the watch cache. A selector with an unknown field
@@ -85,27 +83,4 @@ func TestWatchWithAFieldSelector(t *testing.T) {
 	_, err = c.patch(t.Context(), merge, `{"status":{"phase":"Failed"}}`, "status")
 	require.NoError(t, err)
 	expect(watch.Deleted)
-}
-
-// Informers, which virtual-kubelet waits for, get the existing objects and then the new ones.
-func TestInformersSync(t *testing.T) {
-	c := startCluster(t)
-	c.createRunning(t, "web")
-	factory := informers.NewSharedInformerFactory(c, 0)
-	pods := factory.Core().V1().Pods()
-	added := make(chan string, 2)
-	_, err := pods.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: func(obj any) { added <- obj.(*v1.Pod).Name }})
-	require.NoError(t, err)
-	// virtual-kubelet waits for these informers.
-	factory.Core().V1().ConfigMaps().Informer()
-	factory.Core().V1().Secrets().Informer()
-	factory.Core().V1().Services().Informer()
-	factory.Start(t.Context().Done())
-	t.Cleanup(factory.Shutdown)
-	for of, synced := range factory.WaitForCacheSync(t.Context().Done()) {
-		require.True(t, synced, "%v", of)
-	}
-	require.Equal(t, "web", <-added)
-	c.createRunning(t, "api")
-	require.Equal(t, "api", <-added)
 }

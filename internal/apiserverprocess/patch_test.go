@@ -1,14 +1,12 @@
 package apiserverprocess_test
 
 import (
-	"net/http"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	applyv1 "k8s.io/client-go/applyconfigurations/core/v1"
 	"k8s.io/utils/ptr"
 )
@@ -26,27 +24,6 @@ func TestStrategicMergePatchMergesConditions(t *testing.T) {
 	require.NotEqual(t, before.ResourceVersion, got.ResourceVersion)
 	require.Equal(t, before.Generation, got.Generation, "only a new spec changes the generation")
 	require.Equal(t, got, c.pod(t, "web"))
-}
-
-// A merge patch with one condition replaces the whole list, and null removes a field.
-func TestMergePatchReplacesConditions(t *testing.T) {
-	c := startCluster(t)
-	c.createRunning(t, "web")
-	got, err := c.patch(t.Context(), merge, `{"status":{"phase":null,"conditions":[{"type":"Ready","status":"False"}]}}`, "status")
-	require.NoError(t, err)
-	require.Empty(t, got.Status.Phase)
-	require.Len(t, got.Status.Conditions, 1)
-}
-
-// A JSON patch is applied, and is refused if its test operation fails.
-func TestJSONPatch(t *testing.T) {
-	c := startCluster(t)
-	c.createRunning(t, "web")
-	got, err := c.patch(t.Context(), types.JSONPatchType, `[{"op":"replace","path":"/status/phase","value":"Failed"}]`, "status")
-	require.NoError(t, err)
-	require.Equal(t, v1.PodFailed, got.Status.Phase)
-	_, err = c.patch(t.Context(), types.JSONPatchType, `[{"op":"test","path":"/status/phase","value":"Running"}]`, "status")
-	require.True(t, apierrors.IsInvalid(err), "%v", err)
 }
 
 // A server-side apply refuses a field that another manager owns, unless the apply is forced. An apply creates a missing
@@ -164,32 +141,5 @@ func TestPatchPreconditions(t *testing.T) {
 
 	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0)))
 	_, err = c.patch(t.Context(), strategic, `{"metadata":{"uid":"another"}}`, "status")
-	require.True(t, apierrors.IsNotFound(err), "%v", err)
-}
-
-// Each invalid patch gets the code of kube-apiserver.
-func TestInvalidPatchesAreRejected(t *testing.T) {
-	c := startCluster(t)
-	c.createRunning(t, "web")
-	for name, test := range map[string]struct {
-		how  types.PatchType
-		body string
-		code int
-	}{
-		"no content type":               {"", `{}`, http.StatusUnsupportedMediaType},
-		"not an object":                 {merge, `[]`, http.StatusBadRequest},
-		"invalid JSON":                  {strategic, `{`, http.StatusBadRequest},
-		"invalid directive":             {strategic, `{"status":{"$patch":"explode"}}`, http.StatusInternalServerError},
-		"wrong type of a field":         {merge, `{"status":{"phase":1}}`, http.StatusUnprocessableEntity},
-		"other name":                    {merge, `{"metadata":{"name":"api"}}`, http.StatusBadRequest},
-		"other namespace":               {merge, `{"metadata":{"namespace":"other"}}`, http.StatusBadRequest},
-		"apply without a field manager": {types.ApplyYAMLPatchType, `{}`, http.StatusUnprocessableEntity},
-	} {
-		t.Run(name, func(t *testing.T) {
-			code, body := c.request(t, http.MethodPatch, "/api/v1/namespaces/default/pods/web/status", string(test.how), test.body)
-			require.Equal(t, test.code, code, body)
-		})
-	}
-	_, err := c.pods().Patch(t.Context(), "api", merge, []byte(`{}`), metav1.PatchOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 }

@@ -1,8 +1,6 @@
 package apiserverprocess_test
 
 import (
-	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -10,7 +8,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 )
 
@@ -41,35 +38,6 @@ func TestCreate(t *testing.T) {
 	got, err = c.pods().Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	require.Regexp(t, "^web-.{5}$", got.Name)
-}
-
-// Each invalid create gets the code of kube-apiserver and creates nothing.
-func TestInvalidCreatesAreRejected(t *testing.T) {
-	c := startCluster(t)
-	const pods = "/api/v1/namespaces/default/pods"
-	for name, test := range map[string]struct {
-		path, body string
-		code       int
-	}{
-		"no name":         {pods, `{}`, http.StatusUnprocessableEntity},
-		"upper case":      {pods, `{"metadata":{"name":"WEB"}}`, http.StatusUnprocessableEntity},
-		"long name":       {pods, `{"metadata":{"name":"` + strings.Repeat("x", 254) + `"}}`, http.StatusUnprocessableEntity},
-		"invalid label":   {pods, `{"metadata":{"name":"web","labels":{"!":"?"}}}`, http.StatusUnprocessableEntity},
-		"resourceVersion": {pods, `{"metadata":{"name":"web","resourceVersion":"7"}}`, http.StatusInternalServerError},
-		"other namespace": {pods, `{"metadata":{"name":"web","namespace":"kube-system"}}`, http.StatusBadRequest},
-		"other kind":      {pods, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"web"}}`, http.StatusBadRequest},
-		"invalid JSON":    {pods, `{`, http.StatusBadRequest},
-		"no namespace":    {"/api/v1/pods", `{}`, http.StatusMethodNotAllowed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			code, body := c.request(t, http.MethodPost, test.path, runtime.ContentTypeJSON, test.body)
-			require.Equal(t, test.code, code, body)
-			require.Contains(t, body, `"kind":"Status"`)
-		})
-	}
-	list, err := c.pods().List(t.Context(), metav1.ListOptions{})
-	require.NoError(t, err)
-	require.Empty(t, list.Items)
 }
 
 // The class depends on which requests and limits for CPU and memory are set, as in Kubernetes.
@@ -123,26 +91,4 @@ func TestUpdate(t *testing.T) {
 		require.NoError(t, err, "resourceVersion %q means any version", version)
 		require.EqualValues(t, 2+i, got.Generation, "a new spec increments the generation")
 	}
-}
-
-// Each invalid update gets the error of kube-apiserver and changes nothing.
-func TestInvalidUpdatesAreRejected(t *testing.T) {
-	c := startCluster(t)
-	web := c.createRunning(t, "web")
-	recreated := web.DeepCopy()
-	recreated.UID = "another"
-	_, err := c.pods().Update(t.Context(), recreated, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsConflict(err), "%v", err)
-	require.ErrorContains(t, err, "Precondition failed: UID in precondition: another, UID in object meta: "+string(web.UID))
-
-	_, err = c.pods().Update(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "api"}}, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsNotFound(err), "%v", err)
-	const path = "/api/v1/namespaces/default/pods/web"
-	code, body := c.request(t, http.MethodPut, path, "", `{"metadata":{"name":"api"}}`)
-	require.Equal(t, http.StatusBadRequest, code)
-	require.Contains(t, body, "the name of the object (api) does not match the name on the URL (web)")
-	code, _ = c.request(t, http.MethodPut, path, "", `[`)
-	require.Equal(t, http.StatusBadRequest, code)
-	code, _ = c.request(t, http.MethodPut, path, "text/html", `{}`)
-	require.Equal(t, http.StatusUnsupportedMediaType, code)
 }

@@ -1,9 +1,7 @@
 package apiserverprocess_test
 
 import (
-	"net/http"
 	"testing"
-	"time"
 
 	"github.com/stretchr/testify/require"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -100,18 +98,6 @@ func TestRepeatedEventsAreCounted(t *testing.T) {
 	}
 }
 
-// What the server does not have must be 404 or 405 as in kube-apiserver, so that no test passes by accident.
-func TestUnknownPathsAndMethodsAreRejected(t *testing.T) {
-	c := startCluster(t)
-	c.createRunning(t, "web")
-	for _, path := range []string{"/nowhere", "/api/v1/replicationcontrollers", "/api/v1/namespaces/default/pods/web/eviction"} {
-		code, _ := c.request(t, http.MethodGet, path, "", "")
-		require.Equal(t, http.StatusNotFound, code, path)
-	}
-	code, body := c.request(t, http.MethodPut, "/api/v1/namespaces/default/pods", "", "{}")
-	require.Equal(t, http.StatusMethodNotAllowed, code, body)
-}
-
 // Clients such as kubectl find the resources by discovery. It must list exactly what the package's
 // documentation names.
 func TestDiscoveryListsTheServedResources(t *testing.T) {
@@ -149,23 +135,4 @@ func TestAProtobufClient(t *testing.T) {
 	wrong.Preconditions = metav1.NewUIDPreconditions("another")
 	require.True(t, apierrors.IsConflict(pods.Delete(t.Context(), "api", *wrong)))
 	require.NoError(t, pods.Delete(t.Context(), "api", *metav1.NewDeleteOptions(0)))
-}
-
-// 500 concurrent creates succeed, so that tests with many pods need not wait. kube-apiserver's default limit
-// is 200 mutating requests at once.
-func TestConcurrentRequestsAreNotLimited(t *testing.T) {
-	c := startCluster(t)
-	const pods = 500
-	errs := make(chan error, pods)
-	begin := time.Now()
-	for range pods {
-		go func() {
-			_, err := c.pods().Create(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{GenerateName: "web-"}}, metav1.CreateOptions{})
-			errs <- err
-		}()
-	}
-	for range pods {
-		require.NoError(t, <-errs)
-	}
-	t.Logf("%d pods took %v", pods, time.Since(begin))
 }

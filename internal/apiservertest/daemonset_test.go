@@ -106,16 +106,16 @@ type testNode struct {
 	running []*v1.Pod
 }
 
-// newTestNode creates a ready node, with more conditions. gateOn is the feature gate DaemonSetGracefulNodeShutdown of
-// its agent, which start starts.
-func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn bool, conditions ...v1.NodeCondition) *testNode {
+// newTestNode creates a ready node. gateOn is the feature gate DaemonSetGracefulNodeShutdown of its agent, which start
+// starts.
+func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn bool) *testNode {
 	t.Helper()
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gate))
 	require.NoError(t, gate.SetFromMap(map[string]bool{string(shutdown.DaemonSetGracefulNodeShutdown): gateOn}))
-	conditions = append(conditions, v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"})
 	_, err := api.CoreV1().Nodes().Create(t.Context(), &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, Status: v1.NodeStatus{Conditions: conditions},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		Status:     v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}}},
 	}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	return &testNode{
@@ -268,30 +268,4 @@ func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 			stop()
 		})
 	}
-}
-
-// A node has the condition of kubectl drain before its agent starts. The agent keeps that condition before, during and
-// after a shutdown. The condition alone does not stop the DaemonSet controller; only the shutdown does.
-func TestTheConditionOfKubectlDrainIsKept(t *testing.T) {
-	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
-	require.NoError(t, err)
-	drain := v1.NodeCondition{
-		Type: drainInProgress, Status: v1.ConditionTrue, Reason: "KubectlDrainStarted", Message: "kubectl drain started processing this Node",
-		LastTransitionTime: metav1.NewTime(time.Date(2026, time.March, 1, 12, 0, 0, 0, time.Local)),
-	}
-	node := newTestNode(t, client, "drained", true, drain)
-	controller := &daemonSet{node: node, suppresses: ruleOfTheKEP}
-	stop := node.start()
-	require.Equal(t, 1, controller.syncs(2), "the node gets its pod")
-	require.Contains(t, node.get().Status.Conditions, drain)
-	node.shutDown()
-	during := <-node.killing
-	require.True(t, isTrue(during, shutdownInProgress))
-	require.Contains(t, during.Status.Conditions, drain)
-	require.Zero(t, controller.syncs(2), "no pod is created during the shutdown")
-	node.host.Cancel()
-	require.False(t, (<-node.published).ShuttingDown)
-	require.Contains(t, node.get().Status.Conditions, drain)
-	require.Equal(t, 1, controller.syncs(2), "the pod is back")
-	stop()
 }

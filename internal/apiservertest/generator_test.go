@@ -65,8 +65,11 @@ func (g generator) pod() *v1.Pod {
 	return pod
 }
 
-// options returns options for a delete, some of which the API server refuses.
+// options returns options for a delete, some of which the API server refuses, or nil.
 func (g generator) options() *metav1.DeleteOptions {
+	if g.oneIn(20) {
+		return nil
+	}
 	options := &metav1.DeleteOptions{GracePeriodSeconds: g.seconds()}
 	if g.oneIn(5) {
 		options.Preconditions = g.preconditions()
