@@ -105,6 +105,10 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 5 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is shorter with 5.",
 		},
 		{
+			"soft eviction, equal spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20),
+			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds (20) is not shorter.",
+		},
+		{
 			"soft eviction, no limit and no spec", graceperiod.ExplainSoftEviction(nil, -1),
 			"The grace period is 30 s because the eviction maximum of -1 is no limit, spec.terminationGracePeriodSeconds is not set, and the default is 30.",
 		},

@@ -26,22 +26,17 @@ import (
 // e2eNode is the name of the node that the suite tests.
 const e2eNode = "virtual-node"
 
-// The provider passes virtual-kubelet's end-to-end suite at a real API server, with processes as containers and as
-// whole pods.
+// The provider passes virtual-kubelet's end-to-end suite at a real API server, with processes as containers.
 func TestProviderPassesVirtualKubeletsSuite(t *testing.T) {
-	for _, kind := range []podKind{containers, wholePods} {
-		t.Run(string(kind), func(t *testing.T) {
-			mux := http.NewServeMux()
-			kubelet := httptest.NewServer(mux)
-			t.Cleanup(kubelet.Close)
-			cluster := httptest.NewServer(withKubelet(t, apiserverprocess.Start(t), kubelet.URL))
-			t.Cleanup(cluster.Close)
-			runNode(t, cluster.URL, mux, kind)
-			e2e.NewEndToEndTestSuite(e2e.EndToEndTestSuiteConfig{
-				Kubeconfig: kubeconfig(t, cluster.URL), Namespace: "default", NodeName: e2eNode, WatchTimeout: time.Minute,
-			}).Run(t)
-		})
-	}
+	mux := http.NewServeMux()
+	kubelet := httptest.NewServer(mux)
+	t.Cleanup(kubelet.Close)
+	cluster := httptest.NewServer(withKubelet(t, apiserverprocess.Start(t), kubelet.URL))
+	t.Cleanup(cluster.Close)
+	runNode(t, cluster.URL, mux)
+	e2e.NewEndToEndTestSuite(e2e.EndToEndTestSuiteConfig{
+		Kubeconfig: kubeconfig(t, cluster.URL), Namespace: "default", NodeName: e2eNode, WatchTimeout: time.Minute,
+	}).Run(t)
 }
 
 // withKubelet adds two paths to an API server that does not proxy requests to nodes: /proxy of the node, and /proxy
@@ -76,11 +71,11 @@ func forward(t *testing.T, server, prefix string) http.Handler {
 }
 
 // runNode runs a virtual-kubelet node until the end of the test. The node serves its kubelet endpoints on mux.
-func runNode(t *testing.T, apiServer string, mux *http.ServeMux, kind podKind) {
+func runNode(t *testing.T, apiServer string, mux *http.ServeMux) {
 	t.Helper()
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiServer, QPS: -1})
 	require.NoError(t, err)
-	provider := newMeasuredProvider(t, kind)
+	provider := newMeasuredProvider(t)
 	running, err := nodeutil.NewNode(e2eNode, func(nodeutil.ProviderConfig) (nodeutil.Provider, node.NodeProvider, error) {
 		return provider, nil, nil
 	}, nodeutil.WithClient(client), nodeutil.AttachProviderRoutes(mux))

@@ -24,7 +24,6 @@ type jobService struct {
 	jobs                map[types.UID]*job
 	created             map[types.UID]int // how often each job was created
 	deletes             int               // requests
-	lists               int               // requests
 	deletedWhileRunning []types.UID
 }
 
@@ -108,7 +107,6 @@ func (s *jobService) stop(w http.ResponseWriter, r *http.Request) {
 
 // list returns the pods of all jobs, with their phases.
 func (s *jobService) list(w http.ResponseWriter, _ *http.Request) {
-	s.lists++
 	pods := []*v1.Pod{}
 	for _, j := range s.jobs {
 		pod := j.pod.DeepCopy()

@@ -40,26 +40,14 @@ type measuredProvider struct {
 	runtime *processes
 }
 
-// podKind is what a provider runs.
-type podKind string
-
-const (
-	containers podKind = "containers"
-	wholePods  podKind = "whole pods"
-)
-
-// newMeasuredProvider returns a provider whose pods are processes, as containers or as whole pods.
-func newMeasuredProvider(t *testing.T, kind podKind) *measuredProvider {
+// newMeasuredProvider returns a provider whose containers are processes.
+func newMeasuredProvider(t *testing.T) *measuredProvider {
 	t.Helper()
 	runtime := &processes{}
-	opts := virtualkubelet.Options{
+	provider, err := virtualkubelet.New(virtualkubelet.Options{
 		Runtime: sleepRuntime{runtime},
 		Status:  func(pod *v1.Pod) { pod.Status.HostIP, pod.Status.PodIP = "127.0.0.1", "127.0.0.1" },
-	}
-	if kind == wholePods {
-		newPodProcesses(sleepRuntime{runtime}).options(&opts)
-	}
-	provider, err := virtualkubelet.New(opts)
+	})
 	require.NoError(t, err)
 	return &measuredProvider{withoutStreams{provider}, runtime}
 }

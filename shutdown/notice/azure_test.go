@@ -286,6 +286,18 @@ func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 	})
 }
 
+// A machine without a name knows none of the events as its own. That is a failure.
+func TestAnAzureMachineWithoutANameIsAFailure(t *testing.T) {
+	service := &azure{}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		service.set(event("A", "Preempt", at(time.Minute)))
+		w.failService(func(http.ResponseWriter, *http.Request) {})
+		w.watch()
+		require.Equal(t, []string{notice.OriginAzure + ": this machine has no name"}, w.takeErrors())
+		require.Empty(t, w.takeAnnounced())
+	})
+}
+
 // Acknowledge starts the announced events of this machine alone: not one that is a day away, not one that is no
 // shutdown, none twice, and none of several machines. A refused acknowledgement is an error.
 func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {

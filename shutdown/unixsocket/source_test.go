@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -82,12 +83,22 @@ func nextEvent(t *testing.T, session source.Session) source.Event {
 	}
 }
 
-// New rejects a missing path and a negative delay.
-func TestNewValidatesItsOptions(t *testing.T) {
-	_, err := unixsocket.New(unixsocket.Options{})
-	require.ErrorContains(t, err, "Path is required")
-	_, err = unixsocket.New(unixsocket.Options{Path: "/x", Delay: -1})
-	require.ErrorContains(t, err, "Delay must not be negative")
+// New rejects a path that is missing, relative or too long for a socket, and a negative delay. A Source that New has not
+// made is an error of Connect.
+func TestInvalidOptionsAreErrors(t *testing.T) {
+	for want, options := range map[string]unixsocket.Options{
+		"Path is required":               {},
+		"must be an absolute path":       {Path: "agent.sock"},
+		"Path must not have more than ":  {Path: "/" + strings.Repeat("x", 200)},
+		"Delay must not be negative: -1": {Path: "/x", Delay: -1},
+	} {
+		_, err := unixsocket.New(options)
+		require.ErrorContains(t, err, want)
+	}
+	for _, notMade := range []*unixsocket.Source{nil, {}} {
+		_, err := notMade.Connect(t.Context())
+		require.ErrorContains(t, err, "not made with New")
+	}
 }
 
 // A host announces a reboot in 90 s while locks are held. It must wait for both locks: the reply comes

@@ -259,25 +259,6 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// A shutdown is cancelled after 1 s, while the pod of the first bucket, web, is being stopped. web still ends,
-// and db of the next bucket keeps running. The next shutdown must then begin anew, with db as its only pod.
-func TestAShutdownAfterACancelledOne(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"), podOf("db", 1000, ""))
-		b.run()
-		b.host.Announce(source.Event{})
-		b.advance(time.Second)
-		b.host.Cancel()
-		b.advance(10 * time.Second)
-		require.Contains(t, b.output(), "and was called off after ")
-		b.host.Announce(source.Event{})
-		b.advance(10 * time.Second)
-		require.Contains(t, b.output(), "Shutting down 1 pod in 1 bucket")
-		b.signals <- os.Interrupt
-		require.NoError(t, <-b.result)
-	})
-}
-
 // failingRuntime fails to list its pods until lists is set. It never succeeds in stopping a sandbox.
 type failingRuntime struct {
 	agent.Runtime

@@ -52,7 +52,7 @@ func TestTheLockIsHeldWhateverIsMissing(t *testing.T) {
 			}
 			p := n.run(test.args...)
 			n.awaitHeld()
-			n.awaitHealth("ok\n", test.want)
+			n.awaitHealth(http.StatusOK, test.want)
 			require.Zero(t, p.terminate())
 			n.awaitReleased()
 		})
@@ -81,9 +81,7 @@ func TestTheLimitIsTooLow(t *testing.T) {
 		n.SetLimit(15 * time.Second)
 	}
 	awaitLow := func() {
-		n.awaitHealth("not ok\n", "missing: time for the pods: ", "by 15s at most", "/etc/systemd/logind.conf.d/zzz-site.conf")
-		status, _ := n.health()
-		require.Equal(t, http.StatusServiceUnavailable, status)
+		n.awaitHealth(http.StatusServiceUnavailable, "missing: time for the pods: ", "by 15s at most", "/etc/systemd/logind.conf.d/zzz-site.conf")
 		out, _, code := n.tool("plan")
 		require.Zero(t, code)
 		require.Regexp(t, `is released\s+after\s+1[345](\.\d)?s`, out)
@@ -148,7 +146,7 @@ func TestAKubeletThatHoldsALock(t *testing.T) {
 	t.Cleanup(func() { require.NoError(t, bus.Close()) })
 	require.NoError(t, bus.Object("org.freedesktop.login1", "/org/freedesktop/login1").Call("org.freedesktop.login1.Manager.Inhibit", 0, "shutdown", "kubelet", "pods", "delay").Err)
 	n.run()
-	n.awaitHealth("missing: the only drain of this machine: a kubelet holds a shutdown lock of its own")
+	n.awaitHealth(http.StatusOK, "missing: the only drain of this machine: a kubelet holds a shutdown lock of its own")
 }
 
 // Another program uses the port of --listen when the agent starts. Once that program frees the port, the agent must
@@ -160,7 +158,7 @@ func TestAPortThatIsFreedIsServed(t *testing.T) {
 	require.NoError(t, err)
 	n := newNode(t)
 	n.run("--listen="+taken.Addr().String(), "--kubeconfig=/nonexistent.conf", "--node-name=node")
-	n.awaitHealth("missing: port of /healthz")
+	n.awaitHealth(http.StatusOK, "missing: port of /healthz")
 	require.NoError(t, taken.Close())
 	var metrics string
 	require.Eventually(t, func() bool {
@@ -178,11 +176,11 @@ func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	n.run()
-	n.awaitHealth("ok")
+	n.awaitStateFolder()
 	second := n.run("--socket=")
 	require.Equal(t, 1, second.waitExit())
 	require.Contains(t, second.stderr.String(), "another agent")
-	n.awaitHealth("ok")
+	n.awaitHealth(http.StatusOK)
 }
 
 // Each invalid command line must end with status 1 and one line on stderr that names the mistake.
@@ -318,7 +316,7 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
 	p := n.run()
-	n.awaitHealth("ok")
+	n.awaitStateFolder()
 	stateDir := filepath.Join(n.dir, "state")
 	uninstall := func(want string, args ...string) {
 		t.Helper()
@@ -385,6 +383,15 @@ func (n *node) awaitHeld() {
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 1 }, 20*time.Second, 10*time.Millisecond)
 }
 
+// awaitStateFolder waits until the agent uses its state folder, which it may do after it answers on its socket.
+func (n *node) awaitStateFolder() {
+	n.t.Helper()
+	require.Eventually(n.t, func() bool {
+		_, err := os.Lstat(filepath.Join(n.dir, "state", ".graceful_node_shutdown_lock"))
+		return err == nil
+	}, 20*time.Second, 10*time.Millisecond)
+}
+
 // awaitReleased waits until there is no lock. Like the real logind, the fake one notices the end of a process
 // a moment later.
 func (n *node) awaitReleased() {
@@ -412,13 +419,13 @@ func (n *node) get(client *http.Client, url string) (status int, text string) {
 	return response.StatusCode, string(body)
 }
 
-// awaitHealth waits until the body of /healthz contains all texts.
-func (n *node) awaitHealth(texts ...string) {
+// awaitHealth waits until /healthz answers with this status, and its body contains all texts.
+func (n *node) awaitHealth(status int, texts ...string) {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool {
-		_, text := n.health()
-		return !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(text, want) })
-	}, 20*time.Second, 20*time.Millisecond, fmt.Sprint(texts))
+		got, body := n.health()
+		return got == status && !slices.ContainsFunc(texts, func(want string) bool { return !strings.Contains(body, want) })
+	}, 20*time.Second, 20*time.Millisecond, fmt.Sprint(status, texts))
 }
 
 // tool runs another command of the program, which asks the agent on its socket.

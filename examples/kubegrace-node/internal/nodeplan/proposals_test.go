@@ -50,6 +50,19 @@ func applied(t *testing.T, p nodeplan.Proposal, config plan.Config, limit time.D
 	return config, limit
 }
 
+// randomBuckets returns a random configuration with one to four buckets of less than 25 s. In half of all cases it also
+// returns a limit of the host, of 1 s to 60 s, otherwise 0.
+func randomBuckets(r *rand.Rand) (config plan.Config, limit time.Duration) {
+	for i := range 1 + r.IntN(4) {
+		config.ShutdownGracePeriodByPodPriority = append(config.ShutdownGracePeriodByPodPriority,
+			plan.PodPriorityGracePeriod{Priority: int32(i * 1000), ShutdownGracePeriodSeconds: int64(r.IntN(25))})
+	}
+	if r.IntN(2) == 0 {
+		limit = time.Duration(1+r.IntN(60)) * time.Second
+	}
+	return config, limit
+}
+
 // For 1500 random nodes, each proposal is followed and the node is planned again. The new plan must lose
 // exactly what the proposal says, and less than the old plan. One of the proposals must leave no pod cut
 // short: that is always possible, because all grace periods are below a minute and there are fewer than 100
@@ -58,28 +71,27 @@ func TestProposalsDoWhatTheySay(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 3))
 		agent := nodeplan.Agent(nodeplan.Agents()[r.IntN(2)])
-		n := scriptedNode{}
-		n.addBuckets(r)
+		config, limit := randomBuckets(r)
 		var pods []*v1.Pod
 		for i := range r.IntN(12) {
 			pods = append(pods, newPod(fmt.Sprintf("pod-%d", i), int32(r.IntN(5000)-500), int64(r.IntN(60))))
 		}
 		if r.IntN(2) == 0 {
-			n.config = plan.Config{}
+			config = plan.Config{}
 			if r.IntN(2) == 0 {
-				n.config = twoFields(int64(1+r.IntN(30)), 0)
+				config = twoFields(int64(1+r.IntN(30)), 0)
 			}
 		}
-		before := summaryOf(t, agent, n.config, n.limit, pods)
-		message := fmt.Sprintf("seed %d: %s, %+v within %v, %+v", seed, agent, n.config, n.limit, before.Proposals)
+		before := summaryOf(t, agent, config, limit, pods)
+		message := fmt.Sprintf("seed %d: %s, %+v within %v, %+v", seed, agent, config, limit, before.Proposals)
 		if before.CutShort == 0 {
 			require.Empty(t, before.Proposals, message)
 			continue
 		}
 		enough := false
 		for _, proposal := range before.Proposals {
-			config, limit := applied(t, proposal, n.config, n.limit)
-			after := summaryOf(t, agent, config, limit, pods)
+			nextConfig, nextLimit := applied(t, proposal, config, limit)
+			after := summaryOf(t, agent, nextConfig, nextLimit, pods)
 			require.Equal(t, []int64{int64(after.CutShort), after.LostSeconds}, []int64{int64(proposal.CutShort), proposal.LostSeconds}, message)
 			require.LessOrEqual(t, after.CutShort, before.CutShort, message)
 			require.LessOrEqual(t, after.LostSeconds, before.LostSeconds, message)
@@ -307,8 +319,7 @@ func killPods(config []plan.PodPriorityGracePeriod, pods []*v1.Pod) (map[string]
 func TestKubeletsLoop(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 4))
-		n := scriptedNode{}
-		n.addBuckets(r)
+		config, limit := randomBuckets(r)
 		var pods []*v1.Pod
 		for i := range r.IntN(12) {
 			pod := newPod(fmt.Sprintf("pod-%d", i), int32(r.IntN(5000)-500), int64(r.IntN(40)))
@@ -318,15 +329,15 @@ func TestKubeletsLoop(t *testing.T) {
 			}
 			pods = append(pods, pod)
 		}
-		header, node := kubeletPlan(t, n.config, n.limit, pods)
+		header, node := kubeletPlan(t, config, limit, pods)
 		var sum int64
-		for _, bucket := range n.config.ShutdownGracePeriodByPodPriority {
+		for _, bucket := range config.ShutdownGracePeriodByPodPriority {
 			sum += bucket.ShutdownGracePeriodSeconds
 		}
-		message := fmt.Sprintf("seed %d: %+v within %v, %+v", seed, n.config, n.limit, pods)
+		message := fmt.Sprintf("seed %d: %+v within %v, %+v", seed, config, limit, pods)
 		require.InDelta(t, sum, header.NeededSeconds, 0, message)
-		require.Equal(t, n.limit != 0 && n.limit < time.Duration(sum)*time.Second, header.NoLock, message)
-		want, end := killPods(n.config.ShutdownGracePeriodByPodPriority, pods)
+		require.Equal(t, limit != 0 && limit < time.Duration(sum)*time.Second, header.NoLock, message)
+		want, end := killPods(config.ShutdownGracePeriodByPodPriority, pods)
 		if header.NoLock {
 			end = 0
 			for name := range want {
