@@ -3,6 +3,7 @@
 package unixsocket
 
 import (
+	"bufio"
 	"context"
 	"io"
 	"net"
@@ -44,5 +45,30 @@ func TestLinesCountInOrder(t *testing.T) {
 		pending, err := s.Pending(t.Context())
 		require.NoError(t, err)
 		require.Equal(t, source.KindReboot, pending.Kind)
+	})
+}
+
+// The session ends while a line waits for the event of an earlier one to be received. The host is told to send it again.
+func TestALineAtTheEndOfASessionIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		src, err := New(Options{Path: "/unused"})
+		require.NoError(t, err)
+		src.hosts.addLock()
+		s := &session{source: src, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
+		s.ctx, s.cancel = context.WithCancel(t.Context())
+		s.goroutines.Go(func() { s.handleLine("poweroff", nil) })
+		synctest.Wait()
+		host, agent := net.Pipe()
+		s.goroutines.Go(func() { s.handleLine("cancel", agent) })
+		synctest.Wait()
+		s.cancel()
+		reply, err := bufio.NewReader(host).ReadString('\n')
+		require.NoError(t, err)
+		require.Equal(t, sessionEndingReply+"\n", reply)
+		s.goroutines.Wait()
+		pending, err := s.Pending(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, source.KindPoweroff, pending.Kind, "it is not cancelled")
+		require.NoError(t, host.Close())
 	})
 }
