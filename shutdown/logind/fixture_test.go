@@ -3,7 +3,6 @@
 package logind_test
 
 import (
-	"context"
 	"io"
 	"testing"
 	"time"
@@ -81,14 +80,6 @@ func (h *host) inhibit(t *testing.T, session source.Session) (io.Closer, *logind
 	t.Cleanup(func() { require.NoError(t, lock.Close()) })
 	granted := h.login1.Locks()
 	return lock, granted[len(granted)-1]
-}
-
-// timeoutContext returns a context that ends with the test or after testTimeout.
-func timeoutContext(t *testing.T) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	t.Cleanup(cancel)
-	return ctx
 }
 
 // nextEvent returns the next event. It fails if the session has ended.

@@ -1,6 +1,7 @@
 package command_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -383,12 +384,16 @@ func (n *node) awaitHeld() {
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 1 }, 20*time.Second, 10*time.Millisecond)
 }
 
-// awaitStateFolder waits until the agent uses its state folder, which it may do after it answers on its socket.
+// awaitStateFolder waits until the agent has locked its state folder. It may answer on its socket before that.
 func (n *node) awaitStateFolder() {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool {
-		_, err := os.Lstat(filepath.Join(n.dir, "state", ".graceful_node_shutdown_lock"))
-		return err == nil
+		file, err := os.Open(filepath.Join(n.dir, "state", ".graceful_node_shutdown_lock"))
+		if err != nil {
+			return false
+		}
+		defer func() { require.NoError(n.t, file.Close()) }() // and frees what Flock may have got: the agent tries again
+		return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
