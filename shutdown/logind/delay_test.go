@@ -136,6 +136,7 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 		ok := errors.As(err, &capped)
 		require.True(t, ok, "%v", err)
 		require.Equal(t, source.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/" + winner}, *capped)
+		require.NotContains(t, err.Error(), "file system", "the drop-in was read")
 		require.Len(t, systemd1.Killed(), 1, "logind is not reloaded again")
 	}
 	require.NoError(t, os.Remove(filepath.Join(h.root, winner)))
