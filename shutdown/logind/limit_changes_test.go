@@ -57,6 +57,26 @@ func TestALosingFileCausesAReload(t *testing.T) {
 	require.Len(t, systemd1.Killed(), 2, "logind was reloaded again")
 }
 
+// Somebody adds a file that sorts after the drop-in. The error names it, and logind is not reloaded, which
+// would change nothing. When the file is removed, the drop-in counts at once.
+func TestAWinningFileIsNamed(t *testing.T) {
+	const site = etc + "/zzz-site.conf"
+	h := newHost(t)
+	systemd1 := h.applyDropInOnReload(t, ours)
+	session := h.connect(t)
+	requireMinute(t, session)
+	h.writeFile(t, site, "[Login]\nInhibitDelayMaxSec=15\n")
+	h.login1.SetLimit(15 * time.Second)
+	for range 3 {
+		requireCapped(t, session, 15*time.Second, "/"+site)
+	}
+	require.Len(t, systemd1.Killed(), 1)
+	require.NoError(t, os.Remove(filepath.Join(h.root, site)))
+	h.login1.SetLimit(time.Minute)
+	requireMinute(t, session)
+	require.Len(t, systemd1.Killed(), 1)
+}
+
 // logCount counts what is logged at the default verbosity.
 type logCount struct{ infos, errors atomic.Int64 }
 
