@@ -107,34 +107,6 @@ func benchWays(b *testing.B, name string, pods []*v1.Pod, killer shutdown.PodKil
 	b.Run(name+"/way=kubegrace", func(b *testing.B) { benchManager(b, pods, killer) })
 }
 
-// BenchmarkStart measures the time from the call of Run until the lock is held, without a state folder and
-// with a host that answers at once. "plain" calls the three functions of the host.
-func BenchmarkStart(b *testing.B) {
-	b.Run("host=instant/way=plain", func(b *testing.B) {
-		for b.Loop() {
-			host := newBenchHost()
-			session, err := host.Connect(b.Context())
-			require.NoError(b, err)
-			_, err = session.RequestDelay(b.Context(), 30*time.Second)
-			require.NoError(b, err)
-			_, err = session.Inhibit(b.Context())
-			require.NoError(b, err)
-		}
-	})
-	b.Run("host=instant/way=kubegrace", func(b *testing.B) {
-		for b.Loop() {
-			b.StopTimer()
-			m := newBenchManager(b, newBenchHost(), nil, shutdown.PodKillerFunc(killAtOnce), "")
-			b.StartTimer()
-			end := startManager(b, m)
-			b.StopTimer()
-			require.True(b, m.Inhibitor().Held)
-			end()
-			b.StartTimer()
-		}
-	})
-}
-
 // newBenchManager returns a manager for a benchmark. state is its state folder; "": none.
 func newBenchManager(b *testing.B, host *benchHost, pods []*v1.Pod, killer shutdown.PodKiller, state string) *shutdown.Manager {
 	b.Helper()

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -46,21 +47,35 @@ type call struct {
 // inBubble runs a test with a program. At the end it checks that no lock is held and none was closed twice.
 func inBubble(t *testing.T, host *shutdowntest.Host, test func(*program)) {
 	t.Helper()
+	inBubbleWith(t, host, nil, test)
+}
+
+// inBubbleWith is inBubble with changes of the Holder; nil: none.
+func inBubbleWith(t *testing.T, host *shutdowntest.Host, change func(*inhibitor.Holder), test func(*program)) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		p := &program{T: t, host: host, began: time.Now(), takes: 3 * time.Second}
-		ctx, cancel := context.WithCancel(loggingTo(t, &p.log))
-		ended := make(chan error, 1)
 		holder := inhibitor.Holder{Source: host, Delay: 30 * time.Second, OnShutdown: p.onShutdown}
-		go func() { ended <- holder.Run(ctx) }()
-		p.stop = func() error {
-			cancel()
-			return <-ended
+		if change != nil {
+			change(&holder)
 		}
+		p.stop = run(loggingTo(t, &p.log), holder)
 		synctest.Wait()
 		test(p)
 		require.NoError(t, p.stop())
 		require.Zero(t, host.Held())
 		require.NoError(t, host.Err())
+	})
+}
+
+// run runs a Holder. The returned function ends the context of Run, and returns the error of Run. It may be called again.
+func run(ctx context.Context, holder inhibitor.Holder) (stop func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- holder.Run(ctx) }()
+	return sync.OnceValue(func() error {
+		cancel()
+		return <-ended
 	})
 }
 
@@ -120,23 +135,6 @@ func TestTheContextOfOnShutdownEndsAtTheDeadline(t *testing.T) {
 	})
 }
 
-// The session is lost, and no other one can begin for 5 s. The old lock stays held meanwhile. The Holder tries again
-// every second. Only when the next session has taken a lock is the old one released.
-func TestALostSessionKeepsTheLock(t *testing.T) {
-	inBubble(t, &shutdowntest.Host{}, func(p *program) {
-		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = errors.New("no bus") })
-		p.host.Lose()
-		p.waitUntil(5 * time.Second)
-		require.Equal(p, 1, p.host.Held())
-		p.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
-		p.waitUntil(7 * time.Second)
-		require.Equal(p, 1, p.host.Held())
-		calls := strings.Join(p.host.Calls(), " ")
-		require.True(p, strings.HasSuffix(calls, "connect pending delay inhibit release"), calls) // the release comes last
-		require.Equal(p, 1, strings.Count(p.log.String(), "no bus"), "a repeated failure is logged once")
-	})
-}
-
 // The session is lost while OnShutdown is running. The lock is released when OnShutdown returns, even
 // without a session. The next session reports the same shutdown, which must not call OnShutdown again.
 func TestASessionLostDuringAShutdownDoesNotCallOnShutdownAgain(t *testing.T) {
@@ -176,33 +174,25 @@ func TestACancelledShutdownKeepsTheLock(t *testing.T) {
 // cancelled after 3 s, which calls nothing. The third one is announced after 4 s. OnShutdown is called for it only when
 // the first call has returned, and only then is the lock released.
 func TestOnShutdownIsNotCalledConcurrently(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		host, began := &shutdowntest.Host{}, time.Now()
-		var calls []time.Duration // when each call began
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			ended <- inhibitor.Holder{Source: host, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {
-				calls = append(calls, time.Since(began))
-				<-time.After(5 * time.Second)
-			}}.Run(ctx)
-		}()
-		for _, change := range []func(){
-			func() { host.Announce(source.Event{}) }, host.Cancel, // at 0 s and 1 s
-			func() { host.Announce(source.Event{}) }, host.Cancel,
-			func() { host.Announce(source.Event{}) },
-		} {
-			synctest.Wait()
-			change()
-			<-time.After(time.Second)
+	var calls []time.Time // when each call began
+	takes5s := func(h *inhibitor.Holder) {
+		h.OnShutdown = func(context.Context, source.Event) {
+			calls = append(calls, time.Now())
+			<-time.After(5 * time.Second)
 		}
-		<-time.After(time.Minute)
-		require.Equal(t, []time.Duration{0, 5 * time.Second}, calls)
-		released, isReleased := host.Released()
-		require.True(t, isReleased)
-		require.Equal(t, 10*time.Second, released.Sub(began))
-		stop()
-		require.NoError(t, <-ended)
+	}
+	inBubbleWith(t, &shutdowntest.Host{}, takes5s, func(p *program) {
+		for i := range 5 {
+			p.waitUntil(time.Duration(i) * time.Second)
+			if i%2 == 0 {
+				p.host.Announce(source.Event{})
+			} else {
+				p.host.Cancel()
+			}
+		}
+		p.waitUntil(time.Minute)
+		require.Equal(p, []time.Time{p.began, p.began.Add(5 * time.Second)}, calls)
+		p.requireReleased(10 * time.Second)
 	})
 }
 
@@ -270,7 +260,6 @@ func TestRunEndsDuringAShutdown(t *testing.T) {
 		require.NoError(p, p.stop())
 		p.requireReleased(time.Second)
 		require.Equal(p, []call{{ended: time.Second, cause: context.Canceled}}, p.calls)
-		p.stop = func() error { return nil } // Run has ended, and inBubble must not end it again
 	})
 }
 
@@ -323,20 +312,15 @@ func TestRunReturnsTheErrorOfTheRelease(t *testing.T) {
 	for _, isShutdown := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			host := &shutdowntest.Host{}
-			ctx, stop := context.WithCancel(t.Context())
-			ended := make(chan error, 1)
-			go func() {
-				ended <- inhibitor.Holder{
-					Source: failingHost{host}, Delay: time.Minute, OnShutdown: func(ctx context.Context, _ source.Event) { <-ctx.Done() },
-				}.Run(ctx)
-			}()
+			stop := run(t.Context(), inhibitor.Holder{
+				Source: failingHost{host}, Delay: time.Minute, OnShutdown: func(ctx context.Context, _ source.Event) { <-ctx.Done() },
+			})
 			synctest.Wait()
 			if isShutdown {
 				host.Announce(source.Event{})
 				synctest.Wait()
 			}
-			stop()
-			require.ErrorContains(t, <-ended, "failed to release the shutdown inhibitor: broken pipe")
+			require.ErrorContains(t, stop(), "failed to release the shutdown inhibitor: broken pipe")
 		})
 	}
 }
@@ -351,17 +335,12 @@ func TestRunWaitsForTheLogger(t *testing.T) {
 				<-time.After(takes)
 				written++
 			}, funcr.Options{})
-			ctx, stop := context.WithCancel(klog.NewContext(t.Context(), logger))
-			ended := make(chan error, 1)
-			go func() {
-				ended <- inhibitor.Holder{
-					Source: &shutdowntest.Host{Limit: time.Second}, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {},
-				}.Run(ctx)
-			}()
+			stop := run(klog.NewContext(t.Context(), logger), inhibitor.Holder{
+				Source: &shutdowntest.Host{Limit: time.Second}, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {},
+			})
 			synctest.Wait()
 			stopped := time.Now()
-			stop()
-			err := <-ended
+			err := stop()
 			require.Equal(t, min(takes, time.Second), time.Since(stopped))
 			if takes < time.Second {
 				require.NoError(t, err)
@@ -389,148 +368,39 @@ func TestALoweredLimitIsLogged(t *testing.T) {
 	})
 }
 
-// The host refuses the lock for 5 s. The refusal is logged once, and the lock is taken as soon as the host
-// grants it.
-func TestARefusedLockIsRequestedAgain(t *testing.T) {
-	inBubble(t, &shutdowntest.Host{InhibitErr: errors.New("not allowed")}, func(p *program) {
-		p.waitUntil(5 * time.Second)
-		require.Equal(p, 1, strings.Count(p.log.String(), "failed to inhibit the shutdown: not allowed"))
-		p.host.Script(func(h *shutdowntest.Host) { h.InhibitErr = nil })
-		p.waitUntil(7 * time.Second)
-		require.Equal(p, 1, p.host.Held())
-	})
-}
-
 // One error names everything that is wrong with the zero Holder.
 func TestHolderNamesEachMissingField(t *testing.T) {
 	err := inhibitor.Holder{}.Run(t.Context())
 	require.EqualError(t, err, "Holder.Source is required\nHolder.Delay is 0s, it must be at least 1s\nHolder.OnShutdown is required")
+	require.ErrorContains(t, inhibitor.Holder{Source: (*shutdowntest.Host)(nil)}.Run(t.Context()), "Holder.Source is required")
 }
 
-// nothing is a source, and a session, that returns nothing.
-type nothing struct {
-	session  *nothing // of Connect; nil: there is none
-	isSilent bool     // Events returns a channel without events, otherwise nil
-}
-
-// Connect returns the session, or neither a session nor an error.
-func (n *nothing) Connect(context.Context) (source.Session, error) {
-	if n.session == nil {
-		return nil, nil //nolint:nilnil // a mistake of a source
-	}
-	return n.session, nil
-}
-
-// Events returns a channel without events, or nil.
-func (n *nothing) Events() <-chan source.Event {
-	if n.isSilent {
-		return make(chan source.Event)
-	}
-	return nil
-}
-
-// Pending reports no pending shutdown.
-func (*nothing) Pending(context.Context) (*source.Event, error) {
-	return nil, nil //nolint:nilnil // nothing is pending
-}
-
-// RequestDelay grants every delay.
-func (*nothing) RequestDelay(_ context.Context, d time.Duration) (time.Duration, error) {
-	return d, nil
-}
-
-// Inhibit returns neither a lock nor an error.
-func (*nothing) Inhibit(context.Context) (io.Closer, error) {
-	return nil, nil //nolint:nilnil // a mistake of a session
-}
-
-// Close does nothing.
-func (*nothing) Close() error { return nil }
-
-// A source that returns nothing where something is needed is logged once, and the Holder tries again. A nil pointer
-// as the source is an error of Run.
-func TestHolderLogsASourceThatReturnsNothing(t *testing.T) {
-	for want, src := range map[string]*nothing{
-		"the host returned no session":         {},
-		"the session has no channel of events": {session: &nothing{}},
-		"the host returned no lock":            {session: &nothing{isSilent: true}},
+// An OnShutdown that panics, or ends its goroutine as testing's FailNow does, releases the lock: the process lives, and the
+// machine goes down. A panic is logged.
+func TestAFailedOnShutdownReleasesTheLock(t *testing.T) {
+	for logged, fail := range map[string]func(){
+		"Holder.OnShutdown panicked: a bug": func() { panic("a bug") },
+		"":                                  runtime.Goexit,
 	} {
-		synctest.Test(t, func(t *testing.T) {
-			var log strings.Builder
-			ctx, stop := context.WithTimeout(loggingTo(t, &log), 3*time.Second) // three attempts, a second apart
-			defer stop()
-			holder := inhibitor.Holder{Source: src, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {}}
-			require.NoError(t, holder.Run(ctx))
-			synctest.Wait() // for the log
-			require.Equal(t, 1, strings.Count(log.String(), want), log.String())
+		fails := func(h *inhibitor.Holder) { h.OnShutdown = func(context.Context, source.Event) { fail() } }
+		inBubbleWith(t, &shutdowntest.Host{}, fails, func(p *program) {
+			p.host.Announce(source.Event{})
+			synctest.Wait()
+			p.requireReleased(0)
+			require.Contains(p, p.log.String(), logged)
 		})
 	}
-	require.ErrorContains(t, inhibitor.Holder{Source: (*nothing)(nil)}.Run(t.Context()), "Holder.Source is required")
 }
 
-// A panic of OnShutdown is logged and releases the lock: the process lives, and the machine goes down.
-func TestAPanicOfOnShutdownReleasesTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		host := &shutdowntest.Host{Limit: time.Minute}
-		ctx, stop := context.WithCancel(loggingTo(t, &log))
-		ended := make(chan error, 1)
-		go func() {
-			ended <- inhibitor.Holder{
-				Source: host, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) { panic("a bug") },
-			}.Run(ctx)
-		}()
-		synctest.Wait()
-		require.Equal(t, 1, host.Held())
-		host.Announce(source.Event{})
-		synctest.Wait()
-		require.Zero(t, host.Held())
-		require.Contains(t, log.String(), "Holder.OnShutdown panicked: a bug")
-		stop()
-		require.NoError(t, <-ended)
-	})
-}
-
-// An OnShutdown that ends its goroutine, as testing's FailNow does, releases the lock.
-func TestAnOnShutdownThatEndsItsGoroutineReleasesTheLock(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		host := &shutdowntest.Host{Limit: time.Minute}
-		ctx, stop := context.WithCancel(t.Context())
-		ended := make(chan error, 1)
-		go func() {
-			ended <- inhibitor.Holder{
-				Source: host, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) { runtime.Goexit() },
-			}.Run(ctx)
-		}()
-		synctest.Wait()
-		require.Equal(t, 1, host.Held())
-		host.Announce(source.Event{})
-		synctest.Wait()
-		require.Zero(t, host.Held())
-		stop()
-		require.NoError(t, <-ended)
-	})
-}
-
-// An OnShutdown that goes on after the end of its context is logged, since the lock stays held.
+// An OnShutdown that goes on after the end of its context, at 60 s, is logged 5 s later, because the lock stays held.
 func TestAnOnShutdownThatIgnoresItsContextIsLogged(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var log strings.Builder
-		host, release := &shutdowntest.Host{Limit: time.Minute}, make(chan struct{})
-		ctx, stop := context.WithCancel(loggingTo(t, &log))
-		ended := make(chan error, 1)
-		go func() {
-			ended <- inhibitor.Holder{
-				Source: host, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) { <-release },
-			}.Run(ctx)
-		}()
-		synctest.Wait()
-		host.Announce(source.Event{Deadline: time.Now().Add(time.Minute)})
-		<-time.After(time.Minute + 6*time.Second) // OnShutdown has 5 s after the end of its context
-		synctest.Wait()
-		require.Contains(t, log.String(), "A call has not returned since its context ended")
+	var release chan struct{}
+	hangs := func(h *inhibitor.Holder) { h.OnShutdown = func(context.Context, source.Event) { <-release } }
+	inBubbleWith(t, &shutdowntest.Host{}, hangs, func(p *program) {
+		release = make(chan struct{})
+		p.host.Announce(source.Event{Deadline: p.began.Add(time.Minute)})
+		p.waitUntil(time.Minute + 6*time.Second)
+		require.Contains(p, p.log.String(), "A call has not returned since its context ended")
 		close(release)
-		stop()
-		require.NoError(t, <-ended)
 	})
 }

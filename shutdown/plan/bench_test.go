@@ -63,34 +63,3 @@ func plainIndex(s plan.Schedule, priority int32) int {
 	}
 	return 0
 }
-
-// BenchmarkPriority measures a pod that has only the name of a built-in class. "plain" checks the priority, then the two
-// names.
-func BenchmarkPriority(b *testing.B) {
-	p := pod("p", withClass("system-node-critical"))
-	b.Run("way=plain", func(b *testing.B) {
-		for b.Loop() {
-			plainPriority(p)
-		}
-	})
-	b.Run("way=kubegrace", func(b *testing.B) {
-		var opts plan.Options
-		for b.Loop() {
-			opts.Priority(p)
-		}
-	})
-}
-
-// plainPriority returns a pod's priority as Options.Priority does, but knows only the two built-in classes.
-func plainPriority(p *v1.Pod) int32 {
-	switch {
-	case p.Spec.Priority != nil:
-		return *p.Spec.Priority
-	case p.Spec.PriorityClassName == "system-node-critical":
-		return 2_000_001_000
-	case p.Spec.PriorityClassName == "system-cluster-critical":
-		return 2_000_000_000
-	default:
-		return 0
-	}
-}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -22,19 +23,23 @@ import (
 )
 
 // The grace period of each kind of eviction, for a pod whose spec has 40 s. SetStatus makes the pod Failed
-// with the kubelet's reason and condition, whatever its phase was.
+// with the kubelet's reason and condition, whatever its phase was. A pod that exceeds its limit of local storage gets no
+// DisruptionTarget condition.
 func TestEvictionRequests(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 40)
+	disruption := []v1.PodCondition{{Type: "DisruptionTarget", Status: "True", Reason: "TerminationByKubelet", Message: "low"}}
 	for _, test := range []struct {
-		name string
-		req  shutdown.KillRequest
-		want int64
+		name       string
+		req        shutdown.KillRequest
+		want       int64
+		conditions []v1.PodCondition
 	}{
-		{"hard", podkiller.HardEviction("low"), 1},
-		{"soft, maximum", podkiller.SoftEviction(pod, 20, "low"), 20},
-		{"soft, shorter spec", podkiller.SoftEviction(pod, 60, "low"), 40},
-		{"soft, no maximum", podkiller.SoftEviction(pod, -1, "low"), 40},
-		{"soft, maximum of 0", podkiller.SoftEviction(pod, 0, "low"), 0},
+		{"hard", podkiller.HardEviction("low"), 1, disruption},
+		{"soft, maximum", podkiller.SoftEviction(pod, 20, "low"), 20, disruption},
+		{"soft, shorter spec", podkiller.SoftEviction(pod, 60, "low"), 40, disruption},
+		{"soft, no maximum", podkiller.SoftEviction(pod, -1, "low"), 40, disruption},
+		{"soft, maximum of 0", podkiller.SoftEviction(pod, 0, "low"), 0, disruption},
+		{"local storage", podkiller.LocalStorageEviction("low"), 1, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.Equal(t, test.want, *test.req.GracePeriodSeconds)
@@ -42,12 +47,11 @@ func TestEvictionRequests(t *testing.T) {
 			for _, phase := range []v1.PodPhase{v1.PodRunning, v1.PodSucceeded} {
 				status := v1.PodStatus{Phase: phase}
 				test.req.SetStatus(&status)
-				require.False(t, status.Conditions[0].LastTransitionTime.IsZero())
-				status.Conditions[0].LastTransitionTime = v1.PodCondition{}.LastTransitionTime
-				require.Equal(t, v1.PodStatus{
-					Phase: v1.PodFailed, Reason: "Evicted", Message: "low",
-					Conditions: []v1.PodCondition{{Type: "DisruptionTarget", Status: "True", Reason: "TerminationByKubelet", Message: "low"}},
-				}, status)
+				for i := range status.Conditions {
+					require.False(t, status.Conditions[i].LastTransitionTime.IsZero())
+					status.Conditions[i].LastTransitionTime = metav1.Time{}
+				}
+				require.Equal(t, v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Message: "low", Conditions: test.conditions}, status)
 			}
 		})
 	}
@@ -177,38 +181,6 @@ func TestAKillWhoseContextEnds(t *testing.T) {
 		k.Wait()
 		require.Equal(t, time.Hour, time.Since(began))
 	})
-}
-
-// A missing killer or pod is an error of KillPod and no panic.
-func TestATimedKillerNeedsAKillerAndAPod(t *testing.T) {
-	for _, killer := range []shutdown.PodKiller{nil, shutdown.PodKillerFunc(nil)} {
-		_, err := podkiller.Timed(killer, nil).KillPod(t.Context(), &v1.Pod{}, podkiller.HardEviction("low"))
-		require.EqualError(t, err, "the killer of a timed killer is nil")
-	}
-	_, err := podkiller.Timed(&shutdowntest.Killer{}, nil).KillPod(t.Context(), nil, podkiller.HardEviction("low"))
-	require.EqualError(t, err, "the pod is nil")
-}
-
-// Without a recorder, a kill that exceeds its timeout is only an error.
-func TestATimedKillerWithoutARecorder(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		inner := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true}}
-		k := podkiller.Timed(inner, nil)
-		_, err := k.KillPod(t.Context(), shutdowntest.Pod("web", 0, 60), podkiller.HardEviction("low"))
-		require.Error(t, err)
-		inner.Release()
-		k.Wait()
-	})
-}
-
-// A pod that exceeds its limit of local storage gets no DisruptionTarget condition.
-func TestALocalStorageEvictionHasNoDisruptionTarget(t *testing.T) {
-	req := podkiller.LocalStorageEviction("too large")
-	status := v1.PodStatus{Phase: v1.PodRunning}
-	req.SetStatus(&status)
-	require.Equal(t, v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted", Message: "too large"}, status)
-	require.EqualValues(t, 1, *req.GracePeriodSeconds)
-	require.True(t, req.Evict)
 }
 
 // recorder records events as text.

@@ -14,8 +14,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
+	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/podkiller"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
 // lines is a klog sink that sends each message, with the values of an info message, to a channel.
@@ -38,9 +40,29 @@ func TestMisuse(t *testing.T) {
 			_, err := podkiller.New(&lifecycle.Terminator{}, podkiller.Options{}).KillPod(t.Context(), pod, shutdown.KillRequest{})
 			require.EqualError(t, err, "the Terminator was not made with NewTerminator")
 		},
-		"a zero TimedKiller": func(t *testing.T) {
-			_, err := (&podkiller.TimedKiller{}).KillPod(t.Context(), pod, shutdown.KillRequest{})
-			require.EqualError(t, err, "the killer of a timed killer is nil")
+		"a closed Terminator": func(t *testing.T) {
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
+			require.NoError(t, err)
+			require.NoError(t, terminator.Close(t.Context()))
+			_, err = podkiller.New(terminator, podkiller.Options{}).KillPod(t.Context(), pod, shutdown.KillRequest{})
+			require.ErrorIs(t, err, lifecycle.ErrClosed)
+			require.ErrorIs(t, err, shutdown.ErrNoRetry, "no later kill can succeed")
+		},
+		"no Terminator": func(t *testing.T) {
+			_, err := shutdown.NewManager(shutdown.Options{
+				ListPods: shutdown.ListPodsFunc(func() []*v1.Pod { return nil }, nil), Killer: podkiller.New(nil, podkiller.Options{}),
+			})
+			require.ErrorContains(t, err, "Killer")
+		},
+		"no killer": func(t *testing.T) {
+			for _, killer := range []*podkiller.TimedKiller{{}, podkiller.Timed(nil, nil), podkiller.Timed(shutdown.PodKillerFunc(nil), nil)} {
+				_, err := killer.KillPod(t.Context(), pod, podkiller.HardEviction("low"))
+				require.EqualError(t, err, "the killer of a timed killer is nil")
+			}
+		},
+		"no pod": func(t *testing.T) {
+			_, err := podkiller.Timed(&shutdowntest.Killer{}, nil).KillPod(t.Context(), nil, podkiller.HardEviction("low"))
+			require.EqualError(t, err, "the pod is nil")
 		},
 		"Wait for a kill that does not end": func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -166,6 +166,9 @@ type conn struct {
 // Events returns the channel to which send sends.
 func (c *conn) Events() <-chan source.Event {
 	_ = c.script.step(nil, "events") //nolint:staticcheck // Events has no context
+	if c.script.returnsNil == "events" {
+		return nil
+	}
 	return c.events
 }
 

@@ -320,7 +320,9 @@ func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 
 // A source that returns neither a value nor an error has failed.
 func TestANilResultIsAnError(t *testing.T) {
-	for method, text := range map[string]string{"connect": "the host returned no session", "inhibit": "the host returned no lock"} {
+	for method, text := range map[string]string{
+		"connect": "the host returned no session", "events": "the session has no channel of events", "inhibit": "the host returned no lock",
+	} {
 		inBubble(t, func(t *testing.T, r *rig) {
 			r.script.returnsNil = method
 			r.run()
