@@ -19,20 +19,6 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Pods are refused as soon as Trigger returns, and admitted as soon as its cancellation returns.
-func TestAdmitReflectsTriggerWhenItReturns(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		n.opts.Source = nil
-		n.run()
-		for range 100 {
-			require.NoError(t, n.m.Trigger(source.Event{}))
-			require.False(t, n.m.Admit(nil).Admit)
-			require.NoError(t, n.m.Trigger(source.Event{Cancelled: true}))
-			require.True(t, n.m.Admit(nil).Admit)
-		}
-	})
-}
-
 // listingAgent lists a pod before it calls Admit, and removes the pod from the list if it is refused.
 type listingAgent struct {
 	mu   sync.Mutex // guards pods

@@ -16,17 +16,3 @@ func NewManagerOn(opts Options, boot func() (id string, since time.Duration, err
 func NewManagerWith(opts Options, boot func() (id string, since time.Duration, err error), before func(step, path string) error) (*Manager, error) {
 	return newManager(opts, statelog.Options{Boot: boot, Before: before})
 }
-
-// RunningPods returns the number of pods that were signalled and that the manager still waits for.
-func (m *Manager) RunningPods() (n int) {
-	m.shell.mu.Lock()
-	defer m.shell.mu.Unlock()
-	return m.shell.node.Running()
-}
-
-// UnacknowledgedStatuses returns the number of final statuses that are pending.
-func (m *Manager) UnacknowledgedStatuses() int {
-	m.shell.mu.Lock()
-	defer m.shell.mu.Unlock()
-	return m.shell.node.PendingStatuses()
-}

@@ -40,35 +40,13 @@ func TestPublishingDoesNotGetTheTimeOfTheHold(t *testing.T) {
 	})
 }
 
-// The lock is still held when OnRelease is called.
-func TestOnReleaseIsCalledBeforeTheRelease(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
-		var held []int
-		n.opts.OnRelease = func(context.Context) { held = append(held, n.host.Held()) }
-		n.run()
-		n.announce()
-		require.Equal(t, []int{1}, held)
-		require.Zero(t, n.host.Held())
-	})
-}
-
-// An OnRelease that does not return cannot keep the lock beyond the host's limit, and the report names it.
-func TestAHangingOnReleaseIsReported(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
-		n.opts.OnRelease = func(ctx context.Context) { <-ctx.Done() }
-		n.run()
-		began := time.Now()
-		n.host.Announce(source.Event{Deadline: began.Add(20 * time.Second)})
-		n.advance(time.Minute)
-		require.Equal(t, []string{"OnRelease did not return in time"}, n.lastReport().Errors)
-		require.LessOrEqual(t, n.releasedAfter(began), 20*time.Second)
-	})
-}
-
-// A panic of OnRelease is in the stored report, although the drain was over before.
+// OnRelease is called before the lock is released. Its panic is in the stored report, although the drain was over before.
 func TestAPanicOfOnReleaseIsStored(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
-		n.opts.OnRelease = func(context.Context) { panic("nobody listens") }
+		n.opts.OnRelease = func(context.Context) {
+			require.Equal(t, 1, n.host.Held())
+			panic("nobody listens")
+		}
 		n.runOnBoot(one)
 		n.announce()
 		stored, _, err := shutdown.StoredReport(n.opts.StateDir) // the host shuts down at once
@@ -98,6 +76,12 @@ func TestTheReportHasTheErrorsOfHooks(t *testing.T) {
 		{name: "the hold is cancelled", change: func(n *node, _ *shutdowntest.Reporter) {
 			n.opts.Hold = func(ctx context.Context) error { <-ctx.Done(); return errBoom }
 		}, cancel: true},
+		{name: "Prepare is cancelled", change: func(n *node, _ *shutdowntest.Reporter) {
+			n.opts.Prepare = func(ctx context.Context) error { <-ctx.Done(); return errBoom }
+		}, cancel: true},
+		{name: "OnRelease hangs", change: func(n *node, _ *shutdowntest.Reporter) {
+			n.opts.OnRelease = func(ctx context.Context) { <-ctx.Done() }
+		}, want: []string{"OnRelease did not return in time"}},
 		{name: "publishing fails", change: func(_ *node, r *shutdowntest.Reporter) {
 			r.PublishErr = func(int) error { return errBoom }
 		}, want: []string{"failed to publish the node state: boom"}},
@@ -192,20 +176,6 @@ func TestPrepareRunsBeforeThePodsAreListed(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A cancellation ends Prepare without an error, and no pod is killed.
-func TestACancellationEndsPrepare(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 60)), func(t *testing.T, n *node) {
-		n.opts.Prepare = func(ctx context.Context) error { <-ctx.Done(); return context.Cause(ctx) }
-		n.run()
-		n.announce()
-		n.host.Cancel()
-		n.advance(time.Minute)
-		require.Empty(t, n.killer.Kills())
-		require.True(t, n.lastReport().Cancelled)
-		require.Empty(t, n.lastReport().Errors)
-	})
 }
 
 // With a negative PublishTimeout no drain waits for PublishNode, but the call still has time to return: at the start of the

@@ -129,58 +129,6 @@ func TestDrainMatchesTheKubeletsModel(t *testing.T) {
 	}
 }
 
-// The configuration has 30 s, of which 10 s are for critical pods, and the host grants 30 s or 40 s. No pod is killed
-// earlier than by the kubelet or with less time, whatever the grace period of web is and however late it ends.
-func TestCriticalPodIsNotKilledBeforeTheKubeletWould(t *testing.T) {
-	step := int64(1)
-	if need.Less(t, "three of four grace periods of a late pod") {
-		step = 4
-	}
-	steps := func(takes time.Duration) func(*shutdown.Options) {
-		return func(o *shutdown.Options) {
-			o.Hold = func(ctx context.Context) error { return waitOrCancelled(ctx, takes) }
-			o.Reporter = &shutdowntest.Reporter{PublishTakes: takes, MarkTakes: takes, FlushTakes: takes}
-			o.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, takes) })
-		}
-	}
-	for name, test := range map[string]struct {
-		in     drainInput
-		change func(*shutdown.Options)
-	}{
-		"agent":                        {drainInput{}, func(*shutdown.Options) {}},
-		"fork":                         {drainInput{InFork: true}, func(*shutdown.Options) {}},
-		"no roll-over":                 {drainInput{NoRollOver: true}, func(*shutdown.Options) {}},
-		"all steps":                    {drainInput{}, steps(0)},
-		"slow steps":                   {drainInput{}, steps(700 * time.Millisecond)},
-		"slow steps, and no roll-over": {drainInput{NoRollOver: true}, steps(700 * time.Millisecond)},
-	} {
-		for _, limit := range []time.Duration{30 * time.Second, 40 * time.Second} {
-			t.Run(name+", "+limit.String(), func(t *testing.T) {
-				t.Parallel()
-				for grace := int64(0); grace < 33; grace += step {
-					for late := time.Duration(0); late <= 12*time.Second; late += 1500 * time.Millisecond {
-						in := test.in
-						in.Total, in.Critical, in.Limit = 30, 10, limit
-						in.Pods = []drainPod{
-							{Name: "web", Priority: ptr.To(int32(0)), Grace: &grace, Takes: time.Hour, Late: late},
-							{Name: "critical", Priority: ptr.To(topPriority), Grace: ptr.To(int64(30)), Takes: time.Hour},
-						}
-						var ours drainTimeline
-						synctest.Test(t, func(t *testing.T) { ours = runDrain(t, in, test.change).sorted() })
-						k := kubeletDrain{drainInput: in}
-						kubelet := k.run().sorted()
-						for _, pod := range in.Pods {
-							at, seconds := ours.firstKill(pod.Name)
-							earliest, least := kubelet.firstKill(pod.Name)
-							require.Truef(t, at >= earliest && at < never && seconds >= least, "%s, grace %d s, late by %v:\nthe kubelet:\n%v\nkubegrace:\n%v", pod.Name, grace, late, kubelet, ours)
-						}
-					}
-				}
-			})
-		}
-	}
-}
-
 // drainComparison compares the timelines of one drain: of the kubelet, of the kubelet with all differences
 // that have a class, and of kubegrace.
 type drainComparison struct {

@@ -22,31 +22,19 @@ import (
 // noPods is the list of a node without pods.
 func noPods() []*v1.Pod { return nil }
 
-// The error names all invalid options.
-func TestNewManagerReportsAllInvalidOptions(t *testing.T) {
-	_, err := shutdown.NewManager(shutdown.Options{
-		Config:   config(10*time.Second, 20*time.Second),
-		ListPods: shutdown.ListPodsFunc(nil, nil),
-		Events:   &recorder{},
-		Gates:    allOff{},
-	})
-	for _, text := range []string{
-		"Options.ListPods is required",
-		"Options.Killer is required",
-		"Options.Node is required with Options.Events",
-		"shutdownGracePeriodCriticalPods {20s} must be <= shutdownGracePeriod {10s}",
-		"specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown",
-	} {
-		require.ErrorContains(t, err, text)
-	}
-}
-
-// Typed nils, unusable state folders and lists that break a drain are rejected by name.
-func TestNewManagerRejectsOptionsThatWouldFailLater(t *testing.T) {
+// Each wrong option is rejected by name. ExampleNewManager has an error that names several of them.
+func TestNewManagerRejectsWrongOptions(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	require.NoError(t, os.WriteFile(file, nil, 0o600))
 	valid := shutdown.Options{Config: config(30*time.Second, 10*time.Second), ListPods: shutdown.ListPodsFunc(noPods, nil), Killer: &shutdowntest.Killer{}, Node: &v1.Node{}}
 	for text, change := range map[string]func(*shutdown.Options){
+		"Options.ListPods is required":                                                                  func(o *shutdown.Options) { o.ListPods = nil },
+		"Options.Killer is required":                                                                    func(o *shutdown.Options) { o.Killer = nil },
+		"Options.Node is required with Options.Events":                                                  func(o *shutdown.Options) { o.Events, o.Node = &recorder{}, nil },
+		"Options.StateDir is required with Options.RequireSt":                                           func(o *shutdown.Options) { o.RequireStateDir = true },
+		"Options.Gates is a nil *shutdown_test.allOff":                                                  func(o *shutdown.Options) { o.Gates = (*allOff)(nil) },
+		"shutdownGracePeriodCriticalPods {20s} must be <= shutdownGracePeriod {10s}":                    func(o *shutdown.Options) { o.Config = config(10*time.Second, 20*time.Second) },
+		"requires feature gate GracefulNodeShutdown":                                                    func(o *shutdown.Options) { o.Gates = allOff{} },
 		"Options.Killer is a nil shutdown.PodKillerFunc":                                                func(o *shutdown.Options) { o.Killer = shutdown.PodKillerFunc(nil) },
 		"Options.Source is a nil *shutdowntest.Host":                                                    func(o *shutdown.Options) { o.Source = (*shutdowntest.Host)(nil) },
 		"Options.Volumes is a nil shutdown_test.volumes":                                                func(o *shutdown.Options) { o.Volumes = volumes(nil) },

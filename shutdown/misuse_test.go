@@ -4,15 +4,15 @@ package shutdown_test
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -37,17 +37,6 @@ func TestAManagerThatWasNotMade(t *testing.T) {
 		})
 	}
 }
-
-// NewManager refuses a gate that is a nil pointer, and RequireStateDir without a StateDir, and names each
-// option.
-func TestOptionsThatNameTheirMistake(t *testing.T) {
-	_, err := shutdown.NewManager(shutdown.Options{Gates: (*nilGate)(nil), RequireStateDir: true})
-	require.ErrorContains(t, err, "Options.Gates is a nil *shutdown_test.nilGate")
-	require.ErrorContains(t, err, "Options.StateDir is required with Options.RequireStateDir")
-}
-
-// nilGate is a feature gate of which the test passes a nil pointer.
-type nilGate struct{ featuregate.FeatureGate }
 
 // TerminateAll with a context that has ended signals no pod. The next call drains them all. A third call, again with
 // the ended context, returns the report of that drain.
@@ -121,22 +110,20 @@ func TestPlanWithAPriorityOfThatMisbehaves(t *testing.T) {
 	}
 }
 
-// StoredReport returns an error, not an empty report, for a folder that does not exist or is a file.
-func TestStoredReportOfNoFolder(t *testing.T) {
+// StoredReport returns an error, not an empty report, for a folder that does not exist or is a file, and for an unusable
+// log. A folder without a log has no report.
+func TestStoredReportOfAnUnusableFolder(t *testing.T) {
 	_, _, err := shutdown.StoredReport("/nonexistent/folder")
 	require.ErrorContains(t, err, "failed to read the state folder: stat /nonexistent/folder")
 	_, _, err = shutdown.StoredReport("/dev/null")
 	require.EqualError(t, err, `the state folder "/dev/null" is no directory`)
-}
-
-// A plan names what is wrong with its schedule: it is not ascending, and has a priority twice. A bucket index out of
-// range has the zero Window.
-func TestPlanOfAScheduleThatIsNotAscending(t *testing.T) {
-	p := plan.New(plan.Schedule{{Priority: 10, Seconds: 5}, {Priority: 0, Seconds: 5}, {Priority: 10, Seconds: 1}}, nil, plan.Options{})
-	require.Equal(t, []string{
-		"the schedule was not ascending by priority, and has been sorted",
-		"the schedule has the priority 10 twice: only one of its buckets gets pods",
-	}, p.Warnings)
-	require.Zero(t, p.Fitted.Window(3, 0, plan.Options{}))
-	require.Zero(t, p.Fitted.Window(-1, 0, plan.Options{}))
+	dir := t.TempDir()
+	_, found, err := shutdown.StoredReport(dir)
+	require.NoError(t, err)
+	require.False(t, found)
+	file := filepath.Join(dir, logFile)
+	require.NoError(t, os.WriteFile(file, []byte(`{"version": 99}`), 0o600))
+	_, found, err = shutdown.StoredReport(dir)
+	require.ErrorContains(t, err, file)
+	require.False(t, found)
 }

@@ -4,8 +4,6 @@ package shutdown_test
 
 import (
 	"context"
-	"path/filepath"
-	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,54 +67,6 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	}
 }
 
-// An agent begins a drain before it has read the state log, which has a pending final status of its predecessor, in the
-// same boot ("one") or the boot before ("next"). The API server cannot be reached. Whenever the agent dies, the log
-// has the status.
-func TestADrainBeforeTheLogIsReadKeepsPendingStatuses(t *testing.T) {
-	for _, id := range []string{"one", "next"} {
-		t.Run(id, func(t *testing.T) {
-			inBubbleWithState(t, list(shutdowntest.Pod("ended", 0, 5)), func(t *testing.T, n *node, one *boot) {
-				c := &cluster{unreachable: true}
-				n.opts.Reporter = c
-				n.runOnBoot(one)
-				n.announce()
-				n.advance(time.Minute)
-				n.crash()
-				n.host.SetPending(nil)
-				n.setPods(shutdowntest.Pod("new", 0, 5))
-				now := one
-				if id != one.id {
-					now = &boot{id: id, began: time.Now()}
-				}
-				path := filepath.Join(n.opts.StateDir, logFile)
-				var kept, lost atomic.Int32 // before how many steps on the disk the log has the status, or lacks it
-				n.startReading(now, 2*time.Second, func() {
-					if fileContains(path, "uid-ended") {
-						kept.Add(1)
-					} else {
-						lost.Add(1)
-					}
-				})
-				n.announce()
-				n.advance(time.Second)
-				require.Len(t, n.killer.Kills(), 1)
-				require.False(t, fileContains(path, "uid-new"), "the log is not read yet")
-				n.advance(time.Minute)
-				require.True(t, fileContains(path, "uid-new"))
-				require.Greater(t, kept.Load(), int32(3))
-				require.Zero(t, lost.Load())
-				n.crash()
-
-				n.host.SetPending(nil)
-				c.setUnreachable(false)
-				n.runOnBoot(now)
-				n.advance(time.Second)
-				require.Equal(t, []string{"ended", "new"}, c.flushedPods())
-			})
-		})
-	}
-}
-
 // With PolicyDelete, the agent of the next boot also deletes a pod that had not ended.
 func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
@@ -134,31 +84,6 @@ func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 		n.advance(time.Second)
 		require.Equal(t, []string{"hangs"}, c.flushedPods())
 		require.NotNil(t, c.final["hangs"].DeletionTimestamp)
-	})
-}
-
-// The API server cannot be reached. A pod that ended in a cancelled shutdown is refused until its final status is
-// acknowledged; other pods are admitted. Three such shutdowns leave one pending status, not three.
-func TestAPodWithAPendingStatusIsRefused(t *testing.T) {
-	web := shutdowntest.Pod("web", 0, 60)
-	inBubble(t, list(web), func(t *testing.T, n *node) {
-		c := &cluster{unreachable: true}
-		n.opts.Reporter = c
-		n.run()
-		for range 3 {
-			n.announce()
-			n.advance(time.Second)
-			n.host.Cancel()
-			n.advance(time.Minute)
-			require.False(t, n.m.Admit(web).Admit)
-			require.True(t, n.m.Admit(nil).Admit)
-			require.Equal(t, 1, n.m.UnacknowledgedStatuses())
-		}
-		c.setUnreachable(false)
-		n.advance(time.Minute)
-		require.True(t, n.m.Admit(web).Admit)
-		require.Zero(t, n.m.UnacknowledgedStatuses())
-		require.Equal(t, []string{"web"}, c.flushedPods())
 	})
 }
 
@@ -218,28 +143,4 @@ type lateCluster struct{ cluster }
 func (*lateCluster) FlushPod(context.Context, *v1.Pod) error {
 	<-time.After(time.Minute)
 	return nil
-}
-
-// A pod whose kill was given up in a cancelled shutdown may still run. It is refused until a list lacks it. The next
-// shutdown kills it at once, with 0 s, because it has had its grace period.
-func TestAPodWhoseKillWasGivenUpIsRefused(t *testing.T) {
-	plain, gone := shutdowntest.Pod("plain", 0, 5), shutdowntest.Pod("gone", 0, 5)
-	inBubble(t, list(plain, gone), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Err: shutdown.ErrNoRetry}
-		n.run()
-		n.announce()
-		n.advance(time.Second)
-		n.host.Cancel()
-		n.advance(time.Hour)
-		require.False(t, n.m.Admit(plain).Admit)
-		require.False(t, n.m.Admit(gone).Admit)
-		n.setPods(plain)
-		n.announce()
-		n.advance(time.Second)
-		require.Zero(t, n.grantedSeconds()["plain"])
-		require.Equal(t, []string{"plain"}, names(n.lastReport()))
-		n.host.Cancel()
-		n.advance(time.Second)
-		require.True(t, n.m.Admit(gone).Admit)
-	})
 }

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -57,33 +56,6 @@ func newPodUnderTheName(pod *v1.Pod) *v1.Pod {
 	other := pod.DeepCopy()
 	other.UID += "-again"
 	return other
-}
-
-// A pod that has ended in a cancelled shutdown, and is listed in the next one, runs again. It is killed again, with
-// its whole grace period of 5 s. A static pod keeps its UID.
-func TestAPodThatRunsAgainHasItsWholeGracePeriod(t *testing.T) {
-	for _, pod := range list(shutdowntest.Pod("web", 0, 5), staticPod()) {
-		t.Run(pod.Name, func(t *testing.T) {
-			inBubble(t, list(pod), func(t *testing.T, n *node) {
-				n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-				n.run()
-				for round := range 3 {
-					began := time.Now()
-					n.announce()
-					n.advance(8 * time.Second)
-					report := n.lastReport()
-					require.Len(t, report.Pods, 1)
-					require.EqualValues(t, 5, report.Pods[0].GrantedSeconds)
-					require.Equal(t, 4*time.Second, report.Pods[0].Ended.Sub(began))
-					n.host.Cancel()
-					synctest.Wait()
-					require.True(t, n.m.Admit(pod).Admit)
-					n.advance(time.Minute)
-					require.Len(t, n.killer.Kills(), round+1)
-				}
-			})
-		})
-	}
 }
 
 var errNotSynced = errors.New("the informer is not synced")
@@ -174,17 +146,5 @@ func TestAListThatIsEmptyAtFirstIsReadAgain(t *testing.T) {
 		n.advance(time.Minute)
 		require.Equal(t, time.Second, n.killedAfter("web", began))
 		require.Len(t, n.killer.Kills(), 2)
-	})
-}
-
-// The manager does not change the pods of ListPods.
-func TestTheManagerDoesNotChangePods(t *testing.T) {
-	pod := shutdowntest.Pod("web", 0, 5)
-	before := pod.DeepCopy()
-	inBubble(t, []*v1.Pod{pod, nil}, func(t *testing.T, n *node) {
-		n.run()
-		n.announce()
-		n.advance(time.Minute)
-		require.Equal(t, before, pod)
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/component-base/featuregate"
 
 	"github.com/kubegrace/kubegrace/internal/staticpod"
+	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -52,6 +53,14 @@ func granted(p plan.Plan) map[string]int64 {
 		for _, pod := range b.Pods {
 			all[pod.Pod.Name] = pod.GrantedSeconds
 		}
+	}
+	return all
+}
+
+// names returns the pods of a report in its order.
+func names(r shutdown.Report) (all []string) {
+	for _, pod := range r.Pods {
+		all = append(all, pod.Name)
 	}
 	return all
 }

@@ -3,12 +3,9 @@
 package shutdown_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -90,61 +87,6 @@ func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 		}
 		require.NotZero(t, n.lastReport().Pods[1].Ended)
 	})
-}
-
-// An agent resumes the drain of the previous one. Its LastReport, which has the shutdown of the log, follows the drain.
-func TestTheReportOfAResumedDrainFollowsIt(t *testing.T) {
-	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60))
-	inBubbleWithState(t, pods, func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: 8 * time.Second}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(time.Second)
-		n.end()
-
-		n.replaceKiller()
-		n.runOnBoot(one)
-		n.advance(10 * time.Second)
-		report := n.lastReport()
-		require.Zero(t, report.Ended, "etcd is still terminating")
-		require.Len(t, report.Pods, 2)
-		require.NotZero(t, report.Pods[1].Started)
-	})
-}
-
-// A folder without a log has no report, and an unusable log is an error.
-func TestAMissingOrUnusableStoredReport(t *testing.T) {
-	dir := t.TempDir()
-	_, found, err := shutdown.StoredReport(dir)
-	require.NoError(t, err)
-	require.False(t, found)
-	file := filepath.Join(dir, logFile)
-	require.NoError(t, os.WriteFile(file, []byte(`{"version": 99}`), 0o600))
-	_, found, err = shutdown.StoredReport(dir)
-	require.ErrorContains(t, err, file)
-	require.False(t, found)
-}
-
-// One bit in every seventh byte of a log is flipped in turn. The stored report is there, or an error says what of the log
-// cannot be used.
-func TestADamagedStoredReportIsAnError(t *testing.T) {
-	var log []byte
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(time.Minute)
-		var err error
-		log, err = os.ReadFile(filepath.Join(n.opts.StateDir, logFile))
-		require.NoError(t, err)
-	})
-	dir := t.TempDir()
-	for i := 0; i < len(log); i += 7 {
-		damaged := bytes.Clone(log)
-		damaged[i] ^= 1 << (i % 8)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, logFile), damaged, 0o600))
-		_, found, err := shutdown.StoredReport(dir)
-		require.True(t, found || err != nil, "%q", damaged)
-	}
 }
 
 // The metrics show the lock, the delay (the host grants 31 s of the requested 32.5 s), the buckets, the pods, and how

@@ -3,14 +3,11 @@
 package shutdown_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"math"
 	"os"
 	"path/filepath"
 	"regexp"
-	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +49,7 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 				n.runOnBoot(one)
 				require.False(t, n.m.Admit(nil).Admit)
 				require.Equal(t, map[string]int64{"etcd": 5}, n.grantedSeconds())
+				require.Zero(t, n.lastReport().Ended, "etcd is still terminating")
 				n.advance(time.Minute)
 				kill, _ := n.killer.Kill("etcd")
 				require.Equal(t, 30*time.Second, kill.Ended.Sub(began), "the same end")
@@ -63,46 +61,6 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 			})
 		})
 	}
-}
-
-// An agent dies while the preStop hook of a pod runs. The next agent kills the pod before it has listed the pods, and the
-// pod that it passes to the killer has the hook.
-func TestAResumedKillHasThePreStopHook(t *testing.T) {
-	web := shutdowntest.Pod("web", 0, 60)
-	hook := &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 5}}}
-	web.Spec.Containers = []v1.Container{{Name: "app", Lifecycle: hook}}
-	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(time.Second)
-		n.crash()
-
-		n.runOnBoot(one)
-		kill, _ := n.killer.Kill("web")
-		require.Equal(t, hook, kill.Pod.Spec.Containers[0].Lifecycle)
-	})
-}
-
-// An agent dies while it kills a pod of a DaemonSet, under PolicyDelete. Like the first agent, the next one leaves the status
-// of such a pod as it is.
-func TestAResumedKillLeavesTheStatusOfADaemonSetsPod(t *testing.T) {
-	inBubbleWithState(t, list(daemonSetPod("proxy")), func(t *testing.T, n *node, one *boot) {
-		n.opts.Reporter = &shutdowntest.Reporter{}
-		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(time.Second)
-		for range 2 {
-			kill, _ := n.killer.Kill("proxy")
-			status := v1.PodStatus{Phase: v1.PodRunning}
-			kill.Request.SetStatus(&status)
-			require.Equal(t, v1.PodStatus{Phase: v1.PodRunning}, status)
-			n.crash()
-			n.runOnBoot(one)
-		}
-	})
 }
 
 // A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each bucket ends as
@@ -124,23 +82,6 @@ func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 		n.advance(time.Minute)
 		require.Equal(t, map[string]int64{"web": 2, "etcd": 10}, n.grantedSeconds())
 		require.Equal(t, []int{2, 1}, []int{prepared, held})
-	})
-}
-
-// The API server accepts the node state after 1 s. When the next agent resumes the drain, the API server cannot be
-// reached. The report has no error of publishing, because the state was published before the first kill.
-func TestAResumedDrainKnowsThatTheNodeStateIsPublished(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		n.opts.Reporter = &shutdowntest.Reporter{PublishTakes: time.Second}
-		n.runOnBoot(one)
-		n.announce()
-		n.advance(5 * time.Second)
-		n.crash()
-		n.opts.Reporter = &shutdowntest.Reporter{PublishErr: func(int) error { return errors.New("no API server") }}
-		n.runOnBoot(one)
-		n.advance(time.Minute)
-		require.NotContains(t, strings.Join(n.lastReport().Errors, "\n"), "failed to publish the node state")
 	})
 }
 
@@ -229,92 +170,6 @@ func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A shutdown with invalid values in the log is not resumed. The next report names the field. The pods in
-// the log are still used: those that have not ended are killed, and their statuses are sent.
-func TestADamagedShutdownInTheLogIsNotResumed(t *testing.T) {
-	// In the shutdown's lines before is replaced by after. The next report has an error with named.
-	for name, damage := range map[string]struct{ before, after, named string }{
-		"no budget":              {`"budget":`, `"budgeu":`, "budget.buckets must not be empty"},
-		"received in the future": {`"receivedMonotonicNanoseconds":3`, `"receivedMonotonicNanoseconds":333`, "receivedMonotonicNanoseconds"},
-		"unknown policy":         {`"policy":"SetTerminal"`, `"policy":"SetTerminam"`, `policy "SetTerminam" is not known`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-				c := &cluster{unreachable: true}
-				n.opts.Reporter = c
-				n.killer.Pods = map[string]shutdowntest.Behaviour{"etcd": {Takes: time.Hour}}
-				n.runOnBoot(one)
-				n.announce()
-				n.advance(5 * time.Second)
-				n.crash() // the next agent's killer ends etcd at once
-				path := filepath.Join(n.opts.StateDir, logFile)
-				data, err := os.ReadFile(path)
-				require.NoError(t, err)
-				lines := bytes.Split(data, []byte("\n"))
-				for i, line := range lines {
-					if bytes.HasPrefix(line, []byte(`{"shutdown"`)) {
-						require.Contains(t, string(line), `"number":1`)
-						lines[i] = bytes.ReplaceAll(line, []byte(damage.before), []byte(damage.after))
-					}
-				}
-				require.NotEqual(t, data, bytes.Join(lines, []byte("\n")))
-				require.NoError(t, os.WriteFile(path, bytes.Join(lines, []byte("\n")), 0o600))
-
-				c.setUnreachable(false)
-				n.host.SetPending(nil)
-				n.runOnBoot(one)
-				n.advance(time.Second)
-				require.True(t, n.m.Admit(nil).Admit)
-				require.Equal(t, []string{"etcd", "web"}, c.flushedPods())
-				n.announce()
-				n.advance(time.Minute)
-				require.Contains(t, strings.Join(n.lastReport().Errors, "\n"), damage.named)
-				require.Contains(t, strings.Join(n.lastReport().Errors, "\n"), path)
-			})
-		})
-	}
-}
-
-// The first of two agents has the state folder and drains its node. Then the second gets an announcement too. When
-// the first ends, the second gets the folder and continues the shutdown that is in the log: the report keeps its start
-// and has the pods of both. A third agent resumes with the same times.
-func TestAShutdownJoinsTheOneInTheLog(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, previous *node, one *boot) {
-		previous.runOnBoot(one)
-		next := previous.startOther(list(shutdowntest.Pod("new", 0, 60)), one, func(next *node) {
-			next.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
-		})
-		t.Cleanup(func() { next.end() })
-		began := time.Now()
-		require.NoError(t, previous.m.Trigger(source.Event{Origin: "notice", Deadline: began.Add(10 * time.Minute)}))
-		previous.advance(5 * time.Second)
-		require.NotZero(t, previous.lastReport().Ended)
-		next.announce()
-		previous.advance(time.Second)
-		previous.end()
-		previous.advance(5 * time.Second)
-		stored, found, err := shutdown.StoredReport(previous.opts.StateDir)
-		require.NoError(t, err)
-		require.True(t, found)
-		require.True(t, stored.Started.Equal(began))
-		require.Zero(t, stored.Ended)
-		require.Equal(t, []string{"web", "etcd", "new"}, names(stored))
-
-		third := previous.startOther(next.currentPods(), one, func(third *node) {
-			third.killer.Default = next.killer.Default
-			third.host.SetPending(&source.Event{}) // before it is asked
-		})
-		t.Cleanup(func() { third.end() })
-		next.end()
-		third.advance(time.Minute)
-		report := third.lastReport()
-		require.True(t, report.Started.Equal(began))
-		for i, pod := range report.Pods {
-			require.True(t, pod.Started.Equal(stored.Pods[i].Started), pod.Name)
-		}
-	})
 }
 
 // An agent dies between a readiness mark (NotReady) and the kill: a mark takes 900 ms, and it dies after 500 ms. The shutdown

@@ -272,25 +272,6 @@ func TestADrainWaitsForOneSync(t *testing.T) {
 	}
 }
 
-// Reading the log takes 3 s, and the pods end at once. The lock is released once the log has been read, has the shutdown,
-// and is synced: that takes three more operations of the disk, of 1 s each.
-func TestTheReleaseWaitsForASlowRead(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		began := time.Now()
-		n.startReading(one, 3*time.Second, func() { <-time.After(time.Second) })
-		n.announce()
-		n.advance(2 * time.Second)
-		require.Len(t, n.killer.Kills(), 2)
-		require.Equal(t, 1, n.host.Held())
-		n.advance(time.Minute)
-		require.GreaterOrEqual(t, n.releasedAfter(began), 6*time.Second)
-		report, found, err := shutdown.StoredReport(n.opts.StateDir)
-		require.NoError(t, err)
-		require.True(t, found)
-		require.Equal(t, []string{"web", "etcd"}, names(report))
-	})
-}
-
 // An agent that cannot read the log within 5 s works without it and does not change it. With RequireStateDir its Run
 // ends.
 func TestALogThatCannotBeReadIsKept(t *testing.T) {

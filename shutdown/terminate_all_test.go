@@ -5,13 +5,8 @@ package shutdown_test
 import (
 	"context"
 	"errors"
-	"os"
-	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -66,41 +61,6 @@ func (n *node) terminateAll() <-chan error {
 	return done
 }
 
-// TerminateAll waits for a shutdown that is under way, and returns its report.
-func TestTerminateAllWaitsForAShutdown(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-		n.run()
-		n.host.Announce(source.Event{Kind: source.KindHalt})
-		synctest.Wait()
-		report, err := n.m.TerminateAll(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, source.KindHalt, report.Kind)
-		require.Len(t, n.killer.Kills(), 2)
-	})
-}
-
-// A shutdown takes over the drain of TerminateAll while etcd is being killed. TerminateAll returns the report of the
-// shutdown, which also has web, although that had ended before.
-func TestAShutdownTakesOverAllPodsOfTerminateAll(t *testing.T) {
-	inBubble(t, twoPods(), func(t *testing.T, n *node) {
-		n.killer.Default = shutdowntest.Behaviour{Takes: 4 * time.Second}
-		n.run()
-		done := make(chan shutdown.Report, 1)
-		go func() {
-			report, err := n.m.TerminateAll(t.Context())
-			require.NoError(t, err)
-			done <- report
-		}()
-		n.advance((4 + 1) * time.Second)                     // web takes 4 s
-		n.setPods(shutdowntest.Pod("etcd", topPriority, 60)) // another drain would kill a listed pod again
-		n.host.Announce(source.Event{Kind: source.KindHalt})
-		report := <-done
-		require.Equal(t, source.KindHalt, report.Kind)
-		require.Equal(t, map[string]string{"web": "Graceful", "etcd": "Graceful"}, outcomes(report))
-	})
-}
-
 // Concurrent calls share one drain, its report and its errors. If the context of one call ends, the drain
 // continues for the other. A later call returns the report of the first one.
 func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
@@ -153,23 +113,6 @@ func TestTerminateAllContinuesAfterRun(t *testing.T) {
 			})
 		})
 	}
-}
-
-// TerminateAll after Run stores nothing, because Run has closed the state log, and that is no error.
-func TestTerminateAllAfterRunStoresNothing(t *testing.T) {
-	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-		n.runOnBoot(one)
-		n.end()
-		before, err := os.ReadFile(filepath.Join(n.opts.StateDir, logFile))
-		require.NoError(t, err)
-		report, err := n.m.TerminateAll(t.Context())
-		require.NoError(t, err)
-		require.Equal(t, []string{"web", "etcd"}, names(report))
-		after, err := os.ReadFile(filepath.Join(n.opts.StateDir, logFile))
-		require.NoError(t, err)
-		require.Equal(t, string(before), string(after))
-		require.Empty(t, n.log.errors())
-	})
 }
 
 // When its context ends, TerminateAll returns the cause and the pods that have not ended. No further pod is

@@ -57,7 +57,8 @@ func TestBudgetPlanEqualsNew(t *testing.T) {
 	require.Equal(t, p, p.Fitted.Plan(pods, opts))
 }
 
-// If the steps after the kills take all the time, the windows end at the announcement.
+// If the steps after the kills take all the time, the windows end at the announcement. The window of a bucket that does not
+// exist is zero.
 func TestWindowIsEmptyIfTheLaterStepsTakeAllTime(t *testing.T) {
 	opts := plan.Options{Steps: allSteps(), UnmountTimeout: math.MaxInt64, StatusesTimeout: math.MaxInt64}
 	w := plan.NewBudget(twoBuckets(), opts).Window(0, 0, opts)
@@ -65,4 +66,7 @@ func TestWindowIsEmptyIfTheLaterStepsTakeAllTime(t *testing.T) {
 	require.Zero(t, w.KillsEnd)
 	require.Zero(t, w.UnmountsEnd)
 	require.Zero(t, w.Seconds(pod("a", withGrace(99)), 0))
+	for _, bucket := range []int{-1, 2} { // there is no such bucket
+		require.Zero(t, plan.NewBudget(twoBuckets(), opts).Window(bucket, 0, opts))
+	}
 }

@@ -69,6 +69,15 @@ func TestPlanWarnsOfABucketWithoutTime(t *testing.T) {
 	require.Equal(t, []string{"bucket 0 has no time, its pods (2) are killed at once"}, p.Warnings)
 }
 
+// A schedule that is not ascending, or has a priority twice, is named.
+func TestPlanWarnsOfAnUnsortedSchedule(t *testing.T) {
+	p := plan.New(plan.Schedule{{10, 5}, {0, 5}, {10, 1}}, nil, plan.Options{})
+	require.Equal(t, []string{
+		"the schedule was not ascending by priority, and has been sorted",
+		"the schedule has the priority 10 twice: only one of its buckets gets pods",
+	}, p.Warnings)
+}
+
 // Pods of unknown classes count as priority 0. One warning counts them and names the first. A pod with a
 // priority needs no class.
 func TestPlanWarnsOfUnknownClasses(t *testing.T) {

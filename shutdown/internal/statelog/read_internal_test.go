@@ -2,10 +2,7 @@ package statelog
 
 import (
 	"bytes"
-	"encoding/json"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"regexp"
 	"slices"
 	"testing"
