@@ -175,29 +175,3 @@ func TestCapReturnsTheShorterDelay(t *testing.T) {
 		require.Equal(t, want, plan.Options{Limit: limit}.Cap(time.Minute), limit)
 	}
 }
-
-// The drain stops waiting 100 ms before any limit, so that the lock is released in time.
-func TestFitReserves100msForTheRelease(t *testing.T) {
-	for limit, want := range map[time.Duration]time.Duration{0: 0, 50 * ms: 0, 100 * ms: 0, 130 * ms: 30 * ms, 30 * second: 29900 * ms} {
-		fitted := budget(twoBuckets()).Fit(limit, nil)
-		require.Equal(t, []time.Duration{want, limit}, []time.Duration{fitted.WaitEnd, fitted.End}, limit)
-	}
-}
-
-// Three thousand buckets of the longest duration exceed it together. Fit must neither overflow nor exceed
-// the limit.
-func TestFitSaturates(t *testing.T) {
-	const most = time.Duration(math.MaxInt64)
-	many := make(plan.Schedule, 3000)
-	for i := range many {
-		many[i] = plan.Bucket{Priority: int32(i), Seconds: math.MaxInt64}
-	}
-	wanted := plan.NewBudget(many, plan.Options{
-		Steps:       plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
-		HoldTimeout: most, PublishTimeout: most, UnmountTimeout: most, StatusesTimeout: most,
-	})
-	require.Equal(t, most, wanted.Total())
-	for _, limit := range []time.Duration{0, time.Hour, most - 1, most} {
-		checkBudget(t, wanted, wanted.Fit(limit, nil), limit, limit)
-	}
-}

@@ -89,70 +89,6 @@ func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	require.Equal(t, 10*time.Second, p.Buckets[2].End)
 }
 
-// The bucket of 5 s has no pods, so the last one has 10 s + 5 s. The first one cannot use that time,
-// because it comes before.
-func TestAnEmptyBucketLeavesItsTimeToTheNextBucket(t *testing.T) {
-	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
-	p := plan.New(s, list(pod("low", withGrace(99)), pod("high", critical(), withGrace(99))), plan.Options{})
-	require.Equal(t, map[string]int64{"low": 20, "high": 15}, granted(p), "low may use all of its own time")
-	require.Equal(t, 20*time.Second, p.Buckets[2].Start)
-}
-
-// Each limit is shared two to one by the buckets of 20 s and 10 s, in whole seconds rounded down. The
-// other steps change nothing: under a limit below 30 s they get no time.
-func TestALimitShortensAllBucketsInProportion(t *testing.T) {
-	pods := list(pod("normal", withGrace(30)), pod("critical", critical(), withGrace(30)))
-	for _, c := range []struct {
-		limit            time.Duration
-		normal, critical int64
-	}{
-		{0, 20, 10},
-		{time.Hour, 20, 10},
-		{30 * time.Second, 20, 10},
-		{29500 * time.Millisecond, 19, 9},
-		{15 * time.Second, 10, 5},
-		{5 * time.Second, 3, 1},
-		{-1, 0, 0},
-	} {
-		for _, steps := range []plan.Steps{{}, allSteps()} {
-			p := plan.New(twoBuckets(), pods, plan.Options{Limit: c.limit, Steps: steps})
-			require.Equal(t, map[string]int64{"normal": c.normal, "critical": c.critical}, granted(p), c.limit)
-			require.Equal(t, []int64{20, 10, c.normal, c.critical}, []int64{p.Buckets[0].WantedSeconds, p.Buckets[1].WantedSeconds, p.Buckets[0].Seconds, p.Buckets[1].Seconds})
-		}
-	}
-}
-
-// A short limit goes to the buckets that have pods: the only pod gets all 15 s, instead of the two thirds of its bucket.
-func TestAShortLimitGoesToBucketsWithPods(t *testing.T) {
-	p := plan.New(twoBuckets(), list(pod("normal", withGrace(30))), plan.Options{Limit: 15 * time.Second, Steps: allSteps()})
-	require.Equal(t, map[string]int64{"normal": 15}, granted(p))
-	require.Equal(t, []time.Duration{0, 14900 * time.Millisecond}, startsAndEnds(p)[:2], "the grace period ends with the limit, the drain 100 ms earlier")
-	require.Equal(t, 14900*time.Millisecond, p.Release)
-}
-
-// Prepare takes its time from the limit, and comes before the first bucket. Of a limit of 17 s it leaves 15 s, half of the
-// schedule of 20 s and 10 s. With a limit of 100 ms the drain waits for nothing, not even for Prepare.
-func TestPrepareComesBeforeTheFirstBucket(t *testing.T) {
-	pods := list(pod("normal", withGrace(99)), pod("critical", critical(), withGrace(99)))
-	opts := plan.Options{Steps: plan.Steps{Prepare: true}, Limit: 17 * time.Second}
-	p := plan.New(twoBuckets(), pods, opts)
-	require.Equal(t, map[string]int64{"normal": 10, "critical": 5}, granted(p))
-	require.Equal(t, 2*time.Second, p.Buckets[0].Start)
-
-	opts.Limit = 100 * time.Millisecond
-	p = plan.New(twoBuckets(), pods, opts)
-	require.Equal(t, map[string]int64{"normal": 0, "critical": 0}, granted(p))
-	require.Equal(t, p.Release, p.Buckets[0].Start, "no wait lasts longer than the drain")
-}
-
-// A bucket of 0 s gives its pods 0 s, whatever earlier buckets left unused. The next bucket gets the unused time.
-func TestABucketOfZeroSecondsGivesItsPodsNoTime(t *testing.T) {
-	s := plan.Schedule{{0, 20}, {5, 0}, {9, 1}}
-	p := plan.New(s, list(pod("none", withPriority(5), withGrace(9)), pod("last", withPriority(9), withGrace(99))), plan.Options{})
-	require.Equal(t, map[string]int64{"none": 0, "last": 21}, granted(p))
-	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 21 * time.Second}, startsAndEnds(p))
-}
-
 // The pods start after publishing (2 s) and the readiness marks (1 s). A container gets at least 2 s to
 // stop: a grace period of 1 s ends after 2 s. With a hook or a sidecar these 2 s come on top of the grace
 // period.
@@ -173,31 +109,4 @@ func TestPodsStartAfterReadinessMarksAndGetTheMinimumStopTimeout(t *testing.T) {
 		"plain": (3 + 10) * time.Second, "short": (3 + 2) * time.Second, "eternal": (3 + 1000) * time.Second,
 		"hooked": (3 + 20 + 2) * time.Second, "sidecar": (3 + 3 + 2) * time.Second,
 	}, ends)
-}
-
-// New accepts what a careless caller passes: nil pods, no schedule, and a negative grace period, which
-// counts as 0.
-func TestNewIgnoresNilPodsAndEmptySchedules(t *testing.T) {
-	p := plan.New(nil, list(pod("p")), plan.Options{Steps: allSteps(), Limit: 1})
-	require.Empty(t, p.Buckets)
-	require.Equal(t, []string{"the schedule is empty: no pod is drained"}, p.Warnings)
-	require.Empty(t, plan.New(nil, list(nil), plan.Options{}).Warnings)
-
-	p = plan.New(twoBuckets(), list(nil, pod("p", withGrace(-5)), nil), plan.Options{})
-	require.Equal(t, []plan.PodPlan{{Pod: p.Buckets[0].Pods[0].Pod, End: 2 * time.Second}}, p.Buckets[0].Pods, "nil pods are left out, and a negative grace period counts as 0")
-}
-
-// Times saturate at the longest duration if the sum of a schedule overflows.
-func TestNewSaturatesIfTheScheduleOverflows(t *testing.T) {
-	most := math.MaxInt64 / int64(time.Second)
-	greedy := list(pod("a", withGrace(math.MaxInt64)), pod("b", withPriority(1), withGrace(math.MaxInt64)))
-	for _, seconds := range []int64{math.MaxInt64, most + 1} {
-		for _, noRollOver := range []bool{false, true} {
-			p := plan.New(plan.Schedule{{0, seconds}, {1, seconds}}, greedy, plan.Options{NoRollOver: noRollOver})
-			require.GreaterOrEqual(t, granted(p)["a"], most-1)
-		}
-	}
-	p := plan.New(plan.Schedule{{0, 9223372037}}, list(pod("long", withGrace(60)), pod("nil")), plan.Options{})
-	require.Equal(t, int64(60), granted(p)["long"])
-	require.GreaterOrEqual(t, granted(p)["nil"], most-1)
 }

@@ -47,23 +47,6 @@ func TestScheduleOfInvalidDurations(t *testing.T) {
 	}
 }
 
-// The total of a schedule is the sum of its seconds. Negative ones do not shorten it.
-func TestTotal(t *testing.T) {
-	require.Equal(t, 30*time.Second, plan.Schedule{{0, 10}, {5, -3}, {7, 20}}.Total(), "negative seconds count as 0")
-	require.Zero(t, plan.Schedule(nil).Total())
-}
-
-// A sum of seconds that does not fit into a time.Duration becomes the longest duration, and not a negative
-// one.
-func TestTotalSaturates(t *testing.T) {
-	const most = time.Duration(math.MaxInt64)
-	require.Equal(t, most, plan.Schedule{{0, math.MaxInt64}}.Total())
-	require.Equal(t, most, plan.Schedule{{0, math.MaxInt64}, {1, math.MaxInt64}, {2, 1}}.Total())
-	edge := int64(most / time.Second)
-	require.Equal(t, most, plan.Schedule{{0, edge}, {1, 1}}.Total())
-	require.Equal(t, time.Duration(edge)*time.Second, plan.Schedule{{0, edge}, {1, 0}}.Total())
-}
-
 // A pod belongs to the last bucket whose priority is not higher than its own. Pods below all buckets
 // belong to the first one.
 func TestIndex(t *testing.T) {

@@ -27,21 +27,6 @@ func (r *rig) delaysAt() *[]time.Duration {
 	return &at
 }
 
-// The host's limit is read when a lock is taken, and then every 10 s: 361 times in an hour. The lock is kept.
-func TestTheLimitIsReadEveryTenSeconds(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		at := r.delaysAt()
-		r.run()
-		r.advance(time.Hour)
-		require.Len(t, *at, 361)
-		for i, d := range *at {
-			require.Equal(t, time.Duration(i)*10*time.Second, d)
-		}
-		require.Equal(t, 1, r.script.number("inhibit"))
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay}, r.host.Status())
-	})
-}
-
 // A lowered or raised limit is noticed at the next read. After a grant that costs pods time, the next
 // requests follow after 1 s, 2 s, 4 s, 8 s, and then every 10 s.
 func TestChangesOfTheLimitAreNoticed(t *testing.T) {
@@ -199,45 +184,4 @@ func TestAHangingReadDelaysNoEvent(t *testing.T) {
 		r.advance(13 * time.Second)
 		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: 26 * time.Second}, r.host.Status())
 	})
-}
-
-// During a shutdown the delay is not requested, because it cannot change any more, even if the last grant was
-// too small or the last request has failed. It is requested again with the new lock after a cancellation.
-func TestNoDelayIsRequestedInAShutdown(t *testing.T) {
-	for _, f := range []func(*script){func(s *script) { s.limit = time.Second }, always("delay", fault{err: errRefused})} {
-		inBubble(t, func(t *testing.T, r *rig) {
-			f(r.script)
-			r.run()
-			r.script.announce()
-			r.advance(2 * time.Second)
-			asked := r.script.number("delay")
-			r.advance(time.Hour)
-			require.Equal(t, asked, r.script.number("delay"))
-			r.script.cancel()
-			synctest.Wait()
-			require.Equal(t, asked+1, r.script.number("delay"), "with the new lock")
-		})
-	}
-}
-
-// RequestDelay does not return within its 5 s, with ("slow") or without ("hangs") regard for its context. The lock is
-// taken all the same, the request is repeated, and the status says why.
-func TestAHangingRequestDelayDoesNotPreventTheLock(t *testing.T) {
-	for name, f := range map[string]fault{"slow": {delay: time.Hour, endsWithContext: true}, "hangs": {hangs: true}} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				always("delay", f)(r.script)
-				r.run()
-				r.advance(6 * time.Second)
-				for range 100 {
-					require.Equal(t, host.StateHeld, r.host.Status().State)
-					require.ErrorContains(t, r.host.Status().Err, "failed to request the shutdown delay")
-					r.advance(700 * time.Millisecond)
-				}
-				_, known := r.host.Granted()
-				require.False(t, known)
-				require.Greater(t, r.script.number("delay"), 5)
-			})
-		})
-	}
 }

@@ -113,22 +113,6 @@ func TestALateAdoptedLockIsUsedOrClosed(t *testing.T) {
 	}
 }
 
-// During a shutdown, Inhibit may return the lock that the host has kept for the previous agent; it counts
-// as adopted. When the shutdown is cancelled, the agent takes a lock of its own.
-func TestTheLockIsAdoptedFromTheSession(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.pending, r.script.keptLock = &source.Event{}, true
-		r.run()
-		require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
-		r.requireLock(host.StateAdopted, 1)
-		require.NoError(t, r.host.Status().Err)
-		require.True(t, r.hold.Waits())
-		r.script.cancel()
-		synctest.Wait()
-		r.requireLock(host.StateHeld, 1)
-	})
-}
-
 // AwaitAdoption waits for the attempt to get a lock in a shutdown: until it ends, whether it succeeds or not,
 // but at most until the given time, here 5 s. It returns at once if no attempt is in progress, or its context
 // has ended.

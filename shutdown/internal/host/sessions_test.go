@@ -52,20 +52,6 @@ func TestHoldWorksBeforeRun(t *testing.T) {
 	})
 }
 
-// An agent that starts during a shutdown asks the host once for the previous agent's lock. If the host
-// refuses, as logind does, it does not ask again.
-func TestARefusedAdoptionIsNotRepeated(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.pending = &source.Event{Kind: source.KindReboot}
-		r.run()
-		r.advance(time.Minute)
-		require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
-		require.ErrorIs(t, r.host.Status().Err, errInProgress)
-		r.requireLock(host.StateReleased, 0)
-		require.False(t, r.hold.Waits())
-	})
-}
-
 // A cancelled pending event counts as none, and so does the answer of a host that cannot know. The rig records
 // "TIME pending IS_PENDING IS_KNOWN".
 func TestACancelledPendingEventIsNone(t *testing.T) {

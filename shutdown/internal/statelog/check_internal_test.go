@@ -1,11 +1,9 @@
 package statelog
 
 import (
-	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"reflect"
-	"strings"
 	"testing"
 	"time"
 
@@ -283,27 +281,4 @@ func TestEveryTimetableIsAccepted(t *testing.T) {
 			tab = timetable.New(r)
 		}
 	}
-}
-
-// The second line of a pod omits the object, which has not changed. The pod that is read has it nevertheless.
-func TestOmittedObjectsComeFromEarlierLines(t *testing.T) {
-	p := wholePod(t)
-	var newest newestEntries
-	text, err := newest.text("one")
-	require.NoError(t, err)
-	for _, outcome := range []string{"first", "second"} {
-		p.Outcome = outcome
-		lines, err := newest.update(node.Entries{Pods: []*node.Pod{p}})
-		require.NoError(t, err)
-		text = append(text, lines...)
-	}
-	require.Equal(t, 1, strings.Count(string(text), `"object"`))
-	found := parse(text, "one", now())
-	require.Len(t, found.Entries.Pods, 1)
-	got := found.Entries.Pods[0]
-	require.Equal(t, "second", got.Outcome)
-	require.Equal(t, objectOf(p.Object), objectOf(got.Object))
-	var whole map[string]json.RawMessage
-	require.NoError(t, json.Unmarshal([]byte(strings.Split(string(text), "\n")[2]), &whole))
-	require.Len(t, whole, 1, "the second line has the pod, but no object")
 }

@@ -5,7 +5,6 @@ package statelog_test
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -195,25 +194,6 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 	}
 }
 
-// An agent that has read the previous agent's log cannot write at first. The previous entries stay, and its
-// own one is written when the disk works again.
-func TestAFailedFirstWriteIsRepeated(t *testing.T) {
-	dir := t.TempDir()
-	l := locked(t, options(dir))
-	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
-	closed(t, l)
-	var d disk
-	l = locked(t, on(dir, &d))
-	require.NoError(t, await(t, l.Sync()), "no sync is needed")
-	require.NotContains(t, d.taken(), "sync")
-	d.set(func(string, string) error { return errFull })
-	require.ErrorIs(t, await(t, l.Append(entries(nil, pod("a")))), errFull)
-	require.ErrorIs(t, await(t, l.Sync()), errFull)
-	d.set(nil)
-	closed(t, l)
-	require.Equal(t, entries(shutdown(1), pod("a")), read(t, dir).Entries)
-}
-
 // Close returns no error of a full disk if there was no entry to lose. With an entry it does.
 func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 	d := disk{fault: func(step, _ string) error {
@@ -306,22 +286,4 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 			})
 		})
 	}
-}
-
-// If the folder is removed, every call fails. When it is there again, Close writes what could not be written.
-func TestEveryCallFailsWithoutTheFolder(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "state")
-	_, err := statelog.New(options(dir)).Lock(t.Context())
-	require.ErrorIs(t, err, fs.ErrNotExist)
-	require.NoError(t, os.Mkdir(dir, 0o700))
-	l := locked(t, options(dir))
-	contents(t, l)
-	require.NoError(t, os.RemoveAll(dir))
-	require.ErrorIs(t, await(t, l.Begin(entries(shutdown(1)))), fs.ErrNotExist)
-	require.ErrorIs(t, await(t, l.Append(entries(nil, pod("a")))), fs.ErrNotExist)
-	require.ErrorIs(t, await(t, l.Sync()), fs.ErrNotExist)
-	require.ErrorIs(t, await(t, l.SaveTimes(statelog.Times{})), fs.ErrNotExist)
-	require.NoError(t, os.Mkdir(dir, 0o700))
-	closed(t, l)
-	require.Equal(t, entries(shutdown(1), pod("a")), read(t, dir).Entries)
 }

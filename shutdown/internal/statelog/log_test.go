@@ -3,9 +3,7 @@ package statelog_test
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -155,19 +153,6 @@ func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	require.Equal(t, statelog.Contents{Times: times}, contents(t, statelog.New(o)))
 }
 
-// Without a folder nothing is stored, but the clock works.
-func TestNothingIsStoredWithoutAFolder(t *testing.T) {
-	o := options("")
-	o.Before = func(step, path string) error { t.Error(step, path); return nil }
-	l := locked(t, o)
-	for _, future := range []*call.Future[struct{}]{l.Append(entries(nil, pod("a"))), l.Begin(node.Entries{}), l.Sync(), l.SaveTimes(statelog.Times{})} {
-		require.NoError(t, await(t, future))
-	}
-	require.Equal(t, statelog.Contents{}, contents(t, l))
-	require.False(t, l.Since(time.Now()).Before(at(time.Hour)))
-	closed(t, l)
-}
-
 // The log grows by a short line for each change of a pod, without the pod's object, which is written once.
 // Begin makes it short again: it keeps only its own entries. A changed object is written again.
 func TestBeginReplacesTheLog(t *testing.T) {
@@ -251,36 +236,6 @@ func TestAppendCopiesItsEntries(t *testing.T) {
 	s, p = shutdown(1), ended("a")
 	s.Errors, p.Joined = []string{"failed"}, []int{2}
 	require.Equal(t, entries(s, p), read(t, dir).Entries)
-}
-
-// Eight goroutines append 50 states of a pod each, with 20 s to 69 s, and call other methods in between. Of each pod
-// the last state is read.
-func TestWritesFollowTheOrderOfTheCalls(t *testing.T) {
-	dir := t.TempDir()
-	l := locked(t, options(dir))
-	var callers sync.WaitGroup
-	for i := range 8 {
-		callers.Add(1)
-		go func() {
-			defer callers.Done()
-			p := signalled(strconv.Itoa(i))
-			for granted := range int64(50) {
-				p.Granted = 20 + granted
-				l.Append(entries(nil, p))
-			}
-			l.Sync()
-			l.SaveTimes(statelog.Times{StartTime: at(1)})
-			_, _ = l.Read(t.Context())
-		}()
-	}
-	callers.Wait()
-	closed(t, l)
-	found := read(t, dir)
-	require.Len(t, found.Entries.Pods, 8)
-	require.Empty(t, found.Errs)
-	for _, p := range found.Entries.Pods {
-		require.Equal(t, int64(69), p.Granted)
-	}
 }
 
 // A times file that lacks a time, or is no JSON, is not used, and the error has its path. With Options.Times off the

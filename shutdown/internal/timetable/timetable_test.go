@@ -138,16 +138,6 @@ func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 	}
 }
 
-// The host grants 15 s for buckets of 20 s and 10 s, and the second one has no pods. The first one gets all
-// 15 s, instead of its share.
-func TestAShortLimitGoesToOccupiedBuckets(t *testing.T) {
-	r := request(15*second, plan.Options{Steps: allSteps()})
-	r.Occupied = []bool{true, false}
-	tt := timetable.New(r)
-	require.Equal(t, int64(15), tt.Window(0, received()).Seconds(pod(99), received()))
-	require.Equal(t, r.Schedule, tt.Schedule())
-}
-
 // Table.Plan returns what plan.New returns with the host's 35 s as the limit: the plan that a user sees is
 // the one that the drain follows.
 func TestPlanIsThatOfPackagePlan(t *testing.T) {
@@ -217,40 +207,6 @@ func endTimes(tt timetable.Table) (ends []time.Time) {
 		ends = append(ends, tt.At(of.End))
 	}
 	return append(ends, tt.WaitEnd(), tt.At(tt.Budget().End))
-}
-
-// A termination notice without a deadline begins a drain. 2 s later the host announces a deadline that leaves
-// enough time. The pods of the bucket in progress, the second one, keep all the time that they had.
-func TestASufficientDeadlineChangesNothing(t *testing.T) {
-	first := table(0, plan.Options{})
-	r := request(0, plan.Options{})
-	r.Received, r.HostEnd, r.Before, r.Done = after(2*second), after(32*second), &first, 1
-	made := timetable.New(r)
-	require.Equal(t, after(29500*ms), made.Window(1, after(2*second)).KillsEnd, "the end less the floor and the margin, not 10 s after the second event")
-	require.Equal(t, after(31500*ms), made.WaitEnd())
-}
-
-// A deadline that comes during the first bucket and is up to 4 s earlier takes at most these seconds from the
-// 10 s of the second bucket, and nothing if it is not earlier. That holds with and without roll-over, and for
-// pods with and without a grace period.
-func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
-	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
-		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
-			first := table(limit, opts)
-			begins := first.At(first.Budget().Buckets[0].End)
-			for less := time.Duration(0); less <= 4*second; less += second {
-				for passed := time.Duration(0); passed <= 20*second; passed += 100 * ms {
-					r := request(0, opts)
-					r.Received, r.HostEnd, r.Before = after(passed), first.At(first.Budget().End-less), &first
-					made := timetable.New(r)
-					for _, p := range []*v1.Pod{pod(99), pod()} {
-						window := made.Window(1, begins)
-						require.GreaterOrEqual(t, window.Seconds(p, begins), 10-int64(less/second), "%v within %v, %v less after %v", opts, limit, less, passed)
-					}
-				}
-			}
-		}
-	}
 }
 
 // pickRequest draws a random request for a new timetable.
