@@ -12,10 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/stretchr/testify/require"
-	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/metrics"
-	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
@@ -116,30 +114,22 @@ func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 		"the announcement":              {change: func(n *node) { n.setLimit(20 * time.Second) }, deadline: 8 * time.Second, least: 7 * time.Second, most: 8 * time.Second},
 	} {
 		t.Run(setBy, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				n := newNode(t, list(shutdowntest.Pod("web", 0, 5)))
+			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 				if c.change != nil {
 					c.change(n)
 				}
-				m, err := shutdown.NewManager(n.opts)
-				require.NoError(t, err)
-				log := newLogLines()
-				ctx, stop := context.WithCancel(klog.NewContext(t.Context(), log.Logger))
-				ended := make(chan error, 1)
-				go func() { ended <- m.Run(ctx) }()
-				<-m.Ready()
-				synctest.Wait()
+				n.run()
 				event := source.Event{Kind: source.KindReboot}
 				if c.deadline != 0 {
 					event.Deadline = time.Now().Add(c.deadline)
 				}
-				if m.Inhibitor().Off != "" {
-					require.NoError(t, m.Trigger(event))
+				if n.m.Inhibitor().Off != "" {
+					require.NoError(t, n.m.Trigger(event))
 				} else {
 					n.host.Announce(event)
 				}
 				synctest.Wait()
-				first := log.valuesWith("setBy")
+				first := n.log.valuesWith("setBy")
 				require.Equal(t, setBy, first["setBy"])
 				require.Equal(t, source.KindReboot, first["kind"])
 				if c.most == 0 {
@@ -148,8 +138,6 @@ func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 					require.GreaterOrEqual(t, first["time"], c.least)
 					require.LessOrEqual(t, first["time"], c.most)
 				}
-				stop()
-				require.NoError(t, <-ended)
 			})
 		})
 	}
