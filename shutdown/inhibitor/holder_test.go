@@ -251,6 +251,19 @@ func TestAShutdownThatIsPendingAtTheStart(t *testing.T) {
 	}
 }
 
+// OnShutdown takes 3 s and ignores its context. The context of Run ends after 1 s. Run waits for OnShutdown.
+func TestRunWaitsForOnShutdown(t *testing.T) {
+	takes3s := func(h *inhibitor.Holder) {
+		h.OnShutdown = func(context.Context, source.Event) { <-time.After(3 * time.Second) }
+	}
+	inBubbleWith(t, &shutdowntest.Host{}, takes3s, func(p *program) {
+		p.host.Announce(source.Event{})
+		p.waitUntil(time.Second)
+		require.NoError(p, p.stop())
+		require.Equal(p, 3*time.Second, time.Since(p.began))
+	})
+}
+
 // The context of Run ends after 1 s, during a shutdown. That of OnShutdown ends too, so OnShutdown returns before its
 // 3 s. Run returns after the release.
 func TestRunEndsDuringAShutdown(t *testing.T) {
@@ -325,6 +338,16 @@ func TestRunReturnsTheErrorOfTheRelease(t *testing.T) {
 	}
 }
 
+// The release of the lock fails when OnShutdown has returned. That is logged.
+func TestAFailedReleaseIsLogged(t *testing.T) {
+	host := &shutdowntest.Host{}
+	inBubbleWith(t, host, func(h *inhibitor.Holder) { h.Source = failingHost{host} }, func(p *program) {
+		p.host.Announce(source.Event{})
+		p.waitUntil(time.Minute)
+		require.Contains(p, p.log.String(), "broken pipe")
+	})
+}
+
 // The context of Run ends while a slow logger writes a line. Run returns when the line is written. A logger that hangs
 // delays Run by no more than a second, and the error of Run names it.
 func TestRunWaitsForTheLogger(t *testing.T) {
@@ -372,7 +395,8 @@ func TestALoweredLimitIsLogged(t *testing.T) {
 func TestHolderNamesEachMissingField(t *testing.T) {
 	err := inhibitor.Holder{}.Run(t.Context())
 	require.EqualError(t, err, "Holder.Source is required\nHolder.Delay is 0s, it must be at least 1s\nHolder.OnShutdown is required")
-	require.ErrorContains(t, inhibitor.Holder{Source: (*shutdowntest.Host)(nil)}.Run(t.Context()), "Holder.Source is required")
+	err = inhibitor.Holder{Source: (*shutdowntest.Host)(nil), Delay: time.Second}.Run(t.Context())
+	require.EqualError(t, err, "Holder.Source is required\nHolder.OnShutdown is required")
 }
 
 // An OnShutdown that panics, or ends its goroutine as testing's FailNow does, releases the lock: the process lives, and the

@@ -53,6 +53,7 @@ func TestValidateAccepts(t *testing.T) {
 		"one second":               {config(time.Second, 0), true},
 		"all of it critical":       {config(time.Second, time.Second), true},
 		"a list":                   {config(0, 0, list...), true},
+		"the longest list":         {config(0, 0, entry(0, 10), entry(5, 9223372026)), true},
 		"a total without the gate": {config(time.Second, 0), false},
 	} {
 		require.NoError(t, c.cfg.Validate(true, c.priorityGate), name)
@@ -78,6 +79,8 @@ func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 			"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"},
+		"a sum that overflows": {config(0, 0, list, entry(5, 9223372027)), true, "" +
+			"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372027 makes the sum exceed 9223372036, the maximum of a duration"},
 		"both forms": {config(time.Second, 0, list), true, "" +
 			"invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"},
 		"both forms, gate off": {config(time.Second, 0, list), false, "" +

@@ -78,6 +78,12 @@ func TestPlanWarnsOfAnUnsortedSchedule(t *testing.T) {
 	}, p.Warnings)
 }
 
+// A schedule without buckets drains no pod, which matters only if there are pods. Nil pods are none.
+func TestPlanWarnsOfAnEmptySchedule(t *testing.T) {
+	require.Equal(t, []string{"the schedule is empty: no pod is drained"}, plan.New(nil, list(nil, pod("a")), plan.Options{}).Warnings)
+	require.Empty(t, plan.New(nil, list(nil), plan.Options{}).Warnings)
+}
+
 // Pods of unknown classes count as priority 0. One warning counts them and names the first. A pod with a
 // priority needs no class.
 func TestPlanWarnsOfUnknownClasses(t *testing.T) {

@@ -174,6 +174,7 @@ func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 				return fmt.Sprintf("seed %d: %+v, then %+v, %v less: %+v becomes %+v", seed, first, second, less, before.Budget(), made.Budget())
 			}
 			checkMoved(t, before, made, max(less, 0), about)
+			checkOver(t, second, made.Budget(), about)
 			received, before = second.Received, made
 			end = received.Add(made.Budget().End)
 		}
@@ -201,12 +202,47 @@ func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, 
 	require.NoError(t, made.Store(sinceBoot).Check())
 }
 
+// checkOver requires that nothing is reserved for steps and buckets that are over.
+func checkOver(t *testing.T, r timetable.Request, b plan.Budget, about func() string) {
+	t.Helper()
+	isWrong := r.Prepared && b.Prepare > 0 || r.Held && b.Hold > 0 || r.Published && b.Publish > 0
+	for _, done := range b.Buckets[:r.Done] {
+		isWrong = isWrong || done.Readiness+done.Pods+done.Unmount+done.Statuses > 0
+	}
+	if isWrong {
+		t.Fatalf("time is reserved for what is over\n%s", about())
+	}
+}
+
 // endTimes returns the ends of the buckets, then WaitEnd, and then the end of the drain.
 func endTimes(tt timetable.Table) (ends []time.Time) {
 	for _, of := range tt.Budget().Buckets {
 		ends = append(ends, tt.At(of.End))
 	}
 	return append(ends, tt.WaitEnd(), tt.At(tt.Budget().End))
+}
+
+// A deadline that comes during the first bucket and is up to 4 s earlier takes at most these seconds from the
+// 10 s of the second bucket, and nothing if it is not earlier. That holds with and without roll-over, and for
+// pods with and without a grace period.
+func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
+	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
+		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
+			first := table(limit, opts)
+			begins := first.At(first.Budget().Buckets[0].End)
+			for less := time.Duration(0); less <= 4*second; less += second {
+				for passed := time.Duration(0); passed <= 20*second; passed += 100 * ms {
+					r := request(0, opts)
+					r.Received, r.HostEnd, r.Before = after(passed), first.At(first.Budget().End-less), &first
+					made := timetable.New(r)
+					for _, p := range []*v1.Pod{pod(99), pod()} {
+						window := made.Window(1, begins)
+						require.GreaterOrEqual(t, window.Seconds(p, begins), 10-int64(less/second), "%v within %v, %v less after %v", opts, limit, less, passed)
+					}
+				}
+			}
+		}
+	}
 }
 
 // pickRequest draws a random request for a new timetable.
