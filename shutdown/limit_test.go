@@ -109,7 +109,7 @@ func TestADrainLogsItsTimeAndWhatSetsIt(t *testing.T) {
 	}{
 		"the configured grace periods":  {least: 30 * time.Second, most: 33 * time.Second},
 		"the grace periods of the pods": {change: func(n *node) { n.opts.Config = plan.Config{} }},
-		"Options.Plan.Limit":            {change: func(n *node) { n.opts.Plan.Limit = 20 * time.Second }, least: 18 * time.Second, most: 20 * time.Second},
+		"Options.Plan.Limit":            {change: func(n *node) { n.opts.Source, n.opts.Plan.Limit = nil, 20*time.Second }, least: 18 * time.Second, most: 20 * time.Second},
 		siteFile:                        {change: func(n *node) { n.setLimit(15 * time.Second) }, least: 13 * time.Second, most: 15 * time.Second},
 		"the announcement":              {change: func(n *node) { n.setLimit(20 * time.Second) }, deadline: 8 * time.Second, least: 7 * time.Second, most: 8 * time.Second},
 	} {

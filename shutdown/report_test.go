@@ -130,7 +130,7 @@ func TestMetricsFollowTheShutdown(t *testing.T) {
 // A pod is counted under the killer's outcome, even if the killer also returned an error. Without an outcome it is
 // counted as Ended, or as Failed if there is an error.
 func TestPodsAreCountedByOutcome(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("good", 0, 5), shutdowntest.Pod("bad", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
+	inBubble(t, list(shutdowntest.Pod("good", 0, 5), shutdowntest.Pod("fine", 0, 5), shutdowntest.Pod("bad", 0, 5), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
 		m, err := metrics.NewShutdown(reg, metrics.Options{})
 		require.NoError(t, err)
@@ -147,7 +147,7 @@ func TestPodsAreCountedByOutcome(t *testing.T) {
 		})
 		n.run()
 		n.announce()
-		require.Equal(t, map[string]float64{"Ended": 1, "Failed": 1, "RuntimeStuck": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
+		require.Equal(t, map[string]float64{"Ended": 2, "Failed": 1, "RuntimeStuck": 1}, metricByLabel(t, reg, "kubelet_graceful_shutdown_pods_total"))
 	})
 }
 

@@ -4,6 +4,7 @@ package shutdown_test
 
 import (
 	"context"
+	"errors"
 	"math"
 	"os"
 	"path/filepath"
@@ -114,6 +115,20 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 		n.advance(22 * time.Second)
 		n.crash()
 		test(t, n, one)
+	})
+}
+
+// The next agent has the lock of the previous one, but cannot reach the host, and does not know whether the shutdown is
+// still pending. After 5 s, 27 s after the announcement, it goes on: etcd has 4 s left.
+func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
+	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
+		n.host.Script(func(h *shutdowntest.Host) { h.Left, h.ConnectErr = true, errors.New("no bus") })
+		n.setPods(n.pods[1])
+		n.runOnBoot(boot)
+		n.advance(5*time.Second - time.Millisecond)
+		require.Empty(t, n.killer.Kills())
+		n.advance(time.Millisecond)
+		require.Equal(t, map[string]int64{"etcd": 4}, n.grantedSeconds())
 	})
 }
 

@@ -186,7 +186,6 @@ func (s *shell) setTimer(wake time.Time) {
 	}
 	if s.wake = wake; s.stopTimer != nil {
 		s.stopTimer()
-		s.stopTimer = nil
 	}
 	if wake.IsZero() {
 		return

@@ -177,6 +177,24 @@ func TestARefusedStatusDelaysNoOtherStatus(t *testing.T) {
 	})
 }
 
+// The server asks to be called again after 2 s. The drain does so, and not after its own pause of 100 ms.
+func TestTheServersRetryAfterIsHeeded(t *testing.T) {
+	inBubble(t, manyPods(1, 5), func(t *testing.T, n *node) {
+		var calls []time.Time
+		n.opts.Reporter = flushFunc(func(*v1.Pod) error {
+			if calls = append(calls, time.Now()); len(calls) == 1 {
+				return apierrors.NewTooManyRequests("busy", 2)
+			}
+			return nil
+		})
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		require.Len(t, calls, 2)
+		require.Equal(t, 2*time.Second, calls[1].Sub(calls[0]))
+	})
+}
+
 // A server refuses everything. A drain waits for such a server for 2.5 s, which delays the release of the lock. After
 // that the server gets a request for each of the 100 pods every 30 s at most.
 func TestAServerThatRefusesEverythingIsAskedLessAndLess(t *testing.T) {

@@ -63,6 +63,7 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 					r.run()
 					if method == "adopt" && kind != "hangs" {
 						r.requireLock(host.StateHeld, 1)
+						require.Len(t, r.log.lines(), map[string]int{"panics": 2, "fails": 0}[kind], "a panic is logged with its stack, and as a failed adoption")
 						return
 					}
 					for range 60 {

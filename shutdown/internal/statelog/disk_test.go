@@ -5,6 +5,7 @@ package statelog_test
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -286,4 +287,22 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 			})
 		})
 	}
+}
+
+// If the folder is removed, every call fails. When it is there again, Close writes what could not be written.
+func TestEveryCallFailsWithoutTheFolder(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	_, err := statelog.New(options(dir)).Lock(t.Context())
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	l := locked(t, options(dir))
+	contents(t, l)
+	require.NoError(t, os.RemoveAll(dir))
+	require.ErrorIs(t, await(t, l.Begin(entries(shutdown(1)))), fs.ErrNotExist)
+	require.ErrorIs(t, await(t, l.Append(entries(nil, pod("a")))), fs.ErrNotExist)
+	require.ErrorIs(t, await(t, l.Sync()), fs.ErrNotExist)
+	require.ErrorIs(t, await(t, l.SaveTimes(statelog.Times{})), fs.ErrNotExist)
+	require.NoError(t, os.Mkdir(dir, 0o700))
+	closed(t, l)
+	require.Equal(t, entries(shutdown(1), pod("a")), read(t, dir).Entries)
 }
