@@ -122,6 +122,21 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 	}
 }
 
+// Options.Plan.PriorityOf says that the class gold is critical: vault is killed with the second bucket, after web.
+func TestPriorityOfDecidesTheBucket(t *testing.T) {
+	vault := shutdowntest.Pod("vault", 0, 60)
+	vault.Spec.Priority, vault.Spec.PriorityClassName = nil, "gold"
+	inBubble(t, list(shutdowntest.Pod("web", 0, 60), vault), func(t *testing.T, n *node) {
+		n.opts.Plan.PriorityOf = func(class string) (int32, bool) { return topPriority, class == "gold" }
+		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, 5*time.Second, n.killedAfter("vault", began))
+	})
+}
+
 // Without pods the lock is released at once.
 func TestWithoutPodsTheLockIsReleasedAtOnce(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {

@@ -209,17 +209,22 @@ func TestPolicyDeleteSkipsStaticAndDaemonSetPods(t *testing.T) {
 	require.Nil(t, web.DeletionTimestamp)
 }
 
-// An unknown policy is reported, and PolicySetTerminal is used.
-func TestAnUnknownPolicyIsReported(t *testing.T) {
-	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
-		reporter := &shutdowntest.Reporter{}
-		n.opts.Reporter = reporter
-		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return "Restart" }
-		n.run()
-		n.host.Announce(source.Event{Kind: source.KindReboot})
-		synctest.Wait()
-		n.advance(time.Minute)
-		require.Equal(t, v1.PodFailed, reporter.Flushed()[0].Final.Status.Phase)
-		require.Contains(t, n.lastReport().Errors, `unknown pod policy "Restart" for a shutdown of kind "reboot", using SetTerminal`)
-	})
+// A policy that is not known, and a Policy that panics, are reported, and PolicySetTerminal is used.
+func TestAnUnusablePolicyIsReported(t *testing.T) {
+	for want, policy := range map[string]func(source.Kind) shutdown.PodPolicy{
+		`unknown pod policy "Restart" for a shutdown of kind "reboot", using SetTerminal`: func(source.Kind) shutdown.PodPolicy { return "Restart" },
+		"failed to get the pod policy, using SetTerminal: Options.Policy panicked: a bug": func(source.Kind) shutdown.PodPolicy { panic("a bug") },
+	} {
+		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+			reporter := &shutdowntest.Reporter{}
+			n.opts.Reporter = reporter
+			n.opts.Policy = policy
+			n.run()
+			n.host.Announce(source.Event{Kind: source.KindReboot})
+			synctest.Wait()
+			n.advance(time.Minute)
+			require.Equal(t, v1.PodFailed, reporter.Flushed()[0].Final.Status.Phase)
+			require.Contains(t, n.lastReport().Errors, want)
+		})
+	}
 }

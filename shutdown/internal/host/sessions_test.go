@@ -105,6 +105,11 @@ func TestALostSessionIsReplacedWithoutAGap(t *testing.T) {
 		}
 		calls := r.script.called()
 		require.Equal(t, []string{"close", "connect", "events", "pending", "delay", "inhibit", "release"}, calls[len(calls)-7:])
+		require.Len(t, r.log.lines(), 1, "each session is lost at once, for the same reason")
+		r.advance(time.Minute)
+		r.script.set((*script).lose)
+		synctest.Wait()
+		require.Len(t, r.log.lines(), 2, "a session that lasted is lost")
 	})
 }
 

@@ -205,8 +205,8 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	require.Equal(t, entries(shutdown(1), signalled("a"), ended("b")), read(t, o.Dir).Entries)
 }
 
-// A shutdown that began in the year 20000 cannot be encoded, which is an error; the other entries are written. A closed
-// log accepts none.
+// A shutdown that began in the year 20000 cannot be encoded, and neither can a pod that ended then. That is an error; the
+// other entries are written. A closed log accepts none.
 func TestUnencodableEntriesAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -215,6 +215,9 @@ func TestUnencodableEntriesAreErrors(t *testing.T) {
 	err := await(t, l.Append(entries(strange, pod("a"))))
 	require.ErrorContains(t, err, "failed to store the shutdown state in "+logPath(dir)+": ")
 	require.ErrorContains(t, err, "year")
+	late := signalled("c")
+	late.Ended = strange.Wall
+	require.ErrorContains(t, await(t, l.Append(entries(nil, late))), "year")
 	closed(t, l)
 	require.Equal(t, entries(nil, pod("a")), read(t, dir).Entries)
 	require.ErrorContains(t, await(t, l.Append(entries(nil, pod("b")))), "the state log is closed")
