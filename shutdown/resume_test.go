@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 	"time"
 
@@ -51,6 +52,7 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 				require.False(t, n.m.Admit(nil).Admit)
 				require.Equal(t, map[string]int64{"etcd": 5}, n.grantedSeconds())
 				require.Zero(t, n.lastReport().Ended, "etcd is still terminating")
+				require.Equal(t, slices.Repeat([]string{"Normal Shutdown Shutdown manager detected shutdown event"}, 2), n.events.all(), "one of each agent")
 				n.advance(time.Minute)
 				kill, _ := n.killer.Kill("etcd")
 				require.Equal(t, 30*time.Second, kill.Ended.Sub(began), "the same end")

@@ -61,13 +61,3 @@ func PodsOf(s *Shutdown, pods []*Pod) (of []*Pod) {
 	slices.SortStableFunc(of, func(p, q *Pod) int { return p.Signalled.Compare(q.Signalled) })
 	return of
 }
-
-// Running returns how many signalled pods are still terminating.
-func (n *Node) Running() (running int) {
-	for _, p := range n.pods.all {
-		if p.isTerminating() {
-			running++
-		}
-	}
-	return running
-}
