@@ -71,48 +71,6 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 	}
 }
 
-// Adopt returns the previous agent's lock only after 10 s, when Run no longer waits for it. The lock is then
-// held if no other one is and none was released; otherwise it is closed.
-func TestALateAdoptedLockIsUsedOrClosed(t *testing.T) {
-	for name, test := range map[string]struct {
-		change func(r *rig)
-		state  host.State // when Adopt has returned
-	}{
-		"none is held":      {func(r *rig) { always("inhibit", fault{err: errRefused})(r.script) }, host.StateAdopted},
-		"one is held":       {func(*rig) {}, host.StateHeld},
-		"it was released":   {func(r *rig) { _ = r.host.Suspend().Release()(r.t.Context()) }, host.StateReleased},
-		"Close was called":  {func(r *rig) { _ = r.host.Close(r.t.Context()) }, host.StateReleased},
-		"no lock was asked": {func(r *rig) { always("connect", fault{err: errRefused})(r.script) }, host.StateAdopted},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				r.useAdopter(true)
-				r.ignoresEvents = true // only the test suspends the lock
-				test.change(r)
-				other := r.script.faults
-				r.script.faults = func(method string, n int) fault {
-					if method == "adopt" {
-						return fault{delay: 10 * time.Second}
-					}
-					if other != nil {
-						return other(method, n)
-					}
-					return fault{}
-				}
-				r.run()
-				r.advance(9 * time.Second)
-				require.NotEqual(t, host.StateAdopted, r.host.Status().State)
-				r.advance(2 * time.Second)
-				locks := 0
-				if r.host.Status().Held() {
-					locks = 1
-				}
-				r.requireLock(test.state, locks)
-			})
-		})
-	}
-}
-
 // AwaitAdoption waits for the attempt to get a lock in a shutdown: until it ends, whether it succeeds or not,
 // but at most until the given time, here 5 s. It returns at once if no attempt is in progress, or its context
 // has ended.

@@ -32,26 +32,6 @@ func TestASessionSubscribesBeforeItTakesTheLock(t *testing.T) {
 	})
 }
 
-// Before Run nothing is known or held, and a Hold works.
-func TestHoldWorksBeforeRun(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		require.Equal(t, host.Status{State: host.StateTrying}, r.host.Status())
-		_, known := r.host.Granted()
-		require.False(t, known)
-		hold := r.host.Suspend()
-		began := time.Now()
-		hold.AwaitAdoption(t.Context(), began.Add(time.Hour))
-		require.Equal(t, began, time.Now(), "there is no session")
-		require.False(t, hold.Waits())
-		require.NoError(t, hold.Release()(t.Context()))
-		require.Equal(t, host.StateReleased, r.host.Status().State)
-		hold.End()
-		require.Equal(t, host.StateTrying, r.host.Status().State)
-		require.NoError(t, r.host.Close(t.Context()))
-		require.Empty(t, r.script.called())
-	})
-}
-
 // A cancelled pending event counts as none, and so does the answer of a host that cannot know. The rig records
 // "TIME pending IS_PENDING IS_KNOWN".
 func TestACancelledPendingEventIsNone(t *testing.T) {
@@ -64,27 +44,6 @@ func TestACancelledPendingEventIsNone(t *testing.T) {
 			change(r.script)
 			r.run()
 			require.Equal(t, want, r.allReceived()[0])
-		})
-	}
-}
-
-// Every refused call is retried, also the first, until there is one lock.
-func TestRefusedCallsAreRetried(t *testing.T) {
-	for _, method := range []string{"connect", "pending", "delay", "inhibit"} {
-		t.Run(method, func(t *testing.T) {
-			inBubble(t, func(t *testing.T, r *rig) {
-				always(method, fault{err: errRefused})(r.script)
-				r.run()
-				require.Contains(t, r.allReceived(), "0s tried")
-				r.advance(10 * time.Minute)
-				require.ErrorIs(t, r.host.Status().Err, errRefused)
-				require.InDelta(t, 600, r.script.number(method), 5, "one each second")
-				require.Equal(t, method == "delay", r.host.Status().Held(), "the lock is held even if the delay is refused")
-				r.script.set(func(s *script) { s.faults = nil })
-				r.advance(time.Second)
-				r.requireLock(host.StateHeld, 1)
-				require.NoError(t, r.host.Status().Err)
-			})
 		})
 	}
 }
@@ -254,23 +213,6 @@ func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 			})
 		})
 	}
-}
-
-// Each call of the first attempt may take just less than its own timeout: HostTried is called after all of them, 3 * 1.9
-// s + 4.9 s = 10.6 s.
-func TestEachAnswerHasItsOwnTimeout(t *testing.T) {
-	inBubble(t, func(t *testing.T, r *rig) {
-		r.script.faults = func(method string, _ int) fault {
-			return map[string]fault{
-				"connect": {delay: 1900 * time.Millisecond}, "pending": {delay: 1900 * time.Millisecond},
-				"delay": {delay: 4900 * time.Millisecond}, "inhibit": {delay: 1900 * time.Millisecond},
-			}[method]
-		}
-		r.run()
-		r.advance(time.Minute)
-		require.Equal(t, []string{"3.8s pending false true", "10.6s tried"}, r.allReceived())
-		r.script.set(func(s *script) { s.faults = nil })
-	})
 }
 
 // HostUnreached is called once, after 5 s in which no session has answered Pending or sent an event.
