@@ -153,6 +153,19 @@ func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	require.Equal(t, statelog.Contents{Times: times}, contents(t, statelog.New(o)))
 }
 
+// Without a folder nothing is stored, but the clock works.
+func TestNothingIsStoredWithoutAFolder(t *testing.T) {
+	o := options("")
+	o.Before = func(step, path string) error { t.Error(step, path); return nil }
+	l := locked(t, o)
+	for _, future := range []*call.Future[struct{}]{l.Append(entries(nil, pod("a"))), l.Begin(node.Entries{}), l.Sync(), l.SaveTimes(statelog.Times{})} {
+		require.NoError(t, await(t, future))
+	}
+	require.Equal(t, statelog.Contents{}, contents(t, l))
+	require.False(t, l.Since(time.Now()).Before(at(time.Hour)))
+	closed(t, l)
+}
+
 // The log grows by a short line for each change of a pod, without the pod's object, which is written once.
 // Begin makes it short again: it keeps only its own entries. A changed object is written again.
 func TestBeginReplacesTheLog(t *testing.T) {
