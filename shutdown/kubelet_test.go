@@ -219,16 +219,6 @@ func (l drainTimeline) String() string {
 	return text.String()
 }
 
-// firstKill returns the time and the grace period of the first kill of a pod.
-func (l drainTimeline) firstKill(pod string) (at time.Duration, seconds int64) {
-	for _, line := range l {
-		if n, err := fmt.Sscanf(line.text, "killed with %d s", &seconds); line.pod == pod && n == 1 && err == nil {
-			return line.at, seconds
-		}
-	}
-	return never, 0
-}
-
 // drainInput is the input of a drain: a node with its configuration and pods, and a host.
 type drainInput struct {
 	InFork          bool          // only the kubelet's sum is requested, and the kubelet's function kills
@@ -440,7 +430,7 @@ func (p drainPod) pod() *v1.Pod {
 }
 
 // runDrain drains the node with a manager, and returns the timeline.
-func runDrain(t *testing.T, in drainInput, change ...func(*shutdown.Options)) drainTimeline {
+func runDrain(t *testing.T, in drainInput) drainTimeline {
 	w := &drainWorld{drainInput: in, pods: map[string]*worldPod{}}
 	for _, p := range in.Pods {
 		w.pods[p.Name] = &worldPod{drainPod: p, pod: p.pod(), ended: make(chan struct{})}
@@ -463,9 +453,6 @@ func runDrain(t *testing.T, in drainInput, change ...func(*shutdown.Options)) dr
 	}
 	if in.HasVolumes {
 		options.Volumes = volumes(func(ctx context.Context, _ []*v1.Pod) error { return waitOrCancelled(ctx, in.Unmounts) })
-	}
-	for _, c := range change {
-		c(&options)
 	}
 	m, err := shutdown.NewManager(options)
 	require.NoError(t, err)

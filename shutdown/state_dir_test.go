@@ -186,6 +186,27 @@ func TestWithoutALockOnTheFolderNothingIsStored(t *testing.T) {
 	})
 }
 
+// A write of the log hangs. The kills wait for it for 100 ms, so that the log names the pods before they are killed, and then
+// begin all the same. The report says so.
+func TestAHangingWriteDelaysTheKillsBy100ms(t *testing.T) {
+	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
+		released := make(chan struct{})
+		n.runOnDisk(one, func(step string) error {
+			if step == "write" {
+				<-released
+			}
+			return nil
+		})
+		began := time.Now()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, 100*time.Millisecond, n.killedAfter("web", began))
+		require.Contains(t, strings.Join(n.lastReport().Errors, "\n"), "the state log was not written within 100ms, killing pods anyway")
+		close(released)
+		n.advance(time.Second)
+	})
+}
+
 // The disk is full for 3 s when a cancellation is to be stored. The write is repeated, although nothing new comes that
 // would be written.
 func TestAFailedWriteIsRepeated(t *testing.T) {
