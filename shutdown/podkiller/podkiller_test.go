@@ -157,3 +157,14 @@ func TestTheFunctionsGetTheContextOfTheKill(t *testing.T) {
 	require.ErrorContains(t, err, "the pod is nil")
 	require.NoError(t, terminator.Close(t.Context()))
 }
+
+// Options.Status may return nil, if the agent has no status of the pod. The result then has none.
+func TestAPodWithoutAStatus(t *testing.T) {
+	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
+	require.NoError(t, err)
+	killer := podkiller.New(terminator, podkiller.Options{Status: func(context.Context, *v1.Pod) *v1.PodStatus { return nil }})
+	result, err := killer.KillPod(t.Context(), shutdowntest.Pod("web", 0, 30), podkiller.HardEviction("low"))
+	require.NoError(t, err)
+	require.Nil(t, result.Status)
+	require.NoError(t, terminator.Close(t.Context()))
+}

@@ -90,6 +90,24 @@ func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	})
 }
 
+// HostCapped is called for each new cap: for one of 5 s once, for one of 6 s, and again for the latter after
+// the host had granted everything in between.
+func TestEachNewCapIsReported(t *testing.T) {
+	inBubble(t, func(t *testing.T, r *rig) {
+		r.script.limit = 5 * time.Second
+		r.run()
+		for _, limit := range []time.Duration{5 * time.Second, 6 * time.Second, 0, 6 * time.Second} {
+			r.script.set(func(s *script) { s.limit = limit })
+			r.advance(time.Minute)
+		}
+		heard := r.allReceived()[1:] // without the first, "pending"
+		require.Len(t, heard, 4)
+		require.Equal(t, []string{"0s capped", "0s tried"}, heard[:2])
+		require.Regexp(t, `^1m\d+s capped$`, heard[2], "the limit of 6 s begins after a minute")
+		require.Regexp(t, `^3m\d+s capped$`, heard[3], "and again after three")
+	})
+}
+
 // Each change is logged once, with the limit before and after. One that costs pods time, which is a grant of less than 25 s
 // (see rig.options), is reported to the listener instead, which logs it.
 func TestChangesOfTheLimitAreLogged(t *testing.T) {
