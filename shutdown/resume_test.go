@@ -124,7 +124,7 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 // still pending. After 5 s, 27 s after the announcement, it goes on: etcd has 4 s left.
 func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
-		n.host.Script(func(h *shutdowntest.Host) { h.Left, h.ConnectErr = true, errors.New("no bus") })
+		n.host.Script(func(h *shutdowntest.Host) { h.StoredLock, h.ConnectErr = true, errors.New("no bus") })
 		n.setPods(n.pods[1])
 		n.runOnBoot(boot)
 		n.advance(5*time.Second - time.Millisecond)

@@ -71,7 +71,7 @@ func TestPlanWarnsOfABucketWithoutTime(t *testing.T) {
 
 // A schedule that is not ascending, or has a priority twice, is named.
 func TestPlanWarnsOfAnUnsortedSchedule(t *testing.T) {
-	p := plan.New(plan.Schedule{{10, 5}, {0, 5}, {10, 1}}, nil, plan.Options{})
+	p := plan.New(plan.Schedule{{Priority: 10, Seconds: 5}, {Priority: 0, Seconds: 5}, {Priority: 10, Seconds: 1}}, nil, plan.Options{})
 	require.Equal(t, []string{
 		"the schedule was not ascending by priority, and has been sorted",
 		"the schedule has the priority 10 twice: only one of its buckets gets pods",
