@@ -3,14 +3,11 @@
 package apistatus_test
 
 import (
-	"context"
 	"fmt"
-	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -19,6 +16,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 const (
@@ -42,6 +40,7 @@ var (
 	noShutdown = conditionText{inProgress, v1.ConditionFalse, "NodeShutdown", "no node shutdown is in progress"}
 	drains     = conditionText{draining, v1.ConditionTrue, "NodeShutdown", "Graceful node shutdown is draining pods on this node"}
 	noDrain    = conditionText{draining, v1.ConditionFalse, "NodeShutdown", "no node shutdown is in progress"}
+	drained    = conditionText{draining, v1.ConditionFalse, "KubectlDrainCompleted", ""}
 	pressure   = conditionText{v1.NodeDiskPressure, v1.ConditionFalse, "KubeletHasNoDiskPressure", ""}
 )
 
@@ -71,11 +70,12 @@ func conditionTexts(conditions []v1.NodeCondition) []conditionText {
 var reboot = shutdown.NodeState{ShuttingDown: true, Kind: source.KindReboot}
 
 // Each case has the conditions that the node has, the state to publish, and the conditions that must result.
-// After a shutdown only what the shutdown has set is reset: the reports of the agent and of the node
-// controller stay.
+// After a shutdown only what the shutdown has set is reset: the reports of the agent, of the node controller and of other
+// programs stay. Where nothing changes, nothing is written, because PublishNode is called at each boot.
 func TestPublishNode(t *testing.T) {
 	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
 	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
+	anothers := conditionText{inProgress, v1.ConditionFalse, "AdminRequested", ""}
 	for name, test := range map[string]struct {
 		found []conditionText
 		state shutdown.NodeState
@@ -91,6 +91,13 @@ func TestPublishNode(t *testing.T) {
 		"reset on a broken node":          {[]conditionText{broken, rebooting}, shutdown.NodeState{}, []conditionText{broken, noShutdown}},
 		"reset after an outage":           {[]conditionText{unknown, rebooting}, shutdown.NodeState{}, []conditionText{unknown, noShutdown}},
 		"reset, only Ready was published": {[]conditionText{notReady}, shutdown.NodeState{}, []conditionText{ready}},
+		"published already":               {[]conditionText{notReady, rebooting}, reboot, []conditionText{notReady, rebooting}},
+		"boot":                            {[]conditionText{ready}, shutdown.NodeState{}, []conditionText{ready}},
+		"boot of a new node":              {nil, shutdown.NodeState{}, nil},
+		"boot after an outage":            {[]conditionText{unknown}, shutdown.NodeState{}, []conditionText{unknown}},
+		"reset already":                   {[]conditionText{ready, noShutdown}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
+		"reset by another":                {[]conditionText{ready, anothers}, shutdown.NodeState{}, []conditionText{ready, anothers}},
+		"drain of another over":           {[]conditionText{ready, drained}, shutdown.NodeState{}, []conditionText{ready, drained}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(nodeOf(test.found...))
@@ -98,6 +105,10 @@ func TestPublishNode(t *testing.T) {
 			node := c.node(t)
 			require.Equal(t, test.want, conditionTexts(node.Status.Conditions))
 			require.Equal(t, nodeOf().Status.Addresses, node.Status.Addresses)
+			if slices.Equal(test.found, test.want) {
+				require.Equal(t, []string{"get"}, c.verbs())
+				return
+			}
 			require.Equal(t, []string{"get", "patch status"}, c.verbs())
 			require.NotContains(t, c.all("patch status")[0].Body, "addresses", "only the conditions are written")
 			require.Contains(t, c.all("patch status")[0].Body, `"resourceVersion":"7"`, "the version that was read is a precondition")
@@ -119,7 +130,6 @@ func gate(t testing.TB, on bool) featuregate.FeatureGate {
 func TestDrainInProgress(t *testing.T) {
 	kubectls := conditionText{draining, v1.ConditionTrue, "KubectlDrainStarted", "kubectl drain started processing this Node"}
 	admins := conditionText{draining, v1.ConditionTrue, "AdminRequested", ""}
-	drained := conditionText{draining, v1.ConditionFalse, "KubectlDrainCompleted", ""}
 	for name, test := range map[string]struct {
 		found []conditionText
 		state shutdown.NodeState
@@ -183,31 +193,6 @@ func TestDrainInProgress(t *testing.T) {
 	}
 }
 
-// PublishNode is called at each boot. It must not write if there is nothing to reset, nor if the shutdown is
-// published already.
-func TestPublishNodeWithoutAChangeSendsNoPatch(t *testing.T) {
-	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
-	for name, test := range map[string]struct {
-		found []conditionText
-		state shutdown.NodeState
-	}{
-		"boot":                  {[]conditionText{ready}, shutdown.NodeState{}},
-		"boot of a new node":    {nil, shutdown.NodeState{}},
-		"boot after an outage":  {[]conditionText{unknown}, shutdown.NodeState{}},
-		"reset already":         {[]conditionText{ready, noShutdown}, shutdown.NodeState{}},
-		"reset by another":      {[]conditionText{ready, {inProgress, v1.ConditionFalse, "AdminRequested", ""}}, shutdown.NodeState{}},
-		"drained by another":    {[]conditionText{ready, {draining, v1.ConditionTrue, "KubectlDrainStarted", ""}}, shutdown.NodeState{}},
-		"drain of another over": {[]conditionText{ready, {draining, v1.ConditionFalse, "KubectlDrainCompleted", ""}}, shutdown.NodeState{}},
-		"published already":     {[]conditionText{notReady, rebooting}, reboot},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCluster(nodeOf(test.found...))
-			require.NoError(t, c.reporter(t).PublishNode(t.Context(), test.state))
-			require.Equal(t, []string{"get"}, c.verbs())
-		})
-	}
-}
-
 // A node that was not ready before the shutdown gets another reason, but keeps the time since which it is not
 // ready.
 func TestTransitionTimeChangesOnlyWithTheStatus(t *testing.T) {
@@ -239,44 +224,6 @@ func TestReadyOptionIsRestoredAfterAShutdown(t *testing.T) {
 func TestPublishNodeForAMissingNode(t *testing.T) {
 	err := newCluster().reporter(t).PublishNode(t.Context(), reboot)
 	require.EqualError(t, err, `node "node-1" does not exist: nodes "node-1" not found`)
-}
-
-// Three conflicts in a row. Each attempt must read the node anew, because a write with the old version would
-// conflict again.
-func TestPublishNodeReadsAgainAfterAConflict(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		c := newCluster(nodeOf(ready))
-		c.fault = failFirst(3, "patch status", statusError(http.StatusConflict))
-		require.NoError(t, c.reporter(t).PublishNode(t.Context(), reboot))
-		require.Equal(t, []conditionText{notReady, rebooting}, conditionTexts(c.node(t).Status.Conditions))
-		require.Len(t, c.all("get"), 4, "each attempt reads the node")
-	})
-}
-
-// The agent's own heartbeat sets Ready between the read and the write of PublishNode. The write fails with a
-// conflict, and the next attempt must keep what the heartbeat has set.
-func TestPublishNodeKeepsAHeartbeatWrittenInBetween(t *testing.T) {
-	c := newCluster(nodeOf(notReady, rebooting))
-	conflict := failFirst(1, "patch status", statusError(http.StatusConflict))
-	c.fault = func(ctx context.Context, call call) error {
-		err := conflict(ctx, call)
-		if err != nil { // a heartbeat between the two requests
-			_, err := c.Clientset.CoreV1().Nodes().UpdateStatus(ctx, nodeOf(ready, rebooting), metav1.UpdateOptions{})
-			require.NoError(t, err)
-		}
-		return err
-	}
-	require.NoError(t, c.reporter(t).PublishNode(t.Context(), shutdown.NodeState{}))
-	require.NotContains(t, c.all("patch status")[1].Body, "KubeletReady", "the heartbeat is not overwritten")
-}
-
-// The operator must see from the error whether the permission to read or to patch the node is missing.
-func TestPublishNodeErrorNamesTheFailedRequest(t *testing.T) {
-	for verb, want := range map[string]string{"get": `failed to read node "node-1": `, "patch status": `failed to patch the status of node "node-1": `} {
-		c := newCluster(nodeOf(ready))
-		c.fault = failFirst(1, verb, statusError(http.StatusForbidden))
-		require.ErrorContains(t, c.reporter(t).PublishNode(t.Context(), reboot), want)
-	}
 }
 
 // NodeConditions is for agents that write the conditions themselves: during a shutdown it replaces their

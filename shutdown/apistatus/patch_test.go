@@ -125,58 +125,6 @@ func TestReadinessPatchBodies(t *testing.T) {
 	})
 }
 
-// The agent's copy of the pod is old and lacks fields. FlushPod must write only what ends the pod, and keep
-// the IPs and the conditions of other programs.
-func TestFinalStatusKeepsFieldsOfOtherWriters(t *testing.T) {
-	server := running("web")
-	server.Status.Conditions[readyIndex] = markedNotReady()
-	pod := ended(&v1.Pod{ObjectMeta: server.ObjectMeta})
-	pod.Generation = 3
-	pod.Status.Conditions = append(pod.Status.Conditions,
-		condition(v1.PodScheduled, v1.ConditionFalse, "Stale"), condition("example.com/gate", v1.ConditionFalse, "Stale"))
-	got := flush(t, server, pod).pod(t, "web").Status
-	require.Equal(t, v1.PodFailed, got.Phase)
-	require.Equal(t, "Terminated", got.Reason)
-	require.Equal(t, "Pod was terminated in response to imminent node shutdown.", got.Message)
-	require.EqualValues(t, 3, got.ObservedGeneration)
-	require.ElementsMatch(t, []conditionSummary{
-		{v1.PodScheduled, v1.ConditionTrue, "", 0, false},
-		{"example.com/gate", v1.ConditionTrue, "", 0, false},
-		{v1.PodReady, v1.ConditionFalse, "PodFailed", 3, true},
-		{v1.ContainersReady, v1.ConditionFalse, "PodFailed", 3, true},
-		{v1.DisruptionTarget, v1.ConditionTrue, "TerminationByKubelet", 3, true},
-	}, conditionSummaries(got))
-	require.Empty(t, got.Conditions[readyIndex].Message, "the old message is cleared")
-	require.Equal(t, server.Status.PodIP, got.PodIP)
-	require.Equal(t, server.Status.HostIP, got.HostIP)
-	require.True(t, got.StartTime.Equal(&before))
-	require.Equal(t, v1.PodQOSBestEffort, got.QOSClass)
-}
-
-// The agent's copy of the pod has some phase. Only Failed and Succeeded are written; otherwise the API server
-// keeps its phase, reason and readiness.
-func TestOnlyATerminalPhaseIsWritten(t *testing.T) {
-	for name, test := range map[string]struct {
-		node, want v1.PodPhase
-		ready      conditionSummary
-	}{
-		"failed":    {v1.PodFailed, v1.PodFailed, conditionSummary{v1.PodReady, v1.ConditionFalse, "PodFailed", 0, true}},
-		"succeeded": {v1.PodSucceeded, v1.PodSucceeded, conditionSummary{v1.PodReady, v1.ConditionFalse, "PodCompleted", 0, true}},
-		"running":   {v1.PodRunning, v1.PodRunning, conditionSummary{v1.PodReady, v1.ConditionTrue, "", 0, false}},
-		"pending":   {v1.PodPending, v1.PodRunning, conditionSummary{v1.PodReady, v1.ConditionTrue, "", 0, false}},
-		"none":      {"", v1.PodRunning, conditionSummary{v1.PodReady, v1.ConditionTrue, "", 0, false}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			pod := ended(running("web"))
-			pod.Status.Phase = test.node
-			got := flush(t, running("web"), pod).pod(t, "web").Status
-			require.Equal(t, test.want, got.Phase)
-			require.Contains(t, conditionSummaries(got), test.ready)
-			require.Equal(t, test.want != v1.PodRunning, got.Reason == "Terminated")
-		})
-	}
-}
-
 // A running pod has no final status to write.
 func TestFlushPodWithoutAChangeSendsNothing(t *testing.T) {
 	c := flush(t, running("web"), running("web"))
@@ -187,18 +135,4 @@ func TestFlushPodWithoutAChangeSendsNothing(t *testing.T) {
 func TestTwoWayPatchOfAValueThatIsNotJSON(t *testing.T) {
 	_, err := apistatus.TwoWayPatch(make(chan int), 1)
 	require.ErrorContains(t, err, "unsupported type")
-}
-
-// The generation of a static pod is that of its manifest. Written to the mirror pod, it would claim a
-// generation that the mirror pod does not have.
-func TestStaticPodStatusHasNoObservedGeneration(t *testing.T) {
-	pod := ended(running("etcd"))
-	pod.Generation = 9 // the manifest's, not the mirror pod's
-	pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	server := running("etcd")
-	server.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "h"}
-	server.Generation = 1
-	got := flush(t, server, pod).pod(t, "etcd").Status
-	require.Equal(t, v1.PodFailed, got.Phase)
-	require.Zero(t, got.ObservedGeneration)
 }

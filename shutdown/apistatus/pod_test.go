@@ -103,8 +103,8 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 }
 
 // Without a UID a write could hit a newer pod with the same name. No request is made for such a pod, nor for
-// nil.
-func TestAPodWithoutAUIDIsRejected(t *testing.T) {
+// nil or for a pod that has no URL.
+func TestAPodWithoutIdentityIsRejected(t *testing.T) {
 	pod := ended(running("web"))
 	pod.UID = ""
 	c := newCluster(running("web"))
@@ -113,6 +113,10 @@ func TestAPodWithoutAUIDIsRejected(t *testing.T) {
 	pod.Status = running("web").Status
 	require.EqualError(t, r.MarkNotReady(t.Context(), pod), "pod default/web: the pod has no UID")
 	require.EqualError(t, r.RestoreReadiness(t.Context(), pod), "pod default/web: the pod has no UID")
+	for name, namespace := range map[string]string{"": "default", "web": ""} {
+		unnamed := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: namespace, UID: "1"}}
+		require.ErrorContains(t, r.FlushPod(t.Context(), unnamed), "the pod needs a namespace and a name")
+	}
 	require.EqualError(t, r.FlushPod(t.Context(), nil), "a pod is required")
 	require.EqualError(t, r.MarkNotReady(t.Context(), nil), "a pod is required")
 	require.EqualError(t, r.RestoreReadiness(t.Context(), nil), "a pod is required")
@@ -194,7 +198,8 @@ func withAnnotations(pod *v1.Pod, uid types.UID, annotations map[string]string) 
 }
 
 // A static pod is represented on the API server by its mirror pod, which has another UID. FlushPod finds it
-// by its annotations and writes only to the right one.
+// by its annotations and writes only to the right one. It does not write the generation, which is that of the static pod's
+// manifest.
 func TestStaticPodStatusGoesToTheMirrorPod(t *testing.T) {
 	const source, hash, mirror = "kubernetes.io/config.source", "kubernetes.io/config.hash", "kubernetes.io/config.mirror"
 	for name, test := range map[string]struct {
@@ -210,6 +215,7 @@ func TestStaticPodStatusGoesToTheMirrorPod(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			server := withAnnotations(running("etcd"), "mirror", test.server)
 			pod := withAnnotations(deleted(ended(running("etcd"))), "static", test.pod)
+			pod.Generation = 9
 			c := flush(t, server, pod)
 			if !test.written {
 				require.Equal(t, []string{"get"}, c.verbs())
@@ -218,6 +224,7 @@ func TestStaticPodStatusGoesToTheMirrorPod(t *testing.T) {
 			require.Equal(t, []string{"get", "patch status"}, c.verbs(), "a mirror pod is not deleted")
 			require.Contains(t, c.all("patch status")[0].Body, `"uid":"mirror"`)
 			require.Equal(t, v1.PodFailed, c.pod(t, "etcd").Status.Phase)
+			require.NotContains(t, c.all("patch status")[0].Body, "observedGeneration")
 		})
 	}
 	t.Run("the argument is the mirror pod", func(t *testing.T) {

@@ -3,11 +3,7 @@
 package apistatus_test
 
 import (
-	"fmt"
 	"testing"
-	"testing/synctest"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
@@ -16,6 +12,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // podsOfEachKind returns one pod for each kind that a policy distinguishes.
@@ -44,47 +41,24 @@ func phasesAtTheServer(t *testing.T, c *cluster) map[string]v1.PodPhase {
 	return phases
 }
 
-// Options.Policy decides by the kind of shutdown what happens to the pods on the API server: they are failed,
-// left alone or deleted. Pods of DaemonSets and static pods are never deleted; a pod that was deleted before
-// always goes.
-func TestPodPolicyForEachShutdownKind(t *testing.T) {
-	phases := map[shutdown.PodPolicy]map[string]v1.PodPhase{
+// Options.Policy decides what happens to the pods on the API server: they are failed, left alone or deleted. Pods of
+// DaemonSets and static pods are never deleted; a pod that was deleted before always goes.
+func TestThePodPolicyDecidesWhatBecomesOfThePods(t *testing.T) {
+	for policy, want := range map[shutdown.PodPolicy]map[string]v1.PodPhase{
 		shutdown.PolicySetTerminal: {"web": v1.PodFailed, "daemon": v1.PodFailed, "static": v1.PodFailed, "deleted": ""},
 		shutdown.PolicyLeaveAsIs:   {"web": v1.PodRunning, "daemon": v1.PodRunning, "static": v1.PodRunning, "deleted": ""},
 		shutdown.PolicyDelete:      {"web": "", "daemon": v1.PodRunning, "static": v1.PodRunning, "deleted": ""},
-	}
-	kinds := []source.Kind{
-		source.KindReboot, source.KindPoweroff, source.KindHalt, source.KindKexec, source.KindSoftReboot, source.KindUnknown,
-	}
-	for policy, want := range phases {
-		for _, kind := range kinds {
-			for _, manual := range []bool{false, true} {
-				t.Run(fmt.Sprintf("%s %s, manual %t", policy, kind, manual), func(t *testing.T) {
-					inBubble(t, podsOfEachKind(), func(t *testing.T, c *cluster, a *agent) {
-						a.opts.Policy = func(asked source.Kind) shutdown.PodPolicy {
-							if asked != kind { // an unknown policy, which would be an error in the report
-								return "wrong"
-							}
-							return policy
-						}
-						if manual {
-							a.opts.Source = nil
-						}
-						a.run()
-						defer a.end()
-						synctest.Wait()
-						if manual {
-							require.NoError(t, a.m.Trigger(source.Event{Kind: kind}))
-						} else {
-							a.host.Announce(source.Event{Kind: kind})
-						}
-						report := a.awaitRelease()
-						require.Empty(t, report.Errors)
-						require.Empty(t, unflushedNames(report))
-						require.Equal(t, want, phasesAtTheServer(t, c))
-					})
-				})
-			}
-		}
+	} {
+		t.Run(string(policy), func(t *testing.T) {
+			inBubble(t, podsOfEachKind(), func(t *testing.T, c *cluster, a *agent) {
+				a.opts.Policy = func(source.Kind) shutdown.PodPolicy { return policy }
+				a.run()
+				defer a.end()
+				report := a.shutDown(source.KindReboot)
+				require.Empty(t, report.Errors)
+				require.Empty(t, unflushedNames(report))
+				require.Equal(t, want, phasesAtTheServer(t, c))
+			})
+		})
 	}
 }

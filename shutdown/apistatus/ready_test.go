@@ -16,23 +16,6 @@ func markedNotReady() v1.PodCondition {
 	return c
 }
 
-// MarkNotReady changes only the Ready condition, in one request.
-func TestMarkNotReady(t *testing.T) {
-	pod := running("web")
-	c := newCluster(pod)
-	own := pod.DeepCopy()
-	own.Generation = 2
-	require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), own))
-	got := c.pod(t, "web").Status.Conditions
-	require.Equal(t, v1.ConditionFalse, got[readyIndex].Status)
-	require.Equal(t, "TerminationByKubelet", got[readyIndex].Reason)
-	require.Equal(t, "Pod is being terminated by its node.", got[readyIndex].Message)
-	require.EqualValues(t, 2, got[readyIndex].ObservedGeneration)
-	require.False(t, got[readyIndex].LastTransitionTime.Equal(&before))
-	require.Equal(t, v1.ConditionTrue, got[containersReadyIndex].Status, "ContainersReady does not change")
-	require.Equal(t, []string{"patch status"}, c.verbs(), "one request")
-}
-
 // with returns a running pod with a change.
 func with(change func(*v1.Pod)) *v1.Pod {
 	pod := running("web")

@@ -13,8 +13,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
-	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // Only an answer that another attempt cannot change ends PublishNode at once.
@@ -174,21 +172,4 @@ func TestPublishNodeEndsWithItsContext(t *testing.T) {
 		require.EqualError(t, c.reporter(t).PublishNode(ctx, reboot), "gave up: cancelled by the test")
 		require.Empty(t, c.verbs())
 	})
-}
-
-// All methods are called at once for 20 pods and the node. The race detector must find nothing.
-func TestConcurrentCalls(t *testing.T) {
-	servers, pods := podsAndFinalStatuses(20)
-	c := newCluster(append(servers, nodeOf(ready))...)
-	r := c.reporter(t)
-	results := make(chan error)
-	for i := range pods {
-		go func() { results <- r.FlushPod(t.Context(), pods[i]) }()
-		go func() { results <- r.MarkNotReady(t.Context(), pods[i]) }()
-		go func() { results <- r.RestoreReadiness(t.Context(), pods[i]) }()
-		go func() { results <- r.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}) }()
-	}
-	for range 4 * len(pods) {
-		require.NoError(t, <-results)
-	}
 }

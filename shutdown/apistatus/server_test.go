@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,29 +45,6 @@ func tenAtATime(t testing.TB, pods []*v1.Pod, call func(context.Context, *v1.Pod
 	close(next)
 	wg.Wait()
 	return results
-}
-
-// Statuses of different pods are sent concurrently: the server answers the first ten requests only after
-// all ten have arrived.
-func TestStatusesOfTenPodsAreSentAtTheSameTime(t *testing.T) {
-	server, _, pods := serveWithPods(t, 500)
-	held, release := context.WithTimeout(t.Context(), 30*time.Second)
-	defer release()
-	var arrived atomic.Int32
-	server.Script(func(apiserverproxy.Request) apiserverproxy.Fault {
-		if arrived.Add(1) == 10 {
-			release()
-		}
-		<-held.Done()
-		return apiserverproxy.Fault{}
-	})
-	r := server.reporter(time.Minute) // no request fails because the machine is busy
-	for _, err := range tenAtATime(t, pods, r.FlushPod) {
-		require.NoError(t, err)
-	}
-	require.ErrorIs(t, held.Err(), context.Canceled, "the tenth request arrived while nine were waiting")
-	require.Equal(t, 500, server.terminated())
-	require.Len(t, server.Requests(), 500)
 }
 
 // beforeFirst makes a race certain: it calls a function when the first request with this method arrives, before the
