@@ -9,10 +9,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
-	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -133,16 +131,6 @@ func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 	})
 }
 
-// A closed provider adopts nothing, and the error has the type that virtual-kubelet knows.
-func TestAdoptAfterClose(t *testing.T) {
-	inBubble(t, func(b *testbed) {
-		require.NoError(b, b.Close(b.Context()))
-		err := b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf()})
-		require.ErrorIs(b, err, lifecycle.ErrClosed)
-		require.True(b, errdefs.IsInvalidInput(err))
-	})
-}
-
 // A container is adopted 5 s after its start. Its status keeps the time of the start.
 func TestAnAdoptedContainerKeepsItsStartTime(t *testing.T) {
 	inBubble(t, func(b *testbed) {
@@ -171,89 +159,57 @@ func TestAdoptWaitsForARunningInitContainer(t *testing.T) {
 	})
 }
 
-// While the agent was down, the only init container of a pod has failed. It is final if the restart policy is Never, and
-// otherwise it restarts, as in the kubelet; the regular container starts once it has succeeded. An init container without a
-// status, before a container that was started, has succeeded before and does not restart. A pod that has ended
-// restarts nothing, whatever its policy.
-func TestAdoptRestartsAFailedInitContainer(t *testing.T) {
-	failed := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1}}
-	succeeded := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
+// The previous agent has started nothing of a pod with an init container and a regular one, or the init container, or
+// both. After Adopt the start continues there. While the agent was down, the init container may have failed: that is final
+// if the restart policy is Never, and otherwise it restarts, as in the kubelet. An init container without a status,
+// before a container that was started, has succeeded before. Admit is asked only if nothing was started: a pod whose start
+// has begun runs even if Admit would refuse it. A pod that was deleted or has ended starts nothing.
+func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
+	const never, onFailure, always = v1.RestartPolicyNever, v1.RestartPolicyOnFailure, v1.RestartPolicyAlways
+	none, runs := v1.ContainerState{}, v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+	failed, succeeded := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1}}, v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
 	for name, test := range map[string]struct {
-		policy  v1.RestartPolicy
-		before  v1.PodPhase       // of the adopted pod
-		init    v1.ContainerState // of the init container
-		app     v1.ContainerState // of the regular container; zero: it was not started
-		after   v1.PodPhase       // 5 s later
-		started []string          // by the new agent
+		policy    v1.RestartPolicy
+		init, app v1.ContainerState // zero: it was not started
+		was       v1.PodPhase       // of the adopted pod
+		refuse    bool              // the answer of Admit
+		deleted   bool
+		phase     v1.PodPhase // of the pod after 5 s
+		started   []string    // by the new agent
 	}{
-		"Always":          {policy: v1.RestartPolicyAlways, init: failed, after: v1.PodRunning, started: []string{"init", "app"}},
-		"OnFailure":       {policy: v1.RestartPolicyOnFailure, init: failed, after: v1.PodRunning, started: []string{"init", "app"}},
-		"Never":           {policy: v1.RestartPolicyNever, init: failed, after: v1.PodFailed},
-		"lost status":     {policy: v1.RestartPolicyOnFailure, app: v1.ContainerState{Running: &v1.ContainerStateRunning{}}, after: v1.PodRunning},
-		"the pod evicted": {policy: v1.RestartPolicyAlways, before: v1.PodFailed, init: succeeded, app: failed, after: v1.PodFailed},
+		"init container runs":              {policy: never, init: runs, refuse: true, phase: v1.PodRunning, started: []string{"app"}},
+		"init container succeeded":         {policy: never, init: succeeded, refuse: true, phase: v1.PodRunning, started: []string{"app"}},
+		"init container failed":            {policy: never, init: failed, phase: v1.PodFailed},
+		"init container failed, Always":    {policy: always, init: failed, phase: v1.PodRunning, started: []string{"init", "app"}},
+		"init container failed, OnFailure": {policy: onFailure, init: failed, phase: v1.PodRunning, started: []string{"init", "app"}},
+		"init container without a status":  {policy: onFailure, init: none, app: runs, phase: v1.PodRunning},
+		"nothing started":                  {policy: never, phase: v1.PodRunning, started: []string{"init", "app"}},
+		"nothing started, refused":         {policy: never, refuse: true, phase: v1.PodFailed},
+		"nothing started, deleted":         {policy: never, deleted: true, phase: v1.PodFailed},
+		"ended":                            {policy: always, init: succeeded, app: failed, was: v1.PodFailed, phase: v1.PodFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
 				b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
 				pod := podOf(plain("app"))
-				pod.Spec.RestartPolicy = test.policy
-				pod.Spec.InitContainers = []v1.Container{plain("init")}
-				pod.Status.Phase = test.before
-				pod.Status.InitContainerStatuses = []v1.ContainerStatus{{Name: "init", ContainerID: "virtual-kubelet://old", State: test.init}}
-				pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: test.app}}
-				if test.app.Running != nil {
-					b.rt.Start(pod, "app", "uid/app", lifecycletest.Script{})
-				}
-				require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod, Alive: true}))
-				wait(5 * second)
-				require.Equal(b, test.after, b.last().pod.Status.Phase)
-				for _, name := range []string{"init", "app"} {
-					_, started := b.rt.started.Load("uid/" + name)
-					require.Equal(b, slices.Contains(test.started, name), started, name)
-				}
-			})
-		})
-	}
-}
-
-// A pod has an init container and two regular ones, and the previous agent has started at most the init container.
-// After Adopt the start continues there. Admit is asked only if nothing was started: a pod whose start has begun
-// runs even if Admit would refuse it. A deleted pod starts nothing.
-func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
-	for name, test := range map[string]struct {
-		init    v1.ContainerState // of the init container; zero: it was not started
-		refuse  bool              // the answer of Admit
-		deleted bool
-		phase   v1.PodPhase // of the pod after 5 s
-		started []string    // by the new agent
-	}{
-		"init container runs":      {init: v1.ContainerState{Running: &v1.ContainerStateRunning{}}, refuse: true, phase: v1.PodRunning, started: []string{"app", "log"}},
-		"init container succeeded": {init: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}, refuse: true, phase: v1.PodRunning, started: []string{"app", "log"}},
-		"init container failed":    {init: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1}}, phase: v1.PodFailed},
-		"nothing started":          {phase: v1.PodRunning, started: []string{"init", "app", "log"}},
-		"nothing started, refused": {refuse: true, phase: v1.PodFailed},
-		"deleted":                  {deleted: true, phase: v1.PodFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inBubble(t, func(b *testbed) {
-				b.rt.scripts["init"] = lifecycletest.Script{ExitAfter: second}
-				pod := podOf(plain("app"), plain("log"))
-				pod.Spec.InitContainers = []v1.Container{plain("init")}
-				adopted := virtualkubelet.Adopted{Pod: pod}
-				if test.init != (v1.ContainerState{}) {
+				pod.Spec.RestartPolicy, pod.Spec.InitContainers, pod.Status.Phase = test.policy, []v1.Container{plain("init")}, test.was
+				if test.init != none {
 					pod.Status.InitContainerStatuses = []v1.ContainerStatus{{Name: "init", ContainerID: "virtual-kubelet://old", State: test.init}}
-					pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app"}}
 				}
+				pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app", State: test.app}}
 				if test.init.Running != nil {
 					b.rt.Start(pod, "init", "old", lifecycletest.Script{ExitAfter: second})
 				}
-				if test.deleted {
-					adopted.Pod = deleted(pod, 30, time.Now())
+				if test.app.Running != nil {
+					b.rt.Start(pod, "app", "old app", lifecycletest.Script{})
 				}
-				require.NoError(b, b.Adopt(b.Context(), adopted))
+				if test.deleted {
+					pod = deleted(pod, 30, time.Now())
+				}
+				require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod, Alive: !test.deleted}))
 				wait(5 * second)
 				require.Equal(b, test.phase, b.last().pod.Status.Phase)
-				for _, name := range []string{"init", "app", "log"} {
+				for _, name := range []string{"init", "app"} {
 					_, started := b.rt.started.Load("uid/" + name)
 					require.Equal(b, slices.Contains(test.started, name), started, name)
 				}

@@ -11,40 +11,6 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A second kubectl delete with 1 s shortens a deletion with 3600 s, and the final status on the API server
-// has the container's exit code.
-func TestControllerShortensADeletion(t *testing.T) {
-	c := newCluster(t, 2) // a stop with at most 2 s ends a container
-	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-	c.rt.codes["app"] = 143
-	c.createRunning(podOf(plain("app")))
-	c.kubectlDelete(3600)
-	c.awaitStop("app", 3600)
-	c.kubectlDelete(1)
-	c.awaitStop("app", 2) // the minimum
-	c.awaitPod(func(pod *v1.Pod) bool {
-		if pod.Status.Phase != v1.PodFailed {
-			return false
-		}
-		app := terminated(c, pod.Status, "app")
-		return pod.DeletionTimestamp != nil && app.ExitCode == 143 && app.Reason == "Error"
-	})
-	c.awaitGone()
-}
-
-// kubectl delete --force removes the pod from the API server. virtual-kubelet then deletes the provider's
-// copy of it, which must shorten the deletion in progress to the minimum of 2 s.
-func TestControllerForcesADeletion(t *testing.T) {
-	c := newCluster(t, 2) // a stop with at most 2 s ends a container
-	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-	c.createRunning(podOf(plain("app")))
-	c.kubectlDelete(3600)
-	c.awaitStop("app", 3600)
-	c.kubectlDelete(0)
-	c.awaitStop("app", 2)
-	c.awaitGone()
-}
-
 // The regular container has ended when the deletion is shortened. If the status said so, the controller would
 // remove the pod while its sidecar runs.
 func TestControllerWaitsForSidecars(t *testing.T) {

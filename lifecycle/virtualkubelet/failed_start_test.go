@@ -18,21 +18,27 @@ import (
 // A pod is deleted with 10 s while a start is in progress that ignores its context and returns at 20 s. The pod has
 // not ended before that. The container is then killed at once, because the deadline of 10 s has passed.
 func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
-	inBubble(t, func(b *testbed) {
-		b.rt.start = func(context.Context, string) error {
-			<-time.After(20 * second)
-			return nil
-		}
-		pod := podOf(plain("app"))
-		b.create(pod)
-		b.deletePod(pod, 10)
-		wait(15 * second)
-		require.NoError(b, b.DeletePod(b.Context(), pod), "the start is still in progress")
-		wait(10 * second)
-		require.Equal(b, []stop{{"uid/app", 0, 20 * second}}, b.stops())
-		require.Equal(b, 20*second, b.last().at)
-		require.EqualValues(b, 137, terminated(b, b.last().pod.Status, "app").ExitCode)
-	})
+	for kind, change := range runtimeKinds() {
+		t.Run(kind, func(t *testing.T) {
+			inBubble(t, func(b *testbed) {
+				b.rt.start = func(context.Context, string) error {
+					<-time.After(20 * second)
+					return nil
+				}
+				pod := podOf(plain("app"))
+				b.create(pod)
+				b.deletePod(pod, 10)
+				wait(15 * second)
+				require.NoError(b, b.DeletePod(b.Context(), pod), "the start is still in progress")
+				require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+				wait(10 * second)
+				require.Len(b, b.stops(), 1)
+				require.Zero(b, b.stops()[0].timeout)
+				require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+				require.EqualValues(b, 137, terminated(b, b.last().pod.Status, "app").ExitCode)
+			}, change)
+		})
+	}
 }
 
 // A deletion cancels a start, which returns an error. If its container does not run, the pod has ended. If the
@@ -41,7 +47,10 @@ func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
 	for name, runs := range map[string]bool{"not running": false, "running": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				b.rt.cancelled = func() (string, error) { return "", errors.New("cancelled") }
+				b.rt.start = func(ctx context.Context, _ string) error {
+					<-ctx.Done()
+					return errors.New("cancelled")
+				}
 				pod := podOf(plain("app"))
 				if runs {
 					b.rt.Start(pod, "app", "uid/app", lifecycletest.Script{FailStops: -1})

@@ -10,13 +10,11 @@ import (
 	"github.com/stretchr/testify/require"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 	"github.com/kubegrace/kubegrace/shutdown"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 // A drain kills a pod at 10 s with 5 s that is being deleted with 30 s. Both share one termination: the hook runs
@@ -66,11 +64,11 @@ func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 }
 
 // A pod is deleted and killed. It is kept until KillPod has its result, and then forgotten: it is unknown, and a pod
-// with its UID can be created again.
+// with its UID can be created again, whose hook runs again.
 func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
-		pod := podOf(plain("app"))
+		pod := podOf(withExecHook("app"))
 		b.create(pod)
 		b.deletePod(pod, 30)
 		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
@@ -81,11 +79,14 @@ func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 		require.True(b, errdefs.IsNotFound(err))
 		b.create(pod)
 		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "a pod with the same UID starts again")
+		b.deletePod(pod, 30)
+		wait(second)
+		require.Len(b, b.rt.Execs(), 2)
 	})
 }
 
 // The context of KillPod ends after 10 s. The error names the container that still runs, and the termination
-// continues until its deadline at 30 s.
+// continues until its deadline at 30 s. Another KillPod, without a SetStatus, has the status that the first one has set.
 func TestKillPodStopsWaitingWithItsContext(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -93,37 +94,16 @@ func TestKillPodStopsWaitingWithItsContext(t *testing.T) {
 		b.create(pod)
 		ctx, cancel := context.WithTimeout(b.Context(), 10*second)
 		defer cancel()
-		_, err := b.KillPod(ctx, pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(int64(30))})
+		_, err := b.KillPod(ctx, pod, shutdown.KillRequest{
+			GracePeriodSeconds: ptr.To(int64(30)),
+			SetStatus:          func(status *v1.PodStatus) { status.Reason = "Terminated" },
+		})
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		require.EqualError(b, err, "timeout waiting to kill pod: containers that have not ended: ns/pod/app: context deadline exceeded")
-		wait(20 * second)
-		require.Equal(b, 30*second, b.last().at)
-	})
-}
-
-// An agent that ends for good calls TerminateAll and then Close. Both pods, whose containers take 4 s side by side,
-// have then ended, and virtual-kubelet has their final statuses with the reason of the drain.
-func TestTerminateAllStopsPodsBeforeClose(t *testing.T) {
-	inBubble(t, func(b *testbed) {
-		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
-		one, two := podOf(plain("app")), podOf(plain("app"))
-		two.Name, two.UID = "two", "uid2"
-		b.create(one)
-		b.create(two)
-		manager, err := shutdown.NewManager(shutdown.Options{
-			Config:   plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 20 * second}},
-			ListPods: b.Pods, Killer: b,
-		})
+		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
 		require.NoError(b, err)
-		report, err := manager.TerminateAll(b.Context())
-		require.NoError(b, err)
-		require.Equal(b, 4*second, b.elapsed())
-		require.Len(b, report.Pods, 2)
-		require.NoError(b, b.Close(b.Context()))
-		for _, news := range b.notified[len(b.notified)-2:] {
-			require.Equal(b, "Terminated", news.pod.Status.Reason)
-			require.Equal(b, v1.PodSucceeded, news.pod.Status.Phase)
-		}
+		require.Equal(b, 30*second, b.elapsed())
+		require.Equal(b, "Terminated", result.Status.Reason)
 	})
 }
 
@@ -166,22 +146,5 @@ func TestCloseNamesHangingCalls(t *testing.T) {
 		require.ErrorContains(b, err, "calls that have not returned: StartContainer of container late of ns/other: ")
 		require.ErrorIs(b, err, context.DeadlineExceeded)
 		close(release)
-	})
-}
-
-// A drain kills a pod with a SetStatus and stops waiting. A second kill without one must not lose the reason
-// that the first has set.
-func TestAKillWithoutSetStatusKeepsThePreviousOne(t *testing.T) {
-	inBubble(t, func(b *testbed) {
-		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
-		pod := podOf(plain("app"))
-		b.create(pod)
-		ctx, cancel := context.WithTimeout(b.Context(), second)
-		defer cancel()
-		_, err := b.KillPod(ctx, pod, shutdown.KillRequest{SetStatus: func(status *v1.PodStatus) { status.Reason = "Terminated" }})
-		require.ErrorIs(b, err, context.DeadlineExceeded)
-		result, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
-		require.NoError(b, err)
-		require.Equal(b, "Terminated", result.Status.Reason)
 	})
 }

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
-	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
 // virtual-kubelet's callback blocks for one of two pods. The other pod's statuses are sent all the same. The blocked
@@ -81,21 +80,4 @@ func TestCloseSendsTheLastStatus(t *testing.T) {
 			require.Equal(b, v1.PodSucceeded, phase, uid)
 		}
 	})
-}
-
-// The error of New names all invalid options at once, those of the terminator too.
-func TestNewJoinsAllOptionErrors(t *testing.T) {
-	rt := newScriptedRuntime()
-	opts := virtualkubelet.Options{PollInterval: -1}
-	opts.Terminator.Runtime, opts.Terminator.Exits = rt, rt
-	_, err := virtualkubelet.New(opts)
-	require.ErrorContains(t, err, "Runtime or Pods: exactly one must be set")
-	require.ErrorContains(t, err, "Terminator.Runtime and Terminator.Pods: must not be set")
-	require.ErrorContains(t, err, "Terminator.Exits: must not be set")
-	require.ErrorContains(t, err, "PollInterval: must not be negative, is -1ns")
-
-	opts = virtualkubelet.Options{Runtime: rt}
-	opts.Terminator.StopTimeoutSlack = -1
-	_, err = virtualkubelet.New(opts)
-	require.ErrorContains(t, err, "StopTimeoutSlack: must not be negative")
 }

@@ -11,8 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/kubegrace/kubegrace/internal/need"
-
 	"github.com/stretchr/testify/require"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
@@ -237,13 +235,9 @@ func (n *randomNode) step() {
 // After random operations: no two pods with one name run at the same time, no container runs twice, none runs
 // or starts after its end was reported, and nothing of a deleted pod remains.
 func TestRandomOperationsKeepInvariants(t *testing.T) {
-	seeds := uint64(60)
-	if need.Less(t, "50 of 60 seeds of random operations") {
-		seeds = 10
-	}
 	for kind := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
-			for seed := range seeds {
+			for seed := range uint64(60) {
 				inBubble(t, func(b *testbed) {
 					b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 7 * second}
 					b.rt.scripts["log"] = lifecycletest.Script{IgnoreTerm: true}

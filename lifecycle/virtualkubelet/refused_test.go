@@ -14,10 +14,11 @@ import (
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
+	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
 // virtual-kubelet may call CreatePod late. A pod that is deleted or terminating must not start again; neither
-// must any pod after Close.
+// must any pod after Close, and none is adopted.
 func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -37,6 +38,9 @@ func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 
 		require.NoError(b, b.Close(b.Context()))
 		err = b.CreatePod(b.Context(), podOf(plain("app")))
+		require.ErrorIs(b, err, lifecycle.ErrClosed)
+		require.True(b, errdefs.IsInvalidInput(err))
+		err = b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf()})
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
 		require.True(b, errdefs.IsInvalidInput(err))
 	})
@@ -86,29 +90,17 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	}
 }
 
-// A new pod waits for the end of the old one with its name. A deletion ends it at once, and it never starts.
-func TestAWaitingPodCanBeDeleted(t *testing.T) {
-	inBubble(t, func(b *testbed) {
-		names := b.rt.recordStarts(0)
-		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 9 * second}
-		previous, pod := podOf(plain("app")), podOf(plain("app"))
-		pod.UID = "new"
-		b.create(previous)
-		b.create(pod)
-		b.deletePod(pod, 30)
-		wait(second)
-		require.EqualValues(b, "new", b.last().pod.UID)
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-		require.Len(b, names(), 1)
-	})
-}
-
 // Three pods with one name are created. The second never starts, because the third replaces it or it was deleted. The
 // third starts when the first has ended, whose container takes 9 s to stop.
 func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 	for name, between := range map[string]func(*testbed, *v1.Pod){
 		"replaced": func(*testbed, *v1.Pod) {},
-		"deleted":  func(b *testbed, second *v1.Pod) { b.deletePod(second, 30) },
+		"deleted": func(b *testbed, second *v1.Pod) {
+			b.deletePod(second, 30)
+			wait(0)
+			require.EqualValues(b, second.UID, b.last().pod.UID)
+			require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase, "it ends at once, although the first one runs")
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
@@ -130,21 +122,6 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 			})
 		})
 	}
-}
-
-// A pod with the same UID is created and deleted three times. The provider keeps nothing of the forgotten
-// pod: the hook runs each time.
-func TestAForgottenPodCanBeCreatedAgain(t *testing.T) {
-	inBubble(t, func(b *testbed) {
-		pod := podOf(withExecHook("app"))
-		for i := range 3 {
-			b.create(pod)
-			require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
-			b.deletePod(pod, 30)
-			wait(second)
-			require.Len(b, b.rt.Execs(), i+1)
-		}
-	})
 }
 
 // A new pod replaces a running one with its name, and the context of its CreatePod has ended. The old pod is stopped

@@ -26,8 +26,6 @@ type scriptedRuntime struct {
 	lost        bool                                         // StartContainer starts the container and returns errAway
 	hooksDone   bool                                         // it knows that the hooks of all containers have run
 	started     sync.Map                                     // the IDs of all that was started
-
-	cancelled func() (string, error) // if not nil, a start waits until it is cancelled, and returns this result
 }
 
 func newScriptedRuntime() *scriptedRuntime {
@@ -37,10 +35,6 @@ func newScriptedRuntime() *scriptedRuntime {
 // StartContainer starts a run with the ID UID/NAME. Later runs of the same container are UID/NAME#1, UID/NAME#2 and so
 // on.
 func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
-	if r.cancelled != nil {
-		<-ctx.Done()
-		return r.cancelled()
-	}
 	if r.start != nil {
 		if err := r.start(ctx, c.Name); err != nil {
 			return "", err

@@ -123,21 +123,6 @@ func TestAPodThatCompletes(t *testing.T) {
 	}
 }
 
-// A runtime may have neither Exited nor exit codes. The ends are then found by two lists, the second 1 s after the
-// first, and have the kubelet's status of an unknown exit code.
-func TestARuntimeWithoutExitsAndExitCodes(t *testing.T) {
-	inBubble(t, func(b *testbed) {
-		b.rt.noExits, b.rt.noExitCodes = true, true
-		pod := podOf(plain("one"), plain("two"))
-		b.create(pod)
-		b.deletePod(pod, 30)
-		wait(time.Minute)
-		require.Equal(b, second, b.last().at, "after two lists")
-		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "one").Reason)
-		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.last().pod.Status, "two").Message)
-	})
-}
-
 // The caller changes a pod that it has passed to CreatePod, and one that GetPod has returned. The provider has copies, so
 // its pod stays as it was, with the podIP of Options.Status. Only UpdatePod changes it.
 func TestPodsAreCopied(t *testing.T) {

@@ -3,16 +3,12 @@
 package virtualkubelet_test
 
 import (
-	"context"
-	"strconv"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	"github.com/virtual-kubelet/virtual-kubelet/errdefs"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
@@ -101,51 +97,6 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 	})
 }
 
-// A pod is deleted at 4.2 s with 30 s, and Stop fails. It is called again after the interval of 1.5 s, at 5.7 s, with the
-// remaining 28.5 s, rounded up to 29 s.
-func TestARepeatedStopHasTheRemainingTime(t *testing.T) {
-	p := newFakePodRuntime(3 * second / 2)
-	inBubble(t, func(b *testbed) {
-		defer p.stopping.Wait()
-		pod := podOf(plain("app"))
-		b.create(pod)
-		wait(4200 * time.Millisecond)
-		p.script(func() { p.failStops = 1 })
-		b.deletePod(pod, 30)
-		wait(3 * second)
-		require.Equal(b, []stop{{"uid/app", 29, 5700 * time.Millisecond}}, b.stops())
-	}, onFakePodRuntime(p))
-}
-
-// The Create of ten of 50 pods is in progress, and the others wait for it. All are deleted meanwhile. Create must not
-// be called for those that wait.
-func TestADeletedPodWaitingForAStartSlotIsNotCreated(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
-		var pods []*v1.Pod
-		for i := range 50 {
-			pod := podOf(plain("app"))
-			pod.Name, pod.UID = strconv.Itoa(i), types.UID(strconv.Itoa(i))
-			pods = append(pods, pod)
-		}
-		var once sync.Once
-		b.rt.start = func(context.Context, string) error {
-			<-time.After(5 * second)
-			once.Do(func() {
-				for _, pod := range pods {
-					b.deletePod(pod, 10)
-				}
-			})
-			return nil
-		}
-		wait(second)
-		for _, pod := range pods {
-			b.create(pod)
-		}
-		wait(30 * second)
-		require.Equal(b, 10, p.calls(&p.creates))
-	})
-}
-
 // GetPods and KillPod wait for the first list, which never succeeds here. After Close they must fail instead.
 func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
 	p := newFakePodRuntime(5 * second)
@@ -158,19 +109,6 @@ func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
 		_, err = b.GetPods(b.Context())
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
 	}, onFakePodRuntime(p))
-}
-
-// Create hangs and may take 2 min. A deletion cancels it, so that the pod ends at once.
-func TestADeletionCancelsAHangingCreate(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
-		p.script(func() { p.hang = 1 })
-		pod := podOf(plain("app"))
-		b.create(pod)
-		wait(6 * second)
-		b.deletePod(pod, 10)
-		wait(30 * second)
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-	})
 }
 
 // Create gets a pod without container statuses, so that a PodRuntime may append its own. Here Create fails, and is called

@@ -150,28 +150,6 @@ func TestALateCreateIsCleanedUp(t *testing.T) {
 	})
 }
 
-// A pod is deleted at 5 s with 10 s while its Create, which ignores its context, is in progress until 20 s. Until then the
-// pod has not ended. Then it is killed, because its grace period is over.
-func TestADeletionWaitsForACreateThatIgnoresItsContext(t *testing.T) {
-	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
-		b.rt.start = func(context.Context, string) error {
-			<-time.After(20 * second)
-			return nil
-		}
-		pod := podOf(plain("app"))
-		b.create(pod)
-		wait(5 * second)
-		b.deletePod(pod, 10)
-		wait(14 * second)
-		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
-		wait(11 * second)
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase, "its grace period is over, and it was killed")
-		require.Len(b, b.rt.Exits(), 1)
-		wait(5 * second)
-		require.Empty(b, p.kept())
-	})
-}
-
 // Create hangs, and later Stop. Each call is cut off at its timeout and repeated, and the repeated Stop has
 // only the time that is left of the grace period.
 func TestHangingCallsAreRepeated(t *testing.T) {
