@@ -137,6 +137,17 @@ func TestADeletedPodIsKeptUntilNotifyPods(t *testing.T) {
 	})
 }
 
+// An agent ends before it has called NotifyPods. Close ends the pod's goroutines all the same.
+func TestCloseBeforeNotifyPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p, err := virtualkubelet.New(virtualkubelet.Options{Runtime: newScriptedRuntime()})
+		require.NoError(t, err)
+		require.NoError(t, p.CreatePod(t.Context(), podOf(plain("app"))))
+		synctest.Wait()
+		require.NoError(t, p.Close(t.Context()))
+	})
+}
+
 // A user's pod has the annotation with which the provider marks copies of terminating pods. It must not be taken for
 // such a copy: its deletion has its own 10 s.
 func TestACopiedTerminatingAnnotationIsIgnored(t *testing.T) {

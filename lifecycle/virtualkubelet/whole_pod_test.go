@@ -128,6 +128,22 @@ func TestCreateIsRepeatedUntilItSucceedsOrIsInvalid(t *testing.T) {
 	})
 }
 
+// Create fails, but takes effect 3 s later. The list of 5 s has the pod, so that Create is not called again.
+func TestACreateThatTakesEffectLateIsNotRepeated(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+		wait(second)
+		p.script(func() { p.refused = errAway })
+		pod := podOf(plain("app"))
+		b.create(pod)
+		wait(3 * second)
+		p.script(func() { p.refused = nil })
+		require.NoError(b, p.Create(b.Context(), pod))
+		wait(time.Minute)
+		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		require.Equal(b, 2, p.calls(&p.creates), "one failed, one is the test's")
+	})
+}
+
 // A pod that is created and deleted while the PodRuntime is down has failed once the PodRuntime is back and lacks it.
 // Then the Create takes effect after all. The pod is unknown now, so it is stopped as an orphan and removed, a minute
 // after the first list that has it.

@@ -69,6 +69,24 @@ func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 	}
 }
 
+// The answer of StartContainer is lost, and no list succeeds, so that nobody knows whether the container runs. The pod is
+// deleted meanwhile. Once a list has the container, it is stopped, and the pod ends.
+func TestAPodWithALostStartCanBeDeleted(t *testing.T) {
+	inBubble(t, func(b *testbed) {
+		pod := podOf(plain("app"))
+		b.rt.lost = true
+		b.rt.SetLists(lifecycletest.Lists{Err: errAway})
+		b.create(pod)
+		b.deletePod(pod, 30)
+		wait(10 * second)
+		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		b.rt.SetLists(lifecycletest.Lists{})
+		wait(10 * second)
+		require.Len(b, b.rt.Exits(), 1)
+		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+	})
+}
+
 // Adopt does not guess what runs: a failed list, and one with an invalid ID, are errors, and the pod is not
 // adopted.
 func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
