@@ -161,16 +161,17 @@ func TestAdoptWaitsForARunningInitContainer(t *testing.T) {
 
 // The previous agent has started nothing of a pod with an init container and a regular one, or the init container, or
 // both. After Adopt the start continues there. While the agent was down, the init container may have failed: that is final
-// if the restart policy is Never, and otherwise it restarts, as in the kubelet. An init container without a status,
-// before a container that was started, has succeeded before. Admit is asked only if nothing was started: a pod whose start
-// has begun runs even if Admit would refuse it. A pod that was deleted or has ended starts nothing.
+// if the restart policy is Never, and otherwise it restarts, as in the kubelet. An init container without a status has
+// succeeded if a container after it was started. Admit is asked only if nothing was started: a pod whose start has begun
+// runs even if Admit would refuse it. A pod that was deleted or has ended starts nothing.
 func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
 	const never, onFailure, always = v1.RestartPolicyNever, v1.RestartPolicyOnFailure, v1.RestartPolicyAlways
 	none, runs := v1.ContainerState{}, v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	failed, succeeded := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1}}, v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}
 	for name, test := range map[string]struct {
 		policy    v1.RestartPolicy
-		init, app v1.ContainerState // zero: it was not started
+		init, app v1.ContainerState // in the status; zero: it was not started
+		listed    bool              // the runtime lists the regular container
 		was       v1.PodPhase       // of the adopted pod
 		refuse    bool              // the answer of Admit
 		deleted   bool
@@ -182,7 +183,8 @@ func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
 		"init container failed":            {policy: never, init: failed, phase: v1.PodFailed},
 		"init container failed, Always":    {policy: always, init: failed, phase: v1.PodRunning, started: []string{"init", "app"}},
 		"init container failed, OnFailure": {policy: onFailure, init: failed, phase: v1.PodRunning, started: []string{"init", "app"}},
-		"init container without a status":  {policy: onFailure, init: none, app: runs, phase: v1.PodRunning},
+		"init container without a status":  {policy: onFailure, init: none, app: runs, listed: true, phase: v1.PodRunning},
+		"statuses that are older":          {policy: onFailure, listed: true, phase: v1.PodRunning},
 		"nothing started":                  {policy: never, phase: v1.PodRunning, started: []string{"init", "app"}},
 		"nothing started, refused":         {policy: never, refuse: true, phase: v1.PodFailed},
 		"nothing started, deleted":         {policy: never, deleted: true, phase: v1.PodFailed},
@@ -200,7 +202,7 @@ func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
 				if test.init.Running != nil {
 					b.rt.Start(pod, "init", "old", lifecycletest.Script{ExitAfter: second})
 				}
-				if test.app.Running != nil {
+				if test.listed {
 					b.rt.Start(pod, "app", "old app", lifecycletest.Script{})
 				}
 				if test.deleted {

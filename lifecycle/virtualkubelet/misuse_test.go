@@ -276,6 +276,13 @@ func TestMisuse(t *testing.T) {
 			m.requireLogged(`Failed to start a container: StartContainer has returned no ID of container "a" pod=default/w containerName=a`)
 			require.Equal(m, "StartError", m.last().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
 		},
+		"StartContainer panics": func(m *misuse) {
+			m.rt.start = func(*v1.Pod, string) (string, error) { panic("no image") }
+			m.create("a")
+			wait(time.Minute)
+			m.requireLogged("Failed to start a container: ")
+			require.Equal(m, "StartError", m.last().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
+		},
 		"a start fails twice": func(m *misuse) {
 			failures := 2
 			m.rt.start = func(pod *v1.Pod, name string) (string, error) {

@@ -129,6 +129,25 @@ func TestCreateGetsNoContainerStatuses(t *testing.T) {
 	})
 }
 
+// After a restart of the agent, the PodRuntime lists a pod without its spec. CreatePod brings the spec, and the containers
+// have the states that follow from the listed phase.
+func TestAPodListedWithoutASpecGetsItFromCreatePod(t *testing.T) {
+	p := newFakePodRuntime(5 * second)
+	listed := podOf()
+	listed.Status.Phase = v1.PodRunning
+	p.more = []*v1.Pod{listed}
+	inBubble(t, func(b *testbed) {
+		wait(second)
+		pod := podOf(plain("app"))
+		pod.Spec.InitContainers = []v1.Container{plain("init")}
+		b.create(pod)
+		status := b.last().pod.Status
+		require.Equal(b, v1.PodRunning, status.Phase)
+		require.NotNil(b, status.ContainerStatuses[0].State.Running)
+		require.Zero(b, terminated(b, status, "init").ExitCode)
+	}, onFakePodRuntime(p))
+}
+
 // Annotations that Create sets are in all later statuses and calls.
 func TestAnnotationsOfCreateAreKept(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {

@@ -225,6 +225,7 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 		known, err := b.GetPods(b.Context())
 		require.NoError(b, err)
 		require.Len(b, known, 3)
+		require.ErrorContains(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf(plain("app"))}), "a PodRuntime lists its pods itself")
 
 		b.create(pod)
 		require.NoError(b, b.DeletePod(b.Context(), known[0])) // gone: as virtual-kubelet does
