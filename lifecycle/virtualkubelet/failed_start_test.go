@@ -116,6 +116,7 @@ func TestAFailedInitContainerFailsThePod(t *testing.T) {
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, int32(3), terminated(b, status, "init").ExitCode)
 		require.Equal(b, "Error", terminated(b, status, "init").Reason)
+		require.False(b, status.InitContainerStatuses[0].Ready)
 	})
 }
 

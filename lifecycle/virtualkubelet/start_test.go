@@ -60,6 +60,7 @@ func TestContainersStartInOrder(t *testing.T) {
 		require.Equal(b, v1.ConditionTrue, last.pod.Status.Conditions[1].Status, "Ready")
 		require.True(b, last.pod.Status.Conditions[1].LastTransitionTime.Time.Equal(b.began.Add(9*second)))
 		require.Equal(b, int32(0), terminated(b, last.pod.Status, "init").ExitCode)
+		require.True(b, last.pod.Status.InitContainerStatuses[1].Ready, "it has succeeded")
 	})
 }
 

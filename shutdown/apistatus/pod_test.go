@@ -60,12 +60,15 @@ func TestFlushPodSucceedsForAPodThatIsGone(t *testing.T) {
 	}
 }
 
-// MarkNotReady and RestoreReadiness return nil if the pod is gone.
+// MarkNotReady and RestoreReadiness return nil if the pod is gone, or the mirror pod of a static one.
 func TestReadinessSucceedsForAPodThatIsGone(t *testing.T) {
 	c := newCluster()
 	require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), running("web")))
 	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), running("web")))
 	require.Equal(t, []string{"patch status", "get"}, c.verbs(), "MarkNotReady patches the pod, RestoreReadiness reads it first")
+	static := withAnnotations(running("etcd"), "static", map[string]string{"kubernetes.io/config.source": "file"})
+	require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), static))
+	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), static))
 }
 
 // The caller decides by the API server's answer whether and when it repeats FlushPod, so the error must wrap
@@ -73,20 +76,22 @@ func TestReadinessSucceedsForAPodThatIsGone(t *testing.T) {
 func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	limited := apierrors.NewTooManyRequests("slow down", 7)
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Forbidden(field.NewPath("status"), "no")})
+	bare := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid}}
 	proxys := apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, schema.GroupResource{}, "", "default backend", 0, true)
 	for name, test := range map[string]struct {
 		err  error            // of the patch
 		is   func(error) bool // reports whether FlushPod's error wraps err
 		want []string         // the requests
 	}{
-		"a conflict":        {statusError(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}},
-		"forbidden":         {statusError(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
-		"unauthorized":      {statusError(http.StatusUnauthorized), apierrors.IsUnauthorized, []string{"patch status"}},
-		"too many requests": {limited, apierrors.IsTooManyRequests, []string{"patch status"}},
-		"broken":            {statusError(http.StatusInternalServerError), apierrors.IsInternalError, []string{"patch status"}},
-		"invalid":           {invalid, apierrors.IsInvalid, []string{"patch status"}},
-		"a proxy's 404":     {proxys, apierrors.IsNotFound, []string{"patch status"}},
-		"a network":         {errRefused, func(err error) bool { return errors.Is(err, errRefused) }, []string{"patch status"}},
+		"a conflict":          {statusError(http.StatusConflict), apierrors.IsConflict, []string{"patch status", "get"}},
+		"forbidden":           {statusError(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
+		"unauthorized":        {statusError(http.StatusUnauthorized), apierrors.IsUnauthorized, []string{"patch status"}},
+		"too many requests":   {limited, apierrors.IsTooManyRequests, []string{"patch status"}},
+		"broken":              {statusError(http.StatusInternalServerError), apierrors.IsInternalError, []string{"patch status"}},
+		"invalid":             {invalid, apierrors.IsInvalid, []string{"patch status"}},
+		"invalid, no details": {bare, apierrors.IsInvalid, []string{"patch status"}},
+		"a proxy's 404":       {proxys, apierrors.IsNotFound, []string{"patch status"}},
+		"a network":           {errRefused, func(err error) bool { return errors.Is(err, errRefused) }, []string{"patch status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(running("web"))
