@@ -5,6 +5,7 @@ package virtualkubelet_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -101,7 +102,7 @@ func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 				var racing sync.WaitGroup
 				for i := range pods {
 					pod := podOf(plain("app"))
-					pod.Name = fmt.Sprint(i)
+					pod.Name = strconv.Itoa(i)
 					pod.UID = types.UID(pod.Name)
 					racing.Go(func() { assert.NoError(b, b.CreatePod(b.Context(), pod)) })
 					if i == pods/2 {
@@ -112,7 +113,7 @@ func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 				wait(3 * time.Minute)
 				reasons := map[string]int{}
 				for i := range pods {
-					reasons[b.podStatus(fmt.Sprint(i)).Reason]++
+					reasons[b.podStatus(strconv.Itoa(i)).Reason]++
 				}
 				require.Equal(b, pods, reasons["Terminated"]+reasons["NodeShutdown"], "%v", reasons)
 				cancel()
