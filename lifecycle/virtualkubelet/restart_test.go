@@ -274,7 +274,7 @@ func TestTenStartsAtMost(t *testing.T) {
 				}
 				wait(5 * second)
 				require.Len(b, names(), 10)
-				for _, pod := range pods {
+				for _, pod := range slices.Backward(pods) { // those that wait first, so that none gets a slot that becomes free
 					b.deletePod(pod, 1)
 				}
 				wait(5 * second)
