@@ -29,8 +29,8 @@
 //
 // # Which function
 //
-// An API server calls [DropDisabledFields] and then [ValidatePodTerminationUpdate], with a nil old spec for a
-// new pod. [ValidatePodTermination] checks a spec alone, such as a manifest or a pod template.
+// [DropDisabledFields] removes the fields of features that are off, as the API server does, and then
+// [ValidatePodTermination] checks a spec, such as a manifest or a pod template.
 // [ValidateNodeShutdown] checks the configuration of a node. [WarnPodTermination] and [WarnNodeShutdown]
 // return warnings.
 //
@@ -44,8 +44,7 @@
 //
 // Rules and messages are those of the API server and the kubelet. These are less obvious:
 //
-//   - terminationGracePeriodSeconds is required. A negative value is valid. An update may change only a
-//     negative value, and only to 1.
+//   - terminationGracePeriodSeconds is required. A negative value is valid.
 //   - A hook of a container or a sidecar has exactly one handler: exec, httpGet, tcpSocket or sleep. Other
 //     init containers, and ephemeral containers, have no lifecycle.
 //   - A sleep is at least 0 (1 if zero sleeps are off) and at most the grace period, although the message says

@@ -54,18 +54,6 @@ func ExampleValidatePodTermination() {
 	// spec.containers[0].lifecycle.stopSignal: Forbidden: may not be set for containers with empty `spec.os.name`
 }
 
-// The update changes the grace period from 10 s to 20 s and removes the stop signal. Both are fixed after creation.
-func ExampleValidatePodTerminationUpdate() {
-	changed := web(20, 5)
-	changed.Containers[0].Lifecycle.StopSignal = nil
-	for _, err := range validation.ValidatePodTerminationUpdate(changed, web(10, 5), validation.Options{}, field.NewPath("spec")) {
-		fmt.Println(err)
-	}
-	// Output:
-	// spec.terminationGracePeriodSeconds: Forbidden: may not be changed from 10 to 20; only a negative value may become 1
-	// spec.containers[0].lifecycle: Forbidden: may not be changed
-}
-
 // If zero sleeps are off, the template of a stored Deployment with one stays valid, and a new one is
 // rejected.
 func ExampleOptions_ForUpdate() {

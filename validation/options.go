@@ -25,8 +25,8 @@ type Options struct {
 // old uses are on, so that a stored object does not become invalid when a feature is switched
 // off. If old is nil, it returns o.
 //
-// [DropDisabledFields] and [ValidatePodTerminationUpdate] call ForUpdate. Call it yourself to
-// check the update of a pod template, such as a Deployment's, with [ValidatePodTermination].
+// [DropDisabledFields] calls ForUpdate. Call it yourself to check the update of a pod or of a pod
+// template, such as a Deployment's, with [ValidatePodTermination].
 func (o Options) ForUpdate(old *v1.PodSpec) Options {
 	o.NoSleepAction = o.NoSleepAction && !uses(old, hasSleep)
 	o.NoZeroSleep = o.NoZeroSleep && !uses(old, hasZeroSleep)
