@@ -246,7 +246,6 @@ func (n *Node) resume(a *Announcement) {
 	}
 	s.Ended = time.Time{}
 	n.unsettledUntil = time.Time{}
-	n.markDirty(s)
 	n.emit(Effect{Do: RecordEvent, Text: textDetected})
 	n.startDrain(s)
 	n.drain.shortenTable(n) // also if the log is damaged so that its timetable ends after HostEnd
