@@ -18,16 +18,17 @@ type kubeletKill struct {
 	differs      map[difference]bool
 	lines        killTimeline
 	endsAt       map[string]time.Duration // when a container ends, by itself or because it is stopped
-	calls        map[string]int           // of StopContainer for a container
+	calls        map[string]int           // how many StopContainer calls a container has got
 	hookRan      map[string]bool
 	terminatedAt map[string]time.Duration // when the termination ordering learns that a container has terminated
 	failing      []failurePeriod          // when kubegrace's stops were failing
 }
 
-// failurePeriod is when the stop of a container was failing; from is never if it was not.
+// failurePeriod is the time during which the stop of a container was failing. If it did not fail, from is the constant
+// never.
 type failurePeriod struct{ from, until time.Duration }
 
-// run kills the pod as often as its worker does.
+// run computes the kill of the pod, and up to killTries kills if they fail, each killPause after the last.
 func (k *kubeletKill) run() killTimeline {
 	k.endsAt, k.calls, k.hookRan = map[string]time.Duration{}, map[string]int{}, map[string]bool{}
 	for _, c := range k.Containers {
@@ -36,7 +37,7 @@ func (k *kubeletKill) run() killTimeline {
 	for at, tries, failed := time.Duration(0), 0, true; failed && tries < killTries; tries++ {
 		at, failed = k.killContainers(at)
 		k.lines.add(at, "", "kill returned, failed: %t", failed)
-		if failed && k.Alone == "" { // SyncTerminatingPod records it
+		if failed && k.OnlyContainer == "" { // SyncTerminatingPod records it
 			k.lines.add(at, "", "FailedKillPod")
 		}
 		at += killPause
@@ -49,12 +50,12 @@ func (k *kubeletKill) run() killTimeline {
 	return k.lines
 }
 
-// killContainers kills the running containers, in parallel. It computes the containers that others wait for
-// first. returned is when the last kill returns, and failed says that one of them has failed.
+// killContainers kills the containers that are running at a time, in parallel. It computes first the containers for which
+// others wait. returned is when the last kill returns, and failed says that one of the kills has failed.
 func (k *kubeletKill) killContainers(at time.Duration) (returned time.Duration, failed bool) {
 	k.terminatedAt, k.failing, returned = map[string]time.Duration{}, nil, at
 	for _, c := range slices.Backward(k.Containers) { // main containers are the last ones, sidecars stop in reverse order
-		if k.runs(c, at) && (k.Alone == "" || k.Alone == c.Name) {
+		if k.runs(c, at) && (k.OnlyContainer == "" || k.OnlyContainer == c.Name) {
 			end, isKilled := k.killContainer(c, at)
 			returned, failed = max(returned, end), failed || !isKilled
 		}
@@ -73,8 +74,8 @@ func (k *kubeletKill) runs(c killContainer, at time.Duration) bool {
 	return c.IsRunning && k.endsAt[c.Name] > at
 }
 
-// setTerminationGracePeriod returns the grace period of the deletion, else of the failed probe if the
-// pod has one too, else of the pod.
+// setTerminationGracePeriod returns the grace period of the deletion. Without one it returns that of the failed probe, if
+// the pod has a grace period too, and else the pod's; 2 s if the pod has none.
 func (k *kubeletKill) setTerminationGracePeriod(c killContainer) int64 {
 	switch {
 	case k.DeletionGrace != nil:
@@ -88,8 +89,9 @@ func (k *kubeletKill) setTerminationGracePeriod(c killContainer) int64 {
 	}
 }
 
-// calculateEffectiveGracePeriod is the pod worker's: the minimum of deletion and request, where 0 means
-// unset; else the pod's own; at least 1 s.
+// calculateEffectiveGracePeriod is the pod worker's function of this name. It returns the request's grace period, or the
+// deletion's if that is shorter and not 0; without a request the deletion's; without both the pod's own. The result is at
+// least 1 s.
 func (k *kubeletKill) calculateEffectiveGracePeriod() int64 {
 	grace, overridden := int64(0), false
 	for _, seconds := range []*int64{k.DeletionGrace, k.Override} {
@@ -103,8 +105,8 @@ func (k *kubeletKill) calculateEffectiveGracePeriod() int64 {
 	return max(grace, 1)
 }
 
-// killContainer is the kubelet's: the event, the hook, the wait for the container's turn, and one StopContainer
-// call, each with what is left of the grace period. returned is when it returns; isKilled is false if it failed.
+// killContainer is the kubelet's function of this name: the event, the hook, the wait for the container's turn, and one
+// StopContainer call, each with the rest of the grace period. returned is when it returns; isKilled is false if it failed.
 func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (returned time.Duration, isKilled bool) {
 	if c.Role == roleMissing && !k.differs[specIsMissing] {
 		return began, false // failed to get containerSpec
@@ -112,7 +114,7 @@ func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (retur
 	grace, now := k.setTerminationGracePeriod(c), began
 	k.lines.add(now, c.Name, "Killing: %s", cmp.Or(k.Message, "Stopping container "+c.Name))
 	switch {
-	case k.Alone == "" && !k.InFork: // killed by a pod worker, whose override is never nil
+	case k.OnlyContainer == "" && !k.InFork: // killed by a pod worker, whose override is never nil
 		grace = k.calculateEffectiveGracePeriod()
 	case k.Override != nil:
 		grace = *k.Override
@@ -123,7 +125,7 @@ func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (retur
 		now, grace = now+used, grace-int64(used/time.Second)
 	}
 	k.hookRan[c.Name] = true
-	if k.Alone == "" && grace > 0 { // the pod is killed: sidecars wait for their turn
+	if k.OnlyContainer == "" && grace > 0 { // the pod is killed: sidecars wait for their turn
 		turn := min(k.turn(c, began), now+inSeconds(grace))
 		if k.differs[timeIsTruncated] {
 			turn = min(turn, end)
@@ -137,7 +139,7 @@ func (k *kubeletKill) killContainer(c killContainer, began time.Duration) (retur
 	return k.stop(c, now, max(grace, 2), given, end)
 }
 
-// executePreStopHook returns how long the kill waits for the hook.
+// executePreStopHook runs the hook at a time, and returns how long the kill waits for it.
 func (k *kubeletKill) executePreStopHook(c killContainer, at time.Duration, grace int64) (used time.Duration) {
 	limit, takes, fails := inSeconds(grace), c.HookTakes, c.HookFails
 	k.lines.add(at, c.Name, "hook began")
@@ -168,7 +170,7 @@ func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Dura
 		return began
 	}
 	place := slices.IndexFunc(k.Containers, func(other killContainer) bool { return other.Name == c.Name })
-	for i, other := range k.Containers[place+1:] { // later sidecars, then all that are none
+	for i, other := range k.Containers[place+1:] { // later sidecars, then all other containers
 		isAwaited := other.Role == roleMain || other.Role == roleSidecar && (i == 0 || k.differs[orderHasGap])
 		if isAwaited && k.runs(other, began) {
 			turn = max(turn, cmp.Or(k.terminatedAt[other.Name], never))

@@ -53,7 +53,7 @@ const (
 
 const (
 	never     time.Duration = math.MaxInt64 / 4
-	killTries               = 3                // after these the test stops; a pod worker would go on
+	killTries               = 3                // how often a failing kill is tried; a pod worker would not stop trying
 	killPause               = 10 * time.Second // of the pod worker, from a failed kill to the next
 )
 
@@ -63,7 +63,7 @@ const (
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestKillIsTheKubelets -timeout 0 ./lifecycle
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestKillIsTheKubelets -v ./lifecycle # one seed, with its timelines
 func TestKillIsTheKubelets(t *testing.T) {
-	const enough = 5_000 // for each class to occur
+	const enough = 5_000 // seeds, so that each class occurs
 	var mu sync.Mutex
 	occurs := map[bool]map[difference]int{false: {}, true: {}} // how often each class occurs; true: in a fork
 	seeds := playSeeds(t, enough, func(t *testing.T, seed uint64) (func() string, error) {
@@ -103,11 +103,11 @@ type killComparison struct {
 	kubelet   killTimeline // the kubelet's, by the model
 	explained killTimeline // the kubelet's with all classes of differences, by the model
 	ours      killTimeline // kubegrace's, played
-	classes   []difference // those that make a difference here: without one, explained would change
+	classes   []difference // those that this kill shows: without one of them, explained would be another timeline
 }
 
 // compareKills draws the kill of a seed and plays it with kubegrace. The model computes the same kill as the kubelet
-// does it, and with all classes of differences. A class belongs to classes if the kill without it is another one.
+// does it, and with all classes of differences. A class is added to classes if the kill without it has another timeline.
 func compareKills(t *testing.T, seed uint64) *killComparison {
 	t.Helper()
 	c := &killComparison{in: drawKill(seed)}
@@ -129,8 +129,8 @@ func compareKills(t *testing.T, seed uint64) *killComparison {
 	return c
 }
 
-// err returns an error if kubegrace does something that neither the kubelet nor a class of differences explains, or
-// if two classes make the same difference, so that none of them can be counted.
+// err returns an error if kubegrace does something that neither the kubelet does nor a class of differences explains. It
+// also does if two classes make the same difference: then neither of them can be counted.
 func (c *killComparison) err() error {
 	if !slices.Equal(c.kubelet, c.explained) && len(c.classes) == 0 {
 		return errors.New("a difference has no single class")
@@ -182,8 +182,8 @@ func (l killTimeline) String() string {
 	return text.String()
 }
 
-// stopContainer is the runtime's: the stop signal, then SIGKILL after the timeout. If the call hangs, the
-// kubelet's client gives up 2 minutes after the timeout.
+// stopContainer models the runtime's call of this name, which is made at a time: it sends the stop signal, and SIGKILL
+// after the timeout of so many seconds. If the call hangs, the kubelet's client gives up 2 minutes after the timeout.
 func (k *kubeletKill) stopContainer(c killContainer, at time.Duration, seconds int64) (returned time.Duration, answer stopReply) {
 	k.lines.add(at, c.Name, "StopContainer with timeout %d", seconds)
 	if k.endsAt[c.Name] <= at {
@@ -206,14 +206,14 @@ func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * ti
 
 // killInput is a pod with its containers, and a kill of it.
 type killInput struct {
-	InFork        bool                   // the request names the containers, and the caller retries
-	Alone         string                 // the container that is killed; "": all
-	Probe         graceperiod.KillReason // of Alone; "": no probe has failed
-	Message       string                 // of Alone; "": the kubelet's
-	Grace         *int64
-	DeletionGrace *int64
-	Override      *int64
-	Containers    []killContainer // sidecars in their order, then all others
+	InFork        bool                   // the request names the containers, and the caller retries a failed kill
+	OnlyContainer string                 // the container that is killed; "": the pod is
+	Probe         graceperiod.KillReason // the probe for which OnlyContainer is killed; "": none has failed
+	Message       string                 // of the Killing event of OnlyContainer; "": the kubelet's
+	Grace         *int64                 // of the pod's spec, in seconds, as the next two
+	DeletionGrace *int64                 // of the pod's deletion
+	Override      *int64                 // of the request
+	Containers    []killContainer        // sidecars in their order, then all others
 }
 
 type killContainer struct {
@@ -221,14 +221,14 @@ type killContainer struct {
 	Role         killRole
 	ProbeGrace   map[graceperiod.KillReason]*int64
 	IsRunning    bool
-	ExitsAt      time.Duration // by itself; 0: it does not
+	ExitsAt      time.Duration // when it exits without a stop, from the first kill; 0: never
 	Hook         killHook
 	HookTakes    time.Duration
 	HookFails    hookEnd
-	EndsAfter    time.Duration // the stop signal
-	Refuses      int           // how many calls of StopContainer fail
-	RefusalTakes time.Duration
-	Hangs        bool // the call after them does not return
+	EndsAfter    time.Duration // from the stop signal to its end
+	Refuses      int           // how many StopContainer calls fail, beginning with the first
+	RefusalTakes time.Duration // how long each of these calls takes
+	Hangs        bool          // the StopContainer call after these does not return
 }
 
 type (
@@ -277,7 +277,7 @@ func (c killContainer) answer(call int) stopReply {
 func drawKill(seed uint64) killInput {
 	rng := rand.New(rand.NewPCG(seed, 42)) //nolint:gosec // must be reproducible
 	oneIn := func(n int) bool { return rng.IntN(n) == 0 }
-	seconds := func(share int, most int64) *int64 { // set in one of share cases
+	seconds := func(share int, most int64) *int64 { // 0 to most in one of share cases, else nil
 		if !oneIn(share) {
 			return nil
 		}
@@ -287,7 +287,7 @@ func drawKill(seed uint64) killInput {
 	if oneIn(8) {
 		in.Grace = nil
 	}
-	hangs := false // at most one: the order of two that fail at the same time is undefined
+	hangs := false // whether a container's StopContainer hangs: at most one, because the order of two failures at one time is undefined
 	add := func(role killRole, n int) {
 		for i := range n {
 			c := killContainer{Name: string(role) + strconv.Itoa(i), Role: role, IsRunning: !oneIn(5), EndsAfter: upTo(rng, 12*time.Second)}
@@ -323,14 +323,14 @@ func drawKill(seed uint64) killInput {
 		add(roleMissing, 1)
 	}
 	if c := in.Containers[rng.IntN(len(in.Containers))]; c.IsRunning && oneIn(4) {
-		in.Alone = c.Name
+		in.OnlyContainer = c.Name
 		in.Probe = []graceperiod.KillReason{"", graceperiod.ReasonLivenessProbe, graceperiod.ReasonStartupProbe}[rng.IntN(3)]
 		in.Message = "It has failed"
 	}
 	return in
 }
 
-// upTo draws a time below a limit.
+// upTo draws a duration below a limit.
 func upTo(rng *rand.Rand, limit time.Duration) time.Duration {
 	return time.Duration(rng.Int64N(int64(limit)))
 }
@@ -355,7 +355,7 @@ func (c *killContainer) drawHook(rng *rand.Rand) {
 	}
 }
 
-// pod returns the pod of the API.
+// pod returns the Pod object of the input.
 func (in *killInput) pod() *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid", DeletionGracePeriodSeconds: in.DeletionGrace}}
 	pod.Spec.TerminationGracePeriodSeconds, pod.Status.PodIP = in.Grace, "10.0.0.1"
@@ -382,7 +382,7 @@ func (in *killInput) pod() *v1.Pod {
 	return pod
 }
 
-// handler returns the preStop hook of the container as the API has it.
+// handler returns the preStop hook of the container as the Pod object has it.
 func (c killContainer) handler() *v1.LifecycleHandler {
 	switch c.Hook {
 	case execHook:
@@ -418,13 +418,13 @@ func playKill(t *testing.T, in killInput) killTimeline {
 	for range killTries {
 		running, err := w.Running(ctx, pod)
 		require.NoError(t, err)
-		if in.Alone == "" {
+		if in.OnlyContainer == "" {
 			request := lifecycle.Request{GracePeriodSeconds: in.Override, OneAttempt: in.InFork}
 			if in.InFork {
 				request.Containers = append([]lifecycle.Container{}, running...)
 			}
 			_, err = terminator.KillPod(ctx, pod, request)
-		} else if i := slices.IndexFunc(running, func(c lifecycle.Container) bool { return c.Name == in.Alone }); i >= 0 {
+		} else if i := slices.IndexFunc(running, func(c lifecycle.Container) bool { return c.Name == in.OnlyContainer }); i >= 0 {
 			_, err = terminator.KillContainer(ctx, pod, running[i], lifecycle.ContainerRequest{
 				GracePeriodSeconds: in.Override, Message: in.Message, OneAttempt: in.InFork, Reason: cmp.Or(in.Probe, graceperiod.ReasonUnknown),
 			})
@@ -433,7 +433,7 @@ func playKill(t *testing.T, in killInput) killTimeline {
 		if err == nil {
 			break
 		}
-		if in.Alone == "" {
+		if in.OnlyContainer == "" {
 			w.add("", "FailedKillPod")
 		}
 		<-time.After(killPause)
@@ -450,13 +450,13 @@ func playKill(t *testing.T, in killInput) killTimeline {
 	return w.lines
 }
 
-// killWorld is the runtime, the hooks and the events of a kill.
+// killWorld is the fake runtime, the hook runner and the event recorder of a kill. It notes every call with its time.
 type killWorld struct {
 	killInput
 
 	began time.Time
 	hooks lifecycle.HandlerRunner
-	runs  map[string]*killRun
+	runs  map[string]*killRun // by container name
 
 	mu    sync.Mutex // guards the fields below, and those of the runs
 	lines killTimeline
@@ -468,7 +468,7 @@ const idPrefix = "id-"
 // run returns the container with an ID.
 func (w *killWorld) run(id string) *killRun { return w.runs[strings.TrimPrefix(id, idPrefix)] }
 
-// killRun is a container of a killWorld.
+// killRun is a container of a killWorld, which runs at most once.
 type killRun struct {
 	killContainer
 
@@ -508,7 +508,7 @@ func (r *killRun) hasEnded() bool {
 	}
 }
 
-// Running is the runtime's list.
+// Running lists the containers that have not ended.
 func (w *killWorld) Running(context.Context, *v1.Pod) (running []lifecycle.Container, err error) {
 	for _, c := range w.Containers {
 		if !w.runs[c.Name].hasEnded() {
@@ -518,7 +518,8 @@ func (w *killWorld) Running(context.Context, *v1.Pod) (running []lifecycle.Conta
 	return running, nil
 }
 
-// StopContainer is the runtime's, behind the kubelet's client in a fork.
+// StopContainer stops a container, fails or hangs, as the container's fields say. In a fork a call that hangs fails 2
+// minutes after its timeout, because there the kubelet's client is in between.
 func (w *killWorld) StopContainer(ctx context.Context, id string, seconds int64) error {
 	r := w.run(id)
 	w.add(r.Name, "StopContainer with timeout %d", seconds)
@@ -551,10 +552,10 @@ func (w *killWorld) StopContainer(ctx context.Context, id string, seconds int64)
 	}
 }
 
-// Exited is that of an ExitWatcher.
+// Exited implements lifecycle.ExitWatcher.
 func (w *killWorld) Exited(id string) <-chan struct{} { return w.run(id).ended }
 
-// Run runs a hook.
+// Run runs a hook with the package's runner, and notes its begin and end.
 func (w *killWorld) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	w.add(c.Name, "hook began")
 	defer w.add(c.Name, "hook returned")
@@ -574,7 +575,7 @@ func (w *killWorld) Do(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusInternalServerError, Body: io.NopCloser(strings.NewReader(""))}, err
 }
 
-// runHook does what the container's hook does.
+// runHook waits for HookTakes, or until ctx ends, and then returns or panics as HookFails says.
 func (r *killRun) runHook(ctx context.Context) error {
 	select {
 	case <-time.After(r.HookTakes):

@@ -28,20 +28,20 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// logLines keeps the lines of a log at verbosity 0.
+// logLines is a log sink that stores the lines of verbosity 0.
 type logLines struct {
 	*testing.T
 
-	mu    *sync.Mutex
-	lines *[]string
-	about []any
+	mu         *sync.Mutex
+	lines      *[]string
+	withValues []any // keys and values of WithValues, which each line has
 }
 
 func (l logLines) Init(klog.RuntimeInfo)        {}
 func (l logLines) Enabled(level int) bool       { return level == 0 }
 func (l logLines) WithName(string) klog.LogSink { return l }
 func (l logLines) WithValues(values ...any) klog.LogSink {
-	l.about = append(append([]any{}, l.about...), values...)
+	l.withValues = append(append([]any{}, l.withValues...), values...)
 	return l
 }
 func (l logLines) Info(_ int, text string, values ...any) { l.add(text, values) }
@@ -55,7 +55,7 @@ func (l logLines) Error(err error, text string, values ...any) {
 // add adds a line "TEXT KEY=VALUE ...". It omits stacks, which differ from run to run.
 func (l logLines) add(text string, values []any) {
 	parts := []string{text}
-	values = append(append([]any{}, l.about...), values...)
+	values = append(append([]any{}, l.withValues...), values...)
 	for i := 0; i+1 < len(values); i += 2 {
 		if values[i] != "stack" {
 			parts = append(parts, fmt.Sprintf("%v=%v", values[i], values[i+1]))
@@ -73,8 +73,8 @@ func (l logLines) requireLogged(text string) {
 	l.requireLoggedAtMost(text, 1)
 }
 
-// requireLoggedAtMost checks that at least one line contains a text, and at most so many, because calls at the same
-// time may each log it.
+// requireLoggedAtMost checks that a text is in one line of the log at least, and in atMost lines at most: calls that are
+// made at the same time may each log it.
 func (l logLines) requireLoggedAtMost(text string, atMost int) {
 	l.Helper()
 	l.mu.Lock()
@@ -88,19 +88,19 @@ func (l logLines) requireLoggedAtMost(text string, atMost int) {
 	require.True(l, 1 <= found && found <= atMost, "%q is %d times in\n%s", text, found, strings.Join(*l.lines, "\n"))
 }
 
-// misusedRuntime is a runtime of which a test replaces functions.
+// misusedRuntime is a scripted runtime. A test replaces one of its methods by setting the field for that method.
 type misusedRuntime struct {
 	*lifecycletest.Runtime
 
-	start func(pod *v1.Pod, name string) (string, error)
-	list  atomic.Pointer[func(context.Context) ([]lifecycle.Container, error)] // changes while containers run
-	code  func(string) (int32, bool)
-	exits func(string) <-chan struct{}
+	startContainer func(pod *v1.Pod, name string) (string, error)
+	list           atomic.Pointer[func(context.Context) ([]lifecycle.Container, error)] // for Running; changes while containers run
+	exitCode       func(string) (int32, bool)
+	exited         func(string) <-chan struct{}
 }
 
 func (m *misusedRuntime) StartContainer(_ context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
-	if m.start != nil {
-		return m.start(pod, c.Name)
+	if m.startContainer != nil {
+		return m.startContainer(pod, c.Name)
 	}
 	m.Start(pod, c.Name, pod.Name+"/"+c.Name, lifecycletest.Script{})
 	return pod.Name + "/" + c.Name, nil
@@ -119,26 +119,26 @@ func (m *misusedRuntime) setList(list func(context.Context) ([]lifecycle.Contain
 }
 
 func (m *misusedRuntime) ExitCode(id string) (int32, bool) {
-	if m.code != nil {
-		return m.code(id)
+	if m.exitCode != nil {
+		return m.exitCode(id)
 	}
 	return m.Runtime.ExitCode(id)
 }
 
 func (m *misusedRuntime) Exited(id string) <-chan struct{} {
-	if m.exits != nil {
-		return m.exits(id)
+	if m.exited != nil {
+		return m.exited(id)
 	}
 	return m.Runtime.Exited(id)
 }
 
-// misusedPods is a PodRuntime of which a test replaces functions. Without them its pods run for ever.
+// misusedPods is a PodRuntime whose pods never end. A test may add calls to Create and Statuses.
 type misusedPods struct {
 	mu       sync.Mutex
 	pods     []*v1.Pod
-	create   func(context.Context)
-	statuses func(context.Context)
-	phase    v1.PodPhase
+	create   func(context.Context) // Create calls it first; nil: no call
+	statuses func(context.Context) // Statuses calls it first; nil: no call
+	phase    v1.PodPhase           // of each pod that is created
 }
 
 func (m *misusedPods) Create(ctx context.Context, pod *v1.Pod) error {
@@ -162,8 +162,8 @@ func (m *misusedPods) Statuses(ctx context.Context) ([]*v1.Pod, error) {
 	return m.pods, nil
 }
 
-// set makes Statuses list another pod, which may be nil, after the first that was created.
-func (m *misusedPods) set(other *v1.Pod) {
+// alsoList makes Statuses list another pod, which may be nil, after the first that was created.
+func (m *misusedPods) alsoList(other *v1.Pod) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.pods = []*v1.Pod{m.pods[0], other}
@@ -177,20 +177,20 @@ type misuse struct {
 	logLines
 	*virtualkubelet.Provider
 
-	options virtualkubelet.Options
-	rt      *misusedRuntime
-	pods    *misusedPods
-	release chan struct{} // closed to end the calls of the embedder's code that hang
-	told    *[]*v1.Pod    // the pods that virtual-kubelet was notified of
+	options  virtualkubelet.Options
+	rt       *misusedRuntime
+	pods     *misusedPods
+	release  chan struct{} // closed to end the calls of the embedder's code that hang
+	notified *[]*v1.Pod    // the pods that virtual-kubelet was notified of
 }
 
-// last returns the last status that virtual-kubelet was notified of.
-func (m *misuse) last() v1.PodStatus { return (*m.told)[len(*m.told)-1].Status }
+// lastStatus returns the last status that virtual-kubelet was notified of.
+func (m *misuse) lastStatus() v1.PodStatus { return (*m.notified)[len(*m.notified)-1].Status }
 
-// requireUnknownEnd checks that the last run of the only container has ended with an unknown exit code.
-func (m *misuse) requireUnknownEnd() {
+// requireUnknownExitCode checks that the last run of the only container has ended, and that its exit code is unknown.
+func (m *misuse) requireUnknownExitCode() {
 	m.Helper()
-	end := m.last().ContainerStatuses[0].LastTerminationState.Terminated
+	end := m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated
 	require.NotNil(m, end)
 	require.Equal(m, "ContainerStatusUnknown", end.Reason)
 }
@@ -199,21 +199,21 @@ func (m *misuse) Context() context.Context {
 	return klog.NewContext(m.logLines.Context(), klog.New(m.logLines))
 }
 
-// hang is a call of the embedder's code that returns only at the end of the test.
+// hang blocks until the end of the test: it stands for the embedder's code that does not return.
 func (m *misuse) hang() { <-m.release }
 
-// make makes the provider with the options.
-func (m *misuse) make() {
+// makeProvider makes the provider with m.options.
+func (m *misuse) makeProvider() {
 	var err error
 	m.Provider, err = virtualkubelet.New(m.options)
 	require.NoError(m, err)
-	m.NotifyPods(m.Context(), func(pod *v1.Pod) { *m.told = append(*m.told, pod) })
+	m.NotifyPods(m.Context(), func(pod *v1.Pod) { *m.notified = append(*m.notified, pod) })
 }
 
-// create makes the provider, and creates a pod with the containers.
-func (m *misuse) create(containers ...string) *v1.Pod {
+// createPod makes the provider unless there is one, and creates the pod default/w with these containers.
+func (m *misuse) createPod(containers ...string) *v1.Pod {
 	if m.Provider == nil {
-		m.make()
+		m.makeProvider()
 	}
 	pod := misusedPod("w", "uid", containers...)
 	require.NoError(m, m.CreatePod(m.Context(), pod))
@@ -240,29 +240,32 @@ func misusedPod(name string, uid types.UID, containers ...string) *v1.Pod {
 	return pod
 }
 
-// afterSlow is a time after which a call that hangs since the beginning, or beyond its limit, has been logged, which is
-// after 5 s.
-const afterSlow = 6 * time.Second
+// hangIsLogged is 1 s more than the 5 s after which a call that hangs is logged. The 5 s count from the beginning of the
+// call, or from the end of its time limit if it has one.
+const hangIsLogged = 6 * time.Second
 
 // Each case is a mistake that an embedder can make. The error or the log must say what is wrong, so that the embedder
 // can find it; nothing may hang or panic.
+//
+// A call that hangs is logged 5 s after its time limit, which is 2 min for StartContainer and Create, and 30 s for Running,
+// Statuses and ContainerEnded. Admit, ExitCode, Status and the callback of NotifyPods have no limit.
 func TestMisuse(t *testing.T) {
 	for name, do := range map[string]func(m *misuse){
-		"two containers of one name": func(m *misuse) {
-			m.make()
+		"two containers with one name": func(m *misuse) {
+			m.makeProvider()
 			err := m.CreatePod(m.Context(), misusedPod("w", "uid", "a", "a"))
 			require.EqualError(m, err, `pod default/w is refused: spec: two containers have the name "a"`)
 			err = m.Adopt(m.Context(), virtualkubelet.Adopted{Pod: misusedPod("w", "uid", "a", "a")})
 			require.ErrorContains(m, err, "two containers have the name")
 		},
 		"a pod without UID and name": func(m *misuse) {
-			m.make()
+			m.makeProvider()
 			for method, err := range callAll(m.T, m.Provider, &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}}) {
 				require.EqualError(m, err, "the pod has neither a UID nor a name", method)
 			}
 		},
 		"two pods with one UID": func(m *misuse) {
-			m.create("a")
+			m.createPod("a")
 			other := misusedPod("other", "uid", "a")
 			want := `pod default/other is refused: metadata.uid: "uid" is that of pod default/w`
 			require.EqualError(m, m.CreatePod(m.Context(), other), want)
@@ -270,85 +273,85 @@ func TestMisuse(t *testing.T) {
 			require.EqualError(m, m.Adopt(m.Context(), virtualkubelet.Adopted{Pod: other}), want)
 		},
 		"StartContainer returns no ID": func(m *misuse) {
-			m.rt.start = func(*v1.Pod, string) (string, error) { return "", nil }
-			m.create("a")
+			m.rt.startContainer = func(*v1.Pod, string) (string, error) { return "", nil }
+			m.createPod("a")
 			wait(time.Minute)
 			m.requireLogged(`Failed to start a container: StartContainer has returned no ID of container "a" pod=default/w containerName=a`)
-			require.Equal(m, "StartError", m.last().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
+			require.Equal(m, "StartError", m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
 		},
 		"StartContainer panics": func(m *misuse) {
-			m.rt.start = func(*v1.Pod, string) (string, error) { panic("no image") }
-			m.create("a")
+			m.rt.startContainer = func(*v1.Pod, string) (string, error) { panic("no image") }
+			m.createPod("a")
 			wait(time.Minute)
 			m.requireLogged("Failed to start a container: ")
-			require.Equal(m, "StartError", m.last().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
+			require.Equal(m, "StartError", m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated.Reason)
 		},
 		"a start fails twice": func(m *misuse) {
 			failures := 2
-			m.rt.start = func(pod *v1.Pod, name string) (string, error) {
+			m.rt.startContainer = func(pod *v1.Pod, name string) (string, error) {
 				if failures--; failures >= 0 {
 					return "", errors.New("no image")
 				}
 				m.rt.Start(pod, name, name, lifecycletest.Script{})
 				return name, nil
 			}
-			m.create("a")
+			m.createPod("a")
 			wait(time.Minute)
 			m.requireLogged("Failed to start a container: no image")
 			m.requireLogged("Started a container after earlier failures pod=default/w containerName=a failures=2")
 		},
 		"one ID for two containers": func(m *misuse) {
-			m.rt.start = func(pod *v1.Pod, name string) (string, error) {
+			m.rt.startContainer = func(pod *v1.Pod, name string) (string, error) {
 				m.rt.Start(pod, name, "1", lifecycletest.Script{})
 				return "1", nil
 			}
-			m.create("a", "b")
+			m.createPod("a", "b")
 			m.requireLogged(`Failed to start a container: StartContainer has returned the ID "1" of container "b", which container "a" has`)
 		},
 		"StartContainer returns an ID that is not listed": func(m *misuse) {
-			m.rt.start = func(pod *v1.Pod, name string) (string, error) {
+			m.rt.startContainer = func(pod *v1.Pod, name string) (string, error) {
 				m.rt.Start(pod, name, "real-id", lifecycletest.Script{})
 				return "other-id", nil
 			}
-			m.create("a")
+			m.createPod("a")
 			wait(7 * time.Second) // the lists at 5 and 6 s lack the ID
 			m.requireLogged("The runtime does not list a container and does not know its exit code " +
 				"pod=default/w containerName=a containerID=other-id listedIDs=[real-id]")
-			m.requireUnknownEnd()
+			m.requireUnknownExitCode()
 		},
 		"StartContainer hangs": func(m *misuse) {
-			m.rt.start = func(*v1.Pod, string) (string, error) { m.hang(); return "", nil }
-			pod := m.create("a")
-			wait(2*time.Minute + afterSlow) // a start may take 2 min
+			m.rt.startContainer = func(*v1.Pod, string) (string, error) { m.hang(); return "", nil }
+			pod := m.createPod("a")
+			wait(2*time.Minute + hangIsLogged) // the time limit of a start is 2 min
 			m.requireLogged("A call has not returned pod=default/w call=StartContainer of container a after=2m5s")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
-			wait(afterSlow)
+			wait(hangIsLogged)
 			m.requireLogged("A call has not returned since its context ended pod=default/w containerName=a call=the start after=5s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: StartContainer of container a of default/w: ")
 		},
 		"Running hangs": func(m *misuse) {
-			m.create("a")
+			m.createPod("a")
 			m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { m.hang(); return nil, nil })
 			wait(time.Minute)
 			m.requireLogged("A call has not returned pod=default/w call=Running after=35s")
 		},
 		"Running fails": func(m *misuse) {
-			m.create("a")
+			m.createPod("a")
 			for _, text := range []string{"no bus", "no disk"} {
 				m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { return nil, errors.New(text) })
 				wait(time.Minute)
 				m.requireLogged("Failed to list the containers of a pod, will try again: " + text + " pod=default/w")
 			}
-			require.Equal(m, v1.PodRunning, m.last().Phase)
+			require.Equal(m, v1.PodRunning, m.lastStatus().Phase)
 		},
-		"Running heeds its context": func(m *misuse) {
-			m.create("a")
+		"Running returns only when its context ends": func(m *misuse) {
+			m.createPod("a")
 			m.rt.setList(func(ctx context.Context) ([]lifecycle.Container, error) { <-ctx.Done(); return nil, ctx.Err() })
 			wait(2 * time.Minute)
 			m.requireLogged("Failed to list the containers of a pod, will try again: Running has not returned within 30s: context deadline exceeded pod=default/w")
 		},
 		"Running panics": func(m *misuse) {
-			m.create("a")
+			m.createPod("a")
 			m.rt.setList(func(context.Context) ([]lifecycle.Container, error) { panic("boom") })
 			wait(time.Minute)
 			m.requireLogged("Recovered from a panic: Running panicked: boom")
@@ -357,83 +360,83 @@ func TestMisuse(t *testing.T) {
 			m.requireLogged("Listed the containers of a pod after earlier failures pod=default/w failures=")
 		},
 		"the callback of NotifyPods hangs": func(m *misuse) {
-			m.make()
+			m.makeProvider()
 			m.NotifyPods(m.Context(), func(*v1.Pod) { m.hang() })
-			m.create("a")
-			wait(afterSlow)
+			m.createPod("a")
+			wait(hangIsLogged)
 			m.requireLogged("A call has not returned pod=default/w call=the callback of NotifyPods after=5s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: the callback of NotifyPods of default/w: ")
 		},
 		"ExitCode hangs": func(m *misuse) {
-			m.rt.code = func(string) (int32, bool) { m.hang(); return 0, false }
-			m.create("a")
+			m.rt.exitCode = func(string) (int32, bool) { m.hang(); return 0, false }
+			m.createPod("a")
 			m.rt.Exit("w/a")
-			wait(2 * afterSlow)
+			wait(2 * hangIsLogged)
 			m.requireLogged("A call has not returned pod=default/w call=ExitCode after=5s")
 		},
 		"ExitCode panics": func(m *misuse) {
-			m.rt.code = func(string) (int32, bool) { panic("no code") }
-			m.create("a")
+			m.rt.exitCode = func(string) (int32, bool) { panic("no code") }
+			m.createPod("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
 			m.requireLogged("Recovered from a panic: ExitCode panicked: no code")
-			m.requireUnknownEnd()
+			m.requireUnknownExitCode()
 		},
 		"Exited panics": func(m *misuse) {
-			m.rt.exits = func(string) <-chan struct{} { panic("no channel") }
-			m.create("a")
+			m.rt.exited = func(string) <-chan struct{} { panic("no channel") }
+			m.createPod("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute) // the end is found by a list
 			m.requireLogged("Recovered from a panic: Exited panicked: no channel")
-			require.NotNil(m, m.last().ContainerStatuses[0].LastTerminationState.Terminated)
+			require.NotNil(m, m.lastStatus().ContainerStatuses[0].LastTerminationState.Terminated)
 		},
 		"Status panics": func(m *misuse) {
 			m.options.Status = func(*v1.Pod) { panic("no IP") }
-			pod := m.create("a")
+			pod := m.createPod("a")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
 			m.requireLoggedAtMost("Recovered from a panic: Status panicked: no IP", 3)
-			require.Equal(m, v1.PodSucceeded, m.last().Phase)
+			require.Equal(m, v1.PodSucceeded, m.lastStatus().Phase)
 		},
-		"Status hangs, and Close": func(m *misuse) {
+		"Status hangs while Close waits": func(m *misuse) {
 			m.options.Status = func(*v1.Pod) { m.hang() }
-			m.create("a")
+			m.createPod("a")
 			ended := make(chan error, 1)
 			go func() { ended <- m.Close(m.Context()) }()
-			wait(afterSlow)
+			wait(hangIsLogged)
 			m.requireLogged("Provider.Close waits for calls that have not returned calls=[Status of default/w")
 			close(m.release)
 			require.NoError(m, <-ended)
 		},
 		"Admit refuses without a reason": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { return shutdown.Admission{} }
-			m.create("a")
+			m.createPod("a")
 			m.requireLogged("Options.Admit has refused the pod without a reason pod=default/w")
-			require.Equal(m, "Pod was rejected: Options.Admit has refused the pod without a reason", m.last().Message)
+			require.Equal(m, "Pod was rejected: Options.Admit has refused the pod without a reason", m.lastStatus().Message)
 		},
 		"Admit panics": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { panic("no manager") }
-			m.create("a")
+			m.createPod("a")
 			m.requireLogged("Recovered from a panic: Admit panicked: no manager")
-			require.Equal(m, v1.PodFailed, m.last().Phase)
-			require.Equal(m, "UnexpectedAdmissionError", m.last().Reason)
+			require.Equal(m, v1.PodFailed, m.lastStatus().Phase)
+			require.Equal(m, "UnexpectedAdmissionError", m.lastStatus().Reason)
 		},
 		"Admit hangs": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { m.hang(); return shutdown.Admission{Admit: true} }
-			m.create("a")
-			wait(afterSlow)
+			m.createPod("a")
+			wait(hangIsLogged)
 			m.requireLogged("A call has not returned pod=default/w call=Admit after=5s")
 		},
 		"ContainerEnded hangs": func(m *misuse) {
 			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string) error { m.hang(); return nil }
-			m.create("a")
+			m.createPod("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
 			m.requireLogged("A call has not returned pod=default/w call=ContainerEnded of container a after=35s")
 		},
 		"ContainerEnded fails": func(m *misuse) {
 			m.options.ContainerEnded = func(context.Context, *v1.Pod, *v1.Container, string) error { return errors.New("busy") }
-			m.create("a")
+			m.createPod("a")
 			m.rt.Exit("w/a")
 			wait(time.Minute)
 			m.requireLogged("Failed to clean up after a container, will try again: busy pod=default/w containerID=w/a")
@@ -441,47 +444,47 @@ func TestMisuse(t *testing.T) {
 		"Statuses hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.statuses = func(context.Context) { m.hang() }
-			m.create("a")
+			m.createPod("a")
 			wait(time.Minute)
 			m.requireLogged("A call has not returned pod=/ call=Statuses after=35s")
 			require.ErrorContains(m, m.close(), "calls that have not returned: a call of Statuses: ")
 		},
-		"Statuses lists a pod without a UID, and then nil": func(m *misuse) {
+		"Statuses lists a pod without a UID or a nil pod": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
-			m.create("a")
-			wait(afterSlow)
+			m.createPod("a")
+			wait(hangIsLogged)
 			for text, wrong := range map[string]*v1.Pod{
 				"the list of Statuses: pod default/x: UID: must be set": misusedPod("x", ""),
 				"the list of Statuses: pod 1 is nil":                    nil,
 			} {
-				m.pods.set(wrong)
+				m.pods.alsoList(wrong)
 				wait(time.Minute)
 				m.requireLogged(text)
 			}
-			require.Equal(m, v1.PodRunning, m.last().Phase)
+			require.Equal(m, v1.PodRunning, m.lastStatus().Phase)
 		},
-		"Stop has returned, and the pod runs on": func(m *misuse) {
+		"the pod still runs after Stop has returned": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
-			pod := m.create("a")
+			pod := m.createPod("a")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
 			m.requireLogged("Stop has returned, but Statuses still has the pod as running after its grace period pod=default/w")
 			m.requireLogged("Failed to stop container: StopPod has not returned after")
 		},
-		"a phase that is none": func(m *misuse) {
+		"Statuses returns an unknown phase": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.phase = "Done"
-			m.create("a")
+			m.createPod("a")
 			wait(time.Minute)
 			m.requireLogged("Statuses has returned an unknown phase, the pod counts as running pod=default/w phase=Done")
-			for _, pod := range *m.told {
+			for _, pod := range *m.notified {
 				require.NotEqual(m, v1.PodPhase("Done"), pod.Status.Phase)
 			}
 		},
 		"Create hangs": func(m *misuse) {
 			m.options.Runtime, m.options.Pods = nil, m.pods
 			m.pods.create = func(context.Context) { m.hang() }
-			m.create("a")
+			m.createPod("a")
 			wait(3 * time.Minute)
 			m.requireLogged("A call has not returned pod=default/w call=Create after=2m5s")
 		},
@@ -491,7 +494,7 @@ func TestMisuse(t *testing.T) {
 				m := &misuse{
 					logLines: logLines{T: t, mu: &sync.Mutex{}, lines: &[]string{}},
 					rt:       &misusedRuntime{Runtime: lifecycletest.NewRuntime()}, pods: &misusedPods{phase: v1.PodRunning},
-					release: make(chan struct{}), told: &[]*v1.Pod{},
+					release: make(chan struct{}), notified: &[]*v1.Pod{},
 				}
 				m.options.Runtime = m.rt
 				defer func() {
@@ -509,14 +512,14 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// New names all invalid options, those of the terminator too.
+// The error of New names all invalid options, also those of the terminator.
 func TestNewNamesAllInvalidOptions(t *testing.T) {
 	rt := newScriptedRuntime()
 	for name, test := range map[string]struct {
 		opts virtualkubelet.Options
 		want string
 	}{
-		"none": {want: "failed to make a provider: Runtime or Pods: exactly one must be set"},
+		"neither Runtime nor Pods": {want: "failed to make a provider: Runtime or Pods: exactly one must be set"},
 		"nil pointers": {
 			opts: virtualkubelet.Options{
 				Runtime: (*misusedRuntime)(nil), PollInterval: -1, Terminator: lifecycle.TerminatorOptions{StopTimeoutSlack: -1},
@@ -546,8 +549,8 @@ func (b blockedLog) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// The line about an unknown phase cannot be written, because nobody reads the log. Calls about the pod do not wait for
-// that.
+// Statuses returns an unknown phase, and the call that logs it blocks, because nobody reads the log. GetPods returns
+// nevertheless.
 func TestABlockedLoggerDoesNotBlockAPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		log := make(blockedLog)
@@ -560,14 +563,14 @@ func TestABlockedLoggerDoesNotBlockAPod(t *testing.T) {
 			require.NoError(t, p.Close(t.Context()))
 		}()
 		p.NotifyPods(klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(log)))), func(*v1.Pod) {})
-		synctest.Wait() // the line is being written
+		synctest.Wait() // the call that logs the phase is blocked
 		listed, err := p.GetPods(t.Context())
 		require.NoError(t, err)
 		require.Len(t, listed, 1)
 	})
 }
 
-// callAll calls every method that takes a pod, and returns the errors.
+// callAll calls every method that takes a pod, and returns the errors by the names of the methods.
 func callAll(t *testing.T, p *virtualkubelet.Provider, pod *v1.Pod) map[string]error {
 	t.Helper()
 	ctx := t.Context()
@@ -595,7 +598,7 @@ func TestMethodsOfTheZeroProviderFail(t *testing.T) {
 	}
 }
 
-// A nil pod and a pod without containers are errors, not panics.
+// Every method returns an error for a nil pod, and CreatePod for a pod without containers. None panics.
 func TestInvalidPodsAreRejected(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		for method, err := range callAll(t, b.Provider, nil) {
