@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// StopContainer runs until its context ends. Close ends the context with a cause that says so, so that a
-// runtime can distinguish Close from a timeout.
+// StopContainer runs until its context ends. Close ends the context with the cause CauseTerminatorClosed, so that a runtime
+// can distinguish Close from a timeout.
 func TestCloseCancelsStopContainerWithItsCause(t *testing.T) {
 	var cause error
 	inBubble(t, graceSeconds(60), func(b *testBed) {

@@ -44,7 +44,7 @@ type runnerVector struct {
 		Exec         []string
 		RunnerErr    *string              `json:"runner_err"`
 		RunnerOutput string               `json:"runner_output"`
-		Handler      *v1.LifecycleHandler // for those that are none
+		Handler      *v1.LifecycleHandler // a handler that the other fields cannot describe, such as an empty one
 		Host, Path   string
 		Port         *intstr.IntOrString
 		Scheme       v1.URIScheme
@@ -57,9 +57,9 @@ type runnerVector struct {
 	Out runnerOutcome
 }
 
-// runnerOutcome is the expected outcome of a hook; nil fields are not compared.
+// runnerOutcome is the expected outcome of a hook. Fields that are nil or empty are not compared, except Err.
 type runnerOutcome struct {
-	Err              any // its text, or whether there is one
+	Err              any // a string: the text of the error; a bool: whether there is an error; nil: there is none
 	Msg              *string
 	RunnerCalledWith *struct {
 		Cmd         []string
@@ -167,7 +167,7 @@ type vectorRun struct {
 	commands *recordingCommands
 	doer     *recordingDoer // unused if there is a server
 	events   *lifecycletest.Events
-	seen     *http.Request // by the server
+	seen     *http.Request // what the server has got
 }
 
 // newVectorRun prepares the fakes and the handler that a vector describes.

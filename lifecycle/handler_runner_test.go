@@ -38,7 +38,7 @@ func runHook(ctx context.Context, opts lifecycle.HandlerRunnerOptions, handler *
 	return lifecycle.NewHandlerRunner(opts).Run(ctx, containerID, pod, container, handler)
 }
 
-// countingMetrics returns a metrics handle, and a function that reads one of its counters.
+// countingMetrics returns a metrics handle, and a function that returns the value of the counter with a name.
 func countingMetrics(t *testing.T) (*metrics.Lifecycle, func(name string) float64) {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -59,8 +59,8 @@ func countingMetrics(t *testing.T) (*metrics.Lifecycle, func(name string) float6
 	}
 }
 
-// A hook that cannot run, here because a value is missing or no handler is set that can be run, fails with an error and
-// the kubelet's message, without a panic. Pod and container are nil, and the context has ended.
+// Each hook lacks something that it needs to run, such as a handler, a port or a command runner. Pod and container are nil,
+// and the context has ended. The hook fails with an error and the kubelet's message, and does not panic.
 func TestHooksThatCannotRun(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(lifecycle.CauseGraceSpent)
@@ -86,7 +86,7 @@ func TestHooksThatCannotRun(t *testing.T) {
 			&v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Path: "/bye", Host: "localhost", Port: intstr.FromString("admin")}},
 			`HTTP lifecycle hook (/bye) for Container "" in Pod "<nil>" failed - error: strconv.Atoi: parsing "admin": invalid syntax`,
 		},
-		"sleep without time": {
+		"sleep, the context has ended": {
 			&v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 5}},
 			`Sleep lifecycle hook (5) for Container "" in Pod "<nil>" failed - error: ` + sleepCutText,
 		},

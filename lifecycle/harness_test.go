@@ -32,13 +32,13 @@ type testBed struct {
 	rt     *lifecycletest.Runtime
 	events *lifecycletest.Events
 	pod    *v1.Pod
-	start  time.Time
+	start  time.Time // of the test
 }
 
-// inBubble runs a test in a synctest bubble, where time is exact and every goroutine must have ended at the
-// end. After the test it closes the terminator. Then the judge, which knows the package's promises, checks
-// everything that happened: a broken promise fails the test even if do does not look for it. change
-// modifies the terminator's options.
+// inBubble runs do in a synctest bubble, where time is exact and every goroutine must have ended at the end. The pod of the
+// testBed has the grace period, and change modifies the terminator's options. After do, inBubble closes the terminator, and
+// the judge (internal/judge) checks everything that happened: a broken promise of the package fails the test, even if do
+// does not check it.
 func inBubble(t *testing.T, grace graceSeconds, do func(*testBed), change ...func(*lifecycle.TerminatorOptions)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,8 +98,8 @@ func (b *testBed) startContainer(name, id string, script lifecycletest.Script) e
 	})
 }
 
-// startCall makes a blocking call in another goroutine, and returns when the call waits for something, such
-// as the time. wait returns the call's error when it has ended.
+// startCall makes a call in another goroutine, and returns as soon as the call blocks, for instance on a timer. wait waits for
+// the end of the call and returns its error.
 func startCall(call func() error) (wait func() error) {
 	ended := make(chan error, 1)
 	go func() { ended <- call() }()
@@ -140,7 +140,7 @@ func (b *testBed) requireEvents(want ...string) {
 	require.Equal(b, want, got)
 }
 
-// quietContext returns a context without a logger, for expected failures.
+// quietContext returns a context whose logger discards all lines, for failures that a test expects.
 func (b *testBed) quietContext() context.Context { return klog.NewContext(b.Context(), klog.Logger{}) }
 
 // stopCall is one StopContainer call.
@@ -196,7 +196,7 @@ func (f hookFunc) Run(ctx context.Context, _ string, _ *v1.Pod, _ *v1.Container,
 	return "", f(ctx)
 }
 
-// withHooks makes f run the hooks of a test's terminator, instead of the runner of this package.
+// withHooks is an option of inBubble: f runs the hooks, instead of this package's hook runner.
 func withHooks(f hookFunc) func(*lifecycle.TerminatorOptions) {
 	return func(o *lifecycle.TerminatorOptions) { o.Hooks = f }
 }
@@ -210,7 +210,7 @@ func containerNamed(name string) lifecycle.Container {
 // stopped.
 func giveUpAfterOneSecond(o *lifecycle.TerminatorOptions) { o.GiveUpAfter = time.Second }
 
-// runtimeWithStop is a Runtime with another StopContainer.
+// runtimeWithStop is a Runtime whose StopContainer is replaced by stop.
 type runtimeWithStop struct {
 	lifecycle.Runtime
 

@@ -33,16 +33,17 @@ func httpHandler(action v1.HTTPGetAction) *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{HTTPGet: &action}
 }
 
-// For the kubelet any HTTP status is a success. With FailOnHTTPStatus only 2xx is.
+// An httpGet hook gets responses with different statuses. By default any status is a success, as for the kubelet. With
+// FailOnHTTPStatus only 2xx is.
 func TestHTTPHookStatus(t *testing.T) {
 	handler := httpHandler(v1.HTTPGetAction{Path: "/bye", Port: intstr.FromInt32(80)})
-	tests := map[int]string{
+	wantErrs := map[int]string{ // by status; "": none
 		200: "", 204: "", 299: "",
 		302: "unexpected HTTP status: 302 Found",
 		404: "unexpected HTTP status: 404 Not Found",
 		503: "unexpected HTTP status: 503 Service Unavailable",
 	}
-	for status, want := range tests {
+	for status, want := range wantErrs {
 		doer := &recordingDoer{response: &http.Response{StatusCode: status, Body: http.NoBody}}
 		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{HTTP: doer}, handler)
 		require.NoError(t, err, "for the kubelet, any response is a success")
@@ -76,9 +77,9 @@ func (b *countedBody) Close() error {
 	return errors.New("failed to close the body")
 }
 
-// A body of up to 10 KiB is read to its end, so that the server can send all of it. Of a body whose
-// Content-Length is more, nothing is read, and of one of unknown length the first 10 KiB. Every body is
-// closed once, and the error of closing it is ignored.
+// The body of the response is read to its end if it has up to 10 KiB, so that the server can send all of it. If its
+// Content-Length is more, nothing of it is read. If its length is unknown, the first 10 KiB are read. Every body is closed
+// once, and the error of closing it is ignored.
 func TestHTTPHookReadsShortBodies(t *testing.T) {
 	const most = 10 << 10
 	tests := map[string]struct {
@@ -86,10 +87,10 @@ func TestHTTPHookReadsShortBodies(t *testing.T) {
 		body     int   // how many bytes the body has
 		wantRead int
 	}{
-		"short":             {length: 5, body: 5, wantRead: 5},
-		"as long as may be": {length: most, body: most, wantRead: most},
-		"longer":            {length: most + 1, body: most + 1, wantRead: 0},
-		"of unknown length": {length: -1, body: 3 * most, wantRead: most},
+		"short":              {length: 5, body: 5, wantRead: 5},
+		"of 10 KiB":          {length: most, body: most, wantRead: most},
+		"longer than 10 KiB": {length: most + 1, body: most + 1, wantRead: 0},
+		"of unknown length":  {length: -1, body: 3 * most, wantRead: most},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -103,8 +104,8 @@ func TestHTTPHookReadsShortBodies(t *testing.T) {
 	}
 }
 
-// An HTTPDoer other than net/http may return a response without a body, or neither a response nor an error,
-// as in the kubelet's tests.
+// An HTTPDoer other than net/http may return a response without a body, or neither a response nor an error, as in the
+// kubelet's tests. The hook succeeds.
 func TestHTTPHookAcceptsAResponseWithoutBody(t *testing.T) {
 	for _, response := range []*http.Response{nil, {StatusCode: http.StatusOK}} {
 		doer := &recordingDoer{response: response}

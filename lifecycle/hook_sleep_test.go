@@ -23,38 +23,38 @@ const (
 	sleepCutText       = "container terminated before sleep hook finished"
 )
 
-// The cases of KEP-3960 and KEP-4818 for the runner alone: a sleep of some seconds under a context that ends with a cause
-// after some time. A sleep that lacks less than 0.1 s at the end of its context has completed. One that ends because its
-// container has exited has not failed (k/k#134338). Any other is cut, with the kubelet's error.
+// The cases of KEP-3960 and KEP-4818 for the runner alone. A sleep hook runs under a context that ends with a cause. If
+// less than 0.1 s of the sleep is left then, the sleep has completed. If the context ends because the container has exited,
+// the sleep has not failed (k/k#134338). Any other sleep that outlasts its context is cut, with the kubelet's error.
 func TestSleepHook(t *testing.T) {
 	const (
 		never    = time.Duration(0)
 		hasEnded = -time.Second
 	)
 	for name, test := range map[string]struct {
-		seconds int64
-		ends    time.Duration   // when the context ends
-		cause   lifecycle.Cause // with which it ends; "": GraceSpent
-		isOff   bool            // the feature is off
-		took    time.Duration   // how long the hook takes; zero: it returns at once
-		counts  string          // the counter that counts the sleep; "": none. With cutShortCounter the sleep has failed
+		seconds      int64
+		ends         time.Duration   // when the context ends; never: it does not
+		cause        lifecycle.Cause // with which it ends; "": GraceSpent
+		featureIsOff bool            // the feature gate PodLifecycleSleepAction is off
+		took         time.Duration   // how long the hook takes; zero: it returns at once
+		counts       string          // the counter that counts the sleep; "": none. With cutShortCounter the sleep has failed
 	}{
-		"its duration":                   {seconds: 5, ends: 30 * time.Second, took: 5 * time.Second},
-		"without a deadline":             {seconds: 5, ends: never, took: 5 * time.Second},
-		"as long as the grace":           {seconds: 30, ends: 30 * time.Second, took: 30 * time.Second},
-		"a grace set a moment before":    {seconds: 30, ends: 30*time.Second - 20*time.Millisecond, took: 30*time.Second - 20*time.Millisecond},
-		"longer than the grace":          {seconds: 3, ends: 2 * time.Second, took: 2 * time.Second, counts: cutShortCounter},
-		"longer by a tenth of second":    {seconds: 3, ends: 2900 * time.Millisecond, took: 2900 * time.Millisecond, counts: cutShortCounter},
-		"longer than time.Duration":      {seconds: math.MaxInt64, ends: time.Hour, took: time.Hour, counts: cutShortCounter},
-		"cut by a shortened grace":       {seconds: 20, ends: 2 * time.Second, cause: lifecycle.CauseShortened, took: 2 * time.Second, counts: cutShortCounter},
-		"its container exits":            {seconds: 20, ends: 2 * time.Second, cause: lifecycle.CauseContainerExited, took: 2 * time.Second, counts: endedByExitCounter},
-		"its container has exited":       {seconds: 20, ends: hasEnded, cause: lifecycle.CauseContainerExited, counts: endedByExitCounter},
-		"zero":                           {seconds: 0, ends: 30 * time.Second},
-		"zero without time":              {seconds: 0, ends: hasEnded},
-		"negative":                       {seconds: -5, ends: 30 * time.Second},
-		"as negative as can be":          {seconds: math.MinInt64, ends: never},
-		"the feature is off":             {seconds: 20, ends: never, isOff: true},
-		"the feature is off and no time": {seconds: 20, ends: hasEnded, isOff: true},
+		"shorter than the grace":                      {seconds: 5, ends: 30 * time.Second, took: 5 * time.Second},
+		"without a deadline":                          {seconds: 5, ends: never, took: 5 * time.Second},
+		"as long as the grace":                        {seconds: 30, ends: 30 * time.Second, took: 30 * time.Second},
+		"as long as a grace that began 20 ms earlier": {seconds: 30, ends: 30*time.Second - 20*time.Millisecond, took: 30*time.Second - 20*time.Millisecond},
+		"longer than the grace":                       {seconds: 3, ends: 2 * time.Second, took: 2 * time.Second, counts: cutShortCounter},
+		"longer than the grace by 0.1 s":              {seconds: 3, ends: 2900 * time.Millisecond, took: 2900 * time.Millisecond, counts: cutShortCounter},
+		"longer than time.Duration":                   {seconds: math.MaxInt64, ends: time.Hour, took: time.Hour, counts: cutShortCounter},
+		"cut by a shortened grace":                    {seconds: 20, ends: 2 * time.Second, cause: lifecycle.CauseShortened, took: 2 * time.Second, counts: cutShortCounter},
+		"its container exits":                         {seconds: 20, ends: 2 * time.Second, cause: lifecycle.CauseContainerExited, took: 2 * time.Second, counts: endedByExitCounter},
+		"its container has exited earlier":            {seconds: 20, ends: hasEnded, cause: lifecycle.CauseContainerExited, counts: endedByExitCounter},
+		"zero":                                        {seconds: 0, ends: 30 * time.Second},
+		"zero, the context has ended":                 {seconds: 0, ends: hasEnded},
+		"negative":                                    {seconds: -5, ends: 30 * time.Second},
+		"the smallest int64":                          {seconds: math.MinInt64, ends: never},
+		"the feature is off":                          {seconds: 20, ends: never, featureIsOff: true},
+		"the feature is off, the context has ended":   {seconds: 20, ends: hasEnded, featureIsOff: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestSleepHook(t *testing.T) {
 				}
 				handle, count := countingMetrics(t)
 				options := lifecycle.HandlerRunnerOptions{Metrics: handle}
-				if test.isOff {
+				if test.featureIsOff {
 					options.Gates = gateWithout{off: lifecycle.PodLifecycleSleepAction}
 				}
 				began := time.Now()
@@ -86,8 +86,8 @@ func TestSleepHook(t *testing.T) {
 	}
 }
 
-// The container of a sleep hook exits after 3 s. The agent's own runner then ends the sleep, with an error or
-// without. The hook is Cut either way, and has not failed.
+// The container of a sleep hook exits after 3 s. The agent's own hook runner then returns, with an error or without. In
+// both cases the hook is Cut, and has not failed.
 func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
 	for _, err := range []error{nil, context.Canceled} {
 		inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -99,8 +99,8 @@ func TestCustomRunnersSleepIsCutByContainerExit(t *testing.T) {
 	}
 }
 
-// If the terminator knows that the sleep feature is off, as from its own gate or from the runner of a request, it skips
-// the hook.
+// The terminator skips a sleep hook if it knows that the sleep feature is off: by its own gate, or by that of the request's
+// hook runner.
 func TestSleepHookIsSkippedWithTheFeatureOff(t *testing.T) {
 	off := gateWithout{off: lifecycle.PodLifecycleSleepAction}
 	for name, test := range map[string]struct {

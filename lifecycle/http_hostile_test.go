@@ -39,16 +39,16 @@ func portOf(t *testing.T, server *httptest.Server) intstr.IntOrString {
 	return intstr.FromInt(port)
 }
 
-// requestText returns the parts of a request that a server can see as one text.
+// requestText returns all that a server can see of a request (its headers, host and URI) as one text.
 func requestText(r *http.Request) string {
 	var text strings.Builder
 	_ = r.Header.Write(&text) // a strings.Builder takes all
 	return text.String() + r.Host + r.RequestURI
 }
 
-// A redirect to another port, which may belong to another pod, is followed without the hook's headers and query
-// (/other). They are also missing when that port redirects back (/back). A redirect within the same port keeps
-// the headers (/within).
+// The hook's server redirects to another port, which may belong to another pod (/other). The redirect is followed, but
+// without the hook's headers and query. They are also missing if the other port redirects back to the first (/back). A
+// redirect to the same port keeps the headers (/within).
 func TestRedirectToAnotherPortDropsHeaders(t *testing.T) {
 	var atOther, atAdmin []string
 	var first *httptest.Server
@@ -70,7 +70,7 @@ func TestRedirectToAnotherPortDropsHeaders(t *testing.T) {
 		}
 	}))
 	defer first.Close()
-	for _, path := range []string{"/other", "/back", "/within"} {
+	for _, path := range []string{"/other", "/back", "/within"} { // what a hook requests from the first server
 		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, httpHandler(v1.HTTPGetAction{
 			Host: "127.0.0.1", Port: portOf(t, first), Path: path + "?key=s3cret", HTTPHeaders: secretHeaders(),
 		}))
@@ -82,12 +82,12 @@ func TestRedirectToAnotherPortDropsHeaders(t *testing.T) {
 		require.Contains(t, request, "kube-lifecycle/")
 	}
 	require.Len(t, atAdmin, 2)
-	require.NotContains(t, atAdmin[0], "s3cret", "the other server requested this path")
+	require.NotContains(t, atAdmin[0], "s3cret", "this request comes from the redirect of the other server")
 	require.Contains(t, atAdmin[1], "Bearer s3cret", "the same server gets all headers")
 }
 
-// The hook's host is 127.0.0.1, and the server there redirects to localhost, which is another host by its name.
-// No request is sent there, whether the address has a scheme, lacks it, or has 127.0.0.1 as its user.
+// The hook's host is 127.0.0.1, and the server at this address redirects to localhost. That is another name, and so counts
+// as another host: no request is sent to it. The address has a scheme, or none, or 127.0.0.1 as its user.
 func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 	var requests atomic.Int32
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { requests.Add(1) }))
@@ -107,21 +107,28 @@ func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 	require.Zero(t, requests.Load())
 }
 
-// A Host header reaches the hook's own server, so that it does not change where the request goes. A hook with an
-// invalid header, such as one with a line break, fails without a request. Headers that announce a body are
-// accepted, but no body follows.
-func TestInvalidHookHeadersAreRejected(t *testing.T) {
-	var requests []*http.Request
+// runHookWithHeader runs an httpGet hook with one header, and returns the requests that have reached its server.
+func runHookWithHeader(t *testing.T, header v1.HTTPHeader) (requests []*http.Request, err error) {
+	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { requests = append(requests, r) }))
 	defer server.Close()
-	run := func(header v1.HTTPHeader) error {
-		requests = nil
-		_, err := runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, httpHandler(v1.HTTPGetAction{Host: "127.0.0.1", Port: portOf(t, server), Path: "/", HTTPHeaders: []v1.HTTPHeader{header}}))
-		return err
-	}
-	require.NoError(t, run(v1.HTTPHeader{Name: "Host", Value: "evil.example"}))
+	_, err = runHook(t.Context(), lifecycle.HandlerRunnerOptions{}, httpHandler(v1.HTTPGetAction{
+		Host: "127.0.0.1", Port: portOf(t, server), Path: "/", HTTPHeaders: []v1.HTTPHeader{header},
+	}))
+	return requests, err
+}
+
+// A Host header does not change where the request goes: it reaches the hook's own server, with this header.
+func TestHostHeaderDoesNotChangeTheServer(t *testing.T) {
+	requests, err := runHookWithHeader(t, v1.HTTPHeader{Name: "Host", Value: "evil.example"})
+	require.NoError(t, err)
 	require.Len(t, requests, 1)
 	require.Equal(t, "evil.example", requests[0].Host)
+}
+
+// A hook with an invalid header, such as one with a line break, fails without a request. The error does not have the
+// value of the header, which may be secret.
+func TestInvalidHookHeadersAreRejected(t *testing.T) {
 	for _, header := range []v1.HTTPHeader{
 		{Name: "X-A", Value: "1\r\nX-B: s3cret"},
 		{Name: "X-A", Value: "1\nX-B: s3cret"},
@@ -131,13 +138,18 @@ func TestInvalidHookHeadersAreRejected(t *testing.T) {
 		{Name: "", Value: "s3cret"},
 		{Name: "X A", Value: "s3cret"},
 	} {
-		err := run(header)
+		requests, err := runHookWithHeader(t, header)
 		require.Error(t, err, "%q", header)
 		require.NotContains(t, err.Error(), "s3cret")
 		require.Empty(t, requests)
 	}
+}
+
+// A header that announces a body is accepted, but no body follows.
+func TestHeadersThatAnnounceABodySendNone(t *testing.T) {
 	for _, header := range []v1.HTTPHeader{{Name: "Content-Length", Value: "100"}, {Name: "Transfer-Encoding", Value: "chunked"}} {
-		require.NoError(t, run(header))
+		requests, err := runHookWithHeader(t, header)
+		require.NoError(t, err)
 		require.Len(t, requests, 1)
 		require.Zero(t, requests[0].ContentLength, "a GET has no body, whatever its headers are")
 	}

@@ -18,8 +18,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A probe's own grace period applies to the kill after its failure, and the event has the kubelet's message
-// for it, which calls a sidecar an init container. Other reasons use the pod's 30 s.
+// A container is killed because its liveness probe (7 s) or its startup probe (9 s) has failed: the grace period is the
+// probe's, and the event has the kubelet's message, which calls a sidecar an init container. For another reason the grace
+// period is the pod's 30 s.
 func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -55,8 +56,8 @@ func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 	}
 }
 
-// Wait returns the result of an ended termination even if its context has ended too. 100 times, because
-// select chooses at random.
+// Wait is called for a termination that has ended, with a context that has ended too. It returns the result, not an error.
+// The test calls it 100 times, because a select would choose at random.
 func TestWaitPrefersTheResultOverAnEndedContext(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{})
@@ -93,13 +94,13 @@ func (w wholePod) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64
 	return errors.Join(errs...)
 }
 
-// together makes the containers of a pod stop together.
+// together replaces the Runtime by a PodStopper, so that the containers of a pod stop together.
 func together(o *lifecycle.TerminatorOptions) {
 	o.Pods, o.Runtime = wholePod{o.Runtime.(*lifecycletest.Runtime)}, nil
 }
 
 // A PodStopper can stop only whole pods, so KillContainer returns an error and stops nothing.
-func TestKillContainerOfAUnitIsUnsupported(t *testing.T) {
+func TestKillContainerIsUnsupportedForAPodStopper(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		app := b.addMain("app", nil, lifecycletest.Script{})
 		_, err := b.KillContainer(b.Context(), b.pod, app, lifecycle.ContainerRequest{})

@@ -23,7 +23,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// misused is a runtime whose two methods are functions, so that a test can break one of them.
+// misused is a runtime whose methods Running and StopContainer call functions, so that a test can break one of them.
 type misused struct {
 	list func(context.Context, *v1.Pod) ([]lifecycle.Container, error)
 	stop func(context.Context, string) error
@@ -35,8 +35,8 @@ func (m misused) Running(ctx context.Context, pod *v1.Pod) ([]lifecycle.Containe
 
 func (m misused) StopContainer(ctx context.Context, id string, _ int64) error { return m.stop(ctx, id) }
 
-// running returns a runtime whose containers run until they are stopped.
-func running(containers ...lifecycle.Container) *misused {
+// newMisused returns a runtime in which these containers run until they are stopped.
+func newMisused(containers ...lifecycle.Container) *misused {
 	var mu sync.Mutex
 	ended := map[string]bool{}
 	return &misused{
@@ -59,8 +59,8 @@ func running(containers ...lifecycle.Container) *misused {
 	}
 }
 
-// afterSlowLog is a time after which a call that hangs since the beginning has been logged, which is after 5 s.
-const afterSlowLog = 6 * time.Second
+// hangIsLogged is 1 s more than the 5 s after which a call that hangs is logged.
+const hangIsLogged = 6 * time.Second
 
 // misusedPod returns a pod with a grace period of 2 s.
 func misusedPod(containers ...v1.Container) *v1.Pod {
@@ -104,7 +104,7 @@ func TestMisuse(t *testing.T) {
 	}{
 		"one ID for two containers of a list": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime = running(lifecycle.Container{Name: "a", ID: "1"}, lifecycle.Container{Name: "b", ID: "1"})
+				o.Runtime = newMisused(lifecycle.Container{Name: "a", ID: "1"}, lifecycle.Container{Name: "b", ID: "1"})
 			},
 			do: func(m misuse) {
 				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil), containerSpec("b", nil)), lifecycle.Request{})
@@ -135,7 +135,7 @@ func TestMisuse(t *testing.T) {
 				m.Forget(pod)
 			},
 		},
-		"a list that panics": {
+		"each list panics for 3 min": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
 				var ended atomic.Bool
 				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
@@ -147,7 +147,7 @@ func TestMisuse(t *testing.T) {
 				time.AfterFunc(3*time.Minute, func() { ended.Store(true) })
 			},
 			do: func(m misuse) {
-				for range 2 { // the first gives up after 2 s and 2 min; the second gets a list after 3 min
+				for range 2 { // the first gives up 2 min (GiveUpAfter) after its deadline of 2 s; the second gets a list after 3 min
 					<-m.Terminate(m.context(), misusedPod(), lifecycle.Request{}).Done()
 				}
 				m.requireLogged("Recovered from a panic: the runtime's list panicked: boom")
@@ -155,7 +155,7 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("Listed the pod's containers after earlier failures")
 			},
 		},
-		"a list that fails with context.Canceled, though nobody has cancelled it": {
+		"a list fails with context.Canceled, though nobody has cancelled it": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
 				var failed atomic.Bool
 				o.Runtime = misused{list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
@@ -170,9 +170,9 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("Failed to list the pod's containers: context canceled")
 			},
 		},
-		"stops and hooks that ignore their context, and Close": {
+		"stops and hooks ignore their context while Close waits": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
-				runtime := running(containerNamed("zoo"), containerNamed("app"))
+				runtime := newMisused(containerNamed("zoo"), containerNamed("app"))
 				runtime.stop = func(context.Context, string) error { <-release; return nil }
 				o.Runtime = runtime
 				withHooks(func(context.Context) error { <-release; return nil })(o)
@@ -183,14 +183,14 @@ func TestMisuse(t *testing.T) {
 				require.EqualError(m, m.close(), "the terminator was closed, calls that have not returned: "+
 					"StopContainer of default/web/app, StopContainer of default/web/zoo, the hook of default/web/app: context deadline exceeded")
 				closed := startCall(func() error { return m.Close(m.context()) })
-				<-time.After(afterSlowLog)
+				<-time.After(hangIsLogged)
 				m.requireLogged("Terminator.Close waits for calls that have not returned")
 				close(m.release)
 				require.NoError(m, closed())
 			},
 		},
 		"an exec hook without Commands": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = running(containerNamed("a")) },
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = newMisused(containerNamed("a")) },
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", scriptedExec())), lifecycle.Request{})
 				require.NoError(m, err)
@@ -198,14 +198,14 @@ func TestMisuse(t *testing.T) {
 			},
 		},
 		"an httpGet hook without an address": {
-			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = running(containerNamed("a")) },
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = newMisused(containerNamed("a")) },
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", httpHandler(v1.HTTPGetAction{}))), lifecycle.Request{})
 				require.NoError(m, err)
 				m.requireLogged("PreStop hook failed: failed to find networking container: web_default(uid)")
 			},
 		},
-		"a start that a termination waits for": {
+		"a start function waits for the termination of its own pod": {
 			do: func(m misuse) {
 				pod := misusedPod(containerSpec("a", nil))
 				started := startCall(func() error {
@@ -214,7 +214,7 @@ func TestMisuse(t *testing.T) {
 						return err
 					})
 				})
-				<-time.After(afterSlowLog)
+				<-time.After(hangIsLogged)
 				m.requireLogged("A call has not returned since its context ended pod=default/web containerName=a call=the start after=5s")
 				require.ErrorContains(m, started(), `failed to stop container "a": its start has not returned`)
 				m.requireLogged(`Gave up waiting for container: failed to stop container "a": its start has not returned`)
@@ -237,20 +237,20 @@ func TestMisuse(t *testing.T) {
 		},
 		"OnHook hangs": {
 			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
-				o.Runtime = running(containerNamed("a"))
+				o.Runtime = newMisused(containerNamed("a"))
 				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { <-release }
 			},
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", sleepHandler(1))), lifecycle.Request{})
 				require.NoError(m, err)
-				<-time.After(afterSlowLog)
+				<-time.After(hangIsLogged)
 				m.requireLogged("A call has not returned pod=default/web containerName=a call=OnHook after=5s")
 				require.ErrorContains(m, m.close(), "the terminator was closed, calls that have not returned: OnHook of default/web/a: ")
 			},
 		},
-		"a stop does not find what is listed": {
+		"StopContainer does not find a container that is listed": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime = running(containerNamed("a"))
+				o.Runtime = newMisused(containerNamed("a"))
 				o.Runtime.(*misused).stop = func(context.Context, string) error { return lifecycle.ErrContainerNotFound }
 			},
 			do: func(m misuse) {
@@ -259,9 +259,9 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged(`Failed to stop container: StopContainer returned "container not found", but the runtime still lists the container`)
 			},
 		},
-		"zero metrics": {
+		"Metrics were not made with NewLifecycle": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
-				o.Runtime, o.Metrics = running(containerNamed("a")), &metrics.Lifecycle{}
+				o.Runtime, o.Metrics = newMisused(containerNamed("a")), &metrics.Lifecycle{}
 			},
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", sleepHandler(1))), lifecycle.Request{})
@@ -272,7 +272,7 @@ func TestMisuse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := misuse{T: t, record: judge.NewRecord(), release: make(chan struct{})}
-				options := lifecycle.TerminatorOptions{Runtime: running()}
+				options := lifecycle.TerminatorOptions{Runtime: newMisused()}
 				if test.options != nil {
 					test.options(&options, m.release)
 				}
@@ -293,8 +293,9 @@ func TestMisuse(t *testing.T) {
 	}
 }
 
-// Methods of nil and zero values return an error or do nothing. None of them panics or blocks.
-func TestMisuseOfZeroValues(t *testing.T) {
+// The methods of a Terminator that is nil or was not made with NewTerminator return an error or do nothing. None of them
+// panics or blocks.
+func TestMisuseOfAZeroTerminator(t *testing.T) {
 	const want = "the Terminator was not made with NewTerminator"
 	ctx, pod := t.Context(), misusedPod(v1.Container{Name: "a", Lifecycle: &v1.Lifecycle{PostStart: scriptedExec()}})
 	for _, tr := range []*lifecycle.Terminator{nil, {}} {
@@ -309,9 +310,13 @@ func TestMisuseOfZeroValues(t *testing.T) {
 		_, found := tr.Termination(pod)
 		require.False(t, found)
 	}
+}
+
+// A Termination that is nil or zero has ended: no method panics or blocks, and Wait returns an error.
+func TestMisuseOfAZeroTermination(t *testing.T) {
 	for _, termination := range []*lifecycle.Termination{nil, {}} {
 		<-termination.Done()
-		result, err := termination.Wait(ctx)
+		result, err := termination.Wait(t.Context())
 		require.EqualError(t, err, "there is no termination, Terminate begins one")
 		require.Equal(t, lifecycle.OutcomeRuntimeStuck, result.Outcome())
 		require.Equal(t, result, termination.Result())
@@ -320,15 +325,24 @@ func TestMisuseOfZeroValues(t *testing.T) {
 		restart, _ := termination.ShouldRestart("a")
 		require.False(t, restart)
 	}
+}
+
+// A HandlerRunner whose options hold nil pointers in interfaces fails an exec hook with an error, as without Commands.
+func TestMisuseOfNilPointersInAHandlerRunner(t *testing.T) {
+	pod := misusedPod(v1.Container{Name: "a"})
 	_, err := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{
 		Commands: (*lifecycletest.Runtime)(nil), Events: (*lifecycletest.Events)(nil), Gates: featuregate.FeatureGate(nil),
-	}).Run(ctx, "id", pod, &pod.Spec.Containers[0], scriptedExec())
+	}).Run(t.Context(), "id", pod, &pod.Spec.Containers[0], scriptedExec())
 	require.EqualError(t, err, "no command runner for exec hooks: Commands is nil")
+}
+
+// AddFeatureGates returns an error for a nil gate.
+func TestMisuseOfANilFeatureGate(t *testing.T) {
 	require.EqualError(t, lifecycle.AddFeatureGates(nil), "the feature gate is nil")
 }
 
-// The error of NewTerminator names all invalid options, also those that hold a nil pointer in an interface, before the
-// first call could panic.
+// The error of NewTerminator names all invalid options. An interface that holds a nil pointer is invalid too: its first call
+// would panic.
 func TestMisuseOfOptions(t *testing.T) {
 	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycle.RuntimeFunc(nil)})
 	require.ErrorContains(t, err, "Runtime: must be set")

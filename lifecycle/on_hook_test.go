@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// OnHook gets the own error of a hook that has failed, and the container with PreStopDone, with which the next agent does
-// not run the hook again.
+// A hook fails. OnHook gets the error that the hook has returned, and the container with PreStopDone set. If the agent stores
+// PreStopDone, the next agent does not run the hook again.
 func TestOnHookGetsTheHooksErrorAndPreStopDone(t *testing.T) {
 	var results []lifecycle.HookResult
 	inBubble(t, graceSeconds(30), func(b *testBed) {
@@ -32,8 +32,8 @@ func TestOnHookGetsTheHooksErrorAndPreStopDone(t *testing.T) {
 	})
 }
 
-// OnHook waits behind a recorder that hangs. Before OnHook is called, a second request, with a copy of the pod,
-// begins to stop the container again. OnHook gets the pod object of the first request, with which the hook ran.
+// OnHook is called late, because the event recorder hangs before it. Meanwhile a second KillPod, with a copy of the pod, stops
+// the container again. OnHook gets the pod object of the first KillPod, with which the hook ran.
 func TestLateOnHookGetsThePodOfItsHook(t *testing.T) {
 	observer, got := make(hangingObserver), make(chan *v1.Pod, 1)
 	inBubble(t, graceSeconds(30), func(b *testBed) {

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// orderingCase is a case of the kubelet's tests.
+// orderingCase is a case of the kubelet's tests of the termination order. Times are in seconds.
 type orderingCase struct {
 	Test  string `json:"test"`
 	Basis string `json:"basis"`
@@ -29,8 +29,8 @@ type orderingCase struct {
 	Want map[string]int64 `json:"want"`
 }
 
-// testdata/ordering.yaml has the cases of the kubelet's own tests: how long each container must wait for
-// others.
+// A pod is terminated as each case of testdata/ordering.yaml says. The cases are the kubelet's own: they say how long each
+// container must wait for others.
 func TestVectorsTerminationOrdering(t *testing.T) {
 	data, err := os.ReadFile("testdata/ordering.yaml")
 	require.NoError(t, err)

@@ -44,7 +44,7 @@ func (b brokenCallback) Run(context.Context, string, *v1.Pod, *v1.Container, *v1
 	return "", nil
 }
 
-// brokenCallbacks has a panic and runtime.Goexit.
+// brokenCallbacks has a callback that panics and one that ends its goroutine, by the verb of the case name.
 var brokenCallbacks = map[string]brokenCallback{
 	"panics":  func() { panic("boom") },
 	"Goexits": runtime.Goexit,
@@ -59,27 +59,27 @@ func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 		gaveUpOnLists = gaveUp + 500*time.Millisecond                 // the pause of 1 s between two lists ends then: the first pauses are 0.1, 0.2, 0.4 and 0.8 s
 	)
 	httpGet := &v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "app", Port: intstr.FromInt32(80)}}
-	for how, code := range brokenCallbacks {
+	for how, broken := range brokenCallbacks {
 		for name, test := range map[string]struct {
-			options func(*lifecycle.TerminatorOptions)
-			hook    *v1.LifecycleHandler
-			outcome lifecycle.Outcome
-			hooked  lifecycle.HookOutcome
-			inHook  bool          // the error is the hook's, not the container's
-			at      time.Duration // when the termination ends; zero: at once
+			options     func(*lifecycle.TerminatorOptions)
+			hook        *v1.LifecycleHandler
+			outcome     lifecycle.Outcome
+			hookOutcome lifecycle.HookOutcome
+			inHook      bool          // the error is the hook's, not the container's
+			at          time.Duration // when the termination ends; zero: at once
 		}{
-			"a list":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = code }, outcome: lifecycle.OutcomeRuntimeStuck, at: gaveUpOnLists},
-			"a stop":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = runtimeWithStop{o.Runtime, code.StopContainer} }, outcome: lifecycle.OutcomeRuntimeStuck, at: gaveUp},
-			"an exit watcher":  {options: func(o *lifecycle.TerminatorOptions) { o.Exits = code }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookCompleted, at: 2 * time.Second},
-			"a recorder":       {options: func(o *lifecycle.TerminatorOptions) { o.Events = code }, outcome: lifecycle.OutcomeGraceful},
-			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = code }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
-			"a command runner": {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.Commands = nil, code }, hook: scriptedExec(), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
+			"a list":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = broken }, outcome: lifecycle.OutcomeRuntimeStuck, at: gaveUpOnLists},
+			"a stop":           {options: func(o *lifecycle.TerminatorOptions) { o.Runtime = runtimeWithStop{o.Runtime, broken.StopContainer} }, outcome: lifecycle.OutcomeRuntimeStuck, at: gaveUp},
+			"an exit watcher":  {options: func(o *lifecycle.TerminatorOptions) { o.Exits = broken }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hookOutcome: lifecycle.HookCompleted, at: 2 * time.Second},
+			"a recorder":       {options: func(o *lifecycle.TerminatorOptions) { o.Events = broken }, outcome: lifecycle.OutcomeGraceful},
+			"a hook runner":    {options: func(o *lifecycle.TerminatorOptions) { o.Hooks = broken }, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hookOutcome: lifecycle.HookFailed, inHook: true},
+			"a command runner": {options: func(o *lifecycle.TerminatorOptions) { o.Hooks, o.Commands = nil, broken }, hook: scriptedExec(), outcome: lifecycle.OutcomeGraceful, hookOutcome: lifecycle.HookFailed, inHook: true},
 			"OnHook": {options: func(o *lifecycle.TerminatorOptions) {
-				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { code() }
-			}, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookCompleted, at: 2 * time.Second},
+				o.OnHook = func(*v1.Pod, lifecycle.Container, lifecycle.HookResult) { broken() }
+			}, hook: sleepHandler(2), outcome: lifecycle.OutcomeGraceful, hookOutcome: lifecycle.HookCompleted, at: 2 * time.Second},
 			"an HTTP client": {options: func(o *lifecycle.TerminatorOptions) {
-				o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: code})
-			}, hook: httpGet, outcome: lifecycle.OutcomeGraceful, hooked: lifecycle.HookFailed, inHook: true},
+				o.Hooks = lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{HTTP: broken})
+			}, hook: httpGet, outcome: lifecycle.OutcomeGraceful, hookOutcome: lifecycle.HookFailed, inHook: true},
 		} {
 			t.Run(name+" that "+how, func(t *testing.T) {
 				inBubble(t, graceSeconds(10), func(b *testBed) {
@@ -87,7 +87,7 @@ func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 					result, _ := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{}) // the error is also in the result
 					app := result.Containers[0]
 					require.Equal(b, test.outcome, app.Outcome)
-					require.Equal(b, test.hooked, app.Hook.Outcome)
+					require.Equal(b, test.hookOutcome, app.Hook.Outcome)
 					require.Equal(b, test.at, b.elapsed())
 					err := app.Err
 					if test.inHook {
@@ -103,13 +103,13 @@ func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 // A postStart hook that panics or ends its goroutine has failed: PostStart returns an error and kills the
 // container.
 func TestPostStartThatPanicsOrGoexits(t *testing.T) {
-	for how, code := range brokenCallbacks {
+	for how, broken := range brokenCallbacks {
 		t.Run(how, func(t *testing.T) {
 			inBubble(t, graceSeconds(10), func(b *testBed) {
 				b.addPostStart(scriptedExec(), lifecycletest.Script{})
 				require.ErrorContains(b, b.PostStart(b.quietContext(), b.pod, containerNamed("app")), "the hook")
 				b.requireEvents("FailedPostStartHook", "Killing")
-			}, func(o *lifecycle.TerminatorOptions) { o.Hooks = code })
+			}, func(o *lifecycle.TerminatorOptions) { o.Hooks = broken })
 		})
 	}
 }

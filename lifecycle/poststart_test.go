@@ -14,14 +14,14 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// addPostStart adds and starts a main container with a postStart hook.
+// addPostStart adds a main container "app" with a postStart hook to the pod's spec, and starts it.
 func (b *testBed) addPostStart(hook *v1.LifecycleHandler, script lifecycletest.Script) {
 	b.addMain("app", nil, script)
 	b.pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: hook}
 }
 
-// A postStart sleep ends when its container exits. It has not failed, so that PostStart returns no error, whatever the
-// agent's runner returns.
+// A container with a postStart sleep of 20 s exits after 1 s. The agent's hook runner then returns an error. The hook counts
+// as ended, not as failed: PostStart returns no error after 1 s, and records no event.
 func TestPostStartSleepEndsWhenItsContainerExits(t *testing.T) {
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addPostStart(sleepHandler(20), lifecycletest.Script{ExitAfter: time.Second})

@@ -11,8 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// order is from best to worst. The outcome of a pod is the worst of its containers; "" (not ended) is worse
-// than all. An outcome that this version does not know must not be taken for a success.
+// The outcome of a pod is the worst outcome of its containers. The variable order lists the outcomes from best to worst; the
+// last is "", of a container that has not ended. An outcome that this version does not know, here "Gone", counts as worse
+// than all known ones, so that it is never taken for a success.
 func TestOutcomeOfAPodIsItsWorst(t *testing.T) {
 	order := []lifecycle.Outcome{
 		lifecycle.OutcomeGraceful, lifecycle.OutcomeNotFound, lifecycle.OutcomeGraceExceeded,
@@ -33,8 +34,8 @@ func TestOutcomeOfAPodIsItsWorst(t *testing.T) {
 	}
 }
 
-// Err is about containers that may still run. A forced one has ended, so its error is only in its own
-// result.
+// Result.Err joins the errors of containers that may still run. A container that was Forced has ended, so its error is only
+// in its own ContainerResult.
 func TestErrJoinsOnlyContainersThatMayRun(t *testing.T) {
 	forced, stuck, left := errors.New("forced"), errors.New("stuck"), errors.New("left")
 	result := lifecycle.Result{Containers: []lifecycle.ContainerResult{
@@ -49,8 +50,8 @@ func TestErrJoinsOnlyContainersThatMayRun(t *testing.T) {
 	require.NoError(t, lifecycle.Result{}.Err())
 }
 
-// The metrics have a label for each outcome of this package. A value that they do not know is counted as
-// "other".
+// Package metrics has a label for each outcome of this package. An outcome that it does not know, here "Gone", is counted
+// as "other".
 func TestMetricsKnowAllOutcomes(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	pods, err := metrics.NewLifecycle(registry, metrics.Options{})

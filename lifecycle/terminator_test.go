@@ -47,8 +47,9 @@ func TestArgumentsAreNotChanged(t *testing.T) {
 	})
 }
 
-// The container's ID in the message is replaced by the name "web": "3f4e is to go" becomes "web is to go". But if
-// the ID, here "eb", is a part of the name, the message stays; otherwise it would become "wweb is to go".
+// KillContainer records its Killing event with the message of the request, in which the container's name replaces its ID:
+// "3f4e is to go" becomes "web is to go". If the ID, here "eb", is a part of the name, the message is not changed: it would
+// become "wweb is to go".
 func TestIDInTheMessageOfTheKillingEvent(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addStopped("web")
@@ -80,7 +81,7 @@ func TestPodWithoutUIDIsIdentifiedByName(t *testing.T) {
 	})
 }
 
-// loggerFunc is a logger that calls a function for each message.
+// loggerFunc is a log sink that calls a function for each message.
 type loggerFunc func()
 
 func (do loggerFunc) Init(klog.RuntimeInfo)          {}
@@ -108,8 +109,8 @@ func TestLoggerMayCallTheTerminator(t *testing.T) {
 	})
 }
 
-// A hook returns an error exactly at the deadline, just before or after its cancellation. It counts as Cut, not as
-// Failed, either way. The test tries that 100 times, because the two race.
+// A hook returns an error exactly at the deadline, at which it is also cancelled. Whichever comes first, the hook counts as
+// Cut and not as Failed. The test runs 100 times, because the error and the cancellation race.
 func TestHookThatFailsAtTheDeadlineIsCut(t *testing.T) {
 	for range 100 {
 		inBubble(t, graceSeconds(5), func(b *testBed) {
