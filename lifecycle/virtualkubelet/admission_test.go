@@ -24,23 +24,23 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A refused pod has the kubelet's status, and nothing of it starts.
+// Admit refuses a pod. The pod fails with the kubelet's status and event, and none of its containers starts.
 func TestARefusedPodFailsAndStartsNothing(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		names := b.rt.recordStarts(0)
 		b.create(podOf(plain("app")))
-		status := b.last().pod.Status
+		status := b.lastNotification().pod.Status
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, "NodeShutdown", status.Reason)
 		require.Equal(b, "Pod was rejected: Pod was rejected as the node is shutting down.", status.Message)
 		require.Empty(b, status.ContainerStatuses)
 		require.Empty(b, names())
-		require.Empty(b, b.listed())
+		require.Empty(b, b.podsForShutdown())
 		require.Equal(b, "NodeShutdown", b.events.All()[0].Reason)
 		require.Equal(b, "Pod was rejected as the node is shutting down.", b.events.All()[0].Message)
 		require.NoError(b, b.DeletePod(b.Context(), podOf(plain("app"))))
 		synctest.Wait()
-		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "it is forgotten")
+		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "the pod is forgotten")
 	}, func(o *virtualkubelet.Options) {
 		o.Admit = func(*v1.Pod) shutdown.Admission {
 			return shutdown.Admission{Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."}
@@ -55,11 +55,11 @@ func TestAPodCanBeDeletedWhileAdmitHangs(t *testing.T) {
 		answer = make(chan struct{}) // in the bubble, because its goroutines wait for it
 		names := b.rt.recordStarts(0)
 		b.create(podOf(plain("app")))
-		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
 		b.deletePod(podOf(plain("app")), 30)
 		synctest.Wait()
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "it is forgotten")
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.Error(b, b.DeletePod(b.Context(), podOf(plain("app"))), "the pod is forgotten")
 		close(answer)
 		wait(second)
 		require.Empty(b, names())
@@ -79,8 +79,9 @@ func runtimeKinds() map[string]func(*virtualkubelet.Options) {
 	}
 }
 
-// 500 pods, each with a start of 2 min, are created while a shutdown begins. A shutdown.Manager drains them, which Admit
-// asks too. Each is either refused (reason NodeShutdown) or killed by the drain (reason Terminated): none runs on.
+// 500 pods, each with a start of 2 min, are created while a shutdown begins. A shutdown.Manager drains the pods, and Admit
+// asks the same manager. Each pod is either refused (reason NodeShutdown) or killed by the drain (reason Terminated): none
+// keeps running.
 func TestEachPodIsEitherRefusedOrDrained(t *testing.T) {
 	const pods = 500
 	for kind, options := range runtimeKinds() {
@@ -145,8 +146,8 @@ func TestAPodKilledAtOnceDoesNotStartWithoutAdmission(t *testing.T) {
 		for i := range 1000 {
 			uid := types.UID(fmt.Sprintf("pod-%d", i))
 			_, started := b.rt.started.Load(string(uid) + "/app")
-			_, asked := admitted.Load(uid)
-			require.True(b, asked || !started, uid)
+			_, wasAdmitted := admitted.Load(uid)
+			require.True(b, wasAdmitted || !started, uid)
 		}
 	}, func(o *virtualkubelet.Options) {
 		o.Admit = func(pod *v1.Pod) shutdown.Admission {

@@ -39,21 +39,21 @@ func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(withSleepHook("app", 20))
 		b.create(pod)
-		going := deleted(pod, 30, time.Now())
-		require.NoError(b, b.DeletePod(b.Context(), going))
+		terminating := deleted(pod, 30, time.Now())
+		require.NoError(b, b.DeletePod(b.Context(), terminating))
 		wait(12 * second)
-		adopted := virtualkubelet.Adopted{Pod: b.currentPod()} // the status that is adopted may be older than the restart
+		adopted := virtualkubelet.Adopted{Pod: b.currentPod()} // a status of 12 s: the agent restarts 5 s later
 		wait(5 * second)
 		b.restart(adopted)
 		require.Empty(b, b.rt.Stops(), "the restart stops nothing")
 
 		for range 3 {
-			require.NoError(b, b.DeletePod(b.Context(), going))
+			require.NoError(b, b.DeletePod(b.Context(), terminating))
 			wait(second)
 		}
 		wait(time.Minute)
 		require.Equal(b, []stop{{"uid/app", 2, 30 * second}}, b.stops())
-		require.Equal(b, 32*second, b.last().at)
+		require.Equal(b, 32*second, b.lastNotification().at)
 	})
 }
 
@@ -64,20 +64,21 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(withExecHook("app"))
 		b.create(pod)
-		going := deleted(pod, 30, time.Now())
-		require.NoError(b, b.DeletePod(b.Context(), going))
+		terminating := deleted(pod, 30, time.Now())
+		require.NoError(b, b.DeletePod(b.Context(), terminating))
 		wait(10 * second)
 		b.rt.hooksDone = true
 		b.restart(virtualkubelet.Adopted{Pod: b.currentPod()})
-		require.NoError(b, b.DeletePod(b.Context(), going))
+		require.NoError(b, b.DeletePod(b.Context(), terminating))
 		wait(time.Minute)
 		require.Len(b, b.rt.Execs(), 1, "the hook ran once")
 		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/app", 20, 10 * second}}, b.stops(), "the stops of both agents")
 	})
 }
 
-// An adopted pod is deleted with 30 s, and by its deletionTimestamp only 10 s are left. If the deletion may
-// predate the agent, it has 10 s. If the pod was known to be alive, the clocks differ, and it has 30 s.
+// An adopted pod is deleted with 30 s, and by its deletionTimestamp only 10 s of them are left. If it may have been deleted
+// before the agent started, it gets 10 s. If the agent has learnt since that the pod was not deleted, from Adopted.Alive or
+// from a call of UpdatePod or CreatePod, only a difference of the clocks explains the timestamp: the pod gets 30 s.
 func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 	skewed := func(pod *v1.Pod) *v1.Pod { return deleted(pod, 30, time.Now().Add(-20*second)) }
 	for name, test := range map[string]struct {
@@ -85,12 +86,12 @@ func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 		show    func(*testbed, *v1.Pod) error // a call between Adopt and DeletePod that shows the agent the pod as not deleted
 		timeout int64                         // the grace period in seconds
 	}{
-		"unknown": {timeout: 10},
-		"alive":   {alive: true, timeout: 30},
-		"updated": {timeout: 30, show: func(b *testbed, pod *v1.Pod) error {
+		"it may have been deleted earlier": {timeout: 10},
+		"Adopted.Alive":                    {alive: true, timeout: 30},
+		"UpdatePod": {timeout: 30, show: func(b *testbed, pod *v1.Pod) error {
 			return b.UpdatePod(b.Context(), pod)
 		}},
-		"created": {timeout: 30, show: func(b *testbed, pod *v1.Pod) error {
+		"CreatePod": {timeout: 30, show: func(b *testbed, pod *v1.Pod) error {
 			return b.CreatePod(b.Context(), pod)
 		}},
 	} {
@@ -111,8 +112,8 @@ func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 	}
 }
 
-// While the agent was down, the last container of a pod has vanished. Adopt reports the pod as ended, with
-// the exit code that the status has and an unknown one for the other container.
+// A pod has two containers. One has ended with exit code 0; the other vanishes from the runtime while the agent is down. Adopt
+// reports the pod as failed: the exit code of the first is that of its status, that of the second is unknown.
 func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["one"] = lifecycletest.Script{ExitAfter: second}
@@ -123,11 +124,11 @@ func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 		require.NoError(b, b.Close(b.Context()))
 		b.rt.Remove("uid/two")
 		b.restart(adopted)
-		status := b.last().pod.Status
+		status := b.lastNotification().pod.Status
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, "Completed", terminated(b, status, "one").Reason)
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, status, "two").Reason)
-		require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}), "it is known")
+		require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}), "the pod is known already")
 	})
 }
 
@@ -159,11 +160,13 @@ func TestAdoptWaitsForARunningInitContainer(t *testing.T) {
 	})
 }
 
-// The previous agent has started nothing of a pod with an init container and a regular one, or the init container, or
-// both. After Adopt the start continues there. While the agent was down, the init container may have failed: that is final
-// if the restart policy is Never, and otherwise it restarts, as in the kubelet. An init container without a status has
-// succeeded if a container after it was started. Admit is asked only if nothing was started: a pod whose start has begun
-// runs even if Admit would refuse it. A pod that was deleted or has ended starts nothing.
+// A pod has an init container and a regular one, app. The previous agent has started neither, the init container, or both.
+// After Adopt the new agent starts what is missing:
+//
+//   - An init container that has failed restarts, unless the restart policy is Never: then the pod has failed.
+//   - An init container without a status has succeeded if app was started.
+//   - Admit is asked only if nothing was started. A pod whose start has begun runs even if Admit would refuse it.
+//   - Nothing of a pod that was deleted or has ended is started.
 func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
 	const never, onFailure, always = v1.RestartPolicyNever, v1.RestartPolicyOnFailure, v1.RestartPolicyAlways
 	none, runs := v1.ContainerState{}, v1.ContainerState{Running: &v1.ContainerStateRunning{}}
@@ -172,23 +175,23 @@ func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
 		policy    v1.RestartPolicy
 		init, app v1.ContainerState // in the status; zero: it was not started
 		listed    bool              // the runtime lists the regular container
-		was       v1.PodPhase       // of the adopted pod
-		refuse    bool              // the answer of Admit
+		was       v1.PodPhase       // the phase of the adopted pod
+		refuse    bool              // Admit refuses the pod
 		deleted   bool
 		phase     v1.PodPhase // of the pod after 5 s
 		started   []string    // by the new agent
 	}{
-		"init container runs":              {policy: never, init: runs, refuse: true, phase: v1.PodRunning, started: []string{"app"}},
-		"init container succeeded":         {policy: never, init: succeeded, refuse: true, phase: v1.PodRunning, started: []string{"app"}},
-		"init container failed":            {policy: never, init: failed, phase: v1.PodFailed},
-		"init container failed, Always":    {policy: always, init: failed, phase: v1.PodRunning, started: []string{"init", "app"}},
-		"init container failed, OnFailure": {policy: onFailure, init: failed, phase: v1.PodRunning, started: []string{"init", "app"}},
-		"init container without a status":  {policy: onFailure, init: none, app: runs, listed: true, phase: v1.PodRunning},
-		"statuses that are older":          {policy: onFailure, listed: true, phase: v1.PodRunning},
-		"nothing started":                  {policy: never, phase: v1.PodRunning, started: []string{"init", "app"}},
-		"nothing started, refused":         {policy: never, refuse: true, phase: v1.PodFailed},
-		"nothing started, deleted":         {policy: never, deleted: true, phase: v1.PodFailed},
-		"ended":                            {policy: always, init: succeeded, app: failed, was: v1.PodFailed, phase: v1.PodFailed},
+		"init container runs":                          {policy: never, init: runs, refuse: true, phase: v1.PodRunning, started: []string{"app"}},
+		"init container succeeded":                     {policy: never, init: succeeded, refuse: true, phase: v1.PodRunning, started: []string{"app"}},
+		"init container failed":                        {policy: never, init: failed, phase: v1.PodFailed},
+		"init container failed, Always":                {policy: always, init: failed, phase: v1.PodRunning, started: []string{"init", "app"}},
+		"init container failed, OnFailure":             {policy: onFailure, init: failed, phase: v1.PodRunning, started: []string{"init", "app"}},
+		"init container without a status":              {policy: onFailure, init: none, app: runs, listed: true, phase: v1.PodRunning},
+		"app runs, its status is older than its start": {policy: onFailure, listed: true, phase: v1.PodRunning},
+		"nothing started":                              {policy: never, phase: v1.PodRunning, started: []string{"init", "app"}},
+		"nothing started, refused":                     {policy: never, refuse: true, phase: v1.PodFailed},
+		"nothing started, deleted":                     {policy: never, deleted: true, phase: v1.PodFailed},
+		"ended":                                        {policy: always, init: succeeded, app: failed, was: v1.PodFailed, phase: v1.PodFailed},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
@@ -210,7 +213,7 @@ func TestAdoptContinuesAnUnfinishedStart(t *testing.T) {
 				}
 				require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod, Alive: !test.deleted}))
 				wait(5 * second)
-				require.Equal(b, test.phase, b.last().pod.Status.Phase)
+				require.Equal(b, test.phase, b.lastNotification().pod.Status.Phase)
 				for _, name := range []string{"init", "app"} {
 					_, started := b.rt.started.Load("uid/" + name)
 					require.Equal(b, slices.Contains(test.started, name), started, name)

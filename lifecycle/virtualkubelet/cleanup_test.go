@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// recordEnds appends "TIME CONTAINER ID" to ends for each call of ContainerEnded. The first calls fail, as many as
-// failures.
+// recordEnds sets Options.ContainerEnded. Each call appends "TIME CONTAINER ID" to ends, and the first ones fail, as many as
+// failures. b points to the testbed variable of the test, which is set when the bubble begins.
 func recordEnds(b **testbed, ends *[]string, failures int) func(*virtualkubelet.Options) {
 	return func(o *virtualkubelet.Options) {
 		o.ContainerEnded = func(_ context.Context, _ *v1.Pod, c *v1.Container, id string) error {
@@ -42,25 +42,25 @@ func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(podOf(plain("app")))
 		wait(30 * second)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 		wait(2 * second)
 		require.Equal(b, []string{"1s app uid/app", "11s app uid/app", "31s app uid/app"}, ends)
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.Equal(b, 31*second, b.last().at)
+		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, 31*second, b.lastNotification().at)
 	}, recordEnds(&b, &ends, 2))
 }
 
 // A container exits at 1 and 2 s. The second restart is due at 12 s, after a back-off of 10 s. The pod is deleted
 // before that, or while the start of 12 s hangs. ContainerEnded has then been called once for each run, and the pod ends.
 func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
-	for name, isStarting := range map[string]bool{"during the back-off": false, "during a failing start": true} {
+	for name, isStarting := range map[string]bool{"deleted during the back-off": false, "deleted during a start that hangs": true} {
 		t.Run(name, func(t *testing.T) {
 			var ends []string // "TIME CONTAINER ID"
 			var b *testbed
 			inBubble(t, func(it *testbed) {
 				b = it
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
-				b.rt.start = func(ctx context.Context, _ string) error {
+				b.rt.beforeStart = func(ctx context.Context, _ string) error {
 					if b.elapsed() < 3*second {
 						return nil
 					}
@@ -76,7 +76,7 @@ func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 				b.deletePod(pod, 30)
 				wait(second)
 				require.Equal(b, []string{"1s app uid/app", "2s app uid/app#1"}, ends)
-				require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+				require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 			}, recordEnds(&b, &ends, 0))
 		})
 	}
@@ -101,19 +101,19 @@ func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 		b.rt.Exit("uid/two")
 		wait(4 * second)
 		require.Equal(b, []string{"0s one uid/one", "5s two uid/two"}, ends)
-		require.NotEqual(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.NotEqual(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 		wait(2 * second)
 		require.Equal(b, "10s one uid/one", ends[2])
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.Equal(b, "virtual-kubelet://uid/one", b.last().pod.Status.ContainerStatuses[0].ContainerID)
-		require.Equal(b, 10*second, b.last().at)
+		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, "virtual-kubelet://uid/one", b.lastNotification().pod.Status.ContainerStatuses[0].ContainerID)
+		require.Equal(b, 10*second, b.lastNotification().at)
 	})
 }
 
 // A runtime may keep the ID of a container over its restart. The end of the old run must not be taken for that of
 // the new one: the third run, from 12 s on after a back-off of 10 s, keeps running until its pod is deleted.
 func TestARestartedContainerMayReuseItsID(t *testing.T) {
-	again := &sameID{}
+	rt := &sameIDRuntime{}
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		pod := restartingPod(plain("app"))
@@ -121,21 +121,21 @@ func TestARestartedContainerMayReuseItsID(t *testing.T) {
 		wait(2 * time.Second)
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true} })
 		wait(10 * second)
-		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
+		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running)
 		b.deletePod(pod, 5)
 		wait(20 * second)
 		require.Equal(b, []stop{{"uid/app", 5, 12 * second}}, b.stops())
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 	}, func(o *virtualkubelet.Options) {
-		again.scriptedRuntime = o.Runtime.(*scriptedRuntime)
-		o.Runtime = again
+		rt.scriptedRuntime = o.Runtime.(*scriptedRuntime)
+		o.Runtime = rt
 	})
 }
 
-// sameID is a runtime whose containers keep their ID when they restart.
-type sameID struct{ *scriptedRuntime }
+// sameIDRuntime is a runtime whose containers keep their ID when they restart.
+type sameIDRuntime struct{ *scriptedRuntime }
 
-func (r *sameID) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
+func (r *sameIDRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	r.started.Clear()
 	return r.scriptedRuntime.StartContainer(ctx, pod, c)
 }

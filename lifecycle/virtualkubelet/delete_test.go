@@ -21,15 +21,15 @@ func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 2 * second}
 		pod := podOf(withSleepHook("app", 5))
 		b.create(pod)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 
 		b.deletePod(pod, 30)
 		require.Zero(b, b.elapsed(), "DeletePod does not wait")
 		wait(6 * second)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 		wait(second)
 		require.Equal(b, []stop{{"uid/app", 25, 5 * second}}, b.stops())
-		last := b.last()
+		last := b.lastNotification()
 		require.Equal(b, 7*second, last.at)
 		require.Equal(b, v1.PodSucceeded, last.pod.Status.Phase)
 		require.Equal(b, "Completed", terminated(b, last.pod.Status, "app").Reason)
@@ -73,7 +73,7 @@ func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 				b.deletePod(pod, test.seconds)
 				wait(time.Minute)
 				require.Equal(b, test.stops, b.stops())
-				require.Equal(b, test.ended, b.last().at)
+				require.Equal(b, test.ended, b.lastNotification().at)
 			})
 		})
 	}
@@ -90,7 +90,7 @@ func TestUpdatePodOfADeletedPodDeletes(t *testing.T) {
 		wait(10 * second)
 		require.NoError(b, b.UpdatePod(b.Context(), deleted(pod, 3, time.Now())))
 		wait(3 * second)
-		require.Equal(b, 13*second, b.last().at)
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.Equal(b, 13*second, b.lastNotification().at)
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 	})
 }

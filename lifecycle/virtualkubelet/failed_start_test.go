@@ -21,7 +21,7 @@ func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 	for kind, change := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				b.rt.start = func(context.Context, string) error {
+				b.rt.beforeStart = func(context.Context, string) error {
 					<-time.After(20 * second)
 					return nil
 				}
@@ -30,12 +30,12 @@ func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 				b.deletePod(pod, 10)
 				wait(15 * second)
 				require.NoError(b, b.DeletePod(b.Context(), pod), "the start is still in progress")
-				require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+				require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
 				wait(10 * second)
 				require.Len(b, b.stops(), 1)
 				require.Zero(b, b.stops()[0].timeout)
-				require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-				require.EqualValues(b, 137, terminated(b, b.last().pod.Status, "app").ExitCode)
+				require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+				require.EqualValues(b, 137, terminated(b, b.lastNotification().pod.Status, "app").ExitCode)
 			}, change)
 		})
 	}
@@ -47,7 +47,7 @@ func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
 	for name, runs := range map[string]bool{"not running": false, "running": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				b.rt.start = func(ctx context.Context, _ string) error {
+				b.rt.beforeStart = func(ctx context.Context, _ string) error {
 					<-ctx.Done()
 					return errors.New("cancelled")
 				}
@@ -59,15 +59,15 @@ func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
 				b.deletePod(pod, 10)
 				wait(10 * time.Minute)
 				if !runs {
-					require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+					require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 					return
 				}
-				require.NotContains(b, []v1.PodPhase{v1.PodSucceeded, v1.PodFailed}, b.last().pod.Status.Phase)
+				require.NotContains(b, []v1.PodPhase{v1.PodSucceeded, v1.PodFailed}, b.lastNotification().pod.Status.Phase)
 				require.ErrorContains(b, b.DeletePod(b.Context(), pod), "failed to stop pod ns/pod")
 				b.rt.Exit("uid/app")
 				wait(10 * second)
-				require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-				require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "app").Reason)
+				require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+				require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastNotification().pod.Status, "app").Reason)
 			})
 		})
 	}
@@ -77,7 +77,7 @@ func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
 // its first container is stopped, and it stays until it is deleted.
 func TestAPodThatCannotStartFails(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		b.rt.start = func(_ context.Context, name string) error {
+		b.rt.beforeStart = func(_ context.Context, name string) error {
 			if name == "app" {
 				return errors.New("no such image")
 			}
@@ -85,7 +85,7 @@ func TestAPodThatCannotStartFails(t *testing.T) {
 		}
 		pod := podOf(plain("first"), plain("app"))
 		b.create(pod)
-		status := b.last().pod.Status
+		status := b.lastNotification().pod.Status
 		require.Equal(b, v1.PodFailed, status.Phase)
 		app := terminated(b, status, "app")
 		require.Equal(b, "StartError", app.Reason)
@@ -112,7 +112,7 @@ func TestAFailedInitContainerFailsThePod(t *testing.T) {
 		pod.Spec.InitContainers = []v1.Container{plain("init")}
 		b.create(pod)
 		wait(second)
-		status := b.last().pod.Status
+		status := b.lastNotification().pod.Status
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, int32(3), terminated(b, status, "init").ExitCode)
 		require.Equal(b, "Error", terminated(b, status, "init").Reason)
@@ -128,7 +128,7 @@ func TestAFailedPostStartHookFailsThePod(t *testing.T) {
 		app := withExecHook("app")
 		app.Lifecycle.PostStart, app.Lifecycle.PreStop = app.Lifecycle.PreStop, nil
 		b.create(podOf(app))
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 		require.Equal(b, "FailedPostStartHook", b.events.All()[0].Reason)
 	})
 }

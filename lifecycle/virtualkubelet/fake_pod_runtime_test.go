@@ -15,38 +15,39 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// errAway is the error of all calls while a fake runtime is down.
+// errAway is the error of all calls while a fake runtime is down. Its text is that of an HTTP status.
 var errAway = errors.New("500")
 
-// watchedRuntime is a runtime with Exited.
+// watchedRuntime is a runtime that is also an ExitWatcher.
 type watchedRuntime interface {
 	virtualkubelet.Runtime
 	lifecycle.ExitWatcher
 }
 
-// fakePodRuntime is a PodRuntime that runs the containers of its pods in a runtime.
+// fakePodRuntime is a PodRuntime that runs the containers of its pods in a runtime. It lists them every poll, and fails, hangs
+// or lies as its fields say.
 type fakePodRuntime struct {
 	runtime watchedRuntime
 	poll    time.Duration
 
-	mu        sync.Mutex
-	pods      map[types.UID]*v1.Pod
-	hidden    map[types.UID]bool // Statuses omits them
-	more      []*v1.Pod          // Statuses adds them
-	reported  *v1.PodStatus      // the status of each pod in Statuses; nil: as it is
-	down      bool               // all calls fail
-	hang      int                // how many more calls of Create and Stop get no answer
-	failStops int                // how many more calls of Stop fail
-	slow      time.Duration      // how long the answer of Statuses takes to arrive
-	lose      int                // how many more calls of Delete have no effect
-	refused   error              // of Create
-	job       string             // what Create annotates its pod with; "": nothing
-	created   *v1.Pod            // as the last call of Create was given it
-	deleted   *v1.Pod            // of the last call of Delete
-	lists     int
-	deletes   int
-	creates   int
-	stopping  sync.WaitGroup
+	mu           sync.Mutex
+	pods         map[types.UID]*v1.Pod
+	hidden       map[types.UID]bool // Statuses omits these pods
+	alsoListed   []*v1.Pod          // Statuses adds these pods
+	reported     *v1.PodStatus      // the status of each pod in Statuses; nil: its real one
+	down         bool               // all calls fail
+	hangingCalls int                // how many more calls of Create and Stop get no answer
+	failStops    int                // how many more calls of Stop fail
+	listDelay    time.Duration      // how long the answer of Statuses takes to arrive
+	lostDeletes  int                // how many more calls of Delete return nil without an effect
+	createErr    error              // what Create returns instead of creating the pod; nil: it creates it
+	job          string             // the value of the annotation "job" that Create adds; "": it adds none
+	created      *v1.Pod            // the pod that the last call of Create got
+	deleted      *v1.Pod            // the pod that the last call of Delete got
+	lists        int                // how often Statuses was called
+	deletes      int                // how often Delete was called
+	creates      int                // how often Create was called, without the calls that hang
+	stopping     sync.WaitGroup     // the StopContainer calls that Stop has begun
 }
 
 // onFakePodRuntime replaces the provider's Runtime with a fakePodRuntime on it.
@@ -64,19 +65,19 @@ func newFakePodRuntime(poll time.Duration) *fakePodRuntime {
 	return &fakePodRuntime{poll: poll, pods: map[types.UID]*v1.Pod{}, hidden: map[types.UID]bool{}}
 }
 
-// script changes or reads fields while the provider runs.
-func (p *fakePodRuntime) script(change func()) {
+// change calls do with the mutex held: it may change or read fields while the provider runs.
+func (p *fakePodRuntime) change(do func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	change()
+	do()
 }
 
-// hangs reports whether this call must get no answer, and waits for the end of its ctx if so.
+// hangs reports whether this call gets no answer (hangingCalls). If so, hangs waits until ctx ends.
 func (p *fakePodRuntime) hangs(ctx context.Context) bool {
 	hangs := false
-	p.script(func() {
-		hangs = p.hang > 0
-		p.hang--
+	p.change(func() {
+		hangs = p.hangingCalls > 0
+		p.hangingCalls--
 	})
 	if hangs {
 		<-ctx.Done()
@@ -84,40 +85,41 @@ func (p *fakePodRuntime) hangs(ctx context.Context) bool {
 	return hangs
 }
 
-// take counts a call and returns the stored pod, or the error that the call must return.
-func (p *fakePodRuntime) take(pod *v1.Pod, calls *int) (*v1.Pod, error) {
+// receive counts a call in *calls. It returns the stored pod with the pod's UID, or the error that the call must return:
+// errAway while the runtime is down, ErrContainerNotFound for an unknown pod.
+func (p *fakePodRuntime) receive(pod *v1.Pod, calls *int) (*v1.Pod, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	*calls++
 	if p.down {
 		return nil, errAway
 	}
-	if there := p.pods[pod.UID]; there != nil {
-		return there, nil
+	if stored := p.pods[pod.UID]; stored != nil {
+		return stored, nil
 	}
 	return nil, lifecycle.ErrContainerNotFound
 }
 
-// Create starts the pod's containers, unless the pod exists. While a test sets hang, down or refused, it fails without
-// starting any.
+// Create starts the pod's containers, unless the pod exists. While a test sets hangingCalls, down or createErr, it fails
+// without starting any.
 func (p *fakePodRuntime) Create(ctx context.Context, pod *v1.Pod) error {
-	p.script(func() { p.created = pod.DeepCopy() })
+	p.change(func() { p.created = pod.DeepCopy() })
 	if p.hangs(ctx) {
 		return context.Cause(ctx)
 	}
-	if there, err := p.take(pod, &p.creates); there != nil || errors.Is(err, errAway) {
+	if stored, err := p.receive(pod, &p.creates); stored != nil || errors.Is(err, errAway) {
 		return err
 	}
-	var refused error
-	if p.script(func() { refused = p.refused }); refused != nil {
-		return refused
+	var createErr error
+	if p.change(func() { createErr = p.createErr }); createErr != nil {
+		return createErr
 	}
 	for i := range pod.Spec.Containers {
 		if _, err := p.runtime.StartContainer(ctx, pod, &pod.Spec.Containers[i]); err != nil {
 			return err
 		}
 	}
-	p.script(func() {
+	p.change(func() {
 		p.pods[pod.UID] = pod.DeepCopy()
 		if p.job != "" {
 			pod.Annotations = map[string]string{"job": p.job}
@@ -132,14 +134,14 @@ func (p *fakePodRuntime) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int
 		return context.Cause(ctx)
 	}
 	fails, calls := false, 0
-	if p.script(func() { fails, p.failStops = p.failStops > 0, p.failStops-1 }); fails {
+	if p.change(func() { fails, p.failStops = p.failStops > 0, p.failStops-1 }); fails {
 		return errAway
 	}
-	there, err := p.take(pod, &calls)
+	stored, err := p.receive(pod, &calls)
 	if err != nil {
 		return err
 	}
-	for _, c := range there.Spec.Containers {
+	for _, c := range stored.Spec.Containers {
 		p.stopping.Add(1)
 		go func() {
 			defer p.stopping.Done()
@@ -149,22 +151,22 @@ func (p *fakePodRuntime) Stop(ctx context.Context, pod *v1.Pod, graceSeconds int
 	return nil
 }
 
-// Statuses takes the list first and then lets time pass, so that a slow answer is out of date when it arrives.
+// Statuses lists the pods first and then lets listDelay pass, so that a delayed answer is out of date when it arrives.
 func (p *fakePodRuntime) Statuses(context.Context) ([]*v1.Pod, error) {
-	pods, slow, err := p.statuses()
-	if slow > 0 {
-		<-time.After(slow)
+	pods, listDelay, err := p.statuses()
+	if listDelay > 0 {
+		<-time.After(listDelay)
 	}
 	return pods, err
 }
 
 // statuses lists the stored pods as they are now, and returns how long the answer takes to arrive.
-func (p *fakePodRuntime) statuses() (pods []*v1.Pod, slow time.Duration, err error) {
+func (p *fakePodRuntime) statuses() (pods []*v1.Pod, listDelay time.Duration, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.lists++
 	if p.down {
-		return nil, p.slow, errAway
+		return nil, p.listDelay, errAway
 	}
 	for uid, pod := range p.pods {
 		if p.hidden[uid] {
@@ -174,7 +176,7 @@ func (p *fakePodRuntime) statuses() (pods []*v1.Pod, slow time.Duration, err err
 		pod.Status = v1.PodStatus{Phase: v1.PodSucceeded, PodIP: "10.0.0.1"}
 		for _, c := range pod.Spec.Containers {
 			id := string(uid) + "/" + c.Name
-			status := v1.ContainerStatus{Name: c.Name, ContainerID: "place://" + id, ImageID: "sha", Ready: true}
+			status := v1.ContainerStatus{Name: c.Name, ContainerID: "fake://" + id, ImageID: "sha", Ready: true}
 			select {
 			case <-p.runtime.Exited(id):
 				code, _ := p.runtime.ExitCode(id)
@@ -193,18 +195,18 @@ func (p *fakePodRuntime) statuses() (pods []*v1.Pod, slow time.Duration, err err
 		}
 		pods = append(pods, pod)
 	}
-	return append(pods, p.more...), p.slow, nil
+	return append(pods, p.alsoListed...), p.listDelay, nil
 }
 
-// Delete forgets the pod, unless a test lets it lose the call: then the pod stays although there is no error.
+// Delete forgets the pod. As many calls as lostDeletes says return nil too, but keep the pod.
 func (p *fakePodRuntime) Delete(_ context.Context, pod *v1.Pod) error {
-	p.script(func() { p.deleted = pod })
-	if _, err := p.take(pod, &p.deletes); err != nil {
+	p.change(func() { p.deleted = pod })
+	if _, err := p.receive(pod, &p.deletes); err != nil {
 		return err
 	}
-	p.script(func() {
-		if p.lose > 0 {
-			p.lose--
+	p.change(func() {
+		if p.lostDeletes > 0 {
+			p.lostDeletes--
 			return
 		}
 		delete(p.pods, pod.UID)
@@ -214,12 +216,12 @@ func (p *fakePodRuntime) Delete(_ context.Context, pod *v1.Pod) error {
 
 // kept returns the UIDs of the stored pods.
 func (p *fakePodRuntime) kept() (uids []types.UID) {
-	p.script(func() { uids = slices.Collect(maps.Keys(p.pods)) })
+	p.change(func() { uids = slices.Collect(maps.Keys(p.pods)) })
 	return uids
 }
 
-// calls returns one of the counts.
+// calls returns one of the counts (lists, deletes or creates).
 func (p *fakePodRuntime) calls(count *int) (n int) {
-	p.script(func() { n = *count })
+	p.change(func() { n = *count })
 	return n
 }

@@ -31,17 +31,17 @@ func TestAForcedDeletionHasOneSecond(t *testing.T) {
 		require.NoError(b, b.DeletePod(b.Context(), own))
 		wait(3 * second)
 		require.Equal(b, []stop{{"uid/app", 2, 11 * second}}, b.stops())
-		require.Equal(b, 13*second, b.last().at)
+		require.Equal(b, 13*second, b.lastNotification().at)
 	})
 }
 
-// virtual-kubelet deletes a running pod that the API server no longer has, although nobody was seen to delete
-// it. It is not ended by force, but has its own 30 s.
+// virtual-kubelet deletes a running pod that the API server no longer has. The provider has not seen a deletion of it before,
+// so this does not count as a forced deletion: the pod has its own 30 s.
 func TestAPodMissingFromTheAPIServerHasItsOwnGracePeriod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		b.create(podOf(plain("app")))
-		for range 2 { // the second copy has the annotation, and changes nothing
+		for range 2 { // the second copy has the terminating annotation, and changes nothing
 			own, err := b.GetPod(b.Context(), "ns", "pod")
 			require.NoError(b, err)
 			require.NoError(b, b.DeletePod(b.Context(), own))
@@ -66,7 +66,7 @@ func TestClockSkewDoesNotShortenANewDeletion(t *testing.T) {
 	}
 }
 
-// virtual-kubelet expects an errdefs.ErrNotFound for an unknown pod.
+// The methods for one pod return an errdefs.ErrNotFound for an unknown pod, which virtual-kubelet expects. GetPods is empty.
 func TestAnUnknownPodIsNotFound(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		require.True(b, errdefs.IsNotFound(b.DeletePod(b.Context(), podOf())))
@@ -86,10 +86,10 @@ func TestTheUIDDecidesWhichPodIsDeleted(t *testing.T) {
 		uid   types.UID // that DeletePod gets
 		stops []stop    // nil: the pod is unknown
 	}{
-		"the pod's":        {"2", []stop{{"2/app", 30, second}}},
-		"an earlier pod's": {"uid", nil},
-		"unknown":          {"3", nil},
-		"none":             {"", []stop{{"2/app", 30, second}}},
+		"the UID of the new pod":     {"2", []stop{{"2/app", 30, second}}},
+		"the UID of the earlier pod": {"uid", nil},
+		"an unknown UID":             {"3", nil},
+		"no UID":                     {"", []stop{{"2/app", 30, second}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
@@ -100,22 +100,22 @@ func TestTheUIDDecidesWhichPodIsDeleted(t *testing.T) {
 				wait(second)
 				b.create(pod)
 				before := len(b.stops())
-				asked := deleted(pod, 30, time.Now())
-				asked.UID = test.uid
-				err := b.DeletePod(b.Context(), asked)
+				passed := deleted(pod, 30, time.Now())
+				passed.UID = test.uid
+				err := b.DeletePod(b.Context(), passed)
 				require.Equal(b, test.stops == nil, errdefs.IsNotFound(err))
 				wait(second)
 				require.Equal(b, test.stops, append([]stop(nil), b.stops()[before:]...))
 				if test.stops != nil {
-					require.Equal(b, types.UID("2"), b.last().pod.UID)
+					require.Equal(b, types.UID("2"), b.lastNotification().pod.UID)
 				}
 			})
 		})
 	}
 }
 
-// A pod ends before virtual-kubelet has registered its callback. It is kept until then, so that its final
-// status is not lost.
+// A deleted pod ends before virtual-kubelet has registered its callback with NotifyPods. The pod is kept until the callback
+// has got its final status, and is then forgotten.
 func TestADeletedPodIsKeptUntilNotifyPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p, err := virtualkubelet.New(virtualkubelet.Options{Runtime: newScriptedRuntime()})

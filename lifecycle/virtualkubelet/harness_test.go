@@ -21,14 +21,14 @@ import (
 const second = time.Second
 
 // stops returns the StopContainer calls so far.
-func (b *testbed) stops() (asked []stop) {
+func (b *testbed) stops() (calls []stop) {
 	for _, s := range b.rt.Stops() {
-		asked = append(asked, stop{s.ID, s.TimeoutSeconds, s.At.Sub(b.began)})
+		calls = append(calls, stop{s.ID, s.TimeoutSeconds, s.At.Sub(b.began)})
 	}
-	return asked
+	return calls
 }
 
-// sortedStops returns the stops by ID and time.
+// sortedStops returns the StopContainer calls so far, sorted by ID and time.
 func (b *testbed) sortedStops() []stop {
 	return slices.SortedFunc(slices.Values(b.stops()), func(x, y stop) int { return cmp.Or(cmp.Compare(x.id, y.id), cmp.Compare(x.at, y.at)) })
 }
@@ -43,7 +43,7 @@ type stop struct {
 // notification is a status that virtual-kubelet was notified of.
 type notification struct {
 	pod *v1.Pod
-	at  time.Duration
+	at  time.Duration // since the beginning of the test
 }
 
 // testbed is a provider on a scripted runtime in a bubble, with the statuses that it sends.
@@ -57,7 +57,7 @@ type testbed struct {
 
 	mu       sync.Mutex
 	notified []notification
-	records  []*judge.Record // of the providers
+	records  []*judge.Record // one for each provider of the test
 }
 
 // inBubble runs a test with a provider in a bubble, where time is exact and every goroutine must end. At the end it
@@ -101,23 +101,23 @@ func (b *testbed) provider(change ...func(*virtualkubelet.Options)) *virtualkube
 // elapsed returns the time since the beginning of the test.
 func (b *testbed) elapsed() time.Duration { return time.Since(b.began) }
 
-// last returns the last pod that virtual-kubelet was notified of, and when.
-func (b *testbed) last() notification {
+// lastNotification returns the last pod that virtual-kubelet was notified of, and when.
+func (b *testbed) lastNotification() notification {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	require.NotEmpty(b, b.notified)
 	return b.notified[len(b.notified)-1]
 }
 
-// listed returns the pods that a shutdown would find.
-func (b *testbed) listed() []*v1.Pod {
+// podsForShutdown returns the pods that a shutdown would kill (Provider.Pods).
+func (b *testbed) podsForShutdown() []*v1.Pod {
 	pods, err := b.Pods(b.Context())
 	require.NoError(b, err)
 	return pods
 }
 
-// notifications returns how often virtual-kubelet was notified of a pod.
-func (b *testbed) notifications(pod *v1.Pod) (times int) {
+// countNotifications returns how often virtual-kubelet was notified of a pod.
+func (b *testbed) countNotifications(pod *v1.Pod) (times int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, news := range b.notified {
@@ -135,7 +135,7 @@ func (b *testbed) create(pod *v1.Pod) {
 	synctest.Wait()
 }
 
-// deletePod deletes a pod as the API server does, with a grace period in seconds.
+// deletePod calls DeletePod with the pod as the API server has it after a deletion, with a grace period in seconds.
 func (b *testbed) deletePod(pod *v1.Pod, seconds int64) {
 	require.NoError(b, b.DeletePod(b.Context(), deleted(pod, seconds, time.Now())))
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// A drain kills a pod at 10 s with 5 s that is being deleted with 30 s. Both share one termination: the hook runs
-// once, the deadline moves from 30 to 15 s, and the drain and virtual-kubelet get the same final status.
+// A pod is deleted with 30 s, and at 10 s a drain kills it with 5 s. Both share one termination: the hook runs once, the
+// deadline moves from 30 s to 15 s, and the drain and virtual-kubelet get the same final status.
 func TestKillPodJoinsTheTerminationOfDeletePod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -36,7 +36,7 @@ func TestKillPodJoinsTheTerminationOfDeletePod(t *testing.T) {
 		require.Equal(b, "Terminated", result.Status.Reason)
 		require.Equal(b, v1.PodFailed, result.Status.Phase)
 		wait(0)
-		require.Equal(b, *result.Status, b.last().pod.Status, "virtual-kubelet gets the same status")
+		require.Equal(b, *result.Status, b.lastNotification().pod.Status, "virtual-kubelet gets the same status")
 		require.Len(b, b.rt.Execs(), 1)
 	})
 }
@@ -55,7 +55,7 @@ func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 		}
 		require.ErrorIs(b, b.CreatePod(b.Context(), pod), lifecycle.ErrTerminating)
 		require.NoError(b, b.UpdatePod(b.Context(), pod))
-		require.Empty(b, b.listed())
+		require.Empty(b, b.podsForShutdown())
 		b.deletePod(pod, 30)
 		wait(0)
 		_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
@@ -63,8 +63,8 @@ func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 	})
 }
 
-// A pod is deleted and killed. It is kept until KillPod has its result, and then forgotten: it is unknown, and a pod
-// with its UID can be created again, whose hook runs again.
+// A pod is deleted and killed. It is kept until KillPod has returned its result, and then forgotten: another KillPod fails,
+// and a pod with the same UID can be created again, whose hook runs again.
 func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 4 * second}
@@ -78,7 +78,7 @@ func TestAPodThatIsKilledAndDeletedIsForgotten(t *testing.T) {
 		_, err = b.KillPod(b.Context(), pod, shutdown.KillRequest{})
 		require.True(b, errdefs.IsNotFound(err))
 		b.create(pod)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "a pod with the same UID starts again")
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase, "a pod with the same UID starts again")
 		b.deletePod(pod, 30)
 		wait(second)
 		require.Len(b, b.rt.Execs(), 2)
@@ -134,7 +134,7 @@ func TestCloseNamesHangingCalls(t *testing.T) {
 		b.create(pod)
 		b.deletePod(pod, 30)
 		release := make(chan struct{})
-		b.rt.start = func(context.Context, string) error {
+		b.rt.beforeStart = func(context.Context, string) error {
 			<-release
 			return nil
 		}

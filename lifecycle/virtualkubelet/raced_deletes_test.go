@@ -19,39 +19,39 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// numberedPod returns one of many pods.
+// numberedPod returns the pod pod-i, with two containers that have an exec hook.
 func numberedPod(i int) *v1.Pod {
 	pod := podOf(withExecHook("app"), withExecHook("web"))
 	pod.Name, pod.UID = fmt.Sprint("pod-", i), types.UID(fmt.Sprint("uid-", i))
 	return pod
 }
 
-// racedRuntime counts concurrent stops of one container.
+// racedRuntime counts the StopContainer calls for a container that another call is stopping.
 type racedRuntime struct {
 	*scriptedRuntime
 
-	stopping sync.Map // by container ID
-	twice    atomic.Int64
+	stopping   sync.Map // the IDs of the containers that a call is stopping
+	concurrent atomic.Int64
 }
 
-// StopContainer counts the calls for a container that another call is stopping.
 func (r *racedRuntime) StopContainer(ctx context.Context, id string, timeoutSeconds int64) error {
 	if _, other := r.stopping.LoadOrStore(id, true); other {
-		r.twice.Add(1)
+		r.concurrent.Add(1)
 	}
 	defer r.stopping.Delete(id)
 	runtime.Gosched()
 	return r.scriptedRuntime.StopContainer(ctx, id, timeoutSeconds)
 }
 
-// Two DeletePods race with the CreatePod of their pod, for 500 pods at once; a third one follows, in case both came
-// too early. No hook runs twice, no container has concurrent stops or keeps running, and each pod ends.
+// For each of 500 pods, two DeletePods race with the pod's CreatePod. A third DeletePod follows, because both may have come
+// before the CreatePod. No hook runs twice, no container has concurrent stops or keeps running, and each pod ends. The test
+// races 4 times, because each race differs.
 func TestDeletionsRacingWithCreations(t *testing.T) {
 	const pods = 500
 	for range 4 {
 		rt := &racedRuntime{}
 		inBubble(t, func(b *testbed) {
-			b.rt.start = func(context.Context, string) error { runtime.Gosched(); return nil }
+			b.rt.beforeStart = func(context.Context, string) error { runtime.Gosched(); return nil }
 			var callers sync.WaitGroup
 			for i := range pods {
 				pod := numberedPod(i)
@@ -81,7 +81,7 @@ func TestDeletionsRacingWithCreations(t *testing.T) {
 				_, exited := b.rt.Runtime.ExitCode(s.ID)
 				require.True(b, exited)
 			}
-			require.Zero(b, rt.twice.Load(), "two stops of one container at the same time")
+			require.Zero(b, rt.concurrent.Load(), "two stops of one container at the same time")
 			left, err := b.GetPods(b.Context())
 			require.NoError(b, err)
 			require.Empty(b, left)

@@ -22,39 +22,39 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// randomRuntime is a runtime whose starts take random times and fail at random. It records which containers run, and
-// what must not happen.
+// randomRuntime is a runtime whose starts take random times and fail at random. It records which containers run, and each
+// violation of what TestRandomOperationsKeepInvariants requires.
 type randomRuntime struct {
 	*scriptedRuntime
 
 	mu          sync.Mutex
 	random      *rand.Rand
-	calm        bool               // starts take no time and succeed
+	quick       bool               // starts take no time and succeed
 	runs        map[string]*v1.Pod // by container ID
 	endReported map[types.UID]bool // virtual-kubelet was told that the pod has ended
-	wrong       []string
+	violations  []string           // what must not happen, but has happened
 }
 
-// n returns a random number from 0 to below-1.
-func (r *randomRuntime) n(below int) int {
+// intn returns a random number from 0 to below-1.
+func (r *randomRuntime) intn(below int) int {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.random.IntN(below)
 }
 
-// StartContainer takes up to 3 s and fails once in ten times, unless the runtime is calm. It records a violation if an
-// earlier pod of the name still runs, or an earlier run of this container, or if the pod was already reported as ended.
+// StartContainer takes up to 3 s and fails once in ten times, unless the runtime is quick. It records a violation if an
+// earlier pod with the pod's name still runs, or an earlier run of this container, or if the pod was already reported as ended.
 func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	takes := time.Duration(0)
-	if !r.calm {
-		takes = time.Duration(r.n(3000)) * time.Millisecond
+	if !r.quick {
+		takes = time.Duration(r.intn(3000)) * time.Millisecond
 	}
 	select {
 	case <-time.After(takes):
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	if !r.calm && r.n(10) == 0 {
+	if !r.quick && r.intn(10) == 0 {
 		return "", errAway
 	}
 	id, err := r.scriptedRuntime.StartContainer(ctx, pod, c)
@@ -63,11 +63,11 @@ func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.C
 	for other, previous := range r.runs {
 		isSame := previous.UID == pod.UID && strings.HasPrefix(strings.Split(other, "/")[1], c.Name)
 		if previous.Name == pod.Name && (previous.UID != pod.UID || isSame) && !r.ended(other) {
-			r.wrong = append(r.wrong, fmt.Sprintf("%s started while %s runs", id, other))
+			r.violations = append(r.violations, fmt.Sprintf("%s started while %s runs", id, other))
 		}
 	}
 	if r.endReported[pod.UID] {
-		r.wrong = append(r.wrong, id+" started after its end was reported")
+		r.violations = append(r.violations, id+" started after its end was reported")
 	}
 	r.runs[id] = pod
 	return id, err
@@ -102,11 +102,11 @@ func (r *randomRuntime) check(pod *v1.Pod) {
 	defer r.mu.Unlock()
 	isTerminal := pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded
 	if r.endReported[pod.UID] && !isTerminal {
-		r.wrong = append(r.wrong, fmt.Sprintf("%s is reported as %s after its end", pod.UID, pod.Status.Phase))
+		r.violations = append(r.violations, fmt.Sprintf("%s is reported as %s after its end", pod.UID, pod.Status.Phase))
 	}
-	for id, of := range r.runs {
-		if isTerminal && of.UID == pod.UID && !r.ended(id) {
-			r.wrong = append(r.wrong, id+" runs after its end was reported")
+	for id, owner := range r.runs {
+		if isTerminal && owner.UID == pod.UID && !r.ended(id) {
+			r.violations = append(r.violations, id+" runs after its end was reported")
 		}
 	}
 	r.endReported[pod.UID] = r.endReported[pod.UID] || isTerminal
@@ -148,8 +148,8 @@ func (n *randomNode) create(name string) {
 	n.uids++
 	pod := podOf(plain("app"), plain("log"))
 	pod.Name, pod.UID = name, types.UID(fmt.Sprintf("%s-%d", name, n.uids))
-	pod.Spec.RestartPolicy = []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyNever, v1.RestartPolicyOnFailure}[n.rt.n(3)]
-	if n.rt.n(2) == 0 {
+	pod.Spec.RestartPolicy = []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyNever, v1.RestartPolicyOnFailure}[n.rt.intn(3)]
+	if n.rt.intn(2) == 0 {
 		pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 	}
 	n.pods[name] = pod
@@ -157,14 +157,14 @@ func (n *randomNode) create(name string) {
 	require.True(n, err == nil || errdefs.IsInvalidInput(err), "%v", err)
 }
 
-// delete deletes a pod with a random grace period. It stays on the API server.
+// delete deletes a pod with a random grace period. The pod stays on the API server, marked as deleted.
 func (n *randomNode) delete(pod *v1.Pod) {
-	n.pods[pod.Name] = deleted(pod, int64(1+n.rt.n(40)), time.Now())
+	n.pods[pod.Name] = deleted(pod, int64(1+n.rt.intn(40)), time.Now())
 	_ = n.DeletePod(n.Context(), n.pods[pod.Name])
 }
 
-// force removes a pod from the API server, and has virtual-kubelet delete the provider's copy of it.
-func (n *randomNode) force(pod *v1.Pod) {
+// forceDelete removes a pod from the API server. As virtual-kubelet does then, it calls DeletePod with the provider's copy.
+func (n *randomNode) forceDelete(pod *v1.Pod) {
 	delete(n.pods, pod.Name)
 	if known, err := n.GetPod(n.Context(), pod.Namespace, pod.Name); err == nil {
 		_ = n.DeletePod(n.Context(), known)
@@ -176,8 +176,8 @@ func (n *randomNode) restart() {
 	known, err := n.GetPods(n.Context())
 	require.NoError(n, err)
 	for _, id := range n.rt.running() {
-		of := n.rt.podOf(id)
-		if now, err := n.GetPod(n.Context(), "ns", of.Name); err != nil || now.UID != of.UID {
+		owner := n.rt.podOf(id)
+		if now, err := n.GetPod(n.Context(), "ns", owner.Name); err != nil || now.UID != owner.UID {
 			return // GetPods lacks it, so it would not be adopted
 		}
 	}
@@ -185,13 +185,13 @@ func (n *randomNode) restart() {
 	n.kills.Wait()
 	n.start()
 	for _, pod := range known {
-		if !n.rt.calm && !n.rt.isEndReported(pod) {
+		if !n.rt.quick && !n.rt.isEndReported(pod) {
 			require.NoError(n, n.Adopt(n.Context(), virtualkubelet.Adopted{Pod: pod}))
 		}
 	}
 	known, err = n.GetPods(n.Context())
 	require.NoError(n, err)
-	for _, pod := range known { // unlike virtual-kubelet, which compares only the name
+	for _, pod := range known { // by UID, unlike virtual-kubelet, which compares only the names
 		if now := n.pods[pod.Name]; now == nil || now.UID != pod.UID {
 			_ = n.DeletePod(n.Context(), pod)
 		}
@@ -208,32 +208,33 @@ func (n *randomNode) restart() {
 
 // step does one random operation.
 func (n *randomNode) step() {
-	name := fmt.Sprint("pod-", n.rt.n(3))
+	name := fmt.Sprint("pod-", n.rt.intn(3))
 	pod := n.pods[name]
-	switch what := n.rt.n(12); {
-	case pod == nil, what == 0:
+	switch operation := n.rt.intn(12); {
+	case pod == nil, operation == 0:
 		n.create(name)
-	case what <= 2:
+	case operation <= 2:
 		n.delete(pod)
-	case what == 3:
-		n.force(pod)
-	case what == 4:
-		grace := int64(n.rt.n(30))
+	case operation == 3:
+		n.forceDelete(pod)
+	case operation == 4:
+		grace := int64(n.rt.intn(30))
 		provider := n.Provider
 		n.kills.Go(func() {
 			_, _ = provider.KillPod(n.Context(), pod, shutdown.KillRequest{GracePeriodSeconds: ptr.To(grace)})
 		})
-	case what == 5:
+	case operation == 5:
 		n.restart()
 	default:
 		if running := n.rt.running(); len(running) > 0 {
-			n.rt.Exit(running[n.rt.n(len(running))])
+			n.rt.Exit(running[n.rt.intn(len(running))])
 		}
 	}
 }
 
-// After random operations: no two pods with one name run at the same time, no container runs twice, none runs
-// or starts after its end was reported, and nothing of a deleted pod remains.
+// Random operations are done with pods of three names: they are created, deleted, killed and replaced, containers exit, and
+// the agent restarts. Never do two pods with one name run at the same time, or two runs of one container. No container runs or
+// starts after the end of its pod was reported, and nothing of a deleted pod remains.
 func TestRandomOperationsKeepInvariants(t *testing.T) {
 	for kind := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -249,22 +250,22 @@ func TestRandomOperationsKeepInvariants(t *testing.T) {
 					if kind != "containers" {
 						pods = newFakePodRuntime(second)
 						n.options = onFakePodRuntime(pods)
-						rt.calm = true
+						rt.quick = true
 						defer pods.stopping.Wait()
 					}
 					require.NoError(b, b.Close(b.Context()))
 					n.start()
 					for range 80 {
 						n.step()
-						wait(time.Duration(rt.n(6000)) * time.Millisecond)
-						require.Empty(b, rt.wrong, "seed %d", seed)
+						wait(time.Duration(rt.intn(6000)) * time.Millisecond)
+						require.Empty(b, rt.violations, "seed %d", seed)
 					}
 					for _, pod := range n.pods {
 						n.delete(pod)
 					}
 					wait(5 * time.Minute)
 					n.kills.Wait()
-					require.Empty(b, rt.wrong, "seed %d", seed)
+					require.Empty(b, rt.violations, "seed %d", seed)
 					require.Empty(b, rt.running(), "seed %d", seed)
 					known, err := n.GetPods(n.Context())
 					require.NoError(b, err)

@@ -17,8 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// virtual-kubelet may call CreatePod late. A pod that is deleted or terminating must not start again; neither
-// must any pod after Close, and none is adopted.
+// virtual-kubelet may call CreatePod late. CreatePod refuses a pod that is deleted or terminating: it must not start again.
 func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -35,9 +34,14 @@ func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 		require.EqualError(b, err, "pod ns/pod is refused: pod is being terminated")
 		wait(30 * second)
 		require.Len(b, b.rt.Exits(), 1)
+	})
+}
 
+// After Close, CreatePod and Adopt refuse every pod.
+func TestNoPodIsCreatedOrAdoptedAfterClose(t *testing.T) {
+	inBubble(t, func(b *testbed) {
 		require.NoError(b, b.Close(b.Context()))
-		err = b.CreatePod(b.Context(), podOf(plain("app")))
+		err := b.CreatePod(b.Context(), podOf(plain("app")))
 		require.ErrorIs(b, err, lifecycle.ErrClosed)
 		require.True(b, errdefs.IsInvalidInput(err))
 		err = b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: podOf()})
@@ -47,7 +51,8 @@ func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 }
 
 // A pod is replaced by one with the same name and another UID. The new one starts when the old one has ended,
-// and virtual-kubelet, which knows pods by name, gets no more statuses of the old one.
+// and virtual-kubelet, which knows pods by name, gets no more statuses of the old one. UpdatePod or CreatePod brings the new
+// pod at 1 s.
 func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 	for name, test := range map[string]struct {
 		wasDeleted bool                          // the old pod was deleted before the new one came, with 30 s
@@ -57,10 +62,10 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 		// that its container takes.
 		ended time.Duration
 	}{
-		"deleted, created": {true, func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 3 * second},
-		"deleted, updated": {true, func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 3 * second},
-		"running, created": {false, func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, 10 * second},
-		"running, updated": {false, func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, 10 * second},
+		"deleted, created": {wasDeleted: true, add: func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, ended: 3 * second},
+		"deleted, updated": {wasDeleted: true, add: func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, ended: 3 * second},
+		"running, created": {wasDeleted: false, add: func(b *testbed, pod *v1.Pod) error { return b.CreatePod(b.Context(), pod) }, ended: 10 * second},
+		"running, updated": {wasDeleted: false, add: func(b *testbed, pod *v1.Pod) error { return b.UpdatePod(b.Context(), pod) }, ended: 10 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
@@ -73,18 +78,18 @@ func TestANewPodWaitsForTheOldOneWithItsName(t *testing.T) {
 					b.deletePod(previous, 30)
 				}
 				wait(second)
-				told := b.notifications(previous)
+				notifiedBefore := b.countNotifications(previous)
 				require.NoError(b, test.add(b, pod))
 				synctest.Wait()
 				require.Len(b, names(), 1)
-				require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+				require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
 				wait(10 * second)
 				require.Equal(b, test.ended, b.rt.Exits()[0].At.Sub(b.began))
 				require.Len(b, names(), 2)
-				require.EqualValues(b, "new", b.last().pod.UID)
-				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
-				require.Len(b, b.listed(), 1)
-				require.Equal(b, told, b.notifications(previous), "the old pod's status is not sent")
+				require.EqualValues(b, "new", b.lastNotification().pod.UID)
+				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+				require.Len(b, b.podsForShutdown(), 1)
+				require.Equal(b, notifiedBefore, b.countNotifications(previous), "the old pod's status is not sent")
 			})
 		})
 	}
@@ -98,8 +103,8 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 		"deleted": func(b *testbed, second *v1.Pod) {
 			b.deletePod(second, 30)
 			wait(0)
-			require.EqualValues(b, second.UID, b.last().pod.UID)
-			require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase, "it ends at once, although the first one runs")
+			require.EqualValues(b, second.UID, b.lastNotification().pod.UID)
+			require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase, "it ends at once, although the first one runs")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -117,8 +122,8 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 				require.Len(b, names(), 1, "the first one runs")
 				wait(8 * second)
 				require.Len(b, names(), 2)
-				require.EqualValues(b, "last", b.last().pod.UID)
-				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+				require.EqualValues(b, "last", b.lastNotification().pod.UID)
+				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 			})
 		})
 	}
@@ -129,7 +134,7 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 func TestCreatePodIgnoresTheEndOfItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	for range 20 { // if the context counted, that would show only at random
+	for range 20 { // a dependence on the context would show only in some runs
 		inBubble(t, func(b *testbed) {
 			pod := podOf(plain("app"))
 			b.create(pod)
@@ -137,8 +142,8 @@ func TestCreatePodIgnoresTheEndOfItsContext(t *testing.T) {
 			next.UID = "next"
 			require.NoError(b, b.CreatePod(ctx, next))
 			wait(time.Minute)
-			require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
-			require.Equal(b, next.UID, b.last().pod.UID)
+			require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+			require.Equal(b, next.UID, b.lastNotification().pod.UID)
 			require.Equal(b, next.UID, b.currentPod().UID)
 		})
 	}

@@ -22,11 +22,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// startTimes records the start times of the containers with a name.
-func (b *testbed) startTimes(name string) func() []time.Duration {
+// recordStartTimes records when containers with this name are started. The function that it returns returns these times,
+// since the beginning of the test.
+func (b *testbed) recordStartTimes(name string) func() []time.Duration {
 	var mu sync.Mutex
 	var times []time.Duration
-	b.rt.start = func(_ context.Context, started string) error {
+	b.rt.beforeStart = func(_ context.Context, started string) error {
 		mu.Lock()
 		defer mu.Unlock()
 		if started == name {
@@ -52,7 +53,7 @@ func restartingPod(containers ...v1.Container) *v1.Pod {
 // more than 10 min. A start comes after the run of 1 s and the back-off: 0, 0+1+0, 1+1+10, 12+1+20, 33+1+40 ...
 func TestRestartBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		times := b.startTimes("app")
+		times := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(restartingPod(plain("app")))
 		wait(1000 * second)
@@ -74,7 +75,7 @@ func TestRestartBackOff(t *testing.T) {
 // Only a run of more than 10 min resets the back-off. After runs of 7 min (420 s) the pauses are 0, 10 and 20 s.
 func TestARunOfSevenMinutesDoesNotResetTheBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		times := b.startTimes("app")
+		times := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 7 * time.Minute}
 		b.create(restartingPod(plain("app")))
 		wait(1300 * second)
@@ -92,7 +93,7 @@ func TestStatusOfARestartingContainer(t *testing.T) {
 		pod := restartingPod(plain("app"))
 		b.create(pod)
 		wait(5 * second)
-		status := b.last().pod.Status
+		status := b.lastNotification().pod.Status
 		app := status.ContainerStatuses[0]
 		require.Equal(b, v1.PodRunning, status.Phase)
 		require.Equal(b, &v1.ContainerStateWaiting{
@@ -103,7 +104,7 @@ func TestStatusOfARestartingContainer(t *testing.T) {
 		require.EqualValues(b, 1, app.RestartCount)
 		require.False(b, app.Ready)
 		wait(7 * second)
-		app = b.last().pod.Status.ContainerStatuses[0]
+		app = b.lastNotification().pod.Status.ContainerStatuses[0]
 		require.NotNil(b, app.State.Running)
 		require.EqualValues(b, 2, app.RestartCount)
 		require.EqualValues(b, 3, app.LastTerminationState.Terminated.ExitCode)
@@ -121,20 +122,20 @@ func TestRestartPolicies(t *testing.T) {
 		starts int                       // in 5 s
 		phase  v1.PodPhase               // at 5 s
 	}{
-		"always":                          {always, "", 0, 2, v1.PodRunning},
-		"no policy is always":             {"", "", 0, 2, v1.PodRunning},
-		"never":                           {never, "", 1, 1, v1.PodFailed},
-		"on failure, succeeded":           {onFailure, "", 0, 1, v1.PodSucceeded},
-		"on failure, failed":              {onFailure, "", 1, 2, v1.PodRunning},
-		"on failure, not known":           {onFailure, "", -1, 2, v1.PodRunning},
-		"never, not known":                {never, "", -1, 1, v1.PodFailed},
-		"its own policy against never":    {never, v1.ContainerRestartPolicyAlways, 0, 2, v1.PodRunning},
-		"its own policy against always":   {always, "Never", 0, 1, v1.PodSucceeded},
-		"its own policy, on failure only": {always, "OnFailure", 0, 1, v1.PodSucceeded},
+		"always":                          {policy: always, starts: 2, phase: v1.PodRunning},
+		"no policy is always":             {starts: 2, phase: v1.PodRunning},
+		"never":                           {policy: never, code: 1, starts: 1, phase: v1.PodFailed},
+		"on failure, succeeded":           {policy: onFailure, starts: 1, phase: v1.PodSucceeded},
+		"on failure, failed":              {policy: onFailure, code: 1, starts: 2, phase: v1.PodRunning},
+		"on failure, exit code not known": {policy: onFailure, code: -1, starts: 2, phase: v1.PodRunning},
+		"never, exit code not known":      {policy: never, code: -1, starts: 1, phase: v1.PodFailed},
+		"its own policy against never":    {policy: never, own: v1.ContainerRestartPolicyAlways, starts: 2, phase: v1.PodRunning},
+		"its own policy against always":   {policy: always, own: "Never", starts: 1, phase: v1.PodSucceeded},
+		"its own policy, on failure only": {policy: always, own: "OnFailure", starts: 1, phase: v1.PodSucceeded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
-				times := b.startTimes("app")
+				times := b.recordStartTimes("app")
 				b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 				b.rt.codes["app"], b.rt.noExitCodes = test.code, test.code < 0
 				pod := podOf(plain("app"))
@@ -144,7 +145,7 @@ func TestRestartPolicies(t *testing.T) {
 				b.create(pod)
 				wait(5 * second)
 				require.Len(b, times(), test.starts)
-				status := b.last().pod.Status
+				status := b.lastNotification().pod.Status
 				require.Equal(b, test.phase, status.Phase)
 				if test.code < 0 && test.phase == v1.PodFailed {
 					require.EqualValues(b, 137, terminated(b, status, "app").ExitCode)
@@ -164,7 +165,7 @@ func TestInitContainersAndSidecarsRestart(t *testing.T) {
 		b.rt.scripts["proxy"] = lifecycletest.Script{ExitAfter: 4 * second}
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 20 * second}
 		b.rt.codes["init"] = 1
-		proxies := b.startTimes("proxy")
+		proxies := b.recordStartTimes("proxy")
 		pod := podOf(plain("app"))
 		pod.Spec.RestartPolicy = v1.RestartPolicyOnFailure
 		pod.Spec.InitContainers = []v1.Container{plain("init"), sidecar("proxy")}
@@ -174,12 +175,12 @@ func TestInitContainersAndSidecarsRestart(t *testing.T) {
 		b.rt.change(func() { b.rt.codes["init"] = 0 })
 		wait(20 * second) // init at 0, 1 and 12 s; the others at 13 s
 		require.Equal(b, []time.Duration{13 * second, 17 * second}, proxies())
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 		wait(10 * second) // proxy is in its back-off from 21 to 31 s
 		require.Equal(b, []time.Duration{13 * second, 17 * second, 31 * second}, proxies())
 		wait(time.Minute)
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.Len(b, proxies(), 3, "not after the end of the pod")
+		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Len(b, proxies(), 3, "the sidecar does not restart after the end of the app")
 	})
 }
 
@@ -187,7 +188,7 @@ func TestInitContainersAndSidecarsRestart(t *testing.T) {
 // "app", which was started at 0, 1 and 12 s, waits in a back-off of 20 s.
 func TestAPodInBackOffHasNotCompleted(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		times := b.startTimes("app")
+		times := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.scripts["other"] = lifecycletest.Script{ExitAfter: 5 * second}
 		pod := podOf(plain("app"), plain("other"))
@@ -195,7 +196,7 @@ func TestAPodInBackOffHasNotCompleted(t *testing.T) {
 		b.create(pod)
 		wait(15 * second)
 		require.Len(b, times(), 3)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 	})
 }
 
@@ -203,7 +204,7 @@ func TestAPodInBackOffHasNotCompleted(t *testing.T) {
 // with the exit code and the time of the last run, and the container does not restart.
 func TestADeletionEndsABackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		times := b.startTimes("app")
+		times := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.rt.codes["app"] = 3
 		pod := restartingPod(plain("app"))
@@ -211,9 +212,9 @@ func TestADeletionEndsABackOff(t *testing.T) {
 		wait(5 * second)
 		b.deletePod(pod, 30)
 		wait(second)
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-		require.EqualValues(b, 3, terminated(b, b.last().pod.Status, "app").ExitCode)
-		require.True(b, terminated(b, b.last().pod.Status, "app").FinishedAt.Time.Equal(b.began.Add(2*second)))
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.EqualValues(b, 3, terminated(b, b.lastNotification().pod.Status, "app").ExitCode)
+		require.True(b, terminated(b, b.lastNotification().pod.Status, "app").FinishedAt.Time.Equal(b.began.Add(2*second)))
 		wait(time.Minute)
 		require.Len(b, times(), 2, "no third start")
 		require.Empty(b, b.stops())
@@ -224,16 +225,16 @@ func TestADeletionEndsABackOff(t *testing.T) {
 // the restart.
 func TestAnAdoptedContainerInBackOffRestarts(t *testing.T) {
 	inBubble(t, func(b *testbed) {
-		times := b.startTimes("app")
+		times := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		b.create(restartingPod(plain("other"), plain("app")))
 		wait(5 * second)
 		b.rt.change(func() { b.rt.scripts["app"] = lifecycletest.Script{} })
 		b.restart(virtualkubelet.Adopted{Pod: b.currentPod(), Alive: true})
 		require.Len(b, times(), 3, "at 0 and 1 s, and now by the new agent")
-		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
-		require.EqualValues(b, 2, b.last().pod.Status.ContainerStatuses[1].RestartCount)
-		require.NotNil(b, b.last().pod.Status.ContainerStatuses[1].State.Running)
+		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running)
+		require.EqualValues(b, 2, b.lastNotification().pod.Status.ContainerStatuses[1].RestartCount)
+		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[1].State.Running)
 	})
 }
 
@@ -242,7 +243,7 @@ func TestAnAdoptedContainerInBackOffRestarts(t *testing.T) {
 func TestAFailedStartIsRepeatedWithBackOff(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		var attempts atomic.Int32
-		b.rt.start = func(_ context.Context, name string) error {
+		b.rt.beforeStart = func(_ context.Context, name string) error {
 			if name == "app" && attempts.Add(1) <= 2 {
 				return errors.New("no such image")
 			}
@@ -250,11 +251,11 @@ func TestAFailedStartIsRepeatedWithBackOff(t *testing.T) {
 		}
 		b.create(restartingPod(plain("app"), plain("other")))
 		wait(second)
-		status := b.last().pod.Status
+		status := b.lastNotification().pod.Status
 		require.NotNil(b, status.ContainerStatuses[1].State.Running)
 		require.Equal(b, "StartError", status.ContainerStatuses[0].LastTerminationState.Terminated.Reason)
 		wait(10 * second)
-		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
+		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running)
 	})
 }
 
@@ -307,8 +308,8 @@ func TestAFailedListIsRepeatedAfterOneSecond(t *testing.T) {
 		wait(1500 * time.Millisecond)
 		b.rt.SetLists(lifecycletest.Lists{})
 		wait(5 * second)
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.Equal(b, 11*second, b.last().at)
+		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, 11*second, b.lastNotification().at)
 	})
 }
 
@@ -319,21 +320,21 @@ func TestContainerEndedPrecedesTheRestartAndTheStatus(t *testing.T) {
 	removed := map[string]time.Duration{}
 	inBubble(t, func(it *testbed) {
 		b = it
-		times := b.startTimes("app")
+		times := b.recordStartTimes("app")
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		pod := restartingPod(plain("app"))
 		b.create(pod)
 		wait(4 * second)
-		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running, "ContainerEnded has not returned")
+		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running, "ContainerEnded has not returned")
 		wait(3 * second)
 		require.Equal(b, []time.Duration{0, 6 * second}, times())
 		b.deletePod(pod, 30)
 		wait(4 * second)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 		wait(10 * second)
 		require.Equal(b, map[string]time.Duration{"uid/app": 6 * second, "uid/app#1": 12 * second}, removed)
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.Equal(b, 12*second, b.last().at)
+		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, 12*second, b.lastNotification().at)
 	}, func(o *virtualkubelet.Options) {
 		o.ContainerEnded = func(ctx context.Context, _ *v1.Pod, _ *v1.Container, id string) error {
 			select {

@@ -17,15 +17,15 @@ import (
 type scriptedRuntime struct {
 	*lifecycletest.Runtime
 
-	mu          sync.Mutex // guards scripts and codes, where they change while containers run
-	scripts     map[string]lifecycletest.Script
-	codes       map[string]int32
-	start       func(ctx context.Context, name string) error // nil: a start takes no time
-	noExitCodes bool                                         // it knows no exit code
-	noExits     bool                                         // Exited returns nil, so that exits are only found by lists
-	lost        bool                                         // StartContainer starts the container and returns errAway
-	hooksDone   bool                                         // it knows that the hooks of all containers have run
-	started     sync.Map                                     // the IDs of all that was started
+	mu           sync.Mutex                                   // guards scripts and codes, where they change while containers run
+	scripts      map[string]lifecycletest.Script              // by container name
+	codes        map[string]int32                             // exit codes by container name
+	beforeStart  func(ctx context.Context, name string) error // called first by StartContainer, which returns its error; nil: no call
+	noExitCodes  bool                                         // ExitCode knows no exit code
+	noExits      bool                                         // Exited returns nil, so that exits are only found by lists
+	losesReplies bool                                         // StartContainer starts the container but returns errAway
+	hooksDone    bool                                         // Running says of each container that its preStop hook has run
+	started      sync.Map                                     // the IDs of all runs that were started
 }
 
 func newScriptedRuntime() *scriptedRuntime {
@@ -35,8 +35,8 @@ func newScriptedRuntime() *scriptedRuntime {
 // StartContainer starts a run with the ID UID/NAME. Later runs of the same container are UID/NAME#1, UID/NAME#2 and so
 // on.
 func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
-	if r.start != nil {
-		if err := r.start(ctx, c.Name); err != nil {
+	if r.beforeStart != nil {
+		if err := r.beforeStart(ctx, c.Name); err != nil {
 			return "", err
 		}
 	}
@@ -50,7 +50,7 @@ func (r *scriptedRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1
 	var script lifecycletest.Script
 	r.change(func() { script = r.scripts[c.Name] })
 	r.Start(pod, c.Name, id, script)
-	if r.lost {
+	if r.losesReplies {
 		return "", errAway
 	}
 	return id, nil

@@ -15,12 +15,12 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// recordStarts makes each start take this long, and returns a function that lists the names of the containers whose
-// start has begun, in order.
+// recordStarts makes each start take this long. The function that it returns returns the names of the containers whose start
+// has begun, in order.
 func (r *scriptedRuntime) recordStarts(takes time.Duration) func() []string {
 	var mu sync.Mutex
 	var names []string
-	r.start = func(ctx context.Context, name string) error {
+	r.beforeStart = func(ctx context.Context, name string) error {
 		mu.Lock()
 		names = append(names, name)
 		mu.Unlock()
@@ -39,7 +39,7 @@ func (r *scriptedRuntime) recordStarts(takes time.Duration) func() []string {
 }
 
 // Each start takes 1 s and the init container 5 s. The regular containers start only after the init container has
-// succeeded, and the pod is ready when the last one runs: after 4 starts and the init container, 9 s.
+// succeeded, and the pod is ready when the last one runs: after 4 starts and the init container, 4 s + 5 s = 9 s.
 func TestContainersStartInOrder(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		names := b.rt.recordStarts(second)
@@ -50,17 +50,17 @@ func TestContainersStartInOrder(t *testing.T) {
 		require.Zero(b, b.elapsed())
 		wait(7 * second)
 		require.Equal(b, []string{"proxy", "init", "one"}, names())
-		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
-		require.Equal(b, v1.ContainerState{}, b.last().pod.Status.ContainerStatuses[0].State)
-		require.Equal(b, v1.ConditionFalse, b.last().pod.Status.Conditions[1].Status, "Ready")
+		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.ContainerState{}, b.lastNotification().pod.Status.ContainerStatuses[0].State)
+		require.Equal(b, v1.ConditionFalse, b.lastNotification().pod.Status.Conditions[1].Status, "Ready")
 		wait(2 * second)
-		last := b.last()
+		last := b.lastNotification()
 		require.Equal(b, []string{"proxy", "init", "one", "two"}, names())
 		require.Equal(b, v1.PodRunning, last.pod.Status.Phase)
 		require.Equal(b, v1.ConditionTrue, last.pod.Status.Conditions[1].Status, "Ready")
 		require.True(b, last.pod.Status.Conditions[1].LastTransitionTime.Time.Equal(b.began.Add(9*second)))
 		require.Equal(b, int32(0), terminated(b, last.pod.Status, "init").ExitCode)
-		require.True(b, last.pod.Status.InitContainerStatuses[1].Ready, "it has succeeded")
+		require.True(b, last.pod.Status.InitContainerStatuses[1].Ready, "an init container that has succeeded is ready")
 	})
 }
 
@@ -87,9 +87,9 @@ func TestADeletionCancelsTheStart(t *testing.T) {
 				b.deletePod(pod, 30)
 				wait(0)
 				require.ElementsMatch(b, test.stops, b.stops())
-				require.Equal(b, test.at, b.last().at)
-				require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-				app := terminated(b, b.last().pod.Status, "app")
+				require.Equal(b, test.at, b.lastNotification().at)
+				require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+				app := terminated(b, b.lastNotification().pod.Status, "app")
 				require.Equal(b, "ContainerStatusUnknown", app.Reason)
 				require.Equal(b, int32(137), app.ExitCode)
 			})

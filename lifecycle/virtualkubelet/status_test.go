@@ -18,7 +18,7 @@ import (
 )
 
 // The regular container of a deleted pod ends first, after 3 s, and the sidecar log after another 2 s. No status is sent
-// before the last end: virtual-kubelet would remove the pod from the API server while the sidecars run.
+// until all have ended: virtual-kubelet would remove the pod from the API server while the sidecars run.
 func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 3 * second}
@@ -28,18 +28,18 @@ func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 		b.create(pod)
 		b.deletePod(pod, 30)
 		wait(4 * second)
-		require.Zero(b, b.last().at, "no status is sent while the sidecars run")
-		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running)
+		require.Zero(b, b.lastNotification().at, "no status is sent while the sidecars run")
+		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running)
 		wait(time.Minute)
 		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/log", 30 - 3, 3 * second}, {"uid/net", 30 - 3 - 2, 5 * second}}, b.stops())
-		status := b.last().pod.Status
+		status := b.lastNotification().pod.Status
 		for name, ended := range map[string]time.Duration{"app": 3 * second, "log": 5 * second, "net": 5 * second} {
 			require.True(b, terminated(b, status, name).FinishedAt.Time.Equal(b.began.Add(ended)), name)
 		}
 	})
 }
 
-// slowRecorder is an event recorder that delays the termination.
+// slowRecorder is an event recorder whose calls take this long, which delays a termination.
 type slowRecorder time.Duration
 
 func (s slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }
@@ -56,7 +56,7 @@ func TestNoStatusIsSentWhileATerminationBegins(t *testing.T) {
 		wait(5 * second)
 		b.deletePod(pod, 30)
 		wait(second)
-		require.Zero(b, b.last().at)
+		require.Zero(b, b.lastNotification().at)
 	}, func(o *virtualkubelet.Options) { o.Terminator.Events = slowRecorder(2 * second) })
 }
 
@@ -72,7 +72,7 @@ func TestFinalStatus(t *testing.T) {
 		b.create(pod)
 		b.deletePod(pod, 5)
 		wait(5 * second)
-		status := b.last().pod.Status
+		status := b.lastNotification().pod.Status
 		start, end := metav1.NewTime(b.began), metav1.NewTime(b.began.Add(5*second))
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Equal(b, int64(4), status.ObservedGeneration)
@@ -112,12 +112,12 @@ func TestAPodThatCompletes(t *testing.T) {
 				pod.Spec.InitContainers = []v1.Container{sidecar("proxy")}
 				b.create(pod)
 				wait(2 * second)
-				require.Equal(b, second, b.last().at)
-				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+				require.Equal(b, second, b.lastNotification().at)
+				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 				wait(7 * second)
 				require.Equal(b, []stop{{"uid/proxy", 30, 9 * second}}, b.stops())
-				require.Equal(b, test.phase, b.last().pod.Status.Phase)
-				require.Empty(b, b.listed())
+				require.Equal(b, test.phase, b.lastNotification().pod.Status.Phase)
+				require.Empty(b, b.podsForShutdown())
 			})
 		})
 	}
@@ -143,7 +143,7 @@ func TestPodsAreCopied(t *testing.T) {
 
 		pod.Labels["a"] = "c"
 		require.NoError(b, b.UpdatePod(b.Context(), pod))
-		require.Equal(b, "c", b.listed()[0].Labels["a"])
+		require.Equal(b, "c", b.podsForShutdown()[0].Labels["a"])
 	}, func(o *virtualkubelet.Options) {
 		o.Status = func(pod *v1.Pod) { pod.Status.PodIP = "10.0.0.1" }
 	})
@@ -152,22 +152,22 @@ func TestPodsAreCopied(t *testing.T) {
 // Options.Status sets a podIP and an annotation, once it knows the IP. StatusChanged sends them. The annotation is kept
 // even when Options.Status no longer sets it.
 func TestStatusChangedSendsTheFieldsOfOptionsStatus(t *testing.T) {
-	var ip atomic.Value // that Options.Status knows; "": none
+	var ip atomic.Value // a string: the IP that Options.Status sets; none or "": it sets nothing
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		wait(second)
-		require.Empty(b, b.last().pod.Status.PodIP)
+		require.Empty(b, b.lastNotification().pod.Status.PodIP)
 		ip.Store("10.0.0.7")
 		b.StatusChanged(pod)
 		synctest.Wait()
-		require.Equal(b, "10.0.0.7", b.last().pod.Status.PodIP)
+		require.Equal(b, "10.0.0.7", b.lastNotification().pod.Status.PodIP)
 		ip.Store("") // from now on Options.Status sets nothing
 		b.StatusChanged(podOf())
 		b.deletePod(pod, 10)
 		wait(20 * second)
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.Equal(b, "10.0.0.7", b.last().pod.Annotations["was"])
+		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, "10.0.0.7", b.lastNotification().pod.Annotations["was"])
 	}, func(o *virtualkubelet.Options) {
 		o.Status = func(pod *v1.Pod) {
 			if late, _ := ip.Load().(string); late != "" {

@@ -14,27 +14,28 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// The runtime is away for longer than the termination tries. The next DeletePod says so and stops the
-// container again, without its hook.
+// A pod is deleted with 30 s, and the runtime is away for 3 min. The termination gives up after the 30 s and 2 min
+// (GiveUpAfter). The next DeletePod, at 152 s, returns its error and begins a second termination, which does not run the
+// hook again, and kills the container once the runtime is back.
 func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
 		pod := podOf(withExecHook("app"))
 		b.create(pod)
-		b.rt.Away(time.Millisecond, 3*time.Minute) // the stop has sent its signal, and SIGKILL is lost
+		b.rt.Away(time.Millisecond, 3*time.Minute) // after StopContainer has sent the stop signal, and before its SIGKILL
 		b.deletePod(pod, 30)
 		wait(152 * second) // the grace period of 30 s and the 2 min of GiveUpAfter are over
-		require.NotNil(b, b.last().pod.Status.ContainerStatuses[0].State.Running, "the container may still run")
+		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running, "the container may still run")
 
 		err := b.DeletePod(b.Context(), pod)
 		require.ErrorIs(b, err, lifecycletest.ErrAway)
 		require.ErrorContains(b, err, `failed to stop pod ns/pod: failed to stop container "app" (id="uid/app")`)
 		wait(second)
-		require.Error(b, b.DeletePod(b.Context(), pod), "the second termination is in progress, so that of the first is reported")
+		require.Error(b, b.DeletePod(b.Context(), pod), "the second termination is in progress, so the error of the first is returned")
 		wait(30 * second) // until 183 s: the runtime is back since 180 s
 		require.Len(b, b.rt.Execs(), 1, "the hook runs once")
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-		require.EqualValues(b, 137, b.last().pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.EqualValues(b, 137, b.lastNotification().pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 	})
 }
 
@@ -57,7 +58,7 @@ func TestKillPodRetriesAFailedTermination(t *testing.T) {
 		require.Equal(b, "Terminated", result.Status.Reason)
 		require.EqualValues(b, 0, result.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 		wait(0)
-		require.Equal(b, *result.Status, b.last().pod.Status, "virtual-kubelet gets the same status")
+		require.Equal(b, *result.Status, b.lastNotification().pod.Status, "virtual-kubelet gets the same status")
 	})
 }
 
@@ -74,8 +75,8 @@ func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 		require.Nil(b, result.Status)
 		require.Equal(b, 130*second, b.elapsed(), "the grace period of 10 s and the 2 min of GiveUpAfter")
 		wait(time.Hour)
-		require.Equal(b, time.Hour, b.last().at)
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.Equal(b, time.Hour, b.lastNotification().at)
+		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 		require.NoError(b, b.DeletePod(b.Context(), pod), "the pod has ended")
 	})
 }

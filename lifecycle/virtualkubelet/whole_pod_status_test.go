@@ -22,10 +22,11 @@ func reporting(phase v1.PodPhase, states map[string]v1.ContainerState) func(*fak
 	for name, state := range states {
 		status.ContainerStatuses = append(status.ContainerStatuses, v1.ContainerStatus{Name: name, State: state})
 	}
-	return func(p *fakePodRuntime) { p.script(func() { p.reported = status }) }
+	return func(p *fakePodRuntime) { p.change(func() { p.reported = status }) }
 }
 
-// withHooks makes a fakePodRuntime a lifecycle.CommandRunner.
+// withHooks makes a fakePodRuntime a lifecycle.CommandRunner, so that the provider runs the hooks of its pods. The hooks are
+// sleeps, which need no command: its Runtime is nil.
 func withHooks(o *virtualkubelet.Options) {
 	o.Pods = struct {
 		*fakePodRuntime
@@ -47,7 +48,7 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			b.deletePod(pod, 30)
 			wait(30 * second)
 			require.Empty(b, b.stops())
-			require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+			require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 		}, onFakePodRuntime(p), withHooks)
 	})
 	t.Run("a pod that has ended does not run again", func(t *testing.T) {
@@ -60,15 +61,15 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			wait(4500 * time.Millisecond) // the list at 10 s has it as ended, and asks for one at 11 s
 			reporting(v1.PodRunning, nil)(p)
 			wait(second)
-			p.script(func() { p.reported = nil })
+			p.change(func() { p.reported = nil })
 			wait(20 * second)
 			require.Equal(b, []stop{{"uid/app", 29, 11 * second}}, b.stops(), "the pod is stopped without its hook, with 30 s from 10 s on")
-			require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+			require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 			phases := map[v1.PodPhase]int{}
 			for _, news := range b.notified {
 				phases[news.pod.Status.Phase]++
 			}
-			require.Equal(b, 1, phases[v1.PodRunning], "only that of 5 s")
+			require.Equal(b, 1, phases[v1.PodRunning], "only the list of 5 s has reported the pod as running")
 		}, onFakePodRuntime(p), withHooks)
 	})
 	t.Run("a container that does not run yet has no hook", func(t *testing.T) {
@@ -89,10 +90,10 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			reporting(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})(p)
 			b.create(podOf(plain("app")))
 			wait(6 * second)
-			require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
-			p.script(func() { p.hidden["uid"] = true })
+			require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+			p.change(func() { p.hidden["uid"] = true })
 			wait(6 * second)
-			require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+			require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 		})
 	})
 }
@@ -115,13 +116,13 @@ func TestCallsAfterCloseFailBeforeTheFirstList(t *testing.T) {
 // again while the pod's containers show the error of the first call: the second call gets none either.
 func TestCreateGetsNoContainerStatuses(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
-		p.script(func() { p.refused = errAway })
+		p.change(func() { p.createErr = errAway })
 		pod := podOf(plain("app"))
 		pod.Spec.InitContainers = []v1.Container{plain("init")}
 		pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "app"}}
 		b.create(pod)
 		wait(30 * second)
-		require.Len(b, b.last().pod.Status.ContainerStatuses, 1)
+		require.Len(b, b.lastNotification().pod.Status.ContainerStatuses, 1)
 		require.Greater(b, p.calls(&p.creates), 1)
 		require.Empty(b, p.created.Status.ContainerStatuses)
 		require.Empty(b, p.created.Status.InitContainerStatuses)
@@ -135,13 +136,13 @@ func TestAPodListedWithoutASpecGetsItFromCreatePod(t *testing.T) {
 	p := newFakePodRuntime(5 * second)
 	listed := podOf()
 	listed.Status.Phase = v1.PodRunning
-	p.more = []*v1.Pod{listed}
+	p.alsoListed = []*v1.Pod{listed}
 	inBubble(t, func(b *testbed) {
 		wait(second)
 		pod := podOf(plain("app"))
 		pod.Spec.InitContainers = []v1.Container{plain("init")}
 		b.create(pod)
-		status := b.last().pod.Status
+		status := b.lastNotification().pod.Status
 		require.Equal(b, v1.PodRunning, status.Phase)
 		require.NotNil(b, status.ContainerStatuses[0].State.Running)
 		require.Zero(b, terminated(b, status, "init").ExitCode)
@@ -151,46 +152,46 @@ func TestAPodListedWithoutASpecGetsItFromCreatePod(t *testing.T) {
 // Annotations that Create sets are in all later statuses and calls.
 func TestAnnotationsOfCreateAreKept(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
-		p.script(func() { p.job = "job-7" })
+		p.change(func() { p.job = "job-7" })
 		pod := podOf(plain("app"))
 		pod.Annotations = map[string]string{"own": "1"}
 		b.create(pod)
 		wait(second)
-		require.Equal(b, map[string]string{"own": "1", "job": "job-7"}, b.last().pod.Annotations)
+		require.Equal(b, map[string]string{"own": "1", "job": "job-7"}, b.lastNotification().pod.Annotations)
 		require.NoError(b, b.UpdatePod(b.Context(), pod))
 		require.Equal(b, "job-7", b.currentPod().Annotations["job"])
 		b.deletePod(pod, 10)
 		wait(20 * second)
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.Equal(b, "job-7", b.last().pod.Annotations["job"])
+		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, "job-7", b.lastNotification().pod.Annotations["job"])
 		require.Equal(b, "job-7", p.deleted.Annotations["job"])
 	})
 }
 
-// Delete is called at least once for each pod, and until it succeeds, before a new pod uses the name: for a pod that was
-// lost, and for its successor, which could not be created.
+// A pod is lost: the PodRuntime no longer lists it. A new pod with its name comes while Delete fails. It is created only
+// after a Delete of the lost pod has succeeded. The Create of the new pod fails, and Delete is called for it too.
 func TestDeleteIsCalledForALostPod(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		pod := podOf(plain("app"))
 		b.create(pod)
 		wait(6 * second)
-		p.script(func() { delete(p.pods, pod.UID) }) // the pod is lost
+		p.change(func() { delete(p.pods, pod.UID) }) // the pod is lost
 		wait(6 * second)
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-		p.script(func() { p.down = true }) // its first Delete fails
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		p.change(func() { p.down = true }) // the first Delete fails
 		b.deletePod(pod, 10)
 		wait(second)
 		require.Equal(b, pod.UID, p.deleted.UID)
 		other := podOf(plain("app"))
 		other.UID = "2"
 		b.create(other)
-		p.script(func() { p.down, p.refused = false, errdefs.InvalidInput("no such queue") })
+		p.change(func() { p.down, p.createErr = false, errdefs.InvalidInput("no such queue") })
 		require.Equal(b, 1, p.calls(&p.creates), "the new pod waits for the Delete of the old one")
 		wait(6 * second)
 		require.Equal(b, 2, p.calls(&p.creates))
-		require.Equal(b, 2, p.calls(&p.deletes), "one failed, one worked")
+		require.Equal(b, 2, p.calls(&p.deletes), "one failed, one succeeded")
 		b.deletePod(other, 0)
 		wait(10 * second)
-		require.Equal(b, 3, p.calls(&p.deletes), "of the pod that was not created")
+		require.Equal(b, 3, p.calls(&p.deletes), "and one for the pod that could not be created")
 	})
 }

@@ -31,34 +31,35 @@ func withFakePodRuntime(t *testing.T, do func(*testbed, *fakePodRuntime), change
 	}, append(change, onFakePodRuntime(p))...)
 }
 
-// A pod is created, and the list at 5 s has it running. It is deleted at 6 s and ends at 18 s. The list at 21 s has it as
-// ended, and the one that is then requested, at 22 s, confirms that. The first two Deletes have no effect; Delete is
-// called until a list lacks the pod. Only then the provider forgets the pod.
+// A pod is created, and the list at 5 s has it running. It is deleted at 6 s, and its container, which takes 12 s to stop,
+// ends at 18 s. The list at 21 s has the pod as ended. The provider asks for another list, at 22 s, which confirms the end;
+// only then it reports the end. The first two Deletes have no effect, so Delete is called again until a list lacks the pod.
+// Then the provider forgets the pod.
 func TestWholePodLifecycle(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 12 * second}
-		p.script(func() { p.lose = 2 })
+		p.change(func() { p.lostDeletes = 2 })
 		pod := podOf(plain("app"), plain("log"))
 		b.create(pod)
 		wait(second)
-		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
 		wait(5 * second)
-		status := b.last().pod.Status
+		status := b.lastNotification().pod.Status
 		require.Equal(b, v1.PodRunning, status.Phase)
 		require.Equal(b, "10.0.0.1", status.PodIP)
-		require.Equal(b, "place://uid/app", status.ContainerStatuses[0].ContainerID)
+		require.Equal(b, "fake://uid/app", status.ContainerStatuses[0].ContainerID)
 		require.Equal(b, v1.ConditionTrue, status.Conditions[1].Status, "Ready")
-		require.True(b, b.last().at == 5*second, "%v", b.last().at)
+		require.True(b, b.lastNotification().at == 5*second, "%v", b.lastNotification().at)
 
 		b.deletePod(pod, 30)
-		wait(12 * second) // it has ended at 18 s
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "no list has it as ended yet")
+		wait(12 * second) // until 18 s, when the container ends
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase, "no list has the pod as ended yet")
 		wait(4 * second)
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
-		require.Equal(b, 22*second, b.last().at)
+		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, 22*second, b.lastNotification().at)
 		require.Equal(b, []stop{{"uid/app", 30, 6 * second}, {"uid/log", 30, 6 * second}}, b.sortedStops())
 		_, err := b.GetPod(b.Context(), "ns", "pod")
-		require.NoError(b, err, "it is still there")
+		require.NoError(b, err, "the pod is known until Delete has had an effect")
 		wait(15 * second)
 		require.Empty(b, p.kept())
 		require.GreaterOrEqual(b, p.calls(&p.deletes), 3)
@@ -67,17 +68,17 @@ func TestWholePodLifecycle(t *testing.T) {
 	})
 }
 
-// A pod is deleted at 6 s with 10 s. While the PodRuntime is down, Stop is repeated; after the grace period it has 0 s.
-// The provider never gives the pod up: it ends soon after the PodRuntime is back.
+// A pod is deleted at 6 s with a grace period of 10 s. The PodRuntime is down, or the pod ignores Stop. The provider repeats
+// Stop, with 0 s after the grace period, and never gives up: the pod ends soon after the PodRuntime is back.
 func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 	for name, test := range map[string]struct {
 		script  lifecycletest.Script
 		away    time.Duration // how long the PodRuntime is down from 6 s on
-		endedBy time.Duration // when the pod must have ended: 14 s after the PodRuntime is back
+		endedBy time.Duration // when the pod must have ended: 14 s after the PodRuntime is back (6 s + away)
 	}{
-		"the pod runtime is down for 30 s":  {lifecycletest.Script{ExitAfterTerm: second}, 30 * second, 50 * second},
-		"the pod ignores Stop":              {lifecycletest.Script{IgnoreTerm: true}, 0, 20 * second},
-		"the pod runtime is down for 5 min": {lifecycletest.Script{ExitAfterTerm: second}, 5 * time.Minute, 320 * second},
+		"the pod runtime is down for 30 s":  {script: lifecycletest.Script{ExitAfterTerm: second}, away: 30 * second, endedBy: 50 * second},
+		"the pod ignores Stop":              {script: lifecycletest.Script{IgnoreTerm: true}, away: 0, endedBy: 20 * second},
+		"the pod runtime is down for 5 min": {script: lifecycletest.Script{ExitAfterTerm: second}, away: 5 * time.Minute, endedBy: 320 * second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
@@ -85,14 +86,14 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 				pod := podOf(plain("app"))
 				b.create(pod)
 				wait(6 * second)
-				p.script(func() { p.down = test.away > 0 })
+				p.change(func() { p.down = test.away > 0 })
 				b.deletePod(pod, 10)
 				wait(test.away)
-				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 				require.NoError(b, b.DeletePod(b.Context(), pod), "the termination is in progress")
-				p.script(func() { p.down = false })
+				p.change(func() { p.down = false })
 				wait(test.endedBy - b.elapsed())
-				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.last().pod.Status.Phase)
+				require.Contains(b, []v1.PodPhase{v1.PodFailed, v1.PodSucceeded}, b.lastNotification().pod.Status.Phase)
 				wait(20 * second)
 				require.Empty(b, p.kept())
 			})
@@ -100,65 +101,70 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 	}
 }
 
-// While the PodRuntime is down, the pod waits and shows the error of Create. Create is called again only
-// after a list, and not at all after an errdefs.ErrInvalidInput, with which the pod fails.
-func TestCreateIsRepeatedUntilItSucceedsOrIsInvalid(t *testing.T) {
+// While the PodRuntime is down, the pod waits and shows the error of Create. Create is called again only after a list has
+// succeeded: it may have had an effect.
+func TestCreateIsRepeatedAfterAList(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
-		p.script(func() { p.down = true })
+		p.change(func() { p.down = true })
 		b.create(podOf(plain("app")))
 		wait(30 * second)
 		require.Equal(b, 1, p.calls(&p.creates), "Create waits for a list")
-		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
-		require.Equal(b, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "500"}}, b.last().pod.Status.ContainerStatuses[0].State)
-		p.script(func() { p.down = false })
+		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CreateContainerError", Message: "500"}}, b.lastNotification().pod.Status.ContainerStatuses[0].State)
+		p.change(func() { p.down = false })
 		wait(5 * second)
 		require.Equal(b, 2, p.calls(&p.creates))
 		wait(5 * second)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+	})
+}
 
-		p.script(func() { p.refused = errdefs.InvalidInput("no such queue") })
-		other := podOf(plain("app"))
-		other.Name, other.UID = "other", "uid2"
-		b.create(other)
+// Create returns an errdefs.ErrInvalidInput. It is not called again, and the pod fails with the text of the error.
+func TestCreateIsNotRepeatedForAnInvalidPod(t *testing.T) {
+	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
+		wait(second)
+		p.change(func() { p.createErr = errdefs.InvalidInput("no such queue") })
+		b.create(podOf(plain("app")))
 		wait(2 * second)
-		status := b.last().pod.Status
+		require.Equal(b, 1, p.calls(&p.creates))
+		status := b.lastNotification().pod.Status
 		require.Equal(b, v1.PodFailed, status.Phase)
 		require.Contains(b, terminated(b, status, "app").Message, "no such queue")
 	})
 }
 
-// Create fails, but takes effect 3 s later. The list of 5 s has the pod, so that Create is not called again.
+// Create returns an error, but takes effect 3 s later. The list of 5 s has the pod, so that Create is not called again.
 func TestACreateThatTakesEffectLateIsNotRepeated(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
-		p.script(func() { p.refused = errAway })
+		p.change(func() { p.createErr = errAway })
 		pod := podOf(plain("app"))
 		b.create(pod)
 		wait(3 * second)
-		p.script(func() { p.refused = nil })
-		require.NoError(b, p.Create(b.Context(), pod))
+		p.change(func() { p.createErr = nil })
+		require.NoError(b, p.Create(b.Context(), pod)) // the late effect
 		wait(time.Minute)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
-		require.Equal(b, 2, p.calls(&p.creates), "one failed, one is the test's")
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, 2, p.calls(&p.creates), "the provider's, which failed, and the test's own")
 	})
 }
 
-// A pod that is created and deleted while the PodRuntime is down has failed once the PodRuntime is back and lacks it.
-// Then the Create takes effect after all. The pod is unknown now, so it is stopped as an orphan and removed, a minute
-// after the first list that has it.
+// A pod is created and deleted while the PodRuntime is down. When the PodRuntime is back, its list lacks the pod, so the pod
+// has failed, and the provider forgets it. Then the Create takes effect after all. The provider does not know the listed pod,
+// and stops and deletes it as an orphan, a minute after the first list that has it.
 func TestALateCreateIsCleanedUp(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
-		p.script(func() { p.down = true })
+		p.change(func() { p.down = true })
 		pod := podOf(plain("app"))
 		b.create(pod)
 		b.deletePod(pod, 10)
 		wait(time.Minute)
-		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase, "it may run")
-		p.script(func() { p.down = false })
+		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase, "the pod may run")
+		p.change(func() { p.down = false })
 		wait(10 * second)
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 		require.NoError(b, p.Create(b.Context(), pod))
 		require.Len(b, p.kept(), 1)
 		wait(2 * time.Minute)
@@ -171,15 +177,15 @@ func TestALateCreateIsCleanedUp(t *testing.T) {
 func TestHangingCallsAreRepeated(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: second}
-		p.script(func() { p.hang = 1 })
+		p.change(func() { p.hangingCalls = 1 })
 		pod := podOf(plain("app"))
 		b.create(pod)
-		wait(136*second + second/2) // Create is cancelled at 120 s and repeated at 130 s; the list at 135 s has the pod
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
-		p.script(func() { p.hang = 1 })
+		wait(136*second + second/2) // Create is cancelled at 120 s, its time limit, and repeated at 130 s; the list at 135 s has the pod
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
+		p.change(func() { p.hangingCalls = 1 })
 		b.deletePod(pod, 100)
 		wait(50 * second)
-		require.Equal(b, v1.PodSucceeded, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 		require.Len(b, b.stops(), 1)
 		require.InDelta(b, 65, b.stops()[0].timeout, 1, "100 s - 30 s for the call that hangs - 5 s until it is repeated")
 	})
@@ -190,13 +196,13 @@ func TestHangingCallsAreRepeated(t *testing.T) {
 func TestAListOlderThanThePodIsIgnored(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(4 * second)
-		p.script(func() { p.slow = 3 * second })
+		p.change(func() { p.listDelay = 3 * second })
 		wait(2 * second)
 		b.create(podOf(plain("app")))
 		wait(6 * second)
-		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
 		wait(2 * second)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 	})
 }
 
@@ -213,7 +219,7 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 		}
 		wait(6 * second)
 		require.NoError(b, b.Close(b.Context()))
-		p.script(func() { p.down = true })
+		p.change(func() { p.down = true })
 		b.Provider = b.provider(onFakePodRuntime(p))
 		_, err := b.Pods(b.Context())
 		require.Error(b, err, "a drain waits for the list")
@@ -221,7 +227,7 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 		_, err = b.GetPods(ctx)
 		cancel()
 		require.ErrorIs(b, err, context.DeadlineExceeded)
-		p.script(func() { p.down = false })
+		p.change(func() { p.down = false })
 		known, err := b.GetPods(b.Context())
 		require.NoError(b, err)
 		require.Len(b, known, 3)
@@ -236,7 +242,7 @@ func TestARestartedAgentAdoptsTheListedPods(t *testing.T) {
 		require.Len(b, p.kept(), 2)
 		require.Contains(b, p.kept(), pod.UID)
 		require.Contains(b, p.kept(), replacement.UID)
-		require.Equal(b, 4, p.calls(&p.creates), "three by the first agent, and the replacement: no pod twice")
+		require.Equal(b, 4, p.calls(&p.creates), "three by the first agent, and one for the replacement: no pod is created twice")
 		require.Len(b, b.rt.Exits(), 2, "gone and replaced")
 
 		result, err := b.KillPod(b.Context(), gone, shutdown.KillRequest{})
@@ -251,12 +257,12 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(plain("app")))
 		wait(6 * second)
-		p.script(func() { p.hidden["uid"] = true })
+		p.change(func() { p.hidden["uid"] = true })
 		wait(5 * second)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase, "one list may be wrong")
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase, "one list may be wrong")
 		wait(second)
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
-		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "app").Reason)
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
+		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastNotification().pod.Status, "app").Reason)
 	})
 }
 
@@ -267,19 +273,19 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 	for name, end := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
 		"missing from lists": func(_ *testbed, p *fakePodRuntime, pod *v1.Pod) {
-			p.script(func() { p.hidden[pod.UID] = true })
+			p.change(func() { p.hidden[pod.UID] = true })
 			wait(6 * second) // two lists lack the pod
-			p.script(func() { p.hidden[pod.UID] = false })
+			p.change(func() { p.hidden[pod.UID] = false })
 		},
 		"late Create": func(b *testbed, p *fakePodRuntime, pod *v1.Pod) {
-			var there *v1.Pod
-			p.script(func() {
-				there = p.pods[pod.UID]
+			var hiddenPod *v1.Pod // the pod is stored again after KillPod, as if its Create had taken effect late
+			p.change(func() {
+				hiddenPod = p.pods[pod.UID]
 				delete(p.pods, pod.UID)
 			})
 			_, err := b.KillPod(b.Context(), pod, shutdown.KillRequest{})
 			require.NoError(b, err)
-			p.script(func() { p.pods[pod.UID] = there })
+			p.change(func() { p.pods[pod.UID] = hiddenPod })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -290,11 +296,11 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 				wait(6 * second)
 				end(b, p, pod)
 				synctest.Wait()
-				require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+				require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 				require.Empty(b, b.stops())
 				wait(6 * second)
 				require.Len(b, b.stops(), 1)
-				require.InDelta(b, 25, b.stops()[0].timeout, 2, "of the 30 s, about 5 s have passed")
+				require.InDelta(b, 25, b.stops()[0].timeout, 2, "about 5 s of the 30 s have passed")
 				b.deletePod(pod, 30)
 				wait(3 * second)
 				require.Zero(b, p.calls(&p.deletes), "the pod still runs")
@@ -306,17 +312,17 @@ func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 	}
 }
 
-// A list has one pod as running and as failed. A pod that may run must not be reported as ended.
+// A list has a pod twice: once as running and once as failed. The pod may run, so it must not be reported as ended.
 func TestAPodListedTwiceIsRunningIfOneEntryIs(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		b.create(podOf(plain("app")))
-		p.script(func() {
+		p.change(func() {
 			ended := podOf(plain("app"))
 			ended.Status.Phase = v1.PodFailed
-			p.more = []*v1.Pod{ended}
+			p.alsoListed = []*v1.Pod{ended}
 		})
 		wait(6 * second)
-		require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 	})
 }
 
@@ -353,10 +359,10 @@ func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
 func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*virtualkubelet.Options)
-		stop   stop
+		stop   stop // the only Stop call
 	}{
-		"without": {func(*virtualkubelet.Options) {}, stop{"uid/app", 30, 6 * second}},
-		"with":    {withHooks, stop{"uid/app", 20, 16 * second}},
+		"not a CommandRunner": {func(*virtualkubelet.Options) {}, stop{"uid/app", 30, 6 * second}},
+		"a CommandRunner":     {withHooks, stop{"uid/app", 20, 16 * second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newFakePodRuntime(5 * second)
@@ -384,7 +390,7 @@ func TestStatusesIsCalledOncePerIntervalForAllPods(t *testing.T) {
 			b.create(pod)
 		}
 		wait(time.Minute)
-		require.Equal(b, 13, p.calls(&p.lists)) // at 0, 5, ... 60 s
+		require.Equal(b, 13, p.calls(&p.lists), "at 0, 5, ... 60 s")
 		require.Len(b, p.kept(), 1000)
 	})
 }

@@ -14,10 +14,10 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// One list lacks a running container: that of 5 s, or that of a termination just before. The container has not ended,
-// because the next list has it again. It ends only when it is killed.
+// One list lacks a running container: the list of 5 s, or one that a termination asks for at 4.9 s. The next list has the
+// container again, so it has not ended. It ends only when it is killed.
 func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
-	for name, end := range map[string]func(*testbed, *v1.Pod){
+	for name, beforeList := range map[string]func(*testbed, *v1.Pod){
 		"while the pod runs":   func(*testbed, *v1.Pod) {},
 		"during a termination": func(b *testbed, pod *v1.Pod) { b.deletePod(pod, 30) },
 	} {
@@ -29,8 +29,8 @@ func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 				b.create(pod)
 				wait(4900 * time.Millisecond)
 				b.rt.SetLists(lifecycletest.Lists{Lacks: []string{"uid/app"}})
-				end(b, pod)
-				wait(second / 2) // the list of 5 s, or that of the termination, lacks it
+				beforeList(b, pod)
+				wait(second / 2) // one list lacks the container
 				b.rt.SetLists(lifecycletest.Lists{})
 				wait(20 * second)
 				require.NotNil(b, b.currentPod().Status.ContainerStatuses[0].State.Running)
@@ -38,7 +38,7 @@ func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 				wait(20 * second)
 				require.Len(b, b.rt.Exits(), 1)
 				require.Equal(b, lifecycletest.ByKill, b.rt.Exits()[0].By)
-				require.EqualValues(b, 137, terminated(b, b.last().pod.Status, "app").ExitCode)
+				require.EqualValues(b, 137, terminated(b, b.lastNotification().pod.Status, "app").ExitCode)
 			})
 		})
 	}
@@ -47,23 +47,23 @@ func TestAContainerMissingFromOneListHasNotEnded(t *testing.T) {
 // StartContainer starts the container but returns an error, as if its answer was lost. A list, at once or after 20 s of
 // failed lists, has the container. So the container is not started again.
 func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
-	for name, script := range map[string]lifecycletest.Lists{"listed": {}, "listed late": {Err: errors.New("500")}} {
+	for name, lists := range map[string]lifecycletest.Lists{"lists succeed": {}, "lists fail for 20 s": {Err: errAway}} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
 				pod := restartingPod(plain("app"))
-				b.rt.lost = true
-				b.rt.SetLists(script)
+				b.rt.losesReplies = true
+				b.rt.SetLists(lists)
 				b.create(pod)
 				wait(20 * second)
 				b.rt.SetLists(lifecycletest.Lists{})
 				wait(2 * second)
-				require.Equal(b, v1.PodRunning, b.last().pod.Status.Phase)
+				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 				wait(time.Minute)
 				b.rt.started.Range(func(id, _ any) bool {
 					require.Equal(b, "uid/app", id, "a second run would be uid/app#1")
 					return true
 				})
-				require.Zero(b, b.last().pod.Status.ContainerStatuses[0].RestartCount)
+				require.Zero(b, b.lastNotification().pod.Status.ContainerStatuses[0].RestartCount)
 			})
 		})
 	}
@@ -74,16 +74,16 @@ func TestAStartWithALostAnswerIsNotRepeated(t *testing.T) {
 func TestAPodWithALostStartCanBeDeleted(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
-		b.rt.lost = true
+		b.rt.losesReplies = true
 		b.rt.SetLists(lifecycletest.Lists{Err: errAway})
 		b.create(pod)
 		b.deletePod(pod, 30)
 		wait(10 * second)
-		require.Equal(b, v1.PodPending, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodPending, b.lastNotification().pod.Status.Phase)
 		b.rt.SetLists(lifecycletest.Lists{})
 		wait(10 * second)
 		require.Len(b, b.rt.Exits(), 1)
-		require.Equal(b, v1.PodFailed, b.last().pod.Status.Phase)
+		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 	})
 }
 
@@ -97,13 +97,13 @@ func TestAdoptFailsIfTheRuntimeCannotList(t *testing.T) {
 		b.rt.SetLists(lifecycletest.Lists{})
 		b.rt.Start(pod, "app", "containerd://1", lifecycletest.Script{})
 		require.ErrorContains(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}), `"containerd://"`)
-		require.Empty(b, b.listed())
+		require.Empty(b, b.podsForShutdown())
 	})
 }
 
 // A runtime that polls every 5 s has neither Exited nor exit codes. A pod is deleted at 7 s with 30 s. The list of 10 s
-// has its container running, so the stop has 27 s. Those of 15 and 20 s lack it, and two lists prove the end.
-// StopTimeoutSlack is long enough for both.
+// has its container running, so the stop gets the remaining 27 s. The lists of 15 and 20 s lack the container, and two lists
+// prove the end. StopTimeoutSlack must be long enough for both.
 func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.noExitCodes = true
@@ -114,9 +114,9 @@ func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 		b.deletePod(pod, 30)
 		wait(13 * second)
 		require.Equal(b, []stop{{"uid/app", 27, 10 * second}}, b.stops())
-		require.Equal(b, 20*second, b.last().at)
-		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.last().pod.Status, "app").Reason)
-		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.last().pod.Status, "app").Message)
+		require.Equal(b, 20*second, b.lastNotification().at)
+		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastNotification().pod.Status, "app").Reason)
+		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.lastNotification().pod.Status, "app").Message)
 	}, func(o *virtualkubelet.Options) {
 		o.Runtime = struct{ virtualkubelet.Runtime }{o.Runtime} // hides Exited
 	})
