@@ -69,8 +69,8 @@ type overdue struct{ context.Context }
 
 func (overdue) Deadline() (time.Time, bool) { return time.Now(), true }
 
-// The output of a command may be secret. So it is only in the message of a hook that has failed, and never in the error,
-// which may be logged. The message has at most 64 KiB of it.
+// The output of a command may be secret. Only the message of a hook that has failed has it, never the error, which may be
+// logged. The message has at most 64 KiB of the output.
 func TestExecHookOutputIsOnlyInTheMessageOfAFailure(t *testing.T) {
 	failure := errors.New("command 'nginx -s quit' exited with 1")
 	run := func(output string, err error) (string, error) {

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// hookFailed does not use fmt. Its message must be the one that the kubelet's format string gives.
+// hookFailed builds its message without fmt. It must be the message that the kubelet's format string gives.
 func FuzzHookFailed(f *testing.F) {
 	f.Add("/bye", "server", "web", "shop", "42", "refused")
 	f.Add("", "", "", "", "", "")

@@ -36,8 +36,9 @@ func (d fixedResponse) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusInternalServerError, Status: "500 " + d.body, Header: http.Header{"Location": {d.body}}, Body: io.NopCloser(strings.NewReader(d.body)), ContentLength: -1}, nil
 }
 
-// A hook's output may be secret, and more people may read events and logs. So a preStop and a postStart hook
-// fail with an output that contains secretText. Events are recorded, but neither they nor the log have it.
+// A hook's output may be secret, and more people may read events and logs than may see it. A preStop and a postStart hook fail
+// with an output that contains secretText. Their failures are recorded as events, but neither an event nor the log has the
+// text.
 func TestHookOutputIsNotInEventsOrLog(t *testing.T) {
 	outputs := map[string]string{
 		"a line": secretText + "\n", "long": strings.Repeat(secretText+" ", 100_000), "binary": "\x00\xff\x1b[2J" + secretText + "\x80",

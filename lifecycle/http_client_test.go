@@ -38,9 +38,9 @@ func dialPipe(serve func(net.Conn)) func(context.Context, string, string) (net.C
 	}
 }
 
-// Each server hangs at another step. The hook returns at its deadline after 5 s, with the cause of its
-// context. If only the body of the response is missing, the hook succeeds, because only the status counts. A bubble ends
-// only when all its goroutines have, so these cases also prove that no goroutine or connection outlives the hook.
+// The server hangs, in each case at another step. The hook returns at its deadline, after 5 s, with the cause of its context.
+// If only a part of the response's body is missing, the hook succeeds, because only the status counts. A bubble ends only when
+// all its goroutines have ended, so these cases also prove that no goroutine or connection outlives the hook.
 func TestHangingServerIsAbandonedAtTheDeadline(t *testing.T) {
 	readsOnly := dialPipe(readAll)
 	readsNothing := func(context.Context, string, string) (net.Conn, error) {

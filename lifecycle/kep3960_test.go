@@ -12,27 +12,27 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The cases of KEP-3960's end-to-end tests. The container ends at once after its sleep hook, because it obeys its
-// stop signal, so the pod is gone when the sleep has ended or was cut.
+// The cases of KEP-3960's end-to-end tests. A pod with a sleep hook is terminated. Its container obeys its stop signal at once,
+// so the pod is gone as soon as the sleep has ended or was cut.
 func TestKEP3960SleepAction(t *testing.T) {
 	for name, test := range map[string]struct {
-		sleep, grace int64
+		sleep, grace int64 // seconds
 		script       lifecycletest.Script
-		reduceTo     int64         // at 2 s, the grace period is reduced to this, counted from then; 0: it is not
+		reduceTo     int64         // at 2 s the grace period is reduced to these seconds, counted from 2 s; 0: it is not
 		gone         time.Duration // when the pod is gone
 		hook         lifecycle.HookOutcome
 		cause        lifecycle.Cause // why the sleep was cut; "": it was not
 	}{
-		"duration":                {sleep: 5, grace: 30, gone: 5 * time.Second, hook: lifecycle.HookCompleted},
-		"boundary: no sleep":      {sleep: 0, grace: 30, gone: 0, hook: lifecycle.HookCompleted},
-		"boundary: a second":      {sleep: 1, grace: 30, gone: time.Second, hook: lifecycle.HookCompleted},
-		"boundary: a second left": {sleep: 29, grace: 30, gone: 29 * time.Second, hook: lifecycle.HookCompleted},
-		"the container exits":     {sleep: 20, grace: 30, script: lifecycletest.Script{ExitAfter: 10 * time.Second}, gone: 10 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseContainerExited},
-		"grace greater":           {sleep: 15, grace: 20, gone: 15 * time.Second, hook: lifecycle.HookCompleted},
-		"grace equal":             {sleep: 20, grace: 20, gone: 20 * time.Second, hook: lifecycle.HookCompleted},
-		"grace smaller":           {sleep: 20, grace: 15, gone: 15 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseGraceSpent},
-		"reduced at runtime":      {sleep: 50, grace: 100, reduceTo: 15, gone: (2 + 15) * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseShortened},
-		"reduced, but enough":     {sleep: 10, grace: 100, reduceTo: 15, gone: 10 * time.Second, hook: lifecycle.HookCompleted},
+		"sleep shorter than the grace": {sleep: 5, grace: 30, gone: 5 * time.Second, hook: lifecycle.HookCompleted},
+		"sleep of 0":                   {sleep: 0, grace: 30, gone: 0, hook: lifecycle.HookCompleted},
+		"sleep of 1 s":                 {sleep: 1, grace: 30, gone: time.Second, hook: lifecycle.HookCompleted},
+		"sleep that leaves 1 s":        {sleep: 29, grace: 30, gone: 29 * time.Second, hook: lifecycle.HookCompleted},
+		"the container exits":          {sleep: 20, grace: 30, script: lifecycletest.Script{ExitAfter: 10 * time.Second}, gone: 10 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseContainerExited},
+		"grace greater":                {sleep: 15, grace: 20, gone: 15 * time.Second, hook: lifecycle.HookCompleted},
+		"grace equal":                  {sleep: 20, grace: 20, gone: 20 * time.Second, hook: lifecycle.HookCompleted},
+		"grace smaller":                {sleep: 20, grace: 15, gone: 15 * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseGraceSpent},
+		"reduced at runtime":           {sleep: 50, grace: 100, reduceTo: 15, gone: (2 + 15) * time.Second, hook: lifecycle.HookCut, cause: lifecycle.CauseShortened},
+		"reduced, but enough":          {sleep: 10, grace: 100, reduceTo: 15, gone: 10 * time.Second, hook: lifecycle.HookCompleted},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(test.grace), func(b *testBed) {

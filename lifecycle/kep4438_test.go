@@ -12,23 +12,23 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The pod of the main container app and the sidecar proxy is terminated. ShouldRestart returns true only for
-// the sidecar, and only while app, which may need it, is still being stopped before the deadline.
+// A pod with the main container app and the sidecar proxy is terminated. ShouldRestart returns true only for the sidecar, and
+// only before the deadline while app, which may need the sidecar, is still being stopped.
 func TestShouldRestart(t *testing.T) {
 	for name, test := range map[string]struct {
 		grace int64                // of the pod
 		app   lifecycletest.Script // how app ends
-		of    string               // the container that ShouldRestart is asked about
-		at    time.Duration        // when it is asked
+		of    string               // the container for which ShouldRestart is called
+		at    time.Duration        // when it is called
 		want  bool
 	}{
-		"a sidecar that is waiting":         {60, lifecycletest.Script{IgnoreTerm: true}, "proxy", time.Second, true},
-		"a main container":                  {60, lifecycletest.Script{IgnoreTerm: true}, "app", time.Second, false},
-		"an unknown container":              {60, lifecycletest.Script{IgnoreTerm: true}, "unknown", time.Second, false},
-		"a sidecar whose turn has come":     {60, lifecycletest.Script{ExitAfterTerm: time.Second}, "proxy", 2 * time.Second, false}, // app ended at 1 s
-		"a sidecar after the deadline":      {5, lifecycletest.Script{HangStops: 1}, "proxy", 6 * time.Second, false},
-		"a sidecar of a pod with 1 s":       {1, lifecycletest.Script{IgnoreTerm: true}, "proxy", 500 * time.Millisecond, false}, // too short for a restart
-		"a sidecar of a pod that has ended": {5, lifecycletest.Script{}, "proxy", time.Minute, false},
+		"a sidecar that is waiting":         {grace: 60, app: lifecycletest.Script{IgnoreTerm: true}, of: "proxy", at: time.Second, want: true},
+		"a main container":                  {grace: 60, app: lifecycletest.Script{IgnoreTerm: true}, of: "app", at: time.Second, want: false},
+		"an unknown container":              {grace: 60, app: lifecycletest.Script{IgnoreTerm: true}, of: "unknown", at: time.Second, want: false},
+		"a sidecar whose turn has come":     {grace: 60, app: lifecycletest.Script{ExitAfterTerm: time.Second}, of: "proxy", at: 2 * time.Second, want: false}, // app ended at 1 s
+		"a sidecar after the deadline":      {grace: 5, app: lifecycletest.Script{HangStops: 1}, of: "proxy", at: 6 * time.Second, want: false},
+		"a sidecar of a pod with 1 s":       {grace: 1, app: lifecycletest.Script{IgnoreTerm: true}, of: "proxy", at: 500 * time.Millisecond, want: false}, // too short for a restart
+		"a sidecar of a pod that has ended": {grace: 5, app: lifecycletest.Script{}, of: "proxy", at: time.Minute, want: false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, graceSeconds(test.grace), func(b *testBed) {

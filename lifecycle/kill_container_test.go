@@ -29,12 +29,12 @@ func TestKillContainerUsesTheGraceOfItsReason(t *testing.T) {
 		timeout int64  // the grace period in seconds
 		message string // of the Killing event
 	}{
-		{"app", graceperiod.ReasonLivenessProbe, v1.RestartPolicyAlways, 7, "Container app failed liveness probe, will be restarted"},
-		{"app", graceperiod.ReasonLivenessProbe, v1.RestartPolicyNever, 7, "Container app failed liveness probe"},
-		{"app", graceperiod.ReasonStartupProbe, v1.RestartPolicyOnFailure, 9, "Container app failed startup probe, will be restarted"},
-		{"app", graceperiod.ReasonUnknown, v1.RestartPolicyAlways, 30, "Stopping container app"},
-		{"proxy", graceperiod.ReasonLivenessProbe, v1.RestartPolicyAlways, 7, "Init container proxy failed liveness probe"},
-		{"proxy", graceperiod.ReasonStartupProbe, v1.RestartPolicyAlways, 9, "Init container proxy failed startup probe"},
+		{name: "app", reason: graceperiod.ReasonLivenessProbe, policy: v1.RestartPolicyAlways, timeout: 7, message: "Container app failed liveness probe, will be restarted"},
+		{name: "app", reason: graceperiod.ReasonLivenessProbe, policy: v1.RestartPolicyNever, timeout: 7, message: "Container app failed liveness probe"},
+		{name: "app", reason: graceperiod.ReasonStartupProbe, policy: v1.RestartPolicyOnFailure, timeout: 9, message: "Container app failed startup probe, will be restarted"},
+		{name: "app", reason: graceperiod.ReasonUnknown, policy: v1.RestartPolicyAlways, timeout: 30, message: "Stopping container app"},
+		{name: "proxy", reason: graceperiod.ReasonLivenessProbe, policy: v1.RestartPolicyAlways, timeout: 7, message: "Init container proxy failed liveness probe"},
+		{name: "proxy", reason: graceperiod.ReasonStartupProbe, policy: v1.RestartPolicyAlways, timeout: 9, message: "Init container proxy failed startup probe"},
 	} {
 		t.Run(fmt.Sprint(test.name, test.reason, test.policy), func(t *testing.T) {
 			inBubble(t, graceSeconds(30), func(b *testBed) {

@@ -162,15 +162,14 @@ func (k *kubeletKill) executePreStopHook(c killContainer, at time.Duration, grac
 	return min(takes, limit)
 }
 
-// turn returns when a container may stop: a sidecar waits for all main containers, and for the sidecar
-// declared after it. A container that is not running counts as terminated, and one whose stop failed never
-// terminates.
+// turn returns when a container may stop. A sidecar waits for all main containers, and for the sidecar declared after it. A
+// container that is not running counts as terminated. A container whose stop failed never terminates.
 func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Duration) {
 	if c.Role != roleSidecar {
 		return began
 	}
-	place := slices.IndexFunc(k.Containers, func(other killContainer) bool { return other.Name == c.Name })
-	for i, other := range k.Containers[place+1:] { // later sidecars, then all other containers
+	index := slices.IndexFunc(k.Containers, func(other killContainer) bool { return other.Name == c.Name })
+	for i, other := range k.Containers[index+1:] { // later sidecars, then all other containers
 		isAwaited := other.Role == roleMain || other.Role == roleSidecar && (i == 0 || k.differs[orderHasGap])
 		if isAwaited && k.runs(other, began) {
 			turn = max(turn, cmp.Or(k.terminatedAt[other.Name], never))
@@ -183,10 +182,10 @@ func (k *kubeletKill) turn(c killContainer, began time.Duration) (turn time.Dura
 // (DefaultStopTimeoutSlack) after the timeout of a call that hangs, and after a pause of 0.1 to 1 s otherwise. returned
 // is when the last call returns; isKilled is false if it failed.
 func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int64, end time.Duration) (returned time.Duration, isKilled bool) {
-	failing := never
+	failingSince := never // when the first failed call returned
 	killed := func(at time.Duration) (time.Duration, bool) {
 		k.terminatedAt[c.Name] = at
-		k.failing = append(k.failing, failurePeriod{failing, at})
+		k.failing = append(k.failing, failurePeriod{from: failingSince, until: at})
 		return at, true
 	}
 	for pause := 100 * time.Millisecond; ; pause = min(2*pause, time.Second) {
@@ -206,7 +205,7 @@ func (k *kubeletKill) stop(c killContainer, at time.Duration, seconds, given int
 		default: // the kubelet's kill has failed: sidecars that wait for this container wait until their deadline
 			return returned, false
 		}
-		if failing = min(failing, returned); k.endsAt[c.Name] <= returned { // the runtime does not list it
+		if failingSince = min(failingSince, returned); k.endsAt[c.Name] <= returned { // the runtime does not list it
 			return killed(returned)
 		}
 	}

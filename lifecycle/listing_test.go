@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A RuntimeFunc cannot list. A request without Containers fails at once; one with them works, because
-// StopContainer is trusted.
+// A RuntimeFunc cannot list. A request without Containers fails at once. A request with Containers succeeds, and so does
+// KillContainer: a StopContainer call that returns nil proves that the container has ended.
 func TestRuntimeThatCannotListNeedsContainers(t *testing.T) {
 	var stops int // calls of StopContainer
 	inBubble(t, graceSeconds(10), func(b *testBed) {
@@ -29,7 +29,7 @@ func TestRuntimeThatCannotListNeedsContainers(t *testing.T) {
 		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
 		killed, err := b.KillContainer(b.Context(), b.pod, containerNamed("app"), lifecycle.ContainerRequest{})
 		require.NoError(b, err)
-		require.Equal(b, lifecycle.OutcomeGraceful, killed.Outcome, "its StopContainer is trusted")
+		require.Equal(b, lifecycle.OutcomeGraceful, killed.Outcome, "StopContainer has returned nil")
 		require.Equal(b, 2, stops)
 	}, func(o *lifecycle.TerminatorOptions) {
 		stops = 0
@@ -37,9 +37,9 @@ func TestRuntimeThatCannotListNeedsContainers(t *testing.T) {
 	})
 }
 
-// A container was killed and started again with its old ID. Then a KillContainer and a request for the first
-// run arrive. The run has ended, so it is NotFound; the second run, which has the same ID, must not be stopped
-// by mistake. Only the termination stops the second run, once.
+// A container was killed and started again with its old ID. Then a KillContainer and a Terminate name its first run. The first
+// run has ended, so it is NotFound. The second run has the same ID, but must not be stopped for these requests: only a
+// termination of the whole pod stops it, once.
 func TestRequestForAnEarlierRunStopsNothing(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		first := b.addMain("app", nil, lifecycletest.Script{})

@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// Terminations with different ends, each in a bubble of its own, share a registry. The expected counters are the
-// sum; the comment of each bubble says what the bubble adds.
+// Five pods, each in a bubble of its own, share a registry. Their containers end in different ways. The comment of each bubble
+// says what it adds to the counters, and the expected counters are the sum.
 func TestMetricsOfTerminations(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})

@@ -30,19 +30,37 @@ import (
 // TestScripts plays the scenarios of testdata/scripts/*.txt. The comment of each says what must come out. Each must give
 // exactly the lines after its "----", and the judge checks that no promise of the package was broken.
 //
-// First come the pod, its containers and the runtime. D is a duration, N a number (below 0: for ever).
+// First come the pod, its containers and the runtime, one per line. D is a duration, N a number (below 0: for ever).
 //
-//	pod grace=N [together] [hooks-at-turn] [slack=D] [gives-up=D] [recorder-hangs] [watcher-hangs]
-//	    gives-up: GiveUpAfter, 10 s without it; slack: StopTimeoutSlack, 5 s without it
-//	main|sidecar|init|ephemeral|stray NAME OPTIONS
-//	    hook=D sleep=N post=D                  a preStop command, a preStop sleep, a postStart command
-//	    hook-fails returns-late=D hook-done            it fails, also if it is cut; it returns D after its end; an earlier agent has run it
-//	    exits=D stubborn dies=D                after the stop signal; never; by itself
-//	    fails=N hangs=N early late=D           the first N calls of StopContainer; when it returns
-//	    absent starts=D polite                 does not run; a start call takes D; the call ends with its context
-//	lists [every=D] [fail] [hang] [stale] [lacks=ID]
-//	    every: the runtime polls; stale: it lists what has ended; lacks: not this container
-//	away D D                                   from and to: each call of the runtime fails
+//	pod OPTIONS
+//	    grace=N             the grace period of the spec in seconds; without it the spec has none
+//	    together            the containers stop as a unit: TerminatorOptions.Pods instead of Runtime
+//	    hooks-at-turn       TerminatorOptions.HooksAtTurn
+//	    slack=D             StopTimeoutSlack, 5 s without it
+//	    gives-up=D          GiveUpAfter, 10 s without it
+//	    recorder-hangs      each call of the EventRecorder hangs
+//	    watcher-hangs       each call of the ExitWatcher hangs
+//	main|sidecar|init|ephemeral|stray NAME OPTIONS   a container; a stray one is not in the spec
+//	    hook=D              its preStop command takes D
+//	    sleep=N             its preStop hook sleeps for N seconds
+//	    post=D              its postStart command takes D
+//	    hook-fails          its command fails, also if it is cut
+//	    returns-late=D      its command returns D after its context has ended
+//	    hook-done           an earlier agent has run its preStop hook
+//	    exits=D             it exits D after the stop signal; at once without it
+//	    stubborn            it ignores the stop signal
+//	    dies=D              it exits by itself, D after its start
+//	    hangs=N fails=N     the first N calls of StopContainer hang; the next N fail
+//	    early late=D        StopContainer returns at once, or D after the exit
+//	    absent              it does not run at the beginning
+//	    starts=D            it does not run at the beginning, and a start call takes D
+//	    polite              a start call ends with its context
+//	lists OPTIONS           how the runtime lists containers; at once without options
+//	    every=D             it polls: a list waits for the next multiple of D
+//	    fail hang           each list fails, or hangs
+//	    stale               a list also has containers that have ended
+//	    lacks=ID            a list lacks this container
+//	away D D                from the first time to the second each call of the runtime fails
 //
 // Containers that are not absent run from the start, and their IDs are their names. Then come the calls, each after the
 // time at which it is made:
@@ -51,6 +69,9 @@ import (
 //	D kill NAME [grace=N] [once] [timeout=D] | start NAME [as=ID] [fails] | poststart NAME [timeout=D]
 //	D phases | may-restart NAME                print what the termination says
 //	D run NAME [as=ID] | exit ID | lists ...   change the world
+//
+// once is OneAttempt, only is Request.Containers, and timeout is that of the call's context. In the output, stop(N) is a
+// StopContainer call with a timeout of N seconds.
 //
 // go test -run TestScripts -rewrite writes the expected output into the files.
 func TestScripts(t *testing.T) {
@@ -71,14 +92,14 @@ type script struct {
 	record  *judge.Record
 	runtime *lifecycletest.Runtime
 	pod     *v1.Pod
-	scripts map[string]lifecycletest.Script
-	hooks   map[string]scriptLine // the line of each container, for its hooks
-	sleeps  lifecycle.HandlerRunner
+	scripts map[string]lifecycletest.Script // how each container behaves, by name
+	hooks   map[string]scriptLine           // the line of each container, by name, for its hooks
+	sleeps  lifecycle.HandlerRunner         // runs the sleep hooks
 	options lifecycle.TerminatorOptions
-	hangs   hangingObserver // of a recorder and a watcher that hang
+	hangs   hangingObserver // the recorder or the watcher that hangs
 
-	mu    sync.Mutex // guards notes
-	notes []judge.Line
+	mu    sync.Mutex   // guards notes
+	notes []judge.Line // lines of the story that the record lacks, such as the returns of Wait
 }
 
 // playScript plays a script, and returns what happened, one fact per line. A line of the script that begins with a time
@@ -86,8 +107,10 @@ type script struct {
 func playScript(t *testing.T, text string) string {
 	t.Helper()
 	s := &script{
-		began: time.Now(), record: judge.NewRecord(), runtime: lifecycletest.NewRuntime(), scripts: map[string]lifecycletest.Script{}, hooks: map[string]scriptLine{},
-		pod: &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "pod"}}, sleeps: lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{}), hangs: make(hangingObserver),
+		began: time.Now(), record: judge.NewRecord(), runtime: lifecycletest.NewRuntime(),
+		pod:     &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "pod"}},
+		scripts: map[string]lifecycletest.Script{}, hooks: map[string]scriptLine{},
+		sleeps: lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{}), hangs: make(hangingObserver),
 	}
 	s.options = lifecycle.TerminatorOptions{Runtime: s.runtime, Exits: s.runtime, Hooks: s, GiveUpAfter: 10 * time.Second}
 	var calls []scriptLine
@@ -108,7 +131,7 @@ func playScript(t *testing.T, text string) string {
 		go s.call(scriptLine{T: t, fields: call.fields[1:]})
 		synctest.Wait()
 	}
-	<-time.After(time.Hour)
+	<-time.After(time.Hour) // longer than any scenario takes after its last call
 	brokenPromises := judge.Terminations(s.record)
 	story := s.story()
 	require.Empty(t, brokenPromises, story)
@@ -250,8 +273,8 @@ func (s *script) addContainer(l scriptLine) {
 	}
 }
 
-// Run runs a hook. The hook ends after its scripted time. If its context ends before, it ends then, or later by
-// the time that "returns-late" has in the script.
+// Run runs a hook as the line of its container says. A command returns after its scripted time. If its context ends earlier,
+// it returns then, or later by the time of returns-late.
 func (s *script) Run(ctx context.Context, id string, pod *v1.Pod, c *v1.Container, handler *v1.LifecycleHandler) (string, error) {
 	if handler.Sleep != nil {
 		return s.sleeps.Run(ctx, id, pod, c, handler)
@@ -292,12 +315,12 @@ func (s *script) noteReturn(call string, err error) {
 	s.note("%s returns: %s", call, strings.ReplaceAll(err.Error(), "\n", "; "))
 }
 
-// container returns the container that a call names.
+// container returns the container that a call names. Its ID is its name.
 func (s *script) container(name string) lifecycle.Container {
 	return lifecycle.Container{Name: name, ID: name, PreStopDone: s.hooks[name].has("hook-done")}
 }
 
-// call makes one call of the script.
+// call makes one call of the script. The fields of l begin with the name of the call.
 func (s *script) call(l scriptLine) {
 	ctx := s.record.Context(context.WithoutCancel(l.Context()))
 	if l.has("timeout") {
@@ -375,8 +398,8 @@ func (s *script) call(l scriptLine) {
 	}
 }
 
-// scriptOrder is the order of the story's lines with the same time, whatever order the goroutines had: calls of
-// the terminator, returns and ends, events, calls of the agent, the log.
+// scriptOrder is the order of lines of the story that have the same time, so that it does not depend on the order of
+// goroutines: calls of the terminator, returns and ends, events, calls of hooks and StopContainer, and the log.
 var scriptOrder = []*regexp.Regexp{
 	regexp.MustCompile(`Terminate\(|Shorten\(|KillContainer\([^)]*\)$|Start\(\w+\)$|being started`),
 	regexp.MustCompile(`of \S+ returns: |hook returns|is cancelled|has ended`),
@@ -385,8 +408,8 @@ var scriptOrder = []*regexp.Regexp{
 	regexp.MustCompile(`log: `),
 }
 
-// story returns what happened, one line for each fact. It omits the calls of Running, and combines or omits
-// lines that say the same.
+// story returns what happened, one line for each fact. It omits the calls of Running, combines a call that returns at once
+// with its return, and omits lines that another line implies.
 func (s *script) story() string {
 	s.mu.Lock()
 	lines := slices.Concat(s.record.Lines(), s.notes)
@@ -415,11 +438,11 @@ func (s *script) story() string {
 	}
 	lines = slices.DeleteFunc(slices.Clone(lines), isImplied)
 	lines = slices.DeleteFunc(lines, func(l judge.Line) bool { return l.Text == "" })
-	place := func(text string) int { // a line that no pattern matches comes last
+	rank := func(text string) int { // by scriptOrder; a line that no pattern matches comes last
 		anything := regexp.MustCompile("")
 		return slices.IndexFunc(append(slices.Clone(scriptOrder), anything), func(r *regexp.Regexp) bool { return r.MatchString(text) })
 	}
-	if s.options.Pods != nil { // any member may make the calls and log for all
+	if s.options.Pods != nil { // one container logs for all, and which one it is differs from run to run
 		for i, l := range lines {
 			lines[i].Text = regexp.MustCompile(` containerName=\w+ containerID=\w+`).ReplaceAllString(l.Text, "")
 		}
@@ -429,7 +452,7 @@ func (s *script) story() string {
 		if c := a.At.Compare(b.At); c != 0 {
 			return c
 		}
-		if c := place(a.Text) - place(b.Text); c != 0 {
+		if c := rank(a.Text) - rank(b.Text); c != 0 {
 			return c
 		}
 		return strings.Compare(a.Text, b.Text)

@@ -108,12 +108,12 @@ func playSeed(t *testing.T, seed uint64) (record *judge.Record, broken []string)
 	return record, broken
 }
 
-// sim has the callers of a world.
+// sim is a world with a terminator and the agent that calls it.
 type sim struct {
 	*simWorld
 
 	ctx        context.Context
-	rng        *rand.Rand // of the plan; only the first goroutine uses it
+	rng        *rand.Rand // draws the pods and the calls; only the goroutine of play uses it
 	terminator *judge.Terminator
 	pods       []*v1.Pod
 	callers    sync.WaitGroup
@@ -221,8 +221,8 @@ func namesOf(pod *v1.Pod) (names []string) {
 	return names
 }
 
-// at calls do after d, in its own goroutine. play waits for the goroutine.
-func (s *sim) at(d time.Duration, do func()) {
+// after calls do after d, in its own goroutine. play waits for the goroutine.
+func (s *sim) after(d time.Duration, do func()) {
 	s.callers.Go(func() {
 		s.sleep(nil, d)
 		do()
@@ -236,7 +236,7 @@ func (s *sim) play() []string {
 	}
 	if s.rng.IntN(8) == 0 {
 		at, timeout := simTime(s.rng, 40*time.Second), simTime(s.rng, 20*time.Second)
-		s.at(at, func() {
+		s.after(at, func() {
 			ctx, cancel := context.WithTimeout(s.ctx, timeout)
 			defer cancel()
 			_ = s.terminator.Close(ctx)
@@ -263,7 +263,7 @@ func (s *sim) play() []string {
 	return broken
 }
 
-// planCalls draws the calls for a pod.
+// planCalls draws the containers of a pod that run at first, and the calls that the agent makes for the pod.
 func (s *sim) planCalls(pod *v1.Pod) {
 	rng := s.rng
 	for _, name := range namesOf(pod) {
@@ -274,7 +274,7 @@ func (s *sim) planCalls(pod *v1.Pod) {
 		default:
 			run := s.begin(pod, name)
 			if isSidecar(pod, name) && rng.IntN(2) == 0 {
-				s.at(0, func() { s.restart(run) })
+				s.after(0, func() { s.restart(run) })
 			}
 		}
 	}
@@ -286,7 +286,7 @@ func (s *sim) planCalls(pod *v1.Pod) {
 			s.terminate(pod, at)
 		case 2, 3:
 			seconds := rng.Int64N(8)
-			s.at(at, func() {
+			s.after(at, func() {
 				if termination, found := s.terminator.Termination(pod); found {
 					s.terminator.Shorten(termination, seconds)
 				}
@@ -297,7 +297,7 @@ func (s *sim) planCalls(pod *v1.Pod) {
 			names := namesOf(pod)
 			s.start(pod, names[rng.IntN(len(names))], at)
 		case 7:
-			s.at(at, func() { s.terminator.Forget(pod) })
+			s.after(at, func() { s.terminator.Forget(pod) })
 		}
 	}
 }
@@ -307,16 +307,20 @@ func isSidecar(pod *v1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name && c.RestartPolicy != nil })
 }
 
-// start plans a start of a container at a time. The start may be slow, ignore its context, fail, or fail and
-// leave a running container.
+// start plans a start of a container at a time. The start may be slow, ignore its context, fail, or fail although its
+// container runs.
 func (s *sim) start(pod *v1.Pod, name string, at time.Duration) {
 	rng := s.rng
-	takes, ignoresContext, fails, leaves, withHook := simTime(rng, 40*time.Second), rng.IntN(3) == 0, rng.IntN(5) == 0, rng.IntN(3) == 0, rng.IntN(3) == 0
+	takes := simTime(rng, 40*time.Second)
+	ignoresContext := rng.IntN(3) == 0
+	fails := rng.IntN(5) == 0
+	startsAnyway := rng.IntN(3) == 0 // a start that fails leaves a running container
+	withHook := rng.IntN(3) == 0     // PostStart is called after the start
 	if rng.IntN(2) == 0 {
 		takes = 0
 	}
-	goexits := rng.IntN(60) == 0
-	s.at(at, func() {
+	goexits := rng.IntN(60) == 0 // the start function ends its goroutine
+	s.after(at, func() {
 		_ = s.terminator.Start(s.ctx, pod, name, func(ctx context.Context) error {
 			if ignoresContext {
 				s.sleep(nil, takes)
@@ -326,13 +330,13 @@ func (s *sim) start(pod *v1.Pod, name string, at time.Duration) {
 			if goexits {
 				runtime.Goexit()
 			}
-			if fails && !leaves {
+			if fails && !startsAnyway {
 				return errSimStart
 			}
 			run := s.begin(pod, name)
 			if withHook {
 				c := run.Container
-				s.at(0, func() { _ = s.terminator.PostStart(s.ctx, pod, c) })
+				s.after(0, func() { _ = s.terminator.PostStart(s.ctx, pod, c) })
 			}
 			if fails {
 				return errSimStart
@@ -342,8 +346,8 @@ func (s *sim) start(pod *v1.Pod, name string, at time.Duration) {
 	})
 }
 
-// restart is the agent's loop for a sidecar: it starts it again whenever it has exited and ShouldRestart
-// says so.
+// restart is the agent's loop for a sidecar. It starts the sidecar again, up to four times, when it has exited during a
+// termination and ShouldRestart says so.
 func (s *sim) restart(run *simRun) {
 	for range 4 {
 		select {
@@ -374,19 +378,20 @@ func (s *sim) restart(run *simRun) {
 	}
 }
 
-// terminate plans a KillPod at a time. Its request either leaves it to the runtime's list which containers to
-// stop, or names those running then.
+// terminate plans a KillPod at a time. Its request names the containers that are running then, or none: then the terminator
+// asks the runtime for a list.
 func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
 	rng := s.rng
 	req := lifecycle.Request{OneAttempt: rng.IntN(10) == 0}
 	if rng.IntN(2) == 0 {
 		req.GracePeriodSeconds = ptr.To(rng.Int64N(15))
 	}
-	isExact, timeout := rng.IntN(8) == 0 || s.noLists, simTime(rng, 60*time.Second)
-	isAgain := rng.IntN(4) == 0
-	s.at(at, func() {
+	namesContainers := rng.IntN(8) == 0 || s.noLists
+	timeout := simTime(rng, 60*time.Second)
+	retries := rng.IntN(4) == 0 // up to two retries of a KillPod that has failed
+	s.after(at, func() {
 		for range 3 {
-			if isExact { // the running containers each time: a request that names an earlier run of an ID would stop the later run
+			if namesContainers { // those that are running each time: a request that names an earlier run of an ID would stop the later run
 				req.Containers = []lifecycle.Container{}
 				for _, r := range s.running(pod) {
 					req.Containers = append(req.Containers, r.Container)
@@ -395,7 +400,7 @@ func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
 			ctx, cancel := context.WithTimeout(s.ctx, timeout)
 			_, err := s.terminator.KillPod(ctx, pod, req)
 			cancel()
-			if err == nil || !isAgain {
+			if err == nil || !retries {
 				return
 			}
 			s.sleep(nil, time.Second)
@@ -410,14 +415,16 @@ func (s *sim) kill(pod *v1.Pod, at time.Duration) {
 	if rng.IntN(2) == 0 {
 		req.GracePeriodSeconds = ptr.To(rng.Int64N(12))
 	}
-	which, forgetsTime, timeout := rng.IntN(100), rng.IntN(3) == 0, simTime(rng, 60*time.Second)
-	s.at(at, func() {
+	which := rng.IntN(100)           // chooses the container
+	withoutBegan := rng.IntN(3) == 0 // the request does not say which run of the container is meant
+	timeout := simTime(rng, 60*time.Second)
+	s.after(at, func() {
 		runs := s.running(pod)
 		if len(runs) == 0 {
 			return
 		}
 		c := runs[which%len(runs)].Container
-		if forgetsTime {
+		if withoutBegan {
 			c.Began = time.Time{}
 		}
 		ctx, cancel := context.WithTimeout(s.ctx, timeout)

@@ -25,7 +25,8 @@ var (
 	errSimStart   = errors.New("the start of the simulator fails")
 )
 
-// simFaults says how often, in percent of the calls, something goes wrong. Each world has its own shares.
+// simFaults says how often, in percent of the calls, each simFault occurs. Each world has its own shares. isSlow is no fault:
+// the call works, but takes longer.
 type simFaults struct {
 	refuses, hangs, ignoresContext, lies, loses, isSlow, panics int
 }
@@ -39,16 +40,16 @@ type simWorld struct {
 	released chan struct{} // closed when everything that hangs must return
 	faults   simFaults
 	poll     time.Duration // the runtime's polling interval; 0: no polling
-	phase    time.Duration // of the poll
-	awayFrom time.Time
+	phase    time.Duration // of the polls: their offset from multiples of the interval
+	awayFrom time.Time     // from then until awayTo, each call of the runtime fails
 	awayTo   time.Time
 	hasTimes bool // the runtime lists when a run began
 	noLists  bool // the runtime cannot list
 
-	mu   sync.Mutex // guards the fields below
-	rngs map[string]*rand.Rand
-	runs []*simRun
-	ids  int
+	mu   sync.Mutex            // guards the fields below
+	rngs map[string]*rand.Rand // by entity; see draw
+	runs []*simRun             // in the order of their starts, with those that have ended
+	ids  int                   // how many IDs were given; an ID ends with its number
 }
 
 // simRun is one run of a container.
@@ -60,10 +61,10 @@ type simRun struct {
 	began      time.Time
 	exitAfter  time.Duration // after the stop signal
 	isStubborn bool          // it ignores the stop signal
-	once       sync.Once
-	signalled  sync.Once
-	ended      chan struct{}
-	recordEnd  func(string)
+	endOnce    sync.Once
+	signalOnce sync.Once
+	ended      chan struct{}    // closed when the run has ended
+	recordEnd  func(how string) // of the record
 }
 
 // draw calls do with the random generator of an entity, which is a container, a hook or a kind of call. It
@@ -87,17 +88,17 @@ func (w *simWorld) draw(entity string, do func(*rand.Rand)) {
 type simFault int
 
 const (
-	simWorks simFault = iota
-	simRefuses
-	simHangs
-	simIgnoresContext
-	simLies  // the reply is wrong
-	simLoses // the runtime reports a stop that it has not made
-	simPanics
+	simWorks          simFault = iota
+	simRefuses                 // the call fails
+	simHangs                   // the call hangs, at most until its context ends, and fails
+	simIgnoresContext          // the call hangs, even after its context has ended, and fails
+	simLies                    // the reply is wrong
+	simLoses                   // the runtime reports a stop that it has not made
+	simPanics                  // the call panics or ends its goroutine
 )
 
-// fault draws what a call does: whether it works or how it fails, how long it waits before and after its
-// work, how long it hangs if it does, and a variant of the failure.
+// fault draws what a call does: whether it works or how it fails (f), how long it waits before and after its work, how long
+// it hangs if it hangs, and a variant of the failure, from 0 to 5.
 func (w *simWorld) fault(entity string) (f simFault, before, after, hang time.Duration, variant int) {
 	w.draw(entity, func(rng *rand.Rand) {
 		n := rng.IntN(100)
@@ -192,7 +193,7 @@ func (w *simWorld) begin(pod *v1.Pod, name string) *simRun {
 			id = other.ID
 		}
 	}
-	for _, other := range w.runs { // not reused if a later run has the ID already, and still runs or began at this time
+	for _, other := range w.runs { // the ID is not reused if a later run with it still runs or began at this moment
 		if other.ID == id && (!other.hasEnded() || !other.began.Before(run.began)) {
 			id = fmt.Sprintf("%s-%s-%d", pod.Name, name, w.ids)
 		}
@@ -219,9 +220,9 @@ func (r *simRun) hasEnded() bool {
 	}
 }
 
-// end ends the run, unless it has ended. how is for the record.
+// end ends the run, unless it has ended. how says for the record what has ended it, such as "TERM".
 func (r *simRun) end(how string) {
-	r.once.Do(func() {
+	r.endOnce.Do(func() {
 		r.recordEnd(how)
 		close(r.ended)
 	})
@@ -229,7 +230,7 @@ func (r *simRun) end(how string) {
 
 // signal sends the stop signal.
 func (r *simRun) signal() {
-	r.signalled.Do(func() {
+	r.signalOnce.Do(func() {
 		if !r.isStubborn {
 			time.AfterFunc(r.exitAfter, func() { r.end("TERM") })
 		}
@@ -412,7 +413,8 @@ func (w *simWorld) Run(ctx context.Context, id string, _ *v1.Pod, _ *v1.Containe
 	}
 }
 
-// Exited watches a container, reports a false exit, hangs, or returns nil.
+// Exited returns the channel of the run with the ID, hangs, panics, or returns nil. If it lies, or the ID is unknown, it
+// returns a closed channel, as if the container had exited.
 func (w *simWorld) Exited(id string) <-chan struct{} {
 	f, _, _, hang, variant := w.fault("exit " + id)
 	if isWrong, _ := w.misbehave(context.Background(), f, hang, variant); isWrong { //nolint:forbidigo // its caller has none

@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The termination cancels the context of a start in progress, and the start fails at once. Whether its container
-// runs all the same, the runtime's list decides: a container that runs is stopped, and if none runs, it is
-// NotFound. Start returns ErrTerminating and the error of the start function.
+// A termination cancels the context of a start in progress, and the start fails at once. The runtime's list decides whether
+// its container runs all the same: a container that runs is stopped; if none runs, the container is NotFound. Start returns
+// ErrTerminating and the error of the start function.
 func TestTerminationCancelsAStart(t *testing.T) {
 	cancelled := errors.New("pull cancelled")
 	for name, test := range map[string]struct {
@@ -58,8 +58,9 @@ func TestTerminationCancelsAStart(t *testing.T) {
 	}
 }
 
-// The start has returned, but no list succeeds, so that the container may be running. Its error is that of the list.
-func TestAStartThatNoListFollows(t *testing.T) {
+// A termination cancels a start, which returns. No list succeeds, so the container may be running: it is RuntimeStuck, and its
+// error is that of the list.
+func TestACancelledStartIsStuckIfNoListSucceeds(t *testing.T) {
 	inBubble(t, graceSeconds(1), func(b *testBed) {
 		b.addStopped("app")
 		started := startCall(func() error {

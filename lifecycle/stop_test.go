@@ -15,9 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// StopContainer returns an error although the container has ended. The next list shows the end, so there is no
-// second call and the outcome is Graceful. But the error is in the result. The runtime lists every
-// 10 s: at 10 s, when the stop begins, and at 20 s, after the container's end at 10 s + 3 s.
+// StopContainer returns an error although the container has ended. The next list shows the end, so there is no second call,
+// and the outcome is Graceful. The result has the error. The runtime lists every 10 s: at 10 s, when the stop begins, and at
+// 20 s, after the container's end at 10 s + 3 s.
 func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})
@@ -36,10 +36,13 @@ func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	})
 }
 
-// A stop with 10 s is shortened at 7.5 s to 2 s, and the calls with less time, at 7.5 and 8.9 s, fail. The first call
-// kills the container at 10 s, while the stop waits for a list. From 7.5 s on the runtime lists every 1.3 s: at 8.8 s
-// with the container, which is why there is a third call 0.1 s later, and at 10.1 s without. The outcome is that of the
-// first call, although the third, with the minimum of 2 s, still has time until 10.9 s.
+// The outcome is that of the StopContainer call that has killed the container, even if a later call still has time:
+//
+//   - At 0 s the first call begins, with 10 s. It kills the container at 10 s.
+//   - At 7.5 s Shorten makes a second call with 2 s, which fails. From now on the runtime lists every 1.3 s.
+//   - At 8.8 s a list has the container, so that a third call follows at 8.9 s. It has the minimum of 2 s, until 10.9 s, and
+//     fails too.
+//   - At 10.1 s a list lacks the container.
 func TestKillByAnEarlierCallIsReported(t *testing.T) {
 	var calls atomic.Int64
 	inBubble(t, graceSeconds(10), func(b *testBed) {
@@ -81,9 +84,9 @@ func (s *stopReplies) StopContainer(context.Context, string, int64) error {
 	return result.err
 }
 
-// A StopContainer call with 60 s begins at 0 s. Shorten at 1 s makes a second call beside it, with a shorter
-// timeout. If the first call fails, it is not repeated, because the second is in progress. If the first succeeds
-// after the timeout of the second, the second has killed the container.
+// A StopContainer call with 60 s begins at 0 s. Shorten at 1 s makes a second call with a shorter timeout, while the first is
+// in progress. If the first call fails, it is not repeated, because the second is still in progress. If the first call
+// succeeds after the timeout of the second, the second has killed the container.
 func TestOverlappingStops(t *testing.T) {
 	const s = time.Second
 	for name, test := range map[string]struct {
@@ -93,10 +96,10 @@ func TestOverlappingStops(t *testing.T) {
 		want    lifecycle.Outcome
 	}{
 		"the first fails at 3 s, the second succeeds at 6 s": {
-			10, []stopResult{{3 * s, lifecycletest.ErrScripted}, {5 * s, nil}}, (1 + 5) * s, lifecycle.OutcomeGraceful,
+			seconds: 10, replies: []stopResult{{3 * s, lifecycletest.ErrScripted}, {5 * s, nil}}, ended: (1 + 5) * s, want: lifecycle.OutcomeGraceful,
 		},
 		"the second kills at 6 s, the first succeeds at 7 s": {
-			5, []stopResult{{7 * s, nil}, {7 * s, nil}}, 7 * s, lifecycle.OutcomeGraceExceeded,
+			seconds: 5, replies: []stopResult{{7 * s, nil}, {7 * s, nil}}, ended: 7 * s, want: lifecycle.OutcomeGraceExceeded,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -115,9 +118,9 @@ func TestOverlappingStops(t *testing.T) {
 	}
 }
 
-// The fifth StopContainer call, the first that does not fail, comes late after the deadline. If it is less
-// than 0.1 s late, it still has the minimum timeout of 2 s, because timers may fire late. Otherwise what is
-// late is subtracted, and the rest rounded down: 2 s - 0.1 s gives 1 s.
+// Four StopContainer calls fail, and the fifth comes shortly after the deadline. If it is less than 0.1 s late, it still has
+// the minimum timeout of 2 s, because timers may fire late. Otherwise the delay is subtracted, and the rest is rounded down:
+// 2 s - 0.1 s gives 1 s.
 func TestStopJustAfterTheDeadlineKeepsTheMinimumTimeout(t *testing.T) {
 	const ms = time.Millisecond
 	const fifthCall = (100 + 200 + 400 + 800) * ms // the pauses after each of four failed calls

@@ -81,12 +81,16 @@ type benchmarkCase struct {
 
 // benchmarkCases returns the ways to terminate pods that are compared.
 func benchmarkCases() []benchmarkCase {
-	calm := newWorkingRuntime()
+	rt := newWorkingRuntime()
+	var (
+		unwatched <-chan struct{}       // nil: the plain way does not watch exits
+		noWatcher lifecycle.ExitWatcher // nil: the Terminator does not watch exits
+	)
 	return []benchmarkCase{
-		{"exits=ignored/way=plain", 4, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 4, nil) }},
-		{"exits=ignored/way=kubegrace", 3, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, calm, nil) }},
-		{"exits=watched/way=plain", 5, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 5, calm.exited) }},
-		{"exits=watched/way=kubegrace", 4, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, calm, calm) }},
+		{"exits=ignored/way=plain", 4, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 4, unwatched) }},
+		{"exits=ignored/way=kubegrace", 3, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, rt, noWatcher) }},
+		{"exits=watched/way=plain", 5, func(b *testing.B, pods []*v1.Pod) func() { return terminatePlainly(b, pods, 5, rt.exited) }},
+		{"exits=watched/way=kubegrace", 4, func(b *testing.B, pods []*v1.Pod) func() { return terminateAll(b, pods, rt, rt) }},
 	}
 }
 
@@ -102,9 +106,9 @@ func terminateAll(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits life
 	return func() { require.NoError(b, terminator.Close(ctx)) }
 }
 
-// terminatePlainly terminates pods as the kubelet does: with goroutines for the pod worker, the kill of
-// the pod, each container and each hook, and with timers. If exited is not nil, another goroutine per
-// container, which the kubelet does not have, waits for its exit.
+// terminatePlainly terminates pods as the kubelet does: with goroutines for the pod worker, the kill of the pod, each
+// container and each hook, and with timers. If exited is not nil, another goroutine for each container waits for its exit;
+// the kubelet does not have this one. It returns when so many goroutines for each pod exist.
 func terminatePlainly(b *testing.B, pods []*v1.Pod, goroutines int, exited <-chan struct{}) func() {
 	ctx, cancel := context.WithCancel(b.Context())
 	var workers sync.WaitGroup

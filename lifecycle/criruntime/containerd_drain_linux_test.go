@@ -24,9 +24,9 @@ import (
 // hooked exits 6 s after TERM, with 7 if its hook has run and with 9 if not.
 const hooked = `trap 'sleep 6; [ -e /tmp/hooked ] && exit 7; exit 9' TERM; touch /tmp/ready; while :; do sleep 1000 & wait; done`
 
-// A kubelet's pods are drained without an API server: each container has its own grace period and hook,
-// buckets and sidecars are stopped in order, and the report is complete, even if containerd is down when
-// the shutdown begins and restarts during it.
+// A kubelet's pods are drained without an API server. Each container has its own grace period and hook, buckets and sidecars
+// are stopped in order, and the report is complete. In the case "restarted" the same holds although containerd is killed
+// before the shutdown and during it, and comes back each time.
 func TestContainerdIsDrained(t *testing.T) {
 	containerdtest.Each(t, func(t *testing.T, build containerdtest.Build) {
 		for name, restarts := range map[string]bool{"calm": false, "restarted": true} {
@@ -46,7 +46,7 @@ type drained struct {
 	host    *shutdowntest.Host
 	reports chan shutdown.Report
 	hooks   chan string // the pod of each hook that has run
-	failed  chan error  // errors of listing pods
+	failed  chan error  // the errors of ListPods
 }
 
 // complete adds what no kubelet stores in its runtime: a priority and a sidecar.
@@ -165,7 +165,7 @@ func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts 
 		outcomes[pod.Name] = pod.Outcome
 		granted = append(granted, pod.GrantedSeconds)
 	}
-	if restarts && outcomes["stubborn"] == "Forced" { // containerd was down at its deadline
+	if restarts && outcomes["stubborn"] == "Forced" { // containerd was down at this pod's deadline
 		outcomes["stubborn"] = "GraceExceeded"
 	}
 	require.Equal(t, map[string]string{"web": "Graceful", "meshed": "Graceful", "stubborn": "GraceExceeded", "critical": "Graceful"}, outcomes)
@@ -186,7 +186,7 @@ func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts 
 	require.GreaterOrEqual(t, d.status(t, d.ids["proxy"]).GetFinishedAt(), d.status(t, d.ids["main"]).GetFinishedAt(), "the sidecar ends last")
 	for _, pod := range report.Pods {
 		if pod.Name == "stubborn" {
-			require.GreaterOrEqual(t, pod.Ended.Sub(pod.Started), 4*time.Second, "its grace")
+			require.GreaterOrEqual(t, pod.Ended.Sub(pod.Started), 4*time.Second, "the grace period of the pod stubborn")
 		}
 	}
 }

@@ -93,8 +93,8 @@ func testContainerd(t *testing.T, build containerdtest.Build) {
 	}
 }
 
-// A second StopContainer call with timeout 0 ends a first one with 600 s: the terminator shortens a stop
-// that way.
+// A StopContainer call with a timeout of 600 s is in progress. A second one with timeout 0 ends it: this is how the
+// terminator shortens a stop.
 func (c *containerd) testStopIsShortened(t *testing.T) {
 	_, id := c.startReady(t, "shortened", "stubborn:1")
 	stopped := make(chan error, 1)
@@ -135,8 +135,8 @@ func (c *containerd) testExecIsCancelled(t *testing.T) {
 	require.Equal(t, "ready\nstarted\n", output, "the command kept running")
 }
 
-// testExitIsDetected measures the delay with which an exit is detected. It takes the shortest of five,
-// because a busy machine delays some.
+// An exit is detected at most 200 ms after the container has finished. The test takes the shortest of five delays, because a
+// busy machine may delay some.
 func (c *containerd) testExitIsDetected(t *testing.T) {
 	best := time.Hour
 	for i := range 5 {
@@ -195,10 +195,10 @@ func (c *containerd) testPodsAreListed(t *testing.T) {
 	require.Equal(t, running, listed)
 	listed, err = c.runtime.Running(t.Context(), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "listed"}})
 	require.NoError(t, err)
-	require.Equal(t, running, listed, "without a UID")
+	require.Equal(t, running, listed, "the pod is found by namespace and name if it has no UID")
 	version, err := c.client.Version(t.Context(), &runtimeapi.VersionRequest{})
 	require.NoError(t, err)
-	require.Equal(t, strings.Contains(version.GetRuntimeVersion(), "2.4"), c.runtime.Streams(), "KEP-5825")
+	require.Equal(t, strings.Contains(version.GetRuntimeVersion(), "2.4"), c.runtime.Streams(), "only 2.4 streams lists (KEP-5825)")
 	require.Equal(t, "containerd://"+id, got.Status.ContainerStatuses[0].ContainerID)
 
 	require.NoError(t, c.runtime.StopContainer(t.Context(), id, 60))
@@ -221,7 +221,7 @@ func (c *containerd) listed(t *testing.T, pod *v1.Pod) *v1.Pod {
 	return nil
 }
 
-// Stopping the sandbox kills a running container at once, which is why StopPodSandbox is only for the end.
+// StopPodSandbox kills a running container at once, without a grace period. A second call succeeds.
 func (c *containerd) testSandboxIsStopped(t *testing.T) {
 	pod, id := c.startReady(t, "sandboxed", "stubborn:1")
 	require.NoError(t, c.runtime.StopPodSandbox(t.Context(), pod))
@@ -231,7 +231,8 @@ func (c *containerd) testSandboxIsStopped(t *testing.T) {
 	require.NoError(t, c.runtime.StopPodSandbox(t.Context(), pod))
 }
 
-// A created container counts as running, because it could still be started. StopContainer removes it.
+// A container that was created and never started is listed as running, because it could still be started. StopContainer
+// removes it.
 func (c *containerd) testContainerWasNeverStarted(t *testing.T) {
 	pod := onePod("created", 30, func(pod *v1.Pod) { pod.Spec.Containers[0].Image = "obedient:1" })
 	id := c.create(t, pod, &pod.Spec.Containers[0], c.runSandbox(t, pod), 0)

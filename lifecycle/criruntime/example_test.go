@@ -53,7 +53,7 @@ func Example() {
 	// <nil> <nil> <nil>
 }
 
-// A rule adds what no kubelet stores in its runtime.
+// The agent adds what no kubelet stores in its runtime, here a priority class.
 func ExampleRuntime_Pods() {
 	ctx := context.Background()
 	endpoint, end := exampleNode(ctx)

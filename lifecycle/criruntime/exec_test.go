@@ -15,8 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// An ExecSync reply becomes output and error: stdout before stderr, an exit code as an error without
-// arguments and output, and an unknown container as ErrContainerNotFound.
+// RunInContainer turns the reply of ExecSync into output and an error. The output is stdout and then stderr. An exit code
+// becomes an error that has neither the arguments nor the output of the command. An unknown container is
+// ErrContainerNotFound.
 func TestRunInContainer(t *testing.T) {
 	for name, c := range map[string]struct {
 		response *runtimeapi.ExecSyncResponse // of the runtime

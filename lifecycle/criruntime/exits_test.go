@@ -51,7 +51,7 @@ func TestExitIsDetected(t *testing.T) {
 	id := startOne(t, runtime)
 
 	exited := runtime.Exited(id)
-	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery) // it was listed several times
+	require.Eventually(t, func() bool { return len(s.callsOf("ListContainers")) >= 3 }, waitAtMost, pollEvery, "the container is listed several times")
 	requireRunning(t, exited)
 	s.exit(id, 0)
 	awaitExit(t, exited)

@@ -53,7 +53,7 @@ func (l *fakeLister) count() int {
 	return l.lists
 }
 
-// startWatcher runs an exitWatcher until the end of the test.
+// startWatcher runs an exitWatcher on a fakeLister until the end of the test.
 func startWatcher(t *testing.T) (*fakeLister, *exitWatcher) {
 	l := &fakeLister{states: map[string]runtimeapi.ContainerState{}}
 	w := newExitWatcher(t.Context(), l.list)
@@ -91,8 +91,8 @@ func TestPollingDetectsAnExitWithinOneInterval(t *testing.T) {
 	})
 }
 
-// A container that exited before it was watched is found by the next list, and so is one that does not
-// exist. The running one stays watched.
+// A container has exited before it is watched, and another does not exist. The next list finds both, and their channels are
+// closed. A running container stays watched.
 func TestPollingDetectsAnEarlierExit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)
@@ -124,7 +124,7 @@ func TestCreatedAndUnknownContainersHaveNotExited(t *testing.T) {
 	})
 }
 
-// An hour without watched containers costs no list.
+// While no container is watched, nothing is listed, even for an hour.
 func TestPollingStopsWhileNothingIsWatched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l, w := startWatcher(t)

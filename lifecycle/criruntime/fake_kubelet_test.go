@@ -13,8 +13,7 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-// sandboxConfig returns the kubelet's configuration for a pod's sandbox. Pods with hostNetwork need no network
-// plugin.
+// sandboxConfig returns the configuration that a kubelet gives to a pod's sandbox.
 func sandboxConfig(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
 	labels := maps.Clone(pod.Labels)
 	if labels == nil {
@@ -45,8 +44,8 @@ func podIdentityLabels(pod *v1.Pod) map[string]string {
 	}
 }
 
-// containerConfig returns the kubelet's configuration for a container (newContainerLabels and
-// newContainerAnnotations).
+// containerConfig returns the configuration that a kubelet gives to a container, with the labels and annotations of the
+// kubelet's functions newContainerLabels and newContainerAnnotations. attempt is the number of its restarts.
 func containerConfig(t testing.TB, pod *v1.Pod, c *v1.Container, attempt uint32) *runtimeapi.ContainerConfig {
 	t.Helper()
 	labels := podIdentityLabels(pod)
@@ -135,7 +134,8 @@ func (k kubelet) start(t testing.TB, id string) {
 	require.NoError(t, err)
 }
 
-// onePod returns the pod shop/NAME with the UID NAME-uid and one container NAME.
+// onePod returns the pod shop/NAME with the UID NAME-uid and one container NAME. It is on the host's network, so that a real
+// containerd needs no network plugin. The edits are applied to it in order.
 func onePod(name string, grace int64, edit ...func(*v1.Pod)) *v1.Pod {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "shop", UID: types.UID(name + "-uid")},

@@ -38,7 +38,7 @@ type call struct {
 
 type fakeContainer struct {
 	config  *runtimeapi.ContainerConfig
-	sandbox string
+	sandbox string // the ID of its sandbox
 	status  *runtimeapi.ContainerStatus
 }
 
@@ -49,11 +49,11 @@ type fake struct {
 
 	exec    func(context.Context, *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error)
 	network *runtimeapi.PodSandboxNetworkStatus // of all sandboxes
-	streams bool                                // lists are streamed, one item at a time
+	streams bool                                // the fake has the methods that stream lists, one item in each message
 
 	mu         sync.Mutex
 	calls      []call
-	failures   map[string]error // by method
+	failures   map[string]error // by method, set by fail: intercept returns them instead of calling the method
 	clock      int64            // nanoseconds; advances by 1 with each sandbox and container, and is a part of their IDs
 	sandboxes  map[string]*runtimeapi.PodSandbox
 	configs    map[string]*runtimeapi.PodSandboxConfig // by sandbox
@@ -124,8 +124,8 @@ func dial(t *testing.T, endpoint string, options criruntime.Options) *criruntime
 	return runtime
 }
 
-// intercept records each call that the fake gets. It makes the call fail if a test wants that, before or
-// after the fake has done its work.
+// intercept records each call that the fake gets. If a test has set an error for the method with fail, intercept returns it
+// instead of calling the method.
 func (s *fake) intercept(ctx context.Context, request any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 	received := call{method: path.Base(info.FullMethod), request: request}
 	if deadline, ok := ctx.Deadline(); ok {
@@ -141,7 +141,8 @@ func (s *fake) intercept(ctx context.Context, request any, info *grpc.UnaryServe
 	return handler(ctx, request)
 }
 
-// stream streams a list. Its messages have the fields of the unary response.
+// stream answers a method that streams a list, if streams is set. It sends one item in each message; the messages are of the
+// unary response's type, which has the same fields. Then it returns the error that fail has set for the method.
 func (s *fake) stream(_ any, stream grpc.ServerStream) error {
 	name, _ := grpc.MethodFromServerStream(stream)
 	method := path.Base(name)
@@ -212,7 +213,7 @@ func (s *fake) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi
 	return &runtimeapi.VersionResponse{RuntimeName: "fake", RuntimeVersion: "v1"}, nil
 }
 
-// RunPodSandbox gives the sandbox the ID sandbox-N, where N is the time of a clock that counts what is created.
+// RunPodSandbox gives the sandbox the ID sandbox-N, where N is the fake's clock.
 func (s *fake) RunPodSandbox(_ context.Context, request *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -252,7 +253,7 @@ func (s *fake) StopPodSandbox(_ context.Context, request *runtimeapi.StopPodSand
 	return &runtimeapi.StopPodSandboxResponse{}, nil
 }
 
-// CreateContainer gives the container the ID NAME-N, where N is the time of a clock that counts what is created.
+// CreateContainer gives the container the ID NAME-N, where N is the fake's clock.
 func (s *fake) CreateContainer(_ context.Context, request *runtimeapi.CreateContainerRequest) (*runtimeapi.CreateContainerResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -265,7 +266,7 @@ func (s *fake) CreateContainer(_ context.Context, request *runtimeapi.CreateCont
 	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil
 }
 
-// StartContainer makes the container run, or does what the test has set instead.
+// StartContainer makes the container run.
 func (s *fake) StartContainer(_ context.Context, request *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	s.change(request.GetContainerId(), func(c *runtimeapi.ContainerStatus) { c.State = runtimeapi.ContainerState_CONTAINER_RUNNING })
 	return &runtimeapi.StartContainerResponse{}, nil

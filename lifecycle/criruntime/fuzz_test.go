@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// FuzzPods checks that, whatever the labels and annotations are, each container that may run is in exactly one
-// pod, and each pod can be marshalled.
+// FuzzPods makes two containers with random labels, annotations and states. Each container that may run must be in exactly
+// one of the pods that Pods returns, and each pod can be marshalled.
 func FuzzPods(f *testing.F) {
 	web := onePod("web", 30)
 	for _, annotations := range []string{

@@ -8,8 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The kubelet's labels and annotations have the same names in each minor version. For each version the file has
-// the constants of pkg/kubelet/kuberuntime/labels.go and k8s.io/kubelet/pkg/types/labels.go.
+// The kubelet's labels and annotations have the same names in each minor version, and this package uses them. For each minor
+// version, testdata/kubelet-names.txt has the constants of pkg/kubelet/kuberuntime/labels.go and
+// k8s.io/kubelet/pkg/types/labels.go.
 func TestKubeletNamesInEachMinorVersion(t *testing.T) {
 	content, err := os.ReadFile("testdata/kubelet-names.txt")
 	require.NoError(t, err)
@@ -27,7 +28,7 @@ func TestKubeletNamesInEachMinorVersion(t *testing.T) {
 			"KubernetesPodNamespaceLabel":            podNamespaceLabel,
 			"KubernetesPodUIDLabel":                  podUIDLabel,
 			"KubernetesContainerNameLabel":           containerNameLabel,
-			"containerHashLabel":                     "io.kubernetes.container.hash", // not used
+			"containerHashLabel":                     "io.kubernetes.container.hash", // this package does not use it
 			"containerPortsLabel":                    portsAnnotation,
 			"containerPreStopHandlerLabel":           preStopAnnotation,
 			"containerRestartCountLabel":             restartCountAnnotation,

@@ -11,7 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// callAll calls every method of a runtime, and returns the errors by method.
+// callAll calls every method of a runtime, and returns the errors by the names of the methods. With a nil pod it calls only
+// the methods that take a pod.
 func callAll(t *testing.T, r *criruntime.Runtime, pod *v1.Pod) map[string]error {
 	t.Helper()
 	ctx, errs := t.Context(), map[string]error{}

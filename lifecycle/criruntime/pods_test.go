@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// A pod that a kubelet has started is read back from the runtime: its identity, labels, grace period, hook,
-// ports, network and state.
+// Pods reads a pod that a kubelet has started back from the runtime: its identity, labels, grace period, hook, ports, network
+// and state.
 func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 	s := newFake()
 	s.network = &runtimeapi.PodSandboxNetworkStatus{Ip: "10.0.0.7", AdditionalIps: []*runtimeapi.PodIP{{Ip: "fd00::7"}}}
@@ -61,14 +61,14 @@ func TestPodsReadsTheKubeletsLabelsAndAnnotations(t *testing.T) {
 // container.
 func TestPodsOfContainersInEachState(t *testing.T) {
 	for name, c := range map[string]struct {
-		make func(t *testing.T, s *fake, k kubelet)
-		want func(t *testing.T, pod *v1.Pod) // checks the pod that Pods has returned
+		make func(t *testing.T, s *fake, k kubelet) // makes the pod
+		want func(t *testing.T, pod *v1.Pod)        // checks the pod that Pods has returned
 	}{
 		"grace of 0": {
 			func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, onePod("web", 0)) },
 			func(t *testing.T, pod *v1.Pod) { require.EqualValues(t, 0, *pod.Spec.TerminationGracePeriodSeconds) },
 		},
-		"deleted": {
+		"deleted with a grace period of 7 s": {
 			func(t *testing.T, _ *fake, k kubelet) {
 				grace := int64(7)
 				pod := onePod("web", 30)
@@ -93,7 +93,7 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 				require.Equal(t, []v1.Container{{Name: "web", Image: "busybox"}}, pod.Spec.Containers)
 			},
 		},
-		"restarted": {
+		"a container was restarted": {
 			func(t *testing.T, s *fake, k kubelet) {
 				pod := onePod("web", 30)
 				sandbox, ids := k.runPod(t, pod)
@@ -106,7 +106,7 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
 			},
 		},
-		"two running with one name": {
+		"two running containers with one name": {
 			func(t *testing.T, _ *fake, k kubelet) {
 				pod := onePod("web", 30)
 				sandbox, _ := k.runPod(t, pod)
@@ -118,7 +118,7 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 				require.NotNil(t, pod.Status.ContainerStatuses[0].State.Running)
 			},
 		},
-		"created": {
+		"a container was created and not started": {
 			func(t *testing.T, _ *fake, k kubelet) {
 				pod := onePod("web", 30)
 				k.create(t, pod, &pod.Spec.Containers[0], k.runSandbox(t, pod), 0)
@@ -128,7 +128,7 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 				require.Equal(t, "ContainerCreating", pod.Status.ContainerStatuses[0].State.Waiting.Reason)
 			},
 		},
-		"exited": {
+		"a container has exited": {
 			func(t *testing.T, s *fake, k kubelet) {
 				_, ids := k.runPod(t, onePod("web", 30))
 				s.exit(ids[0], 3)
@@ -158,21 +158,21 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 			},
 			func(t *testing.T, pod *v1.Pod) { require.True(t, pod.Spec.HostNetwork, "from the ready sandbox") },
 		},
-		"host network": {
+		"on the host network": {
 			func(t *testing.T, _ *fake, k kubelet) { k.runPod(t, onePod("web", 30)) },
 			func(t *testing.T, pod *v1.Pod) {
 				require.True(t, pod.Spec.HostNetwork)
 				require.Equal(t, "192.0.2.1", pod.Status.PodIP)
 			},
 		},
-		"unknown network": {
+		"the network is unknown": {
 			func(t *testing.T, s *fake, k kubelet) {
 				k.runPod(t, onePod("web", 30))
 				s.fail("PodSandboxStatus", status.Error(codes.Unknown, "no network namespace"))
 			},
 			func(t *testing.T, pod *v1.Pod) { require.Len(t, pod.Spec.Containers, 1) },
 		},
-		"no kubelet's labels": {
+		"without the kubelet's labels": {
 			func(t *testing.T, s *fake, k kubelet) {
 				sandbox, ids := k.runPod(t, onePod("web", 30))
 				s.sandboxes[sandbox].Labels, s.containers[ids[0]].config.Labels = nil, nil
@@ -197,8 +197,8 @@ func TestPodsOfContainersInEachState(t *testing.T) {
 	}
 }
 
-// A pod whose sandbox is not ready and whose containers have exited has ended. One with a ready sandbox has
-// not, even without containers.
+// Pods omits a pod that has ended: its sandbox is not ready, and its containers have exited. A pod with a ready sandbox has not
+// ended, even if it has no containers.
 func TestPodsOmitsEndedPods(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -247,8 +247,8 @@ func TestPodsFailsWhileTheRuntimeIsDown(t *testing.T) {
 	}
 }
 
-// An incomplete list would leave a pod running at the shutdown, so any call without an answer is an error
-// of Pods.
+// Pods fails if the runtime does not answer one of its calls: a pod that an incomplete list lacks would not be stopped in a
+// shutdown.
 func TestPodsFailsIfOneCallIsUnanswered(t *testing.T) {
 	for _, method := range []string{"ListContainers", "ListPodSandbox", "PodSandboxStatus", "ContainerStatus"} {
 		for _, code := range []codes.Code{codes.Unavailable, codes.DeadlineExceeded} {
@@ -272,8 +272,7 @@ func TestPodsEndsWithItsContext(t *testing.T) {
 	require.ErrorIs(t, err, context.Canceled)
 }
 
-// A container is removed between the list and the call of its status. It is omitted, and the other data of
-// the pod are right.
+// A container is removed after it was listed, and before its status is read. Pods omits the container and does not fail.
 func TestPodsOmitsARemovedContainer(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -286,9 +285,8 @@ func TestPodsOmitsARemovedContainer(t *testing.T) {
 }
 
 // PodStatus replaces the statuses of the containers that the runtime has, each in the list for its kind. A container
-// that the spec lacks ("unlisted") is added to ContainerStatuses. All other statuses stay, also that of a container
-// that was removed after the runtime listed it. If the runtime cannot tell an exit code, it is the kubelet's for an
-// unknown one. The result is nil if the runtime does not know the pod, does not answer, or was closed.
+// that the spec lacks ("unlisted") is added to ContainerStatuses. All other statuses stay, and the caller's pod is not
+// changed.
 func TestPodStatusReplacesContainerStatuses(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -321,16 +319,47 @@ func TestPodStatusReplacesContainerStatuses(t *testing.T) {
 	require.Equal(t, ended, got.InitContainerStatuses[0])
 	require.NotNil(t, got.InitContainerStatuses[1].State.Running)
 	require.Equal(t, "debug", got.EphemeralContainerStatuses[0].Name)
+}
 
+// PodStatus returns nil if the runtime does not know the pod, if it does not answer, and after Close.
+func TestPodStatusIsNilIfTheRuntimeCannotTellIt(t *testing.T) {
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	pod := onePod("web", 30)
+	_, ids := kubeletOf(runtime).runPod(t, pod)
+	s.exit(ids[0], 3)
+	require.NotNil(t, runtime.PodStatus(t.Context(), pod))
 	require.Nil(t, runtime.PodStatus(t.Context(), onePod("unknown", 30)))
 	s.fail("ContainerStatus", status.Error(codes.Unavailable, "away"))
 	require.Nil(t, runtime.PodStatus(t.Context(), pod), "the runtime does not answer")
+	s.fail("ContainerStatus", nil)
+	require.NoError(t, runtime.Close())
+	require.Nil(t, runtime.PodStatus(t.Context(), pod), "the Runtime was closed")
+}
+
+// A container is removed after the runtime has listed it, and before it is asked for its status. PodStatus keeps the status
+// that the pod already has.
+func TestPodStatusKeepsTheStatusOfARemovedContainer(t *testing.T) {
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	pod := onePod("web", 30)
+	_, ids := kubeletOf(runtime).runPod(t, pod)
+	s.exit(ids[0], 3)
+	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "web", ContainerID: "fake://old"}}
 	s.fail("ContainerStatus", status.Error(codes.NotFound, "removed meanwhile"))
 	require.Equal(t, "fake://old", runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].ContainerID)
+}
+
+// The runtime lists a container as exited, but has lost its exit code. The status has the kubelet's exit code for an unknown
+// one: 137, because 0 would be a success.
+func TestPodStatusOfAContainerWithALostExitCode(t *testing.T) {
+	s := newFake()
+	runtime := s.dial(t, criruntime.Options{})
+	pod := onePod("web", 30)
+	_, ids := kubeletOf(runtime).runPod(t, pod)
+	s.exit(ids[0], 3)
 	s.fail("ContainerStatus", status.Error(codes.Internal, "exit code is lost"))
 	lost := runtime.PodStatus(t.Context(), pod).ContainerStatuses[0].State.Terminated
-	require.EqualValues(t, 137, lost.ExitCode, "0 would be a success")
+	require.EqualValues(t, 137, lost.ExitCode)
 	require.Equal(t, "ContainerStatusUnknown", lost.Reason)
-	require.NoError(t, runtime.Close())
-	require.Nil(t, runtime.PodStatus(t.Context(), pod))
 }

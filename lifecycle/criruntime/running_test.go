@@ -58,7 +58,7 @@ func TestRunning(t *testing.T) {
 			require.NoError(t, err)
 			require.Len(t, pods, 2)
 			pod.UID = ""
-			clear(s.sandboxes) // only the labels can find the containers now
+			clear(s.sandboxes) // now only their labels say to which pod the containers belong
 			require.ElementsMatch(t, []string{ids[0], ids[1], created, others[0]}, runningIDs(t, runtime, pod), "by namespace and name")
 			require.Equal(t, streams, runtime.Streams())
 			require.Equal(t, streams, len(s.callsOf("ListContainers")) == 0)
@@ -84,8 +84,8 @@ func TestRunningFindsUnlabelledContainersByTheirSandbox(t *testing.T) {
 	require.Equal(t, []string{foreign}, runningIDs(t, runtime, pod))
 }
 
-// A list that fails is an error, never empty or incomplete: an empty list would mean that the pod has
-// ended.
+// Running fails if one of the runtime's lists fails. It never returns an empty or incomplete list: an empty list would mean
+// that the pod has ended.
 func TestRunningFailsWithTheRuntime(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/criruntime"
 )
 
-// The client waits for a stop 2 minutes longer than its timeout, as the kubelet does. The 30 s of tolerance
-// are for a busy machine.
+// The client's deadline for a StopContainer call is 2 minutes after the call's timeout, as the kubelet's. The tolerance of
+// 30 s is for a busy machine.
 func TestStopContainerWaitsTwoMinutesLongerThanItsTimeout(t *testing.T) {
 	for _, seconds := range []int64{0, 30, 3600} {
 		s := newFake()
@@ -45,7 +45,8 @@ func TestStopContainerAcceptsExtremeTimeouts(t *testing.T) {
 	}
 }
 
-// A terminator takes ErrContainerNotFound for a success, so only an unknown container may have it.
+// StopContainer returns ErrContainerNotFound only for an unknown container, because a terminator takes this error for a
+// success. Another failure is another error.
 func TestStopContainerDistinguishesAnUnknownContainerFromAFailure(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -59,8 +60,8 @@ func TestStopContainerDistinguishesAnUnknownContainerFromAFailure(t *testing.T) 
 	require.EqualError(t, err, `failed to stop container "unknown": rpc error: code = Internal desc = broken`)
 }
 
-// A runtime does not stop a container that was created and never started, and it could still be started.
-// StopContainer therefore removes it.
+// A container was created and never started. The runtime does not stop it, though it could still be started. Therefore
+// StopContainer removes it. A container that was started is not removed.
 func TestStopContainerRemovesACreatedContainer(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})
@@ -80,8 +81,8 @@ func TestStopContainerRemovesACreatedContainer(t *testing.T) {
 	require.Equal(t, runtimeapi.ContainerState_CONTAINER_EXITED, s.state(started), "a started container is not removed")
 }
 
-// A pod may have several sandboxes, and all are stopped; another pod of the same name is not. An unknown
-// pod, or a sandbox that is gone, is no error.
+// A pod has two sandboxes, and another pod has its name but not its UID. StopPodSandbox stops both sandboxes of the pod, and
+// not the other pod's. An unknown pod, or a sandbox that no longer exists, is no error; a failure of the runtime is.
 func TestStopPodSandboxStopsAllSandboxesOfThePod(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

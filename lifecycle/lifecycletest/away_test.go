@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The runtime is away from 1 to 3 s. A stop in progress fails at 1 s and calls at 1 s fail at once, but the
-// signal that was sent takes effect, so the container ends at 5 s.
+// The runtime is away from 1 s to 3 s. A StopContainer call in progress fails at 1 s, and calls at 1 s fail at once. The stop
+// signal was sent at 0 s, so the container, which takes 5 s, ends at 5 s.
 func TestAwayMakesCallsFail(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()

@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The list has the running containers of the pod only, each with the time at which its run began. A
-// container that is started again under its ID is another run.
+// Running lists only the running containers of the pod, each with the time at which its run began. A container that is started
+// again with its old ID is another run.
 func TestRunningListsRunningContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -58,7 +58,7 @@ func TestRunningFollowsLists(t *testing.T) {
 		"takes 5 s":                    {lists: lifecycletest.Lists{Takes: 5 * second}, took: 5 * second, want: []string{"web", "app"}},
 		"context ends before the poll": {lists: lifecycletest.Lists{Poll: 30 * second}, took: 10 * second, err: context.DeadlineExceeded},
 		"lacks web":                    {lists: lifecycletest.Lists{Lacks: []string{"web"}}, want: []string{"app"}},
-		"lists ended":                  {lists: lifecycletest.Lists{Poll: 5 * second, HasEnded: true}, took: 5 * second, want: []string{"web", "app"}},
+		"also lists ended":             {lists: lifecycletest.Lists{Poll: 5 * second, HasEnded: true}, took: 5 * second, want: []string{"web", "app"}},
 		"error":                        {lists: lifecycletest.Lists{Err: broken}, err: broken},
 		"hangs until its context ends": {lists: lifecycletest.Lists{Hang: true}, took: 10 * second, err: context.DeadlineExceeded},
 		"hangs until Release":          {lists: lifecycletest.Lists{Hang: true}, release: 5 * second, took: 5 * second, err: lifecycletest.ErrScripted},

@@ -18,6 +18,7 @@ import (
 
 const second = time.Second
 
+// pod is the pod of all tests; no test changes it.
 var pod = &v1.Pod{
 	ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "pod", UID: "uid"},
 	Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "app"}, {Name: "web"}}},
@@ -57,8 +58,8 @@ func TestStopContainer(t *testing.T) {
 	}
 }
 
-// Stopping an exited container succeeds; stopping a removed one is ErrContainerNotFound. Its exit stays
-// known.
+// StopContainer succeeds for a container that has exited, and returns ErrContainerNotFound for one that was removed. The exit
+// of a removed container stays known.
 func TestStopOfAnExitedOrUnknownContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
@@ -90,8 +91,9 @@ func TestReleaseEndsHangsThatIgnoreTheirContext(t *testing.T) {
 	})
 }
 
-// Starting a container under the ID of a running one ends the old run. Its timer must not end the new one.
-func TestAnIDIsReused(t *testing.T) {
+// A container is started with the ID of a running one, which ends the old run. The timer of the old run, ExitAfter, must not
+// end the new one.
+func TestStartReplacesAContainerWithTheSameID(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()
 		rt.Start(pod, "app", "app", lifecycletest.Script{ExitAfter: second})

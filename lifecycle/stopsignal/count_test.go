@@ -28,9 +28,9 @@ func countedPods() []*v1.Pod {
 	}
 }
 
-// The pods have two containers with SIGQUIT, from the status; one with SIGUSR1, from the spec; and two
-// without any, which count as SIGTERM. The ended one does not count. The metric kubelet_pod_stop_signals_count takes the
-// counts.
+// The pods of countedPods have two containers with SIGQUIT in their status, one with SIGUSR1 in its spec, and two without a
+// signal, which count as SIGTERM. The container that has ended does not count. The metric kubelet_pod_stop_signals_count
+// shows the counts.
 func TestCountFillsTheMetric(t *testing.T) {
 	registry := prometheus.NewPedanticRegistry()
 	handle, err := metrics.NewLifecycle(registry, metrics.Options{})

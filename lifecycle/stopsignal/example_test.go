@@ -18,7 +18,7 @@ func Example() {
 	// Output: SIGQUIT
 }
 
-// The pod's spec decides, then the image, and SIGTERM is the default.
+// The stop signal is that of the pod's spec, else of the image, else SIGTERM.
 func ExampleOf() {
 	quit := v1.SIGQUIT
 	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{

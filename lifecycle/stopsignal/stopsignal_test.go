@@ -24,7 +24,8 @@ func runningStatus(name string, signal v1.Signal) v1.ContainerStatus {
 	return status
 }
 
-// The status of a running container decides, then the spec, then the image, then SIGTERM.
+// The stop signal of a container is that of its status while it runs, else of its spec, else of its image, else SIGTERM. Of
+// does not change the pod.
 func TestOf(t *testing.T) {
 	ended := v1.ContainerStatus{Name: "ended", StopSignal: ptr.To(v1.SIGHUP), State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}
 	pod := &v1.Pod{
@@ -44,17 +45,17 @@ func TestOf(t *testing.T) {
 		container, image string
 		want             v1.Signal
 	}{
-		"status before spec":           {pod, "status", "SIGQUIT", v1.SIGKILL},
-		"status without a signal":      {pod, "spec", "SIGQUIT", v1.SIGUSR1},
-		"status of an ended container": {pod, "ended", "SIGQUIT", v1.SIGUSR2},
-		"sidecar that has not started": {pod, "sidecar", "", v1.SIGINT},
-		"init container":               {pod, "init", "", v1.SIGALRM},
-		"ephemeral container":          {pod, "debug", "", v1.SIGQUIT},
-		"image":                        {pod, "none", "QUIT", v1.SIGQUIT},
-		"default":                      {pod, "none", "", v1.SIGTERM},
-		"unknown container":            {pod, "gone", "", v1.SIGTERM},
-		"no name":                      {pod, "", "", v1.SIGTERM},
-		"nil pod":                      {nil, "web", "SIGQUIT", v1.SIGQUIT},
+		"status before spec":           {pod: pod, container: "status", image: "SIGQUIT", want: v1.SIGKILL},
+		"status without a signal":      {pod: pod, container: "spec", image: "SIGQUIT", want: v1.SIGUSR1},
+		"status of an ended container": {pod: pod, container: "ended", image: "SIGQUIT", want: v1.SIGUSR2},
+		"sidecar that has not started": {pod: pod, container: "sidecar", image: "", want: v1.SIGINT},
+		"init container":               {pod: pod, container: "init", image: "", want: v1.SIGALRM},
+		"ephemeral container":          {pod: pod, container: "debug", image: "", want: v1.SIGQUIT},
+		"image":                        {pod: pod, container: "none", image: "QUIT", want: v1.SIGQUIT},
+		"default":                      {pod: pod, container: "none", image: "", want: v1.SIGTERM},
+		"unknown container":            {pod: pod, container: "gone", image: "", want: v1.SIGTERM},
+		"no name":                      {pod: pod, container: "", image: "", want: v1.SIGTERM},
+		"nil pod":                      {pod: nil, container: "web", image: "SIGQUIT", want: v1.SIGQUIT},
 	} {
 		t.Run(name, func(t *testing.T) {
 			require.Equal(t, test.want, stopsignal.Of(test.pod, test.container, test.image))

@@ -92,8 +92,8 @@ func (m *machine) process(id string) *process {
 	return found
 }
 
-// The pod has a preStop hook that sleeps for two hours. It is deleted with a grace period of one hour, then
-// with one of 1 s, which ends the hook at once.
+// The pod has a preStop hook that sleeps for two hours. It is deleted with a grace period of one hour, and again with 1 s,
+// which ends the hook after 1 s. A third deletion with 30 s does not lengthen the grace period.
 func Example() {
 	ctx := context.Background()
 	provider, err := virtualkubelet.New(virtualkubelet.Options{Runtime: &machine{}})

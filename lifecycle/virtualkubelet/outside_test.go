@@ -12,7 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// A module outside the repository builds with the two modules and drains a pod.
+// A module outside of the repository builds with the modules kubegrace and virtualkubelet. Its program, testdata/outside,
+// drains a pod.
 func TestImportFromAnotherModule(t *testing.T) {
 	need.Long(t, "modules outside of the repository that import it")
 	here, err := os.Getwd()
