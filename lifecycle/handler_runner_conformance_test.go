@@ -119,8 +119,8 @@ func listHeaders(headers map[string]string) []v1.HTTPHeader {
 	return list
 }
 
-// testdata/hooks.yaml has the cases of the kubelet's own tests: the URL and the headers that an httpGet
-// hook must send.
+// Each httpGet hook of testdata/hooks.yaml must send a request with the URL and the headers of the file. The cases are those
+// of the kubelet's own tests.
 func TestVectorsOfHTTPRequests(t *testing.T) {
 	for _, v := range readHookVectors(t).HTTP.Cases {
 		t.Run(v.Name, func(t *testing.T) {
@@ -146,8 +146,8 @@ func TestVectorsOfHTTPRequests(t *testing.T) {
 	}
 }
 
-// testdata/hooks.yaml has the cases of the kubelet's own tests: the message and the error that each hook
-// must return.
+// Each hook of testdata/hooks.yaml must return the message and the error of the file. The cases are those of the kubelet's own
+// tests.
 func TestVectorsOfTheHandlerRunner(t *testing.T) {
 	for _, v := range readHookVectors(t).Runner {
 		t.Run(v.Test, func(t *testing.T) {

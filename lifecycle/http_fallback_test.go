@@ -119,8 +119,8 @@ func (d *sequenceDoer) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, err
 }
 
-// If the second request, in plain HTTP, fails too, the first error is returned, and nothing is counted or
-// recorded.
+// An HTTPS hook is sent again in plain HTTP, and the second request fails too. The hook returns the first error, and the
+// fallback is neither counted nor recorded.
 func TestFailedFallbackReturnsTheFirstError(t *testing.T) {
 	first := &url.Error{Op: "Get", URL: "https://127.0.0.1:80/", Err: errors.New("http: server gave HTTP response to HTTPS client")}
 	doer := &sequenceDoer{errs: []error{first, errors.New("refused")}}
@@ -136,8 +136,8 @@ func TestFailedFallbackReturnsTheFirstError(t *testing.T) {
 	require.Empty(t, events.All())
 }
 
-// Only a *url.Error whose cause has the text of net/http leads to a second request. Here one error has the text
-// but another type, and one the type but the text elsewhere. Each is returned after a single request.
+// A hook is sent again only after a *url.Error whose cause has the text of net/http. Here one error has the text but another
+// type, and another error has the type but the text in its URL. Each is returned after a single request.
 func TestOtherErrorsAreNotRetried(t *testing.T) {
 	const text = "server gave HTTP response to HTTPS client"
 	for _, err := range []error{errors.New(text), &url.Error{Op: "Get", URL: text, Err: errors.New("refused")}} {

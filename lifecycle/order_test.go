@@ -66,8 +66,8 @@ func (c orderingCase) requireWaits(t *testing.T) {
 	})
 }
 
-// A pod has a container of each kind, and one that its spec lacks. The Killing event of each names the field of
-// the spec in which the container is; for the one that the spec lacks, it is spec.containers.
+// A pod has a container of each kind, and the container stray, which its spec lacks. The Killing event of a container names the
+// field of the spec in which the container is. For stray this is spec.containers.
 func TestKillingEventNamesTheFieldOfTheContainer(t *testing.T) {
 	inBubble(t, graceSeconds(60), func(b *testBed) {
 		b.addSidecar("proxy", nil, lifecycletest.Script{})

@@ -52,7 +52,7 @@ var brokenCallbacks = map[string]brokenCallback{
 
 // In each case one callback of the agent panics or ends its goroutine, whenever it is called. The termination
 // ends all the same, and its result has the panic as an error. A list or a stop that always panics is tried
-// until GiveUpAfter past the deadline; the others delay nothing.
+// until GiveUpAfter past the deadline; the other callbacks delay nothing.
 func TestCallbackThatPanicsOrGoexits(t *testing.T) {
 	const (
 		gaveUp        = 10*time.Second + lifecycle.DefaultGiveUpAfter // past the grace period of 10 s

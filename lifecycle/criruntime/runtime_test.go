@@ -25,8 +25,8 @@ func TestDialRefusesAnEndpointThatIsNotASocket(t *testing.T) {
 	}
 }
 
-// Close ends the client only: the container keeps running, and nothing is stopped. Nobody watches for its exit any more, so
-// that an open channel stays open.
+// Close ends the client only: the container keeps running, and nothing is stopped. The exit of the container is no longer
+// watched, so the channel that Exited has returned stays open.
 func TestCloseLeavesThePodsRunning(t *testing.T) {
 	s := newFake()
 	runtime := s.dial(t, criruntime.Options{})

@@ -41,8 +41,8 @@ func TestRunningListsRunningContainers(t *testing.T) {
 	})
 }
 
-// Running behaves as scripted for a pod with web, which keeps running, and app, which exits after 1 s: a list
-// made later lacks app. The context of Running ends after 10 s.
+// Running behaves as Lists says, for a pod with the containers web, which keeps running, and app, which exits after 1 s. A list
+// that shows the state after 1 s lacks app. The context of Running ends after 10 s.
 func TestRunningFollowsLists(t *testing.T) {
 	broken := errors.New("broken pipe")
 	for name, test := range map[string]struct {

@@ -31,9 +31,9 @@ func (b *testbed) currentPod() *v1.Pod {
 	return pod
 }
 
-// A pod with a sleep hook of 20 s is deleted with 30 s, and the agent restarts at 17 s. The new agent runs the hook
-// again, but does not start the grace period again: the hook has 30 s - 17 s = 13 s and is cut at 30 s, and the
-// container is killed after the minimum of 2 s.
+// A pod with a sleep hook of 20 s is deleted with a grace period of 30 s, and the agent restarts at 17 s. The new agent
+// runs the hook again, but does not start the grace period again: the hook has 30 s - 17 s = 13 s and is cut at 30 s, and
+// the container is killed after the minimum of 2 s.
 func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -57,8 +57,8 @@ func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 	})
 }
 
-// A pod is deleted with 30 s, and the agent restarts at 10 s. The runtime says that the hook has run for the previous
-// agent. So the new agent only stops the container, with the remaining 20 s.
+// A pod is deleted with a grace period of 30 s, and the agent restarts at 10 s. The runtime says that the hook has run for
+// the previous agent. So the new agent only stops the container, with the remaining 20 s.
 func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -76,9 +76,10 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 	})
 }
 
-// An adopted pod is deleted with 30 s, and by its deletionTimestamp only 10 s of them are left. If it may have been deleted
-// before the agent started, it gets 10 s. If the agent has learnt since that the pod was not deleted, from Adopted.Alive or
-// from a call of UpdatePod or CreatePod, only a difference of the clocks explains the timestamp: the pod gets 30 s.
+// An adopted pod is deleted with a grace period of 30 s, and by its deletionTimestamp only 10 s of them are left. If it may
+// have been deleted before the agent started, it gets 10 s. If the agent has learnt since that the pod was not deleted,
+// from Adopted.Alive or from a call of UpdatePod or CreatePod, only a difference of the clocks explains the timestamp: the
+// pod gets 30 s.
 func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 	skewed := func(pod *v1.Pod) *v1.Pod { return deleted(pod, 30, time.Now().Add(-20*second)) }
 	for name, test := range map[string]struct {

@@ -51,7 +51,7 @@ func TestContainerEndedIsRepeatedUntilItSucceeds(t *testing.T) {
 }
 
 // A container exits at 1 and 2 s. The second restart is due at 12 s, after a back-off of 10 s. The pod is deleted
-// before that, or while the start of 12 s hangs. ContainerEnded has then been called once for each run, and the pod ends.
+// during this back-off, or while the start of 12 s hangs. ContainerEnded has then been called once for each run, and the pod ends.
 func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 	for name, isStarting := range map[string]bool{"deleted during the back-off": false, "deleted during a start that hangs": true} {
 		t.Run(name, func(t *testing.T) {

@@ -11,9 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A pod is deleted with 3600 s. Its regular container ends at once; its sidecar ignores the stop signal. A second deletion
-// shortens the grace period to 600 s, with which the sidecar ends. Until then no status says that the regular container has
-// ended: virtual-kubelet's controller would remove the pod while the sidecar runs.
+// A pod is deleted with a grace period of 3600 s. Its regular container ends at once; its sidecar ignores the stop signal.
+// A second deletion shortens the grace period to 600 s, with which the sidecar ends. Until then no status says that the
+// regular container has ended: virtual-kubelet's controller would remove the pod while the sidecar runs.
 func TestControllerWaitsForSidecars(t *testing.T) {
 	c := newCluster(t, 600) // a stop with at most 600 s ends a container
 	c.rt.scripts["proxy"] = lifecycletest.Script{IgnoreTerm: true}
@@ -27,8 +27,8 @@ func TestControllerWaitsForSidecars(t *testing.T) {
 	c.awaitPod(func(pod *v1.Pod) bool { return pod.Status.Phase == v1.PodSucceeded })
 }
 
-// A pod is deleted with 3600 s, then by force, and a new pod with its name is created. The new pod runs only after the old
-// pod's container has exited.
+// A pod is deleted with a grace period of 3600 s, then by force, and a new pod with its name is created. The new pod runs
+// only after the old pod's container has exited.
 func TestControllerReplacesAPodAfterItsEnd(t *testing.T) {
 	c := newCluster(t, 2) // a stop with at most 2 s ends a container
 	c.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

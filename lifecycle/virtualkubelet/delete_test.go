@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// The plain case. A pod with a sleep hook of 5 s and a container that needs 2 s is deleted with 30 s. The stop has
-// 30 s - 5 s, and the pod ends at 5 s + 2 s. virtual-kubelet gets only the final status, and the provider then
+// The plain case. A pod with a sleep hook of 5 s and a container that needs 2 s is deleted with a grace period of 30 s. The
+// stop has 30 s - 5 s, and the pod ends at 5 s + 2 s. virtual-kubelet gets only the final status, and the provider then
 // forgets the pod.
 func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 	inBubble(t, func(b *testbed) {
@@ -40,9 +40,9 @@ func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 	})
 }
 
-// A pod with a sleep hook of 20 s is deleted with 30 s, and then again. A grace period that ends earlier cuts off the
-// hook or the stop; one that ends later changes nothing: the stop at 20 s has 30 s - 20 s, and the container is
-// killed at 30 s. A container whose hook was cut at the deadline gets the minimum of 2 s.
+// A pod with a sleep hook of 20 s is deleted with a grace period of 30 s, and then again. A grace period that ends earlier
+// cuts off the hook or the stop; one that ends later changes nothing: the stop at 20 s has 30 s - 20 s, and the container
+// is killed at 30 s. A container whose hook was cut at the deadline gets the minimum of 2 s.
 func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 	for name, test := range map[string]struct {
 		at      time.Duration // of the repeated DeletePod

@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// A pod is deleted with 10 s while a start is in progress that ignores its context and returns at 20 s. The pod has
-// not ended before that. The container is then killed at once, because the deadline of 10 s has passed.
+// A pod is deleted with a grace period of 10 s while a start is in progress that ignores its context and returns at 20 s.
+// The pod has not ended before 20 s. Then its container is killed at once, because the deadline of 10 s has passed.
 func TestAStartThatIgnoresItsContextIsAwaitedAndStopped(t *testing.T) {
 	for kind, change := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -73,8 +73,8 @@ func TestACancelledStartMayHaveStartedItsContainer(t *testing.T) {
 	}
 }
 
-// The second container of a pod with restart policy Never cannot be started. The pod fails with StartError,
-// its first container is stopped, and it stays until it is deleted.
+// The second container of a pod with restart policy Never cannot be started. Its reason is StartError, the first container is
+// stopped, and the pod fails. The provider keeps the pod until it is deleted.
 func TestAPodThatCannotStartFails(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.beforeStart = func(_ context.Context, name string) error {
@@ -120,7 +120,7 @@ func TestAFailedInitContainerFailsThePod(t *testing.T) {
 	})
 }
 
-// A container whose postStart hook fails is killed, as by the kubelet, with the kubelet's event.
+// The postStart hook of a pod's only container fails. The container is killed, with the kubelet's event, and the pod fails.
 func TestAFailedPostStartHookFailsThePod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{Exec: func(context.Context, []string) ([]byte, error) { return nil, errors.New("no") }}

@@ -16,9 +16,9 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// A pod with a sleep hook of 100 s is deleted with 120 s, and at 10 s by force, which removes it from the API server.
-// virtual-kubelet then passes the provider's copy to DeletePod. The pod has 1 s more: the hook is cut at 11 s, and
-// the container is killed after the minimum of 2 s, at 13 s.
+// A pod with a sleep hook of 100 s is deleted with a grace period of 120 s, and at 10 s by force, which removes it from the
+// API server. virtual-kubelet then passes the provider's copy to DeletePod. The pod has 1 s more: the hook is cut at 11 s,
+// and the container is killed after the minimum of 2 s, at 13 s.
 func TestAForcedDeletionHasOneSecond(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

@@ -17,8 +17,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// A pod is deleted with 30 s, and at 10 s a drain kills it with 5 s. Both share one termination: the hook runs once, the
-// deadline moves from 30 s to 15 s, and the drain and virtual-kubelet get the same final status.
+// A pod is deleted with a grace period of 30 s, and at 10 s a drain kills it with 5 s. Both share one termination: the hook
+// runs once, the deadline moves from 30 s to 15 s, and the drain and virtual-kubelet get the same final status.
 func TestKillPodJoinsTheTerminationOfDeletePod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -41,8 +41,8 @@ func TestKillPodJoinsTheTerminationOfDeletePod(t *testing.T) {
 	})
 }
 
-// A killed pod has ended but is not deleted. Another KillPod gets its result again, it does not start again,
-// and it is forgotten with DeletePod.
+// A pod was killed and has ended, but is not deleted. A second KillPod returns the same result, and CreatePod refuses to start
+// the pod again. DeletePod makes the provider forget it.
 func TestAKilledPodIsKeptUntilItIsDeleted(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		pod := podOf(plain("app"))
@@ -124,8 +124,8 @@ func TestCloseLeavesPodsRunning(t *testing.T) {
 	})
 }
 
-// A StopContainer and a StartContainer ignore the end of their context. Close gives up with its own context,
-// and its error names both.
+// A StopContainer call and a StartContainer call ignore the end of their contexts. Close gives up when its own context ends,
+// after a minute, and its error names both calls.
 func TestCloseNamesHangingCalls(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, HangIgnoresContext: true}

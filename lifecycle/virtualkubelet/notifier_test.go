@@ -49,8 +49,8 @@ func TestABlockingCallbackDelaysOnlyItsPod(t *testing.T) {
 	})
 }
 
-// The callback blocks while 20 pods end. Close must not lose their final statuses: it waits for the callback
-// and sends them.
+// virtual-kubelet's callback blocks while 20 pods end. Close must not lose their final statuses: it waits for the callback, and
+// sends them.
 func TestCloseSendsTheLastStatus(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		var mu sync.Mutex

@@ -259,8 +259,8 @@ func TestAFailedStartIsRepeatedWithBackOff(t *testing.T) {
 	})
 }
 
-// 25 pods are created whose starts take a minute. At most ten of them are in progress. All pods are deleted, which
-// cancels the starts: the 15 that wait for one are never started, and a later pod starts at once.
+// 25 pods are created whose starts take a minute. Ten starts are in progress, and 15 pods wait. All pods are deleted: the
+// starts are cancelled, the 15 pods that wait are never started, and a later pod starts at once.
 func TestTenStartsAtMost(t *testing.T) {
 	for kind, change := range runtimeKinds() {
 		t.Run(kind, func(t *testing.T) {
@@ -296,8 +296,8 @@ func (b *testbed) podStatus(name string) *v1.PodStatus {
 	return status
 }
 
-// The lists come at 5 and 10 s. That of 10 s fails, so another comes 1 s later, which finds that the container exited at
-// 7 s.
+// The runtime is listed every 5 s. The list of 10 s fails, so another one is requested 1 s later. It shows that the container,
+// which exited at 7 s, has ended.
 func TestAFailedListIsRepeatedAfterOneSecond(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.noExits = true
@@ -313,8 +313,9 @@ func TestAFailedListIsRepeatedAfterOneSecond(t *testing.T) {
 	})
 }
 
-// The container exits 1 s after each start, and ContainerEnded takes 5 s. The restart waits for it: it comes at
-// 1 s + 5 s. The second exit is at 7 s. Its end and that of the deleted pod are reported at 7 s + 5 s.
+// The container exits 1 s after each start, and ContainerEnded takes 5 s. The first exit is at 1 s, and the restart waits for
+// ContainerEnded until 1 s + 5 s. The second exit is at 7 s, and the pod is deleted: its end is reported when ContainerEnded has
+// returned, at 7 s + 5 s.
 func TestContainerEndedPrecedesTheRestartAndTheStatus(t *testing.T) {
 	var b *testbed
 	removed := map[string]time.Duration{}

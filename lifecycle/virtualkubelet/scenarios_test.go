@@ -21,8 +21,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// The scenarios of virtual-kubelet's node/lifecycle_test.go, under the same names, with a real API server. The
-// part of that test with a polled provider is omitted: a Provider is always a PodNotifier.
+// These are the scenarios of virtual-kubelet's own test node/lifecycle_test.go, under the same names, with a real API server.
+// The scenarios with a provider that is polled are omitted, because a Provider is always a PodNotifier.
 func TestUpstreamLifecycleScenarios(t *testing.T) {
 	for name, scenario := range map[string]func(*testing.T, ...func(*virtualkubelet.Options)){
 		"createStartDeleteScenario":                          createStartDelete,
@@ -74,7 +74,7 @@ func deletionErrorNotFound(t *testing.T, kind ...func(*virtualkubelet.Options)) 
 	require.Empty(t, c.rt.Stops())
 }
 
-// breakableRuntime is a runtime whose stops fail while it is broken.
+// breakableRuntime is a runtime whose StopContainer returns errBroken while broken is set.
 type breakableRuntime struct {
 	*scriptedRuntime
 
@@ -111,8 +111,7 @@ func deletionRandomError(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c.awaitGone()
 }
 
-// A pod that was removed from the API server while the agent was not running is
-// terminated.
+// A pod that was removed from the API server while the agent was not running is terminated.
 func danglingPod(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c := prepareCluster(t, kind...)
 	require.NoError(t, c.provider.CreatePod(t.Context(), podOf(plain("app"))))
@@ -121,8 +120,7 @@ func danglingPod(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c.awaitGone()
 }
 
-// A pod that was deleted while the agent was not running is terminated and removed from
-// the API server.
+// A pod that was deleted while the agent was not running is terminated and removed from the API server.
 func danglingPodWithDeletionTimestamp(t *testing.T, kind ...func(*virtualkubelet.Options)) {
 	c := prepareCluster(t, kind...)
 	created := c.create(podOf(plain("app")))

@@ -65,8 +65,8 @@ func TestContainersStartInOrder(t *testing.T) {
 }
 
 // Each start takes 1 s: the sidecar starts from 0 to 1 s, the init container from 1 to 2 s, which then runs until 7 s, and
-// the regular container from 7 to 8 s. A pod is deleted at three points of that. Only what runs is stopped, nothing more
-// is started, and the pod ends at once.
+// the regular container from 7 to 8 s. Each case deletes the pod at another of these steps. Only what runs is stopped,
+// nothing more is started, and the pod ends at once.
 func TestADeletionCancelsTheStart(t *testing.T) {
 	for name, test := range map[string]struct {
 		at    time.Duration

@@ -45,7 +45,7 @@ type slowRecorder time.Duration
 func (s slowRecorder) Event(runtime.Object, string, string, string) { <-time.After(time.Duration(s)) }
 
 // A pod is deleted at 5 s, and a slow event recorder delays its termination. Its regular container exits by itself at
-// 6 s. That must not be sent, because the sidecar still runs: the last status is that of 0 s.
+// 6 s. No status may report this exit, because the sidecar still runs: the last status is that of 0 s.
 func TestNoStatusIsSentWhileATerminationBegins(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: 6 * second}
@@ -60,8 +60,9 @@ func TestNoStatusIsSentWhileATerminationBegins(t *testing.T) {
 	}, func(o *virtualkubelet.Options) { o.Terminator.Events = slowRecorder(2 * second) })
 }
 
-// A pod with three containers is deleted with 5 s. One ends at once with exit code 0, one at once with 7, and one after
-// 5 s by SIGKILL. The final status has what a kubelet would write, and keeps the conditions of others.
+// A pod with three containers is deleted with a grace period of 5 s. One ends at once with exit code 0, one at once with 7,
+// and one after 5 s by SIGKILL. The final status has what a kubelet would write, and keeps the conditions that others have
+// set.
 func TestFinalStatus(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["stubborn"] = lifecycletest.Script{IgnoreTerm: true}

@@ -14,9 +14,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// A pod is deleted with 30 s, and the runtime is away for 3 min. The termination gives up after the 30 s and 2 min
-// (GiveUpAfter). The next DeletePod, at 152 s, returns its error and begins a second termination, which does not run the
-// hook again, and kills the container once the runtime is back.
+// A pod is deleted with a grace period of 30 s, and the runtime is away for 3 min. The termination gives up after the 30 s
+// and 2 min (GiveUpAfter). The next DeletePod, at 152 s, returns its error and begins a second termination, which does not
+// run the hook again, and kills the container once the runtime is back.
 func TestDeletePodRetriesAFailedTermination(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}
@@ -62,8 +62,8 @@ func TestKillPodRetriesAFailedTermination(t *testing.T) {
 	})
 }
 
-// All stops hang, so that KillPod gives up. If the container exits later on its own, its pod ends without
-// another call.
+// Every StopContainer call hangs, so that KillPod gives up. The container exits later by itself, after an hour. Then its pod
+// ends, without another call of KillPod or DeletePod.
 func TestAStuckContainerThatExitsEndsItsPod(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{HangStops: -1, ExitAfter: time.Hour}

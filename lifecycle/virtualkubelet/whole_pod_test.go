@@ -102,7 +102,7 @@ func TestStopIsRepeatedUntilAWholePodEnds(t *testing.T) {
 }
 
 // While the PodRuntime is down, the pod waits and shows the error of Create. Create is called again only after a list has
-// succeeded: it may have had an effect.
+// succeeded, because the failed call may have had an effect.
 func TestCreateIsRepeatedAfterAList(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		wait(second)
@@ -354,8 +354,8 @@ func TestAnOrphanThatIsCreatedInTimeRunsOn(t *testing.T) {
 	})
 }
 
-// A PodRuntime that is a lifecycle.CommandRunner runs the sleep hook of 10 s before Stop, which has the
-// remaining 20 s. Without one, Stop is called at once with the whole grace period.
+// The pod has a sleep hook of 10 s. If the PodRuntime is a lifecycle.CommandRunner, the hook runs before Stop, which gets the
+// remaining 20 s. Otherwise Stop is called at once, with the whole grace period of 30 s.
 func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(*virtualkubelet.Options)
@@ -380,8 +380,8 @@ func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 	}
 }
 
-// The load of polling does not grow with the number of pods: 1,000 pods are listed by one call in each
-// interval of 5 s.
+// The number of Statuses calls does not grow with the number of pods: 1,000 pods are listed by one call in each interval of
+// 5 s.
 func TestStatusesIsCalledOncePerIntervalForAllPods(t *testing.T) {
 	withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
 		for i := range 1000 {
