@@ -94,8 +94,8 @@ func (w wholePod) StopPod(ctx context.Context, pod *v1.Pod, timeoutSeconds int64
 	return errors.Join(errs...)
 }
 
-// together replaces the Runtime by a PodStopper, so that the containers of a pod stop together.
-func together(o *lifecycle.TerminatorOptions) {
+// stopTogether replaces the Runtime by a PodStopper, so that the containers of a pod stop together.
+func stopTogether(o *lifecycle.TerminatorOptions) {
 	o.Pods, o.Runtime = wholePod{o.Runtime.(*lifecycletest.Runtime)}, nil
 }
 
@@ -107,5 +107,5 @@ func TestKillContainerIsUnsupportedForAPodStopper(t *testing.T) {
 		require.ErrorIs(b, err, errors.ErrUnsupported)
 		require.ErrorContains(b, err, `failed to stop container "app": the pod's containers stop as a unit`)
 		require.Empty(b, b.rt.Stops())
-	}, together)
+	}, stopTogether)
 }

@@ -343,7 +343,7 @@ func (c *killContainer) drawHook(rng *rand.Rand) {
 	case sleepHook:
 		c.HookTakes = inSeconds(rng.Int64N(20))
 	case tcpHook:
-		c.HookFails = hookReturnsError // it cannot be run
+		c.HookFails = hookReturnsError // the kubelet cannot run a tcpSocket hook
 	case execHook, httpHook:
 		c.HookTakes = upTo(rng, 25*time.Second)
 		switch rng.IntN(8) {

@@ -378,6 +378,7 @@ func TestMisuseOfArguments(t *testing.T) {
 	)
 	inBubble(t, graceSeconds(10), func(b *testBed) {
 		b.addPostStart(scriptedExec(), lifecycletest.Script{})
+		// The helpers make one call and return its error.
 		killPod := func(pod *v1.Pod, containers ...lifecycle.Container) error {
 			_, err := b.KillPod(b.quietContext(), pod, lifecycle.Request{Containers: containers})
 			return err
@@ -410,7 +411,7 @@ func TestMisuseOfArguments(t *testing.T) {
 			{postStart(b.pod, prefixed), hasPrefix},
 			{postStart(b.pod, containerNamed("other")), isMissing},
 		} {
-			require.ErrorContains(b, test.err, test.want, "case %d", i)
+			require.ErrorContains(b, test.err, test.want, "entry %d of the table", i)
 		}
 		_, found := b.Termination(nil)
 		require.False(b, found)

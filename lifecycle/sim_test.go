@@ -270,7 +270,7 @@ func (s *sim) planCalls(pod *v1.Pod) {
 		switch rng.IntN(6) {
 		case 0:
 		case 1:
-			s.start(pod, name, simTime(rng, 30*time.Second))
+			s.planStart(pod, name, simTime(rng, 30*time.Second))
 		default:
 			run := s.begin(pod, name)
 			if isSidecar(pod, name) && rng.IntN(2) == 0 {
@@ -278,12 +278,12 @@ func (s *sim) planCalls(pod *v1.Pod) {
 			}
 		}
 	}
-	s.terminate(pod, simTime(rng, 15*time.Second))
+	s.planTerminate(pod, simTime(rng, 15*time.Second))
 	for range rng.IntN(6) {
 		at := simTime(rng, 40*time.Second)
 		switch rng.IntN(8) {
 		case 0, 1:
-			s.terminate(pod, at)
+			s.planTerminate(pod, at)
 		case 2, 3:
 			seconds := rng.Int64N(8)
 			s.after(at, func() {
@@ -292,10 +292,10 @@ func (s *sim) planCalls(pod *v1.Pod) {
 				}
 			})
 		case 4, 5:
-			s.kill(pod, at)
+			s.planKill(pod, at)
 		case 6:
 			names := namesOf(pod)
-			s.start(pod, names[rng.IntN(len(names))], at)
+			s.planStart(pod, names[rng.IntN(len(names))], at)
 		case 7:
 			s.after(at, func() { s.terminator.Forget(pod) })
 		}
@@ -307,9 +307,9 @@ func isSidecar(pod *v1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return c.Name == name && c.RestartPolicy != nil })
 }
 
-// start plans a start of a container at a time. The start may be slow, ignore its context, fail, or fail although its
+// planStart plans a start of a container at a time. The start may be slow, ignore its context, fail, or fail although its
 // container runs.
-func (s *sim) start(pod *v1.Pod, name string, at time.Duration) {
+func (s *sim) planStart(pod *v1.Pod, name string, at time.Duration) {
 	rng := s.rng
 	takes := simTime(rng, 40*time.Second)
 	ignoresContext := rng.IntN(3) == 0
@@ -378,9 +378,9 @@ func (s *sim) restart(run *simRun) {
 	}
 }
 
-// terminate plans a KillPod at a time. Its request names the containers that are running then, or none: then the terminator
+// planTerminate plans a KillPod at a time. Its request names the containers that are running then, or none: then the terminator
 // asks the runtime for a list.
-func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
+func (s *sim) planTerminate(pod *v1.Pod, at time.Duration) {
 	rng := s.rng
 	req := lifecycle.Request{OneAttempt: rng.IntN(10) == 0}
 	if rng.IntN(2) == 0 {
@@ -408,8 +408,8 @@ func (s *sim) terminate(pod *v1.Pod, at time.Duration) {
 	})
 }
 
-// kill plans a KillContainer at a time, of a container that is running then.
-func (s *sim) kill(pod *v1.Pod, at time.Duration) {
+// planKill plans a KillContainer at a time, of a container that is running then.
+func (s *sim) planKill(pod *v1.Pod, at time.Duration) {
 	rng := s.rng
 	req := lifecycle.ContainerRequest{OneAttempt: rng.IntN(10) == 0}
 	if rng.IntN(2) == 0 {

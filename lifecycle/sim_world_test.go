@@ -98,7 +98,7 @@ const (
 )
 
 // fault draws what a call does: whether it works or how it fails (f), how long it waits before and after its work, how long
-// it hangs if it hangs, and a variant of the failure, from 0 to 5.
+// it hangs if f is a fault that hangs, and a variant of the failure, from 0 to 5.
 func (w *simWorld) fault(entity string) (f simFault, before, after, hang time.Duration, variant int) {
 	w.draw(entity, func(rng *rand.Rand) {
 		n := rng.IntN(100)

@@ -312,7 +312,7 @@ func plainStop(rt workingRuntime) func(ctx context.Context, pod *v1.Pod) {
 			}
 			var containers sync.WaitGroup
 			for _, c := range running {
-				containers.Go(func() { _ = rt.StopContainer(ctx, c.ID, 30) }) // it does not fail
+				containers.Go(func() { _ = rt.StopContainer(ctx, c.ID, 30) }) // workingRuntime does not fail
 			}
 			containers.Wait()
 		}()

@@ -38,8 +38,8 @@ func TestContainerdIsDrained(t *testing.T) {
 	})
 }
 
-// drained is a node with a manager and pods that a kubelet has started.
-type drained struct {
+// drainedNode is a node with a manager and pods that a kubelet has started.
+type drainedNode struct {
 	*containerd
 
 	ids     map[string]string // container IDs by name
@@ -49,8 +49,9 @@ type drained struct {
 	failed  chan error  // the errors of ListPods
 }
 
-// complete adds what no kubelet stores in its runtime: a priority and a sidecar.
-func complete(pod *v1.Pod) {
+// addPriorityAndSidecar adds what no kubelet stores in its runtime: the pod critical gets a priority, and in the pod meshed the
+// container proxy becomes a sidecar.
+func addPriorityAndSidecar(pod *v1.Pod) {
 	always, critical := v1.ContainerRestartPolicyAlways, int32(2000000000)
 	switch pod.Name {
 	case "critical":
@@ -67,15 +68,15 @@ func complete(pod *v1.Pod) {
 	}
 }
 
-// newDrained starts a containerd with four pods, each of another kind, and a manager that will drain them.
-func newDrained(t *testing.T, build containerdtest.Build) *drained {
+// newDrainedNode starts a containerd with four pods, each of another kind, and a manager that will drain them.
+func newDrainedNode(t *testing.T, build containerdtest.Build) *drainedNode {
 	t.Helper()
 	server := build.Start(t,
 		containerdtest.Image{Name: "hooked:1", Command: []string{"/bin/sh", "-c", hooked}},
 		containerdtest.Image{Name: "obedient:1", Command: []string{"/bin/sh", "-c", obedient}},
 		containerdtest.Image{Name: "stubborn:1", Command: []string{"/bin/sh", "-c", stubborn}})
 	runtime := dial(t, server.Endpoint(), criruntime.Options{})
-	d := &drained{
+	d := &drainedNode{
 		containerd: &containerd{kubelet{server.Runtime()}, server, runtime},
 		ids:        map[string]string{}, host: &shutdowntest.Host{},
 		reports: make(chan shutdown.Report, 1), hooks: make(chan string, 8), failed: make(chan error, 64),
@@ -100,7 +101,7 @@ func newDrained(t *testing.T, build containerdtest.Build) *drained {
 }
 
 // run runs the manager until the end of the test, and returns when it holds the inhibitor lock.
-func (d *drained) run(t *testing.T) {
+func (d *drainedNode) run(t *testing.T) {
 	t.Helper()
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
 		Runtime: d.runtime, Commands: d.runtime, Exits: d.runtime,
@@ -119,7 +120,7 @@ func (d *drained) run(t *testing.T) {
 				d.failed <- err
 			}
 			for _, pod := range pods {
-				complete(pod)
+				addPriorityAndSidecar(pod)
 			}
 			return pods, err
 		},
@@ -141,7 +142,7 @@ func (d *drained) run(t *testing.T) {
 // testContainerdIsDrained announces a poweroff on a node with four pods, and checks the report, the exit
 // codes and the order of the ends.
 func testContainerdIsDrained(t *testing.T, build containerdtest.Build, restarts bool) {
-	d := newDrained(t, build)
+	d := newDrainedNode(t, build)
 	if restarts {
 		d.server.Kill(t)
 		require.Eventually(t, func() bool { _, err := d.runtime.Pods(t.Context()); return err != nil }, waitAtMost, pollEvery)

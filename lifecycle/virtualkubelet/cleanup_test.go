@@ -69,7 +69,7 @@ func TestContainerEndedIsCalledOnceForEachRun(t *testing.T) {
 				}
 				pod := restartingPod(plain("app"))
 				b.create(pod)
-				wait(3 * second) // it has run twice
+				wait(3 * second) // the container has run twice
 				if isStarting {
 					wait(20 * second)
 				}

@@ -27,7 +27,7 @@ func TestCreatePodIsRefusedForATerminatingPod(t *testing.T) {
 		require.True(b, errdefs.IsInvalidInput(err))
 
 		b.create(pod)
-		require.NoError(b, b.CreatePod(b.Context(), pod), "it runs already")
+		require.NoError(b, b.CreatePod(b.Context(), pod), "the pod runs already")
 		b.deletePod(pod, 30)
 		err = b.CreatePod(b.Context(), pod)
 		require.ErrorIs(b, err, lifecycle.ErrTerminating)
@@ -104,7 +104,7 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 			b.deletePod(second, 30)
 			wait(0)
 			require.EqualValues(b, second.UID, b.lastNotification().pod.UID)
-			require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase, "it ends at once, although the first one runs")
+			require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase, "the second pod ends at once, although the first runs")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestTheThirdPodOfANameWaitsForTheFirst(t *testing.T) {
 				wait(second)
 				b.create(last)
 				wait(second)
-				require.Len(b, names(), 1, "the first one runs")
+				require.Len(b, names(), 1, "the first pod still runs")
 				wait(8 * second)
 				require.Len(b, names(), 2)
 				require.EqualValues(b, "last", b.lastNotification().pod.UID)

@@ -16,13 +16,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// reporting returns a function that makes Statuses report this phase, and these states of the containers, for each pod.
-func reporting(phase v1.PodPhase, states map[string]v1.ContainerState) func(*fakePodRuntime) {
+// report makes Statuses report this phase, and these states of the containers by name, for each pod.
+func (p *fakePodRuntime) report(phase v1.PodPhase, states map[string]v1.ContainerState) {
 	status := &v1.PodStatus{Phase: phase}
 	for name, state := range states {
 		status.ContainerStatuses = append(status.ContainerStatuses, v1.ContainerStatus{Name: name, State: state})
 	}
-	return func(p *fakePodRuntime) { p.change(func() { p.reported = status }) }
+	p.change(func() { p.reported = status })
 }
 
 // withHooks makes a fakePodRuntime a lifecycle.CommandRunner, so that the provider runs the hooks of its pods. The hooks are
@@ -44,7 +44,7 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			pod := podOf(withSleepHook("app", 20))
 			b.create(pod)
 			wait(6 * second)
-			reporting(v1.PodSucceeded, nil)(p) // before DeletePod, which asks for a list at once
+			p.report(v1.PodSucceeded, nil) // before DeletePod, which asks for a list at once
 			b.deletePod(pod, 30)
 			wait(30 * second)
 			require.Empty(b, b.stops())
@@ -57,9 +57,9 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			defer p.stopping.Wait()
 			b.create(podOf(withSleepHook("app", 20)))
 			wait(6 * second)
-			reporting(v1.PodSucceeded, nil)(p)
+			p.report(v1.PodSucceeded, nil)
 			wait(4500 * time.Millisecond) // the list at 10 s has it as ended, and asks for one at 11 s
-			reporting(v1.PodRunning, nil)(p)
+			p.report(v1.PodRunning, nil)
 			wait(second)
 			p.change(func() { p.reported = nil })
 			wait(20 * second)
@@ -76,7 +76,7 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 		p := newFakePodRuntime(5 * second)
 		inBubble(t, func(b *testbed) {
 			defer p.stopping.Wait()
-			reporting(v1.PodRunning, map[string]v1.ContainerState{"app": running, "late": {Waiting: &v1.ContainerStateWaiting{}}})(p)
+			p.report(v1.PodRunning, map[string]v1.ContainerState{"app": running, "late": {Waiting: &v1.ContainerStateWaiting{}}})
 			pod := podOf(plain("app"), withSleepHook("late", 10))
 			b.create(pod)
 			wait(6 * second)
@@ -87,7 +87,7 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 	})
 	t.Run("a pod that was lost has failed, whatever its containers did", func(t *testing.T) {
 		withFakePodRuntime(t, func(b *testbed, p *fakePodRuntime) {
-			reporting(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})(p)
+			p.report(v1.PodRunning, map[string]v1.ContainerState{"app": {Terminated: &v1.ContainerStateTerminated{}}})
 			b.create(podOf(plain("app")))
 			wait(6 * second)
 			require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
