@@ -38,8 +38,8 @@ type hookVectors struct {
 
 // runnerVector is one hook and its expected outcome.
 type runnerVector struct {
-	Test  string
-	Basis string
+	Test  string // its name in Kubernetes
+	Basis string // "upstream": the case comes from Kubernetes
 	In    struct {
 		Exec         []string
 		RunnerErr    *string              `json:"runner_err"`

@@ -18,8 +18,8 @@ import (
 type fakeLister struct {
 	mu     sync.Mutex
 	states map[string]runtimeapi.ContainerState
-	lists  int
-	err    error
+	lists  int   // how many lists were requested
+	err    error // of each list; nil: it succeeds
 }
 
 func (l *fakeLister) list(context.Context) ([]*runtimeapi.Container, error) {
@@ -100,7 +100,7 @@ func TestPollingDetectsAnEarlierExit(t *testing.T) {
 		l.set("b", runtimeapi.ContainerState_CONTAINER_EXITED)
 		began := time.Now()
 		<-w.watch("b")
-		require.Zero(t, time.Since(began), "the first list detects it")
+		require.Zero(t, time.Since(began), "the first list detects the exit")
 		running := w.watch("a")
 		<-time.After(pollInterval / 2)
 		ended, gone := w.watch("b"), w.watch("gone")

@@ -6,7 +6,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// TestMain discards the output of klog.
+// TestMain keeps klog's lines out of the tests' output.
 func TestMain(m *testing.M) {
 	klog.SetLogger(klog.Logger{})
 	m.Run()
