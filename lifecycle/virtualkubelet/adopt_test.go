@@ -52,7 +52,7 @@ func TestAnAdoptedDeletionHasTheRemainingTime(t *testing.T) {
 			wait(second)
 		}
 		wait(time.Minute)
-		require.Equal(b, []stop{{"uid/app", 2, 30 * second}}, b.stops())
+		require.Equal(b, []stop{{id: "uid/app", timeout: 2, at: 30 * second}}, b.stops())
 		require.Equal(b, 32*second, b.lastNotification().at)
 	})
 }
@@ -72,7 +72,7 @@ func TestAnAdoptedPodDoesNotRepeatItsHook(t *testing.T) {
 		require.NoError(b, b.DeletePod(b.Context(), terminating))
 		wait(time.Minute)
 		require.Len(b, b.rt.Execs(), 1, "the hook ran once")
-		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/app", 20, 10 * second}}, b.stops(), "the stops of both agents")
+		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 0}, {id: "uid/app", timeout: 20, at: 10 * second}}, b.stops(), "the stops of both agents")
 	})
 }
 
@@ -107,7 +107,7 @@ func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 				}
 				require.NoError(b, b.DeletePod(b.Context(), skewed(pod)))
 				wait(time.Minute)
-				require.Equal(b, []stop{{"uid/app", test.timeout, 0}}, b.stops())
+				require.Equal(b, []stop{{id: "uid/app", timeout: test.timeout, at: 0}}, b.stops())
 			})
 		})
 	}

@@ -124,7 +124,7 @@ func TestARestartedContainerMayReuseItsID(t *testing.T) {
 		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running)
 		b.deletePod(pod, 5)
 		wait(20 * second)
-		require.Equal(b, []stop{{"uid/app", 5, 12 * second}}, b.stops())
+		require.Equal(b, []stop{{id: "uid/app", timeout: 5, at: 12 * second}}, b.stops())
 		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 	}, func(o *virtualkubelet.Options) {
 		rt.scriptedRuntime = o.Runtime.(*scriptedRuntime)

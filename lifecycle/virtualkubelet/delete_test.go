@@ -28,7 +28,7 @@ func TestADeletedPodEndsAndIsForgotten(t *testing.T) {
 		wait(6 * second)
 		require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 		wait(second)
-		require.Equal(b, []stop{{"uid/app", 25, 5 * second}}, b.stops())
+		require.Equal(b, []stop{{id: "uid/app", timeout: 25, at: 5 * second}}, b.stops())
 		last := b.lastNotification()
 		require.Equal(b, 7*second, last.at)
 		require.Equal(b, v1.PodSucceeded, last.pod.Status.Phase)
@@ -51,16 +51,16 @@ func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 		ended   time.Duration
 	}{
 		"the hook ends at the new deadline": { // 3 s + 4 s
-			at: 3 * second, seconds: 4, stops: []stop{{"uid/app", 2, 7 * second}}, ended: 9 * second,
+			at: 3 * second, seconds: 4, stops: []stop{{id: "uid/app", timeout: 2, at: 7 * second}}, ended: 9 * second,
 		},
 		"a stop in progress is shortened": { // to 22 s + 3 s
-			at: 22 * second, seconds: 3, stops: []stop{{"uid/app", 10, 20 * second}, {"uid/app", 3, 22 * second}}, ended: 25 * second,
+			at: 22 * second, seconds: 3, stops: []stop{{id: "uid/app", timeout: 10, at: 20 * second}, {id: "uid/app", timeout: 3, at: 22 * second}}, ended: 25 * second,
 		},
 		"a later deadline changes nothing": {
-			at: 22 * second, seconds: 29, stops: []stop{{"uid/app", 10, 20 * second}}, ended: 30 * second,
+			at: 22 * second, seconds: 29, stops: []stop{{id: "uid/app", timeout: 10, at: 20 * second}}, ended: 30 * second,
 		},
 		"zero is one second": { // 3 s + 1 s
-			at: 3 * second, seconds: 0, stops: []stop{{"uid/app", 2, 4 * second}}, ended: 6 * second,
+			at: 3 * second, seconds: 0, stops: []stop{{id: "uid/app", timeout: 2, at: 4 * second}}, ended: 6 * second,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

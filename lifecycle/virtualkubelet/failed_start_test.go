@@ -91,7 +91,7 @@ func TestAPodThatCannotStartFails(t *testing.T) {
 		require.Equal(b, "StartError", app.Reason)
 		require.Equal(b, int32(128), app.ExitCode, "the kubelet's for a container that could not be started")
 		require.Contains(b, app.Message, "no such image")
-		require.Equal(b, []stop{{"uid/first", 30, 0}}, b.stops())
+		require.Equal(b, []stop{{id: "uid/first", timeout: 30, at: 0}}, b.stops())
 
 		_, err := b.GetPod(b.Context(), "ns", "pod")
 		require.NoError(b, err, "the pod is kept until it is deleted")

@@ -30,7 +30,7 @@ func TestAForcedDeletionHasOneSecond(t *testing.T) {
 		require.NoError(b, err)
 		require.NoError(b, b.DeletePod(b.Context(), own))
 		wait(3 * second)
-		require.Equal(b, []stop{{"uid/app", 2, 11 * second}}, b.stops())
+		require.Equal(b, []stop{{id: "uid/app", timeout: 2, at: 11 * second}}, b.stops())
 		require.Equal(b, 13*second, b.lastNotification().at)
 	})
 }
@@ -47,7 +47,7 @@ func TestAPodMissingFromTheAPIServerHasItsOwnGracePeriod(t *testing.T) {
 			require.NoError(b, b.DeletePod(b.Context(), own))
 		}
 		wait(time.Minute)
-		require.Equal(b, []stop{{"uid/app", 30, 0}}, b.stops())
+		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 0}}, b.stops())
 	})
 }
 
@@ -61,7 +61,7 @@ func TestClockSkewDoesNotShortenANewDeletion(t *testing.T) {
 			b.create(pod)
 			require.NoError(b, b.DeletePod(b.Context(), deleted(pod, 30, time.Now().Add(skew))))
 			wait(time.Minute)
-			require.Equal(b, []stop{{"uid/app", 30, 0}}, b.stops())
+			require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 0}}, b.stops())
 		})
 	}
 }
@@ -86,10 +86,10 @@ func TestTheUIDDecidesWhichPodIsDeleted(t *testing.T) {
 		uid   types.UID // that DeletePod gets
 		stops []stop    // nil: the pod is unknown
 	}{
-		"the UID of the new pod":     {"2", []stop{{"2/app", 30, second}}},
+		"the UID of the new pod":     {"2", []stop{{id: "2/app", timeout: 30, at: second}}},
 		"the UID of the earlier pod": {"uid", nil},
 		"an unknown UID":             {"3", nil},
-		"no UID":                     {"", []stop{{"2/app", 30, second}}},
+		"no UID":                     {"", []stop{{id: "2/app", timeout: 30, at: second}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {
@@ -158,6 +158,6 @@ func TestACopiedTerminatingAnnotationIsIgnored(t *testing.T) {
 		b.create(pod)
 		b.deletePod(pod, 10)
 		wait(time.Minute)
-		require.Equal(b, []stop{{"uid/app", 10, 0}}, b.stops())
+		require.Equal(b, []stop{{id: "uid/app", timeout: 10, at: 0}}, b.stops())
 	})
 }

@@ -73,8 +73,8 @@ func TestADeletionCancelsTheStart(t *testing.T) {
 		stops []stop
 	}{
 		"sidecar starts":           {at: second / 2},
-		"init container runs":      {at: 3 * second, stops: []stop{{"uid/init", 30, 3 * second}, {"uid/proxy", 30, 3 * second}}},
-		"regular container starts": {at: 7*second + second/2, stops: []stop{{"uid/proxy", 30, 7*second + second/2}}},
+		"init container runs":      {at: 3 * second, stops: []stop{{id: "uid/init", timeout: 30, at: 3 * second}, {id: "uid/proxy", timeout: 30, at: 3 * second}}},
+		"regular container starts": {at: 7*second + second/2, stops: []stop{{id: "uid/proxy", timeout: 30, at: 7*second + second/2}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(b *testbed) {

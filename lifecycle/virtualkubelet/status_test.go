@@ -31,7 +31,7 @@ func TestNoStatusIsSentUntilSidecarsHaveEnded(t *testing.T) {
 		require.Zero(b, b.lastNotification().at, "no status is sent while the sidecars run")
 		require.NotNil(b, b.lastNotification().pod.Status.ContainerStatuses[0].State.Running)
 		wait(time.Minute)
-		require.Equal(b, []stop{{"uid/app", 30, 0}, {"uid/log", 30 - 3, 3 * second}, {"uid/net", 30 - 3 - 2, 5 * second}}, b.stops())
+		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 0}, {id: "uid/log", timeout: 30 - 3, at: 3 * second}, {id: "uid/net", timeout: 30 - 3 - 2, at: 5 * second}}, b.stops())
 		status := b.lastNotification().pod.Status
 		for name, ended := range map[string]time.Duration{"app": 3 * second, "log": 5 * second, "net": 5 * second} {
 			require.True(b, terminated(b, status, name).FinishedAt.Time.Equal(b.began.Add(ended)), name)
@@ -116,7 +116,7 @@ func TestAPodThatCompletes(t *testing.T) {
 				require.Equal(b, second, b.lastNotification().at)
 				require.Equal(b, v1.PodRunning, b.lastNotification().pod.Status.Phase)
 				wait(7 * second)
-				require.Equal(b, []stop{{"uid/proxy", 30, 9 * second}}, b.stops())
+				require.Equal(b, []stop{{id: "uid/proxy", timeout: 30, at: 9 * second}}, b.stops())
 				require.Equal(b, test.phase, b.lastNotification().pod.Status.Phase)
 				require.Empty(b, b.podsForShutdown())
 			})

@@ -63,7 +63,7 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			wait(second)
 			p.change(func() { p.reported = nil })
 			wait(20 * second)
-			require.Equal(b, []stop{{"uid/app", 29, 11 * second}}, b.stops(), "the pod is stopped without its hook, with 30 s from 10 s on")
+			require.Equal(b, []stop{{id: "uid/app", timeout: 29, at: 11 * second}}, b.stops(), "the pod is stopped without its hook, with 30 s from 10 s on")
 			require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 			phases := map[v1.PodPhase]int{}
 			for _, news := range b.notified {
@@ -82,7 +82,7 @@ func TestStatusesOfAPodRuntime(t *testing.T) {
 			wait(6 * second)
 			b.deletePod(pod, 30)
 			wait(second)
-			require.Equal(b, []stop{{"uid/app", 30, 6 * second}, {"uid/late", 30, 6 * second}}, b.sortedStops())
+			require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 6 * second}, {id: "uid/late", timeout: 30, at: 6 * second}}, b.sortedStops())
 		}, onFakePodRuntime(p), withHooks)
 	})
 	t.Run("a pod that was lost has failed, whatever its containers did", func(t *testing.T) {

@@ -57,7 +57,7 @@ func TestWholePodLifecycle(t *testing.T) {
 		wait(4 * second)
 		require.Equal(b, v1.PodSucceeded, b.lastNotification().pod.Status.Phase)
 		require.Equal(b, 22*second, b.lastNotification().at)
-		require.Equal(b, []stop{{"uid/app", 30, 6 * second}, {"uid/log", 30, 6 * second}}, b.sortedStops())
+		require.Equal(b, []stop{{id: "uid/app", timeout: 30, at: 6 * second}, {id: "uid/log", timeout: 30, at: 6 * second}}, b.sortedStops())
 		_, err := b.GetPod(b.Context(), "ns", "pod")
 		require.NoError(b, err, "the pod is known until Delete has had an effect")
 		wait(15 * second)
@@ -361,8 +361,8 @@ func TestHooksOfAWholePodNeedACommandRunner(t *testing.T) {
 		change func(*virtualkubelet.Options)
 		stop   stop // the only Stop call
 	}{
-		"not a CommandRunner": {func(*virtualkubelet.Options) {}, stop{"uid/app", 30, 6 * second}},
-		"a CommandRunner":     {withHooks, stop{"uid/app", 20, 16 * second}},
+		"not a CommandRunner": {func(*virtualkubelet.Options) {}, stop{id: "uid/app", timeout: 30, at: 6 * second}},
+		"a CommandRunner":     {withHooks, stop{id: "uid/app", timeout: 20, at: 16 * second}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := newFakePodRuntime(5 * second)

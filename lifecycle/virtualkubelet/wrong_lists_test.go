@@ -113,7 +113,7 @@ func TestAPollingRuntimeHasTimeForTwoLists(t *testing.T) {
 		wait(7 * second)
 		b.deletePod(pod, 30)
 		wait(13 * second)
-		require.Equal(b, []stop{{"uid/app", 27, 10 * second}}, b.stops())
+		require.Equal(b, []stop{{id: "uid/app", timeout: 27, at: 10 * second}}, b.stops())
 		require.Equal(b, 20*second, b.lastNotification().at)
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, b.lastNotification().pod.Status, "app").Reason)
 		require.Equal(b, "The container could not be located when the pod was terminated", terminated(b, b.lastNotification().pod.Status, "app").Message)
