@@ -23,10 +23,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// The environment variables of the simulator: the number of seeds, and one seed to replay with its log.
+// The environment variables of the simulator.
 const (
-	simSeeds = "KUBEGRACE_SIM_SEEDS"
-	simSeed  = "KUBEGRACE_SIM_SEED"
+	simSeeds = "KUBEGRACE_SIM_SEEDS" // the number of seeds
+	simSeed  = "KUBEGRACE_SIM_SEED"  // one seed, which is replayed with its log
 )
 
 // newSim returns a random world: a schedule, steps, pods and faults.
@@ -84,7 +84,7 @@ func simulate(seed uint64) *judge.NodeRecord {
 	return &w.record
 }
 
-// startAgent starts an agent. Its first inputs come in random order.
+// startAgent starts an agent. Its first inputs (the log, the limit, the answer of the host) come in random order.
 func (w *world) startAgent() {
 	read := []time.Duration{0, 0, 0, time.Duration(100+w.draw(3000)) * time.Millisecond, time.Duration(5+w.draw(10)) * time.Second, -1}[w.draw(6)]
 	w.start(read)
@@ -111,7 +111,7 @@ func (w *world) startAgent() {
 	w.after(time.Duration(1+w.draw([]int{50, 400, 8000}[w.draw(3)]))*time.Millisecond, w.answerPending)
 }
 
-// answerPending passes the host's answer: whether a shutdown is pending, or that it does not know.
+// answerPending passes the host's answer: whether a shutdown is pending, or that the host does not know.
 func (w *world) answerPending() {
 	in := node.Pending{Known: w.hostCanAnswer || w.isQuiet}
 	if in.Known && w.pending != nil {
@@ -250,9 +250,9 @@ func (w *world) die() {
 		w.isHeld = false
 		w.maybePowerOff()
 	}
-	life := w.generation
+	generation := w.generation
 	w.schedule(time.Duration(w.draw(3000))*time.Millisecond, func() {
-		if w.generation == life && w.agent == nil {
+		if w.generation == generation && w.agent == nil {
 			w.startAgent()
 		}
 	})
@@ -269,8 +269,10 @@ func (w *world) powerOff() {
 	}
 	w.boot++
 	w.pending, w.isHeld = nil, true
-	kept, isWhole := w.durable, false // the durable log, if NewLog has replaced it since
-	if n := len(w.durable); n <= len(w.log) && (n == 0 || &w.durable[0] == &w.log[0]) {
+	kept, isWhole := w.durable, false
+	n := len(w.durable)
+	isDurableReplaced := n > len(w.log) || n > 0 && &w.durable[0] != &w.log[0] // by a NewLog that was not synced
+	if !isDurableReplaced {
 		kept = w.log[: n+w.draw(len(w.log)-n+1) : len(w.log)]
 		isWhole = len(kept) == len(w.log)
 	} else if w.chance(2) {
@@ -328,7 +330,7 @@ func (w *world) recordEnd() {
 	w.add(f)
 }
 
-// The node keeps its promises, which are the rules of judge.Node, in random worlds with random faults.
+// The node keeps its promises, the rules of judge.Node, in random worlds with random faults.
 // KUBEGRACE_SIM_SEED=<seed> replays one seed and logs what happens.
 func TestSimulator(t *testing.T) {
 	if text := os.Getenv(simSeed); text != "" {
@@ -351,7 +353,7 @@ func TestSimulator(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // a world needs little memory; this saves a third of the time
 	var next, failed atomic.Uint64
 	var mu sync.Mutex
-	kinds := map[string]int{}
+	failuresByRule := map[string]int{}
 	var group sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		group.Add(1)
@@ -365,7 +367,7 @@ func TestSimulator(t *testing.T) {
 				mu.Lock()
 				for _, text := range broken {
 					rule, _, _ := strings.Cut(text, ":")
-					if kinds[rule]++; kinds[rule] <= 2 {
+					if failuresByRule[rule]++; failuresByRule[rule] <= 2 { // two examples of each rule
 						t.Errorf("%s=%d: %s", simSeed, seed, text)
 					}
 				}
@@ -376,6 +378,6 @@ func TestSimulator(t *testing.T) {
 	}
 	group.Wait()
 	if failed.Load() > 0 {
-		t.Errorf("%d of %d seeds failed: %v", failed.Load(), seeds, kinds)
+		t.Errorf("%d of %d seeds failed: %v", failed.Load(), seeds, failuresByRule)
 	}
 }

@@ -19,19 +19,19 @@ import (
 // hostWaits is how long the host of a rig waits, which is more than the schedule of 30 s needs.
 const hostWaits = 40 * time.Second
 
-// rig drives an agent. Lists, publications, syncs and OnRelease succeed at once; the test answers kills
-// and other calls. With apiHangs, publications and all lists but the first hang.
+// rig is an agent with scripted surroundings. Lists, publications, syncs and OnRelease succeed at once; the test answers
+// kills and other calls. With apiHangs, publications and all lists but the first hang.
 type rig struct {
 	t           *testing.T
 	n           *node.Node
 	now         time.Time
 	pods        []string       // the names of the running pods
-	effects     []string       // of the inputs since the last call of inputs or wait, as text
-	kills       map[string]int // the newest kill of each pod: the number of its call
+	effects     []string       // the effects since the beginning of the last call of inputs or wait, as text
+	kills       map[string]int // the number of the newest kill call, by pod name
 	tells       []node.Effect  // the messages to the API server that have no answer yet
 	apiHangs    bool
-	hungLists   int // lists requested with apiHangs
-	publishCall int
+	hungLists   int          // how many lists were requested with apiHangs
+	publishCall int          // the number of the newest publication
 	stored      node.Entries // the log of this agent
 	previousLog node.Entries // the log of the previous agent
 }
@@ -148,7 +148,7 @@ func rigPod(name string) node.Pod {
 	return p
 }
 
-// The inputs. after is the deadline of an announcement, from now.
+// The inputs. after is the time from now to the deadline of an announcement.
 
 // hostAnnounces is an announcement of the host with a deadline.
 func (r *rig) hostAnnounces(after time.Duration) node.Event {
@@ -179,10 +179,10 @@ func nothingPending() node.Pending { return node.Pending{Known: true} }
 
 // The states.
 
-// none reads an empty log, so that the agent has no shutdown.
+// none is an agent that has read an empty log and has no shutdown.
 func none(r *rig) { r.step(node.Read{SameBoot: true}) }
 
-// opening has another agent own the state folder.
+// opening is an agent that cannot read the log yet, because another agent owns the state folder.
 func opening(r *rig) { r.step(node.Opening{}) }
 
 // draining begins a shutdown and lets 2 s pass. low is being killed, critical is not signalled yet.
@@ -223,7 +223,7 @@ func (r *rig) restart() {
 	r.step(node.Read{SameBoot: true, Entries: r.stored})
 }
 
-// unsettledPast has a drain that was interrupted, and an agent that starts when the time of that shutdown is over.
+// unsettledPast kills an agent during its drain, and starts the next one when the time of that shutdown is over.
 func unsettledPast(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
@@ -233,7 +233,7 @@ func unsettledPast(announcers ...string) func(*rig) {
 	}
 }
 
-// released has all pods ended and the lock released.
+// released lets all pods end, so that the lock is released.
 func released(announcers ...string) func(*rig) {
 	return func(r *rig) {
 		draining(announcers...)(r)
@@ -242,14 +242,15 @@ func released(announcers ...string) func(*rig) {
 	}
 }
 
-// cancelled has low killed by a shutdown that was cancelled 2 s later.
+// cancelled begins a shutdown, which kills low, and cancels the shutdown 2 s later.
 func cancelled(r *rig) {
 	draining("host")(r)
 	r.inputs(hostCancels())
 }
 
-// restarted brings an agent into the state begin, replaces it by another agent in the state then, and calls the
-// functions do for that one. The other agent has not read the log of the first one: the test passes it with r.read.
+// restarted brings an agent into the state begin, replaces it by a new agent in the state then, and calls the functions
+// do, which pass inputs to the new agent. The new agent has not read the log of the first one: the test passes that log
+// with r.read.
 func restarted(begin, then func(*rig), do ...func(*rig) string) func(*rig) {
 	return func(r *rig) {
 		begin(r)
@@ -262,17 +263,17 @@ func restarted(begin, then func(*rig), do ...func(*rig) string) func(*rig) {
 	}
 }
 
-// announceIn25s announces a shutdown with less time than hostWaits.
+// announceIn25s has the host announce a shutdown whose deadline is in 25 s, before that of hostWaits.
 func announceIn25s(r *rig) string { return r.inputs(r.hostAnnounces(25 * time.Second)) }
 
-// drainingIn25s is draining with less time than hostWaits.
+// drainingIn25s begins a shutdown with announceIn25s and lets 2 s pass.
 func drainingIn25s(r *rig) {
 	none(r)
 	announceIn25s(r)
 	r.wait(2 * time.Second)
 }
 
-// announceAgain has the host announce a shutdown, with a deadline that counts from now.
+// announceAgain has the host announce a shutdown whose deadline is hostWaits from now.
 func announceAgain(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }
 
 // read passes the previous agent's log to the agent.
@@ -287,7 +288,7 @@ func names(pods []*node.Pod) string {
 	return strings.Join(names, ", ")
 }
 
-// finalStatusInFlight has a static pod's final status in flight, and its shutdown cancelled.
+// finalStatusInFlight ends a static pod and cancels its shutdown while the pod's final status is being sent.
 func finalStatusInFlight(r *rig) {
 	r.pods = []string{"low", "static"}
 	draining("host")(r)
@@ -303,7 +304,8 @@ func (r *rig) startStatic() string {
 	return names(r.n.Refused())
 }
 
-// givenUp has the lock released and the kill of critical given up. low is still terminating.
+// givenUp lets the time of a shutdown pass, so that the lock is released, and then has the kill of critical fail for
+// good. low is still terminating.
 func givenUp(r *rig) {
 	draining("host")(r)
 	r.wait(hostWaits)
@@ -311,7 +313,7 @@ func givenUp(r *rig) {
 	require.Equal(r.t, node.StateReleased, r.n.State())
 }
 
-// withdrawalInFlight has the call in flight that publishes that no shutdown is in progress.
+// withdrawalInFlight has the agent publish that no shutdown is in progress, and the API server not answer that call.
 func withdrawalInFlight(r *rig) {
 	none(r)
 	r.apiHangs = true
@@ -323,16 +325,17 @@ func input(in ...node.Input) func(*rig) string {
 	return func(r *rig) string { return r.inputs(in...) }
 }
 
-// In each state (begin), each input (do) leads to the state (then), the admission (refuses) and the effects (did) of
-// the table.
+// Each row of the table brings an agent into a state (begin) and passes an input (do). It says the effects (did) of the
+// input, the state that follows (then), and whether pods are then refused (refuses).
 //
 // Effects: "publish" publishes the shutdown, and "clear" that there is none; "suspend" keeps the lock until a time, and
-// "holdagain" takes it for the next shutdown; "tell" sends a final status. The last rows return names of pods instead.
+// "holdagain" takes it for the next shutdown; "tell" sends a final status. If do returns names of pods instead of effects,
+// did has these names.
 //
 // The seconds of the kills: 15 is the grace period of the pods. 13 is what is left of it 2 s after the first
-// kill; 8, another 5 s later. 6 is the share of low if the host leaves 10 s for buckets of 20 s and 10 s: two
-// thirds. 10 is the bucket of critical, and 9 is what is left of 10 s after 1 s of waiting for a list that hangs.
-// 0 means that the time of the shutdown is over.
+// kill; 8 is what is left another 5 s later. 6 is the share of low if the host leaves 10 s for buckets of 20 s and
+// 10 s: two thirds. 10 is the bucket of critical, and 9 is what is left of 10 s after 1 s of waiting for a list that
+// hangs. 0 means that the time of the shutdown is over.
 func TestStateTransitions(t *testing.T) {
 	const (
 		admits  = false
@@ -352,7 +355,7 @@ func TestStateTransitions(t *testing.T) {
 		{"none", none, "nothing is pending", input(nothingPending()), node.StateNone, admits, "clear"},
 		{"none", none, "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "log"},
 		{"none", none, "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
-		{"none", none, "a shutdown is pending, in the past", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateNone, admits, "log, clear"},
+		{"none", none, "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateNone, admits, "log, clear"},
 		{"none", none, "the host cannot answer", input(node.Pending{}), node.StateNone, admits, "clear"},
 		{"none", none, "the host is unreachable", input(node.Unreached{}), node.StateNone, admits, "clear"},
 		{"none", none, "TerminateAll", input(node.TerminateAll{}), node.StateNone, refuses, "kill low with 15"},
@@ -362,7 +365,7 @@ func TestStateTransitions(t *testing.T) {
 		{"opening", opening, "nothing is pending", input(nothingPending()), node.StateOpening, admits, ""},
 		{"opening", opening, "Trigger cancels", input(triggerCancels("notice")), node.StateOpening, admits, ""},
 		{"opening", opening, "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 15"},
-		{"opening", opening, "a shutdown is pending, in the past", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateOpening, admits, "log"},
+		{"opening", opening, "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateOpening, admits, "log"},
 		{"opening", opening, "the host cannot answer", input(node.Pending{}), node.StateOpening, admits, ""},
 		{"opening", opening, "the host is unreachable", input(node.Unreached{}), node.StateOpening, admits, ""},
 		{"opening", opening, "TerminateAll", input(node.TerminateAll{}), node.StateOpening, refuses, ""},
@@ -374,18 +377,18 @@ func TestStateTransitions(t *testing.T) {
 		{"unsettled", unsettled("host"), "event, earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "suspend, publish, suspend, kill low with 13, suspend, kill low with 6"},
 		{"unsettled, time over", unsettledPast("host"), "event", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
 		{"unsettled", unsettled("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"unsettled", unsettled("notice"), "the host cancels, Trigger does not", input(hostCancels()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
+		{"unsettled", unsettled("notice"), "the host cancels, Trigger has not cancelled", input(hostCancels()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"unsettled", unsettled("host", "notice"), "nothing is pending, Trigger does not", input(nothingPending()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
+		{"unsettled", unsettled("host", "notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled, time over", unsettledPast("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
-		{"unsettled, time over", unsettledPast("host", "notice"), "nothing is pending, Trigger does not", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
+		{"unsettled, time over", unsettledPast("host", "notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateNone, admits, "holdagain, clear, kill low with 0"},
 		{"unsettled", unsettled("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateUnsettled, refuses, ""},
 		{"unsettled", unsettled("notice"), "Trigger cancels, the host cannot answer", input(triggerCancels("notice"), node.Pending{}), node.StateNone, admits, "holdagain, clear, kill low with 13"},
 		{"unsettled", unsettled("host", "notice"), "Trigger cancels all, a shutdown is pending", func(r *rig) string { return r.inputs(triggerCancels(""), r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled, time over", unsettledPast("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
-		{"unsettled, time over", unsettledPast("host"), "a shutdown is pending, another kind", func(r *rig) string { e := r.hostHasPending(hostWaits); e.Event.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
-		{"unsettled", unsettled("host"), "a shutdown is pending, in the past", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
+		{"unsettled, time over", unsettledPast("host"), "a shutdown of another kind is pending", func(r *rig) string { e := r.hostHasPending(hostWaits); e.Event.Kind = "poweroff"; return r.inputs(e) }, node.StateDraining, refuses, "holdagain, suspend, publish, kill low with 0, suspend"},
+		{"unsettled", unsettled("host"), "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateReleased, refuses, "publish, suspend, release, report"},
 		{"unsettled", unsettled("host"), "the host cannot answer", input(node.Pending{}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "the host is unreachable, a lock was adopted", input(node.Unreached{Adopted: true}), node.StateDraining, refuses, "suspend, publish, kill low with 13, suspend"},
 		{"unsettled", unsettled("host"), "the host is unreachable, no lock was adopted", input(node.Unreached{}), node.StateUnsettled, refuses, ""},
@@ -394,18 +397,18 @@ func TestStateTransitions(t *testing.T) {
 		{"unsettled", unsettled("host"), "TerminateAll, and 5 s", func(r *rig) string { r.inputs(node.TerminateAll{}); return r.wait(5 * time.Second) }, node.StateUnsettled, refuses, "kill low with 8"},
 		{"unsettled", unsettled("host"), "Run ends", input(node.RunEnds{}), node.StateUnsettled, refuses, "release"},
 		{"draining", draining("host"), "event of another announcer", input(triggerAnnounces("notice")), node.StateDraining, refuses, ""},
-		{"draining", draining("notice"), "event of another announcer, the host", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "the same announcer, not earlier", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "suspend, kill low with 6"},
+		{"draining", draining("notice"), "event of another announcer, which is the host", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "event of the same announcer, no earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(hostWaits)) }, node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "event of the same announcer, earlier deadline", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateDraining, refuses, "suspend, kill low with 6"},
 		{"draining", draining("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "holdagain, clear"},
-		{"draining", draining("host", "notice"), "the host cancels, Trigger does not", input(hostCancels()), node.StateDraining, refuses, ""},
+		{"draining", draining("host", "notice"), "the host cancels, Trigger has not cancelled", input(hostCancels()), node.StateDraining, refuses, ""},
 		{"draining", draining("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear"},
-		{"draining", draining("notice"), "nothing is pending, Trigger does not", input(nothingPending()), node.StateDraining, refuses, ""},
+		{"draining", draining("notice"), "nothing is pending at the host, Trigger has not cancelled", input(nothingPending()), node.StateDraining, refuses, ""},
 		{"draining", draining("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "holdagain, clear"},
 		{"draining", draining("notice"), "Trigger cancels for another origin", input(triggerCancels("person")), node.StateDraining, refuses, "log"},
-		{"draining", draining("host", "notice"), "Trigger cancels all, the host does not", input(triggerCancels("")), node.StateDraining, refuses, ""},
+		{"draining", draining("host", "notice"), "Trigger cancels all, the host has not cancelled", input(triggerCancels("")), node.StateDraining, refuses, ""},
 		{"draining", draining("notice"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateDraining, refuses, ""},
-		{"draining", draining("host"), "a shutdown is pending, in the past", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateDraining, refuses, ""},
+		{"draining", draining("host"), "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateDraining, refuses, ""},
 		{"draining", draining("host"), "the host cannot answer", input(node.Pending{}), node.StateDraining, refuses, ""},
 		{"draining", draining("host"), "the host is unreachable", input(node.Unreached{}), node.StateDraining, refuses, ""},
 		{"draining", draining("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateReleased, refuses, "kill critical with 10, release"},
@@ -414,32 +417,32 @@ func TestStateTransitions(t *testing.T) {
 		{"draining", draining("host"), "Run ends, TerminateAll", input(node.RunEnds{}, node.TerminateAll{}), node.StateDraining, refuses, "release, report"},
 		{"released", released("host"), "event of another announcer", input(triggerAnnounces("notice")), node.StateReleased, refuses, "retake, suspend, suspend, release, report"},
 		{"released, pods run", released("host"), "event of another announcer", func(r *rig) string { r.pods = []string{"late"}; return r.inputs(triggerAnnounces("notice")) }, node.StateDraining, refuses, "retake, suspend, suspend, kill late with 15"},
-		{"released", released("host"), "the same announcer", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateReleased, refuses, ""},
+		{"released", released("host"), "event of the same announcer", func(r *rig) string { return r.inputs(r.hostAnnounces(10 * time.Second)) }, node.StateReleased, refuses, ""},
 		{"released", released("host"), "the host cancels", input(hostCancels()), node.StateNone, admits, "holdagain, clear"},
-		{"released", released("host", "notice"), "the host cancels, Trigger does not", input(hostCancels()), node.StateReleased, refuses, ""},
-		{"released", released("host", "notice"), "Trigger cancels, the host does not", input(triggerCancels("")), node.StateReleased, refuses, ""},
+		{"released", released("host", "notice"), "the host cancels, Trigger has not cancelled", input(hostCancels()), node.StateReleased, refuses, ""},
+		{"released", released("host", "notice"), "Trigger cancels, the host has not cancelled", input(triggerCancels("")), node.StateReleased, refuses, ""},
 		{"released", released("notice"), "Trigger cancels", input(triggerCancels("notice")), node.StateNone, admits, "holdagain, clear"},
 		{"released", released("host"), "nothing is pending", input(nothingPending()), node.StateNone, admits, "holdagain, clear"},
 		{"released", released("host"), "a shutdown is pending", func(r *rig) string { return r.inputs(r.hostHasPending(hostWaits)) }, node.StateReleased, refuses, ""},
-		{"released", released("host"), "a shutdown is pending, in the past", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateReleased, refuses, ""},
+		{"released", released("host"), "a shutdown is pending, its deadline has passed", func(r *rig) string { return r.inputs(r.hostHasPending(-time.Second)) }, node.StateReleased, refuses, ""},
 		{"released", released("host"), "the host cannot answer", input(node.Pending{}), node.StateReleased, refuses, ""},
 		{"released", released("host"), "the host is unreachable", input(node.Unreached{}), node.StateReleased, refuses, ""},
 		{"released", released("host"), "the time passes", func(r *rig) string { return r.wait(hostWaits) }, node.StateReleased, refuses, ""},
 		{"released, pods run", released("host"), "TerminateAll", func(r *rig) string { r.pods = []string{"late"}; return r.inputs(node.TerminateAll{}) }, node.StateReleased, refuses, "kill late with 15"},
 		{"released", released("host"), "Run ends", input(node.RunEnds{}), node.StateReleased, refuses, ""},
 		{"unsettled, time over", unsettledPast("host"), "the host is unreachable", input(node.Unreached{}), node.StateNone, admits, "holdagain, clear, kill low with 0"},
-		{"the log", restarted(draining("host"), opening), "announced, time left", (*rig).read, node.StateUnsettled, refuses, ""},
-		{"the log", restarted(draining("host"), opening, input(nothingPending())), "announced, but nothing was pending", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"the log", restarted(draining("notice"), opening, input(triggerCancels(""), nothingPending())), "Trigger cancelled before", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"the log", restarted(draining("host"), opening, input(node.Pending{}, hostCancels())), "the host cancelled before", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
-		{"the log", restarted(drainingIn25s, opening, announceIn25s), "while draining, with an earlier end", (*rig).read, node.StateDraining, refuses, "suspend, kill low with 13"},
-		{"the log", restarted(draining("notice"), opening, announceAgain), "while draining, and its announcer has not cancelled", func(r *rig) string { r.read(); return r.inputs(hostCancels()) }, node.StateDraining, refuses, ""},
-		{"the log", restarted(draining("notice"), opening, input(triggerCancels("notice")), announceAgain), "while draining, and its announcer has cancelled", func(r *rig) string { r.read(); return r.inputs(hostCancels()) }, node.StateNone, admits, "holdagain, clear"},
-		{"the log", restarted(cancelled, opening), "cancelled", (*rig).read, node.StateNone, admits, "kill low with 13"},
-		{"the log", restarted(draining("host"), opening), "of another boot", func(r *rig) string { return r.inputs(node.Read{Entries: r.previousLog}) }, node.StateNone, admits, "tell low"},
-		{"the log", restarted(draining("host"), opening, announceAgain), "while draining, same kind", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
-		{"the log", restarted(draining("host"), opening, announceAgain, input(hostCancels())), "after a cancellation", (*rig).read, node.StateNone, admits, "kill low with 13"},
-		{"the log", restarted(cancelled, opening, announceAgain), "while draining, after a cancellation", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
+		{"opening, the log comes", restarted(draining("host"), opening), "with a shutdown that has time left", (*rig).read, node.StateUnsettled, refuses, ""},
+		{"opening, the log comes", restarted(draining("host"), opening, input(nothingPending())), "with a shutdown, but nothing is pending at the host", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
+		{"opening, the log comes", restarted(draining("notice"), opening, input(triggerCancels(""), nothingPending())), "with a shutdown that Trigger has cancelled since", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
+		{"opening, the log comes", restarted(draining("host"), opening, input(node.Pending{}, hostCancels())), "with a shutdown that the host has cancelled since", (*rig).read, node.StateNone, admits, "holdagain, clear, kill low with 13"},
+		{"opening, the log comes", restarted(drainingIn25s, opening, announceIn25s), "while draining, its shutdown has the later deadline", (*rig).read, node.StateDraining, refuses, "suspend, kill low with 13"},
+		{"opening, the log comes", restarted(draining("notice"), opening, announceAgain), "while draining, its announcer has not cancelled; the host cancels", func(r *rig) string { r.read(); return r.inputs(hostCancels()) }, node.StateDraining, refuses, ""},
+		{"opening, the log comes", restarted(draining("notice"), opening, input(triggerCancels("notice")), announceAgain), "while draining, its announcer has cancelled; the host cancels", func(r *rig) string { r.read(); return r.inputs(hostCancels()) }, node.StateNone, admits, "holdagain, clear"},
+		{"opening, the log comes", restarted(cancelled, opening), "with a cancelled shutdown", (*rig).read, node.StateNone, admits, "kill low with 13"},
+		{"opening, the log comes", restarted(draining("host"), opening), "of another boot", func(r *rig) string { return r.inputs(node.Read{Entries: r.previousLog}) }, node.StateNone, admits, "tell low"},
+		{"opening, the log comes", restarted(draining("host"), opening, announceAgain), "while draining a shutdown of the same kind", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
+		{"opening, the log comes", restarted(draining("host"), opening, announceAgain, input(hostCancels())), "after a newer shutdown was cancelled", (*rig).read, node.StateNone, admits, "kill low with 13"},
+		{"opening, the log comes", restarted(cancelled, opening, announceAgain), "while draining, its shutdown was cancelled", (*rig).read, node.StateDraining, refuses, "kill low with 13"},
 		{"none, a final status is in flight", finalStatusInFlight, "a static pod asks to start", (*rig).startStatic, node.StateNone, admits, "static"},
 		{"none, a final status is in flight", finalStatusInFlight, "a static pod asks to start, and the call returns", func(r *rig) string {
 			r.startStatic()
@@ -464,7 +467,7 @@ func TestStateTransitions(t *testing.T) {
 			r.now = r.n.Wake()
 			return r.inputs(node.Published{Call: r.publishCall})
 		}, node.StateDraining, refuses, "publish, kill critical with 9"},
-		{"the log", restarted(draining("host"), opening), "cannot be read", input(node.Read{}), node.StateNone, admits, ""},
+		{"opening, the log comes", restarted(draining("host"), opening), "but cannot be read", input(node.Read{}), node.StateNone, admits, ""},
 	} {
 		t.Run(row.state+"/"+row.input, func(t *testing.T) {
 			r := newRig(t)
@@ -476,8 +479,9 @@ func TestStateTransitions(t *testing.T) {
 	}
 }
 
-// TerminateAll waits 5 s for the log and then begins its own drain. When the log comes, with the shutdown of the
-// previous agent, the new log has the pods of both. Their shutdowns have different numbers.
+// TerminateAll waits 5 s for the log, which has a shutdown of the previous agent, and then begins its own drain. When the
+// log comes, the two shutdowns have different numbers, and this agent's log has the pod critical with the number of
+// TerminateAll's.
 func TestTerminateAllBeforeTheLogIsRead(t *testing.T) {
 	r := newRig(t)
 	restarted(draining("host"), opening)(r)
@@ -512,8 +516,8 @@ func TestALogOfAnotherBootShortensNoGracePeriod(t *testing.T) {
 	require.Contains(t, names(r.n.Refused()), "static")
 }
 
-// The agent dies after the release of the lock. The host cannot tell its successor whether the shutdown is still
-// pending. The time of that is over, so the shutdown ends, and its report keeps the time of the release.
+// The agent dies after the release of the lock. The next one starts when the time of the shutdown is over, and the host
+// cannot say whether the shutdown is still pending. The shutdown then ends, and keeps the time of the release as its end.
 func TestARestartKeepsTheTimeOfTheRelease(t *testing.T) {
 	r := newRig(t)
 	released("host")(r)

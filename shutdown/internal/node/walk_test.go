@@ -24,13 +24,13 @@ import (
 // walkDepth is the environment variable with the number of inputs in each sequence of TestAllInputSequences.
 const walkDepth = "KUBEGRACE_WALK_DEPTH"
 
-// walker is one sequence of inputs in a small world: an agent with two pods in two buckets. Each choice
-// is an input that may come now. Calls return in any order; one of them fails.
+// walker passes one sequence of inputs to the agent of a small world, which has two pods in two buckets. Each choice
+// is an input that may come next. Calls return in any order, and at most one of them fails.
 type walker struct {
 	*world
-	inFlight          []node.Effect // calls in flight
-	faultsLeft        int           // failures still to come
-	announcementsLeft int           // announcements and cancellations still to come
+	inFlight          []node.Effect // the effects whose calls are in flight
+	faultsLeft        int           // how many more calls may fail
+	announcementsLeft int           // how many more announcements and cancellations may come
 }
 
 // newWalker returns a walker whose agent has read an empty log. Its buckets are 2 s and 1 s, and each has a
@@ -49,8 +49,8 @@ func newWalker() *walker {
 
 // input passes an input to the agent, and records the facts for the judge and the calls that are now in flight.
 func (w *walker) input(in node.Input, what string) {
-	effects, isFine := w.stepRecovering(in, what)
-	if !isFine {
+	effects, hasReturned := w.stepRecovering(in, what)
+	if !hasReturned {
 		return
 	}
 	if _, is := in.(node.Tick); is {
@@ -77,8 +77,8 @@ func (w *walker) input(in node.Input, what string) {
 	w.addState(len(w.inFlight))
 }
 
-// choices returns the number of inputs that choose can pass now, or some more: each call in flight succeeds or fails,
-// there are four announcements and cancellations, and a Tick and TerminateAll.
+// choices returns an upper bound for the argument of choose. The inputs are: each call in flight succeeds, or fails; two
+// announcements and two cancellations; a Tick; and TerminateAll.
 func (w *walker) choices() int {
 	n := len(w.inFlight)
 	if w.faultsLeft > 0 {
@@ -90,7 +90,7 @@ func (w *walker) choices() int {
 	return n + 2
 }
 
-// choose passes the i-th of the inputs that choices counts. It returns false if that cannot come now.
+// choose passes the i-th of the inputs that choices counts. It returns false if that input cannot come now.
 func (w *walker) choose(i int) bool {
 	if w.agent == nil {
 		return false
@@ -269,9 +269,9 @@ func (h *hasher) value(v reflect.Value) {
 	}
 }
 
-// The node keeps its promises, the rules of judge.Node, after every sequence of up to six inputs: from an
-// idle agent, and from one whose host has just announced a shutdown. A sequence that leads to a state of
-// another one is not continued.
+// After every sequence of up to six inputs the node has kept its promises, the rules of judge.Node. The sequences begin
+// with an idle agent, or with one whose host has just announced a shutdown. A sequence that leads to a state that
+// another one has reached is not continued.
 func TestAllInputSequences(t *testing.T) {
 	depth := 6
 	if need.Less(t, "sequences of six inputs to a node") {
@@ -283,8 +283,10 @@ func TestAllInputSequences(t *testing.T) {
 		require.NoError(t, err)
 	}
 	defer debug.SetGCPercent(debug.SetGCPercent(400)) // as in TestSimulator
-	// The first choices of each sequence. In "announced" the host announces, and then three calls succeed.
-	for name, first := range map[string][]byte{"none": {}, "announced": {0, 0, 0, 1}} {
+	for name, first := range map[string][]byte{
+		"idle agent":            {},
+		"announced by the host": {0, 0, 0, 1}, // these choices make the host announce, and three calls succeed
+	} {
 		t.Run(name, func(t *testing.T) {
 			seen := map[uint64]bool{}
 			level := [][]byte{first}
@@ -296,7 +298,7 @@ func TestAllInputSequences(t *testing.T) {
 	}
 }
 
-// extendPaths extends each path by one input and returns the paths to new states.
+// extendPaths extends each path by one input, in all ways, and returns the paths to states that are not in seen.
 func extendPaths(t *testing.T, paths [][]byte, seen map[uint64]bool) (next [][]byte) {
 	for _, path := range paths {
 		for i := range replay(path).choices() {

@@ -22,13 +22,13 @@ var errFault = errors.New("fault")
 // worldPod is the real state of a pod.
 type worldPod struct {
 	node.Pod
-	endsAfter          time.Duration // how long it takes to end after its signal, unless it is killed before
-	isStuck            bool          // it does not end even when killed
+	endsAfter          time.Duration // from its signal to its end, unless its grace period is shorter
+	isStuck            bool          // it does not end even after its grace period
 	boot               int           // the boot in which it started
 	ends               time.Time     // when it ends; zero: it was not signalled
 	ended              time.Time
 	isReady            bool // at the API server
-	killedInGeneration int  // the generation of the newest agent that has killed it; 0: none that the log knows of
+	killedInGeneration int  // the generation of the newest agent that has killed it; 0: no agent has, or the log has lost the kill
 	isUnlogged         bool // its newest entry is not in the log
 }
 
@@ -67,12 +67,12 @@ type world struct {
 	agent  *node.Node // nil: dead
 
 	generation         int             // counts agents, and their deaths
-	calls              map[int]func()  // calls in flight; the function fails the call
-	hung               []func()        // calls that return after quiesce
-	timetable          *judge.NodeFact // the newest one recorded
+	calls              map[int]func()  // calls in flight by number; the function makes the call fail
+	hung               []func()        // makes the calls that hang return; quiesce calls it
+	timetable          *judge.NodeFact // the newest timetable that was recorded
 	terminateAllCalled bool
 	runEnded           bool
-	drainBefore        *node.Shutdown // the drain in progress before the step
+	drainBefore        *node.Shutdown // the drain that was in progress before the current step
 }
 
 // logEntry is an entry of the log.
@@ -151,16 +151,16 @@ func (w *world) schedule(d time.Duration, do func()) {
 
 // after has do called after d, unless the agent has died by then.
 func (w *world) after(d time.Duration, do func()) {
-	life := w.generation
+	generation := w.generation
 	w.schedule(d, func() {
-		if w.generation == life && w.agent != nil {
+		if w.generation == generation && w.agent != nil {
 			do()
 		}
 	})
 }
 
-// run lets d pass. It ends all events after a panic, or after 20,000 facts: the agent is in an endless loop
-// then.
+// run lets d pass. It drops all further events after a panic of the agent, or after 20,000 facts, which only an endless
+// loop of the agent reaches.
 func (w *world) run(d time.Duration) {
 	end := w.now.Add(d)
 	for len(w.events) > 0 && !w.events[0].at.After(end) {
@@ -177,14 +177,14 @@ func (w *world) run(d time.Duration) {
 	w.now = end
 }
 
-// addPod adds a running pod that ends takes after its signal. A negative grace period is none.
-func (w *world) addPod(name string, priority int32, grace int64, takes time.Duration) *worldPod {
+// addPod adds a running pod that ends endsAfter its signal. A negative grace period stands for a pod without one.
+func (w *world) addPod(name string, priority int32, grace int64, endsAfter time.Duration) *worldPod {
 	object := &v1.Pod{}
 	object.Spec.Priority = &priority
 	if grace >= 0 {
 		object.Spec.TerminationGracePeriodSeconds = &grace
 	}
-	p := &worldPod{Pod: node.Pod{Key: node.Key(name), Namespace: "default", Name: name, Priority: priority, Object: object}, endsAfter: takes}
+	p := &worldPod{Pod: node.Pod{Key: node.Key(name), Namespace: "default", Name: name, Priority: priority, Object: object}, endsAfter: endsAfter}
 	w.pods = append(w.pods, p)
 	w.startPod(p)
 	return p
@@ -196,7 +196,8 @@ func (w *world) startPod(p *worldPod) {
 	w.add(judge.NodeFact{What: judge.NodePodRuns, Pod: p.Name, Priority: p.Priority, Seconds: w.graceOf(p)})
 }
 
-// graceOf returns the grace period of a pod; -1: its bucket's. Without a schedule the default is 30 s.
+// graceOf returns the grace period of a pod in seconds. A pod that has none gets -1, which stands for the time of its
+// bucket, or Kubernetes' default of 30 s if there is no schedule.
 func (w *world) graceOf(p *worldPod) int64 {
 	switch grace := p.Object.Spec.TerminationGracePeriodSeconds; {
 	case grace != nil:
@@ -226,16 +227,17 @@ func (w *world) end(p *worldPod) {
 	}
 }
 
-// start starts an agent that gets the log after read. If read is negative, another agent has the folder, and
-// this one never gets the log.
+// start starts an agent, which has read the log after the duration read. A negative read means that another agent owns
+// the state folder, so that this agent never gets the log.
 func (w *world) start(read time.Duration) {
 	w.generation++
-	w.agent, w.calls, w.hung, w.terminateAllCalled, w.runEnded, w.hostAnswered, w.timetable = node.New(w.config), map[int]func(){}, nil, false, false, false, nil
-	w.drainBefore = nil
-	w.ownsLog = false
+	w.agent = node.New(w.config)
+	w.calls, w.hung = map[int]func(){}, nil
+	w.terminateAllCalled, w.runEnded, w.hostAnswered, w.ownsLog = false, false, false, false
+	w.timetable, w.drainBefore = nil, nil
 	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: read != 0})
 	if read != 0 {
-		w.step(node.Opening{}, "the folder is not had")
+		w.step(node.Opening{}, "the state folder is not locked yet")
 	}
 	switch {
 	case read < 0:
@@ -243,7 +245,7 @@ func (w *world) start(read time.Duration) {
 			w.isLossy, w.log, w.durable = true, nil, nil // the other agent has replaced the log
 			w.addPendingInLog(true)
 			w.forgetKills(func(*worldPod) bool { return true })
-			w.step(node.Read{}, "the folder is another agent's")
+			w.step(node.Read{}, "the state folder is another agent's")
 		})
 	case read == 0:
 		w.read()
@@ -252,7 +254,8 @@ func (w *world) start(read time.Duration) {
 	}
 }
 
-// read passes the log to the agent: the last entry of each pod and of the shutdown, in the order of their first ones.
+// read passes the log to the agent: the last entry of the shutdown and of each pod. The pods are in the order of their
+// first entries.
 func (w *world) read() {
 	data, order := map[node.Key][]byte{}, []node.Key{} // the shutdown has the key ""
 	for _, e := range w.log {
@@ -286,9 +289,9 @@ func (w *world) read() {
 
 // forgetKills records, for each pod that matches, that the agent cannot know of its kill by an earlier agent. The judge
 // then does not expect the agent to continue that kill.
-func (w *world) forgetKills(is func(*worldPod) bool) {
+func (w *world) forgetKills(matches func(*worldPod) bool) {
 	for _, p := range w.pods {
-		if p.killedInGeneration != w.generation && is(p) {
+		if p.killedInGeneration != w.generation && matches(p) {
 			p.killedInGeneration = 0
 			w.add(judge.NodeFact{What: judge.NodePodLost, Pod: p.Name})
 		}
@@ -302,13 +305,13 @@ func mustDecode(data []byte, to any) {
 	}
 }
 
-// step passes an input to the agent and carries out the effects. what is its text in the record.
+// step passes an input to the agent and carries out the effects. what is the input's text in the record.
 func (w *world) step(in node.Input, what string) {
 	if w.agent == nil {
 		return
 	}
-	effects, isFine := w.stepRecovering(in, what)
-	if !isFine {
+	effects, hasReturned := w.stepRecovering(in, what)
+	if !hasReturned {
 		return
 	}
 	if _, is := in.(node.Tick); is {
@@ -341,10 +344,10 @@ func (w *world) addState(calls int) {
 	w.add(f)
 }
 
-// stepRecovering calls Step and records a panic.
-func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effect, isFine bool) {
+// stepRecovering calls Step, and records a panic of it. hasReturned is false after a panic.
+func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effect, hasReturned bool) {
 	defer func() {
-		if !isFine {
+		if !hasReturned {
 			w.add(judge.NodeFact{What: judge.NodePanicked, Text: fmt.Sprint(recover(), " at ", what)})
 			w.agent = nil
 		}
@@ -368,7 +371,7 @@ func (w *world) stepRecovering(in node.Input, what string) (effects []node.Effec
 	return effects, true
 }
 
-// tickAt schedules a Tick for wake, the result of Wake, which is dropped if Wake has changed by then.
+// tickAt schedules a Tick for the time wake, the result of Wake. The Tick is dropped if Wake returns another time by then.
 func (w *world) tickAt(wake time.Time) {
 	if wake.IsZero() {
 		return
@@ -435,8 +438,8 @@ func (w *world) begin(e node.Effect, answer func(err error)) (returns func(err e
 	return returns
 }
 
-// call makes a call that returns within latency milliseconds. With a fault it fails, is late, or hangs until
-// quiesce or its deadline.
+// call makes a call that returns within latency milliseconds. With a fault it fails, is up to 4 s late, or hangs: until
+// quiesce, or perhaps only until its deadline.
 func (w *world) call(e node.Effect, latency int, answer func(err error)) {
 	returns := w.begin(e, answer)
 	switch {
@@ -474,7 +477,7 @@ func (w *world) carryOut(e node.Effect) {
 	case node.Kill:
 		w.kill(e)
 	case node.Tell:
-		w.update(e)
+		w.tell(e)
 	case node.Publish:
 		w.publish(e)
 	case node.Abort:
@@ -562,9 +565,9 @@ func (w *world) kill(e node.Effect) {
 		end := w.now.Add(min(p.endsAfter, time.Duration(e.Seconds)*time.Second))
 		if p.ends.IsZero() || end.Before(p.ends) {
 			p.ends = end
-			began := p.boot
+			boot := p.boot
 			w.schedule(end.Sub(w.now), func() {
-				if p.ends.Equal(end) && p.boot == began {
+				if p.ends.Equal(end) && p.boot == boot {
 					w.end(p)
 				}
 			})
@@ -587,9 +590,9 @@ func (w *world) answerWhenEnded(p *worldPod, late time.Duration, returns func(er
 	}
 }
 
-// update sends a message about a pod. It may arrive although the call fails. A final status arrives before the call's
-// deadline or never, as StatusFlusher asks.
-func (w *world) update(e node.Effect) {
+// tell sends a message about a pod to the API server. The message may arrive although the call fails. A final status
+// arrives before the call's deadline or never, as StatusFlusher demands.
+func (w *world) tell(e node.Effect) {
 	p, what := w.podOf(e.Pod.Key), e.What
 	if !w.apiServes {
 		returns := w.begin(e, func(err error) { w.step(node.Told{Call: e.Call, Key: p.Key, Err: err}, "") })
@@ -641,7 +644,8 @@ func (w *world) addPublish(e node.Effect) {
 	w.add(f)
 }
 
-// publish sends the node's state to the API server. If that does not work, the call returns at its deadline.
+// publish sends the node's state to the API server. If the API server does not work, the call fails at its deadline or
+// hangs.
 func (w *world) publish(e node.Effect) {
 	w.addPublish(e)
 	answer := func(err error) {
@@ -677,10 +681,10 @@ func (w *world) store(e node.Effect) {
 	w.addPendingInLog(false)
 }
 
-// addPendingInLog records which final statuses are pending in the log, if that has changed. All pods in a log of an earlier
-// boot have ended, but the static ones run again and have none. isTaken says that a power cut or another agent has
-// changed the log.
-func (w *world) addPendingInLog(isTaken bool) {
+// addPendingInLog records which final statuses are pending in the log, if they have changed. All pods in a log of an
+// earlier boot have ended with that boot; but the static pods among them run again, so that they have no final status.
+// isForeign says that a power cut or another agent has changed the log.
+func (w *world) addPendingInLog(isForeign bool) {
 	if !w.config.Options.Steps.Statuses {
 		return
 	}
@@ -690,18 +694,18 @@ func (w *world) addPendingInLog(isTaken bool) {
 	}
 	var pending []string
 	for _, p := range w.pods {
-		of := last[p.Key]
-		hasEnded := !of.Ended.IsZero()
+		logged := last[p.Key]
+		hasEnded := !logged.Ended.IsZero()
 		if w.logBoot != w.boot {
-			hasEnded = !of.Static
+			hasEnded = !logged.Static
 		}
-		if hasEnded && !of.Signalled.IsZero() && of.IsTerminal() && !of.Told {
+		if hasEnded && !logged.Signalled.IsZero() && logged.IsTerminal() && !logged.Told {
 			pending = append(pending, p.Name)
 		}
 	}
 	if !slices.Equal(pending, w.pendingInLog) {
 		w.pendingInLog = pending
-		w.add(judge.NodeFact{What: judge.NodeLogHas, Pods: pending, Failed: isTaken})
+		w.add(judge.NodeFact{What: judge.NodeLogHas, Pods: pending, Failed: isForeign})
 	}
 }
 
