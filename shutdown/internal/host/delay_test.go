@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// delaysAt returns when the delay was requested, since the start of Run.
-func (r *rig) delaysAt() *[]time.Duration {
+// recordDelayRequests returns a list that gets the time of each RequestDelay, since the start of Run.
+func (r *rig) recordDelayRequests() *[]time.Duration {
 	var at []time.Duration
 	r.script.set(func(s *script) {
 		s.faults = func(method string, _ int) fault {
@@ -27,11 +27,11 @@ func (r *rig) delaysAt() *[]time.Duration {
 	return &at
 }
 
-// A lowered or raised limit is noticed at the next read. After a grant that costs pods time, the next
+// The delay is requested every 10 s, which shows a lowered or raised limit. After a grant that costs pods time, the next
 // requests follow after 1 s, 2 s, 4 s, 8 s, and then every 10 s.
 func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
-		at := r.delaysAt()
+		requestedAt := r.recordDelayRequests()
 		r.run()
 		r.advance(15 * time.Second)
 		r.script.set(func(s *script) { s.limit, s.limitFile = 10*time.Second, "/etc/zzz.conf" })
@@ -46,19 +46,19 @@ func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 		require.Equal(t, "InhibitDelayMaxSec in /etc/zzz.conf", r.host.LimitSetBy())
 		r.advance(40 * time.Second)
 		require.Equal(t, []string{"0s pending false true", "0s tried", "20s capped"}, r.allReceived(), "reported once")
-		require.Equal(t, []int{0, 10, 20, 21, 23, 27, 35, 45, 55}, seconds(*at), "pauses of 1, 2, 4, 8 and 10 s after the low grant at 20 s")
+		require.Equal(t, []int{0, 10, 20, 21, 23, 27, 35, 45, 55}, seconds(*requestedAt), "pauses of 1, 2, 4, 8 and 10 s after the low grant at 20 s")
 
 		r.script.set(func(s *script) { s.limit = 0 })
 		r.advance(5 * time.Second)
 		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay}, r.host.Status())
 		require.Empty(t, r.host.LimitSetBy())
 		r.advance(20 * time.Second)
-		require.Equal(t, []int{65, 75, 85}, seconds((*at)[9:]), "the old pace, except when it was raised")
-		require.Equal(t, 1, r.script.number("inhibit"))
+		require.Equal(t, []int{65, 75, 85}, seconds((*requestedAt)[9:]), "every 10 s")
+		require.Equal(t, 1, r.script.callCount("inhibit"))
 
 		r.script.set(func(s *script) { s.limit = 10 * time.Second })
 		r.advance(11 * time.Second)
-		require.Equal(t, []int{95, 96}, seconds((*at)[12:]), "the first pause is short again")
+		require.Equal(t, []int{95, 96}, seconds((*requestedAt)[12:]), "the first pause is short again")
 		require.Contains(t, r.allReceived(), "1m35s capped")
 	})
 }
@@ -71,9 +71,9 @@ func seconds(all []time.Duration) (s []int) {
 	return s
 }
 
-// A source may grant 10 s of 30 s without an error that says why. The host treats that like an error: its status
-// has a DelayCappedError, and the listener is called, which logs it. The host itself logs nothing. When the limit rises
-// to 26 s, the error goes: 26 s are enough for the pods (see rig.options).
+// The source grants 10 s of 30 s without an error that says why. The Host treats the grant like an error: its status
+// has a DelayCappedError, and it calls the listener, which logs the error. The Host itself logs nothing. When the limit
+// rises to 26 s, the status has no error any more: 26 s are enough for the pods (see rig.options).
 func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.capWithoutError, r.script.limit = true, 10*time.Second
@@ -90,8 +90,8 @@ func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	})
 }
 
-// HostCapped is called for each new cap: for one of 5 s once, for one of 6 s, and again for the latter after
-// the host had granted everything in between.
+// The limit is 5 s for a minute, then 6 s, then none, and then 6 s again. HostCapped is called once for each of the three
+// caps.
 func TestEachNewCapIsReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 5 * time.Second
@@ -108,8 +108,8 @@ func TestEachNewCapIsReported(t *testing.T) {
 	})
 }
 
-// Each change is logged once, with the limit before and after. One that costs pods time, which is a grant of less than 25 s
-// (see rig.options), is reported to the listener instead, which logs it.
+// Each change of the limit is logged once, with the limit before and after. A change to less than 25 s costs pods time
+// (see rig.options): it is not logged but reported to the listener, which logs it.
 func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -136,7 +136,8 @@ func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	})
 }
 
-// A failed read is in the status and logged once for each reason. The lock and the last limit are kept.
+// RequestDelay fails. The error is in the status, and is logged once for each reason. The lock and the last known limit
+// are kept.
 func TestAFailedReadKeepsTheLockAndTheLimit(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.limit = 26 * time.Second
@@ -154,13 +155,13 @@ func TestAFailedReadKeepsTheLockAndTheLimit(t *testing.T) {
 		r.script.set(always("delay", fault{err: errRefused}))
 		r.advance(time.Minute)
 		require.Len(t, r.log.lines(), 4, "it succeeded in between")
-		require.Equal(t, 1, r.script.number("inhibit"))
+		require.Equal(t, 1, r.script.callCount("inhibit"))
 		r.requireLock(host.StateHeld, 1)
 	})
 }
 
-// A read of the limit hangs from 10 s on. It delays no event, and is abandoned after 6 s: its timeout of 5 s, and 1 s
-// to return. The status then has an error, but the lock is kept. A lasting hang is logged once.
+// RequestDelay hangs from the second call on, at 10 s. The hang delays no event. The call is abandoned after 6 s: its
+// timeout of 5 s, and 1 s to return. The status then has an error, but the lock is kept. A lasting hang is logged once.
 func TestAHangingReadDelaysNoEvent(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()

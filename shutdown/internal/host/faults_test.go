@@ -21,7 +21,7 @@ var methods = []string{"adopt", "connect", "events", "pending", "delay", "inhibi
 var kinds = map[string]fault{"hangs": {hangs: true}, "fails": {err: errRefused}, "panics": {panics: true}}
 
 // One call of a method, the first or the tenth, hangs, fails or panics. A lock is held all the time. Within
-// 13 s a session works and the status has no error: a call that hangs is abandoned after 11 s, and
+// 13 s a session works and the status has no error: a call that hangs is abandoned after at most 11 s, and
 // reconnecting takes a second.
 func TestOneFaultyCallIsRecovered(t *testing.T) {
 	for _, method := range methods {
@@ -32,7 +32,7 @@ func TestOneFaultyCallIsRecovered(t *testing.T) {
 						r.useAdopter(true)
 						nth(method, number, f)(r.script)
 						r.run()
-						for range 12 { // sessions, so that the tenth call is among theirs
+						for range 12 { // one session each, so that the tenth call is among theirs
 							r.advance(13 * time.Second)
 							r.requireLock(host.StateHeld, 1)
 							require.NoError(t, r.host.Status().Err)
@@ -49,7 +49,7 @@ func TestOneFaultyCallIsRecovered(t *testing.T) {
 }
 
 // All calls of a method hang, fail or panic for 11 min (60 times 11 s). The previous agent's lock is kept, or replaced
-// by a new one if the method is not needed for that. Within 13 s of the end of the fault everything works.
+// by a new one if that is possible without the method. Within 13 s of the end of the fault a lock of this agent is held.
 func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	for _, method := range methods {
 		for kind, f := range kinds {
@@ -87,28 +87,28 @@ func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	}
 }
 
-// Connect never returns. Each call is abandoned after 11 s. The pause before the next one grows with the calls that
-// hang by then: one second for each ten of them, at least one second. That makes about 45 calls in the first ten
-// minutes, but only 1200 in a day. Once the calls return, the pause is one second again.
+// Connect never returns. Each call is abandoned after 11 s. The pause before the next call is one second for each ten
+// calls that hang, but at least one second. That makes about 45 calls in the first ten minutes, but only 1200 in a
+// day. Once the calls return, the pause is one second again.
 func TestHangingCallsSlowDownReconnects(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("connect", fault{hangs: true})(r.script)
 		r.run()
 		r.advance(10 * time.Minute)
-		require.InDelta(t, 45, r.script.number("connect"), 5)
+		require.InDelta(t, 45, r.script.callCount("connect"), 5)
 		r.advance(24 * time.Hour)
-		require.InDelta(t, 1200, r.script.number("connect"), 200)
+		require.InDelta(t, 1200, r.script.callCount("connect"), 200)
 		r.script.set(always("connect", fault{err: errRefused}))
 		r.script.unblock()
 		r.advance(2 * time.Minute) // the current pause
-		before := r.script.number("connect")
+		before := r.script.callCount("connect")
 		r.advance(10 * time.Second)
-		require.Equal(t, before+10, r.script.number("connect"))
+		require.Equal(t, before+10, r.script.callCount("connect"))
 	})
 }
 
-// A call hangs, and so does the Close of its session, which is abandoned. Another session takes the lock. When the call
-// returns at last, the lock or session that it returns is closed, and events of the abandoned session are dropped.
+// A call hangs, and so does the Close of its session. The session is abandoned, and another one takes the lock. When the
+// call returns at last, the lock or session that it returns is closed. Events of the abandoned session are dropped.
 func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 	for _, method := range []string{"connect", "events", "pending", "delay", "inhibit"} {
 		t.Run(method, func(t *testing.T) {
@@ -119,7 +119,7 @@ func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 				r.run()
 				r.advance(20 * time.Second)
 				r.requireLock(host.StateHeld, 1)
-				heard, locks := r.allReceived(), r.script.number("release")
+				receivedBefore, releasesBefore := r.allReceived(), r.script.callCount("release")
 				r.script.set(func(s *script) {
 					if method != "connect" {
 						s.sessions[0].events <- source.Event{}
@@ -128,9 +128,9 @@ func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 				r.script.unblock()
 				r.advance(time.Minute)
 				r.requireLock(host.StateHeld, 1)
-				require.Equal(t, heard, r.allReceived())
+				require.Equal(t, receivedBefore, r.allReceived())
 				if method == "inhibit" {
-					require.Equal(t, locks+1, r.script.number("release"))
+					require.Equal(t, releasesBefore+1, r.script.callCount("release"))
 				}
 			})
 		})
@@ -146,7 +146,7 @@ func TestRunEndsInAnyCall(t *testing.T) {
 			"late": {delay: 5 * time.Second}, "heeds": {delay: 5 * time.Second, endsWithContext: true},
 		} {
 			if method == "release" && f.panics {
-				continue // it would stay held
+				continue // the lock would never be released
 			}
 			for _, after := range []time.Duration{0, 500 * time.Millisecond, 3 * time.Second, 5 * time.Second} {
 				for _, shutdown := range []bool{false, true} {

@@ -14,17 +14,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// After End, the cancellation of a shutdown, a new lock is taken at once, and only then the old one is
-// closed: the host is never without a lock.
+// A shutdown is cancelled (End) before the lock is released: a new lock is taken at once, and only then is the old one
+// closed, so that the host is never without a lock. After another one is released and cancelled, a lock is held again.
 func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		hold := r.host.Suspend()
 		r.advance(time.Minute)
-		require.Equal(t, 1, r.script.number("inhibit"))
+		require.Equal(t, 1, r.script.callCount("inhibit"))
 		hold.End()
 		synctest.Wait()
-		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.called()[5:], "after the five calls of the start")
+		require.Equal(t, []string{"delay", "inhibit", "release"}, r.script.allCalls()[5:], "after the five calls of the start")
 		r.requireLock(host.StateHeld, 1)
 
 		hold = r.host.Suspend()
@@ -36,7 +36,7 @@ func TestEndReplacesTheLockWithoutAGap(t *testing.T) {
 	})
 }
 
-// The previous agent's lock is adopted before the first call of the host, so that it is kept even if every
+// The previous agent's lock is adopted before the first call to the host, so that the lock is kept even if every
 // call fails. If no shutdown is pending, a lock of this agent replaces it.
 func TestTheLockIsAdoptedFirst(t *testing.T) {
 	for name, test := range map[string]struct {
@@ -56,14 +56,14 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 				r.useAdopter(true)
 				test.change(r.script)
 				r.run()
-				require.Equal(t, "adopt", r.script.called()[0])
+				require.Equal(t, "adopt", r.script.allCalls()[0])
 				r.requireLock(test.state, 1)
 				require.Equal(t, test.state == host.StateAdopted, r.host.Adopted())
 				r.advance(time.Minute)
 				r.requireLock(test.state, 1)
 				if r.hold != nil { // a shutdown is pending
 					require.True(t, r.hold.Waits())
-					require.Zero(t, r.script.number("inhibit"), "a lock is held")
+					require.Zero(t, r.script.callCount("inhibit"), "a lock is held")
 					require.NoError(t, r.host.Status().Err)
 				}
 			})
@@ -71,26 +71,26 @@ func TestTheLockIsAdoptedFirst(t *testing.T) {
 	}
 }
 
-// AwaitAdoption waits for the attempt to get a lock in a shutdown: until it ends, whether it succeeds or not,
-// but at most until the given time, here 5 s. It returns at once if no attempt is in progress, or its context
-// has ended.
+// In a shutdown the session asks the host for a lock. AwaitAdoption waits until this attempt has ended, whether it has
+// succeeded or not, but at most until the given time, here 5 s. It returns at once if no attempt is in progress, or if its
+// context has ended.
 func TestAwaitAdoptionIsBounded(t *testing.T) {
 	for name, test := range map[string]struct {
 		change func(r *rig)
 		waits  time.Duration
 	}{
-		"a second":    {func(r *rig) { always("inhibit", fault{delay: time.Second})(r.script) }, time.Second},
-		"refused":     {func(r *rig) { always("inhibit", fault{delay: time.Second, err: errRefused})(r.script) }, time.Second},
-		"not in time": {func(r *rig) { always("inhibit", fault{delay: 9 * time.Second})(r.script) }, 5 * time.Second},
-		"the session lost": {func(r *rig) {
+		"Inhibit takes a second":            {func(r *rig) { always("inhibit", fault{delay: time.Second})(r.script) }, time.Second},
+		"Inhibit is refused after a second": {func(r *rig) { always("inhibit", fault{delay: time.Second, err: errRefused})(r.script) }, time.Second},
+		"Inhibit takes longer":              {func(r *rig) { always("inhibit", fault{delay: 9 * time.Second})(r.script) }, 5 * time.Second},
+		"the session is lost during Inhibit": {func(r *rig) {
 			always("inhibit", fault{delay: time.Second, after: func() { r.script.set((*script).lose) }})(r.script)
 		}, time.Second},
-		"one is held": {func(r *rig) { r.useAdopter(true) }, 0},
-		"Close is called": {func(r *rig) {
+		"a lock is adopted": {func(r *rig) { r.useAdopter(true) }, 0},
+		"Close is called after a second": {func(r *rig) {
 			always("inhibit", fault{delay: 9 * time.Second})(r.script)
 			time.AfterFunc(time.Second, func() { _ = r.host.Close(r.loggingContext()) })
 		}, time.Second},
-		"no session": {func(r *rig) {
+		"there is no session": {func(r *rig) {
 			r.script.faults = func(method string, n int) fault {
 				switch {
 				case method == "connect" && n > 1:
@@ -101,8 +101,8 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 				return fault{}
 			}
 		}, 0},
-		// Adopt has 2 s, and 1 s to return before it is abandoned.
-		"the attempt hangs": {func(r *rig) { r.useAdopter(false); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
+		// Adopt has 2 s, and 1 s more to return before it is abandoned: 3 s.
+		"Adopt hangs": {func(r *rig) { r.useAdopter(false); always("adopt", fault{hangs: true})(r.script) }, 3 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
@@ -123,34 +123,34 @@ func TestAwaitAdoptionIsBounded(t *testing.T) {
 	}
 }
 
-// After the release Retake asks the host for another lock, once, which the host may refuse. A granted lock counts as
-// held, or as adopted if this agent has never held one of its own. Retake does nothing before the release.
+// After the release, Retake asks the host for another lock, once. The host may refuse it. A granted lock counts as
+// held, or as adopted if this agent has never held a lock of its own. Before the release, Retake does nothing.
 func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 	for name, test := range map[string]struct {
-		grants bool
-		first  bool // the agent starts in the middle of the shutdown
-		state  host.State
+		grants           bool
+		startsInShutdown bool // the agent starts in the middle of the shutdown
+		state            host.State
 	}{
-		"granted":           {grants: true, state: host.StateHeld},
-		"refused":           {state: host.StateReleased},
-		"granted at first":  {grants: true, first: true, state: host.StateAdopted},
-		"refused from then": {first: true, state: host.StateReleased},
+		"granted": {grants: true, state: host.StateHeld},
+		"refused": {state: host.StateReleased},
+		"granted, the agent starts in the shutdown": {grants: true, startsInShutdown: true, state: host.StateAdopted},
+		"refused, the agent starts in the shutdown": {startsInShutdown: true, state: host.StateReleased},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
-				if test.first {
+				if test.startsInShutdown {
 					r.script.pending = &source.Event{}
 				}
 				r.run()
-				if !test.first {
+				if !test.startsInShutdown {
 					r.script.announce()
 					synctest.Wait()
 				}
 				hold := r.hold
-				inhibits := r.script.number("inhibit")
+				inhibits := r.script.callCount("inhibit")
 				hold.Retake()
 				synctest.Wait()
-				require.Equal(t, inhibits, r.script.number("inhibit"), "nothing was released")
+				require.Equal(t, inhibits, r.script.callCount("inhibit"), "nothing was released")
 				hold.ReleaseAt(t.Context(), time.Now().Add(time.Minute))
 				require.NoError(t, hold.Release()(t.Context()))
 				r.script.set(func(s *script) { s.keptLock = test.grants })
@@ -160,14 +160,15 @@ func TestRetakeAsksTheHostForANewLock(t *testing.T) {
 				require.Equal(t, test.grants, hold.Waits())
 				r.advance(time.Minute)
 				r.requireLock(host.StateReleased, 0)
-				require.Equal(t, inhibits+1, r.script.number("inhibit"), "it is requested once")
+				require.Equal(t, inhibits+1, r.script.callCount("inhibit"), "it is requested once")
 			})
 		})
 	}
 }
 
-// The host refuses every lock. The session asks for one when it starts or a shutdown is cancelled, and once more when a
-// shutdown begins without a lock: two requests for each shutdown. It requests the delay only outside shutdowns.
+// The host refuses every lock. The session asks for a lock when it starts, when a shutdown begins, and when a shutdown is
+// cancelled: two requests for each shutdown. It requests the delay only outside shutdowns. When the host grants locks
+// again, the lock is held within a second.
 func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("inhibit", fault{err: errRefused})(r.script)
@@ -175,10 +176,10 @@ func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 		for shutdowns := range 3 {
 			hold := r.host.Suspend()
 			synctest.Wait()
-			require.Equal(t, 2*shutdowns+2, r.script.number("inhibit"))
+			require.Equal(t, 2*shutdowns+2, r.script.callCount("inhibit"))
 			r.advance(time.Minute)
-			require.Equal(t, 2*shutdowns+2, r.script.number("inhibit"))
-			require.Equal(t, shutdowns+1, r.script.number("delay"))
+			require.Equal(t, 2*shutdowns+2, r.script.callCount("inhibit"))
+			require.Equal(t, shutdowns+1, r.script.callCount("delay"))
 			hold.End()
 			synctest.Wait()
 		}
@@ -188,8 +189,8 @@ func TestAShutdownWithoutALockAsksOnce(t *testing.T) {
 	})
 }
 
-// During a shutdown each new session tries to adopt a lock once, also after the release, when the lock
-// is closed.
+// During a shutdown each new session asks the host for a lock once. If the shutdown's lock was released before, a granted
+// lock is closed at once.
 func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	for _, released := range []bool{false, true} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -201,13 +202,13 @@ func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 			r.script.pending = &source.Event{}
 			r.run()
 			r.advance(time.Minute)
-			require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.called())
+			require.Equal(t, []string{"connect", "events", "pending", "inhibit"}, r.script.allCalls())
 			r.script.set(func(s *script) { s.keptLock = true; s.lose() })
 			r.advance(time.Minute)
-			require.Equal(t, 2, r.script.number("inhibit"))
+			require.Equal(t, 2, r.script.callCount("inhibit"))
 			if released {
 				r.requireLock(host.StateReleased, 0)
-				require.Equal(t, 1, r.script.number("release"))
+				require.Equal(t, 1, r.script.callCount("release"))
 			} else {
 				r.requireLock(host.StateAdopted, 1)
 			}
@@ -215,15 +216,15 @@ func TestEachSessionInAShutdownTriesToAdoptOnce(t *testing.T) {
 	}
 }
 
-// If a shutdown begins, or the session is lost, during RequestDelay, no lock is taken afterwards. In the shutdown the
-// session asks once for the previous agent's lock, which the host refuses.
+// A shutdown begins during RequestDelay: the session then asks for a lock only once, which the host refuses in a shutdown.
+// If the session is lost instead, it does not ask at all.
 func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 	for name, test := range map[string]struct {
-		then     func(r *rig)
+		during   func(r *rig) // called during RequestDelay
 		inhibits int
 	}{
-		"shutdown": {func(r *rig) { r.script.announce() }, 1},
-		"loss": {func(r *rig) {
+		"a shutdown begins": {func(r *rig) { r.script.announce() }, 1},
+		"the session is lost": {func(r *rig) {
 			r.script.set(func(s *script) { s.lose(); s.pending = &source.Event{}; always("pending", fault{err: errRefused})(s) })
 		}, 0},
 	} {
@@ -231,15 +232,16 @@ func TestAShutdownDuringRequestDelayTakesNoLock(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				always("delay", fault{delay: time.Second})(r.script)
 				r.run()
-				time.AfterFunc(time.Second/2, func() { test.then(r) })
+				time.AfterFunc(time.Second/2, func() { test.during(r) })
 				r.advance(time.Minute)
-				require.Equal(t, test.inhibits, r.script.number("inhibit"))
+				require.Equal(t, test.inhibits, r.script.callCount("inhibit"))
 			})
 		})
 	}
 }
 
-// A lock is closed completely even if the context of the release has ended: the host would wait otherwise.
+// The context of Release has ended, and closing the lock takes 500 ms. Release still waits until the lock is closed:
+// otherwise the host would go on waiting.
 func TestTheLockIsClosedAfterTheContextEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		always("release", fault{delay: 500 * time.Millisecond})(r.script)
@@ -273,14 +275,14 @@ func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 					require.ErrorContains(t, err, text)
 					require.LessOrEqual(t, time.Since(began), time.Second)
 					require.Equal(t, host.StateReleased, r.host.Status().State)
-					hung := make(chan struct{})
-					close(hung)
+					noTimeLeft := make(chan struct{})
+					close(noTimeLeft)
 					if f.hangs {
-						require.Equal(t, []string{"the closing of the shutdown inhibitor"}, r.calls.Wait(hung))
+						require.Equal(t, []string{"the closing of the shutdown inhibitor"}, r.calls.Wait(noTimeLeft))
 					}
 					require.NoError(t, release(r))
 					if f.panics {
-						r.script.set(func(s *script) { s.locks[0].release() }) // it panicked before
+						r.script.set(func(s *script) { s.locks[0].release() }) // its Close has panicked before the release
 					}
 				})
 			})
@@ -288,7 +290,8 @@ func TestAFailedCloseIsReportedWithinASecond(t *testing.T) {
 	}
 }
 
-// If the previous lock cannot be closed, the new one is held and not taken again.
+// After a cancellation a new lock replaces the old one, whose Close hangs or fails. The new lock is held, and no third one
+// is taken.
 func TestAFailedCloseOfThePreviousLockKeepsTheNewOne(t *testing.T) {
 	for _, f := range []fault{{hangs: true}, {err: errRefused}} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -298,13 +301,13 @@ func TestAFailedCloseOfThePreviousLockKeepsTheNewOne(t *testing.T) {
 			r.advance(time.Minute)
 			require.Equal(t, host.StateHeld, r.host.Status().State)
 			require.NoError(t, r.host.Status().Err)
-			require.Equal(t, 2, r.script.number("inhibit"))
+			require.Equal(t, 2, r.script.callCount("inhibit"))
 			r.script.set(func(s *script) { s.allowsTwoLocks = true })
 		})
 	}
 }
 
-// After Host.Close nothing takes a lock again: neither a Hold, old or new, nor another session.
+// After Host.Close no lock is taken any more: neither by a Hold from before Close or after it, nor by another session.
 func TestNothingIsHeldAfterClose(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -320,7 +323,7 @@ func TestNothingIsHeldAfterClose(t *testing.T) {
 		r.script.set((*script).lose)
 		r.advance(time.Minute)
 		r.requireLock(host.StateReleased, 0)
-		require.Equal(t, 2, r.script.number("connect"))
-		require.Equal(t, 1, r.script.number("inhibit"))
+		require.Equal(t, 2, r.script.callCount("connect"))
+		require.Equal(t, 1, r.script.callCount("inhibit"))
 	})
 }

@@ -19,8 +19,9 @@ import (
 )
 
 // A player does up to 30 random things, such as beginning a shutdown, losing the session or releasing the lock. After
-// each one (player.check): at most one lock is held, none after the release, and none is lost before it. A previous Hold
-// has no effect, and each lock is closed once. -run TestRandomSequences/17 repeats one sequence.
+// each step (player.check) at most one lock is held. After the release none is held, and no lock is lost before the
+// release. A Hold of an earlier shutdown has no effect, and each lock is closed once.
+// -run TestRandomSequences/17 repeats one sequence.
 func TestRandomSequences(t *testing.T) {
 	seeds := 10_000
 	if need.Less(t, "9,000 of 10,000 random sequences of the host") {
@@ -47,11 +48,11 @@ type player struct {
 	previous []*host.Hold // Holds that have ended or were replaced
 	steps    []string     // what was done, for messages
 
-	current    *host.Hold // nil: no shutdown
-	released   bool       // the lock was released
-	waited     bool       // a lock was held then
-	until      time.Time  // of ReleaseAt; zero: not set
-	heldBefore int        // the locks held after the last step
+	current     *host.Hold // the Hold of the shutdown; nil: no shutdown
+	released    bool       // the lock was released for the shutdown
+	hadLock     bool       // a lock was held until the release
+	releaseTime time.Time  // set by ReleaseAt; zero: not set
+	heldBefore  int        // how many locks were held after the last step
 }
 
 // newPlayer starts a host with random circumstances: an adopter with or without a lock, a slow adoption, a pending
@@ -74,7 +75,7 @@ func newPlayer(t *testing.T, seed uint64) *player {
 	return p
 }
 
-// randomDuration returns less than some seconds.
+// randomDuration returns a random duration of less than the given seconds.
 func (p *player) randomDuration(seconds int) time.Duration {
 	return time.Duration(p.rand.IntN(1000*seconds)) * time.Millisecond
 }
@@ -92,9 +93,9 @@ func (p *player) step() {
 
 // check compares the lock with the model.
 func (p *player) check() {
-	if !p.until.IsZero() && !time.Now().Before(p.until) {
+	if !p.releaseTime.IsZero() && !time.Now().Before(p.releaseTime) {
 		p.modelRelease()
-		p.until = time.Time{}
+		p.releaseTime = time.Time{}
 	}
 	held, state := p.script.heldNow(), p.host.Status().State
 	require.LessOrEqual(p.t, held, 1, p.steps)
@@ -109,7 +110,7 @@ func (p *player) check() {
 		require.Equal(p.t, p.current == nil, state == host.StateTrying, p.steps)
 	}
 	if p.current != nil {
-		require.Equal(p.t, held == 1 || p.waited, p.current.Waits(), p.steps)
+		require.Equal(p.t, held == 1 || p.hadLock, p.current.Waits(), p.steps)
 	}
 	p.heldBefore = held
 }
@@ -117,7 +118,7 @@ func (p *player) check() {
 // modelRelease updates the model for a release.
 func (p *player) modelRelease() {
 	if !p.released {
-		p.released, p.waited = true, p.heldBefore == 1
+		p.released, p.hadLock = true, p.heldBefore == 1
 	}
 }
 
@@ -128,7 +129,7 @@ func (p *player) suspend() string {
 	if p.current != nil {
 		p.previous = append(p.previous, p.current)
 	}
-	p.current, p.waited = p.host.Suspend(), false
+	p.current, p.hadLock = p.host.Suspend(), false
 	return "suspend"
 }
 
@@ -143,10 +144,10 @@ func (p *player) release() string {
 
 // releaseAt sets a time for the release, up to 1 s in the past or 5 s in the future.
 func (p *player) releaseAt() string {
-	after := p.randomDuration(6) - time.Second + time.Microsecond // at no moment at which anything else happens
+	after := p.randomDuration(6) - time.Second + time.Microsecond // so that nothing else happens at the same time
 	if p.current != nil {
 		p.current.ReleaseAt(p.t.Context(), time.Now().Add(after))
-		p.until = time.Now().Add(max(after, 0))
+		p.releaseTime = time.Now().Add(max(after, 0))
 	}
 	return fmt.Sprint("release after ", after)
 }
@@ -156,7 +157,7 @@ func (p *player) retake() string {
 	if p.current != nil {
 		p.current.Retake()
 		if p.released {
-			p.released, p.waited = false, false
+			p.released, p.hadLock = false, false
 		}
 	}
 	return "retake"
@@ -167,7 +168,7 @@ func (p *player) endShutdown() string {
 	if p.current != nil {
 		p.current.End()
 		p.previous = append(p.previous, p.current)
-		p.current, p.released, p.waited, p.until = nil, false, false, time.Time{}
+		p.current, p.released, p.hadLock, p.releaseTime = nil, false, false, time.Time{}
 	}
 	return "end"
 }
@@ -182,7 +183,7 @@ func (p *player) lose() string {
 func (p *player) fault() string {
 	if p.rand.IntN(2) == 0 {
 		p.script.set(func(s *script) { s.faults = nil })
-		return "well"
+		return "no fault"
 	}
 	random := rand.New(rand.NewPCG(p.rand.Uint64(), 2)) //nolint:gosec // a test
 	span := p.randomDuration(12)
@@ -211,7 +212,7 @@ func (p *player) refuseLocks() string {
 // wait lets time pass, at most until the next release.
 func (p *player) wait() string {
 	passes := p.randomDuration(5)
-	if left := time.Until(p.until); left > 0 && left < passes {
+	if left := time.Until(p.releaseTime); left > 0 && left < passes {
 		p.advance(left - time.Nanosecond)
 		p.check()
 		passes = time.Nanosecond
@@ -225,11 +226,11 @@ func (p *player) usePreviousHold() string {
 	if len(p.previous) == 0 {
 		return "no previous"
 	}
-	before, locks := p.host.Status(), p.script.number("release")
+	before, releases := p.host.Status(), p.script.callCount("release")
 	p.use(p.previous[p.rand.IntN(len(p.previous))], p.rand.IntN(5))
 	synctest.Wait()
 	require.Equal(p.t, before, p.host.Status(), p.steps)
-	require.Equal(p.t, locks, p.script.number("release"), p.steps)
+	require.Equal(p.t, releases, p.script.callCount("release"), p.steps)
 	return "previous"
 }
 

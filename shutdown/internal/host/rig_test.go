@@ -30,7 +30,7 @@ type rig struct {
 	began  time.Time          // when Run began
 	stop   context.CancelFunc // ends Run; nil: it has not begun
 	ended  chan error         // the result of Run
-	over   bool               // end was called already
+	isOver bool               // end was called already
 
 	mu            sync.Mutex
 	received      []string // calls of the listener, such as "2s event true": a shutdown began at 2 s
@@ -38,7 +38,8 @@ type rig struct {
 	ignoresEvents bool // shutdowns do not suspend the lock
 }
 
-// inBubble runs a test in a bubble with a rig that has not started. At the end no lock may be held.
+// inBubble runs a test in a bubble with a rig that has not started. At the end it calls r.end, which requires that all
+// locks and sessions are closed.
 func inBubble(t *testing.T, test func(t *testing.T, r *rig)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -53,8 +54,8 @@ func newRig(t *testing.T) *rig {
 	t.Helper()
 	r := &rig{t: t, script: newScript(), calls: &call.Group{}, log: newLog()}
 	r.host = host.New(r.options(r.script))
-	t.Cleanup(func() { // of a test that has failed
-		if r.stop != nil && !r.over {
+	t.Cleanup(func() { // a test that has failed has not called end
+		if r.stop != nil && !r.isOver {
 			r.stop()
 			r.script.unblock()
 		}
@@ -62,8 +63,8 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// options returns the options of the Host. They say that pods get less time if the host grants less than 25 s of the
-// 30 s.
+// options returns the options of the Host. By these, pods get less time than configured if the host grants less than 25 s
+// of the 30 s.
 func (r *rig) options(source source.Source) host.Options {
 	return host.Options{
 		Source: source, Delay: requestedDelay, Calls: r.calls, Listener: r,
@@ -71,10 +72,10 @@ func (r *rig) options(source source.Source) host.Options {
 	}
 }
 
-// useAdopter makes the source an Adopter. left says whether the previous agent has left a lock. Call it
+// useAdopter makes the source an Adopter. hasLock says whether the previous agent has left a lock. Call it
 // before run.
-func (r *rig) useAdopter(left bool) {
-	r.script.leftLock = left
+func (r *rig) useAdopter(hasLock bool) {
+	r.script.leftLock = hasLock
 	r.host = host.New(r.options(adopting{r.script}))
 }
 
@@ -94,10 +95,10 @@ func (r *rig) run() {
 // end ends Run, unblocks hanging calls, and requires that all locks and sessions are closed.
 func (r *rig) end() {
 	r.t.Helper()
-	if r.stop == nil || r.over {
+	if r.stop == nil || r.isOver {
 		return
 	}
-	r.over = true
+	r.isOver = true
 	r.stop()
 	r.requireNoError(r.host.Close(r.loggingContext()), "Close")
 	ended := time.Now()
@@ -121,7 +122,7 @@ func (r *rig) requireNoError(err error, of string) {
 	}
 }
 
-// advance lets d pass, and then waits until nothing goes on any more.
+// advance lets d pass, and then waits until all goroutines are blocked.
 func (r *rig) advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -146,15 +147,16 @@ func (r *rig) allReceived() []string {
 // HostEvent records whether a shutdown begins or is cancelled, and suspends or ends the Hold accordingly.
 func (r *rig) HostEvent(event source.Event) {
 	r.record("event %v", !event.Cancelled)
-	r.shutdown(!event.Cancelled)
+	r.setShutdown(!event.Cancelled)
 }
 
-// HostPending records whether a shutdown is pending and whether that is known, and does the same if it is known.
+// HostPending records whether a shutdown is pending and whether that is known. If it is known, HostPending suspends or ends
+// the Hold accordingly.
 func (r *rig) HostPending(pending *source.Event, known bool, received time.Time) {
 	require.False(r.t, received.After(time.Now()))
 	r.record("pending %v %v", pending != nil, known)
 	if known {
-		r.shutdown(pending != nil)
+		r.setShutdown(pending != nil)
 	}
 }
 
@@ -163,8 +165,8 @@ func (r *rig) HostUnreached()   { r.record("unreached") }
 func (r *rig) HostTried()       { r.record("tried") }
 func (r *rig) HostCapped(error) { r.record("capped") }
 
-// shutdown is what an agent does when a shutdown begins or is cancelled: it suspends the lock, or ends the Hold.
-func (r *rig) shutdown(begins bool) {
+// setShutdown does what an agent does when a shutdown begins or is cancelled: it suspends the lock, or ends the Hold.
+func (r *rig) setShutdown(begins bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	switch {

@@ -18,14 +18,14 @@ var (
 	errInProgress = errors.New("a shutdown is under way")
 )
 
-// fault is what goes wrong in a call of the script. The zero value is nothing.
+// fault is what goes wrong in a call of the script. With the zero value nothing goes wrong.
 type fault struct {
-	delay           time.Duration // the call takes so long
-	endsWithContext bool          // delay ends with the context, if the method has one
-	hangs           bool          // until unblock
+	delay           time.Duration // how long the call takes
+	endsWithContext bool          // the call returns at the end of its context, even before delay is over
+	hangs           bool          // the call does not return until unblock
 	err             error
 	panics          bool
-	after           func() // called at the end
+	after           func() // called before the call returns; nil: nothing is called
 }
 
 // script is a source controlled by a test.
@@ -36,17 +36,17 @@ type script struct {
 	pending         *source.Event
 	pendingUnknown  bool          // Pending returns errors.ErrUnsupported
 	keptLock        bool          // the next Inhibit succeeds although a shutdown is pending
-	leftLock        bool          // the previous agent left a lock
+	leftLock        bool          // the next Adopt returns a lock, which the previous agent left
 	returnsNil      string        // the method that returns neither a value nor an error
 	limit           time.Duration // 0: any delay is granted
 	limitFile       string        // the file that has the limit; "": not known
-	capWithoutError bool          // a capped delay is no error
-	calls           []string
+	capWithoutError bool          // a grant that is less than requested comes without an error
+	calls           []string      // the methods that were called, in order
 	counts          map[string]int
 	sessions        []*conn
 	locks           []*lock
-	held            int
-	twoSince        time.Time // since when two locks are held
+	held            int       // how many locks are held
+	twoHeldSince    time.Time // since when two locks are held
 	misuse          []string  // wrong uses of the source, such as a lock that is closed twice
 	faulted         bool      // a fault was injected
 	allowsTwoLocks  bool      // two locks may be held, because the Close of one hangs
@@ -97,10 +97,10 @@ func (s *script) step(ctx context.Context, method string) error {
 		f = s.faults(method, s.counts[method])
 	}
 	s.faulted = s.faulted || f.hangs || f.panics || f.err != nil || f.delay > 0
-	frozen := s.blocked
+	unblocked := s.blocked
 	s.mu.Unlock()
 	if f.hangs {
-		<-frozen
+		<-unblocked
 	}
 	if f.delay > 0 {
 		var cancelled <-chan struct{}
@@ -132,12 +132,12 @@ func (s *script) Connect(ctx context.Context) (source.Session, error) {
 	if s.returnsNil == "connect" {
 		return nil, nil //nolint:nilnil // a source that is wrong
 	}
-	c := &conn{script: s, events: make(chan source.Event, 64), life: ctx}
+	c := &conn{script: s, events: make(chan source.Event, 64), ctx: ctx}
 	s.sessions = append(s.sessions, c)
 	return c, nil
 }
 
-// adopting is a script with the previous agent's locks.
+// adopting is a script that is also a source.Adopter.
 type adopting struct{ *script }
 
 // Adopt returns the previous agent's lock once, if it has left one.
@@ -158,7 +158,7 @@ func (a adopting) Adopt() io.Closer {
 type conn struct {
 	script *script
 	events chan source.Event
-	life   context.Context // of Connect, which must last as long as the session
+	ctx    context.Context // the context of Connect, which must last as long as the session
 	lost   bool            // events is closed
 	closed bool
 }
@@ -204,7 +204,7 @@ func (c *conn) RequestDelay(ctx context.Context, wish time.Duration) (time.Durat
 	return s.limit, errors.Join(&source.DelayCappedError{Requested: wish, Granted: s.limit, Setting: "InhibitDelayMaxSec", SetBy: s.limitFile}, errRefused)
 }
 
-// Inhibit fails during a shutdown, as logind does. It counts whether one was pending when the call began.
+// Inhibit fails if a shutdown was pending when the call began, as logind does.
 func (c *conn) Inhibit(ctx context.Context) (io.Closer, error) {
 	s := c.script
 	s.mu.Lock()
@@ -239,7 +239,7 @@ func (c *conn) Close() error {
 	return err
 }
 
-// end closes the events. The mutex is held.
+// end closes the channel of events. The caller holds the mutex.
 func (c *conn) end() {
 	if !c.lost {
 		c.lost = true
@@ -247,14 +247,14 @@ func (c *conn) end() {
 	}
 }
 
-// lose ends all sessions, like the loss of a bus. The mutex is held.
+// lose ends all sessions, like the loss of a bus. The caller holds the mutex.
 func (s *script) lose() {
 	for _, c := range s.sessions {
 		c.end()
 	}
 }
 
-// send sends an event to all sessions. The mutex is held.
+// send sends an event to all sessions. The caller holds the mutex.
 func (s *script) send(event source.Event) {
 	for _, c := range s.sessions {
 		if !c.lost {
@@ -272,7 +272,7 @@ func (s *script) announce() {
 	})
 }
 
-// cancel ends the shutdown, and sends that to all sessions.
+// cancel cancels the shutdown: none is pending, and all sessions get the event.
 func (s *script) cancel() {
 	s.set(func(s *script) { s.pending = nil; s.send(source.Event{Cancelled: true}) })
 }
@@ -283,12 +283,12 @@ type lock struct {
 	closed int
 }
 
-// grant returns a new lock. The mutex is held.
+// grant returns a new lock. The caller holds the mutex.
 func (s *script) grant() io.Closer {
 	l := &lock{script: s}
 	s.locks = append(s.locks, l)
 	if s.held++; s.held == 2 {
-		s.twoSince = time.Now()
+		s.twoHeldSince = time.Now()
 	}
 	return l
 }
@@ -303,15 +303,15 @@ func (l *lock) Close() error {
 	return err
 }
 
-// release releases the lock. The mutex is held.
+// release releases the lock. The caller holds the mutex.
 func (l *lock) release() {
 	s := l.script
 	if l.closed++; l.closed > 1 {
 		s.misuse = append(s.misuse, "a lock was closed twice")
 		return
 	}
-	if s.held == 2 && time.Since(s.twoSince) > 0 && !s.allowsTwoLocks {
-		s.misuse = append(s.misuse, fmt.Sprint("two locks were held for ", time.Since(s.twoSince)))
+	if s.held == 2 && time.Since(s.twoHeldSince) > 0 && !s.allowsTwoLocks {
+		s.misuse = append(s.misuse, fmt.Sprint("two locks were held for ", time.Since(s.twoHeldSince)))
 	}
 	s.held--
 }
@@ -323,21 +323,22 @@ func (s *script) heldNow() int {
 	return s.held
 }
 
-// called returns all calls.
-func (s *script) called() []string {
+// allCalls returns the methods that were called so far, in order.
+func (s *script) allCalls() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
-// number returns the number of calls of a method.
-func (s *script) number(method string) int {
+// callCount returns how often a method was called.
+func (s *script) callCount(method string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts[method]
 }
 
-// misuses returns wrong uses of the source, and what is still held or open.
+// misuses returns wrong uses of the source, as text: those that were recorded, locks that were not closed once, and
+// sessions that are open.
 func (s *script) misuses() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 func TestASessionSubscribesBeforeItTakesTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
-		require.Equal(t, []string{"connect", "events", "pending", "delay", "inhibit"}, r.script.called())
+		require.Equal(t, []string{"connect", "events", "pending", "delay", "inhibit"}, r.script.allCalls())
 		require.Equal(t, []string{"0s pending false true", "0s tried"}, r.allReceived())
 		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay}, r.host.Status())
 		require.True(t, r.host.Status().Held())
@@ -28,11 +28,11 @@ func TestASessionSubscribesBeforeItTakesTheLock(t *testing.T) {
 		require.True(t, known)
 		require.Equal(t, requestedDelay, granted)
 		r.end()
-		require.ElementsMatch(t, []string{"release", "close"}, r.script.called()[5:])
+		require.ElementsMatch(t, []string{"release", "close"}, r.script.allCalls()[5:])
 	})
 }
 
-// A cancelled pending event counts as none, and so does the answer of a host that cannot know. The rig records
+// If the host's pending event is Cancelled, no shutdown is pending. So it is if the host cannot know. The rig records
 // "TIME pending IS_PENDING IS_KNOWN".
 func TestACancelledPendingEventIsNone(t *testing.T) {
 	for want, change := range map[string]func(*script){
@@ -62,7 +62,7 @@ func TestALostSessionIsReplacedWithoutAGap(t *testing.T) {
 			r.requireLock(host.StateHeld, 1)
 			require.NoError(t, r.host.Status().Err)
 		}
-		calls := r.script.called()
+		calls := r.script.allCalls()
 		require.Equal(t, []string{"close", "connect", "events", "pending", "delay", "inhibit", "release"}, calls[len(calls)-7:])
 		require.Len(t, r.log.lines(), 1, "each session is lost at once, for the same reason")
 		r.advance(time.Minute)
@@ -72,8 +72,8 @@ func TestALostSessionIsReplacedWithoutAGap(t *testing.T) {
 	})
 }
 
-// Nobody reads what the logger writes, so that it blocks. The lock is taken nevertheless, and the limit and the sessions,
-// whose changes are logged, are followed.
+// The logger blocks, because nobody reads what it writes. The lock is taken nevertheless, a raised limit is noticed, and a
+// lost session is replaced, although each of them is logged.
 func TestALoggerThatBlocksDelaysNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		isRead := make(chan struct{})
@@ -89,14 +89,14 @@ func TestALoggerThatBlocksDelaysNothing(t *testing.T) {
 		require.Equal(t, 27*time.Second, r.host.Status().Granted)
 		r.script.set((*script).lose)
 		r.advance(2 * time.Second)
-		require.Equal(t, 3, r.script.number("connect"))
+		require.Equal(t, 3, r.script.callCount("connect"))
 		close(isRead)
 	})
 }
 
-// If the session is lost during a shutdown, the lock is kept, because the host grants no new lock then. The status
-// says that the lock may be lost. That ends when the shutdown is cancelled, because a new lock is taken, or when the lock
-// is released, because nothing can be lost any more.
+// The session is lost during a shutdown. The lock is kept, because the host grants no new lock in a shutdown, and the
+// status says that the lock may be lost. It says so until the shutdown is cancelled, when a new lock is taken, or until
+// the lock is released.
 func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
@@ -106,12 +106,12 @@ func TestASessionLostInAShutdownKeepsTheLock(t *testing.T) {
 		r.script.set((*script).lose)
 		r.advance(time.Minute)
 		r.requireLock(host.StateHeld, 1)
-		require.Equal(t, 1, r.script.number("inhibit"))
+		require.Equal(t, 1, r.script.callCount("inhibit"))
 		require.ErrorContains(t, r.host.Status().Err, "the host's session was lost")
 		r.script.cancel()
 		synctest.Wait()
 		r.requireLock(host.StateHeld, 1)
-		require.Equal(t, 2, r.script.number("inhibit"))
+		require.Equal(t, 2, r.script.callCount("inhibit"))
 		require.NoError(t, r.host.Status().Err)
 
 		r.script.announce()
@@ -135,14 +135,14 @@ func TestACancellationDuringAnOutageIsNoticed(t *testing.T) {
 		r.advance(2 * time.Second)
 		require.Equal(t, []string{"0s pending false true", "0s tried", "0s event true", "1s pending false true"}, r.allReceived())
 		r.requireLock(host.StateHeld, 1)
-		require.Equal(t, 2, r.script.number("inhibit"))
+		require.Equal(t, 2, r.script.callCount("inhibit"))
 	})
 }
 
-// An event that arrives while Pending is being called is newer than the result of Pending, which is dropped.
-// That holds even if both arrive at the same moment.
+// An event that arrives while Pending is being called is newer than the result of Pending, so that the result is dropped,
+// even if both arrive at the same moment.
 func TestAnEventIsNewerThanPending(t *testing.T) {
-	for range 100 { // of two things that are there, either may be seen first
+	for range 100 { // the event and the result arrive in random order
 		inBubble(t, func(t *testing.T, r *rig) {
 			always("pending", fault{delay: 3 * time.Second, after: r.script.announce})(r.script)
 			r.run()
@@ -165,7 +165,8 @@ func TestEventsKeepTheirOrder(t *testing.T) {
 	})
 }
 
-// If Pending fails, the session's events are dropped, and a Close that waits for their reader returns.
+// Pending fails, so that the session has failed. Its events are dropped, so that a sender of more events than the channel
+// can hold does not block.
 func TestEventsOfAFailedSessionAreDropped(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.faults = func(method string, n int) fault {
@@ -179,7 +180,7 @@ func TestEventsOfAFailedSessionAreDropped(t *testing.T) {
 		}
 		r.run()
 		r.script.set(func(s *script) {
-			for range 1000 { // more than fit
+			for range 1000 { // more than the channel can hold
 				s.sessions[0].events <- source.Event{}
 			}
 		})
@@ -188,8 +189,8 @@ func TestEventsOfAFailedSessionAreDropped(t *testing.T) {
 	})
 }
 
-// HostTried, for which the agent's start waits, is called after 2 s (5 s for RequestDelay) even if a call of
-// the host does not return. The lock is taken once the host answers.
+// The agent's start waits for HostTried. It is called after 2 s (5 s for RequestDelay) even if a call to the host does
+// not return. The lock is taken once the host answers.
 func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 	for method, tried := range map[string]time.Duration{
 		"adopt": 2 * time.Second, "connect": 2 * time.Second, "events": 2 * time.Second, "pending": 2 * time.Second, "delay": 5 * time.Second, "inhibit": 2 * time.Second,
@@ -218,23 +219,23 @@ func TestAnUnresponsiveHostDoesNotDelayTheStart(t *testing.T) {
 // HostUnreached is called once, after 5 s in which no session has answered Pending or sent an event.
 func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 	for name, test := range map[string]struct {
-		fault   func(*script)
-		event   bool // the host announces a shutdown at once
-		reached bool // HostUnreached must not be called
+		fault     func(*script)
+		announces bool // the host announces a shutdown at once
+		isReached bool // HostUnreached must not be called
 	}{
-		"no bus":              {fault: always("connect", fault{err: errRefused})},
-		"silent":              {fault: always("connect", fault{hangs: true})},
-		"no answer":           {fault: always("pending", fault{err: errRefused})},
-		"a slow answer":       {fault: always("pending", fault{delay: 5100 * time.Millisecond})},
-		"an event":            {fault: always("pending", fault{delay: time.Minute}), event: true, reached: true},
-		"an answer in time":   {fault: always("pending", fault{delay: 4900 * time.Millisecond}), reached: true},
-		"a lock that is late": {fault: always("inhibit", fault{err: errRefused}), reached: true},
+		"Connect fails":                   {fault: always("connect", fault{err: errRefused})},
+		"Connect hangs":                   {fault: always("connect", fault{hangs: true})},
+		"Pending fails":                   {fault: always("pending", fault{err: errRefused})},
+		"Pending takes longer than 5 s":   {fault: always("pending", fault{delay: 5100 * time.Millisecond})},
+		"Pending hangs, an event arrives": {fault: always("pending", fault{delay: time.Minute}), announces: true, isReached: true},
+		"Pending takes less than 5 s":     {fault: always("pending", fault{delay: 4900 * time.Millisecond}), isReached: true},
+		"Inhibit fails":                   {fault: always("inhibit", fault{err: errRefused}), isReached: true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, func(t *testing.T, r *rig) {
 				test.fault(r.script)
 				r.run()
-				if test.event {
+				if test.announces {
 					r.script.announce()
 				}
 				r.advance(time.Hour)
@@ -244,14 +245,14 @@ func TestAnUnreachableHostIsReportedOnce(t *testing.T) {
 						count++
 					}
 				}
-				require.Equal(t, test.reached, count == 0, r.allReceived())
+				require.Equal(t, test.isReached, count == 0, r.allReceived())
 				require.LessOrEqual(t, count, 1)
 			})
 		})
 	}
 }
 
-// A source that returns neither a value nor an error has failed.
+// A call of the source returns neither a value nor an error. It counts as a failure, and is repeated every second.
 func TestANilResultIsAnError(t *testing.T) {
 	for method, text := range map[string]string{
 		"connect": "the host returned no session", "events": "the session has no channel of events", "inhibit": "the host returned no lock",
@@ -262,7 +263,7 @@ func TestANilResultIsAnError(t *testing.T) {
 			r.advance(10 * time.Second)
 			r.requireLock(host.StateTrying, 0)
 			require.ErrorContains(t, r.host.Status().Err, text)
-			require.InDelta(t, 11, r.script.number(method), 1, "it is retried every second")
+			require.InDelta(t, 11, r.script.callCount(method), 1, "it is retried every second")
 		})
 	}
 }
@@ -273,16 +274,16 @@ func TestTheConnectionContextLastsAsLongAsTheSession(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.run()
 		r.advance(time.Hour)
-		first := r.script.sessions[0].life
-		require.NoError(t, first.Err())
+		firstContext := r.script.sessions[0].ctx
+		require.NoError(t, firstContext.Err())
 		r.script.set((*script).lose)
 		synctest.Wait()
-		require.Error(t, first.Err())
+		require.Error(t, firstContext.Err())
 	})
 }
 
-// Run returns the error of closing the session that it ends. The error of closing an earlier one is only in
-// the status.
+// Run returns an error if the session that it closes at the end cannot be closed. If an earlier session could not be
+// closed, only the status has the error.
 func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 	for text, f := range map[string]fault{"refused": {err: errRefused}, "panicked": {panics: true}, "does not return": {hangs: true}} {
 		inBubble(t, func(t *testing.T, r *rig) {
@@ -294,7 +295,7 @@ func TestRunReturnsTheErrorOfTheLastClose(t *testing.T) {
 			err := <-r.ended
 			require.ErrorContains(t, err, "failed to close the session with the host: ")
 			require.ErrorContains(t, err, text)
-			r.ended <- nil // for inBubble, which waits for the end of Run, too
+			r.ended <- nil // inBubble waits for the result of Run again
 		})
 	}
 	inBubble(t, func(t *testing.T, r *rig) {
