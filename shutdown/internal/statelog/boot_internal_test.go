@@ -10,15 +10,16 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// stepped returns the time that [time.Now] would return instead of t after a step of the wall clock. It
-// changes the representation of t, because a test cannot step the host's clock and times in a bubble
+// stepped returns the time that [time.Now] would return instead of t if the wall clock had been stepped. It
+// changes the representation of t, because a test cannot step the host's clock, and times in a bubble
 // have no monotonic reading.
 func stepped(t time.Time, by time.Duration) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(by/time.Second) << 30 //nolint:gosec // the wall clock's seconds begin at bit 30 if there is a monotonic reading
 	return t
 }
 
-// Steps of the wall clock, before or after the agent starts, do not change times of the log.
+// A step of the wall clock, backward or forward, after the agent's start does not change the times in the log. The agent
+// started an hour (3600 s) after the boot, and the time is 10 s later.
 func TestWallClockStepsDoNotMoveTimes(t *testing.T) {
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {
 		c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil })
@@ -29,20 +30,26 @@ func TestWallClockStepsDoNotMoveTimes(t *testing.T) {
 	}
 }
 
-// Times outside the range of the clock become its ends.
+// The clock can tell times from the boot to 292 years later. Times before the boot become the first nanosecond after it,
+// later ones the last. Neither conversion overflows.
 func TestClockSaturates(t *testing.T) {
-	c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil })
-	require.Equal(t, time.Unix(0, 1).UTC(), c.Since(c.at.Add(-2*time.Hour)))
-	require.Equal(t, time.Unix(0, 1).UTC(), c.Since(time.Time{}))
-	require.Equal(t, time.Unix(0, math.MaxInt64).UTC(), c.Since(c.at.Add(math.MaxInt64)))
-	require.True(t, c.TimeOf(time.Unix(0, math.MaxInt64)).After(c.at.Add(290*365*24*time.Hour)))
+	first, last := time.Unix(0, 1).UTC(), time.Unix(0, math.MaxInt64).UTC()
+	c := newClock(func() (string, time.Duration, error) { return "one", time.Hour, nil }) // the boot was an hour ago
+	require.Equal(t, first, c.Since(c.at.Add(-2*time.Hour)), "before the boot")
+	require.Equal(t, first, c.Since(time.Time{}), "before the boot")
+	require.Equal(t, last, c.Since(c.at.Add(math.MaxInt64)), "an hour too late")
+	require.True(t, c.TimeOf(last).After(c.at.Add(290*365*24*time.Hour)))
 	require.True(t, c.TimeOf(time.Time{}).Before(c.at))
-	none := newClock(func() (string, time.Duration, error) { return "", -1, errors.ErrUnsupported })
-	require.Equal(t, time.Unix(7, 0).UTC(), none.Since(none.at.Add(7*time.Second)), "without a boot it counts from the start of the process")
 }
 
-// The clock of this machine runs, and is the same for the next agent.
-func TestSystemBoot(t *testing.T) {
+// Without a boot ID, times count from the start of the process.
+func TestClockWithoutABootIDCountsFromTheStart(t *testing.T) {
+	c := newClock(func() (string, time.Duration, error) { return "", -1, errors.ErrUnsupported })
+	require.Equal(t, time.Unix(7, 0).UTC(), c.Since(c.at.Add(7*time.Second)))
+}
+
+// Two agents on this machine have the same boot ID, and the same time since the boot.
+func TestAgentsOfOneBootHaveTheSameClock(t *testing.T) {
 	first := newClock(nil)
 	if errors.Is(first.err, errors.ErrUnsupported) {
 		t.Skip("this system cannot tell one boot from another")

@@ -56,8 +56,8 @@ func fill(t testing.TB, v reflect.Value) {
 	}
 }
 
-// requireFilled fails the test for each exported field of a struct that has its zero value, such as one that
-// is new and that fill or a test does not know.
+// requireFilled fails the test if an exported field of a struct has its zero value, such as a new field that
+// neither fill nor a test sets.
 func requireFilled(t testing.TB, v reflect.Value) {
 	t.Helper()
 	for i := range v.NumField() {
@@ -67,7 +67,7 @@ func requireFilled(t testing.TB, v reflect.Value) {
 	}
 }
 
-// wholeObject has every stored field of a pod, and some others.
+// wholeObject returns a pod with every field that the log stores, and some that it does not.
 func wholeObject() *v1.Pod {
 	grace, always, deleted := int64(7), v1.ContainerRestartPolicyAlways, metav1.NewTime(time.Date(2026, 9, 30, 12, 0, 0, 0, time.Local))
 	return &v1.Pod{
@@ -95,7 +95,7 @@ func wholeObject() *v1.Pod {
 	}
 }
 
-// wholePod has every field set.
+// wholePod returns a pod with every field set.
 func wholePod(t testing.TB) *node.Pod {
 	p := &node.Pod{}
 	p.Object, p.Status = &v1.Pod{}, &v1.PodStatus{Phase: v1.PodFailed}
@@ -123,7 +123,7 @@ func stored(t timetable.Table) *timetable.Stored {
 	return &s
 }
 
-// wholeShutdown has every field set but Cancelled.
+// wholeShutdown returns a shutdown with every field set but Cancelled.
 func wholeShutdown(t testing.TB) *node.Shutdown {
 	s := &node.Shutdown{}
 	v := reflect.ValueOf(s).Elem()
@@ -153,9 +153,9 @@ func TestAllFieldsAreStored(t *testing.T) {
 	}
 }
 
-// An entity that no agent writes is named and left out. The others count, even the pods of a damaged shutdown, because
-// their statuses may be pending. The present is an hour after the boot, 01:00:00, and the whole entities have times
-// around 3000 s, 00:50:00.
+// A log has a shutdown and a pod, one of them with a value that no agent writes. The damaged one is named by an error and
+// left out; the other counts, even a pod of a damaged shutdown, because its final status may be pending. Times begin with
+// the boot, 00:00:00: the present is 01:00:00, and undamaged values are around 00:50:00 (3000 s).
 func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 	for named, damage := range map[string]func(s *node.Shutdown){
 		"number -1 is not from 1 to 2147483647":          func(s *node.Shutdown) { s.Number = -1 },
@@ -214,8 +214,8 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 	}
 }
 
-// requireDamaged writes a log with a shutdown and a pod, one of them damaged, and reads it. There must be one error, with
-// the texts prefix and named. The entries that are left are returned.
+// requireDamaged writes a log with a shutdown and a pod, one of them damaged, and reads it. It requires one error, with
+// the texts prefix and named, and returns the entries that are left.
 func requireDamaged(t *testing.T, s *node.Shutdown, p *node.Pod, prefix, named string) (left node.Entries) {
 	t.Helper()
 	found := parse(logOf(t, s, p), "one", now())
@@ -236,8 +236,8 @@ func logOf(t *testing.T, s *node.Shutdown, p *node.Pod) []byte {
 	return text
 }
 
-// A log with times up to 3020 s after its boot is read 1 s after a boot. If that is another boot, the times
-// are fine. If it is the same boot, they are in the future, and both entities are refused.
+// A log with times up to 3020 s after its boot is read 1 s after a boot. If the log is of another boot, both entities are
+// accepted. If it is of the same boot, their times are in the future, and both are refused.
 func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	text := logOf(t, wholeShutdown(t), wholePod(t))
 	found := parse(text, "two", at(1))
@@ -248,8 +248,8 @@ func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	require.Len(t, found.Errs, 2, "a snapshot of this machine, or the log of another one")
 }
 
-// The checks refuse no timetable that an agent stores: random ones are accepted, also after they were
-// shortened twice.
+// The checks accept every timetable that an agent may store: random ones, also after an earlier deadline has shortened
+// them once or twice.
 func TestEveryTimetableIsAccepted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
 	upTo := func(n int) time.Duration { return time.Duration(random.IntN(n)) * time.Millisecond }
@@ -271,14 +271,14 @@ func TestEveryTimetableIsAccepted(t *testing.T) {
 			r.HostEnd = r.Received.Add(upTo(120_000))
 		}
 		s := wholeShutdown(t)
-		tab := timetable.New(r)
-		for again := range 3 {
-			s.Timetable, s.Done = stored(tab), random.IntN(len(schedule)+1)
-			require.NoError(t, checkShutdown(s, now()), "%+v fitted %d times", r, again+1)
-			before := tab
+		table := timetable.New(r)
+		for shortened := range 3 {
+			s.Timetable, s.Done = stored(table), random.IntN(len(schedule)+1)
+			require.NoError(t, checkShutdown(s, now()), "%+v, shortened %d times", r, shortened)
+			before := table
 			r.Before, r.Done, r.Received = &before, s.Done, r.Received.Add(upTo(60_000))
 			r.HostEnd = r.Received.Add(upTo(60_000))
-			tab = timetable.New(r)
+			table = timetable.New(r)
 		}
 	}
 }

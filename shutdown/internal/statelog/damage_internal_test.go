@@ -17,19 +17,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// agent runs a Node with a log for a host that waits 30 s. The pod batch ends at once, and the others never
-// end.
+// agent runs a Node with a log, for a host that waits 30 s. It has three pods: batch ends as soon as it is killed, web and
+// etcd never end.
 type agent struct {
-	n       *node.Node
-	now     time.Time
-	entries newestEntries
-	log     []byte
-	ends    map[string]time.Time // the latest end of a grace period of each pod
+	n         *node.Node
+	now       time.Time
+	entries   newestEntries
+	log       []byte
+	graceEnds map[string]time.Time // the latest time until which a kill has let a pod run, by pod name
 }
 
 // newAgent starts an agent with a log. event is the shutdown that the host has announced; nil: none.
 func newAgent(now time.Time, log Contents, event *source.Event) *agent {
-	a := &agent{n: node.New(node.Config{Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}}), now: now, ends: map[string]time.Time{}}
+	a := &agent{n: node.New(node.Config{Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}}), now: now, graceEnds: map[string]time.Time{}}
 	for _, in := range []node.Input{node.Opening{}, node.Read{Entries: log.Entries, SameBoot: log.SameBoot}, node.Limit(30 * time.Second), node.Pending{Known: true, Event: event}} {
 		a.step(in)
 	}
@@ -47,7 +47,7 @@ func (a *agent) step(in node.Input) {
 		case node.Store:
 			a.log = append(a.log, a.store(e)...)
 		case node.Kill:
-			a.ends[e.Pod.Name] = times.Later(a.ends[e.Pod.Name], e.Until.UTC())
+			a.graceEnds[e.Pod.Name] = times.Later(a.graceEnds[e.Pod.Name], e.Until.UTC())
 			if e.Pod.Name == "batch" {
 				a.step(node.Killed{Call: e.Call, Key: e.Pod.Key, Outcome: "Graceful"})
 			}
@@ -83,32 +83,32 @@ func pod(name string, priority int32) node.Pod {
 	}}
 }
 
-// An agent is killed 5 s after the host's announcement, and its log is damaged: cut at each byte, and with each bit
-// flipped, one at a time. The next agent starts a second later with the damaged log.
-// It never gives a pod more time than the first agent planned (but for the lag of a timer), if the log still has the
-// shutdown, or else than an agent without a log would give it.
+// An agent is killed 5 s after the host's announcement, and its log is damaged: it is cut at some byte, or one of its bits
+// is flipped. The next agent starts a second later with the damaged log. If the log still has the shutdown, the agent
+// gives no pod more time than the first agent planned, but for the lag of a timer. Otherwise it gives no pod more time than
+// an agent without a log would.
 func TestADamagedLogGrantsNoTime(t *testing.T) {
 	began := at(3000).Add(123456789)
 	first := newAgent(began, Contents{}, nil)
 	first.step(node.Event{Host: true})
 	log := first.runUntil(began.Add(5 * time.Second)).log
-	resume := func(c Contents) map[string]time.Time {
-		return newAgent(began.Add(6*time.Second), c, &source.Event{}).runUntil(began.Add(time.Minute)).ends
+	resumedGraceEnds := func(c Contents) map[string]time.Time {
+		return newAgent(began.Add(6*time.Second), c, &source.Event{}).runUntil(began.Add(time.Minute)).graceEnds
 	}
 	planned := map[string]time.Time{"web": began.Add(20 * time.Second), "batch": began.Add(20 * time.Second), "etcd": began.Add(30 * time.Second)}
 	check := func(text []byte) (c Contents) {
 		c = parse(text, "one", began.Add(6*time.Second))
 		latest := planned
 		if !c.SameBoot || c.Entries.Shutdown == nil {
-			latest = resume(Contents{})
+			latest = resumedGraceEnds(Contents{})
 		}
-		for name, end := range resume(c) {
+		for name, end := range resumedGraceEnds(c) {
 			require.False(t, end.After(latest[name].Add(times.Lag)), "%s until %v, not %v, with the log %q", name, end, latest[name], text)
 		}
 		return c
 	}
 	require.Len(t, check(log).Entries.Pods, 3)
-	require.Equal(t, map[string]time.Time{"web": planned["web"], "etcd": planned["etcd"]}, resume(check(log)))
+	require.Equal(t, map[string]time.Time{"web": planned["web"], "etcd": planned["etcd"]}, resumedGraceEnds(check(log)))
 	step := 1
 	if need.Less(t, "seven of eight bytes of a state log, and seven of eight bits of the others") {
 		step = 8

@@ -65,25 +65,25 @@ func on(dir string, d *disk) statelog.Options {
 	return o
 }
 
-// The agent is killed before each step on the disk: the test copies the folder there. The next agent reads
-// what the last finished write or the current one has stored, and leaves no temporary file.
+// The agent is killed before some step on the disk: for each step, the test has copied the folder as it was. The next
+// agent reads what the last finished write or the current one has stored, and leaves no temporary file.
 func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	dir := t.TempDir()
 	var d disk
-	var killed []string // the folder before each step
+	var folders []string // copies of the folder, one from before each step
 	d.set(func(string, string) error {
 		folder := t.TempDir()
-		killed = append(killed, folder)
+		folders = append(folders, folder)
 		return os.CopyFS(folder, os.DirFS(dir))
 	})
 	l := locked(t, on(dir, &d))
 	type state struct {
-		first   int // the first step of the call that leads to it
+		first   int // the index of the first step of the call that leads to the state
 		entries node.Entries
 	}
 	states := []state{{}}
 	do := func(write func(node.Entries) *call.Future[struct{}], s *node.Shutdown, pods ...*node.Pod) {
-		first := len(killed)
+		first := len(folders)
 		require.NoError(t, await(t, write(entries(s, pods...))))
 		states = append(states, state{first: first, entries: read(t, dir).Entries})
 	}
@@ -96,8 +96,8 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	do(l.Begin, shutdown(2), ended("a"))
 	do(l.Append, nil, pod("c"))
 	closed(t, l)
-	require.Greater(t, len(killed), 10)
-	for step, folder := range killed {
+	require.Greater(t, len(folders), 10, "steps")
+	for step, folder := range folders {
 		i := 0 // the index of the newest state whose call had begun
 		for i+1 < len(states) && states[i+1].first <= step {
 			i++
@@ -115,8 +115,8 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 	}
 }
 
-// A log is synced before it replaces the old one only if the old one has a final status that may be pending: that of a
-// signalled pod without Told. A power cut must not lose that status.
+// Begin writes a new log, which replaces the old one. The new log is synced before that only if the old one has a final
+// status that may be pending, which is that of a signalled pod without Told: a power cut must not lose it.
 func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	var d disk
 	l := locked(t, on(t.TempDir(), &d))
@@ -148,9 +148,9 @@ func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 	require.Equal(t, "sync", d.taken())
 }
 
-// One step on the disk (write, rename or sync) fails, so that a new log cannot replace the one with signalled pods. That is
-// an error of each call, and the earlier entries stay. When the disk works again, the next call writes what is missing. If
-// writes fail again at the end, Close returns that error. No temporary file is left.
+// One step on the disk (write, rename or sync) fails, so that a new log cannot replace the one with signalled pods. Each
+// call returns the error, and the earlier entries stay. When the disk works again, the next call writes what is missing.
+// Then writes fail again: Append and Close return the error. No temporary file is left.
 func TestFailedWritesAreRepeated(t *testing.T) {
 	for _, failing := range []string{"write", "rename", "sync"} {
 		t.Run(failing, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 	}
 }
 
-// Close returns no error of a full disk if there was no entry to lose. With an entry it does.
+// The disk is full. Close returns an error only if there was an entry that is lost.
 func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 	d := disk{fault: func(step, _ string) error {
 		if step == "lock" {
@@ -212,8 +212,8 @@ func TestCloseWithoutEntriesIgnoresAFullDisk(t *testing.T) {
 	require.ErrorIs(t, l.Close(time.Now().Add(time.Minute)), errFull)
 }
 
-// One operation of the disk hangs. All calls return, Lock a second after its context has ended and Close at the given
-// time. Close names what hangs. The folder stays locked until the operation returns.
+// One operation of the disk hangs. All calls of the log return: Lock a second after the end of its context, and Close at
+// the given time, with an error that names what hangs. The folder stays locked until the operation returns.
 func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 	for hanging, named := range map[string]string{
 		"lock":   "the locking of DIR",
@@ -289,7 +289,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 	}
 }
 
-// If the folder is removed, every call fails. When it is there again, Close writes what could not be written.
+// The folder is removed, and every call fails. When the folder is there again, Close writes what could not be written.
 func TestEveryCallFailsWithoutTheFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	_, err := statelog.New(options(dir)).Lock(t.Context())

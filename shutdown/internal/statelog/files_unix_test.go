@@ -19,17 +19,17 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
-// Files that another user may have planted are neither read nor waited for. The next write replaces
-// them, and not the files that they link to.
+// The log and the kubelet's file may have been planted by another user. They are neither read nor waited for (a pipe would
+// block). The next write replaces them, but not a file that they link to.
 func TestForeignFilesAreNotRead(t *testing.T) {
-	good := t.TempDir()
-	l := locked(t, options(good))
+	target := t.TempDir() // its log is the target of the symbolic link
+	l := locked(t, options(target))
 	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
 	closed(t, l)
-	whole := content(t, good)
+	whole := content(t, target)
 	for text, plant := range map[string]func(path string) error{
 		"it is not a regular file but p": func(path string) error { return syscall.Mkfifo(path, 0o600) },
-		"too many levels":                func(path string) error { return os.Symlink(logPath(good), path) },
+		"too many levels":                func(path string) error { return os.Symlink(logPath(target), path) },
 		"others may write to it: its mode is -rw-rw-rw-": func(path string) error {
 			return errors.Join(os.WriteFile(path, whole, 0o600), os.Chmod(path, 0o666))
 		},
@@ -65,12 +65,13 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 			require.NoError(t, await(t, l.SaveTimes(statelog.Times{StartTime: at(1)})))
 			closed(t, l)
 			require.Equal(t, statelog.Contents{Entries: entries(shutdown(2)), SameBoot: true, Times: statelog.Times{StartTime: at(1)}}, read(t, dir))
-			require.Equal(t, whole, content(t, good))
+			require.Equal(t, whole, content(t, target))
 		})
 	}
 }
 
-// The next agent locks the folder as soon as it is free, and its writes wait until then.
+// An agent keeps the folder locked for another 3 s. The next agent can read the log before; its Lock and its writes wait
+// until the folder is free.
 func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,8 +94,8 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	})
 }
 
-// Another agent keeps the folder locked for more than the 10 s of Lock. Writes before and after that are
-// dropped without an error, because Lock has returned it.
+// Another agent keeps the folder locked, so that Lock fails when its context ends, after 10 s. Writes from before and after
+// that failure are dropped. They return no error, because Lock has returned it.
 func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -117,8 +118,8 @@ func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	})
 }
 
-// Close does not wait for a Lock that another agent keeps waiting. Lock then fails, and the log cannot lock
-// the folder any more: when the other agent ends, a third one can.
+// Lock waits for another agent when Close is called. Close does not wait: Lock fails, and the closed log cannot lock the
+// folder any more. When the other agent ends, a third one can lock it.
 func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -148,7 +149,7 @@ func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 	})
 }
 
-// Lock removes the temporary files of interrupted writes, and no others, before the first write.
+// Lock removes the temporary files that interrupted writes have left, and no other files.
 func TestLockRemovesTemporaryFiles(t *testing.T) {
 	dir := t.TempDir()
 	for _, name := range []string{".tmp-graceful_node_shutdown_123", ".tmp-" + timesFile + "9", ".tmp-other1", "tmp-" + logFile} {
@@ -164,7 +165,7 @@ func TestLockRemovesTemporaryFiles(t *testing.T) {
 	require.Equal(t, []string{".graceful_node_shutdown_lock", ".tmp-other1", "tmp-" + logFile}, left)
 }
 
-// Others could replace the files in a folder that they may write to. Lock warns of that, but uses the folder.
+// Other users may write to the folder, and could replace its files. Lock warns of that, but uses the folder.
 func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 	for mode, text := range map[fs.FileMode]string{
 		0o755:                 "",
@@ -187,7 +188,7 @@ func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 	}
 }
 
-// A planted lock file is not opened, and nothing is stored.
+// The lock file may have been planted by another user. It is not opened, Lock fails, and nothing is stored.
 func TestAForeignLockFileIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, ".graceful_node_shutdown_lock")

@@ -14,7 +14,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
-// Of several entries of a shutdown or pod the next agent reads the last one. The pods are in the order of their first
+// If a shutdown or pod has several entries, the next agent reads the last one. The pods are in the order of their first
 // entries.
 func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	dir := t.TempDir()
@@ -91,7 +91,8 @@ func TestLinesBeforeADamagedOneCount(t *testing.T) {
 	}
 }
 
-// An invalid log, or one of another version, is named and replaced by the next write.
+// A log that is invalid, or has another version, is not used. An error says what is wrong, and the next write replaces
+// the log.
 func TestUnknownLogsAreReplaced(t *testing.T) {
 	for text, named := range map[string]string{
 		"":                                     "invalid first line: unexpected end of JSON input",
@@ -113,8 +114,8 @@ func TestUnknownLogsAreReplaced(t *testing.T) {
 	}
 }
 
-// The log of another boot can be read, even if its times are later than the present. Begin replaces it. From then on the
-// log is one of this boot ("two"), and for an agent of the boot "one" it is another boot's.
+// An agent of the boot "two" reads the log of the boot "one", whose times are later than its own. Begin replaces the log.
+// The new log is one of the boot "two"; an agent of the boot "one" reads it as another boot's.
 func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -132,7 +133,7 @@ func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 	require.Equal(t, statelog.Contents{Entries: entries(nil, over)}, read(t, dir))
 }
 
-// Without a boot ID only the kubelet's file is written and read.
+// The boot ID cannot be read. Only the kubelet's file is written and read; the log stays as it was.
 func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -153,21 +154,23 @@ func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	require.Equal(t, statelog.Contents{Times: times}, contents(t, statelog.New(o)))
 }
 
-// Without a folder nothing is stored, but the clock works.
+// Without a folder no file is read or written, and every call succeeds. Times are still converted to times since the
+// boot, which was an hour ago (boot).
 func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
-	o.Before = func(step, path string) error { t.Error(step, path); return nil }
+	o.Before = func(step, path string) error { t.Errorf("%s of %s", step, path); return nil } // called before each disk operation
 	l := locked(t, o)
 	for _, future := range []*call.Future[struct{}]{l.Append(entries(nil, pod("a"))), l.Begin(node.Entries{}), l.Sync(), l.SaveTimes(statelog.Times{})} {
 		require.NoError(t, await(t, future))
 	}
 	require.Equal(t, statelog.Contents{}, contents(t, l))
-	require.False(t, l.Since(time.Now()).Before(at(time.Hour)))
+	sinceBoot := l.Since(time.Now())
+	require.False(t, sinceBoot.Before(at(time.Hour)), "the boot was an hour ago")
 	closed(t, l)
 }
 
-// The log grows by a short line for each change of a pod, without the pod's object, which is written once.
-// Begin makes it short again: it keeps only its own entries. A changed object is written again.
+// Each change of a pod adds a short line to the log, without the pod's object, which is written once. Begin replaces the
+// log by its own entries, so that it is short again. A changed object is written again.
 func TestBeginReplacesTheLog(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
@@ -178,9 +181,9 @@ func TestBeginReplacesTheLog(t *testing.T) {
 	}
 	require.NoError(t, await(t, l.Append(entries(nil, pod("b")))))
 	require.Equal(t, 1, strings.Count(string(content(t, dir)), `"uid":"uid-a"`))
-	long := len(content(t, dir))
+	lengthBefore := len(content(t, dir))
 	require.NoError(t, await(t, l.Begin(entries(shutdown(2), grown))))
-	require.Less(t, len(content(t, dir)), long/50)
+	require.Less(t, len(content(t, dir)), lengthBefore/50)
 	later := signalled("a")
 	later.Object.Status.Phase = "Succeeded"
 	require.NoError(t, await(t, l.Append(entries(nil, later))))
@@ -188,27 +191,28 @@ func TestBeginReplacesTheLog(t *testing.T) {
 	require.Equal(t, entries(shutdown(2), later), read(t, dir).Entries)
 }
 
-// Entries that wait for the disk are written together, once for each entity.
+// While the disk writes the first entries, four changes of two pods come. They are written together: the newest entry of
+// each pod.
 func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	o := options(t.TempDir())
-	writes, isUnderWay, goOn := 0, make(chan struct{}), make(chan struct{})
+	writes, firstBegan, finishFirst := 0, make(chan struct{}), make(chan struct{})
 	o.Before = func(step, _ string) error {
 		if step == "write" {
 			if writes++; writes == 1 {
-				close(isUnderWay)
-				<-goOn
+				close(firstBegan)
+				<-finishFirst
 			}
 		}
 		return nil
 	}
 	l := locked(t, o)
 	first := l.Append(entries(shutdown(1), pod("a")))
-	<-isUnderWay
+	<-firstBegan
 	var later []*call.Future[struct{}]
 	for _, p := range []*node.Pod{pod("b"), signalled("a"), signalled("b"), ended("b")} {
 		later = append(later, l.Append(entries(nil, p)))
 	}
-	close(goOn)
+	close(finishFirst)
 	for _, future := range append(later, first) {
 		require.NoError(t, await(t, future))
 	}
@@ -237,7 +241,7 @@ func TestUnencodableEntriesAreErrors(t *testing.T) {
 	require.ErrorContains(t, await(t, l.SaveTimes(statelog.Times{})), "the state log is closed")
 }
 
-// The caller may change entries that wait to be written, and their slices.
+// The caller may change entries, and their slices, after it has passed them to Append: the log has what was passed.
 func TestAppendCopiesItsEntries(t *testing.T) {
 	dir := t.TempDir()
 	l := statelog.New(options(dir))
@@ -254,7 +258,7 @@ func TestAppendCopiesItsEntries(t *testing.T) {
 	require.Equal(t, entries(s, p), read(t, dir).Entries)
 }
 
-// A times file that lacks a time, or is no JSON, is not used, and the error has its path. With Options.Times off the
+// The kubelet's file lacks a time, or is no JSON: it is not used, and the error has its path. Without Options.Times the
 // log neither reads the file nor changes it.
 func TestTimesNeedStartAndEnd(t *testing.T) {
 	for text, named := range map[string]string{

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// growth returns the text of a log that grew entry by entry, and its size and entries after each one.
+// growth returns the text of a log that grew entry by entry, and its size and contents after each entry.
 func growth(t testing.TB) (text []byte, sizes []int, states []node.Entries) {
 	t.Helper()
 	first, meant := wholeShutdown(t), wholePod(t)
@@ -39,8 +39,8 @@ func growth(t testing.TB) (text []byte, sizes []int, states []node.Entries) {
 	return text, sizes, states
 }
 
-// A log that ends at any byte, also with zero bytes after it as after a power cut, has all entries that were
-// written completely, without an error.
+// A log is cut at any byte, and zero bytes may follow, as after a power cut. Reading it gives all entries that were written
+// completely, and no error.
 func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 	text, sizes, states := growth(t)
 	first := bytes.IndexByte(text, '\n')
@@ -66,7 +66,7 @@ func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 	}
 }
 
-// FuzzRead reads any input as a log. What is accepted can be stored again, and a Node handles it
+// FuzzRead reads any input as a log. Entries that are accepted can be stored and read again, and a Node handles them
 // without a panic.
 func FuzzRead(f *testing.F) {
 	text, sizes, _ := growth(f)
@@ -87,8 +87,8 @@ func FuzzRead(f *testing.F) {
 	})
 }
 
-// drainWith takes a Node with the read entries through a shutdown, a cancellation and the end. It asserts
-// nothing: the test fails if the Node panics.
+// drainWith takes a Node that has read these contents through a shutdown, a cancellation, TerminateAll and the end of Run.
+// It asserts nothing: the test fails if the Node panics.
 func drainWith(found Contents) {
 	for _, sameBoot := range []bool{true, false} {
 		n := node.New(node.Config{Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Options: plan.Options{Steps: plan.Steps{Publish: true, Readiness: true, Statuses: true}}})
@@ -96,9 +96,9 @@ func drainWith(found Contents) {
 		var step func(in node.Input)
 		step = func(in node.Input) {
 			for _, e := range n.Step(at, in) {
-				switch e.Do { // every second call is answered
+				switch e.Do {
 				case node.Kill:
-					if e.Call%2 == 0 {
+					if e.Call%2 == 0 { // every other kill returns
 						step(node.Killed{Call: e.Call, Key: e.Pod.Key, Outcome: "Graceful"})
 					}
 				case node.Tell:
@@ -133,8 +133,8 @@ func drainWith(found Contents) {
 	}
 }
 
-// One or two values of a log, which has a shutdown and a pod, are changed at random. An agent that reads it never panics,
-// and an error says so if the shutdown or the pod is missing.
+// One or two values of a log with a shutdown and a pod are changed at random. An agent that reads the log never panics. If
+// the agent reads no shutdown or no pod, there is an error.
 func TestDamagedLogsNeverPanic(t *testing.T) {
 	text, _, _ := growth(t)
 	value := regexp.MustCompile(`:("[^"]*"|[-0-9]+|true|false)`)

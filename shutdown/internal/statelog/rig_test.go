@@ -27,10 +27,10 @@ const (
 // at returns a time since the boot.
 func at(since time.Duration) time.Time { return time.Unix(0, 0).UTC().Add(since) }
 
-// boot says that the boot was an hour ago.
+// boot says that the boot "one" was an hour ago.
 func boot() (id string, since time.Duration, err error) { return "one", time.Hour, nil }
 
-// nextBoot says that another boot was a minute ago.
+// nextBoot says that the boot "two" was a minute ago.
 func nextBoot() (id string, since time.Duration, err error) { return "two", time.Minute, nil }
 
 // options returns the options of an agent of the boot "one", which also has the kubelet's file.
@@ -38,7 +38,7 @@ func options(dir string) statelog.Options {
 	return statelog.Options{Dir: dir, Times: true, Boot: boot}
 }
 
-// locked returns a log whose folder is locked. The test must close it.
+// locked returns a log that has locked its folder. The test must close the log.
 func locked(t testing.TB, o statelog.Options) *statelog.Log {
 	t.Helper()
 	l := statelog.New(o)
@@ -78,7 +78,7 @@ func read(t testing.TB, dir string) statelog.Contents {
 // logPath returns the path of the log file in a folder.
 func logPath(dir string) string { return filepath.Join(dir, logFile) }
 
-// content returns the text of the log.
+// content returns the text of the log file.
 func content(t testing.TB, dir string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(logPath(dir))

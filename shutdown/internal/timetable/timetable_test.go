@@ -19,7 +19,7 @@ const (
 	ms     = time.Millisecond
 )
 
-// received is when the event is received.
+// received returns the time at which the event is received.
 func received() time.Time { return time.Date(2026, time.March, 1, 12, 0, 0, 0, time.UTC) }
 
 // after returns the time d after the event.
@@ -38,7 +38,7 @@ func allSteps() plan.Steps {
 	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
 
-// request has two buckets of 20 s and 10 s, and a host that waits for limit; 0: without limit.
+// request returns a request with two buckets of 20 s and 10 s, and a host that waits for limit; 0: it waits without limit.
 func request(limit time.Duration, opts plan.Options) timetable.Request {
 	r := timetable.Request{Schedule: buckets(20, 10), Options: opts, Received: received()}
 	if limit != 0 {
@@ -47,12 +47,12 @@ func request(limit time.Duration, opts plan.Options) timetable.Request {
 	return r
 }
 
-// table returns the timetable of request.
+// table returns the timetable for request(limit, opts).
 func table(limit time.Duration, opts plan.Options) timetable.Table {
 	return timetable.New(request(limit, opts))
 }
 
-// pod returns a pod with one grace period, or none.
+// pod returns a pod with the grace period grace; without an argument it has none.
 func pod(grace ...int64) *v1.Pod {
 	p := &v1.Pod{}
 	for _, seconds := range grace {
@@ -65,7 +65,7 @@ func pod(grace ...int64) *v1.Pod {
 // grants no more than the schedule. The lock is released half-way between the two. If the host grants more
 // than needed, the drain stops waiting when its steps are over:
 //
-//   - without other steps after 32 s: the schedule of 30 s, and 2 s more as a minimum for the containers,
+//   - without other steps after 32 s: the schedule of 30 s, and 2 s for containers that have used up their grace period,
 //   - with all steps but Prepare and Hold after 42 s: 2 s more for publishing, and for each of the two buckets 1 s for
 //     NotReady, 2 s for volumes and 1 s for final statuses,
 //   - with every step after 54 s: 2 s more for Prepare and 10 s for Hold.
@@ -77,14 +77,14 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 	for name, c := range map[string]struct {
 		limit           time.Duration // what the host grants; 0: no host waits
 		opts            plan.Options
-		set             func(*timetable.Request) // nil: nothing is over, and the pods are not known
+		set             func(*timetable.Request) // nil: no step is over, and it is not known which buckets have pods
 		waitEnd, unlock time.Duration            // after the event
 	}{
 		"no host waits":                  {0, most, nil, 42 * second, 42250 * ms},
 		"half an hour":                   {30 * time.Minute, most, nil, 42 * second, 42250 * ms},
-		"what was asked for":             {42500 * ms, most, nil, 42 * second, 42250 * ms},
-		"the schedule":                   {30 * second, most, nil, 29900 * ms, 29950 * ms},
-		"less":                           {10 * second, most, nil, 9900 * ms, 9950 * ms},
+		"the requested delay":            {42500 * ms, most, nil, 42 * second, 42250 * ms},
+		"the sum of the schedule":        {30 * second, most, nil, 29900 * ms, 29950 * ms},
+		"less than the schedule":         {10 * second, most, nil, 9900 * ms, 9950 * ms},
 		"the end has passed":             {-second, most, nil, 0, 0},
 		"an operator's limit":            {0, operator, nil, 19900 * ms, 19950 * ms},
 		"an operator's limit is nearer":  {30 * second, operator, nil, 19900 * ms, 19950 * ms},
@@ -92,10 +92,10 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 		"an operator leaves nothing":     {30 * second, plan.Options{Limit: -1}, nil, 0, 0},
 		"no other steps":                 {30 * time.Minute, plan.Options{}, nil, 32 * second, 32250 * ms},
 		"every step":                     {0, full, nil, 54 * second, 54250 * ms},
-		"Prepare has been":               {0, full, func(r *timetable.Request) { r.Prepared = true }, 52 * second, 52250 * ms},
-		"the hold has been":              {0, full, func(r *timetable.Request) { r.Held = true }, 44 * second, 44250 * ms},
-		"it was published":               {0, full, func(r *timetable.Request) { r.Published = true }, 52 * second, 52250 * ms},
-		"pods in one bucket":             {10 * second, most, func(r *timetable.Request) { r.Occupied = []bool{true, false} }, 9900 * ms, 9950 * ms},
+		"Prepare is over":                {0, full, func(r *timetable.Request) { r.Prepared = true }, 52 * second, 52250 * ms},
+		"Hold is over":                   {0, full, func(r *timetable.Request) { r.Held = true }, 44 * second, 44250 * ms},
+		"publishing is over":             {0, full, func(r *timetable.Request) { r.Published = true }, 52 * second, 52250 * ms},
+		"one bucket has pods":            {10 * second, most, func(r *timetable.Request) { r.Occupied = []bool{true, false} }, 9900 * ms, 9950 * ms},
 	} {
 		r := request(c.limit, c.opts)
 		if c.set != nil {
@@ -111,8 +111,7 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 	}
 }
 
-// If the sum of the schedule exceeds a time.Duration, the drain ends in more than 100 years, and not in the
-// past.
+// The sum of the schedule exceeds the longest time.Duration. The drain ends in more than 100 years, and not in the past.
 func TestEndSaturates(t *testing.T) {
 	r := request(0, plan.Options{})
 	r.Schedule = buckets(math.MaxInt64, math.MaxInt64)
@@ -120,8 +119,8 @@ func TestEndSaturates(t *testing.T) {
 	require.True(t, saturated.WaitEnd().After(after(100*365*24*time.Hour)))
 }
 
-// The waits before the first bucket, for Hold and for publishing, follow each other. A host that grants less
-// shortens them first, and they end with the drain at the latest.
+// Before the first bucket, the drain waits for Prepare, Hold and publishing, one after the other. If the host grants less
+// than requested, these waits are shortened before the pods' time; they end with the drain at the latest.
 func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
 	opts.Steps.Prepare, opts.Steps.Hold = true, true
@@ -138,8 +137,8 @@ func TestWaitsBeforeTheFirstBucket(t *testing.T) {
 	}
 }
 
-// Table.Plan returns what plan.New returns with the host's 35 s as the limit: the plan that a user sees is
-// the one that the drain follows.
+// The host waits 35 s. Table.Plan returns what plan.New returns with the limit of 35 s: the drain follows the plan that a
+// user sees.
 func TestPlanIsThatOfPackagePlan(t *testing.T) {
 	opts := plan.Options{Steps: allSteps()}
 	pods := []*v1.Pod{pod(99), pod()}
@@ -148,9 +147,9 @@ func TestPlanIsThatOfPackagePlan(t *testing.T) {
 	require.Equal(t, plan.New(buckets(20, 10), pods, opts), tt.Plan(pods))
 }
 
-// A host announces its shutdown again with another deadline, after some buckets are over. A deadline that is
-// equal or later moves no time. An earlier one moves times earlier, by at most the difference. It makes no
-// difference whether steps have left time unused.
+// When some buckets are over, the host announces its shutdown again with another deadline. A deadline that is
+// equal or later moves no time. An earlier one moves times earlier, by at most the difference. Both hold also if steps
+// have left time unused.
 func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 	for seed := range uint64(100_000) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -159,8 +158,8 @@ func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 		received, end := first.Received, first.Received.Add(before.Budget().End)
 		for range 1 + r.IntN(2) {
 			passed := time.Duration(r.Int64N(int64(end.Sub(received)) + 1))
-			// The deadline is the same, up to an hour later, a few nanoseconds earlier, or up to all the time that is left, and a
-			// second more, earlier.
+			// By how much the new deadline is earlier: 0, negative (it is up to an hour later), less than 100 ns, or up to the whole
+			// time that is left and a second more.
 			less := []time.Duration{0, -time.Duration(r.Int64N(int64(time.Hour))), time.Duration(r.Int64N(100)), time.Duration(r.Int64N(int64(end.Sub(received)) + int64(second)))}[r.IntN(4)]
 			second := pickRequest(r)
 			second.Received, second.HostEnd, second.Before = received.Add(passed), end.Add(-less), &before
@@ -222,9 +221,8 @@ func endTimes(tt timetable.Table) (ends []time.Time) {
 	return append(ends, tt.WaitEnd(), tt.At(tt.Budget().End))
 }
 
-// A deadline that comes during the first bucket and is up to 4 s earlier takes at most these seconds from the
-// 10 s of the second bucket, and nothing if it is not earlier. That holds with and without roll-over, and for
-// pods with and without a grace period.
+// During the first bucket another announcement has a deadline that is 0 to 4 s earlier. It takes at most these seconds from
+// the 10 s of the second bucket. That holds with and without roll-over, and for pods with and without a grace period.
 func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {NoRollOver: true}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		for _, limit := range []time.Duration{30 * second, 35 * second, time.Hour} {
