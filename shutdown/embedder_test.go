@@ -23,8 +23,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// misbehaviours has, for each call to embedder code, a function that changes the options of a node so that the
-// call first calls misbehave.
+// misbehaviours has an entry for each call of the manager to embedder code. It changes the options of a node so that the
+// call calls misbehave first.
 var misbehaviours = map[string]func(n *node, misbehave func()){
 	"Options.ListPods": func(n *node, misbehave func()) {
 		n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod { misbehave(); return n.currentPods() }, nil)
@@ -74,7 +74,7 @@ var misbehaviours = map[string]func(n *node, misbehave func()){
 	},
 }
 
-// eventFunc is an EventRecorder that calls a function.
+// eventFunc is an EventRecorder that calls a function for each event.
 type eventFunc func()
 
 // Event calls the function, and drops the event.
@@ -107,7 +107,7 @@ func (r callingReporter) FlushPod(_ context.Context, pod *v1.Pod) error {
 	return callIfSet(r.flush)
 }
 
-// callIfSet calls f unless it is nil, and returns nil, as a reporter's call that succeeds.
+// callIfSet calls f, if it is not nil, and returns nil: a reporter's call always succeeds.
 func callIfSet(f func()) error {
 	if f != nil {
 		f()
@@ -150,8 +150,8 @@ type closerFunc func() error
 // Close calls the function.
 func (f closerFunc) Close() error { return f() }
 
-// Embedder code that hangs, panics or ends its goroutine delays neither the host, nor a cancellation, nor
-// the kills of other pods. Run waits ten seconds for calls that hang, and names them.
+// Embedder code that hangs, panics or ends its goroutine delays neither the release of the lock, nor a cancellation, nor
+// the kills of other pods. Run waits up to ten seconds for calls that hang, and names them.
 func TestMisbehavingEmbedderCodeDelaysNothing(t *testing.T) {
 	for name, set := range misbehaviours {
 		for how, misbehave := range map[string]func(over <-chan struct{}){
@@ -220,8 +220,8 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	close(over)
 }
 
-// Run's context ends 2 s after the announcement, while OnPlan, which takes 30 s, is under way. Run waits for OnPlan
-// for the other 28 s. It would wait until 10 s after the host's time, which is 32.5 s here.
+// Run's context ends 2 s after the announcement, while OnPlan, which takes 30 s, is under way. Run waits for the 28 s
+// that are left of OnPlan. Run may wait until 10 s after the end of the requested delay of 32.5 s.
 func TestRunWaitsForCallsUntilTenSecondsAfterTheHostsTime(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.OnPlan = func(context.Context, plan.Plan) { <-time.After(30 * time.Second) }
@@ -282,25 +282,25 @@ func (flushFunc) PublishNode(context.Context, shutdown.NodeState) error { return
 func (f flushFunc) FlushPod(_ context.Context, pod *v1.Pod) error { return f(pod) }
 
 // ongoingKillError is the error of a kill that is still under way.
-type ongoingKillError struct{ after time.Duration }
+type ongoingKillError struct{ takes time.Duration }
 
 // Error returns the kubelet's text.
 func (ongoingKillError) Error() string { return "timeout waiting to kill pod" }
 
-// Await waits for the end of the kill, which takes g.after.
+// Await waits for the end of the kill, which takes g.takes.
 func (g ongoingKillError) Await(context.Context) (shutdown.KillResult, error) {
-	<-time.After(g.after)
+	<-time.After(g.takes)
 	return shutdown.KillResult{Outcome: "Forced"}, nil
 }
 
-// If the killer's error has an Await method, the manager calls Await and does not call the killer again. The killer
-// gives web up at once, but the kill ends after 8 s: only then etcd, in the next bucket, is killed.
+// If the killer's error has an Await method, the manager calls Await, and does not call the killer again. The killer
+// returns such an error for web at once, and the kill ends after 8 s. Only then is etcd killed, in the next bucket.
 func TestAKillWhoseErrorHasAwaitIsNotRepeated(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
-		asked := 0
+		webKills := 0
 		n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 			if pod.Name == "web" {
-				asked++
+				webKills++
 				return shutdown.KillResult{}, fmt.Errorf("overdue: %w", ongoingKillError{8 * time.Second})
 			}
 			return n.killer.KillPod(ctx, pod, req)
@@ -309,7 +309,7 @@ func TestAKillWhoseErrorHasAwaitIsNotRepeated(t *testing.T) {
 		began := time.Now()
 		n.announce()
 		n.advance(time.Minute)
-		require.Equal(t, 1, asked)
+		require.Equal(t, 1, webKills)
 		require.Equal(t, 8*time.Second, n.killedAfter("etcd", began))
 		require.Equal(t, "Forced", n.lastReport().Pods[0].Outcome)
 	})

@@ -67,14 +67,14 @@ func drainDifferences(inFork bool) map[difference]bool {
 
 const (
 	never      time.Duration = math.MaxInt64 / 4
-	simTimeout               = 10 * time.Second // in real time
+	simTimeout               = 10 * time.Second // the longest real time of one drain, whose own time is virtual
 )
 
 // inSeconds converts whole seconds to a duration.
 func inSeconds(seconds int64) time.Duration { return time.Duration(seconds) * time.Second }
 
 // TestDrainMatchesTheKubeletsModel compares random drains with a model of the kubelet's drain. Every
-// difference has a class, and every class occurs.
+// difference has a class, and every class occurs in some drain.
 //
 //	KUBEGRACE_SIM_SEEDS=1000000 go test -run TestDrainMatchesTheKubeletsModel -timeout 0 ./shutdown
 //	KUBEGRACE_SIM_SEED=4711 go test -run TestDrainMatchesTheKubeletsModel -v ./shutdown # one seed, with its timelines
@@ -99,7 +99,7 @@ func TestDrainMatchesTheKubeletsModel(t *testing.T) {
 	}
 	var next, failed atomic.Uint64
 	var mu sync.Mutex
-	occurs := map[bool]map[difference]int{false: {}, true: {}} // in a fork or not
+	occurs := map[bool]map[difference]int{false: {}, true: {}} // how often each class occurs; by InFork
 	t.Run("seeds", func(t *testing.T) {
 		for worker := range runtime.GOMAXPROCS(0) {
 			t.Run("worker "+strconv.Itoa(worker), func(t *testing.T) {
@@ -129,12 +129,12 @@ func TestDrainMatchesTheKubeletsModel(t *testing.T) {
 	}
 }
 
-// drainComparison compares the timelines of one drain: of the kubelet, of the kubelet with all differences
-// that have a class, and of kubegrace.
+// drainComparison compares three timelines of one drain: the kubelet's, that of the kubelet with all differences that
+// have a class (adapted), and kubegrace's (ours).
 type drainComparison struct {
-	in                   drainInput
-	kubelet, named, ours drainTimeline
-	classes              []difference // that are each necessary for the difference, or else each sufficient
+	in                     drainInput
+	kubelet, adapted, ours drainTimeline
+	classes                []difference // those without each of which adapted would differ; if there is none, those that alone change the kubelet's timeline
 }
 
 // compareDrains drains a node with kubegrace and with models of the kubelet, and finds the classes of the
@@ -150,14 +150,14 @@ func compareDrains(t *testing.T, in drainInput) *drainComparison {
 		return k.run().sorted()
 	}
 	differs := drainDifferences(in.InFork)
-	c.kubelet, c.named = model(nil), model(differs)
+	c.kubelet, c.adapted = model(nil), model(differs)
 	for class := range differs { // a class is necessary if the model without it has another timeline
 		others := maps.Clone(differs)
-		if delete(others, class); !slices.Equal(model(others), c.named) {
+		if delete(others, class); !slices.Equal(model(others), c.adapted) {
 			c.classes = append(c.classes, class)
 		}
 	}
-	if len(c.classes) == 0 { // several classes explain the difference alone
+	if len(c.classes) == 0 { // more than one class explains the difference alone, or there is none
 		for class := range differs {
 			if !slices.Equal(model(map[difference]bool{class: true}), c.kubelet) {
 				c.classes = append(c.classes, class)
@@ -169,12 +169,12 @@ func compareDrains(t *testing.T, in drainInput) *drainComparison {
 
 // err returns an error if kubegrace differs from the model that has all classes, so that a difference has no class.
 func (c *drainComparison) err() error {
-	if !slices.Equal(c.kubelet, c.named) && len(c.classes) == 0 {
+	if !slices.Equal(c.kubelet, c.adapted) && len(c.classes) == 0 {
 		return errors.New("a difference has no single class")
 	}
-	for i := range max(len(c.ours), len(c.named)) {
-		if i >= len(c.ours) || i >= len(c.named) || c.ours[i] != c.named[i] {
-			return fmt.Errorf("a difference has no class: kubegrace %v, the model %v", c.ours[i:min(i+1, len(c.ours))], c.named[i:min(i+1, len(c.named))])
+	for i := range max(len(c.ours), len(c.adapted)) {
+		if i >= len(c.ours) || i >= len(c.adapted) || c.ours[i] != c.adapted[i] {
+			return fmt.Errorf("a difference has no class: kubegrace %v, the model %v", c.ours[i:min(i+1, len(c.ours))], c.adapted[i:min(i+1, len(c.adapted))])
 		}
 	}
 	return nil
@@ -184,7 +184,7 @@ func (c *drainComparison) err() error {
 func (c *drainComparison) String() string {
 	in, err := json.Marshal(c.in)
 	return fmt.Sprintf("%s %v\ndifferences: %q\nthe kubelet:\n%v\nthe kubelet with these differences:\n%v\nkubegrace:\n%v",
-		bytes.ReplaceAll(in, []byte(`{"Name"`), []byte("\n{\"Name\"")), err, c.classes, c.kubelet, c.named, c.ours)
+		bytes.ReplaceAll(in, []byte(`{"Name"`), []byte("\n{\"Name\"")), err, c.classes, c.kubelet, c.adapted, c.ours)
 }
 
 // drainTimeline is what happens in a drain.
@@ -243,11 +243,11 @@ type drainPod struct {
 	Priority   *int32
 	Class      string // the priority class
 	Grace      *int64
-	Takes      time.Duration // from the SIGTERM to its exit, if it is not killed before
+	Takes      time.Duration // from the SIGTERM to its exit, unless the grace period is shorter
 	Late       time.Duration // from its exit or the SIGKILL to its end
-	Fails      int           // the number of failing calls of the killer
-	FailsAfter time.Duration
-	ListedAt   time.Duration // 0: before the shutdown
+	Fails      int           // how many calls of the killer fail
+	FailsAfter time.Duration // how long each of them takes
+	ListedAt   time.Duration // when it is listed first, after the announcement; 0: before the shutdown
 }
 
 // modelPod is a pod of the model.
@@ -256,8 +256,8 @@ type modelPod struct {
 
 	bucket   int
 	isPicked bool          // a group has killed it
-	calls    int           // of the killer
-	killedAt time.Duration // by the first call that does not fail
+	calls    int           // how often the killer was called
+	killedAt time.Duration // when the first call that does not fail was made
 	endsAt   time.Duration // never: every call fails
 	doneAt   time.Duration // when the last call returns
 }
@@ -271,8 +271,9 @@ type drainTable struct {
 	waitEnd              time.Duration
 }
 
-// newTable returns the timetable. If the limit covers the pods' time, the margin, the unmounts and the
-// containers' floor share the rest in this order. Otherwise the buckets that have pods are cut in proportion.
+// newTable returns the timetable. If the limit covers the pods' time, the rest of the limit goes to 100 ms of the margin,
+// then to the unmounts, then to the other 400 ms of the margin, and last to the floor, the 2 s for containers that have
+// used up their grace period. Otherwise the buckets that have pods are cut in proportion.
 func (k *kubeletDrain) newTable(sum time.Duration) (t drainTable) {
 	n := len(k.schedule)
 	t.pods, t.unmounts, t.ends = make([]time.Duration, n), make([]time.Duration, n), make([]time.Duration, n)
@@ -429,7 +430,7 @@ func (p drainPod) pod() *v1.Pod {
 	return pod
 }
 
-// runDrain drains the node with a manager, and returns the timeline.
+// runDrain drains the node with kubegrace's manager, and returns the timeline.
 func runDrain(t *testing.T, in drainInput) drainTimeline {
 	w := &drainWorld{drainInput: in, pods: map[string]*worldPod{}}
 	for _, p := range in.Pods {
@@ -515,8 +516,8 @@ func (w *drainWorld) list() (pods []*v1.Pod) {
 // errDrainKill is the error of the calls of the killer that fail.
 var errDrainKill = errors.New("the killer fails")
 
-// KillPod kills a pod, after the failures that the input demands. In a fork it stops waiting at the timeout of the
-// kubelet's killPodNow, and the kill continues.
+// KillPod kills a pod. The first calls fail, as many as the pod's Fails says. If InFork is set, KillPod returns an error at
+// the timeout of the kubelet's killPodNow (1.5 times the grace period, at least 10 s), and the pod ends all the same.
 func (w *drainWorld) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	p, grace := w.pods[pod.Name], *req.GracePeriodSeconds
 	w.mu.Lock()

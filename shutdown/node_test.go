@@ -35,9 +35,9 @@ type node struct {
 	killer *shutdowntest.Killer
 	events *recorder
 	m      *shutdown.Manager     // the newest manager
-	steps  shutdown.StepRecorder // of all its managers, for the judge
-	ended  chan error            // the error of Run
-	stop   context.CancelFunc    // ends Run; nil: no manager runs
+	steps  shutdown.StepRecorder // records the steps of all managers of the node, for package judge
+	ended  chan error            // gets the error of Run
+	stop   context.CancelFunc    // ends the context of Run; nil: no manager runs
 	log    logLines
 
 	mu   sync.Mutex
@@ -45,8 +45,9 @@ type node struct {
 }
 
 // inBubble runs a test in a synctest bubble, on a node with these pods. The schedule gives 20 s to pods and
-// then 10 s to critical ones. Without other steps the manager requests 32.5 s: 2 s more as a minimum for the
-// containers, and a margin of 500 ms. At the end no lock is held, and no promise of judge.Node is broken.
+// then 10 s to critical ones. Without other steps the manager requests a delay of 32.5 s: the 30 s, 2 s for containers
+// that have used up their grace period, and a margin of 500 ms. At the end no lock may be held, and no promise of
+// judge.Node may be broken.
 func inBubble(t *testing.T, pods []*v1.Pod, test func(t *testing.T, n *node)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -96,7 +97,7 @@ func (n *node) run() {
 	synctest.Wait()
 }
 
-// newManager makes the manager of the node, and does not run it.
+// newManager makes the node's manager, but does not run it.
 func (n *node) newManager() {
 	n.t.Helper()
 	var err error
@@ -128,7 +129,7 @@ func (n *node) startOther(pods []*v1.Pod, one *boot, prepare func(other *node)) 
 	return other
 }
 
-// end ends Run, if it is under way, lets killers that hang return, and requires that no lock is held.
+// end ends Run if it is under way. It lets kills that hang return, and requires that no lock is held after Run.
 func (n *node) end() {
 	n.t.Helper()
 	if n.stop == nil {

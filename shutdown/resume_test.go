@@ -25,19 +25,19 @@ import (
 
 // An agent is killed 22 s after the announcement, in the second bucket. The next one starts at 25 s. It
 // admits no pod, kills only etcd, with the 5 s that its bucket still has, and ends the drain at 30 s, as
-// planned.
+// planned. So it does with a host that announces, and without a source, where Trigger announces.
 func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
-	for name, sourced := range map[string]bool{"with a source": true, "without": false} {
+	for name, hasSource := range map[string]bool{"with a source": true, "without a source": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
-				if !sourced {
+				if !hasSource {
 					n.opts.Source = nil
 				}
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
 				n.runOnBoot(one)
 				began := time.Now()
 				event := source.Event{Kind: source.KindReboot, Origin: "test"}
-				if sourced {
+				if hasSource {
 					n.host.Announce(event)
 				} else {
 					require.NoError(t, n.m.Trigger(event))
@@ -66,8 +66,8 @@ func TestAKilledAgentResumesWithTheSecondBucket(t *testing.T) {
 	}
 }
 
-// A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. Each bucket ends as
-// planned: Prepare and Hold return at once and leave their 2 s + 10 s to web, whose 20 s become 32 s. The next agent
+// A resumed drain calls Prepare again, because the new agent could start pods too, but not Hold. The buckets keep their
+// ends: Prepare and Hold return at once and leave their 2 s + 10 s to web, whose 20 s become 32 s. The next agent
 // starts after 30 s, when web still has 2 s.
 func TestAResumedDrainRepeatsPrepareButNotHold(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -104,8 +104,9 @@ func TestAShutdownWithoutALimitIsResumed(t *testing.T) {
 }
 
 // inBubbleAfterCrash runs a test on a node whose agent was killed 22 s after the announcement of a shutdown.
-// web has ended, and etcd has until 31 s: the first bucket has 20 s and one for final statuses, the second
-// one 10 s. The state log has the unfinished shutdown, whose drain would wait until 34 s.
+// web has ended, and etcd has until 31 s: the first bucket has 20 s and 1 s for final statuses, the second
+// one 10 s. The state log has the unfinished shutdown, whose drain would wait until 34 s: 1 s more for the second bucket's
+// statuses, and 2 s for containers that have used up their grace period.
 func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boot)) {
 	t.Helper()
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -121,7 +122,7 @@ func inBubbleAfterCrash(t *testing.T, test func(t *testing.T, n *node, boot *boo
 }
 
 // The next agent has the lock of the previous one, but cannot reach the host, and does not know whether the shutdown is
-// still pending. After 5 s, 27 s after the announcement, it goes on: etcd has 4 s left.
+// still pending. After 5 s, 27 s after the announcement, it resumes the shutdown: etcd has 4 s left.
 func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		n.host.Script(func(h *shutdowntest.Host) { h.StoredLock, h.ConnectErr = true, errors.New("no bus") })
@@ -134,9 +135,9 @@ func TestAnAgentThatHasTheLockResumesWithoutTheHost(t *testing.T) {
 	})
 }
 
-// Before Run, pods are refused while the shutdown in the log may go on: until 34 s after its announcement, when its
-// drain would stop waiting. After that only the pod that was signalled is refused (pods[1]), and a pod
-// that the log does not name (nil) is admitted.
+// Before Run, pods are refused while the shutdown in the log may be resumed: until 34 s after its announcement, when its
+// drain would stop waiting. From then on only etcd (pods[1]), which was signalled, is refused, and a pod that the log does
+// not name (nil) is admitted.
 func TestPodsAreRefusedBeforeRunWhileAShutdownMayGoOn(t *testing.T) {
 	inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 		m, err := shutdown.NewManagerOn(n.opts, boot.sinceBoot)
@@ -150,28 +151,36 @@ func TestPodsAreRefusedBeforeRunWhileAShutdownMayGoOn(t *testing.T) {
 	})
 }
 
-// The wall clock is stepped by an hour before each of two restarts, 25 s and 28 s after the announcement: the test
-// changes the dates in the files. etcd still has until 31 s: it gets 6 s, then 3 s. Only the dates in the report
-// follow the wall clock.
+// moveStoredDates moves all dates in the state files by step, as if the wall clock had been stepped.
+func (n *node) moveStoredDates(step time.Duration) {
+	n.t.Helper()
+	date := regexp.MustCompile(`"(1999|2000)-[^"]+"`) // the clock of the bubble begins with 2000
+	for _, name := range []string{timesFile, logFile} {
+		path := filepath.Join(n.opts.StateDir, name)
+		data, err := os.ReadFile(path)
+		require.NoError(n.t, err)
+		require.Regexp(n.t, date, string(data))
+		moved := date.ReplaceAllFunc(data, func(text []byte) []byte {
+			at, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(text))
+			require.NoError(n.t, err)
+			return []byte(at.Add(step).Format(`"` + time.RFC3339Nano + `"`))
+		})
+		require.NoError(n.t, os.WriteFile(path, moved, 0o600))
+	}
+}
+
+// Deadlines in the state files count from the boot, so a step of the wall clock does not move them. The agent was killed
+// 22 s after the announcement, and is killed again at 25 s; agents start at 25 s and at 28 s. Before each start the
+// test moves the dates in the files by step, as if the wall clock had been stepped. etcd has until 31 s, so that it gets
+// 6 s, then 3 s. Only the date in the report has moved, by both steps.
 func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
-	date := regexp.MustCompile(`"(1999|2000)-[^"]+"`)
 	for _, step := range []time.Duration{0, -time.Hour, time.Hour} {
 		t.Run("step of "+step.String(), func(t *testing.T) {
 			inBubbleAfterCrash(t, func(t *testing.T, n *node, boot *boot) {
 				began := time.Now().Add(-22 * time.Second)
 				n.setPods(n.pods[1])
 				for _, left := range []int64{6, 3} { // of the 31 s that etcd has
-					for _, name := range []string{timesFile, logFile} {
-						path := filepath.Join(n.opts.StateDir, name)
-						data, err := os.ReadFile(path)
-						require.NoError(t, err)
-						require.Regexp(t, date, string(data))
-						require.NoError(t, os.WriteFile(path, date.ReplaceAllFunc(data, func(text []byte) []byte {
-							at, err := time.Parse(`"`+time.RFC3339Nano+`"`, string(text))
-							require.NoError(t, err)
-							return []byte(at.Add(step).Format(`"` + time.RFC3339Nano + `"`))
-						}), 0o600))
-					}
+					n.moveStoredDates(step)
 					n.advance(3 * time.Second)
 					n.runOnBoot(boot)
 					require.Equal(t, map[string]int64{"etcd": left}, n.grantedSeconds())
@@ -189,9 +198,9 @@ func TestWallClockStepsDoNotMoveDeadlines(t *testing.T) {
 	}
 }
 
-// An agent dies between a readiness mark (NotReady) and the kill: a mark takes 900 ms, and it dies after 500 ms. The shutdown
-// is cancelled before the next agent has marked and killed a pod. It restores the readiness of both pods: it knows the mark of web from the log, and that of etcd from the
-// pod's condition in the list.
+// An agent dies 500 ms after the announcement, while it marks web as not ready, which takes 900 ms. The shutdown is
+// cancelled before the next agent has marked or killed a pod. The next agent restores the readiness of both pods: it knows
+// the mark of web from the log, and that of etcd from the pod's condition in the list.
 func TestTheNextAgentRestoresReadiness(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		reporter := &shutdowntest.Reporter{MarkTakes: 900 * time.Millisecond}

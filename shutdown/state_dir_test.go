@@ -27,11 +27,11 @@ const (
 	logFile   = "graceful_node_shutdown_log"
 )
 
-// boot is a boot of the machine. The machine was started an hour before the time began.
+// boot is a boot of the machine, an hour before the time began.
 type boot struct {
 	id    string
 	began time.Time
-	err   error // what agents get instead of the ID and the clock; nil: none
+	err   error // agents get this error instead of the ID and the time; nil: none
 }
 
 // sinceBoot returns the ID of the boot and the time since it, as agents read them.
@@ -42,15 +42,15 @@ func (b *boot) sinceBoot() (string, time.Duration, error) {
 // runOnBoot starts a manager on a boot, and waits until it is ready.
 func (n *node) runOnBoot(b *boot) { n.runOnDisk(b, nil) }
 
-// runOnDisk starts a manager on a boot, and waits until it is ready. fails is called before each operation of the disk,
-// which fails with its error. nil: no operation fails.
-func (n *node) runOnDisk(b *boot, fails func(step string) error) {
+// runOnDisk starts a manager on a boot, and waits until it is ready. fault is called before each disk operation,
+// which fails if fault returns an error; nil: no operation fails.
+func (n *node) runOnDisk(b *boot, fault func(step string) error) {
 	n.t.Helper()
 	m, err := shutdown.NewManagerWith(n.opts, b.sinceBoot, func(step, _ string) error {
-		if fails == nil {
+		if fault == nil {
 			return nil
 		}
-		return fails(step)
+		return fault(step)
 	})
 	require.NoError(n.t, err)
 	n.start(m)
@@ -58,8 +58,8 @@ func (n *node) runOnDisk(b *boot, fails func(step string) error) {
 	synctest.Wait()
 }
 
-// startReading starts a manager on a boot, and does not wait until it is ready: reading the log takes a time. afterRead, if
-// not nil, is called before each later operation of the disk.
+// startReading starts a manager on a boot, whose Run needs the duration takes to read the log. It does not wait until the
+// manager is ready. afterRead, if not nil, is called before each disk operation after that read.
 func (n *node) startReading(b *boot, takes time.Duration, afterRead func()) {
 	n.t.Helper()
 	var isRunning, isRead atomic.Bool // NewManager reads the log, too
@@ -81,8 +81,8 @@ func (n *node) startReading(b *boot, takes time.Duration, afterRead func()) {
 	n.advance(time.Millisecond)
 }
 
-// crash ends the agent like kill -9: the next agent finds the state files as they were before. The next agent
-// has a new killer.
+// crash ends the agent like kill -9: the next agent finds the state files as they are now, without what Run writes at its
+// end. The next agent has a new killer.
 func (n *node) crash() {
 	n.t.Helper()
 	files := map[string][]byte{}
@@ -110,8 +110,8 @@ func fileContains(path, text string) bool {
 	return err == nil && strings.Contains(string(data), text)
 }
 
-// State files that cannot be used do no harm, and LastReport has no report from them. The report of the next
-// shutdown names them, and that shutdown replaces them.
+// Neither state file can be used. The agent admits pods, and LastReport has no report. The report of the next shutdown
+// names both files, and that shutdown replaces them.
 func TestUnusableStateFilesAreReportedAndReplaced(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		for _, file := range []string{timesFile, logFile} {
@@ -133,7 +133,8 @@ func TestUnusableStateFilesAreReportedAndReplaced(t *testing.T) {
 	})
 }
 
-// A full disk changes nothing for the pods. Each report, the log and the error of Run mention it once.
+// The disk is full. Two shutdowns kill their pods and release the lock all the same. The report of each shutdown mentions
+// the disk once; so do the log, at the start and in each drain, and the error of Run.
 func TestAFullDiskIsReportedOnceAndChangesNothing(t *testing.T) {
 	static := staticPod()
 	inBubbleWithState(t, append(twoPods(), static), func(t *testing.T, n *node, one *boot) {
@@ -186,8 +187,8 @@ func TestWithoutALockOnTheFolderNothingIsStored(t *testing.T) {
 	})
 }
 
-// A write of the log hangs. The kills wait for it for 100 ms, so that the log names the pods before they are killed, and then
-// begin all the same. The report says so.
+// A write of the log hangs. The kills wait 100 ms for it, because the log should name the pods before they are killed, and
+// then begin all the same. The report says so.
 func TestAHangingWriteDelaysTheKillsBy100ms(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		released := make(chan struct{})
@@ -207,8 +208,8 @@ func TestAHangingWriteDelaysTheKillsBy100ms(t *testing.T) {
 	})
 }
 
-// The disk is full for 3 s when a cancellation is to be stored. The write is repeated, although nothing new comes that
-// would be written.
+// The disk is full for 3 s, during which a cancellation is to be stored. The write is repeated, although no other entry
+// follows, so that the stored report is cancelled.
 func TestAFailedWriteIsRepeated(t *testing.T) {
 	inBubbleWithState(t, nil, func(t *testing.T, n *node, one *boot) {
 		var fullUntil time.Time
@@ -243,8 +244,8 @@ func TestWithoutABootIDOnlyTheKubeletsFileIsWritten(t *testing.T) {
 	})
 }
 
-// The kubelet's state file has its two fields. The end is zero while a shutdown is under way. The pods use the 20 s and
-// 10 s of their buckets, so that the shutdown ends after 30 s.
+// The kubelet's state file has the start and the end of the shutdown. The end is zero while the shutdown is under way. The
+// pods use the 20 s and 10 s of their buckets, so that the shutdown ends after 30 s.
 func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
@@ -267,9 +268,9 @@ func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 	})
 }
 
-// A drain syncs the log twice: which pods it will kill, and at the end how they ended. The first sync runs beside the
-// kills, so that the lock's release waits for the last one only. If the pods end at once, the two syncs begin at the same
-// time, one after the other: the release waits for one or for both. A sync takes 50 ms.
+// A drain syncs the log twice, which takes 50 ms each: first with the pods that it will kill, and at the end with how they
+// ended. The first sync runs beside the kills, so that the release of the lock waits only for the last one. If the pods
+// end at once, the first sync may still be under way, so that the release may wait for both.
 func TestADrainWaitsForOneSync(t *testing.T) {
 	for _, takes := range []time.Duration{0, 5 * time.Second} {
 		inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
@@ -284,7 +285,7 @@ func TestADrainWaitsForOneSync(t *testing.T) {
 			began := time.Now()
 			n.announce()
 			n.advance(time.Minute)
-			least := 2*takes + 50*time.Millisecond // two buckets and a sync
+			least := 2*takes + 50*time.Millisecond // the pods of two buckets, and the last sync
 			most := max(least, 2*50*time.Millisecond)
 			released := n.releasedAfter(began)
 			require.GreaterOrEqual(t, released, least)
@@ -293,8 +294,8 @@ func TestADrainWaitsForOneSync(t *testing.T) {
 	}
 }
 
-// An agent that cannot read the log within 5 s works without it and does not change it. With RequireStateDir its Run
-// ends.
+// An agent needs 6 s to read the log, but waits only 5 s for it. It then admits pods, drains without the log, and does not
+// change it. With RequireStateDir, Run returns an error instead.
 func TestALogThatCannotBeReadIsKept(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.opts.Reporter = &cluster{unreachable: true}

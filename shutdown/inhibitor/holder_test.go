@@ -33,9 +33,9 @@ type program struct {
 	began   time.Time
 	calls   []call        // of OnShutdown, in order
 	takes   time.Duration // the duration of OnShutdown, unless its context ends
-	ignores time.Duration // how long OnShutdown does not look at its context
+	ignores time.Duration // how long OnShutdown ignores its context
 	log     bytes.Buffer
-	stop    func() error // ends the context of Run and waits for Run
+	stop    func() error // ends the context of Run, waits for Run, and returns its error
 }
 
 // call is a call of OnShutdown.
@@ -79,7 +79,7 @@ func run(ctx context.Context, holder inhibitor.Holder) (stop func() error) {
 	})
 }
 
-// loggingTo returns a context whose logger writes text.
+// loggingTo returns a context whose logger writes to text.
 func loggingTo(t *testing.T, text io.Writer) context.Context {
 	return klog.NewContext(t.Context(), logr.FromSlogHandler(slog.NewTextHandler(text, nil)))
 }
@@ -97,7 +97,7 @@ func (p *program) onShutdown(ctx context.Context, _ source.Event) {
 	p.calls = append(p.calls, c)
 }
 
-// waitUntil waits until the test has run for elapsed, and everything has settled.
+// waitUntil waits until the test has run for the time elapsed, and all goroutines are blocked.
 func (p *program) waitUntil(elapsed time.Duration) {
 	p.Helper()
 	<-time.After(elapsed - time.Since(p.began))
@@ -113,7 +113,7 @@ func (p *program) requireReleased(at time.Duration) {
 	require.Equal(p, at, released.Sub(p.began))
 }
 
-// OnShutdown takes 3 s. The host is released then, and does not wait for its deadline of 30 s.
+// OnShutdown takes 3 s. The lock is released when it returns, long before the host's deadline of 30 s.
 func TestTheLockIsReleasedWhenOnShutdownReturns(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		require.Equal(p, 1, p.host.Held())
@@ -170,9 +170,9 @@ func TestACancelledShutdownKeepsTheLock(t *testing.T) {
 	})
 }
 
-// OnShutdown takes 5 s and ignores its context. Its shutdown is cancelled after 1 s. A second one is announced after 2 s and
-// cancelled after 3 s, which calls nothing. The third one is announced after 4 s. OnShutdown is called for it only when
-// the first call has returned, and only then is the lock released.
+// OnShutdown takes 5 s and ignores its context. Its shutdown is cancelled after 1 s. A second shutdown, announced after 2 s
+// and cancelled after 3 s, calls nothing. A third one is announced after 4 s: OnShutdown is called for it when the first
+// call has returned, at 5 s. The lock is released when the second call returns, at 10 s.
 func TestOnShutdownIsNotCalledConcurrently(t *testing.T) {
 	var calls []time.Time // when each call began
 	takes5s := func(h *inhibitor.Holder) {
@@ -209,9 +209,9 @@ func TestACancellationAfterTheReleaseTakesANewLock(t *testing.T) {
 	})
 }
 
-// The host cancels a shutdown while no session exists, so that the event is lost. The next session, a second later,
+// The host cancels a shutdown while there is no session, so that the event is lost. The next session, a second later,
 // finds no pending shutdown. It takes a new lock, and the next shutdown calls OnShutdown again.
-func TestACancellationBetweenSessions(t *testing.T) {
+func TestACancellationBetweenSessionsIsNoticed(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
 		p.waitUntil(5 * time.Second)
@@ -225,12 +225,12 @@ func TestACancellationBetweenSessions(t *testing.T) {
 	})
 }
 
-// A program starts during a shutdown. It calls OnShutdown at once. If the lock of its previous run was kept, by the
-// host or by systemd (adopted), that lock is held until OnShutdown returns. Otherwise the host grants none.
-func TestAShutdownThatIsPendingAtTheStart(t *testing.T) {
+// A program starts during a shutdown. It calls OnShutdown at once. If the host or systemd has kept the lock of the
+// previous run, that lock is held until OnShutdown returns. Otherwise the program gets none.
+func TestAShutdownThatIsPendingAtTheStartCallsOnShutdown(t *testing.T) {
 	for name, change := range map[string]func(*shutdowntest.Host){
 		"kept by the host": func(h *shutdowntest.Host) { h.KeptLock = true },
-		"adopted":          func(h *shutdowntest.Host) { h.StoredLock = true },
+		"kept by systemd":  func(h *shutdowntest.Host) { h.StoredLock = true },
 		"no lock":          func(*shutdowntest.Host) {},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -264,9 +264,9 @@ func TestRunWaitsForOnShutdown(t *testing.T) {
 	})
 }
 
-// The context of Run ends after 1 s, during a shutdown. That of OnShutdown ends too, so OnShutdown returns before its
-// 3 s. Run returns after the release.
-func TestRunEndsDuringAShutdown(t *testing.T) {
+// The context of Run ends after 1 s, during a shutdown. The context of OnShutdown ends too, so that OnShutdown returns
+// before its 3 s are over. The lock is released, and Run returns.
+func TestTheEndOfRunEndsTheContextOfOnShutdown(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.host.Announce(source.Event{})
 		p.waitUntil(time.Second)
@@ -277,8 +277,8 @@ func TestRunEndsDuringAShutdown(t *testing.T) {
 }
 
 // OnShutdown ignores its context for 5 s. Its shutdown is cancelled, another one is announced, and then the context of Run
-// ends. The second OnShutdown begins when the first has returned, with a context that has ended.
-func TestOnShutdownIsCalledEvenIfRunEndsBefore(t *testing.T) {
+// ends. The second OnShutdown begins when the first has returned, at 5 s, with a context that has ended.
+func TestOnShutdownIsCalledEvenIfTheContextOfRunHasEnded(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.ignores = 5 * time.Second
 		p.host.Announce(source.Event{})
@@ -319,8 +319,8 @@ type failingLock struct{ io.Closer }
 // Close releases the lock, and returns an error.
 func (l failingLock) Close() error { return errors.Join(l.Closer.Close(), errors.New("broken pipe")) }
 
-// The release of the lock fails when the context of Run ends. Run returns that error, whether or not OnShutdown is
-// running then.
+// The context of Run ends, and the release of the lock fails. Run returns the error of the release, whether or not
+// OnShutdown is running at that moment.
 func TestRunReturnsTheErrorOfTheRelease(t *testing.T) {
 	for _, isShutdown := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -338,7 +338,7 @@ func TestRunReturnsTheErrorOfTheRelease(t *testing.T) {
 	}
 }
 
-// The release of the lock fails when OnShutdown has returned. That is logged.
+// OnShutdown has returned, and the release of the lock fails. The failure is logged.
 func TestAFailedReleaseIsLogged(t *testing.T) {
 	host := &shutdowntest.Host{}
 	inBubbleWith(t, host, func(h *inhibitor.Holder) { h.Source = failingHost{host} }, func(p *program) {
@@ -376,9 +376,9 @@ func TestRunWaitsForTheLogger(t *testing.T) {
 	}
 }
 
-// The host's limit is lowered to 5 s while the lock is held, which the Holder checks every 10 s. It logs that once,
-// and once more when the limit is raised again.
-func TestALoweredLimitIsLogged(t *testing.T) {
+// The Holder reads the host's limit every 10 s. It logs once that the limit was lowered to 5 s, and once that the limit
+// was removed.
+func TestChangesOfTheLimitAreLogged(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		p.waitUntil(time.Second)
 		require.Empty(p, p.log.String())
@@ -399,8 +399,8 @@ func TestHolderNamesEachMissingField(t *testing.T) {
 	require.EqualError(t, err, "Holder.Source is required\nHolder.OnShutdown is required")
 }
 
-// An OnShutdown that panics, or ends its goroutine as testing's FailNow does, releases the lock: the process lives, and the
-// machine goes down. A panic is logged.
+// An OnShutdown panics, or ends its goroutine as testing's FailNow does. The process lives, and the lock is released, so
+// that the machine can go down. A panic is logged.
 func TestAFailedOnShutdownReleasesTheLock(t *testing.T) {
 	for logged, fail := range map[string]func(){
 		"Holder.OnShutdown panicked: a bug": func() { panic("a bug") },
@@ -416,7 +416,8 @@ func TestAFailedOnShutdownReleasesTheLock(t *testing.T) {
 	}
 }
 
-// An OnShutdown that goes on after the end of its context, at 60 s, is logged 5 s later, because the lock stays held.
+// OnShutdown does not return at the end of its context, 60 s after the announcement. The lock stays held, and 5 s later a
+// log line says so.
 func TestAnOnShutdownThatIgnoresItsContextIsLogged(t *testing.T) {
 	var release chan struct{}
 	hangs := func(h *inhibitor.Holder) { h.OnShutdown = func(context.Context, source.Event) { <-release } }

@@ -41,9 +41,9 @@ func allSteps() plan.Steps {
 // critical makes a pod critical, so that it is in the second of twoBuckets.
 func critical() func(*v1.Pod) { return withPriority(2_000_000_000) }
 
-// The pods of a test of the kubelet (TestManager) in buckets of 20 s and 10 s, without roll-over: each
-// gets the shorter of its own grace period and its bucket. A pod without a grace period gets all of its
-// bucket.
+// The pods of a test of the kubelet (TestManager) are in buckets of 20 s and 10 s, without roll-over. Each pod gets the
+// shorter of its own grace period and its bucket; a pod without a grace period gets all of its bucket. Only normal-long,
+// which wants 1000 s, is Truncated.
 func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 	p := plan.New(twoBuckets(), list(
 		pod("normal-nil"), pod("critical-nil", critical()), pod("normal", withGrace(2)),
@@ -51,7 +51,7 @@ func TestGrantedSecondsOfTheKubeletsTestPods(t *testing.T) {
 	), plan.Options{NoRollOver: true})
 	require.Equal(t, map[string]int64{"normal-nil": 20, "critical-nil": 10, "normal": 2, "critical": 2, "normal-long": 20}, granted(p))
 	require.Equal(t, []time.Duration{0, 20 * time.Second, 20 * time.Second, 30 * time.Second}, startsAndEnds(p))
-	require.Equal(t, 32*time.Second, p.Release, "the containers' floor")
+	require.Equal(t, 32*time.Second, p.Release, "2 s after the last bucket, for containers that have used up their grace period")
 	first := p.Buckets[0].Pods
 	require.Equal(t, []bool{false, false, true}, []bool{first[0].Truncated(), first[1].Truncated(), first[2].Truncated()})
 	require.Equal(t, []int64{20, 2, 1000}, []int64{first[0].WantedSeconds, first[1].WantedSeconds, first[2].WantedSeconds})
@@ -67,12 +67,13 @@ func TestOtherStepsTakeNoTimeFromThePods(t *testing.T) {
 	p := plan.New(twoBuckets(), pods, plan.Options{Steps: steps})
 	require.Equal(t, map[string]int64{"normal": 20, "critical": 10}, granted(p))
 	require.Equal(t, []time.Duration{12 * time.Second, 36 * time.Second, 36 * time.Second, 50 * time.Second}, startsAndEnds(p))
-	require.Equal(t, 52*time.Second, p.Release, "2 s as a minimum for the containers")
-	require.Equal(t, p.Release+500*time.Millisecond, p.Wanted.Total())
+	require.Equal(t, 52*time.Second, p.Release, "2 s after the last bucket, for containers that have used up their grace period")
+	require.Equal(t, p.Release+500*time.Millisecond, p.Wanted.Total(), "with the margin")
 }
 
-// Pods may use the time of earlier empty buckets (20 s + 5 s), except pods without a grace period. With
-// all steps that is 4 s more for each empty bucket. NoRollOver forbids it, as in the kubelet.
+// The first two buckets (20 s and 5 s) are empty. A pod of the third one (10 s) may use their time too, 35 s in all, unless
+// it has no grace period. With all steps it may also use the 4 s that each empty bucket has for its other steps. With
+// NoRollOver it has only its own bucket, as in the kubelet.
 func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	s := plan.Schedule{{0, 20}, {10, 5}, {2_000_000_000, 10}}
 	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
@@ -89,9 +90,9 @@ func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	require.Equal(t, 10*time.Second, p.Buckets[2].End)
 }
 
-// The pods start after publishing (2 s) and the readiness marks (1 s). A container gets at least 2 s to
-// stop: a grace period of 1 s ends after 2 s. With a hook or a sidecar these 2 s come on top of the grace
-// period.
+// The kills start after publishing (2 s) and the readiness marks (1 s). A container gets at least 2 s to
+// stop: a pod with a grace period of 1 s ends after 2 s. A pod with a hook or a sidecar may use these 2 s on top of its
+// grace period.
 func TestPodsStartAfterReadinessMarksAndGetTheMinimumStopTimeout(t *testing.T) {
 	hooked := pod("hooked", withGrace(20))
 	hooked.Spec.Containers = []v1.Container{{Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{}}}}

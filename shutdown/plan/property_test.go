@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// randomOptions returns random steps and timeouts: negative, the default, a few seconds or, with extremes, an extreme
-// value.
+// randomOptions returns random steps and timeouts. A timeout is negative, 0 (the default), less than 5 s or, with extremes,
+// an extreme value.
 func randomOptions(r *rand.Rand, extremes bool) plan.Options {
 	span := func() time.Duration {
 		switch r.IntN(5) {
@@ -47,11 +47,11 @@ type randomCase struct {
 	schedule plan.Schedule
 	opts     plan.Options
 	limit    time.Duration
-	occupied []bool // nil: unknown
+	occupied []bool // which buckets have pods; nil: unknown
 	pods     []*v1.Pod
 }
 
-// String is the case in the message of a failed check.
+// String returns the case as it is shown in the message of a failed check.
 func (c randomCase) String() string {
 	return fmt.Sprintf("%v within %v, occupied %v, %+v", c.schedule, c.limit, c.occupied, c.opts)
 }
@@ -59,13 +59,13 @@ func (c randomCase) String() string {
 // failureContext is printed with a failed check.
 type failureContext struct {
 	seed   uint64
-	of     randomCase
+	random randomCase
 	fitted plan.Budget
 }
 
-// String is the text before the message of a failed check.
+// String returns the text after the message of a failed check.
 func (s failureContext) String() string {
-	return fmt.Sprintf("seed %d: %v: %+v", s.seed, s.of, s.fitted)
+	return fmt.Sprintf("seed %d: %v: %+v", s.seed, s.random, s.fitted)
 }
 
 // newRandomCase returns the case of a seed. Its limit is likely to shorten something.
@@ -99,7 +99,7 @@ func newRandomCase(seed uint64) (c randomCase) {
 	return c
 }
 
-// parts returns all parts of a budget, without the ends.
+// parts returns the durations of all parts of a budget, but not the times at which they end.
 func parts(b plan.Budget) []time.Duration {
 	all := []time.Duration{b.Prepare, b.Hold, b.Publish, b.Floor, b.Margin}
 	for _, of := range b.Buckets {
@@ -108,7 +108,7 @@ func parts(b plan.Budget) []time.Duration {
 	return all
 }
 
-// checkRule fails the test if a rule does not hold. require is too slow for 100,000 cases.
+// checkRule fails the test if ok is false. require is too slow for 100,000 cases.
 func checkRule(t *testing.T, ok bool, about fmt.Stringer, rule string, args ...any) {
 	if !ok {
 		t.Helper()
@@ -116,8 +116,8 @@ func checkRule(t *testing.T, ok bool, about fmt.Stringer, rule string, args ...a
 	}
 }
 
-// checkBudget checks that no part is negative or longer than it was, that all of them are inside the
-// limit, and that the ends are in order and inside the limit.
+// checkBudget checks what Fit has made of a budget (wanted): no part is negative or longer than in wanted, all parts
+// together fit into the limit, and the ends are in order and within the limit.
 func checkBudget(t *testing.T, wanted, fitted plan.Budget, limit time.Duration, about fmt.Stringer) {
 	t.Helper()
 	all := wanted
@@ -138,7 +138,8 @@ func checkBudget(t *testing.T, wanted, fitted plan.Budget, limit time.Duration, 
 	}
 }
 
-// A longer limit makes no bucket end earlier, and all checks hold, for 100,000 random schedules.
+// Fit is called for 100,000 random schedules and limits. All checks of its result hold, and a longer limit makes no bucket
+// end earlier.
 func TestFitInvariantsOnRandomSchedules(t *testing.T) {
 	for seed := range uint64(100_000) {
 		c := newRandomCase(seed)
@@ -177,11 +178,11 @@ func checkWindows(t *testing.T, b plan.Budget, about failureContext) {
 // the kubelet, and the other parts are shortened in order.
 func checkCovered(t *testing.T, wanted, fitted plan.Budget, about failureContext) {
 	t.Helper()
-	kubelet := fitted.Prepare
+	kubeletsEnd := fitted.Prepare // the end of the bucket in the kubelet
 	for i, of := range fitted.Buckets {
-		kubelet += graceperiod.Duration(of.Seconds)
+		kubeletsEnd += graceperiod.Duration(of.Seconds)
 		checkRule(t, of.Pods == wanted.Buckets[i].Pods, about, "bucket %d loses time", i)
-		checkRule(t, of.End >= kubelet, about, "bucket %d ends earlier than in the kubelet", i)
+		checkRule(t, of.End >= kubeletsEnd, about, "bucket %d ends earlier than in the kubelet", i)
 	}
 	lessBeside, lessMargin, lessFloor := fitted.Beside() < wanted.Beside(), fitted.Margin < wanted.Margin, fitted.Floor < wanted.Floor
 	if lessBeside {
@@ -207,7 +208,7 @@ func checkProportion(t *testing.T, wanted, fitted plan.Budget, about failureCont
 	isShort, hasEmpty := false, false
 	for i, of := range fitted.Buckets {
 		whole := wanted.Buckets[i].Pods
-		if about.of.occupied == nil || about.of.occupied[i] {
+		if about.random.occupied == nil || about.random.occupied[i] {
 			const rounding = 1000 // ns
 			checkRule(t, float64(of.Pods)+rounding >= share*float64(whole), about, "bucket %d has less than its proportion", i)
 			isShort = isShort || of.Pods < whole
@@ -218,8 +219,8 @@ func checkProportion(t *testing.T, wanted, fitted plan.Budget, about failureCont
 	checkRule(t, !isShort || !hasEmpty, about, "an empty bucket has time that a bucket with pods lacks")
 }
 
-// For 30,000 random schedules: if the limit covers the schedule, each pod gets at least the kubelet's seconds, and
-// without roll-over exactly these. Neither a longer limit nor roll-over gives a pod less.
+// New is called for 30,000 random schedules. If the limit covers the schedule, each pod gets at least the seconds that the
+// kubelet would give it, and without roll-over exactly these. Neither a longer limit nor roll-over gives a pod less.
 func TestNewInvariantsOnRandomSchedules(t *testing.T) {
 	for seed := range uint64(30_000) {
 		c := newRandomCase(seed)
@@ -249,7 +250,7 @@ func TestNewInvariantsOnRandomSchedules(t *testing.T) {
 	}
 }
 
-// FuzzNew checks the plans of all inputs, including extreme values.
+// FuzzNew checks the plans for any schedule, pods and limit, including extreme values.
 func FuzzNew(f *testing.F) {
 	for seed := range uint64(20) {
 		for _, limit := range []time.Duration{0, -1, second, 5 * second, 30 * second, 34 * second, time.Minute, math.MaxInt64, math.MinInt64} {
@@ -272,7 +273,7 @@ func FuzzNew(f *testing.F) {
 		p := plan.New(s, pods, opts)
 		require.Equal(t, copies, pods, "a pod was changed")
 		require.Equal(t, before, fmt.Sprintf("%v %d %+v", s, len(pods), opts), "an argument was changed")
-		checkBudget(t, p.Wanted, p.Fitted, opts.Cap(math.MaxInt64), failureContext{of: randomCase{schedule: s, opts: opts}, fitted: p.Fitted})
+		checkBudget(t, p.Wanted, p.Fitted, opts.Cap(math.MaxInt64), failureContext{random: randomCase{schedule: s, opts: opts}, fitted: p.Fitted})
 		checkPlan(t, s, pods, opts, p)
 	})
 }
@@ -295,8 +296,8 @@ func randomPods(r *rand.Rand) []*v1.Pod {
 	return pods
 }
 
-// checkPlan checks that every pod is in its bucket once, that it is granted no more than its grace
-// period, and that the buckets follow each other until the release.
+// checkPlan checks that every pod is in its bucket, once, that it gets no more than it wants, and that the buckets follow
+// each other until the release.
 func checkPlan(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options, p plan.Plan) {
 	t.Helper()
 	require.Len(t, p.Buckets, len(s))
