@@ -29,9 +29,9 @@ type agent struct {
 	killer *shutdowntest.Killer
 	pods   []*v1.Pod
 	m      *shutdown.Manager
-	ended  chan error
-	stop   context.CancelFunc
-	tick   time.Duration // how often awaitRelease checks
+	ended  chan error         // gets the error of Run
+	stop   context.CancelFunc // ends the context of Run
+	tick   time.Duration      // the interval in which awaitRelease checks
 }
 
 // newAgent returns an agent with a reporter on a node with these pods. Its manager is not running yet.

@@ -32,10 +32,10 @@ type call struct {
 	Verb, Name string
 	Body       string // of a patch
 	At         time.Time
-	Delete     metav1.DeleteOptions
+	Delete     metav1.DeleteOptions // of a delete
 }
 
-// cluster is client-go's fake clientset with faults. No lock is held while a fault waits, so it works
+// cluster is client-go's fake clientset with faults. It holds no mutex while a fault waits, so that it works
 // in synctest bubbles.
 type cluster struct {
 	*fake.Clientset
@@ -179,7 +179,7 @@ func (p podCalls) Delete(ctx context.Context, name string, options metav1.Delete
 	return p.PodInterface.Delete(ctx, name, options)
 }
 
-// nodeCalls is like podCalls, for the node.
+// nodeCalls records each call about the node, and returns the error that the test has set for it.
 type nodeCalls struct {
 	corev1.NodeInterface
 	c *cluster

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// Each word stands for a container status.
+// The words that stand for container statuses in this file.
 const (
 	waits     = "waits"
 	runs      = "runs"
@@ -41,7 +41,8 @@ func statusFromWord(name, word string) v1.ContainerStatus {
 	return status
 }
 
-// statusesFromWords returns one status for each word. The containers are named 0, 1, and so on.
+// statusesFromWords returns one container status for each word (the constants above, such as runs or waits). The containers
+// are named 0, 1, and so on.
 func statusesFromWords(words []string) []v1.ContainerStatus {
 	var all []v1.ContainerStatus
 	for i, word := range words {
@@ -74,7 +75,7 @@ func wordsFromStatuses(t *testing.T, statuses []v1.ContainerStatus) []string {
 	return all
 }
 
-// containersOf returns n containers, named 0, 1, and so on, with a restart policy of their own.
+// containersOf returns n containers, named 0, 1, and so on, with this restart policy; nil: none.
 func containersOf(n int, policy *v1.ContainerRestartPolicy) []v1.Container {
 	var all []v1.Container
 	for i := range n {
@@ -83,8 +84,8 @@ func containersOf(n int, policy *v1.ContainerRestartPolicy) []v1.Container {
 	return all
 }
 
-// A pod is flushed in a terminal phase. The API server then has a terminated state for each container that was or may
-// have been started, with the exit code 137 if it is not known. Containers that were never started stay waiting.
+// A pod is flushed in a terminal phase. The API server then has a terminated state for each container that may have been
+// started, with the exit code 137 if the exit code is not known. Containers that were never started stay waiting.
 func TestContainerStatusesInATerminalPhase(t *testing.T) {
 	type lists struct{ init, main, ephemeral []string }
 	for name, test := range map[string]struct{ node, want lists }{
@@ -139,8 +140,8 @@ func TestContainerStatusesInATerminalPhase(t *testing.T) {
 	}
 }
 
-// In a non-terminal phase the node's container statuses are written only if one of its containers has ended.
-// Otherwise the API server keeps those that it has.
+// A pod is flushed in a non-terminal phase. The container statuses that the node knows are written only if one of the
+// containers has ended. Otherwise the API server keeps the statuses that it has.
 func TestContainerStatusesInANonTerminalPhase(t *testing.T) {
 	for name, test := range map[string]struct{ server, node, want []string }{
 		"one has ended":  {[]string{runs, runs}, []string{interrupt, runs}, []string{interrupt, runs}},
@@ -158,15 +159,15 @@ func TestContainerStatusesInANonTerminalPhase(t *testing.T) {
 	}
 }
 
-// FlushPod of a pod with a deletion timestamp deletes it on the API server, but only if no container may run:
+// FlushPod deletes a pod with a deletion timestamp on the API server, but only if none of its containers may still run:
 // otherwise a replacement could start too early. A container whose state is unknown may run.
 func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 	always := ptr.To(v1.ContainerRestartPolicyAlways)
 	for name, test := range map[string]struct {
 		phase           v1.PodPhase
 		init, main      []string
-		sidecars, inits int // of the spec
-		ephemeral       bool
+		sidecars, inits int  // how many the spec has
+		ephemeral       bool // the spec has an ephemeral container
 		removed         bool
 	}{
 		"failed":                          {phase: v1.PodFailed, main: []string{runs}, removed: true},

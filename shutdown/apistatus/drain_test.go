@@ -83,8 +83,9 @@ func outcomeOf(report shutdown.Report, name string) string {
 	return ""
 }
 
-// The same with 20 pods, which end after 1 s, on a real API server and in real time. OnKill reads the node, and
-// OnRelease, which is called at the release of the lock, counts the final statuses on the server.
+// A node with 20 pods, which end after 1 s, is shut down with a real API server and in real time. OnKill checks that the
+// node has the conditions of a shutdown. OnRelease, which is called right before the release of the lock, finds the final
+// statuses of all pods on the server.
 func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheReleaseOverTCP(t *testing.T) {
 	pods := fullNode(20)
 	server, r := serve(t, nodeOf(ready))
@@ -108,8 +109,8 @@ func TestANodeIsReportedBeforeTheKillsAndItsPodsBeforeTheReleaseOverTCP(t *testi
 	require.Equal(t, 20, atRelease)
 }
 
-// The API server dies when the pod is killed, so that the lock is released without its final status. The next agent
-// sends the status, which it has from the state log, to the API server that is back.
+// The API server dies when the pod is killed, so that the lock is released without a final status of the pod. The API
+// server comes back, and the next agent sends it the status, which it has from the state log.
 func TestTheNextAgentSendsAFinalStatus(t *testing.T) {
 	web := workload("web", 0, 1)
 	server, r := serve(t, nodeOf(ready), web)

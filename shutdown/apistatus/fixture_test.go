@@ -69,7 +69,7 @@ type conditionSummary struct {
 	Status     v1.ConditionStatus
 	Reason     string
 	Generation int64
-	Moved      bool // its last transition is later than before
+	Moved      bool // its last transition is later than the time before
 }
 
 // conditionSummaries returns the conditions of a status without their times, so that tests can compare them.

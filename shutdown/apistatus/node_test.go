@@ -44,7 +44,7 @@ var (
 	pressure   = conditionText{v1.NodeDiskPressure, v1.ConditionFalse, "KubeletHasNoDiskPressure", ""}
 )
 
-// nodeOf returns a node with conditions.
+// nodeOf returns a node with these conditions, which were set at the time before.
 func nodeOf(conditions ...conditionText) *v1.Node {
 	node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName, UID: "uid-node", ResourceVersion: "7"}}
 	node.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.168.0.1"}}
@@ -69,13 +69,13 @@ func conditionTexts(conditions []v1.NodeCondition) []conditionText {
 // reboot is the state of a node that reboots.
 var reboot = shutdown.NodeState{ShuttingDown: true, Kind: source.KindReboot}
 
-// Each case has the conditions that the node has, the state to publish, and the conditions that must result.
-// After a shutdown only what the shutdown has set is reset: the reports of the agent, of the node controller and of other
-// programs stay. Where nothing changes, nothing is written, because PublishNode is called at each boot.
-func TestPublishNode(t *testing.T) {
+// A node has the conditions found, and PublishNode publishes state: the conditions become want. After a shutdown only
+// those conditions are reset that the shutdown has set; those of the agent, of the node controller and of other programs
+// stay. Where no condition changes, nothing is written, because PublishNode is called at each boot.
+func TestPublishNodeChangesOnlyItsOwnConditions(t *testing.T) {
 	unknown := conditionText{v1.NodeReady, v1.ConditionUnknown, "NodeStatusUnknown", "Kubelet stopped posting node status."}
 	broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
-	anothers := conditionText{inProgress, v1.ConditionFalse, "AdminRequested", ""}
+	foreign := conditionText{inProgress, v1.ConditionFalse, "AdminRequested", ""}
 	for name, test := range map[string]struct {
 		found []conditionText
 		state shutdown.NodeState
@@ -96,7 +96,7 @@ func TestPublishNode(t *testing.T) {
 		"boot of a new node":              {nil, shutdown.NodeState{}, nil},
 		"boot after an outage":            {[]conditionText{unknown}, shutdown.NodeState{}, []conditionText{unknown}},
 		"reset already":                   {[]conditionText{ready, noShutdown}, shutdown.NodeState{}, []conditionText{ready, noShutdown}},
-		"reset by another":                {[]conditionText{ready, anothers}, shutdown.NodeState{}, []conditionText{ready, anothers}},
+		"reset by another":                {[]conditionText{ready, foreign}, shutdown.NodeState{}, []conditionText{ready, foreign}},
 		"drain of another over":           {[]conditionText{ready, drained}, shutdown.NodeState{}, []conditionText{ready, drained}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -125,15 +125,15 @@ func gate(t testing.TB, on bool) featuregate.FeatureGate {
 	return g
 }
 
-// DrainInProgress is written together with GracefulNodeShutdownInProgress, unless another program drains
-// the node.
-func TestDrainInProgress(t *testing.T) {
+// With the feature DaemonSetGracefulNodeShutdown, DrainInProgress is written together with
+// GracefulNodeShutdownInProgress, unless another program drains the node.
+func TestDrainInProgressIsPublishedWithItsFeature(t *testing.T) {
 	kubectls := conditionText{draining, v1.ConditionTrue, "KubectlDrainStarted", "kubectl drain started processing this Node"}
 	admins := conditionText{draining, v1.ConditionTrue, "AdminRequested", ""}
 	for name, test := range map[string]struct {
 		found []conditionText
 		state shutdown.NodeState
-		off   []conditionText // with the feature off
+		off   []conditionText // the conditions that must result with the feature off
 		on    []conditionText
 	}{
 		"shutdown": {
@@ -193,8 +193,8 @@ func TestDrainInProgress(t *testing.T) {
 	}
 }
 
-// A node that was not ready before the shutdown gets another reason, but keeps the time since which it is not
-// ready.
+// A node was not ready before the shutdown. Its Ready condition gets another reason, but keeps the time since which the
+// node has not been ready.
 func TestTransitionTimeChangesOnlyWithTheStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := conditionText{v1.NodeReady, v1.ConditionFalse, "KubeletNotReady", "container runtime is down"}
@@ -209,8 +209,8 @@ func TestTransitionTimeChangesOnlyWithTheStatus(t *testing.T) {
 	})
 }
 
-// After a shutdown the Ready condition becomes the one of Options.Ready, here that of a broken node, and not
-// True.
+// After a shutdown the Ready condition becomes the one that Options.Ready returns, here that of a broken node. It does not
+// become True.
 func TestReadyOptionIsRestoredAfterAShutdown(t *testing.T) {
 	broken := v1.NodeCondition{Type: "Wrong", Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: "container runtime is down"}
 	c := newCluster(nodeOf(notReady))

@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// The author of an agent sees all mistakes at once.
+// Options have three mistakes. The error of New names all of them.
 func TestNewJoinsAllOptionErrors(t *testing.T) {
 	_, err := apistatus.New(apistatus.Options{RequestTimeout: -time.Second})
 	require.EqualError(t, err, `Options.Client is required
@@ -52,8 +52,8 @@ func TestNewClientKeepsTheUserAgentAndUsesHTTP1(t *testing.T) {
 	require.Equal(t, was, config, "the config is not modified")
 }
 
-// The agent's client allows 5 requests a second. The reporter must not wait for it: its client allows 1,500
-// at once.
+// The agent's own client allows 5 requests a second. The reporter's client does not share that limit: it allows 1,500
+// requests at once.
 func TestNewClientHasItsOwnRateLimit(t *testing.T) {
 	shared := flowcontrol.NewTokenBucketRateLimiter(5, 10)
 	client, err := apistatus.NewClient(&rest.Config{Host: "127.0.0.1:1", QPS: 5, Burst: 10, RateLimiter: shared})

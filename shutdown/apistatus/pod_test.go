@@ -21,13 +21,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// anotherUID is the API server's answer to a patch of a replaced pod.
+// anotherUID is the API server's answer to a patch of a pod that was replaced by one with another UID.
 var anotherUID = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{
 	field.Invalid(field.NewPath("metadata", "uid"), "uid-web", "field is immutable"),
 })
 
-// FlushPod returns nil if the pod is gone or replaced by a new one with its name, whichever error the API
-// server answers. A conflict alone does not tell, so FlushPod then gets the pod.
+// FlushPod returns nil if the pod is gone or was replaced by a new one with its name, whatever error the API
+// server answers. A conflict may have another cause, so FlushPod then gets the pod.
 func TestFlushPodSucceedsForAPodThatIsGone(t *testing.T) {
 	another := running("web")
 	another.UID = "another"
@@ -60,7 +60,7 @@ func TestFlushPodSucceedsForAPodThatIsGone(t *testing.T) {
 	}
 }
 
-// MarkNotReady and RestoreReadiness return nil if the pod is gone, or the mirror pod of a static one.
+// MarkNotReady and RestoreReadiness return nil if the pod is gone, or if it is a static pod whose mirror pod is gone.
 func TestReadinessSucceedsForAPodThatIsGone(t *testing.T) {
 	c := newCluster()
 	require.NoError(t, c.reporter(t).MarkNotReady(t.Context(), running("web")))
@@ -77,7 +77,7 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	limited := apierrors.NewTooManyRequests("slow down", 7)
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Forbidden(field.NewPath("status"), "no")})
 	bare := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid}}
-	proxys := apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, schema.GroupResource{}, "", "default backend", 0, true)
+	fromProxy := apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, schema.GroupResource{}, "", "default backend", 0, true)
 	for name, test := range map[string]struct {
 		err  error            // of the patch
 		is   func(error) bool // reports whether FlushPod's error wraps err
@@ -87,11 +87,11 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 		"forbidden":           {statusError(http.StatusForbidden), apierrors.IsForbidden, []string{"patch status"}},
 		"unauthorized":        {statusError(http.StatusUnauthorized), apierrors.IsUnauthorized, []string{"patch status"}},
 		"too many requests":   {limited, apierrors.IsTooManyRequests, []string{"patch status"}},
-		"broken":              {statusError(http.StatusInternalServerError), apierrors.IsInternalError, []string{"patch status"}},
+		"an internal error":   {statusError(http.StatusInternalServerError), apierrors.IsInternalError, []string{"patch status"}},
 		"invalid":             {invalid, apierrors.IsInvalid, []string{"patch status"}},
 		"invalid, no details": {bare, apierrors.IsInvalid, []string{"patch status"}},
-		"a proxy's 404":       {proxys, apierrors.IsNotFound, []string{"patch status"}},
-		"a network":           {errRefused, func(err error) bool { return errors.Is(err, errRefused) }, []string{"patch status"}},
+		"a proxy's 404":       {fromProxy, apierrors.IsNotFound, []string{"patch status"}},
+		"a network error":     {errRefused, func(err error) bool { return errors.Is(err, errRefused) }, []string{"patch status"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(running("web"))
@@ -107,8 +107,8 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	}
 }
 
-// Without a UID a write could hit a newer pod with the same name. No request is made for such a pod, nor for
-// nil or for a pod that has no URL.
+// No request is made for a pod without a UID, because the request could hit a newer pod with the same name. Nor is one
+// made for nil, or for a pod without a namespace or name, which has no URL.
 func TestAPodWithoutIdentityIsRejected(t *testing.T) {
 	pod := ended(running("web"))
 	pod.UID = ""
@@ -202,8 +202,8 @@ func withAnnotations(pod *v1.Pod, uid types.UID, annotations map[string]string) 
 	return pod
 }
 
-// A static pod is represented on the API server by its mirror pod, which has another UID. FlushPod finds it
-// by its annotations and writes only to the right one. It does not write the generation, which is that of the static pod's
+// A static pod is represented on the API server by its mirror pod, which has another UID. FlushPod recognizes the mirror
+// pod by its annotations, and writes to no other pod. It does not write the generation, which is that of the static pod's
 // manifest.
 func TestStaticPodStatusGoesToTheMirrorPod(t *testing.T) {
 	const source, hash, mirror = "kubernetes.io/config.source", "kubernetes.io/config.hash", "kubernetes.io/config.mirror"

@@ -16,15 +16,15 @@ func markedNotReady() v1.PodCondition {
 	return c
 }
 
-// with returns a running pod with a change.
+// with returns a running pod after change has changed it.
 func with(change func(*v1.Pod)) *v1.Pod {
 	pod := running("web")
 	change(pod)
 	return pod
 }
 
-// For a pod that is not ready no request is made, which saves time in a shutdown. If the agent does not know
-// the readiness, the pod is marked.
+// MarkNotReady makes no request for a pod that is not ready, which saves time in a shutdown. A pod whose readiness the
+// agent does not know is marked.
 func TestMarkNotReadySkipsPodsThatAreNotReady(t *testing.T) {
 	for name, pod := range map[string]*v1.Pod{
 		"not ready": with(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex].Status = v1.ConditionFalse }),
@@ -45,7 +45,7 @@ func TestMarkNotReadySkipsPodsThatAreNotReady(t *testing.T) {
 	})
 }
 
-// restore calls RestoreReadiness for a pod on the API server.
+// restore calls RestoreReadiness on a cluster that has the pod. It returns the pod's Ready condition after the call.
 func restore(t *testing.T, pod *v1.Pod) (v1.PodCondition, *cluster) {
 	t.Helper()
 	c := newCluster(pod)
@@ -82,7 +82,8 @@ func TestRestoreReadinessSkipsPodsThatAreNotMarked(t *testing.T) {
 	}
 }
 
-// The caller decides by the API server's answer whether it repeats the call.
+// A request of MarkNotReady or RestoreReadiness fails. The error wraps the API server's answer, by which the caller decides
+// whether it repeats the call.
 func TestReadinessErrorsWrapTheServersAnswer(t *testing.T) {
 	pod := with(func(pod *v1.Pod) { pod.Status.Conditions[readyIndex] = markedNotReady() })
 	for _, verb := range []string{"get", "patch status"} {
@@ -95,8 +96,8 @@ func TestReadinessErrorsWrapTheServersAnswer(t *testing.T) {
 	require.True(t, apierrors.IsForbidden(c.reporter(t).MarkNotReady(t.Context(), running("web"))))
 }
 
-// A marked pod becomes ready only if its containers are ready and its readiness gates are met. Otherwise it
-// gets the kubelet's reason and message, and its transition time stays.
+// RestoreReadiness makes a marked pod ready only if its containers are ready and its readiness gates are met. Otherwise the
+// Ready condition stays False with the kubelet's reason and message, and keeps its transition time.
 func TestRestoreReadinessComputesReady(t *testing.T) {
 	for name, test := range map[string]struct {
 		change          func(*v1.Pod)

@@ -24,12 +24,12 @@ type realServer struct {
 	*apiserverproxy.Proxy
 
 	t   testing.TB
-	url string // without the proxy
+	url string // of the API server itself, without the proxy
 	api corev1.CoreV1Interface
 }
 
-// serve starts an API server with objects, and returns a reporter that uses it over TCP. The objects
-// get UIDs.
+// serve starts an API server with objects, and returns it and a reporter that uses it over TCP, through the proxy. The
+// objects get UIDs.
 func serve(t testing.TB, objects ...metav1.Object) (*realServer, *apistatus.Reporter) {
 	t.Helper()
 	url := apiserverprocess.Start(t)

@@ -15,17 +15,18 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// Only an answer that another attempt cannot change ends PublishNode at once.
+// The first requests of PublishNode fail. PublishNode tries again, unless the API server has refused the request: another
+// attempt would get the same answer.
 func TestPublishNodeRetriesAllErrorsButRefusals(t *testing.T) {
 	for name, err := range map[string]error{
-		"a conflict":          statusError(http.StatusConflict),
-		"too many requests":   statusError(http.StatusTooManyRequests),
-		"a request's timeout": statusError(http.StatusRequestTimeout),
-		"an internal error":   statusError(http.StatusInternalServerError),
-		"no service":          statusError(http.StatusServiceUnavailable),
-		"a gateway":           statusError(http.StatusGatewayTimeout),
-		"a network":           errRefused,
-		"a rate limiter":      errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline"),
+		"a conflict":        statusError(http.StatusConflict),
+		"too many requests": statusError(http.StatusTooManyRequests),
+		"a request timeout": statusError(http.StatusRequestTimeout),
+		"an internal error": statusError(http.StatusInternalServerError),
+		"not available":     statusError(http.StatusServiceUnavailable),
+		"a gateway timeout": statusError(http.StatusGatewayTimeout),
+		"a network error":   errRefused,
+		"the rate limiter":  errors.New("client rate limiter Wait returned an error: rate: Wait(n=1) would exceed context deadline"),
 	} {
 		for _, verb := range []string{"get", "patch status"} {
 			t.Run(name+" of a "+verb, func(t *testing.T) {
@@ -39,7 +40,7 @@ func TestPublishNodeRetriesAllErrorsButRefusals(t *testing.T) {
 		}
 	}
 	for _, code := range []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusForbidden, http.StatusUnprocessableEntity} {
-		t.Run("not "+http.StatusText(code), func(t *testing.T) {
+		t.Run("refused: "+http.StatusText(code), func(t *testing.T) {
 			c := newCluster(nodeOf(ready))
 			c.fault = failFirst(1, "patch status", statusError(code))
 			err := c.reporter(t).PublishNode(t.Context(), reboot)
@@ -50,10 +51,10 @@ func TestPublishNodeRetriesAllErrorsButRefusals(t *testing.T) {
 	}
 }
 
-// The pauses between attempts start at 20 ms and double up to 500 ms, each with up to half as much again at
-// random. A Retry-After of the server replaces them. If that is longer than the remaining time, PublishNode
+// The pauses between attempts start at 20 ms and double up to 500 ms; a random part of up to half of the pause is added
+// to each. A Retry-After of the server replaces the pause. If Retry-After is longer than the remaining time, PublishNode
 // ends 50 ms before its deadline.
-func TestPublishNodeBackOff(t *testing.T) {
+func TestPublishNodePausesBetweenItsAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCluster(nodeOf(ready))
 		c.fault = failFirst(8, "get", errRefused)
@@ -88,10 +89,10 @@ func TestPublishNodeBackOff(t *testing.T) {
 	})
 }
 
-// Requests hang at first. Each attempt is given up after a while, so that a later one succeeds: after 1 s, or a quarter
-// of the remaining time if that is less, and then after twice as long, but a single request has 2 s at most. Pauses of
-// 20 ms, 40 ms and 80 ms, and up to half as much again at random, lie in between.
-func TestPublishNodeAttemptTimeouts(t *testing.T) {
+// The first requests hang. PublishNode gives up the first attempt after 1 s, or after a quarter of the remaining time if
+// that is less, and each later one after twice the time, but a single request has at most 2 s. An attempt that does not
+// hang succeeds. The pauses in between are 20 ms, 40 ms and 80 ms, and up to half as much again.
+func TestPublishNodeGivesUpAttemptsThatHang(t *testing.T) {
 	hangFirst := func(c *cluster, times int32) {
 		var n atomic.Int32
 		c.fault = func(ctx context.Context, call call) error {
@@ -125,8 +126,8 @@ func TestPublishNodeAttemptTimeouts(t *testing.T) {
 	})
 }
 
-// PublishNode never succeeds here. It ends when its context is cancelled, or 5 % of the time, at most 50 ms,
-// before the deadline, and the error has the last failure of the server too.
+// Every attempt of PublishNode fails. It ends when its context is cancelled, or shortly before the deadline: 5 % of its
+// time, but at most 50 ms, earlier. The error also has the last failure of the server.
 func TestPublishNodeEndsWithItsContext(t *testing.T) {
 	errCause := errors.New("cancelled by the test")
 	for name, test := range map[string]struct {

@@ -59,7 +59,7 @@ func beforeFirst(server *realServer, method string, call func()) {
 	})
 }
 
-// Between the agent's decision and its request, the pod is replaced by one with the same name. The new pod
+// When a request of FlushPod arrives at the API server, the pod was just replaced by one with the same name. The new pod
 // must keep running and stay ready.
 func TestAReplacementPodIsNotChanged(t *testing.T) {
 	for _, method := range []string{http.MethodPatch, http.MethodDelete} {
@@ -112,9 +112,9 @@ func TestPublishNodeKeepsAConditionWrittenInBetween(t *testing.T) {
 	require.Equal(t, []conditionText{broken, noShutdown}, conditionTexts(server.node().Status.Conditions))
 }
 
-// One call of each method, on a real API server: exactly these requests are sent, which tells an operator
-// what RBAC the agent needs.
-func TestRequestsOnTheWire(t *testing.T) {
+// Each method is called once, with a real API server. Exactly these requests are sent, which tells an operator
+// what RBAC rules the agent needs.
+func TestEachMethodSendsOnlyItsRequests(t *testing.T) {
 	web := running("web")
 	server, r := serve(t, web, nodeOf(ready))
 	require.NoError(t, r.PublishNode(t.Context(), reboot))

@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// An agent that lives through many shutdowns does not fill the memory. Each of 200 shutdowns begins to kill another
-// pod that never ends, and is cancelled. After that one kill for each pod is in flight (and at most two other calls),
-// each shutdown has had one report, and no pod remembers more than two shutdowns.
+// Each of 200 shutdowns begins to kill another pod, which never ends, and is cancelled. The agent's memory does not fill:
+// in the end one kill for each pod is in flight and at most two other calls, each shutdown has had one report, and no pod
+// remembers more than two shutdowns.
 func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
 	const cycles = 200
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}

@@ -23,9 +23,9 @@ type drainRun struct {
 
 	now      time.Time
 	answers  []answer          // inputs that will come
-	kills    map[string]killed // by the name of the pod
+	kills    map[string]killed // the first kill of each pod, by its name
 	order    []string          // the names of the pods, in the order of their first kills
-	plan     plan.Plan         // what OnPlan got
+	plan     plan.Plan         // the plan that OnPlan got
 	released time.Time
 }
 
@@ -137,7 +137,7 @@ func (p *drainRun) kill(e node.Effect) {
 	p.answer(p.now.Add(p.endsAfter[e.Pod.Name]), node.Killed{Call: e.Call, Key: e.Pod.Key})
 }
 
-// planPod returns a pod of the API. A negative grace period is none.
+// planPod returns a pod of the API. A negative grace period stands for a pod without one.
 func planPod(name string, priority int32, grace int64) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: node.Key(name), Namespace: "default", Name: name}, Spec: v1.PodSpec{Priority: &priority}}
 	if grace >= 0 {
@@ -146,8 +146,8 @@ func planPod(name string, priority int32, grace int64) *v1.Pod {
 	return pod
 }
 
-// A drain does what plan.New predicts for the worst case: every step takes its whole time, and a pod of each
-// bucket does not end. It holds for random schedules, limits and pods.
+// In the worst case every step of a drain takes its whole time, and one pod of each bucket does not end. For random
+// schedules, limits and pods, such a drain kills each pod when plan.New predicts it, and with the predicted seconds.
 func TestADrainDoesWhatWasPlanned(t *testing.T) {
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 0))

@@ -17,12 +17,12 @@ import (
 // script is a scenario of testdata.
 type script struct {
 	*world
-	printed int // the number of facts printed
-	state   string
+	printed int    // how many facts were printed
+	state   string // the last printed state of the node
 }
 
 // Each scenario of testdata leads to its recorded output: the facts that a reader of a drain needs, each with its time
-// in seconds. The line of a timetable has, for each bucket in brackets, its lowest priority, when the wait for its kills
+// in seconds. The line of a timetable has brackets for each bucket: its lowest priority, when the wait for its kills
 // ends, and when the bucket ends. At the end of a scenario no promise of judge.Node is broken. go test -rewrite records
 // the output again. Commands:
 //
@@ -30,11 +30,11 @@ type script struct {
 //	pod NAME [priority=N] [grace=N] [takes=D] [stuck] [deleted]
 //	limit D                    the host says how long it waits
 //	host [after=D] [cancels]   the host announces a shutdown with a deadline, or cancels it
-//	trigger [origin=O] [after=D] [cancels]
+//	trigger [origin=O] [after=D] [cancels]   Trigger announces a shutdown, or cancels those of an origin
 //	pending                    the host answers whether a shutdown is pending
-//	terminateall
-//	apiserver dead|hangs|alive
-//	killer hangs|works
+//	terminateall               the agent calls TerminateAll
+//	apiserver dead|hangs|alive calls of the API server fail at their deadlines, do not return, or work again
+//	killer hangs|works         kills do not return, or return again
 //	die [reads=3s]             the agent dies, and another one starts, which reads the log after this time
 //	run D                      time passes
 //	end                        all faults end, and the judge checks the run
@@ -66,7 +66,7 @@ func newScript(hasSchedule bool) *script {
 	return s
 }
 
-// do carries out a command.
+// do carries out a command, except agent.
 func (s *script) do(t *testing.T, d *datadriven.TestData) {
 	t.Helper()
 	arg := func(name, otherwise string) string {

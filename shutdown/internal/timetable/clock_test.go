@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// stepped returns the time that [time.Now] would return instead of t after a step of the wall clock. It
-// changes the representation of t, because a test cannot step the host's clock and times in a bubble
+// stepped returns the time that [time.Now] would return instead of t if the wall clock had been stepped. It
+// changes the representation of t, because a test cannot step the host's clock, and times in a bubble
 // have no monotonic reading.
 func stepped(t time.Time, by time.Duration) time.Time {
 	*(*uint64)(unsafe.Pointer(&t)) += uint64(by/time.Second) << 30 //nolint:gosec // the wall clock's seconds begin at bit 30 if there is a monotonic reading

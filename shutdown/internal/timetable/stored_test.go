@@ -12,12 +12,12 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// sinceBoot and timeOf, its inverse, convert times for a host that booted an hour before the event.
+// sinceBoot and timeOf, its inverse, convert between a time and the time since the boot, an hour before the event.
 func sinceBoot(at time.Time) time.Duration { return at.Sub(received()) + time.Hour }
 func timeOf(d time.Duration) time.Time     { return received().Add(d - time.Hour) }
 
-// The next agent resumes the timetable of the state log. It has the same deadlines and windows, and another
-// announcement shortens it in the same way.
+// The next agent resumes a timetable from the state log. The resumed timetable has the same deadlines and windows as the
+// stored one, and another announcement shortens both in the same way.
 func TestAResumedTimetableIsEqual(t *testing.T) {
 	for seed := range uint64(20_000) {
 		r := rand.New(rand.NewPCG(seed, 0))
@@ -44,8 +44,8 @@ func TestAResumedTimetableIsEqual(t *testing.T) {
 	}
 }
 
-// Check refuses a timetable that no agent stores, so that a damaged state log cannot mislead a drain. Its
-// error names the field as it is in the file, and the value.
+// Check refuses a timetable that no agent stores, so that a damaged state log cannot mislead a drain. The
+// error has the name of the field in the file, and its value.
 func TestCheckNamesTheInvalidField(t *testing.T) {
 	for want, change := range map[string]func(*timetable.Stored){
 		"receivedMonotonicNanoseconds -1 must not be negative": func(s *timetable.Stored) { s.Received = -1 },

@@ -180,8 +180,8 @@ func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 	}
 }
 
-// checkMoved requires that no end has moved later, and that none has moved earlier by more than less, unless it
-// is over. The buckets must still end in order.
+// checkMoved requires that no end has moved to a later time, and that none has moved to an earlier one by more than less,
+// unless it has passed. The buckets must still end in order.
 func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, about func() string) {
 	t.Helper()
 	wasEnds, ends := endTimes(before), endTimes(made)

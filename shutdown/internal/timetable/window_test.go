@@ -10,7 +10,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// windowTimes returns Ready, KillsEnd, UnmountsEnd and End of a window, from the event of the drain.
+// windowTimes returns Ready, KillsEnd, UnmountsEnd and End of a window, as durations from the event of the drain.
 func windowTimes(w timetable.Window) (all []time.Duration) {
 	for _, at := range []time.Time{w.Ready, w.KillsEnd, w.UnmountsEnd, w.End} {
 		all = append(all, at.Sub(received()))
@@ -19,8 +19,8 @@ func windowTimes(w timetable.Window) (all []time.Duration) {
 }
 
 // A bucket that begins as late as planned gets the time of the schedule: 1 s for NotReady, 20 s or 10 s for the kills,
-// 2 s for volumes, 1 s for final statuses. The first one is planned for 2 s after the event, when publishing is over,
-// and the second for 26 s. If the second begins at 7 s, its pods also get the 19 s that the first one has left.
+// 2 s for volumes, 1 s for final statuses. The first bucket is planned for 2 s after the event, when publishing is over,
+// and the second for 26 s. If the second bucket begins at 7 s, its pods also get the 19 s that the first one has left.
 func TestAnEarlyBucketGetsUnusedTime(t *testing.T) {
 	tt := table(time.Minute, plan.Options{Steps: allSteps()})
 	latest := tt.Window(0, after(2*second))
@@ -40,9 +40,9 @@ func TestAnEarlyBucketGetsUnusedTime(t *testing.T) {
 	require.Zero(t, early.Seconds(pod(-3), early.Ready))
 }
 
-// Without roll-over a bucket gets only its own time, counted from its start, however early that is: 1 s for NotReady, 20 s
-// for the kills, 2 s for volumes, and 1 s for final statuses. It ends with the drain at the latest: the second one, planned
-// for 26 s to 40 s, keeps its 10 s for the kills less 4 s if it starts at 31 s.
+// Without roll-over a bucket gets only its own time, counted from its start, even if it starts early: 1 s for NotReady, 20 s
+// for the kills, 2 s for volumes, and 1 s for final statuses. It ends with the drain at the latest: if the second bucket,
+// planned for 26 s to 40 s, starts at 31 s, its kills have 6 s instead of 10 s.
 func TestWindowWithoutRollOver(t *testing.T) {
 	tt := table(time.Minute, plan.Options{Steps: allSteps(), NoRollOver: true})
 	low := tt.Window(0, after(0))
@@ -52,8 +52,8 @@ func TestWindowWithoutRollOver(t *testing.T) {
 	require.Equal(t, []time.Duration{5 * second, 25 * second, 27 * second, 28 * second}, windowTimes(tt.Window(0, after(4*second))), "a late bucket has all its time")
 }
 
-// A bucket that starts later than planned, at 20 s, loses the difference. The first 100 ms cost no second: a
-// timer may fire that late.
+// The second bucket is planned for 20 s. If it starts later, its pods lose the difference; but a delay of up to 100 ms
+// costs no second, because a timer may fire that late.
 func TestALateBucketLosesTime(t *testing.T) {
 	tt := table(time.Minute, plan.Options{})
 	seconds := func(start time.Duration) int64 {
@@ -69,7 +69,7 @@ func TestALateBucketLosesTime(t *testing.T) {
 
 // The host grants 30 s, the sum of the schedule. Each bucket gets its 20 s and 10 s, as from a kubelet, even if a timer
 // is 90 ms late. The drain stops waiting 100 ms before the host's end, to release the lock. The other steps have no time,
-// so that the four times of a window (NotReady, kills, volumes, statuses) are its begin and three times its end.
+// so that in a window the time for NotReady is over at its start, and the kills, the volumes and the statuses at its end.
 func TestWindowEndsWithTheHost(t *testing.T) {
 	for _, opts := range []plan.Options{{}, {Steps: allSteps()}, {Steps: allSteps(), NoRollOver: true}} {
 		tt := table(30*second, opts)
@@ -81,8 +81,8 @@ func TestWindowEndsWithTheHost(t *testing.T) {
 	}
 }
 
-// A bucket of 0 s gives its pods 0 s, whatever earlier buckets left unused. Its four times (NotReady, kills, volumes,
-// statuses) are all that of its begin.
+// A bucket of 0 s gives its pods 0 s, whatever earlier buckets left unused. All four deadlines of its window (NotReady,
+// kills, volumes, statuses) are its start.
 func TestABucketOf0sGets0s(t *testing.T) {
 	r := request(0, plan.Options{Steps: allSteps()})
 	r.Schedule = buckets(9, 0)
