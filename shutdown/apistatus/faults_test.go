@@ -18,7 +18,7 @@ import (
 // shortTimeout is the RequestTimeout for requests that hang.
 const shortTimeout = 500 * time.Millisecond
 
-// outcome is the result of FlushPod and the server's state afterwards.
+// outcome is the result of FlushPod and the state of the API server afterwards.
 type outcome struct {
 	failed   bool // FlushPod returned an error
 	written  bool // the pod has its final status
@@ -29,9 +29,9 @@ type outcome struct {
 // isTimeout reports whether err says that a request got no answer in time.
 func isTimeout(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
-// One request of FlushPod meets a fault of the network or of the API server. The attempt fails with an error that names
-// the fault, and makes no further request except to tell what a conflict means. The next attempt, without a fault,
-// succeeds.
+// One request of FlushPod meets a fault of the network or of the API server. FlushPod fails with an error that names
+// the fault, and makes no further request, except one that reads the pod after a conflict. The next call, without a fault,
+// succeeds. (A slow answer is no fault.)
 func TestAServerFaultFailsOneAttempt(t *testing.T) {
 	asksToWait := func(err error) bool { // client-go would wait, and hide the answer
 		seconds, ok := apierrors.SuggestsClientDelay(err)
@@ -41,7 +41,8 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 		var status apierrors.APIStatus
 		return !isTimeout(err) && !errors.As(err, &status)
 	}
-	// An outcome is: failed, written, removed, and the number of requests. If all is well that is a patch and a delete.
+	// An outcome is: failed, written, removed, and the number of requests. Without a fault there are two, a patch and a
+	// delete.
 	for name, test := range map[string]struct {
 		fault apiserverproxy.Fault
 		verb  string // the request with the fault
@@ -79,7 +80,7 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 	}
 }
 
-// The first request meets a fault. PublishNode repeats what failed, so its caller sees no error.
+// The first request of PublishNode meets a fault. PublishNode repeats the request and returns no error.
 func TestPublishNodeRetriesAfterAFault(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{
 		"overloaded": {Status: http.StatusTooManyRequests}, "dropped": {Drop: true}, "hangs": {Hang: true},

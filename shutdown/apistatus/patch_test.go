@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
-// FlushPod sends one patch for each of these pods. Its body is compared literally, because other API servers must
-// understand it. A synctest bubble begins on January 1, 2000.
+// FlushPod sends one patch for each of these pods. The body of the patch is compared literally, because other API servers
+// must understand it. The time now is that at which a synctest bubble begins.
 func TestFinalStatusPatchBody(t *testing.T) {
 	const (
 		now     = `"2000-01-01T00:00:00Z"`
@@ -105,8 +105,8 @@ func TestFinalStatusPatchBody(t *testing.T) {
 	}
 }
 
-// The bodies of MarkNotReady and RestoreReadiness are compared literally, because other API servers must
-// understand them. Only the second has a resourceVersion, because it depends on what was read.
+// The bodies that MarkNotReady and RestoreReadiness send are compared literally, because other API servers must
+// understand them. Only the body of RestoreReadiness has a resourceVersion, because it depends on the pod that was read.
 func TestReadinessPatchBodies(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pod := running("web")

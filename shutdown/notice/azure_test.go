@@ -44,19 +44,18 @@ type azure struct {
 	mu          sync.Mutex
 	incarnation int
 	events      []azureEvent
-	started     []string      // the events that were acknowledged
-	first       time.Duration // how long the first request for the events takes
+	started     []string      // the IDs of the events that were acknowledged
+	firstTakes  time.Duration // how long the next request for the events takes, as if it had to switch the service on
 }
 
-// ServeHTTP answers like Azure: the machine's name, the document of events, and acknowledgements. The first answer
-// with events comes after z.first, as if the service had to be switched on.
+// ServeHTTP answers like Azure: with the machine's name, with the document of events, and to acknowledgements.
 func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Metadata") != "true" || r.URL.Query().Get("api-version") == "" {
 		http.Error(w, `{"error": "Bad request. Required metadata header not specified"}`, http.StatusBadRequest)
 		return
 	}
 	z.mu.Lock()
-	takes := z.first
+	takes := z.firstTakes
 	z.mu.Unlock()
 	switch r.Method + " " + r.URL.Path {
 	case "GET /metadata/instance/compute/name":
@@ -69,7 +68,7 @@ func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		z.mu.Lock()
 		defer z.mu.Unlock()
-		z.first = 0
+		z.firstTakes = 0
 		if err := json.NewEncoder(w).Encode(map[string]any{"DocumentIncarnation": z.incarnation, "Events": z.events}); err != nil {
 			panic(err)
 		}
@@ -80,7 +79,7 @@ func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// startAcknowledged starts the acknowledged events before their time, as Azure does.
+// startAcknowledged answers an acknowledgement: it starts the acknowledged events before their time, as Azure does.
 func (z *azure) startAcknowledged(w http.ResponseWriter, r *http.Request) {
 	z.mu.Lock()
 	defer z.mu.Unlock()
@@ -119,8 +118,8 @@ func (z *azure) acknowledged() []string {
 	return z.started
 }
 
-// Each type of event is announced with its kind, and withdrawn when Azure's document has no event any more. Its
-// start in between changes nothing, although a started event has no time.
+// An event of each type is announced with the kind of its shutdown, and withdrawn when Azure's document has no event any
+// more. The start of the event in between changes nothing, although a started event has no time.
 func TestEachAzureEventIsAnnounced(t *testing.T) {
 	for name, kind := range map[string]source.Kind{
 		"Preempt": source.KindPoweroff, "Terminate": source.KindPoweroff, "Reboot": source.KindReboot, "Redeploy": source.KindReboot,
@@ -138,7 +137,7 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 			scheduled.EventStatus, scheduled.NotBefore = "Started", ""
 			service.set(scheduled)
 			advance(time.Minute)
-			require.Empty(t, w.takeAnnounced(), "the event is still there, and counts with its old time")
+			require.Empty(t, w.takeAnnounced(), "the event has started, and counts with its earlier time")
 			service.set()
 			advance(time.Second)
 			require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
@@ -167,8 +166,8 @@ func TestOtherAzureEventsAreIgnored(t *testing.T) {
 	})
 }
 
-// Of several events the one with the earliest time counts. When that one is gone, the next one is announced. The
-// notice is withdrawn when all are gone.
+// If there are several events, the one with the earliest time is announced. When that event is gone, the next one is
+// announced. The notice is withdrawn when all events are gone.
 func TestTheFirstAzureEventCounts(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -207,8 +206,8 @@ func TestAzureEventsAreAnnounced15MinutesAhead(t *testing.T) {
 	})
 }
 
-// An event whose time had passed when first read is not announced, because the machine may have survived it. It
-// hides no later event. An announced event whose time passes is not withdrawn.
+// An event whose time had passed when it was first read is not announced, because the machine may have survived it. It
+// hides no event that comes later. An announced event whose time passes is not withdrawn.
 func TestPassedAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -228,8 +227,8 @@ func TestPassedAzureEventsAreIgnored(t *testing.T) {
 	})
 }
 
-// An event days away is announced without a deadline when somebody acknowledges it, or when its time
-// comes during an outage.
+// An event is a day away. It is announced, without a deadline, when somebody acknowledges it, or after an outage during
+// which its time has come.
 func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 	for name, begin := range map[string]func(w *world, service *azure, e azureEvent){
 		"acknowledged": func(_ *world, service *azure, e azureEvent) {
@@ -256,7 +255,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 				begin(w, service, far)
 				require.Equal(t, []source.Event{{Kind: source.KindReboot, Origin: notice.OriginAzure}}, w.takeAnnounced())
 				advance(time.Minute)
-				require.Empty(t, w.takeAnnounced(), "once")
+				require.Empty(t, w.takeAnnounced(), "it is announced once")
 				service.set()
 				advance(time.Second)
 				require.Equal(t, cancelled(notice.OriginAzure), w.takeAnnounced())
@@ -266,10 +265,10 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 	}
 }
 
-// The first request for the events switches the service on, and may take two minutes. A later one that takes as
-// long fails.
+// The first request for the events switches the service on, and may take two minutes. A later request that takes so long
+// fails.
 func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
-	service := &azure{first: 2 * time.Minute}
+	service := &azure{firstTakes: 2 * time.Minute}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		service.set(event("A", "Terminate", at(10*time.Minute)))
 		w.watch()
@@ -279,14 +278,15 @@ func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 		require.Len(t, w.takeAnnounced(), 1)
 		require.Empty(t, w.takeErrors())
 		service.mu.Lock()
-		service.first = 2 * time.Minute
+		service.firstTakes = 2 * time.Minute
 		service.mu.Unlock()
 		advance(7 * time.Second) // more than 1 s to the next request and 5 s for its answer
 		require.Len(t, w.takeErrors(), 1)
 	})
 }
 
-// A machine without a name knows none of the events as its own. That is a failure.
+// The metadata service returns an empty name of the machine, so that no event can be known as the machine's own. Watch
+// reports a failure.
 func TestAnAzureMachineWithoutANameIsAFailure(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
@@ -298,8 +298,8 @@ func TestAnAzureMachineWithoutANameIsAFailure(t *testing.T) {
 	})
 }
 
-// Acknowledge starts the announced events of this machine alone: not one that is a day away, not one that is no
-// shutdown, none twice, and none of several machines. A refused acknowledgement is an error.
+// Acknowledge starts only announced events of this machine alone: no event that is a day away, none that is no shutdown,
+// none of several machines, and none twice. A refused acknowledgement is an error.
 func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {

@@ -84,8 +84,8 @@ func (e *ec2) counts() (issued, refused int) {
 	return e.issued, e.refused
 }
 
-// An interruption is announced within 5 s, the interval of the reads, and only once. When it is gone, it
-// is withdrawn, and the next one is announced again.
+// EC2's service is read every 5 s. An interruption is announced within that time, and only once. When the service does
+// not tell it any more, it is withdrawn. The next interruption is announced again.
 func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	for action, kind := range map[string]source.Kind{
 		"terminate": source.KindPoweroff, "stop": source.KindPoweroff, "hibernate": source.KindPoweroff, "new": source.KindUnknown,
@@ -100,20 +100,21 @@ func TestAnEC2InterruptionIsAnnouncedAndWithdrawn(t *testing.T) {
 			advance(5 * time.Second)
 			require.Equal(t, []source.Event{{Kind: kind, Deadline: when, Origin: notice.OriginEC2}}, w.takeAnnounced())
 			advance(time.Minute)
-			require.Empty(t, w.takeAnnounced(), "once")
+			require.Empty(t, w.takeAnnounced(), "it is announced once")
 			service.interrupt("", when)
 			advance(5 * time.Second)
 			require.Equal(t, cancelled(notice.OriginEC2), w.takeAnnounced())
 			service.interrupt(action, at(2*time.Minute))
 			advance(5 * time.Second)
-			require.Len(t, w.takeAnnounced(), 1, "another one")
+			require.Len(t, w.takeAnnounced(), 1, "another interruption")
 			require.Empty(t, w.takeErrors())
 			require.NoError(t, w.end())
 		})
 	}
 }
 
-// A changed time of an interruption is announced: the manager uses the earlier one.
+// The time of an interruption changes. The interruption is announced again with the new time; the manager uses the earlier
+// one.
 func TestAChangedEC2TimeIsAnnounced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -160,8 +161,8 @@ func TestAnUnknownEC2TokenIsReplaced(t *testing.T) {
 	})
 }
 
-// A service that gives no valid token is a failure, which is reported once. When it works again, the interruption
-// is announced. If it then fails again, the interruption is not withdrawn.
+// The service gives no valid token, which is reported once. When it works again, the interruption is announced. When it
+// fails again, that is reported, but the interruption is not withdrawn.
 func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 	for name, token := range map[string]http.HandlerFunc{
 		"none":     http.NotFound,
@@ -199,7 +200,8 @@ func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 	}
 }
 
-// A notice whose time has passed when first read is neither announced nor withdrawn: the machine has survived it.
+// The time of a notice had passed when the notice was first read. The notice is neither announced nor withdrawn: the machine
+// has survived it.
 func TestAPassedNoticeIsNotAnnounced(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {

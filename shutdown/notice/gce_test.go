@@ -20,7 +20,7 @@ import (
 type gce struct {
 	mu      sync.Mutex
 	values  map[string]string
-	changed chan struct{} // closed at the next change; made in the bubble, when it is first waited for
+	changed chan struct{} // closed at the next change; nil: no request waits for one
 	noETag  bool          // answers have no ETag
 }
 
@@ -91,7 +91,7 @@ func (g *gce) set(name, value string) {
 	}
 }
 
-// A preemption is announced at once and leaves 30 s. It is withdrawn if the machine was only suspended.
+// A preemption is announced at once, with a deadline in 30 s. It is withdrawn if the machine was only suspended.
 func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
@@ -113,7 +113,7 @@ func TestAGCEPreemptionIsAnnouncedAndWithdrawn(t *testing.T) {
 }
 
 // Maintenance that stops the machine is announced without a deadline. A live migration is not announced. The end
-// of the maintenance withdraws only that notice, and not a preemption.
+// of the maintenance withdraws only the notice of the maintenance, but not that of a preemption.
 func TestGCEMaintenanceIsAnnounced(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
@@ -149,8 +149,8 @@ func TestGCEWithoutAnETagIsPolled(t *testing.T) {
 	})
 }
 
-// The announcement of a preemption fails for 10 s. It is repeated, although the value has not changed. The 30 s of
-// notice still count from the first reading.
+// The manager refuses a preemption for 10 s. Watch announces it again, although the value has not changed. The deadline is
+// still 30 s after the value was first read.
 func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 	service := newGCE()
 	inBubble(t, notice.GCE(), service, func(t *testing.T, w *world) {
@@ -167,8 +167,8 @@ func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 	})
 }
 
-// Another service at the address answers: without Google's header, or with a value that Google does not have. That
-// is a failure and no preemption.
+// Another service answers at the address: without Google's header, or with a value that Google does not have. Watch
+// reports a failure and announces no preemption.
 func TestAnotherServiceIsNotGCE(t *testing.T) {
 	for name, fault := range map[string]http.HandlerFunc{
 		"no flavor": func(w http.ResponseWriter, _ *http.Request) { fmt.Fprint(w, "TRUE") },

@@ -49,8 +49,8 @@ func FuzzParseGCE(f *testing.F) {
 	})
 }
 
-// FuzzParseScheduledEvents checks that each event of Azure that counts has an ID and a kind and names
-// this machine, and that its notice does not depend on the clock.
+// FuzzParseScheduledEvents checks that each parsed event of Azure has an ID and a kind, and that the key of its notice does
+// not depend on the clock.
 func FuzzParseScheduledEvents(f *testing.F) {
 	for _, body := range []string{
 		`{"DocumentIncarnation":1,"Events":[]}`, `{"DocumentIncarnation":0}`, `{"Events":[]}`, `null`, `{}`, `<html>`, "",

@@ -21,46 +21,46 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// cloud is a provider whose service announces something, or withdraws it.
+// cloud is a provider and its metadata service, which a test controls.
 type cloud struct {
 	provider   notice.Provider
 	service    http.Handler
-	announceAt func(when time.Time)
-	withdraw   func()
-	items      int // how many values Watch reads, each with failures of its own
+	announceAt func(when time.Time) // makes the service announce a shutdown at when
+	withdraw   func()               // makes it withdraw the shutdown
+	values     int                  // how many values Watch reads, each with failures of its own
 }
 
-// clouds returns a function for each provider that makes a new service and its controls.
+// clouds returns, for each provider, a function that makes a new cloud.
 func clouds() map[string]func() cloud {
 	return map[string]func() cloud{
 		"EC2": func() cloud {
 			service := &ec2{}
 			return cloud{
-				notice.EC2(), service,
-				func(when time.Time) { service.interrupt("stop", when) },
-				func() { service.interrupt("", time.Time{}) }, 1,
+				provider: notice.EC2(), service: service, values: 1,
+				announceAt: func(when time.Time) { service.interrupt("stop", when) },
+				withdraw:   func() { service.interrupt("", time.Time{}) },
 			}
 		},
 		"GCE": func() cloud {
 			service := newGCE()
 			return cloud{
-				notice.GCE(), service,
-				func(time.Time) { service.set("maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE") },
-				func() { service.set("maintenance-event", "NONE") }, 2,
+				provider: notice.GCE(), service: service, values: 2,
+				announceAt: func(time.Time) { service.set("maintenance-event", "TERMINATE_ON_HOST_MAINTENANCE") },
+				withdraw:   func() { service.set("maintenance-event", "NONE") },
 			}
 		},
 		"Azure": func() cloud {
 			service := &azure{}
 			return cloud{
-				notice.Azure(), service,
-				func(when time.Time) { service.set(event("A", "Reboot", when)) },
-				func() { service.set() }, 1,
+				provider: notice.Azure(), service: service, values: 1,
+				announceAt: func(when time.Time) { service.set(event("A", "Reboot", when)) },
+				withdraw:   func() { service.set() },
 			}
 		},
 	}
 }
 
-// faults returns handlers that give wrong answers, or none.
+// faults returns handlers that give wrong answers or no answer.
 func faults() map[string]http.HandlerFunc {
 	write := func(status int, body string) http.HandlerFunc {
 		return func(w http.ResponseWriter, _ *http.Request) {
@@ -77,20 +77,20 @@ func faults() map[string]http.HandlerFunc {
 		"other JSON": write(http.StatusOK, `{"action": {}, "Events": "none"}`),
 		"deep JSON":  write(http.StatusOK, strings.Repeat("[", 1<<19)),
 		"no content": write(http.StatusNoContent, ""),
-		"elsewhere": func(w http.ResponseWriter, r *http.Request) {
+		"redirect elsewhere": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://10.0.0.1/", http.StatusFound)
 		},
-		"to itself": func(w http.ResponseWriter, r *http.Request) {
+		"redirect to itself": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, r.URL.Path, http.StatusTemporaryRedirect)
 		},
-		"never":           func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-		"endless":         endlessBody(0),
-		"endless, slowly": endlessBody(time.Second),
-		"closed":          raw(""),
-		"no HTTP":         raw("SSH-2.0-OpenSSH_9.2p1\r\n"),
-		"huge header":     raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<17) + "\r\n\r\n"),
-		"cut":             raw("HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Length: 9\r\n\r\nTRUE"),
-		"bad chunks":      raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nTRUE"),
+		"no answer":         func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
+		"endless body":      endlessBody(0),
+		"slow endless body": endlessBody(time.Second),
+		"closed connection": raw(""),
+		"no HTTP":           raw("SSH-2.0-OpenSSH_9.2p1\r\n"),
+		"huge header":       raw("HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<17) + "\r\n\r\n"),
+		"body that is cut":  raw("HTTP/1.1 200 OK\r\nMetadata-Flavor: Google\r\nContent-Length: 9\r\n\r\nTRUE"),
+		"bad chunks":        raw("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\nTRUE"),
 	}
 }
 
@@ -124,12 +124,12 @@ func raw(text string) http.HandlerFunc {
 	}
 }
 
-// A service fails after an announcement. The announcement stays, and OnError is called once per outage for each
-// value that Watch reads from the provider (items). When the service works again, Watch reads that the shutdown was
-// withdrawn. The harness checks that neither a redirect's target nor a proxy is connected to.
+// A service fails after it has announced a shutdown. The announcement stays, and OnError is called once per outage for each
+// value that Watch reads from the service. When the service works again, Watch reads that the shutdown was
+// withdrawn. inBubble checks that Watch connects neither to a redirect's target nor to a proxy.
 //
-// The slowest failure is that of GCE, where a request times out after 65 s: the first outage takes 90 s. In the last
-// one, a request that the service holds back for up to 60 s may come before: it takes 140 s.
+// The slowest failure is that of GCE, where a request times out after 65 s, so that the first outage takes 90 s. The last
+// outage takes 140 s, because a request that the service holds back for up to 60 s may be under way when it begins.
 func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	for provider, newCloud := range clouds() {
 		for name, fault := range faults() {
@@ -142,7 +142,7 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 					w.failService(fault)
 					advance(90 * time.Second)
 					require.Empty(t, w.takeAnnounced())
-					require.Len(t, w.takeErrors(), c.items, "reported once for each value")
+					require.Len(t, w.takeErrors(), c.values, "reported once for each value")
 					w.failService(nil)
 					c.withdraw()
 					advance(90 * time.Second)
@@ -152,7 +152,7 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 					require.Empty(t, w.takeErrors())
 					w.failService(fault)
 					advance(140 * time.Second)
-					require.Len(t, w.takeErrors(), c.items, "another outage")
+					require.Len(t, w.takeErrors(), c.values, "another outage")
 					require.Error(t, w.end(), "the failure at the end")
 				})
 			})
@@ -160,8 +160,8 @@ func TestFailuresKeepTheAnnouncement(t *testing.T) {
 	}
 }
 
-// The service announces a shutdown in 5 minutes, by a clock that is an hour behind this machine's, or ahead. By this
-// machine's clock the deadline must also be 5 minutes ahead. (GCE announces no times.)
+// The service announces a shutdown in 5 minutes. Its clock is an hour behind this machine's, or an hour ahead. By this
+// machine's clock the deadline must also be in 5 minutes. (GCE announces no times.)
 func TestDeadlinesAreCorrectedByTheServicesClock(t *testing.T) {
 	for _, ahead := range []time.Duration{-time.Hour, time.Hour} {
 		for _, name := range []string{"EC2", "Azure"} {
@@ -199,8 +199,8 @@ func TestAFailingServiceIsRetriedWithBackOff(t *testing.T) {
 	})
 }
 
-// announce fails for 20 s: first for a notice, then for its withdrawal. Each is repeated until it succeeds, at the
-// latest after the longest pause of 10 s. OnError is called once for each outage.
+// The manager refuses a notice for 20 s, and later the withdrawal of the notice. Watch repeats each of them until the
+// manager accepts it, at the latest after the longest pause of 10 s. OnError is called once for each of the two.
 func TestAFailedAnnouncementIsRepeated(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {
@@ -277,7 +277,7 @@ func TestFailuresAreLoggedWithoutOnError(t *testing.T) {
 	require.Equal(t, 1, strings.Count(text.String(), "level=WARN"))
 }
 
-// A panic of announce reaches the caller of Watch and leaks no goroutine: with one left, the bubble would fail.
+// A panic of announce reaches the caller of Watch and leaks no goroutine, which would make the bubble fail.
 func TestAPanicOfAnnounceLeaksNothing(t *testing.T) {
 	service := &ec2{}
 	inBubble(t, notice.EC2(), service, func(t *testing.T, w *world) {

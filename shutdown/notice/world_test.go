@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	m.Run()
 }
 
-// pipes is a listener in a bubble whose connections are pipes.
+// pipes is a listener for a bubble: its connections are pipes, because a bubble cannot wait for a socket.
 type pipes struct {
 	conns  chan net.Conn
 	closed chan struct{}
@@ -81,15 +81,15 @@ type world struct {
 	ended    chan error
 
 	mu       sync.Mutex
-	fault    http.HandlerFunc // answers in place of the service; nil: the service does
+	fault    http.HandlerFunc // answers instead of the service; nil: the service answers
 	requests int
-	events   []source.Event
-	refusal  error // what announce returns
-	failures []string
+	events   []source.Event // those that announce got
+	refusal  error          // announce returns it; nil: announce accepts events
+	failures []string       // the errors that OnError got
 }
 
 // inBubble runs a test in a bubble, with a service that is not watched yet. At the end it checks that no connection
-// is open and that Watch has connected to the metadata address alone, so to no proxy and no target of a redirect.
+// is open, and that Watch has connected to nothing but the metadata address: to no proxy and no target of a redirect.
 func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test func(t *testing.T, w *world)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -126,7 +126,7 @@ func inBubble(t *testing.T, provider notice.Provider, service http.Handler, test
 	})
 }
 
-// ServeHTTP counts the request. The fault of failService answers it, or the service if there is none.
+// ServeHTTP counts the request, and has it answered by the fault of failService, or by the service if there is none.
 func (w *world) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	w.mu.Lock()
 	w.requests++
@@ -209,7 +209,7 @@ func (w *world) takeRequests() int {
 	return n
 }
 
-// advance lets time pass and waits until everything has settled.
+// advance lets time pass, and waits until all goroutines are blocked.
 func advance(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -218,8 +218,8 @@ func advance(d time.Duration) {
 // errNotRunning stands for the error of a manager's Trigger before Run.
 var errNotRunning = errors.New("not running")
 
-// at returns the time that is in from now, in whole seconds, as the providers write it.
-func at(in time.Duration) time.Time { return time.Now().Add(in).UTC().Truncate(time.Second) }
+// at returns the time d from now, in whole seconds, as the providers write it.
+func at(d time.Duration) time.Time { return time.Now().Add(d).UTC().Truncate(time.Second) }
 
 // cancelled returns what takeAnnounced returns after the notice of this origin was withdrawn.
 func cancelled(origin string) []source.Event {

@@ -22,10 +22,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The grace period of each kind of eviction, for a pod whose spec has 40 s. SetStatus makes the pod Failed
+// Each kind of eviction has its grace period, for a pod whose spec has 40 s. SetStatus makes the pod Failed
 // with the kubelet's reason and condition, whatever its phase was. A pod that exceeds its limit of local storage gets no
 // DisruptionTarget condition.
-func TestEvictionRequests(t *testing.T) {
+func TestEvictionRequestsHaveTheKubeletsGracePeriodAndStatus(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 40)
 	disruption := []v1.PodCondition{{Type: "DisruptionTarget", Status: "True", Reason: "TerminationByKubelet", Message: "low"}}
 	for _, test := range []struct {
@@ -58,7 +58,7 @@ func TestEvictionRequests(t *testing.T) {
 }
 
 // Static pods, mirror pods and critical pods (priority 2000000000 and above) must not be evicted.
-func TestEvictable(t *testing.T) {
+func TestStaticMirrorAndCriticalPodsAreNotEvictable(t *testing.T) {
 	static := shutdowntest.Pod("static", 0, 5)
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	mirror := shutdowntest.Pod("etcd", 0, 5)
@@ -80,7 +80,7 @@ func TestEvictable(t *testing.T) {
 	}
 }
 
-// timed runs a test in a bubble, with a timed killer around a killer with this behaviour.
+// timed runs a test in a bubble, with a timed killer k around the killer inner, whose behaviour is how.
 func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -93,7 +93,7 @@ func timed(t *testing.T, how shutdowntest.Behaviour, test func(t *testing.T, k *
 
 // The kill takes 3 s of its timeout of 30 s, one and a half times its grace period of 20 s. Its result and error are
 // passed on, and no event is recorded.
-func TestAKillWithinItsTimeout(t *testing.T) {
+func TestAKillWithinItsTimeoutReturnsItsResult(t *testing.T) {
 	failed := errors.New("no")
 	timed(t, shutdowntest.Behaviour{Takes: 3 * time.Second, Err: failed}, func(t *testing.T, k *podkiller.TimedKiller, _ *shutdowntest.Killer, events *recorder) {
 		began := time.Now()
@@ -128,7 +128,7 @@ func (h hangingRecorder) Event(runtime.Object, string, string, string) { <-h }
 
 // The kill hangs. KillPod returns an OverdueError after the kubelet's timeout: the grace period and half of it, in
 // whole seconds (21 s + 10 s = 31 s), and at least 10 s. The kill continues, and Await returns its result.
-func TestAKillThatExceedsItsTimeout(t *testing.T) {
+func TestAKillThatExceedsItsTimeoutContinues(t *testing.T) {
 	for seconds, wantTimeout := range map[int64]time.Duration{0: 10 * time.Second, 1: 10 * time.Second, 20: 30 * time.Second, 21: 31 * time.Second} {
 		t.Run("grace="+strconv.FormatInt(seconds, 10)+"s", func(t *testing.T) {
 			timed(t, shutdowntest.Behaviour{Hangs: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
@@ -156,7 +156,7 @@ func TestAKillThatExceedsItsTimeout(t *testing.T) {
 }
 
 // A panic of the killer becomes an error.
-func TestAKillThatPanics(t *testing.T) {
+func TestAPanicOfTheKillerIsAnError(t *testing.T) {
 	k := podkiller.Timed(shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
 		panic("no sandbox")
 	}), nil)
@@ -164,9 +164,9 @@ func TestAKillThatPanics(t *testing.T) {
 	require.EqualError(t, err, "the killer of pod default/web panicked: no sandbox")
 }
 
-// The context ends after 1 s, and the killer ignores that for an hour. KillPod returns at once, with the reason of the
-// context's end and without an event. Wait still waits for the killer.
-func TestAKillWhoseContextEnds(t *testing.T) {
+// The context ends after 1 s, and the killer ignores its context and returns after an hour. KillPod returns after 1 s, with
+// the cause of the context and without an event. Wait waits for the killer.
+func TestKillPodReturnsWhenItsContextEnds(t *testing.T) {
 	timed(t, shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}, func(t *testing.T, k *podkiller.TimedKiller, inner *shutdowntest.Killer, events *recorder) {
 		defer inner.Release()
 		began := time.Now()

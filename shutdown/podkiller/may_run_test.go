@@ -32,12 +32,13 @@ type mayRun struct {
 	terminator *lifecycle.Terminator
 	pod        *v1.Pod
 	ctx        context.Context //nolint:containedctx // with a silent logger
-	failures   atomic.Int64    // failed kills
+	failures   atomic.Int64    // how many kills have failed
 }
 
-// A kill fails, and the manager repeats it. It must not report that the pod has ended before its container has exited.
-// Kills fail because the runtime does for a while (the 12 stops, 15 s and 16 s end within the manager's 20 s, and the
-// pod ends) or until the end (-1, or a broken list; then the report must not say that the pod has ended).
+// Kills of a pod fail, because its runtime fails, and the manager repeats them. It must not report that the pod has ended
+// before the pod's container has exited. If the runtime works again within the manager's 20 s (after 12 stops, 15 s or
+// 16 s), the report says at last that the pod has ended. If the runtime fails until the end (-1, or a list that fails), the
+// report must not say so.
 func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 	for name, test := range map[string]struct {
 		begin func(*mayRun) // starts the container in its situation
@@ -72,14 +73,14 @@ func TestAPodThatMayRunIsNotReportedAsEnded(t *testing.T) {
 	}
 }
 
-// start starts the pod's container by way of the terminator, so that a kill has to consider it.
+// start starts the pod's container with the terminator, so that the terminator knows of the start when the pod is killed.
 func (m *mayRun) start(script lifecycletest.Script) {
 	_ = m.terminator.Start(m.ctx, m.pod, "web", func(ctx context.Context) error { return m.rt.StartContainer(ctx, m.pod, "web", "id", script) })
 }
 
 // drain lets a manager drain the pod, after begin has started its container. Until the lock is released it
-// checks that nobody is told of the pod's end before its container has exited. ends says whether the pod
-// must be reported as ended at last.
+// checks that neither the report nor the reporter is told of the pod's end before its container has exited. ends says
+// whether the pod must be reported as ended at last.
 func (m *mayRun) drain(begin func(*mayRun), ends bool) {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: m.rt, GiveUpAfter: time.Second})
 	require.NoError(m, err)
@@ -125,7 +126,7 @@ func (m *mayRun) drain(begin func(*mayRun), ends bool) {
 	require.NoError(m, terminator.Close(m.ctx))
 }
 
-// requireExit requires that the container had exited by at.
+// requireExit requires that the container had exited by the time at.
 func (m *mayRun) requireExit(at time.Time) {
 	m.Helper()
 	exits := m.rt.Exits()

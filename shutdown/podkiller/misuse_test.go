@@ -33,7 +33,7 @@ func (l lines) WithName(string) klog.LogSink           { return l }
 
 // Each case is a mistake of a caller. It must lead to an error or a log line that names the mistake, not
 // to a panic or a silent hang.
-func TestMisuse(t *testing.T) {
+func TestMistakesOfTheCallerAreNamed(t *testing.T) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web"}}
 	for name, do := range map[string]func(t *testing.T){
 		"a zero Terminator": func(t *testing.T) {

@@ -16,8 +16,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// Without a grace period in the request, that of the pod's spec counts: 30 s for a kill by the terminator, and a
-// timeout of 60 s + 30 s = 90 s, one and a half times as long, for a timed killer.
+// The request of a kill has no grace period, so that the one in the pod's spec counts. A kill by the terminator has the
+// 30 s of its pod. A timed killer has a timeout of one and a half times the 60 s of its pod: 90 s.
 func TestARequestWithoutAGracePeriodUsesThatOfThePod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()

@@ -86,9 +86,9 @@ func TestAFailedKillReturnsNoFinalStatus(t *testing.T) {
 	})
 }
 
-// A runtime that cannot list containers needs Options.Containers. The containers listed there are stopped with the
-// grace period of the pod's spec, 60 s, or of the request, at least 2 s.
-func TestARuntimeThatCannotListContainers(t *testing.T) {
+// A runtime that cannot list containers needs Options.Containers. The containers that it returns are stopped with the
+// grace period of the request, but at least 2 s, or else with that of the pod's spec, 60 s.
+func TestARuntimeThatCannotListNeedsOptionsContainers(t *testing.T) {
 	var stops []string
 	rt := lifecycle.RuntimeFunc(func(_ context.Context, id string, seconds int64) error {
 		stops = append(stops, id+" "+strconv.FormatInt(seconds, 10))
@@ -158,8 +158,8 @@ func TestTheFunctionsGetTheContextOfTheKill(t *testing.T) {
 	require.NoError(t, terminator.Close(t.Context()))
 }
 
-// Options.Status may return nil, if the agent has no status of the pod. The result then has none.
-func TestAPodWithoutAStatus(t *testing.T) {
+// Options.Status returns nil, because the agent has no status of the pod. The result of the kill has no status.
+func TestAPodWithoutAStatusHasNoFinalStatus(t *testing.T) {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
 	require.NoError(t, err)
 	killer := podkiller.New(terminator, podkiller.Options{Status: func(context.Context, *v1.Pod) *v1.PodStatus { return nil }})
