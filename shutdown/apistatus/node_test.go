@@ -134,7 +134,7 @@ func TestDrainInProgressIsPublishedWithItsFeature(t *testing.T) {
 		found []conditionText
 		state shutdown.NodeState
 		off   []conditionText // the conditions that must result with the feature off
-		on    []conditionText
+		on    []conditionText // and with the feature on
 	}{
 		"shutdown": {
 			[]conditionText{ready},

@@ -8,8 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A D-Bus address has a list of keys and values. Only path and abstract name a unix socket, and values may be escaped.
-func TestSocketName(t *testing.T) {
+// A D-Bus address has a list of keys and values. Only the keys path and abstract name a unix socket; values may be escaped.
+func TestSocketNameReadsPathAndAbstract(t *testing.T) {
 	for address, want := range map[string]string{
 		"unix:path=/run/bus":             "/run/bus",
 		"unix:guid=1,path=/run/bus":      "/run/bus",
@@ -28,7 +28,7 @@ func TestSocketName(t *testing.T) {
 	require.Error(t, err)
 }
 
-// The error of an address whose parts name no unix socket has the whole address.
+// An address has two parts, and neither names a unix socket. The error has the whole address.
 func TestAnAddressWithoutAUnixSocketIsAnError(t *testing.T) {
 	const address = "tcp:host=localhost,port=1;unix:tmpdir=/tmp"
 	_, err := dialSocket(t.Context(), address)

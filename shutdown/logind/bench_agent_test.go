@@ -27,7 +27,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The benchmarks of this file run a whole agent on a real bus: a manager and a terminator, with the
+// The benchmarks of this file run a whole agent on a real bus. "kubegrace" is a manager and a terminator, with the
 // state on disk. "plain" works like the kubelet: it waits for the signal, runs a goroutine for each pod
 // and container, and writes a small state file.
 
@@ -143,7 +143,8 @@ func runningPods(n int) []*v1.Pod {
 	return pods
 }
 
-// startPlain is startManaged with an agent that works like the kubelet.
+// startPlain starts an agent that works like the kubelet, takes a lock and drains n pods. stopped is called for each
+// stopped container. end ends the agent.
 func startPlain(b *testing.B, h *host, n int, stopped func()) (end func()) {
 	b.Helper()
 	bus, signals, err := plainConnect(b.Context(), h.options.Address)
@@ -234,29 +235,29 @@ func plainKill(ctx context.Context, rt lifecycle.Runtime) func(*v1.Pod) {
 // BenchmarkStart measures the time from Run until the lock is held, or until the manager knows that
 // there is no bus. "plain" dials, reads the limit, subscribes and takes the lock.
 func BenchmarkStart(b *testing.B) {
-	for _, there := range []bool{true, false} {
-		name := map[bool]string{true: "bus=real", false: "bus=none"}[there]
-		b.Run(name+"/way=plain", func(b *testing.B) { benchPlainStart(b, startHost(b, there), there) })
-		b.Run(name+"/way=kubegrace", func(b *testing.B) { benchManagedStart(b, startHost(b, there), there) })
+	for _, hasBus := range []bool{true, false} {
+		name := map[bool]string{true: "bus=real", false: "bus=none"}[hasBus]
+		b.Run(name+"/way=plain", func(b *testing.B) { benchPlainStart(b, startHost(b, hasBus), hasBus) })
+		b.Run(name+"/way=kubegrace", func(b *testing.B) { benchManagedStart(b, startHost(b, hasBus), hasBus) })
 	}
 }
 
-// startHost returns a host; if there is false, nothing listens at the address of its bus.
-func startHost(b *testing.B, there bool) *host {
+// startHost returns a host. Without hasBus nothing listens at the address of its bus.
+func startHost(b *testing.B, hasBus bool) *host {
 	b.Helper()
 	h := newBenchHost(b)
-	if !there {
+	if !hasBus {
 		h.options.Address = "unix:path=" + filepath.Join(b.TempDir(), "none")
 	}
 	return h
 }
 
 // benchPlainStart measures the start of an agent that works like the kubelet.
-func benchPlainStart(b *testing.B, h *host, there bool) {
+func benchPlainStart(b *testing.B, h *host, hasBus bool) {
 	b.Helper()
 	for b.Loop() {
 		bus, _, err := plainConnect(b.Context(), h.options.Address)
-		if !there {
+		if !hasBus {
 			require.ErrorIs(b, err, os.ErrNotExist)
 			continue
 		}
@@ -271,7 +272,7 @@ func benchPlainStart(b *testing.B, h *host, there bool) {
 }
 
 // benchManagedStart measures the start of a manager.
-func benchManagedStart(b *testing.B, h *host, there bool) {
+func benchManagedStart(b *testing.B, h *host, hasBus bool) {
 	b.Helper()
 	quiet := klog.NewContext(b.Context(), klog.Logger{})
 	for b.Loop() {
@@ -283,7 +284,7 @@ func benchManagedStart(b *testing.B, h *host, there bool) {
 		b.StartTimer()
 		stop := runManager(quiet, b, manager)
 		b.StopTimer()
-		require.Equal(b, there, manager.Inhibitor().Held)
+		require.Equal(b, hasBus, manager.Inhibitor().Held)
 		stop()
 		b.StartTimer()
 	}

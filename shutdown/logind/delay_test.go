@@ -21,13 +21,14 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindfake"
 )
 
+// The folders of drop-ins, relative to the host's root.
 const (
 	etc = "etc/systemd/logind.conf.d"
 	run = "run/systemd/logind.conf.d"
 )
 
-// applyDropInOnReload starts a systemd whose reload makes logind apply the limit of a drop-in; 5 s if
-// it has none.
+// applyDropInOnReload starts a systemd. When it reloads logind, logind applies the limit of the drop-in file, or 5 s if the
+// file has none.
 func (h *host) applyDropInOnReload(t *testing.T, file string) *logindfake.Systemd1 {
 	t.Helper()
 	return logindfake.StartSystemd1(t, h.bus.Address, func() {
@@ -48,8 +49,7 @@ func (h *host) writeFile(t *testing.T, file, content string) {
 	require.NoError(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
-// If logind's limit is at least the requested delay, it is granted as it is, and no drop-in is written.
-// The limit of a new logind is 5 s.
+// logind's limit is at least the requested delay. It is granted as it is, and no drop-in is written.
 func TestASufficientLimitIsKept(t *testing.T) {
 	for name, test := range map[string]struct{ limit, wish, granted time.Duration }{
 		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
@@ -106,8 +106,7 @@ func requireMode(t *testing.T, path string, mode os.FileMode) {
 	require.Equal(t, mode, info.Mode().Perm(), path)
 }
 
-// logind reads its files some time after the SIGHUP (here 100 ms). RequestDelay must not return the old
-// limit.
+// logind reads its files 100 ms after the SIGHUP. RequestDelay waits, and returns the new limit.
 func TestRequestDelayWaitsForTheReload(t *testing.T) {
 	h := newHost(t)
 	h.times.Reload = testTimeout
@@ -119,8 +118,8 @@ func TestRequestDelayWaitsForTheReload(t *testing.T) {
 	require.Equal(t, time.Minute, granted)
 }
 
-// The file of another program has a name behind ours, so logind applies its 30 s. The error names that
-// file. The second request finds nothing to change, and must not reload logind again.
+// The file of another program has a name that sorts after ours, so that logind applies its 30 s. The error names that
+// file. A second request finds nothing to change, and must not reload logind again.
 func TestAnotherFileCapsTheLimit(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
@@ -142,8 +141,7 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"), "the drop-in counts when the winning file is removed")
 }
 
-// If logind cannot be reloaded, the old limit is granted, and the error names both the cap and the failed
-// SIGHUP.
+// logind cannot be reloaded. The old limit of 5 s is granted, and the error names both the cap and the failed SIGHUP.
 func TestAFailedReloadIsAnError(t *testing.T) {
 	for name, start := range map[string]func(*testing.T, *host){
 		"no systemd":      func(*testing.T, *host) {},
@@ -188,8 +186,8 @@ func TestNoWritableDirectoryIsAnError(t *testing.T) {
 	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
 }
 
-// A drop-in of the same name in /etc wins over one in /run, where this agent writes. The error names the
-// file in /etc.
+// This agent writes its drop-in to /run. A file of the same name in /etc wins over it, and the error names the file in
+// /etc.
 func TestTheErrorNamesADropInThatWins(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs = []string{"/run/systemd/logind.conf.d"}
@@ -212,7 +210,7 @@ func TestTheDropInPathIsAnOption(t *testing.T) {
 	require.FileExists(t, filepath.Join(h.root, run, "99-agent.conf"))
 }
 
-// Each changed request changes the drop-in and reloads logind, also a lower one. A request that logind's
+// Each request for another delay changes the drop-in and reloads logind, even if it is for less. A request that logind's
 // default of 5 s covers removes the drop-in.
 func TestTheDropInFollowsTheRequest(t *testing.T) {
 	h := newHost(t)
@@ -241,16 +239,16 @@ func TestTheDropInFollowsTheRequest(t *testing.T) {
 	require.NoFileExists(t, path, "the default is sufficient, so the drop-in is removed")
 }
 
-// A file with the drop-in's name that this package did not write stays as it is. It is an error only if
-// the limit is too low without a change.
+// There is a file with the drop-in's name that this package has not written. It stays as it is. The request fails only if
+// the limit is too low without the drop-in.
 func TestAForeignDropInIsNotChanged(t *testing.T) {
 	for name, place := range map[string]func(t *testing.T, h *host, path string){
-		"somebody's":   func(t *testing.T, h *host, _ string) { h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n") },
-		"a mask":       func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink(os.DevNull, path)) },
-		"a directory":  func(t *testing.T, _ *host, path string) { require.NoError(t, os.Mkdir(path, 0o755)) },
-		"a dead link":  func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink("nowhere", path)) },
-		"a pipe":       func(t *testing.T, _ *host, path string) { require.NoError(t, syscall.Mkfifo(path, 0o644)) },
-		"an empty one": func(t *testing.T, h *host, _ string) { h.writeFile(t, etc+"/zz-kubegrace.conf", "") },
+		"somebody's file": func(t *testing.T, h *host, _ string) { h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n") },
+		"a mask":          func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink(os.DevNull, path)) },
+		"a directory":     func(t *testing.T, _ *host, path string) { require.NoError(t, os.Mkdir(path, 0o755)) },
+		"a dead link":     func(t *testing.T, _ *host, path string) { require.NoError(t, os.Symlink("nowhere", path)) },
+		"a pipe":          func(t *testing.T, _ *host, path string) { require.NoError(t, syscall.Mkfifo(path, 0o644)) },
+		"an empty one":    func(t *testing.T, h *host, _ string) { h.writeFile(t, etc+"/zz-kubegrace.conf", "") },
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)

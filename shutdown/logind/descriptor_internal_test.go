@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A received socket with SO_LINGER, whose peer reads nothing, does not block the session when it is
-// closed.
+// The session receives a socket with SO_LINGER whose peer reads nothing, so that its close would block for 5 s. The session
+// closes the socket without waiting.
 func TestALingeringSocketDoesNotBlockTheSession(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
@@ -40,8 +40,8 @@ func TestALingeringSocketDoesNotBlockTheSession(t *testing.T) {
 	require.Less(t, time.Since(before), 2*time.Second)
 }
 
-// Two calls wait for a descriptor each, and a third descriptor answers a call that nobody waits for any more. Each call
-// takes its own. The last one closes the third.
+// Two calls wait for a descriptor each. A third descriptor has come for a call that nobody waits for any more. Each call
+// takes its own descriptor, and the last one closes the third.
 func TestTheLastCallClosesLeftOverDescriptors(t *testing.T) {
 	open := func() *os.File {
 		file, err := os.Open(os.DevNull)

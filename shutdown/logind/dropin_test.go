@@ -15,8 +15,8 @@ import (
 )
 
 // An agent in a container without the host's /etc writes a drop-in that logind does not see. Each request gets logind's
-// 5 s and an error, but logind is reloaded only once: the same attempt would be in vain again. There is another attempt
-// when the files have changed, and when another delay is requested.
+// 5 s and an error. logind is reloaded for the first request only, because another reload would not help. It is reloaded
+// again when the files have changed, and when another delay is requested.
 func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
 	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
@@ -48,8 +48,8 @@ func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	require.Len(t, systemd1.Killed(), 4, "another request is another attempt")
 }
 
-// RemoveDropIn removes our drop-in and reloads logind, so that the limit is 5 s again. It does nothing
-// without a drop-in, and leaves a file of somebody else.
+// RemoveDropIn removes our drop-in and reloads logind, so that the limit is 5 s again. It does nothing if there is no
+// drop-in, and returns an error for a file of somebody else, which it does not remove.
 func TestRemoveDropIn(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")

@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindconf"
 )
 
-// A fraction of a second must not be lost: the limit would be shorter than the requested delay. The
+// The drop-in has the requested delay in whole seconds, rounded up: otherwise the limit would be shorter than the delay. The
 // longest duration becomes 9223372037 s, which logind accepts.
 func TestTheDropInRoundsUpToSeconds(t *testing.T) {
 	for wish, seconds := range map[time.Duration]string{

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A real logind or its bus fails in each state of a shutdown. Afterwards the manager must hold exactly one
-// lock, and the next shutdown must be drained and released.
+// A real logind or its bus fails in each state of a shutdown. After the fault the manager must hold exactly one
+// lock. It must release that lock for the next shutdown.
 func TestRealFaults(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return
@@ -66,7 +66,7 @@ func TestRealFaults(t *testing.T) {
 }
 
 // logind announces a shutdown at a random moment of the first 6 ms of a new session. The session must
-// deliver it as an event or by Pending, and its cancellation too.
+// deliver the shutdown as an event or by Pending, and then its cancellation as an event.
 func TestAShutdownDuringAReconnectIsDelivered(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)

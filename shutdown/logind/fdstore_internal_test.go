@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lock that could not be sent to systemd does not count as stored.
+// A lock cannot be sent to systemd. It does not count as stored, and its name may be used again.
 func TestAnUnsentLockIsNotStored(t *testing.T) {
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, "lock"))

@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
-// agentEnv makes the test binary an agent, see [TestAgentProcess]. With the value adopts the agent
-// calls Adopt first.
+// agentEnv is the environment variable that makes the test binary an agent, see [TestAgentProcess]. With the value adopts
+// the agent calls Adopt first.
 const (
 	agentEnv = "KUBEGRACE_TEST_AGENT"
 	adopts   = "adopts"
@@ -88,8 +88,8 @@ func startAgent(t *testing.T, store *logindhost.FDStore, others map[string]*os.F
 	return startAgentThat(t, "inhibits", store, others)
 }
 
-// startAgentThat starts an agent process that does what this value of agentEnv says. The store passes the others and what
-// it stores to the agent.
+// startAgentThat starts an agent process that does what this value of agentEnv says. The store passes to the agent the
+// descriptors that it stores, and others.
 func startAgentThat(t *testing.T, does string, store *logindhost.FDStore, others map[string]*os.File) *agent {
 	t.Helper()
 	self, err := os.Executable()
@@ -152,8 +152,8 @@ func hostWithFDStore(t *testing.T) (*host, *logindhost.FDStore) {
 	return h, logindhost.StartFDStore(t, 4)
 }
 
-// Each lock is stored under a name of its own. When the agent replaces or releases a lock, the stored copy
-// goes too: otherwise logind would delay the shutdown for nobody.
+// Each lock is stored under a name of its own. When the agent replaces or releases a lock, the stored copy is
+// removed: otherwise logind would delay the shutdown for nobody.
 func TestInhibitStoresTheLock(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	a := startAgent(t, store, nil)
@@ -199,9 +199,9 @@ func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	require.Empty(t, store.Names(), "removed from the store before it was closed")
 }
 
-// Adopt returns the stored lock before there is a session. Inhibit then neither returns nor closes it:
+// Adopt returns the stored lock before there is a session. Inhibit then neither returns nor closes that lock:
 // during a shutdown Inhibit fails, and otherwise it takes a second lock.
-func TestAdopt(t *testing.T) {
+func TestAdoptReturnsTheStoredLock(t *testing.T) {
 	for name, preparing := range map[string]bool{"in a shutdown": true, "idle": false} {
 		t.Run(name, func(t *testing.T) {
 			h, store := hostWithFDStore(t)
@@ -241,8 +241,8 @@ func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 	requireHeld(t, locks[1])
 }
 
-// systemd also passes descriptors of other names, even a similar one. They stay in LISTEN_FDNAMES for the
-// code that expects them; only the lock is marked as taken.
+// systemd also passes descriptors with other names, one of them similar. They stay in LISTEN_FDNAMES for the
+// code that expects them. Only the lock is marked there as taken.
 func TestOtherPassedDescriptorsAreNotTouched(t *testing.T) {
 	_, store := hostWithFDStore(t)
 	startAgent(t, store, nil).kill()

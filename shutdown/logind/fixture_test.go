@@ -16,26 +16,26 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind"
 )
 
-// testTimeout bounds the waits of the tests. Only a failing test waits so long.
+// testTimeout is the longest that a test waits for anything. Only a test that fails waits so long.
 const testTimeout = 10 * time.Second
 
-// host is a scripted logind and a source on its bus.
+// host is a scripted logind on a bus, and the options of sources that use it.
 type host struct {
 	bus     *logindhost.Bus
 	login1  *logindfake.Login1
-	root    string // of the host's files
+	root    string // the folder that stands for the host's root directory
 	options logind.Options
 	times   logind.Times
 }
 
-// newHost starts a bus with a scripted logind whose limit is 5 s. It has no systemd, so that logind cannot
+// newHost starts a bus with a scripted logind whose limit is 5 s. There is no systemd, so that logind cannot
 // be reloaded until a test starts one.
 func newHost(t testing.TB) *host {
 	t.Helper()
 	return newHostOn(t, logindhost.StartBus(t, ""))
 }
 
-// newHostOn is newHost on a bus that the test has started.
+// newHostOn starts a scripted logind, as newHost does, on a bus that the test has started.
 func newHostOn(t testing.TB, bus *logindhost.Bus) *host {
 	t.Helper()
 	h := &host{root: t.TempDir(), bus: bus}
@@ -63,7 +63,7 @@ func (h *host) connect(t *testing.T) source.Session {
 	return connect(t, h.source(t))
 }
 
-// connect returns a session of a source that is closed when the test ends.
+// connect returns a session of a source. The session is closed when the test ends.
 func connect(t testing.TB, source *logind.Source) source.Session {
 	t.Helper()
 	session, err := source.Connect(t.Context())

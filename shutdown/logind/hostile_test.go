@@ -55,8 +55,8 @@ func (h *host) requireOnlyItsOwnEvents(t *testing.T, session source.Session) {
 	require.True(t, nextEvent(t, session).Cancelled)
 }
 
-// An unprivileged user sends 200 signals with a descriptor each to the session. All must be closed on
-// arrival; otherwise that user could use up this process's limit.
+// An unprivileged user sends signals, with a descriptor each, to the session. All descriptors must be closed on
+// arrival; otherwise that user could use up this process's limit of open descriptors.
 func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -78,7 +78,7 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 
 // While Inhibit waits for logind's reply, an unprivileged user sends descriptors. Only the descriptor of
 // the reply may be kept, since it is the lock.
-func TestForgedDescriptorsDuringInhibit(t *testing.T) {
+func TestForgedDescriptorsDuringInhibitAreNotKept(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
 	forger := h.bus.ConnectAsNobodyWithDescriptors()
@@ -108,8 +108,8 @@ func TestForgedDescriptorsDuringInhibit(t *testing.T) {
 	h.requireOnlyItsOwnEvents(t, session)
 }
 
-// An unprivileged user floods the session, whose reader is busy. The signals must be dropped on arrival,
-// so that the heap does not grow by more than a quarter of their size. A true event is not lost.
+// An unprivileged user floods the session while nobody reads its events. The signals must be dropped on arrival,
+// so that the heap grows by less than a quarter of their size. logind's own event is not lost.
 func TestForgedSignalsAreNotQueued(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)
@@ -142,7 +142,7 @@ func heapInUse() uint64 {
 }
 
 // An unprivileged user sends signals of several MiB, which take twenty times as much memory when decoded.
-// The session must skip them: 16 of them allocate less than the size of one.
+// The session must skip them: all 16 signals together allocate less than the size of one.
 func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
 	session, victims := h.connectNamed(t)

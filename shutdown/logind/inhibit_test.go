@@ -36,7 +36,7 @@ func TestInhibitTakesALock(t *testing.T) {
 	require.NoError(t, lock.Close(), "a second Close closes nothing")
 }
 
-// systemd-inhibit --list shows the texts of the options.
+// logind gets the texts of Options.Who and Options.Why, which systemd-inhibit --list shows.
 func TestWhoAndWhyAreOptions(t *testing.T) {
 	h := newHost(t)
 	h.options.Who, h.options.Why = "agent", "its pods"
@@ -45,7 +45,7 @@ func TestWhoAndWhyAreOptions(t *testing.T) {
 	require.Equal(t, "its pods", seen.Why)
 }
 
-// Close of a session must not release the lock: the next session takes a new one first.
+// Close of a session must not release the session's lock: the next session has to take a new one first.
 func TestTheLockOutlivesItsSession(t *testing.T) {
 	h := newHost(t)
 	session, err := h.source(t).Connect(t.Context())
@@ -57,13 +57,13 @@ func TestTheLockOutlivesItsSession(t *testing.T) {
 	awaitReleased(t, seen)
 }
 
-// The garbage collector releases no lock, even if the caller discards it.
+// The caller discards a lock without closing it. The garbage collector must not release the lock.
 func TestADiscardedLockIsHeld(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	_, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
-	for range 2 { // what the second one collects has had its finalizers run
+	for range 2 { // finalizers run after the first collection
 		read, _, err := os.Pipe()
 		require.NoError(t, err)
 		runtime.GC()

@@ -19,19 +19,19 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// missingFeaturesOf collects what the log says is missing, line by line.
-type missingFeaturesOf struct {
+// missingFeatures is a log sink that collects the features that log lines call missing.
+type missingFeatures struct {
 	mu    sync.Mutex
 	lines []string
 }
 
 // The methods of klog.LogSink. Info records the value of the key "missing" up to its first colon.
-func (*missingFeaturesOf) Init(klog.RuntimeInfo)            {}
-func (*missingFeaturesOf) Enabled(int) bool                 { return true }
-func (*missingFeaturesOf) Error(error, string, ...any)      {}
-func (l *missingFeaturesOf) WithValues(...any) klog.LogSink { return l }
-func (l *missingFeaturesOf) WithName(string) klog.LogSink   { return l }
-func (l *missingFeaturesOf) Info(_ int, _ string, pairs ...any) {
+func (*missingFeatures) Init(klog.RuntimeInfo)            {}
+func (*missingFeatures) Enabled(int) bool                 { return true }
+func (*missingFeatures) Error(error, string, ...any)      {}
+func (l *missingFeatures) WithValues(...any) klog.LogSink { return l }
+func (l *missingFeatures) WithName(string) klog.LogSink   { return l }
+func (l *missingFeatures) Info(_ int, _ string, pairs ...any) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if i := slices.Index(pairs, any("missing")); i >= 0 {
@@ -41,16 +41,16 @@ func (l *missingFeaturesOf) Info(_ int, _ string, pairs ...any) {
 }
 
 // missing returns the features that the log calls missing, in order.
-func (l *missingFeaturesOf) missing() []string {
+func (l *missingFeatures) missing() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.Clone(l.lines)
 }
 
-// A host lacks one, two or all optional features. The manager must take its lock, raise its limit and
-// drain for its shutdown anyway. Each missing feature is logged once.
+// A host lacks one, two or all optional features. The manager must all the same take its lock, raise its limit, and
+// drain the pods for its shutdown. Each missing feature is logged once.
 func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
-	lines := map[logindfake.Lack][]string{ // three cost nothing
+	lines := map[logindfake.Lack][]string{ // what is logged for each; nil: nothing, because the feature is not used
 		logindfake.LackOtherHandshakes: nil,
 		logindfake.LackConnections:     nil,
 		logindfake.LackInterface:       nil,
@@ -97,7 +97,7 @@ func TestABusWithoutOptionalFeaturesWorks(t *testing.T) {
 			source, err := logind.New(logind.Options{Address: broker.Address, HostRoot: t.TempDir(), NoFDStore: true}.With(logind.Times{Poll: 10 * time.Millisecond}))
 			require.NoError(t, err)
 			require.NoError(t, source.Available(t.Context()))
-			log, killer := new(missingFeaturesOf), new(shutdowntest.Killer)
+			log, killer := new(missingFeatures), new(shutdowntest.Killer)
 			manager := runManagerIn(klog.NewContext(t.Context(), klog.New(log)), t, source, shutdown.Options{Config: buckets, Killer: killer})
 
 			require.Eventually(t, func() bool { return manager.Inhibitor().Held && manager.Inhibitor().Err == nil }, testTimeout, time.Millisecond)

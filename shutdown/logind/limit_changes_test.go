@@ -41,9 +41,9 @@ func requireMinute(t *testing.T, session source.Session) {
 	require.Equal(t, time.Minute, granted)
 }
 
-// Somebody adds a file that sorts before the drop-in. It changes nothing until the drop-in is missing at a
-// reload of logind: the limit is 15 s then, although the files say a minute. RequestDelay must reload
-// logind again.
+// Somebody adds a file that sorts before the drop-in. The limit stays a minute, so that logind is not reloaded. Then
+// logind has read the files while the drop-in was missing: its limit is 15 s, although the files say a minute. RequestDelay
+// reloads logind.
 func TestALosingFileCausesAReload(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
@@ -57,7 +57,7 @@ func TestALosingFileCausesAReload(t *testing.T) {
 	require.Len(t, systemd1.Killed(), 2, "logind was reloaded again")
 }
 
-// Somebody adds a file that sorts after the drop-in. The error names it, and logind is not reloaded, which
+// Somebody adds a file that sorts after the drop-in. The error names the file, and logind is not reloaded, because a reload
 // would change nothing. When the file is removed, the drop-in counts at once.
 func TestAWinningFileIsNamed(t *testing.T) {
 	const site = etc + "/zzz-site.conf"
@@ -80,7 +80,7 @@ func TestAWinningFileIsNamed(t *testing.T) {
 // logCount counts what is logged at the default verbosity.
 type logCount struct{ infos, errors atomic.Int64 }
 
-// The methods of klog.LogSink count the lines. in returns a context with a logger that does.
+// The methods of klog.LogSink count the lines. in returns a context whose logger is this sink.
 func (*logCount) Init(klog.RuntimeInfo)                    {}
 func (*logCount) Enabled(level int) bool                   { return level == 0 }
 func (c *logCount) Info(int, string, ...any)               { c.infos.Add(1) }
@@ -89,8 +89,8 @@ func (c *logCount) WithValues(...any) klog.LogSink         { return c }
 func (c *logCount) WithName(string) klog.LogSink           { return c }
 func (c *logCount) in(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.New(c)) }
 
-// Each request is made three times. A change of the limit is logged, and a failure is logged only when it
-// begins.
+// Each request is made three times. Each change of the limit is logged once. A failure is logged once, and again only if a
+// request has succeeded in between.
 func TestLastingFailuresAreLoggedOnce(t *testing.T) {
 	h := newHost(t)
 	h.applyDropInOnReload(t, ours)
@@ -153,7 +153,7 @@ func TestADeadlineUsesTheLimitBeforeAChange(t *testing.T) {
 }
 
 // Somebody lowers and raises the limit of a real logind while the lock is held. Each request must return
-// what applies, and the deadline of a shutdown must be that of logind.
+// the limit that logind has, and the deadline of a shutdown must be that of logind.
 func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
 	const (
 		file = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"

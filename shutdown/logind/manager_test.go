@@ -76,8 +76,9 @@ func awaitHeld(t *testing.T, host *logindhost.Host, manager *shutdown.Manager) {
 	}, testTimeout, 5*time.Millisecond, "%+v", manager.Inhibitor())
 }
 
-// The drain takes 2 x 300 ms, and the host waits for both buckets but not for the whole granted delay. The
-// request of 92.5 s is 60 s and 30 s for the buckets, 2 s for stopping containers and a margin of 0.5 s.
+// The pods of two buckets take 300 ms each. The host waits for both buckets, but not for the whole granted delay. The
+// requested delay of 92.5 s is 60 s and 30 s for the buckets, 2 s for containers that have used up their grace period, and
+// a margin of 0.5 s.
 func testManagerDrained(t *testing.T, host *logindhost.Host) {
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Takes: 300 * time.Millisecond}}
 	manager := runReadyManager(t, shutdown.Options{Config: plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
@@ -97,15 +98,15 @@ func testManagerDrained(t *testing.T, host *logindhost.Host) {
 	require.Equal(t, "web", kills[0].Pod.Name)
 	require.Equal(t, "dns", kills[1].Pod.Name)
 	require.False(t, kills[1].Started.Before(kills[0].Ended), "bucket after bucket")
-	require.False(t, powerOff.Before(kills[1].Ended), "the host is released after the last lock")
+	require.False(t, powerOff.Before(kills[1].Ended), "the host waits for the second bucket")
 	require.GreaterOrEqual(t, powerOff.Sub(before), 600*time.Millisecond)
 	require.Less(t, powerOff.Sub(before), inhibitor.Granted/2, "logind continues when the manager releases the lock")
 	require.Equal(t, shutdown.Admission{Admit: false, Reason: "NodeShutdown", Message: "Pod was rejected as the node is shutting down."},
 		manager.Admit(shutdowntest.Pod("late", 0, 30)))
 }
 
-// An administrator's file limits the delay to 1 s, and the pods hang. logind powers off after 1 s, and the
-// manager then gives up its lock too.
+// An administrator's file limits the delay to 1 s, and the pods hang. The manager releases its lock at the deadline, and
+// logind powers off.
 func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	host.Configure("/etc/systemd/logind.conf.d/zzz.conf", "[Login]\nInhibitDelayMaxSec=1\n", time.Second)
 	killer := &shutdowntest.Killer{Default: shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}}
@@ -122,7 +123,7 @@ func testManagerDelayExpired(t *testing.T, host *logindhost.Host) {
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond, "the lock is released at the deadline")
 }
 
-// The new logind has lost all locks. The manager must notice and take a new one.
+// logind restarts, and the new one has lost all locks. The manager must notice that and take a new lock.
 func testManagerRestartedWithoutLocks(t *testing.T, host *logindhost.Host) {
 	manager := runReadyManager(t, shutdown.Options{Config: buckets, Killer: &shutdowntest.Killer{}})
 	awaitHeld(t, host, manager)

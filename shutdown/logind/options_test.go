@@ -25,7 +25,7 @@ func TestNewNamesInvalidOptions(t *testing.T) {
 		value   string
 	}{
 		"not read by logind": {logind.Options{DropInName: "50-agent"}, "DropInName", "50-agent"},
-		"hardly a name":      {logind.Options{DropInName: ".conf"}, "DropInName", ".conf"},
+		"only the ending":    {logind.Options{DropInName: ".conf"}, "DropInName", ".conf"},
 		"a path":             {logind.Options{DropInName: "../logind.conf"}, "DropInName", "../logind.conf"},
 		"relative directory": {logind.Options{DropInDirs: []string{"etc"}}, "DropInDirs", "etc"},
 		"relative root":      {logind.Options{HostRoot: "host"}, "HostRoot", "host"},

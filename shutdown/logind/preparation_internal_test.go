@@ -9,10 +9,10 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Signals and replies count in the order of their arrival, in whatever order they are handled. Each step
-// handles a message; its number is the order of arrival: announced(3) before confirmed(1) is a reply that is handled
-// late. want is, for a signal, whether it is news; for a reply, whether a shutdown is in progress after it; for ended,
-// whether it has ended the shutdown.
+// Signals and replies count in the order of their arrival, in whatever order they are handled. Each step handles one
+// message, whose number is its place in the order of arrival: in announced(3), confirmed(1) the reply arrived first and is
+// handled late. want is, for a signal, whether the signal is news; for a reply, whether a shutdown is in progress after the
+// reply; and for ended, whether the shutdown has ended.
 func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 	type call func(*preparation) bool
 	announced := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.signalled(true, at) } }

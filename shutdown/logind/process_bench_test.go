@@ -37,12 +37,15 @@ const (
 )
 
 // BenchmarkFreshProcess starts an agent's process, shuts the node down once and ends the process, so
-// that nothing is warm. The pods stop at once, the bus is real, and the state is on disk. ms is the
-// time from the signal until the host sees the lock released. MiB is the peak memory (VmHWM) after
-// that, MiB-idle before the signal: the program, including 2 MiB of test libraries, and the pods of 1.1
-// KiB each. "plain" works like the kubelet, with a goroutine for each pod and the kubelet's small state
-// file. killer=terminator stops one container of each pod, with package lifecycle or with a goroutine
-// for each container; killer=func does nothing.
+// that nothing is cached. The pods stop at once, the bus is real, and the state is on disk.
+//
+// It reports ms, the time from the signal until the host sees the lock released; MiB-idle, the peak memory (VmHWM) before
+// the signal, which is that of the program, of 2 MiB of test libraries, and of the pods of 1.1 KiB each; and MiB, the peak
+// memory at the end.
+//
+// way=plain works like the kubelet, with a goroutine for each pod and the kubelet's small state file. killer=terminator
+// stops one container of each pod, with package lifecycle or, if way=plain, with a goroutine for each container;
+// killer=func does nothing.
 func BenchmarkFreshProcess(b *testing.B) {
 	for _, killer := range []string{"func", "terminator"} {
 		for _, pods := range []int{10, 110, 500, 1_000, 10_000, 50_000} {

@@ -45,7 +45,7 @@ func TestRealLogind(t *testing.T) {
 	}
 }
 
-// realSource has the zero options, but ignores the FD store of the test's process.
+// realSource returns a source with the zero options, except that it does not use the FD store of the test's process.
 func realSource(t *testing.T) *logind.Source {
 	t.Helper()
 	source, err := logind.New(logind.Options{NoFDStore: true})
@@ -53,7 +53,7 @@ func realSource(t *testing.T) *logind.Source {
 	return source
 }
 
-// shortReloadSource has a short reload timeout.
+// shortReloadSource returns a source that waits at most 300 ms for a reload of logind.
 func shortReloadSource(t *testing.T) *logind.Source {
 	t.Helper()
 	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: 300 * time.Millisecond}))
@@ -81,13 +81,13 @@ func awaitPowerOff(t *testing.T, host *logindhost.Host) {
 	}
 }
 
-// requireNoPowerOff requires that logind does not power off for a while.
-func requireNoPowerOff(t *testing.T, host *logindhost.Host, while time.Duration) {
+// requireNoPowerOff requires that logind does not power off for the time during.
+func requireNoPowerOff(t *testing.T, host *logindhost.Host, during time.Duration) {
 	t.Helper()
 	select {
 	case unit := <-host.Systemd1.Started:
 		require.Fail(t, "the host did not wait", unit)
-	case <-time.After(while):
+	case <-time.After(during):
 	}
 }
 
@@ -111,8 +111,8 @@ func testRealLockIsListed(t *testing.T, host *logindhost.Host) {
 	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond)
 }
 
-// The drop-in wins over a file with 0, which means no delay. It is removed for a file with infinity, and
-// the delay is the longest duration.
+// Another file limits the delay to 0: the drop-in has a later name and wins, so that 7 s are granted. Then the other file
+// allows any delay (infinity): the drop-in is removed, and the granted delay is the longest duration.
 func testRealLimitExtremes(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	const file = "/etc/systemd/logind.conf.d/50.conf"
@@ -169,8 +169,8 @@ func testRealReadOnlyEtc(t *testing.T, _ *logindhost.Host) {
 	require.FileExists(t, "/run/systemd/logind.conf.d/zz-kubegrace.conf")
 }
 
-// logind does not power off while the lock is held, and does when it is closed. The deadline has logind's
-// default of 5 s.
+// logind does not power off while the lock is held, but does when the lock is closed. The deadline of the event is in
+// logind's default of 5 s.
 func testRealDelayedUntilReleased(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
@@ -187,8 +187,8 @@ func testRealDelayedUntilReleased(t *testing.T, host *logindhost.Host) {
 	awaitPowerOff(t, host)
 }
 
-// systemd refuses the power-off, which cancels the shutdown. During it, logind grants no lock; afterwards
-// a new lock delays the next shutdown.
+// During a shutdown logind grants no lock. systemd refuses the power-off, which cancels the shutdown. A lock that is taken
+// after the cancellation delays the next shutdown.
 func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	lock := takeLock(t, session)
@@ -216,7 +216,7 @@ func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	awaitPowerOff(t, host)
 }
 
-// A session that begins during a shutdown gets it from Pending, and its cancellation as an event.
+// A session begins during a shutdown. Pending returns the shutdown, and its cancellation comes as an event.
 func testRealStartedInAShutdown(t *testing.T, host *logindhost.Host) {
 	lock := takeLock(t, connect(t, realSource(t)))
 	host.PowerOff()
@@ -230,8 +230,8 @@ func testRealStartedInAShutdown(t *testing.T, host *logindhost.Host) {
 	require.True(t, nextEvent(t, late).Cancelled, "the host has not shut down")
 }
 
-// The FD store keeps the lock of a killed agent, so that the host waits. The next agent adopts the lock,
-// and the host powers off when it releases it.
+// The FD store keeps the lock of a killed agent, so that the host waits. The next agent adopts the lock. When that agent
+// releases the lock, the host powers off.
 func testRealAgentKilledLockKept(t *testing.T, host *logindhost.Host) {
 	store := logindhost.StartFDStore(t, 4)
 	first := startAgent(t, store, nil)

@@ -17,7 +17,7 @@ import (
 // reconnects is how often a test loses the session and connects again.
 const reconnects = 200
 
-// Sessions with a lock each, and calls of Available, leave no descriptor and no goroutine.
+// 200 sessions, each with a lock, and 200 calls of Available leave no descriptor and no goroutine.
 func TestReconnectsLeakNothing(t *testing.T) {
 	h := newHost(t)
 	source := h.source(t)
@@ -30,7 +30,7 @@ func TestReconnectsLeakNothing(t *testing.T) {
 		require.NoError(t, session.Close())
 		require.NoError(t, lock.Close())
 	}
-	reconnect() // what is made once is made
+	reconnect() // so that the counts include what is opened only once
 	settled := func() bool { return len(h.login1.Held()) == 0 }
 	require.Eventually(t, settled, testTimeout, time.Millisecond)
 	descriptors, goroutines := openDescriptors(t), runtime.NumGoroutine()
@@ -105,7 +105,7 @@ func openDescriptors(t *testing.T) int {
 	return len(entries)
 }
 
-// When the bus ends, the session ends. The lock stays held, so that a shutdown is still delayed.
+// The bus ends, and with it the session. The lock stays held, so that a shutdown is still delayed.
 func TestALostBusEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -117,8 +117,8 @@ func TestALostBusEndsTheSession(t *testing.T) {
 	requireHeld(t, lock)
 }
 
-// When logind ends, the session ends, because a restarted logind may know nothing of it. The lock stays
-// held.
+// logind ends. The session ends too, because a restarted logind may know nothing of it. The lock stays held, and a new
+// session can be connected to the next logind.
 func TestANewOwnerEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)

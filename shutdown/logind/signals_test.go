@@ -21,8 +21,8 @@ const (
 	login1Path    = dbus.ObjectPath("/org/freedesktop/login1")
 )
 
-// logind announces a shutdown, cancels it and announces another one: three events. The deadline is now
-// plus logind's limit of 30 s.
+// logind announces a shutdown, cancels it and announces another one, which makes three events. The deadline of the first
+// is logind's limit of 30 s after the announcement.
 func TestEventsOfAShutdownAndItsCancellation(t *testing.T) {
 	h := newHost(t)
 	h.login1.SetLimit(30 * time.Second)
@@ -42,8 +42,8 @@ func TestEventsOfAShutdownAndItsCancellation(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled, "the second shutdown is an event again")
 }
 
-// logind v257 sends two signals for a shutdown, and here both twice. They become one event, whose kind is
-// that of the metadata. (The next event is the cancellation.)
+// logind v257 sends two signals for a shutdown, and in this test it sends both twice. They become one event, whose kind is
+// that of the metadata: the next event is the cancellation.
 func TestBothSignalsAreOneShutdown(t *testing.T) {
 	for sent, kind := range map[string]source.Kind{
 		"poweroff":    source.KindPoweroff,
@@ -68,15 +68,16 @@ func TestBothSignalsAreOneShutdown(t *testing.T) {
 	}
 }
 
-// The deadline counts with the limit at the time of the announcement. Without a limit there is none.
-func TestTheDeadlineIsTheLimit(t *testing.T) {
+// The deadline of an event is the announcement plus the limit that logind has at that time. Without a limit the event has
+// no deadline.
+func TestTheDeadlineIsTheAnnouncementPlusTheLimit(t *testing.T) {
 	for name, test := range map[string]struct {
-		limit time.Duration
-		known bool
+		limit       time.Duration
+		hasDeadline bool
 	}{
 		"infinite":   {logindfake.Unlimited, false},
 		"zero":       {0, true},
-		"some":       {time.Hour, true},
+		"an hour":    {time.Hour, true},
 		"sub-second": {1500 * time.Microsecond, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -86,16 +87,16 @@ func TestTheDeadlineIsTheLimit(t *testing.T) {
 			before := time.Now()
 			h.login1.Prepare(true)
 			event := nextEvent(t, session)
-			require.Equal(t, test.known, !event.Deadline.IsZero())
-			if test.known {
+			require.Equal(t, test.hasDeadline, !event.Deadline.IsZero())
+			if test.hasDeadline {
 				require.WithinRange(t, event.Deadline, before.Add(test.limit), time.Now().Add(test.limit))
 			}
 		})
 	}
 }
 
-// None of these signals is an announcement with a valid body, except the last one, whose metadata is
-// invalid. The first event must be that one.
+// logind sends signals with invalid bodies, which are ignored. The last signal announces a shutdown, but its metadata is
+// invalid: it is the first event, of an unknown kind.
 func TestMalformedSignalsAreIgnored(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -114,7 +115,7 @@ func TestMalformedSignalsAreIgnored(t *testing.T) {
 	require.Equal(t, source.KindUnknown, event.Kind)
 }
 
-// Another user of the bus sends signals that look like logind's and like the bus's. They must neither
+// Another user of the bus sends signals that look like those of logind and of the bus. They must neither
 // announce a shutdown nor end the session: the first event is logind's own, with the kind kexec.
 func TestForgedSignalsAreIgnored(t *testing.T) {
 	h := newHost(t)
@@ -139,7 +140,7 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "only logind's own signal counts")
 }
 
-// Many announcements and cancellations arrive before the first event is read. They must come out in
+// 200 announcements and cancellations arrive before the first event is read. The events must have
 // logind's order, and none may get lost.
 func TestEventsKeepTheirOrder(t *testing.T) {
 	h := newHost(t)
@@ -169,8 +170,8 @@ func TestACancellationWithoutASignalIsPolled(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled)
 }
 
-// Pending returns the shutdown that logind has in progress, even if its announcement was missed, or nil.
-// Its cancellation is an event.
+// Pending returns the shutdown that logind has in progress, even if its announcement was missed; nil: there is none.
+// The cancellation of that shutdown is an event.
 func TestPendingReadsLogind(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -193,9 +194,9 @@ func TestPendingReadsLogind(t *testing.T) {
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// A shutdown is cancelled directly after logind's reply to Pending, or after its reply about the kind.
-// Either Pending returns nil, or the cancellation follows as an event. The poll is off, so only the signal
-// can tell.
+// Pending asks logind whether a shutdown is in progress, and of which kind. The shutdown is cancelled directly after one
+// of these replies. Either Pending returns nil, or the cancellation follows as an event. The session does not poll in this
+// test, so that it knows of the cancellation only by the signal.
 func TestACancellationAfterPendingIsNoticed(t *testing.T) {
 	for _, property := range []string{"PreparingForShutdown", "PreparingForShutdownWithMetadata"} {
 		t.Run(property, func(t *testing.T) {

@@ -35,11 +35,11 @@ type soakAgent struct {
 	end        func() // may be called again
 
 	mu      sync.Mutex                        // guards all below
-	rts     map[string]*lifecycletest.Runtime // by container, of this round and the one before
+	rts     map[string]*lifecycletest.Runtime // the runtime of each container of this round and the previous one, by ID
 	pods    []*v1.Pod
-	made    int // pods so far
-	running int // calls of KillPod in progress
-	wrong   []string
+	made    int      // how many pods were made so far
+	running int      // how many calls of KillPod are in progress
+	wrong   []string // pods that were said to have ended, and ran
 }
 
 // startSoakAgent starts an agent that ends with the test.
@@ -92,7 +92,7 @@ func (a *soakAgent) replacePods(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	rt, rts := lifecycletest.NewRuntime(), map[string]*lifecycletest.Runtime{}
-	for _, pod := range a.pods { // a signal that is late may have them killed only now
+	for _, pod := range a.pods { // a late signal may have these pods killed only now
 		rts[string(pod.UID)] = a.rts[string(pod.UID)]
 		a.terminator.Forget(pod)
 	}

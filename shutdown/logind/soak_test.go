@@ -22,7 +22,7 @@ import (
 const (
 	// soakTime is the environment variable with the duration of [TestSoak], such as "1h".
 	soakTime = "KUBEGRACE_SOAK"
-	// soakSeed is the environment variable with the seed of the order of its faults.
+	// soakSeed is the environment variable with the seed that decides the order of the faults.
 	soakSeed = "KUBEGRACE_SOAK_SEED"
 
 	soakAgents = 4
@@ -66,8 +66,9 @@ func TestSoak(t *testing.T) {
 		}
 	}
 	t.Logf("%v\n%s", s.counts, table(samples))
-	// One-time allocations are in the second sample. A timer or a signal in flight is in some samples;
-	// a leak of each round is in all later ones.
+	// The first sample is not used: what is allocated once is in all others. A timer or a signal in flight is in some
+	// samples only, but what each round leaks is in all later samples. So the smallest value of the second half is compared
+	// with the largest of the first half.
 	before, after := samples[1:len(samples)/2+1], samples[len(samples)/2+1:]
 	goroutines := func(a, b sample) int { return cmp.Compare(a.goroutines, b.goroutines) }
 	descriptors := func(a, b sample) int { return cmp.Compare(a.descriptors, b.descriptors) }
@@ -77,8 +78,8 @@ func TestSoak(t *testing.T) {
 	require.Less(t, slices.MinFunc(after, heap).heap, slices.MaxFunc(before, heap).heap+heapBound)
 }
 
-// memoryFolder returns a folder in memory, or on disk without /dev/shm. On a disk that is busy for 10 s
-// an agent would return an error.
+// memoryFolder returns a folder in memory, or on disk if there is no /dev/shm. A disk may be busy for 10 s, and an agent
+// would then return an error.
 func memoryFolder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("/dev/shm", "soak")
@@ -101,7 +102,7 @@ func measure(t *testing.T, at time.Duration) sample {
 	t.Helper()
 	var stats runtime.MemStats
 	runtime.GC()
-	runtime.GC() // what has finalizers goes with the second
+	runtime.GC() // the second collection also frees what has finalizers
 	runtime.ReadMemStats(&stats)
 	return sample{at, stats.HeapAlloc, runtime.NumGoroutine(), openDescriptors(t)}
 }
@@ -134,7 +135,7 @@ func (s *soak) startLogin1() {
 	s.host.login1.SetKind([]string{"", "reboot"}[s.rng.IntN(2)])
 }
 
-// waitUpTo waits for a random time, so that a fault may come at any moment of a drain.
+// waitUpTo waits for a random time of less than most, so that a fault may come at any moment of a drain.
 func (s *soak) waitUpTo(most time.Duration) { <-time.After(rand.N(most)) }
 
 func (s *soak) randomAgent() *soakAgent { return s.agents[s.rng.IntN(len(s.agents))] }

@@ -15,7 +15,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A reply to NEGOTIATE_UNIX_FD after BEGIN is no message.
+// The bus replies to NEGOTIATE_UNIX_FD only after BEGIN, when messages are expected, or not at all. The reply is skipped,
+// and the messages behind it are read.
 func TestALateNegotiationReplyIsSkipped(t *testing.T) {
 	message := encodeMessage(t, dbus.TypeSignal, binary.LittleEndian, true)
 	for _, answer := range []string{"AGREE_UNIX_FD\r\n", "ERROR cannot\r\n", ""} {
@@ -41,8 +42,9 @@ func TestALateNegotiationReplyIsSkipped(t *testing.T) {
 	}
 }
 
-// Only a reply that something does not exist means that it is missing for good.
-func TestIsUnknown(t *testing.T) {
+// isUnknown is true for errors of the bus which say that a method, property or rule does not exist, so that the feature is
+// missing for good. It is false for errors that may pass.
+func TestOnlyUnknownFeaturesAreMissingForGood(t *testing.T) {
 	for name, unknown := range map[string]bool{
 		"org.freedesktop.DBus.Error.UnknownMethod":               true,
 		"org.freedesktop.DBus.Error.UnknownProperty":             true,

@@ -9,8 +9,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// logind no longer lists a lock that it has listed, so it would not delay a shutdown. The session ends, so
-// that the manager takes a new lock. A lock that was closed does not count.
+// logind no longer lists a lock that it has listed before, so that it would not delay a shutdown. The session ends, so
+// that the manager takes a new lock. A lock that was closed and is not listed does not end the session.
 func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond
@@ -24,7 +24,7 @@ func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
-// A logind that never lists locks has not lost one. The session must go on and deliver the next shutdown.
+// logind never lists a lock, so that none is lost. The session must continue and deliver the next shutdown.
 func TestANeverListedLockIsNotLost(t *testing.T) {
 	h := newHost(t)
 	h.times.Verify = 5 * time.Millisecond
