@@ -46,8 +46,8 @@ func (k *listingAgent) remove(pod *v1.Pod) {
 	k.pods = slices.DeleteFunc(k.pods, func(other *v1.Pod) bool { return other == pod })
 }
 
-// No pod is admitted after the announcement, and every pod that was admitted before it is killed: 1,000
-// admissions race one shutdown.
+// 1,000 admissions race with the announcement of a shutdown. No pod is admitted after the announcement, and every pod that
+// was admitted before it is killed.
 func TestEveryAdmittedPodIsKilled(t *testing.T) {
 	const admissions = 1000
 	seen := map[bool]int{}  // the number of pods, by the result of Admit

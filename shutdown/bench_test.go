@@ -23,8 +23,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// killAtOnce is a killer whose pods end at once. It calls SetStatus, as the kubelet's killer
-// does.
+// killAtOnce is a killer whose pods end at once. It calls SetStatus, as the kubelet's killer does.
 func killAtOnce(_ context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	status := pod.Status
 	req.SetStatus(&status)

@@ -19,10 +19,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A cancellation takes effect during the kills. No further pod is signalled. Signalled pods use their grace
-// periods, are reported, and are refused until they have ended. All other pods are admitted at once, the
-// node state is reverted, and a new lock replaces the old one.
-func TestCancellationDuringTheKills(t *testing.T) {
+// A shutdown is cancelled while web is terminating. etcd, in the next bucket, is not killed. web runs until the end of
+// its 10 s, is in the report, and is refused until it has ended. All other pods are admitted at once, the node's state is
+// reverted, and a new lock replaces the old one.
+func TestACancellationTakesEffectDuringTheKills(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 20), shutdowntest.Pod("etcd", topPriority, 5)}
 	inBubble(t, pods, func(t *testing.T, n *node) {
 		reporter := &shutdowntest.Reporter{}
@@ -62,9 +62,9 @@ func TestCancellationDuringTheKills(t *testing.T) {
 	})
 }
 
-// A cancelled shutdown whose pod never ends leaves one goroutine, that of the kill, and no other: after 100
-// shutdowns there are 100 more goroutines, and not hundreds.
-func TestCancelledShutdownsLeaveNoGoroutines(t *testing.T) {
+// Each of 100 shutdowns begins to kill a pod that never ends, and is cancelled. It leaves one goroutine, that of the kill,
+// and no other: in the end there are 100 more goroutines and not several hundred.
+func TestCancelledShutdownsLeaveOnlyTheirKills(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
 		n.opts.Killer = n.killer
@@ -83,8 +83,8 @@ func TestCancelledShutdownsLeaveNoGoroutines(t *testing.T) {
 	})
 }
 
-// The host refuses the inhibitor lock. The report says so if the host announced the shutdown, because the host
-// does not wait. A shutdown that Trigger announces needs no lock.
+// The host refuses the inhibitor lock. The report of a shutdown that the host announces says that no lock is held, because
+// the host does not wait. A shutdown that Trigger announces needs no lock.
 func TestOnlyAShutdownOfTheHostReportsThatNoLockIsHeld(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.host.InhibitErr = errors.New("refused")

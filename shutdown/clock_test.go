@@ -51,8 +51,8 @@ func (c *steppedClock) step(d time.Duration) {
 	synctest.Wait()
 }
 
-// Options.Clock decides when the next bucket begins, not the system clock, which stands still here. The first
-// bucket has 20 s and the second 10 s. Options.Clock is stepped to 19 s, which changes nothing, and then to 21 s:
+// Options.Clock, not the system clock, decides when the next bucket begins: the system clock stands still in this test. The
+// first bucket has 20 s and the second 10 s. Options.Clock is stepped to 19 s, which changes nothing, and then to 21 s:
 // etcd has until 30 s, and gets 30 s - 21 s = 9 s.
 func TestBucketsFollowTheClockOfTheOptions(t *testing.T) {
 	pods := []*v1.Pod{shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 60)}

@@ -23,8 +23,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// managerVectors is the kubelet's own test cases, in testdata/manager.yaml. Pods describes each pod by its name:
-// "prio 0" is its priority, and "tgps nil" its terminationGracePeriodSeconds.
+// managerVectors has the kubelet's own test cases, which are in testdata/manager.yaml. Pods has a description of each pod,
+// by its name: "prio 0" is a priority of 0, and "tgps nil" is no terminationGracePeriodSeconds.
 type managerVectors struct {
 	Pods        map[string][]string
 	BeforeEvent struct {
@@ -71,7 +71,7 @@ func loadManagerVectors(t *testing.T) managerVectors {
 	return vectors
 }
 
-// podsOf makes the pods of a case.
+// podsOf returns the pods of a case.
 func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	t.Helper()
 	var pods []*v1.Pod
@@ -92,7 +92,7 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	return pods
 }
 
-// podFromDescription makes a pod from its description.
+// podFromDescription returns the pod that a description of managerVectors.Pods describes.
 func podFromDescription(t *testing.T, name string, description []string) *v1.Pod {
 	t.Helper()
 	require.NotEmpty(t, description, name)
@@ -116,7 +116,7 @@ func podFromDescription(t *testing.T, name string, description []string) *v1.Pod
 	return pod
 }
 
-// The manager passes the kubelet's own cases, with NoRollOver and without hooks.
+// With NoRollOver and without hooks, the manager does what the kubelet's own test cases demand.
 func TestConformanceManager(t *testing.T) {
 	vectors := loadManagerVectors(t)
 	for _, c := range vectors.Cases {
@@ -215,8 +215,8 @@ func (s grantingSession) RequestDelay(_ context.Context, delay time.Duration) (t
 	return s.granted, &source.DelayCappedError{Requested: delay, Granted: s.granted}
 }
 
-// check runs the manager of a node through a case: it requires what the vectors say of admission and lock
-// before and after the event, and the case's grace periods and statuses.
+// check runs the manager of a node through a case. It requires the admission and the lock that the vectors demand before
+// and after the event, and the grace periods and statuses of the case.
 func (v managerVectors) check(t *testing.T, n *node, c managerCase) {
 	t.Helper()
 	n.opts.Config = config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second)

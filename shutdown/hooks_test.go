@@ -40,7 +40,7 @@ func TestPublishingDoesNotGetTheTimeOfTheHold(t *testing.T) {
 	})
 }
 
-// OnRelease is called before the lock is released. Its panic is in the stored report, although the drain was over before.
+// OnRelease is called when the drain is over and the lock is still held. Its panic is in the stored report.
 func TestAPanicOfOnReleaseIsStored(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		n.opts.OnRelease = func(context.Context) {
@@ -109,8 +109,9 @@ func TestTheReportHasTheErrorsOfHooks(t *testing.T) {
 	}
 }
 
-// OnPlan gets the plan when a drain begins, and OnReport the report when it is over or cancelled.
-func TestOnPlanAtTheBeginningAndOnReportAtTheEnd(t *testing.T) {
+// OnPlan gets the plan when a drain begins, and OnReport the report when the drain is over or cancelled. Each is called
+// once.
+func TestOnPlanIsCalledAtTheBeginningAndOnReportAtTheEnd(t *testing.T) {
 	for name, cancels := range map[string]bool{"drained": false, "cancelled": true} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("etcd", topPriority, 5)), func(t *testing.T, n *node) {
@@ -141,18 +142,26 @@ func TestOnPlanAtTheBeginningAndOnReportAtTheEnd(t *testing.T) {
 }
 
 // Prepare runs before the pods are listed. The manager requests 2 s for it: 32.5 s + 2 s = 34.5 s. If Prepare
-// returns at once, web has these 2 s. A Prepare that hangs costs 2 s of a host's 13 s. Two thirds of the other 11 s
-// give web 7 whole seconds; it ends at 2 s + 7 s = 9 s, which leaves 4 s for etcd.
+// returns at once, web has these 2 s. If the host grants 13 s and Prepare hangs, Prepare costs 2 s. Two thirds of the other
+// 11 s give web 7 whole seconds; web ends at 2 s + 7 s = 9 s, which leaves 4 s for etcd.
 func TestPrepareRunsBeforeThePodsAreListed(t *testing.T) {
 	for name, test := range map[string]struct {
-		limit, takes, listed time.Duration // the host's time, that of Prepare, and when the pods are listed
-		granted              map[string]int64
-		errs                 []string
+		limit   time.Duration // how long the host waits
+		takes   time.Duration // how long Prepare takes
+		listed  time.Duration // when the pods are listed, after the announcement
+		granted map[string]int64
+		errs    []string
 	}{
-		"ends":           {time.Minute, 1500 * time.Millisecond, 1500 * time.Millisecond, map[string]int64{"web": 20, "etcd": 10}, nil},
-		"takes no time":  {time.Minute, 0, 0, map[string]int64{"web": 22, "etcd": 10}, nil},
-		"takes too long": {time.Minute, time.Hour, 2 * time.Second, map[string]int64{"web": 20, "etcd": 10}, []string{"Prepare did not return in time"}},
-		"a short limit":  {13 * time.Second, time.Hour, 2 * time.Second, map[string]int64{"web": 7, "etcd": 4}, []string{"Prepare did not return in time"}},
+		"Prepare takes 1.5 s":   {limit: time.Minute, takes: 1500 * time.Millisecond, listed: 1500 * time.Millisecond, granted: map[string]int64{"web": 20, "etcd": 10}},
+		"Prepare takes no time": {limit: time.Minute, granted: map[string]int64{"web": 22, "etcd": 10}},
+		"Prepare hangs": {
+			limit: time.Minute, takes: time.Hour, listed: 2 * time.Second, granted: map[string]int64{"web": 20, "etcd": 10},
+			errs: []string{"Prepare did not return in time"},
+		},
+		"Prepare hangs, the host waits 13 s": {
+			limit: 13 * time.Second, takes: time.Hour, listed: 2 * time.Second, granted: map[string]int64{"web": 7, "etcd": 4},
+			errs: []string{"Prepare did not return in time"},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, nil, func(t *testing.T, n *node) {
@@ -178,8 +187,8 @@ func TestPrepareRunsBeforeThePodsAreListed(t *testing.T) {
 	}
 }
 
-// With a negative PublishTimeout no drain waits for PublishNode, but the call still has time to return: at the start of the
-// agent it takes 1 s to publish that no shutdown is in progress.
+// With a negative PublishTimeout no drain waits for PublishNode. The call still has time to return: PublishNode takes 1 s at
+// the start of the agent, when it publishes that no shutdown is in progress.
 func TestPublishingHasTimeEvenIfNoDrainWaitsForIt(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Plan.PublishTimeout = -1

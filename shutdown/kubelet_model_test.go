@@ -9,9 +9,8 @@ import (
 )
 
 // kubeletDrain is a model of the kubelet's drain (its configuration, Start and killPods) without goroutines
-// and clock. All times count from the announcement of the shutdown. If differs has a class, the model does
-// what kubegrace does instead: each condition on differs is a difference, and all other lines are the
-// kubelet.
+// and clock. All times count from the announcement of the shutdown. If differs has a class of differences, the model does
+// what kubegrace does in that respect. So each condition on differs is a difference, and all other lines are the kubelet's.
 type kubeletDrain struct {
 	drainInput
 
@@ -133,7 +132,8 @@ func (k *kubeletDrain) window(i int, began time.Duration) (killsEnd, unmountsEnd
 	return max(killsEnd, began), max(unmountsEnd, began), graceEnd
 }
 
-// override returns the remaining seconds of the group, or the pod's own grace period if that is not longer.
+// override returns the grace period with which a pod is killed: the remaining seconds of the group, or the pod's own grace
+// period if that is not longer.
 func (k *kubeletDrain) override(p *modelPod, now, graceEnd, own time.Duration) int64 {
 	left := graceEnd - now
 	if p.Grace == nil {
@@ -175,8 +175,8 @@ func (k *kubeletDrain) killPodNow(p *modelPod, at time.Duration, grace int64) (r
 	return max(p.endsAt, at), true
 }
 
-// finish returns when the lock is released. The kubelet waits for nothing more. kubegrace also kills pods
-// that were listed after their bucket, and waits for pods that outlast theirs.
+// finish returns when the lock is released. The kubelet releases it when the last group is over. kubegrace also kills pods
+// that were listed after their bucket had begun, and waits for pods that outlast their bucket.
 func (k *kubeletDrain) finish(now time.Duration) (released time.Duration) {
 	last := len(k.schedule) - 1
 	for last > 0 && k.table.pods[last] == 0 {

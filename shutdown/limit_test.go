@@ -21,13 +21,13 @@ import (
 // siteFile is a drop-in with which an administrator lowers the limit.
 const siteFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
 
-// setLimit changes the limit of the host; 0: none.
+// setLimit changes the limit of the host, as if siteFile had set it; 0: no limit.
 func (n *node) setLimit(limit time.Duration) {
 	n.host.Script(func(h *shutdowntest.Host) { h.Limit, h.SetBy = limit, siteFile })
 }
 
-// A limit that is lowered or raised while the manager runs is seen within ten seconds: by Inhibitor, Plan,
-// an event, and a shutdown that follows.
+// The host's limit is lowered or raised while the manager runs. Inhibitor and Plan show the new limit within ten seconds, a
+// lowered one causes an event, and the next shutdown has the new limit.
 func TestAChangedLimitAppliesWithinTenSeconds(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		useGreedyPods(n)
@@ -70,16 +70,19 @@ func TestAChangedLimitAppliesWithinTenSeconds(t *testing.T) {
 	})
 }
 
-// generousHost is a host whose own limit is an hour, which it grants whatever is requested, as logind does.
+// generousHost is a host whose own limit is an hour, and which grants that hour whatever is requested, as logind does.
 type generousHost struct{ *shutdowntest.Host }
 
+// Connect returns a session that grants an hour.
 func (h generousHost) Connect(ctx context.Context) (source.Session, error) {
 	session, err := h.Host.Connect(ctx)
 	return generousSession{session}, err
 }
 
+// generousSession is a session with a generousHost.
 type generousSession struct{ source.Session }
 
+// RequestDelay grants an hour.
 func (s generousSession) RequestDelay(ctx context.Context, requested time.Duration) (time.Duration, error) {
 	_, err := s.Session.RequestDelay(ctx, requested)
 	return time.Hour, err

@@ -25,7 +25,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// logLines has what is logged at the default verbosity.
+// logLines is a logger that keeps the lines that are logged at the default verbosity.
 type logLines struct{ klog.Logger }
 
 // newLogLines returns an empty log.
@@ -90,9 +90,8 @@ func TestADrainLogsItsBeginningAndItsEnd(t *testing.T) {
 	})
 }
 
-// From the start of Run or from the announcement on, the logger blocks, as one does whose reader has stopped. Neither
-// the lock nor the drain waits for it: the pod is killed at once, and the lock is released as soon as the pod has ended.
-// The end of Run names the logger.
+// The logger blocks, because nobody reads what it writes, from the start of Run or from the announcement on. The pod is
+// killed at once all the same, and the lock is released as soon as the pod has ended. The error of Run names the logger.
 func TestALoggerThatBlocksDelaysNoDrain(t *testing.T) {
 	for name, blocksAtStart := range map[string]bool{"from the start": true, "from the announcement": false} {
 		t.Run(name, func(t *testing.T) {
@@ -186,8 +185,8 @@ func TestAPanicOfListPodsIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// A killer that hangs is logged once, 5 s after the grace period of 5 s: not yet at 9 s, but at 11 s. Any other call
-// is logged after 5 s, such as a list that takes 20 s.
+// The killer hangs, which is logged once, 5 s after the grace period of 5 s: not yet at 9 s, but at 11 s. Any other call is
+// logged when it has taken 5 s, such as a list that takes 20 s.
 func TestAHangingCallIsLoggedOnce(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.killer.Default = shutdowntest.Behaviour{Hangs: true, IgnoresContext: true}
@@ -209,8 +208,8 @@ func TestAHangingCallIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// A deadline that has passed is logged as an error that names the origin of the event, because the pods have no
-// time. They are still killed.
+// Trigger announces a shutdown whose deadline has passed. The pods are killed without any time, so that an error that names
+// the origin of the event is logged.
 func TestADeadlineThatHasPassedIsLogged(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()

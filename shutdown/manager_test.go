@@ -109,17 +109,18 @@ func TestAManagerRunsOnce(t *testing.T) {
 // silentHost is a source that does not answer.
 type silentHost struct{}
 
+// Connect waits for the end of its context.
 func (silentHost) Connect(ctx context.Context) (source.Session, error) {
 	<-ctx.Done()
 	return nil, context.Cause(ctx)
 }
 
-// Ready is closed by Run: once a lock is held, or at once without a source or when the context of Run ends.
+// Run closes Ready: when a lock is held, at once if there is no source, or when the context of Run ends.
 func TestReadyIsClosedByRun(t *testing.T) {
 	for name, test := range map[string]struct {
 		set   func(n *node)
 		ended bool // the test ends the context of Run before it waits for Ready
-		locks int  // that are held when Ready is closed
+		locks int  // how many locks are held when Ready is closed
 	}{
 		"the lock is held":          {set: func(*node) {}, locks: 1},
 		"no source":                 {set: func(n *node) { n.opts.Source = nil }},
@@ -159,8 +160,8 @@ func TestAddFeatureGatesKeepsExistingGates(t *testing.T) {
 	require.False(t, gate.Enabled(shutdown.DaemonSetGracefulNodeShutdown), "it is alpha")
 }
 
-// If Run ends during a drain, its error names the pods that have not ended, also those that were not killed
-// yet. OnReport gets a report without an end, and the lock is released.
+// The context of Run ends during a drain. The error of Run names the pods that have not ended, also those that were not
+// killed yet. OnReport gets a report without an end, and the lock is released.
 func TestTheEndOfRunInterruptsADrain(t *testing.T) {
 	inBubble(t, append(twoPods(), shutdowntest.Pod("batch", -5, 60)), func(t *testing.T, n *node) {
 		var reports []shutdown.Report
@@ -185,7 +186,7 @@ func TestTheEndOfRunInterruptsADrain(t *testing.T) {
 	})
 }
 
-// Run returns nil if the session is lost while Run ends, which happens when the machine stops the bus.
+// The session is lost while Run ends, which happens when the machine stops the bus. Run returns nil.
 func TestASessionThatIsLostAtTheEndOfRunIsNoError(t *testing.T) {
 	for range 200 { // chance decides whether the manager sees the loss or the end first
 		inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(_ *testing.T, n *node) {

@@ -18,7 +18,7 @@ import (
 
 // A Manager that NewManager has not made, nil or the zero value, does not panic. Each method says what is wrong, and
 // Admit admits nothing.
-func TestAManagerThatWasNotMade(t *testing.T) {
+func TestAManagerThatNewManagerHasNotMadeIsAnError(t *testing.T) {
 	const text = "the shutdown manager was not made with NewManager"
 	for name, m := range map[string]*shutdown.Manager{"nil": nil, "zero": {}} {
 		t.Run(name, func(t *testing.T) {
@@ -38,9 +38,9 @@ func TestAManagerThatWasNotMade(t *testing.T) {
 	}
 }
 
-// TerminateAll with a context that has ended signals no pod. The next call drains them all. A third call, again with
+// TerminateAll with a context that has ended kills no pod. The next call drains all pods. A third call, again with
 // the ended context, returns the report of that drain.
-func TestTerminateAllWithAContextThatHasEnded(t *testing.T) {
+func TestTerminateAllWithAnEndedContextKillsNoPod(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()
 		ended, end := context.WithCancel(t.Context())
@@ -67,7 +67,7 @@ func TestTriggerRefusesAKindThatItDoesNotKnow(t *testing.T) {
 }
 
 // Two pods without UID, namespace and name cannot be told apart. Only one of them is killed, and the error says so.
-func TestPodsThatCannotBeToldApart(t *testing.T) {
+func TestPodsThatCannotBeToldApartAreAnError(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{}, {}} }, nil)
 		n.run()
@@ -87,11 +87,11 @@ func TestPolicyDeleteNeedsAReporterThatDeletes(t *testing.T) {
 	})
 }
 
-// A PriorityOf that panics or hangs costs a second of Plan, and a warning names it.
-func TestPlanWithAPriorityOfThatMisbehaves(t *testing.T) {
+// PriorityOf panics or hangs. Plan returns within 2 s all the same, and a warning says what happened.
+func TestPlanSurvivesAPriorityOfThatMisbehaves(t *testing.T) {
 	for want, misbehave := range map[string]func(release chan struct{}){
 		"panicked: a bug": func(chan struct{}) { panic("a bug") },
-		"time":            func(release chan struct{}) { <-release }, // did not return in time
+		"in time":         func(release chan struct{}) { <-release }, // it did not return in time
 	} {
 		inBubble(t, []*v1.Pod{{Spec: v1.PodSpec{PriorityClassName: "batch"}}}, func(t *testing.T, n *node) {
 			release := make(chan struct{})
@@ -112,7 +112,7 @@ func TestPlanWithAPriorityOfThatMisbehaves(t *testing.T) {
 
 // StoredReport returns an error, not an empty report, for a folder that does not exist or is a file, and for an unusable
 // log. A folder without a log has no report.
-func TestStoredReportOfAnUnusableFolder(t *testing.T) {
+func TestStoredReportOfAnUnusableFolderIsAnError(t *testing.T) {
 	_, _, err := shutdown.StoredReport("/nonexistent/folder")
 	require.ErrorContains(t, err, "failed to read the state folder: stat /nonexistent/folder")
 	_, _, err = shutdown.StoredReport("/dev/null")

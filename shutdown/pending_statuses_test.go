@@ -17,10 +17,10 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// An agent dies before the API server has accepted the final statuses. Each later agent refuses a pod while its status is
-// pending, and sends each status once. In the same boot ("one") the next agent kills the pod hangs again, which ends now,
-// and all three statuses are sent. After a reboot ("next") hangs gets a final status without a kill, because the reboot
-// ended it, and the static pod gets none, because it runs again.
+// An agent dies before the API server has accepted the final statuses. Later agents refuse a pod while its status is
+// pending, and send each status once. In the same boot ("one") the next agent kills the pod hangs again, which now ends,
+// and all three statuses are sent. After a reboot ("next") the status of hangs is sent without a kill, because the reboot
+// has ended it, and none is sent for the static pod, because it runs again.
 func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	ended := shutdowntest.Pod("ended", 0, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}
@@ -67,7 +67,8 @@ func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	}
 }
 
-// With PolicyDelete, the agent of the next boot also deletes a pod that had not ended.
+// A pod hangs until the machine reboots. The agent of the next boot sends its final status, and deletes it, as PolicyDelete
+// says.
 func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("hangs", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		c := &cluster{}
@@ -87,8 +88,8 @@ func TestThePodOfAPreviousBootIsDeleted(t *testing.T) {
 	})
 }
 
-// The state log has a pending status when NewManager reads it: the pod is refused even before Run. Meanwhile the
-// previous agent sends the status. The pod is admitted once Run has read the log again.
+// NewManager finds a pending status in the state log, so that the pod is refused even before Run. The previous agent, which
+// still runs, then sends the status. The pod is admitted once Run has read the log again.
 func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {
@@ -113,8 +114,8 @@ func TestAPodWithAPendingStatusIsRefusedBeforeRun(t *testing.T) {
 	})
 }
 
-// FlushPod ignores its context and succeeds only after Run has ended. That comes too late for the log, in which the
-// status stays pending: the pod stays refused, and the next agent sends the status.
+// FlushPod ignores its context and succeeds only after Run has ended, too late for the log. The status stays pending in the
+// log: the pod is refused, and the next agent sends the status again.
 func TestAStatusThatIsAcknowledgedAfterRunStaysPending(t *testing.T) {
 	web := shutdowntest.Pod("web", 0, 5)
 	inBubbleWithState(t, list(web), func(t *testing.T, n *node, one *boot) {

@@ -32,8 +32,9 @@ func enableAllSteps(n *node) {
 }
 
 // The requested delay covers all steps of a drain, and is at most Plan.Limit. The kills alone take 32.5 s: the 30 s of the
-// schedule, 2 s that containers get at least, and a margin of 0.5 s. All steps add 20 s: 10 s for Hold, 2 s for publishing, and for each of the two buckets 1 s for marks, 2 s for volumes and 1 s for
-// final statuses. "other timeouts" has 1 s instead of 10 s for Hold, and none instead of 2 s for publishing.
+// schedule, 2 s for containers that have used up their grace period, and a margin of 0.5 s. All steps add 20 s: 10 s for
+// Hold, 2 s for publishing, and for each of the two buckets 1 s for marks, 2 s for volumes and 1 s for final statuses.
+// "other timeouts" has 1 s instead of 10 s for Hold, and none instead of 2 s for publishing.
 func TestTheRequestedDelayCoversAllSteps(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(n *node)
@@ -94,8 +95,8 @@ func TestALimitThatCoversTheBucketsIsNoError(t *testing.T) {
 	}
 }
 
-// Manager.Plan applies the shorter of the host's limit and Plan.Limit, of which the buckets get 2/3 and 1/3, in whole
-// seconds. Without a schedule each pod has its own grace period, or 30 s if it has none.
+// Manager.Plan applies the host's limit or Plan.Limit, whichever is shorter. The two buckets get 2/3 and 1/3 of it, in
+// whole seconds. Without a schedule each pod has its own grace period, or 30 s if it has none.
 func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	for name, c := range map[string]struct {
 		set  func(n *node)
@@ -118,10 +119,10 @@ func TestPlanAppliesTheLimitsOfHostAndOptions(t *testing.T) {
 	}
 }
 
-// Hold hangs when a second announcement comes after 1 s. If that leaves the 42.5 s that the kills (32.5 s) and Hold
-// (10 s) need, nothing changes. With only 30 s, Hold ends at once and web loses the second that has passed. Hold is
-// not called again.
-func TestOnlyAnEventWithLessTimeBeginsAnotherDrain(t *testing.T) {
+// Hold is under way when a second announcement comes after 1 s. If its deadline leaves the 42.5 s that the kills (32.5 s)
+// and Hold (10 s) need, nothing changes. If it is 30 s after the first announcement, Hold is cut off at once, and web loses
+// the second that has passed. Hold is not called again.
+func TestOnlyAnEarlierDeadlineShortensADrain(t *testing.T) {
 	for deadline, want := range map[time.Duration]map[string]int64{
 		20 * time.Minute: {"web": 20, "etcd": 10},
 		43 * time.Second: {"web": 20, "etcd": 10},
@@ -149,8 +150,8 @@ func TestOnlyAnEventWithLessTimeBeginsAnotherDrain(t *testing.T) {
 	}
 }
 
-// ListPods hangs. The plan has a warning after 1 s, and the context of ListPods has ended. A ListPods that ignores its
-// context is named when Run ends.
+// ListPods hangs. Plan returns after 1 s, with a warning, and has ended the context of ListPods. If ListPods ignores its
+// context, the error of Run names it.
 func TestAPlanLeavesNoCallBehind(t *testing.T) {
 	for name, ignoresContext := range map[string]bool{"ListPods returns when its context ends": false, "ListPods ignores its context": true} {
 		t.Run(name, func(t *testing.T) {

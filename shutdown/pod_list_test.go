@@ -60,8 +60,8 @@ func newPodUnderTheName(pod *v1.Pod) *v1.Pod {
 
 var errNotSynced = errors.New("the informer is not synced")
 
-// ListPods fails, panics or hangs when the drain begins. The first bucket waits for a list and loses that
-// time, but the second one keeps its 10 s. The report has the error.
+// ListPods fails, panics or hangs when the drain begins. The first bucket waits for a list and loses the time of the wait,
+// but the second bucket keeps its 10 s. The report has the error.
 func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 	began := func(n *node) time.Time { return n.lastReport().Started }
 	for name, test := range map[string]struct {
@@ -98,9 +98,9 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, twoPods(), func(t *testing.T, n *node) {
 				over := make(chan struct{})
-				var at atomic.Pointer[time.Time]
+				var announced atomic.Pointer[time.Time] // nil: not yet
 				n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
-					if at := at.Load(); at != nil {
+					if at := announced.Load(); at != nil {
 						return test.pods(n, *at, over)
 					}
 					return n.currentPods(), nil
@@ -108,7 +108,7 @@ func TestAListThatIsNotReadyDelaysTheFirstBucket(t *testing.T) {
 				n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
 				n.run()
 				now := time.Now()
-				at.Store(&now)
+				announced.Store(&now)
 				n.announce()
 				n.advance(time.Minute)
 				close(over)
@@ -149,8 +149,8 @@ func TestWithoutPodsTheLockIsReleasedAtOnce(t *testing.T) {
 	})
 }
 
-// In the first second of an agent an empty list may not be filled yet. A drain reads the list again when that second
-// is over, and kills the pods that have been added.
+// In the first second of an agent an empty list may not have been filled yet. The drain reads such a list again at the end
+// of that second, and kills the pods that were added since.
 func TestAListThatIsEmptyAtFirstIsReadAgain(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.run()

@@ -21,8 +21,8 @@ type allOff struct {
 // Enabled reports that the feature is off.
 func (allOff) Enabled(featuregate.Feature) bool { return false }
 
-// config returns a configuration in the two-field form, total with critical being its part for critical pods,
-// or in the list form.
+// config returns a configuration in the two-field form (total, of which critical is the part for critical pods), and in the
+// list form if list is not empty.
 func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) plan.Config {
 	return plan.Config{
 		ShutdownGracePeriod:              metav1.Duration{Duration: total},

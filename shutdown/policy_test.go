@@ -45,7 +45,7 @@ func statusAfterShutdown(t *testing.T, kind source.Kind, status v1.PodStatus) (a
 	return after
 }
 
-// The final status is the kubelet's, unless the policy for the kind of shutdown says otherwise: statusAfterShutdown has
+// SetStatus sets the kubelet's final status, unless the policy for the kind of shutdown says otherwise: statusAfterShutdown has
 // PolicyLeaveAsIs for a reboot, and PolicyDelete for a halt.
 func TestThePolicySetsTheFinalStatus(t *testing.T) {
 	for _, test := range []struct {
@@ -53,7 +53,7 @@ func TestThePolicySetsTheFinalStatus(t *testing.T) {
 		kind source.Kind
 		from v1.PodPhase // before the shutdown
 		want v1.PodPhase
-		left bool // the policy leaves the status as it is
+		kept bool // the policy keeps the status as it is
 	}{
 		{"running", source.KindPoweroff, v1.PodRunning, v1.PodFailed, false},
 		{"failed", source.KindPoweroff, v1.PodFailed, v1.PodFailed, false},
@@ -64,7 +64,7 @@ func TestThePolicySetsTheFinalStatus(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			status := statusAfterShutdown(t, test.kind, v1.PodStatus{Phase: test.from})
 			require.Equal(t, test.want, status.Phase)
-			if test.left {
+			if test.kept {
 				require.Equal(t, v1.PodStatus{Phase: test.from}, status)
 				return
 			}
@@ -141,8 +141,8 @@ func deletedPod(name string) *v1.Pod {
 	return pod
 }
 
-// FlushPod gets the status that the killer returned, or else the listed one, with phase, reason and condition of a
-// final status. Succeeded stays Succeeded.
+// FlushPod gets a pod with the status that the killer returned, or else with the listed one. The manager has set the phase,
+// reason and condition of a final status in it; but a pod that is Succeeded stays so.
 func TestAFlushedPodHasTheFinalStatus(t *testing.T) {
 	ended := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{{Name: "main"}}}
 	web, job, plain := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("job", 0, 5), shutdowntest.Pod("plain", 0, 5)
@@ -165,7 +165,7 @@ func TestAFlushedPodHasTheFinalStatus(t *testing.T) {
 	require.Empty(t, report.Errors)
 }
 
-// FlushPod may change its pod, which shares no memory with the listed pod.
+// FlushPod changes the pod that it gets. The listed pod does not change, because they share no memory.
 func TestAFlushedPodIsACopy(t *testing.T) {
 	pod := shutdowntest.Pod("web", 0, 5)
 	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "main", Ready: true}}
@@ -209,7 +209,7 @@ func TestPolicyDeleteSkipsStaticAndDaemonSetPods(t *testing.T) {
 	require.Nil(t, web.DeletionTimestamp)
 }
 
-// A policy that is not known, and a Policy that panics, are reported, and PolicySetTerminal is used.
+// Options.Policy returns an unknown policy, or panics. The report says so, and PolicySetTerminal is used.
 func TestAnUnusablePolicyIsReported(t *testing.T) {
 	for want, policy := range map[string]func(source.Kind) shutdown.PodPolicy{
 		`unknown pod policy "Restart" for a shutdown of kind "reboot", using SetTerminal`: func(source.Kind) shutdown.PodPolicy { return "Restart" },

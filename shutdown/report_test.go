@@ -30,7 +30,8 @@ func (n *node) reportOfNextBoot() shutdown.Report {
 	return n.lastReport()
 }
 
-// The report has the request and the result of each kill.
+// The report has the grace period, the times, the outcome and the error of each kill. There is no report before the drain
+// is over.
 func TestTheReportHasEachKill(t *testing.T) {
 	pods := list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("broken", 0, 5), shutdowntest.Pod("etcd", topPriority, 60))
 	inBubble(t, pods, func(t *testing.T, n *node) {
@@ -43,7 +44,7 @@ func TestTheReportHasEachKill(t *testing.T) {
 		n.host.Announce(source.Event{Kind: source.KindReboot, Origin: "logind"})
 		synctest.Wait()
 		_, ok := n.m.LastReport()
-		require.False(t, ok, "not before it is over")
+		require.False(t, ok, "the drain is not over")
 		n.advance(time.Minute)
 		at := func(seconds int) time.Time { return began.Add(time.Duration(seconds) * time.Second) }
 		require.Equal(t, shutdown.Report{
@@ -57,8 +58,9 @@ func TestTheReportHasEachKill(t *testing.T) {
 	})
 }
 
-// The stored report equals LastReport from the first kill on, also after restarts. The report has an end when the
-// drain is over. The pod stuck has none until it ends, later than the drain.
+// The stored report has the pods from the first kill on. When the drain is over it has an end and equals LastReport. The pod
+// stuck ends later than the drain, and has no end in the report before that. The agents of later boots have the same
+// report.
 func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 	inBubbleWithState(t, list(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("stuck", 0, 5)), func(t *testing.T, n *node, one *boot) {
 		stored := func() shutdown.Report {
@@ -89,8 +91,9 @@ func TestTheStoredReportFollowsTheShutdown(t *testing.T) {
 	})
 }
 
-// The metrics show the lock, the delay (the host grants 31 s of the requested 32.5 s), the buckets, the pods, and how
-// many pods were refused. The drain takes 30 s, because slow uses all time of both buckets.
+// The metrics show whether the lock is held, the delay (the host grants 31 s of the requested 32.5 s), the start and end of
+// the shutdown, the buckets, the pods, and how many pods were refused. The drain takes 30 s, because slow uses all time of
+// both buckets.
 func TestMetricsFollowTheShutdown(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("slow", topPriority, 60)), func(t *testing.T, n *node) {
 		reg := prometheus.NewPedanticRegistry()
@@ -182,7 +185,7 @@ func histogram(t *testing.T, reg prometheus.Gatherer, name string) (count uint64
 	return 0, 0
 }
 
-// On the next boot an agent returns the stored report, exports the times of the shutdown, reverts the node
+// The agent of the next boot returns the stored report, has the times of the shutdown in its metrics, reverts the node's
 // state, and admits pods.
 func TestTheAgentOfTheNextBootShowsTheStoredReport(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {

@@ -11,9 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// A static pod restarts under the same UID after a cancelled shutdown, when its final status is still pending. The first
-// Admit, by the same agent or by the next one, refuses the pod and withdraws the status: neither this agent nor a later
-// one sends it. The pod is admitted as soon as the log has that, without waiting for the API server, which may be the pod
+// A static pod is to be restarted under the same UID after a cancelled shutdown, while its final status is still pending.
+// The first Admit, of the same agent or of the next one, refuses the pod and withdraws the status, so that no agent sends
+// it. The pod is admitted as soon as the log has the withdrawal, without waiting for the API server, which may be the pod
 // itself.
 func TestARestartedStaticPodWithdrawsItsFinalStatus(t *testing.T) {
 	static := staticPod()

@@ -18,16 +18,16 @@ type StepRecorder struct {
 
 	node      *node.Node
 	now       time.Time
-	began     int                  // the index of the fact that the newest manager has begun
-	signalled map[string]bool      // pods that were signalled and have not ended
-	runs      map[string]bool      // pods that run
-	tells     map[int]node.Message // by call: requests to the API server about a pod
-	syncs     map[int]bool         // by call
-	cancelled map[*node.Shutdown]bool
-	windows   judge.NodeFact // the newest recorded timetable
+	began     int                     // the index of the fact that the newest manager has begun
+	signalled map[string]bool         // the pods that were signalled and have not ended
+	runs      map[string]bool         // whether each known pod runs
+	tells     map[int]node.Message    // the messages about pods to the API server, by the number of their call
+	syncs     map[int]bool            // the numbers of the calls that sync the log
+	cancelled map[*node.Shutdown]bool // the shutdowns whose cancellation was recorded
+	windows   judge.NodeFact          // the newest recorded timetable
 }
 
-// RecordSteps makes w record the steps of a manager that has not been run.
+// RecordSteps makes w record the steps of m, which has not been run.
 func (m *Manager) RecordSteps(w *StepRecorder) {
 	c := m.shell.node.Config
 	isFirst := w.node == nil
@@ -132,7 +132,7 @@ func (w *StepRecorder) input(in node.Input, effects int) {
 	w.add(judge.NodeFact{What: judge.NodeInput})
 }
 
-// read records what a manager learns from the log of the previous one: which pods that was killing, and
+// read records what a manager learns from the log of the previous manager: which pods the previous one was killing, and
 // whether the machine has booted since.
 func (w *StepRecorder) read(in node.Read) {
 	known := map[string]bool{} // the signalled pods of the log; true: it has not ended

@@ -15,8 +15,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// TerminateAll drains the buckets one after the other, during Run or without it. As it is no shutdown, it
-// publishes no node state, keeps the lock, and stores nothing.
+// TerminateAll drains the buckets one after the other, during Run or without it. It is no shutdown of the node: it
+// publishes no shutdown, keeps the lock, and stores nothing.
 func TestTerminateAllDrainsWithoutAShutdown(t *testing.T) {
 	for name, runs := range map[string]bool{"during Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
@@ -70,14 +70,14 @@ func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 		n.run()
 		short, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
-		cut := make(chan error, 1)
-		go func() { _, err := n.m.TerminateAll(short); cut <- err }()
+		shortErr := make(chan error, 1)
+		go func() { _, err := n.m.TerminateAll(short); shortErr <- err }()
 		other := n.terminateAll()
 		first, err := n.m.TerminateAll(t.Context())
 		require.EqualError(t, err, "The unmount of the volumes failed: boom")
 		require.Equal(t, []string{"web", "etcd"}, names(first))
 		require.NotZero(t, first.Ended)
-		require.ErrorIs(t, <-cut, context.DeadlineExceeded)
+		require.ErrorIs(t, <-shortErr, context.DeadlineExceeded)
 		require.EqualError(t, <-other, err.Error())
 
 		n.setPods(shutdowntest.Pod("late", 0, 5))
@@ -88,8 +88,8 @@ func TestCallsOfTerminateAllShareOneDrain(t *testing.T) {
 	})
 }
 
-// The drain of TerminateAll continues after the end of Run, including final statuses, alone or after it has
-// joined a shutdown.
+// Run ends during TerminateAll, which drains alone or has joined the drain of a shutdown. The drain continues: all pods are
+// killed, and their final statuses are sent.
 func TestTerminateAllContinuesAfterRun(t *testing.T) {
 	for name, announced := range map[string]bool{"alone": false, "during a shutdown": true} {
 		t.Run(name, func(t *testing.T) {
@@ -115,8 +115,8 @@ func TestTerminateAllContinuesAfterRun(t *testing.T) {
 	}
 }
 
-// When its context ends, TerminateAll returns the cause and the pods that have not ended. No further pod is
-// signalled.
+// The context of TerminateAll ends. TerminateAll returns its cause, and names the pods that have not ended. No further pod
+// is killed.
 func TestTerminateAllEndsWithItsContext(t *testing.T) {
 	errStopped := errors.New("stopped waiting")
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
@@ -136,9 +136,9 @@ func TestTerminateAllEndsWithItsContext(t *testing.T) {
 	})
 }
 
-// The killer hangs. TerminateAll waits for it until ten seconds after the drain. The error names the pod. Without Run,
-// TerminateAll also cancels the call, waits ten more seconds for it, and names the call.
-func TestTerminateAllWithAHangingKiller(t *testing.T) {
+// The killer hangs. TerminateAll waits for the killer until 10 s after the drain, and its error names the pod. Without Run,
+// TerminateAll then cancels the call of the killer, waits another 10 s for it, and names the call too.
+func TestTerminateAllWaitsTenSecondsForAKillerThatHangs(t *testing.T) {
 	for name, runs := range map[string]bool{"during Run": true, "without Run": false} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
@@ -159,14 +159,14 @@ func TestTerminateAllWithAHangingKiller(t *testing.T) {
 	}
 }
 
-// During Run, TerminateAll waits ten seconds for OnReport; without Run 20 s, after which its error names the call. It
-// does not wait beyond the end of its own context.
+// During Run, TerminateAll waits at most 10 s for OnReport. Without Run it waits at most 20 s, and its error then names the
+// call. It does not wait beyond the end of its own context.
 func TestTerminateAllWaitsForOnReport(t *testing.T) {
 	for name, test := range map[string]struct {
 		runs    bool          // Run is under way
-		takes   time.Duration // OnReport
-		timeout time.Duration // of the context
-		took    time.Duration // TerminateAll
+		takes   time.Duration // how long OnReport takes
+		timeout time.Duration // of the context of TerminateAll
+		took    time.Duration // how long TerminateAll must take
 		err     string
 	}{
 		"slow OnReport":              {runs: true, takes: 9 * time.Second, timeout: time.Hour, took: 9 * time.Second},

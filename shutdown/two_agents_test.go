@@ -10,9 +10,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A second agent on the same state folder holds the lock at once, and refuses pods while it waits ten
-// seconds for the folder. Then it works without the folder and reports that. A third agent gets the folder
-// when the first ends.
+// A second agent starts with the same state folder. It holds the inhibitor lock at once, and refuses pods while it waits ten
+// seconds for the folder. Then it works without the folder, and its report says so. A third agent gets the folder
+// when the first one ends.
 func TestTheSecondAgentWorksWithoutTheStateFolder(t *testing.T) {
 	inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 		n.runOnBoot(one)

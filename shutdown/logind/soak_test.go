@@ -138,6 +138,7 @@ func (s *soak) startLogin1() {
 // waitUpTo waits for a random time of less than most, so that a fault may come at any moment of a drain.
 func (s *soak) waitUpTo(most time.Duration) { <-time.After(rand.N(most)) }
 
+// randomAgent returns one of the agents.
 func (s *soak) randomAgent() *soakAgent { return s.agents[s.rng.IntN(len(s.agents))] }
 
 // runRound gives each agent new pods, announces a shutdown in three of four rounds, and injects one fault

@@ -40,8 +40,8 @@ shutdownGracePeriodByPodPriority:
 	require.Equal(t, config(30*time.Second, 10*time.Second, entry(100000, 10), entry(0, 60)), cfg)
 }
 
-// Configurations that the kubelet accepts. The total does not need the gate of the list form.
-func TestValidateAccepts(t *testing.T) {
+// Validate accepts what the kubelet accepts. The two-field form does not need the gate of the list form.
+func TestValidateAcceptsWhatTheKubeletAccepts(t *testing.T) {
 	list := []plan.PodPriorityGracePeriod{entry(0, 10), entry(5, 0)}
 	for name, c := range map[string]struct {
 		cfg          plan.Config
@@ -92,7 +92,7 @@ func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 
 // Without the gate GracefulNodeShutdown a positive total is an error. The list form depends only on its
 // own gate.
-func TestValidateWithTheGateOff(t *testing.T) {
+func TestValidateRejectsATotalWithTheGateOff(t *testing.T) {
 	const refused = "invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"
 	require.EqualError(t, config(time.Second, 0).Validate(false, true), refused)
 	require.NoError(t, config(0, 0, entry(0, 10)).Validate(false, true), "the list has a gate of its own")

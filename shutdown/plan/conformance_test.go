@@ -66,7 +66,7 @@ func schedule(pairs [][2]int64) (s plan.Schedule) {
 	return s
 }
 
-// The cases of the kubelet's TestMigrateConfig.
+// Config.Schedule returns what the cases of the kubelet's TestMigrateConfig demand.
 func TestConformanceMigrateConfig(t *testing.T) {
 	for _, c := range loadScheduleVectors(t).MigrateConfig.Cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -80,7 +80,7 @@ func TestConformanceMigrateConfig(t *testing.T) {
 	}
 }
 
-// The cases of the kubelet's TestGroupByPriority, with Schedule.Index and with a plan.
+// Schedule.Index and a plan group pods as the cases of the kubelet's TestGroupByPriority demand.
 func TestConformanceGroupByPriority(t *testing.T) {
 	for _, c := range loadScheduleVectors(t).GroupByPriority.Cases {
 		t.Run(c.Name, func(t *testing.T) {

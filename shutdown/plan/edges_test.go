@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// The two-field form counts as used from 1 ns on.
+// A two-field form of 1 ns counts as used, so that the list form beside it is an error.
 func TestValidateRejectsBothFormsHoweverShort(t *testing.T) {
 	for _, c := range []plan.Config{config(1, 0, entry(0, 10)), config(0, 1, entry(0, 10))} {
 		require.ErrorContains(t, c.Validate(true, true), "Cannot specify both")
@@ -40,8 +40,8 @@ func TestPodsWithoutHooksEndWithTheirGracePeriod(t *testing.T) {
 	}
 }
 
-// A pod that gets less than its grace period may run until the end of its bucket, also between whole seconds. Of the 20 s
-// the first bucket has two thirds, 13.3 s.
+// A pod that gets less than its grace period may run until the end of its bucket, even if that is between whole seconds. Of
+// the limit of 20 s the first bucket has two thirds: the pod is granted 13 s, but may run for 13.3 s.
 func TestTruncatedPodsEndWithTheirBucket(t *testing.T) {
 	p := plan.New(twoBuckets(), list(pod("a", withGrace(99)), pod("b", critical(), withGrace(99))), plan.Options{Limit: 20 * time.Second})
 	require.Equal(t, int64(13), p.Buckets[0].Pods[0].GrantedSeconds)
@@ -57,8 +57,8 @@ func TestBudgetPlanEqualsNew(t *testing.T) {
 	require.Equal(t, p, p.Fitted.Plan(pods, opts))
 }
 
-// If the steps after the kills take all the time, the windows end at the announcement. The window of a bucket that does not
-// exist is zero.
+// The steps after the kills take all the time, so that the kills have none: their deadlines are at the announcement. The
+// window of a bucket that does not exist is zero.
 func TestWindowIsEmptyIfTheLaterStepsTakeAllTime(t *testing.T) {
 	opts := plan.Options{Steps: allSteps(), UnmountTimeout: math.MaxInt64, StatusesTimeout: math.MaxInt64}
 	w := plan.NewBudget(twoBuckets(), opts).Window(0, 0, opts)

@@ -31,9 +31,9 @@ func ends(b plan.Budget) (all []time.Duration) {
 	return all
 }
 
-// budget returns a budget with all steps but Prepare, and the default timeouts. For twoBuckets it is 52.5
-// s: hold 10 s, publishing 2 s, pods 20 s and 10 s, 4 s for the other steps of each bucket, floor 2 s,
-// margin 0.5 s.
+// budget returns a budget with all steps but Prepare, and the default timeouts. For twoBuckets it is 52.5 s: hold 10 s,
+// publishing 2 s, pods 20 s and 10 s, 4 s for the other steps of each bucket, 2 s for containers that have used up their
+// grace period (floor), and the margin of 0.5 s.
 func budget(s plan.Schedule) plan.Budget {
 	steps := allSteps()
 	steps.Hold = true
@@ -68,8 +68,8 @@ func TestFitShortensBucketsInProportion(t *testing.T) {
 	}
 }
 
-// The limit is below the schedule of 10 s, 20 s and 10 s, and the bucket of 20 s has no pods. It gets only
-// what the others leave. Without knowledge of the pods, all are shortened alike.
+// The buckets have 10 s, 20 s and 10 s, the limit is at most their sum, and the bucket of 20 s has no pods. It gets only
+// what the others leave. If it is not known which buckets have pods, all are shortened in proportion.
 func TestFitShortensBucketsWithoutPodsFirst(t *testing.T) {
 	three := plan.NewBudget(plan.Schedule{{0, 10}, {1, 20}, {2, 10}}, plan.Options{Steps: allSteps()})
 	for limit, want := range map[time.Duration][]time.Duration{

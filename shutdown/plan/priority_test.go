@@ -44,9 +44,9 @@ func withAnnotation(key, value string) func(*v1.Pod) {
 	return func(p *v1.Pod) { p.Annotations[key] = value }
 }
 
-// The first of these decides: spec.priority, a built-in class, PriorityOf. Otherwise the priority is 0.
-// Static and mirror pods are no exception.
-func TestPriority(t *testing.T) {
+// The priority of a pod is spec.priority, or else that of a built-in class, or else what PriorityOf says of the class, or
+// else 0. So it is for static and mirror pods, too.
+func TestPriorityComesFromTheSpecTheClassOrPriorityOf(t *testing.T) {
 	static := withAnnotation(source, "file")
 	mirror := withAnnotation(v1.MirrorPodAnnotationKey, "hash")
 	gold := plan.Options{PriorityOf: func(class string) (int32, bool) { return 500, class == "gold" }}
@@ -57,17 +57,17 @@ func TestPriority(t *testing.T) {
 		want int32
 	}{
 		"nil pod":                        {nil, zero, 0},
-		"nothing said":                   {pod("p"), zero, 0},
+		"neither priority nor class":     {pod("p"), zero, 0},
 		"explicit":                       {pod("p", withPriority(7)), zero, 7},
 		"explicit 0 of a critical class": {pod("p", withPriority(0), withClass("system-node-critical"), static), gold, 0},
 		"node critical by name":          {pod("p", withClass("system-node-critical")), zero, 2_000_001_000},
 		"cluster critical by name":       {pod("p", withClass("system-cluster-critical"), static), zero, 2_000_000_000},
-		"built in is not asked for": {pod("p", withClass("system-node-critical")), plan.Options{
+		"PriorityOf is not asked about a built-in class": {pod("p", withClass("system-node-critical")), plan.Options{
 			PriorityOf: func(string) (int32, bool) { return 1, true },
 		}, 2_000_001_000},
 		"a class that is known":       {pod("p", withClass("gold"), static), gold, 500},
 		"a class that is not":         {pod("p", withClass("lead")), gold, 0},
-		"nobody to ask":               {pod("p", withClass("gold")), zero, 0},
+		"no PriorityOf":               {pod("p", withClass("gold")), zero, 0},
 		"static":                      {pod("p", static), gold, 0},
 		"static of a class not known": {pod("p", static, withClass("lead")), gold, 0},
 		"mirror":                      {pod("p", mirror), gold, 0},

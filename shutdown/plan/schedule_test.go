@@ -21,7 +21,7 @@ func TestScheduleSortsACopy(t *testing.T) {
 	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
 }
 
-// Without the gate or the list, the two-field form becomes two buckets: 30 s less 10 s, and 10 s for
+// The list form is used if its gate is on. Otherwise the two-field form becomes two buckets: 30 s less 10 s, and 10 s for
 // critical pods.
 func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	both := config(30*time.Second, 10*time.Second, entry(0, 99))
@@ -31,9 +31,9 @@ func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	require.Nil(t, plan.Config{}.Schedule(true))
 }
 
-// What Config.Validate rejects must not lead to a negative time: negative seconds count as 0, and a
+// A configuration that Config.Validate rejects must not lead to a negative time: negative seconds count as 0, and a
 // nonsensical two-field form means no graceful shutdown.
-func TestScheduleOfInvalidDurations(t *testing.T) {
+func TestAScheduleOfInvalidDurationsIsNotNegative(t *testing.T) {
 	require.Equal(t, plan.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(true), "negative seconds count as 0")
 	require.Equal(t, plan.Schedule{{0, 1}, {2_000_000_000, 1}}, config(3*time.Second-1, 3*time.Second/2).Schedule(true), "whole seconds")
 	for _, odd := range []plan.Config{
@@ -49,7 +49,7 @@ func TestScheduleOfInvalidDurations(t *testing.T) {
 
 // A pod belongs to the last bucket whose priority is not higher than its own. Pods below all buckets
 // belong to the first one.
-func TestIndex(t *testing.T) {
+func TestIndexReturnsTheNearestLowerBucket(t *testing.T) {
 	s := plan.Schedule{{-10, 1}, {0, 1}, {0, 1}, {2_000_000_000, 1}}
 	for priority, want := range map[int32]int{
 		math.MinInt32: 0, -11: 0, -10: 0, -1: 0,

@@ -39,8 +39,8 @@ func TestPlanWarnsOfALimit(t *testing.T) {
 	require.Empty(t, p.Warnings)
 }
 
-// A limit of 35.1 s leaves 30 s for the pods, 0.1 s of the margin and 5 s for the steps beside the kills.
-// These want 10 s, and the hold gets nothing. With 52.5 s everything has its time.
+// A limit of 35.1 s leaves 30 s for the pods, 0.1 s of the margin and 5 s for the steps beside the kills, which want 10 s.
+// The hold gets nothing. With 52.5 s every step has its time, and there is no warning.
 func TestPlanWarnsOfShortenedStepsBesideTheKills(t *testing.T) {
 	steps := allSteps()
 	steps.Hold = true
@@ -54,8 +54,8 @@ func TestPlanWarnsOfShortenedStepsBesideTheKills(t *testing.T) {
 	require.Empty(t, p.Warnings)
 }
 
-// Three of four pods ask for more than their bucket's 20 s. One warning counts them and names the one that
-// asks for the most, the first of equal ones.
+// Three of four pods ask for more than their bucket's 20 s. One warning counts them and names the pod that
+// asks for the most; of two that ask for the same, the first.
 func TestPlanWarnsOfShortBuckets(t *testing.T) {
 	p := plan.New(twoBuckets(), list(
 		pod("short", withGrace(20)), pod("long", withGrace(60)), pod("longer", withGrace(90)), pod("alike", withGrace(90)),
@@ -69,7 +69,7 @@ func TestPlanWarnsOfABucketWithoutTime(t *testing.T) {
 	require.Equal(t, []string{"bucket 0 has no time, its pods (2) are killed at once"}, p.Warnings)
 }
 
-// A schedule that is not ascending, or has a priority twice, is named.
+// A schedule is not ascending and has a priority twice. Two warnings say so.
 func TestPlanWarnsOfAnUnsortedSchedule(t *testing.T) {
 	p := plan.New(plan.Schedule{{Priority: 10, Seconds: 5}, {Priority: 0, Seconds: 5}, {Priority: 10, Seconds: 1}}, nil, plan.Options{})
 	require.Equal(t, []string{

@@ -18,8 +18,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The test in the package documentation: a pod takes a minute to end, and has a grace period of 20 s. It is killed then,
-// and the lock is released at once.
+// The test in the package documentation: a pod takes a minute to end, and has a grace period of 20 s. The kill ends after
+// 20 s, and the lock is released at once.
 func TestSlowPodIsKilledAtTheEndOfItsGracePeriod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		host := &shutdowntest.Host{}

@@ -111,7 +111,7 @@ func (r *Reporter) Flushed() []Flushed {
 	return slices.Clone(r.flushed)
 }
 
-// wait waits for d. If ctx ends first, it returns the cause.
+// wait waits for d. If ctx ends first, it returns the error of ctx.
 func wait(ctx context.Context, d time.Duration) error {
 	if d <= 0 {
 		return ctx.Err()

@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// The text has both durations. It adds the host's setting and the file that sets it, so that the reader
-// knows what to change, if they are known.
+// The text of the error has both durations. If the host's setting and the file that sets it are known, the text names them,
+// so that the reader knows what to change.
 func TestDelayCappedErrorNamesWhatIsKnown(t *testing.T) {
 	const text = "the host delays its shutdown by 5s at most, 30s was requested"
 	for want, e := range map[string]source.DelayCappedError{

@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// requireReaches requires that a new connection can announce a shutdown to the session and cancel it.
+// requireReaches requires that a new host can announce a shutdown to the session and cancel it.
 func requireReaches(t *testing.T, path string, session source.Session) {
 	t.Helper()
 	h := dial(t, path)
@@ -36,8 +36,8 @@ func awaitListener(t *testing.T, path string) {
 	}, testTimeout, time.Millisecond)
 }
 
-// A new agent has replaced the socket before the old one ends, as in an update. The Close of the old one
-// must leave the new socket alone.
+// In an update, the new agent replaces the socket before the old agent ends. The Close of the old agent's session
+// must not remove the new socket.
 func TestCloseKeepsALaterAgentsSocket(t *testing.T) {
 	previous, path := newSource(t)
 	ending, err := previous.Connect(t.Context())
@@ -93,7 +93,7 @@ func TestAFailedRecreationEndsTheSession(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
-// Two agents use the same path. The later one has the socket, and the first one does not take it back,
+// Two agents use the same path. The later one has the socket, and the first one does not take the socket back
 // until the later one ends.
 func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	first, path := newSource(t)
@@ -114,9 +114,9 @@ func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// Agents that were killed during listen have left a socket (.1) and a folder with a socket (.2), an hour old: both
-// must go. Young ones, a socket named after this process and the folder .3, may belong to a listen in progress. Other
-// files (.4, .old and .) are not an agent's. These stay.
+// Agents that were killed during listen have left a socket (.1) and a folder with a socket (.2), both an hour old, which
+// Connect removes. It keeps a new socket, named after this process, and the new folder .3, which may belong to a listen in
+// progress. It also keeps the files .4, .old and ".", which are not an agent's.
 func TestLeftoversOfADeadAgentAreRemoved(t *testing.T) {
 	src, path := newSource(t)
 	longAgo := time.Now().Add(-time.Hour)

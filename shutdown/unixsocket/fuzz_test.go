@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// FuzzParse checks that every line is a shutdown of a known kind whose end is not in the past, a
+// FuzzParse checks that every line is a shutdown of a known kind whose deadline is not in the past, a
 // cancellation, or an error.
 func FuzzParse(f *testing.F) {
 	for _, line := range []string{"", "shutdown", "poweroff 30", "reboot 0", "kexec -1", "soft-reboot 31536000", "halt 31536001", "cancel", "cancel 1", "poweroff 1 2", "poweroff 9223372037", "POWEROFF", "\x00", "shutdown\t5\r", "poweroff ٣"} {
@@ -44,8 +44,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzServe checks that every connection, whatever it sends and even if it does not read, ends with the
-// session at the latest, and that the next host is served.
+// FuzzServe checks that every connection, whatever it sends, ends with the session at the latest, and that the session has
+// no more events than lines.
 func FuzzServe(f *testing.F) {
 	for _, text := range []string{"poweroff 30\ncancel\n", "poweroff", "\n\n\n", "reboot 5\nreboot 6\nreboot", "cancel\nshutdown 99999999999999999999\n", string(make([]byte, 1000)), "reboot\n" + string(make([]byte, 1000)), "halt\r\n\xff\xfe\n"} {
 		f.Add([]byte(text), byte(3))
@@ -53,8 +53,8 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, piece byte) { serveAll(t, text, int(piece)+1) })
 }
 
-// serveAll sends a text in pieces of this many bytes to a session with a lock, and ends the session. No more events
-// may come than the text has lines, and no connection may be left.
+// serveAll sends a text, in pieces of piece bytes, to a session with a lock, and then ends the session. It requires that
+// no more events come than the text has lines, and that no connection is left.
 func serveAll(t *testing.T, text []byte, piece int) {
 	t.Helper()
 	src, err := New(Options{Path: "/unused"})

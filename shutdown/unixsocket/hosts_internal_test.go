@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A shutdown is pending, with the host's deadline, until it is cancelled or the host should have shut
-// down half an hour ago. Without a lock the host shuts down at once.
+// A shutdown is pending until half an hour after the host should have shut down. The host shuts down at its deadline, or
+// when the lock is closed if that is earlier; without a lock it shuts down at once.
 func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 	for name, test := range map[string]struct {
 		line     string        // the announcement
@@ -24,8 +24,8 @@ func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 		over     time.Duration // from the announcement until the shutdown is no longer pending; 0: never
 	}{
 		"with seconds":                      {line: "poweroff 90", locked: true, over: 90*time.Second + pendingFor},
-		"with seconds, released before":     {line: "poweroff 90", locked: true, released: time.Minute, over: time.Minute + pendingFor},
-		"with seconds, released after":      {line: "poweroff 90", locked: true, released: 2 * time.Minute, over: 90*time.Second + pendingFor},
+		"with seconds, released earlier":    {line: "poweroff 90", locked: true, released: time.Minute, over: time.Minute + pendingFor},
+		"with seconds, released later":      {line: "poweroff 90", locked: true, released: 2 * time.Minute, over: 90*time.Second + pendingFor},
 		"of a year":                         {line: "reboot 31536000", locked: true, over: 8760*time.Hour + pendingFor},
 		"without seconds":                   {line: "halt", locked: true},
 		"without seconds, released":         {line: "halt", locked: true, released: time.Hour, over: time.Hour + pendingFor},

@@ -32,8 +32,8 @@ func TestIncompleteLinesBlockNobody(t *testing.T) {
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+limit }, testTimeout, time.Millisecond)
 }
 
-// A connection that announces nothing in time (50 ms here) gets an error and is closed. One that waits for
-// its reply is not idle and stays open.
+// A connection that announces nothing within the idle time, 50 ms in this test, gets an error and is closed. A connection
+// that waits for its reply is not idle and stays open.
 func TestAnIdleConnectionIsClosed(t *testing.T) {
 	host, path := newSource(t)
 	host.SetIdle(50 * time.Millisecond)
@@ -66,8 +66,8 @@ func TestALongLineIsRefused(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// 64 hosts wait for the reply, which is the limit. The next one gets an error instead, but its announcement still is
-// an event. The 64 get their reply when the lock is closed.
+// At most 64 hosts may wait for the reply. The next host gets an error instead, but its announcement is an event all the
+// same. The 64 hosts get their reply when the lock is closed.
 func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -90,8 +90,8 @@ func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 	}
 }
 
-// The session ends before the manager has received a cancellation. The shutdown stays pending for the next session,
-// and the host is told to cancel again.
+// A host cancels a shutdown, and the session ends before the manager has received the event. The host is told to cancel
+// again, and the shutdown stays pending for the next session.
 func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	host, path := newSource(t)
 	session, err := host.Connect(t.Context())
@@ -112,8 +112,8 @@ func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 	require.Equal(t, source.KindReboot, event.Kind)
 }
 
-// A host sends lines until there is no room for another, because it reads no replies. Close must not wait for it. A
-// reply may take 1 s, so 5 s leave room for a busy machine.
+// A host reads no replies, and sends lines until the buffers are full. Close must not wait for it. Close gives a reply 1 s;
+// the test allows 5 s, for a busy machine.
 func TestAHostThatDoesNotReadDoesNotBlockClose(t *testing.T) {
 	host, path := newSource(t)
 	session, err := host.Connect(t.Context())

@@ -56,8 +56,8 @@ func TestOtherUsersAreRefused(t *testing.T) {
 	requireReaches(t, path, session)
 }
 
-// The umask is 0, and the socket is made 300 times. A goroutine looks at the files all the time: never may one of them
-// have a permission for other users.
+// The umask is 0, and the socket is made 300 times. A goroutine looks at the files all the time: at no moment may one of
+// them have a permission for other users.
 func TestTheSocketIsNeverOpenToOthers(t *testing.T) {
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)

@@ -59,14 +59,15 @@ func socat(args []string) error {
 	return err
 }
 
-// recipes are the README's files in a folder, with the paths of that folder.
+// recipes are the files of the README in a temporary folder, with the paths of that folder.
 type recipes struct {
 	t   *testing.T
-	dir string
-	env []string
+	dir string   // the folder
+	env []string // the environment of the commands, which find the folder's programs
 }
 
-// writeRecipes writes the files. Other programs that they call append their names to the file "called".
+// writeRecipes writes the files of the README. The programs poweroff and s6-rc, which the files call, only append their
+// names to the file "called".
 func writeRecipes(t *testing.T) *recipes {
 	t.Helper()
 	page, err := os.ReadFile("README.md")
@@ -100,7 +101,7 @@ func (r *recipes) run(shell, command string) (output string, err error) {
 	return string(out), err
 }
 
-// start starts a command. The channel gets its error.
+// start starts a command, as run does. The channel gets the command's error when it has ended.
 func (r *recipes) start(shell, command string) <-chan error {
 	ended := make(chan error, 1)
 	go func() {
@@ -121,7 +122,7 @@ func (r *recipes) called() string {
 	return strings.TrimSpace(string(text))
 }
 
-// shells are this machine's shells that can run scripts for sh.
+// shells returns the shells of this machine that can run scripts for sh.
 func shells(t *testing.T) (found []string) {
 	t.Helper()
 	for _, shell := range []string{"sh", "bash --posix", "busybox sh"} {
@@ -133,8 +134,8 @@ func shells(t *testing.T) (found []string) {
 	return found
 }
 
-// commands returns how the init systems and UPS daemons run the README's files. The key begins with the kind that the
-// agent must receive. called is the program that the script runs at last; "": none.
+// commands returns the commands with which init systems and UPS daemons run the README's files. The key of a command begins
+// with the kind that the agent must receive. called is the program that the script runs at last; "": none.
 func commands(t *testing.T, r *recipes) map[string]struct{ command, called string } {
 	t.Helper()
 	conf, err := os.ReadFile(r.dir + "/sbin/upsmon.conf")
@@ -189,11 +190,11 @@ func (r *recipes) agent(t *testing.T) (source.Session, io.Closer) {
 
 // No agent is running, or a dead one has left its socket. Each script must return at once and let the
 // machine go down.
-func TestRecipesWithoutAnAgent(t *testing.T) {
+func TestRecipesDoNotWaitWithoutAnAgent(t *testing.T) {
 	for _, shell := range shells(t) {
 		r := writeRecipes(t)
-		for _, left := range []bool{false, true} {
-			if left {
+		for _, hasDeadSocket := range []bool{false, true} {
+			if hasDeadSocket {
 				listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: r.dir + "/run/shutdown.sock", Net: "unix"})
 				require.NoError(t, err)
 				listener.SetUnlinkOnClose(false)
@@ -208,7 +209,7 @@ func TestRecipesWithoutAnAgent(t *testing.T) {
 	}
 }
 
-// Stopping OpenRC's service by hand announces no shutdown.
+// Somebody stops the service of OpenRC by hand, in the runlevel default. The script announces no shutdown.
 func TestStoppingTheServiceAnnouncesNothing(t *testing.T) {
 	r := writeRecipes(t)
 	session, lock := r.agent(t)
@@ -218,9 +219,9 @@ func TestStoppingTheServiceAnnouncesNothing(t *testing.T) {
 	require.NoError(t, lock.Close())
 }
 
-// The script for upssched announces a power off in 600 s and returns at once. Another call of it cancels that. The
-// script for runit announces a reboot if runit's file for that exists.
-func TestConditionalRecipes(t *testing.T) {
+// The script for upssched announces a power off in 600 s and returns at once. Another call of the script cancels the
+// shutdown. The script for runit announces a reboot if runit's file "reboot" exists.
+func TestRecipesForUpsschedAndForRebootsOfRunit(t *testing.T) {
 	r := writeRecipes(t)
 	session, lock := r.agent(t)
 	_, err := r.run("sh", "%s/kubegrace-upssched drain > /dev/null 2>&1")

@@ -15,10 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// A host announces a shutdown, a second one cancels it, and a third one announces a reboot, before the manager reads an
-// event. The first host reads no replies. The events come in the order of the lines, and Pending agrees with those that the
-// manager has received: it returns the first shutdown until the cancellation is received, and the reboot in the end, however
-// long the replies to the cancellation take.
+// A host announces a power off, a second one cancels it, and a third one announces a reboot, before the manager reads an
+// event. The first host reads no replies. The events come in the order of the lines. Pending returns the power off as long
+// as the manager has received no event, and the reboot when it has received all of them.
 func TestLinesCountInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, err := New(Options{Path: "/unused"})
@@ -48,7 +47,8 @@ func TestLinesCountInOrder(t *testing.T) {
 	})
 }
 
-// The session ends while a line waits for the event of an earlier one to be received. The host is told to send it again.
+// A line waits until the manager has received the event of an earlier line. The session ends, and the host is told to send
+// its line again.
 func TestALineAtTheEndOfASessionIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		src, err := New(Options{Path: "/unused"})

@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// testTimeout bounds the waits of the tests on a busy machine.
+// testTimeout is the longest that a test waits for anything, on a busy machine.
 const testTimeout = 30 * time.Second
 
 // newSource returns a source whose hosts wait 20 s unless they say another time.
@@ -38,14 +38,14 @@ func connect(t *testing.T, src *unixsocket.Source) source.Session {
 	return session
 }
 
-// host is a connected script.
+// host is the connection of a host, such as a script that announces a shutdown.
 type host struct {
 	t    *testing.T
 	conn net.Conn
 	in   *bufio.Reader
 }
 
-// dial connects like a script. The connection is closed when the test ends.
+// dial connects to the agent's socket, as a host does. The connection is closed when the test ends.
 func dial(t *testing.T, path string) *host {
 	t.Helper()
 	conn, err := new(net.Dialer).DialContext(t.Context(), "unix", path)
@@ -101,8 +101,8 @@ func TestInvalidOptionsAreErrors(t *testing.T) {
 	}
 }
 
-// A host announces a reboot in 90 s while locks are held. It must wait for both locks: the reply comes
-// only when the second one is closed, not for a second Close of the first.
+// A host announces a reboot in 90 s while a lock is held, and a second lock is taken. The reply comes only when both locks
+// are closed; a second Close of the first lock does not count.
 func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -125,7 +125,7 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	second, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, lock.Close())
-	require.NoError(t, lock.Close(), "has no further effect")
+	require.NoError(t, lock.Close(), "a second Close")
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(50*time.Millisecond)))
 	_, err = h.in.Peek(1)
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "one lock is held")
@@ -134,7 +134,8 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// One host waits for the reply to its announcement. A cancellation on another connection frees it.
+// A host waits for the reply to its announcement. Another host cancels the shutdown, and the first one gets the reply
+// "cancelled".
 func TestCancelReleasesTheWaitingHosts(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
@@ -173,9 +174,9 @@ func TestInvalidLinesChangeNothing(t *testing.T) {
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "the first event: no invalid line was one")
 }
 
-// A file is at the path of the socket, which replaces it. The socket has the mode 0600. Close removes the socket and
-// ends the events. A folder that does not exist is an error of Connect.
-func TestTheSocketReplacesAnOldOne(t *testing.T) {
+// There is a file at the path of the socket. Connect replaces it by a socket with the mode 0600. Close removes the socket
+// and ends the events. A folder that does not exist is an error of Connect.
+func TestTheSocketReplacesAFile(t *testing.T) {
 	src, path := newSource(t)
 	require.NoError(t, os.WriteFile(path, nil, 0o666))
 	session, err := src.Connect(t.Context())
@@ -184,7 +185,7 @@ func TestTheSocketReplacesAnOldOne(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, os.ModeSocket|0o600, info.Mode())
 	require.NoError(t, session.Close())
-	require.NoError(t, session.Close(), "has no further effect")
+	require.NoError(t, session.Close(), "a second Close")
 	require.NoFileExists(t, path)
 	_, open := <-session.Events()
 	require.False(t, open)
@@ -219,7 +220,7 @@ func TestAWaitingHostOutlivesTheSession(t *testing.T) {
 	require.Equal(t, "released\n", h.readLine())
 }
 
-// Hosts wait Options.Delay, 20 s, so a request for 21 s gets 20 s and an error. Without the option every
+// Options.Delay says that hosts wait 20 s: a request for 21 s gets 20 s and an error. Without the option every
 // delay is granted.
 func TestRequestDelayIsCappedByTheOption(t *testing.T) {
 	src, _ := newSource(t)

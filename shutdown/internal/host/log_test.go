@@ -7,7 +7,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 )
 
-// log has what is logged at the default verbosity.
+// log is a logger that keeps the lines that are logged at the default verbosity.
 type log struct{ klog.Logger }
 
 // newLog returns an empty log.
@@ -17,8 +17,8 @@ func newLog() log {
 
 // line is a log line without its text.
 type line struct {
-	err    bool
-	values map[string]any
+	isError bool
+	values  map[string]any
 }
 
 // lines returns what was logged so far.
