@@ -91,7 +91,7 @@ func TestPolicyDeleteNeedsAReporterThatDeletes(t *testing.T) {
 func TestPlanSurvivesAPriorityOfThatMisbehaves(t *testing.T) {
 	for want, misbehave := range map[string]func(release chan struct{}){
 		"panicked: a bug": func(chan struct{}) { panic("a bug") },
-		"in time":         func(release chan struct{}) { <-release }, // it did not return in time
+		"timed out":       func(release chan struct{}) { <-release },
 	} {
 		inBubble(t, []*v1.Pod{{Spec: v1.PodSpec{PriorityClassName: "batch"}}}, func(t *testing.T, n *node) {
 			release := make(chan struct{})

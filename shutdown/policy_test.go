@@ -55,11 +55,11 @@ func TestThePolicySetsTheFinalStatus(t *testing.T) {
 		want v1.PodPhase
 		kept bool // the policy keeps the status as it is
 	}{
-		{"running", source.KindPoweroff, v1.PodRunning, v1.PodFailed, false},
-		{"failed", source.KindPoweroff, v1.PodFailed, v1.PodFailed, false},
-		{"succeeded", source.KindUnknown, v1.PodSucceeded, v1.PodSucceeded, false},
-		{"left as is", source.KindReboot, v1.PodRunning, v1.PodRunning, true},
-		{"deleted", source.KindHalt, v1.PodRunning, v1.PodFailed, false},
+		{name: "running", kind: source.KindPoweroff, from: v1.PodRunning, want: v1.PodFailed},
+		{name: "failed", kind: source.KindPoweroff, from: v1.PodFailed, want: v1.PodFailed},
+		{name: "succeeded", kind: source.KindUnknown, from: v1.PodSucceeded, want: v1.PodSucceeded},
+		{name: "left as is", kind: source.KindReboot, from: v1.PodRunning, want: v1.PodRunning, kept: true},
+		{name: "deleted", kind: source.KindHalt, from: v1.PodRunning, want: v1.PodFailed},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			status := statusAfterShutdown(t, test.kind, v1.PodStatus{Phase: test.from})

@@ -41,22 +41,21 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 		var status apierrors.APIStatus
 		return !isTimeout(err) && !errors.As(err, &status)
 	}
-	// An outcome is: failed, written, removed, and the number of requests. Without a fault there are two, a patch and a
-	// delete.
+	// Without a fault there are two requests, a patch and a delete.
 	for name, test := range map[string]struct {
 		fault apiserverproxy.Fault
 		verb  string // the request with the fault
 		want  outcome
 		is    func(error) bool // reports whether the error names the fault; nil: there is no error
 	}{
-		"slow":                {apiserverproxy.Fault{Delay: shortTimeout / 4}, "patch", outcome{false, false, true, 2}, nil},
-		"conflict":            {apiserverproxy.Fault{Status: http.StatusConflict}, "patch", outcome{true, false, false, 2}, apierrors.IsConflict},
-		"rate limited":        {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "patch", outcome{true, false, false, 1}, asksToWait},
-		"dropped":             {apiserverproxy.Fault{Drop: true}, "patch", outcome{true, false, false, 1}, network},
-		"hanging":             {apiserverproxy.Fault{Hang: true}, "patch", outcome{true, false, false, 1}, isTimeout},
-		"lost answer":         {apiserverproxy.Fault{Lost: true}, "patch", outcome{true, true, false, 1}, network},
-		"delete rate limited": {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "delete", outcome{true, true, false, 2}, asksToWait},
-		"delete, lost answer": {apiserverproxy.Fault{Lost: true}, "delete", outcome{true, false, true, 2}, network},
+		"slow":                {apiserverproxy.Fault{Delay: shortTimeout / 4}, "patch", outcome{removed: true, requests: 2}, nil},
+		"conflict":            {apiserverproxy.Fault{Status: http.StatusConflict}, "patch", outcome{failed: true, requests: 2}, apierrors.IsConflict},
+		"rate limited":        {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "patch", outcome{failed: true, requests: 1}, asksToWait},
+		"dropped":             {apiserverproxy.Fault{Drop: true}, "patch", outcome{failed: true, requests: 1}, network},
+		"hanging":             {apiserverproxy.Fault{Hang: true}, "patch", outcome{failed: true, requests: 1}, isTimeout},
+		"lost answer":         {apiserverproxy.Fault{Lost: true}, "patch", outcome{failed: true, written: true, requests: 1}, network},
+		"delete rate limited": {apiserverproxy.Fault{Status: http.StatusTooManyRequests, RetryAfter: time.Minute}, "delete", outcome{failed: true, written: true, requests: 2}, asksToWait},
+		"delete, lost answer": {apiserverproxy.Fault{Lost: true}, "delete", outcome{failed: true, removed: true, requests: 2}, network},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -73,7 +72,7 @@ func TestAServerFaultFailsOneAttempt(t *testing.T) {
 				require.Error(t, err)
 				require.True(t, test.is(err), "%v", err)
 			}
-			require.Equal(t, test.want, outcome{err != nil, server.terminated() == 1, len(server.pods()) == 0, len(server.Requests())})
+			require.Equal(t, test.want, outcome{failed: err != nil, written: server.terminated() == 1, removed: len(server.pods()) == 0, requests: len(server.Requests())})
 			require.NoError(t, server.reporter(time.Minute).FlushPod(t.Context(), pod), "the next attempt")
 			require.Empty(t, server.pods())
 		})

@@ -37,12 +37,12 @@ func TestFlushPodSucceedsForAPodThatIsGone(t *testing.T) {
 		err    error    // with which it fails
 		want   []string // all requests
 	}{
-		"gone":                       {nil, "patch status", statusError(http.StatusNotFound), []string{"patch status"}},
-		"replaced":                   {another, "patch status", anotherUID, []string{"patch status"}},
-		"replaced, a conflict":       {another, "patch status", statusError(http.StatusConflict), []string{"patch status", "get"}},
-		"gone, a conflict":           {nil, "patch status", statusError(http.StatusConflict), []string{"patch status", "get"}},
-		"gone before the delete":     {running("web"), "delete", statusError(http.StatusNotFound), []string{"patch status", "delete"}},
-		"replaced before the delete": {another, "delete", statusError(http.StatusConflict), []string{"patch status", "delete", "get"}},
+		"gone":                       {verb: "patch status", err: statusError(http.StatusNotFound), want: []string{"patch status"}},
+		"replaced":                   {server: another, verb: "patch status", err: anotherUID, want: []string{"patch status"}},
+		"replaced, a conflict":       {server: another, verb: "patch status", err: statusError(http.StatusConflict), want: []string{"patch status", "get"}},
+		"gone, a conflict":           {verb: "patch status", err: statusError(http.StatusConflict), want: []string{"patch status", "get"}},
+		"gone before the delete":     {server: running("web"), verb: "delete", err: statusError(http.StatusNotFound), want: []string{"patch status", "delete"}},
+		"replaced before the delete": {server: another, verb: "delete", err: statusError(http.StatusConflict), want: []string{"patch status", "delete", "get"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster()
@@ -167,12 +167,14 @@ func TestFlushPodRemovesADeletedPod(t *testing.T) {
 // earlier, and the error says which. A slow first request takes nothing from the time of the second.
 func TestEachRequestHasItsOwnTimeout(t *testing.T) {
 	for name, test := range map[string]struct {
-		option, left, want time.Duration // RequestTimeout, the time of the context, and that of the call
-		text               string        // of the error
+		option time.Duration // RequestTimeout
+		left   time.Duration // the timeout of the context
+		want   time.Duration // how long the call takes
+		text   string        // of the error
 	}{
-		"default": {0, time.Hour, 2 * time.Second, "no answer within 2s: "},
-		"option":  {5 * time.Second, time.Hour, 5 * time.Second, "no answer within 5s: "},
-		"context": {0, time.Second, time.Second, "failed to patch the status of pod default/web: Get "},
+		"default": {option: 0, left: time.Hour, want: 2 * time.Second, text: "no answer within 2s: "},
+		"option":  {option: 5 * time.Second, left: time.Hour, want: 5 * time.Second, text: "no answer within 5s: "},
+		"context": {option: 0, left: time.Second, want: time.Second, text: "failed to patch the status of pod default/web: Get "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

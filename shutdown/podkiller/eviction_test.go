@@ -34,12 +34,12 @@ func TestEvictionRequestsHaveTheKubeletsGracePeriodAndStatus(t *testing.T) {
 		want       int64
 		conditions []v1.PodCondition
 	}{
-		{"hard", podkiller.HardEviction("low"), 1, disruption},
-		{"soft, maximum", podkiller.SoftEviction(pod, 20, "low"), 20, disruption},
-		{"soft, shorter spec", podkiller.SoftEviction(pod, 60, "low"), 40, disruption},
-		{"soft, no maximum", podkiller.SoftEviction(pod, -1, "low"), 40, disruption},
-		{"soft, maximum of 0", podkiller.SoftEviction(pod, 0, "low"), 0, disruption},
-		{"local storage", podkiller.LocalStorageEviction("low"), 1, nil},
+		{name: "hard", req: podkiller.HardEviction("low"), want: 1, conditions: disruption},
+		{name: "soft, maximum", req: podkiller.SoftEviction(pod, 20, "low"), want: 20, conditions: disruption},
+		{name: "soft, shorter spec", req: podkiller.SoftEviction(pod, 60, "low"), want: 40, conditions: disruption},
+		{name: "soft, no maximum", req: podkiller.SoftEviction(pod, -1, "low"), want: 40, conditions: disruption},
+		{name: "soft, maximum of 0", req: podkiller.SoftEviction(pod, 0, "low"), want: 0, conditions: disruption},
+		{name: "local storage", req: podkiller.LocalStorageEviction("low"), want: 1},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			require.Equal(t, test.want, *test.req.GracePeriodSeconds)

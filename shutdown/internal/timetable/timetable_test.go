@@ -80,22 +80,22 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 		set             func(*timetable.Request) // nil: no step is over, and it is not known which buckets have pods
 		waitEnd, unlock time.Duration            // after the event
 	}{
-		"no host waits":                  {0, most, nil, 42 * second, 42250 * ms},
-		"half an hour":                   {30 * time.Minute, most, nil, 42 * second, 42250 * ms},
-		"the requested delay":            {42500 * ms, most, nil, 42 * second, 42250 * ms},
-		"the sum of the schedule":        {30 * second, most, nil, 29900 * ms, 29950 * ms},
-		"less than the schedule":         {10 * second, most, nil, 9900 * ms, 9950 * ms},
-		"the end has passed":             {-second, most, nil, 0, 0},
-		"an operator's limit":            {0, operator, nil, 19900 * ms, 19950 * ms},
-		"an operator's limit is nearer":  {30 * second, operator, nil, 19900 * ms, 19950 * ms},
-		"an operator's limit is farther": {10 * second, operator, nil, 9900 * ms, 9950 * ms},
-		"an operator leaves nothing":     {30 * second, plan.Options{Limit: -1}, nil, 0, 0},
-		"no other steps":                 {30 * time.Minute, plan.Options{}, nil, 32 * second, 32250 * ms},
-		"every step":                     {0, full, nil, 54 * second, 54250 * ms},
-		"Prepare is over":                {0, full, func(r *timetable.Request) { r.Prepared = true }, 52 * second, 52250 * ms},
-		"Hold is over":                   {0, full, func(r *timetable.Request) { r.Held = true }, 44 * second, 44250 * ms},
-		"publishing is over":             {0, full, func(r *timetable.Request) { r.Published = true }, 52 * second, 52250 * ms},
-		"one bucket has pods":            {10 * second, most, func(r *timetable.Request) { r.Occupied = []bool{true, false} }, 9900 * ms, 9950 * ms},
+		"no host waits":                  {opts: most, waitEnd: 42 * second, unlock: 42250 * ms},
+		"half an hour":                   {limit: 30 * time.Minute, opts: most, waitEnd: 42 * second, unlock: 42250 * ms},
+		"the requested delay":            {limit: 42500 * ms, opts: most, waitEnd: 42 * second, unlock: 42250 * ms},
+		"the sum of the schedule":        {limit: 30 * second, opts: most, waitEnd: 29900 * ms, unlock: 29950 * ms},
+		"less than the schedule":         {limit: 10 * second, opts: most, waitEnd: 9900 * ms, unlock: 9950 * ms},
+		"the end has passed":             {limit: -second, opts: most},
+		"an operator's limit":            {opts: operator, waitEnd: 19900 * ms, unlock: 19950 * ms},
+		"an operator's limit is nearer":  {limit: 30 * second, opts: operator, waitEnd: 19900 * ms, unlock: 19950 * ms},
+		"an operator's limit is farther": {limit: 10 * second, opts: operator, waitEnd: 9900 * ms, unlock: 9950 * ms},
+		"an operator leaves nothing":     {limit: 30 * second, opts: plan.Options{Limit: -1}},
+		"no other steps":                 {limit: 30 * time.Minute, opts: plan.Options{}, waitEnd: 32 * second, unlock: 32250 * ms},
+		"every step":                     {opts: full, waitEnd: 54 * second, unlock: 54250 * ms},
+		"Prepare is over":                {opts: full, set: func(r *timetable.Request) { r.Prepared = true }, waitEnd: 52 * second, unlock: 52250 * ms},
+		"Hold is over":                   {opts: full, set: func(r *timetable.Request) { r.Held = true }, waitEnd: 44 * second, unlock: 44250 * ms},
+		"publishing is over":             {opts: full, set: func(r *timetable.Request) { r.Published = true }, waitEnd: 52 * second, unlock: 52250 * ms},
+		"one bucket has pods":            {limit: 10 * second, opts: most, set: func(r *timetable.Request) { r.Occupied = []bool{true, false} }, waitEnd: 9900 * ms, unlock: 9950 * ms},
 	} {
 		r := request(c.limit, c.opts)
 		if c.set != nil {
