@@ -171,7 +171,7 @@ func TestMisbehavingEmbedderCodeDelaysNothing(t *testing.T) {
 // misbehaviour is a call to embedder code that misbehaves during a drain.
 type misbehaviour struct {
 	call      string
-	hangs     bool                            // until over is closed; otherwise it panics or ends its goroutine
+	hangs     bool                            // the call hangs until over is closed; otherwise it panics or ends its goroutine
 	set       func(n *node, misbehave func()) // changes the options of the node so that the call calls misbehave
 	misbehave func(over <-chan struct{})
 }
@@ -196,7 +196,7 @@ func drainWithMisbehaviour(t *testing.T, m misbehaviour) {
 	const limit = 50 * time.Second // more than all steps need, so that one that hangs is given up first
 	n.host.Announce(source.Event{Deadline: began.Add(limit)})
 	n.advance(limit)
-	if m.call != "the closing of the shutdown inhibitor" { // which never releases the lock if it misbehaves
+	if m.call != "the closing of the shutdown inhibitor" { // a lock whose Close misbehaves is never released
 		require.LessOrEqual(t, n.releasedAfter(began), limit, "the lock was released on time")
 	}
 	if m.call != "Options.ListPods" { // without a list the manager knows no pod

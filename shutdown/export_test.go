@@ -6,13 +6,13 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/internal/statelog"
 )
 
-// NewManagerOn returns a manager, like NewManager, for which boot tells the boot ID and the time since the boot.
+// NewManagerOn returns a manager, as NewManager does. It gets the boot ID and the time since the boot from boot.
 func NewManagerOn(opts Options, boot func() (id string, since time.Duration, err error)) (*Manager, error) {
 	return NewManagerWith(opts, boot, nil)
 }
 
-// NewManagerWith returns a manager on a boot, like NewManagerOn. before is called before each disk operation, which fails
-// with its error.
+// NewManagerWith returns a manager, as NewManagerOn does. before is called before each disk operation, which fails
+// if before returns an error.
 func NewManagerWith(opts Options, boot func() (id string, since time.Duration, err error), before func(step, path string) error) (*Manager, error) {
 	return newManager(opts, statelog.Options{Boot: boot, Before: before})
 }

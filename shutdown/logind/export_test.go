@@ -2,7 +2,7 @@ package logind
 
 import "time"
 
-// Times are the timeouts and intervals of a session. 0: the default.
+// Times has the timeout of a reload, and the intervals of polling and of verifying locks. 0: the default.
 type Times struct {
 	Reload, Poll, Verify time.Duration
 }

@@ -5,5 +5,5 @@ import "time"
 // SetIdle changes how long a connection that has announced nothing may take for a line.
 func (s *Source) SetIdle(idle time.Duration) { s.idleTimeout = idle }
 
-// LookInterval is how often the session checks its socket.
+// LookInterval is the interval in which the session checks its socket.
 const LookInterval = checkInterval

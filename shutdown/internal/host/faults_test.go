@@ -17,15 +17,15 @@ import (
 // methods has the names, in the script, of the methods of a source and its sessions.
 var methods = []string{"adopt", "connect", "events", "pending", "delay", "inhibit", "close"}
 
-// kinds has the faults by name.
-var kinds = map[string]fault{"hangs": {hangs: true}, "fails": {err: errRefused}, "panics": {panics: true}}
+// faultKinds has the faults by name.
+var faultKinds = map[string]fault{"hangs": {hangs: true}, "fails": {err: errRefused}, "panics": {panics: true}}
 
 // One call of a method, the first or the tenth, hangs, fails or panics. A lock is held all the time. Within
 // 13 s a session works and the status has no error: a call that hangs is abandoned after at most 11 s, and
 // reconnecting takes a second.
 func TestOneFaultyCallIsRecovered(t *testing.T) {
 	for _, method := range methods {
-		for kind, f := range kinds {
+		for kind, f := range faultKinds {
 			for _, number := range []int{1, 10} {
 				t.Run(fmt.Sprint(method, " ", kind, " ", number), func(t *testing.T) {
 					inBubble(t, func(t *testing.T, r *rig) {
@@ -52,7 +52,7 @@ func TestOneFaultyCallIsRecovered(t *testing.T) {
 // by a new one if that is possible without the method. Within 13 s of the end of the fault a lock of this agent is held.
 func TestALastingFaultIsRecoveredWhenItEnds(t *testing.T) {
 	for _, method := range methods {
-		for kind, f := range kinds {
+		for kind, f := range faultKinds {
 			if method == "events" && kind == "fails" {
 				continue // Events returns no error
 			}
@@ -142,15 +142,15 @@ func TestLateResultsOfAnAbandonedSessionAreClosed(t *testing.T) {
 func TestRunEndsInAnyCall(t *testing.T) {
 	for _, method := range append([]string{"release"}, methods...) {
 		for kind, f := range map[string]fault{
-			"at the call": {}, "fails": {err: errRefused}, "panics": {panics: true}, "hangs": {hangs: true},
-			"late": {delay: 5 * time.Second}, "heeds": {delay: 5 * time.Second, endsWithContext: true},
+			"no fault": {}, "fails": {err: errRefused}, "panics": {panics: true}, "hangs": {hangs: true},
+			"takes 5 s": {delay: 5 * time.Second}, "takes 5 s or until its context ends": {delay: 5 * time.Second, endsWithContext: true},
 		} {
 			if method == "release" && f.panics {
 				continue // the lock would never be released
 			}
 			for _, after := range []time.Duration{0, 500 * time.Millisecond, 3 * time.Second, 5 * time.Second} {
 				for _, shutdown := range []bool{false, true} {
-					t.Run(fmt.Sprint(method, " ", kind, " ", after, " ", shutdown), func(t *testing.T) {
+					t.Run(fmt.Sprint(method, " ", kind, ", ended after ", after, ", in a shutdown: ", shutdown), func(t *testing.T) {
 						inBubble(t, func(_ *testing.T, r *rig) {
 							r.useAdopter(true)
 							if shutdown {

@@ -45,7 +45,7 @@ func mode(t *testing.T, path string) string {
 	return info.Mode().String()
 }
 
-// The agent has died while it wrote the last line: 3 bytes are missing. The next agent ignores the line, and
+// The agent has died while it wrote the last line, of which 3 bytes are missing. The next agent ignores this line, and
 // its first write removes it, so that the following lines can be read.
 func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	dir := t.TempDir()
@@ -222,8 +222,8 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	require.Equal(t, entries(shutdown(1), signalled("a"), ended("b")), read(t, o.Dir).Entries)
 }
 
-// A shutdown that began in the year 20000 cannot be encoded, and neither can a pod that ended then. That is an error; the
-// other entries are written. A closed log accepts none.
+// A shutdown that began in the year 20000 cannot be encoded, and neither can a pod that ended then. Append returns an error
+// for them, and writes the other entries. A closed log accepts no entry.
 func TestUnencodableEntriesAreErrors(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
