@@ -25,43 +25,43 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/logind/logindtest"
 )
 
-// In each case one part is missing or unusable: the container runtime, the port, the API server or the
-// kubelet. All the same the agent must take its lock, answer "ok" on /healthz and name the missing part there,
-// and end with status 0 on SIGTERM. The container runtime is missing in every case.
+// In each case one part is missing or unusable: the container runtime, the port, the API server or the kubelet. (The
+// container runtime is missing in every case.) All the same the agent must take its lock. It must answer 200 on its
+// socket's /healthz and name the missing part there, and end with status 0 on SIGTERM.
 func TestTheLockIsHeldWhateverIsMissing(t *testing.T) {
 	t.Parallel()
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, taken.Close()) })
 	for name, test := range map[string]struct {
-		args []string
-		want string
+		args   []string // DIR stands for the folder of the node
+		health string   // in the answer of /healthz
 	}{
-		"runtime":               {nil, "missing: container runtime: "},
-		"port":                  {[]string{"--listen=" + taken.Addr().String()}, "missing: port of /healthz: "},
-		"kubeconfig":            {[]string{"--kubeconfig=/nonexistent.conf", "--node-name=node"}, "missing: API server: /nonexistent.conf: "},
-		"unreadable kubeconfig": {[]string{"--kubeconfig=/dev/null", "--node-name=node"}, "missing: API server: "},
-		"API server":            {[]string{"--kubeconfig=DIR/kubeconfig", "--node-name=node"}, "missing: API server: it has not sent the node's pods yet"},
-		"kubelet":               {[]string{"--kubelet-pods=https://127.0.0.1:1/pods"}, "missing: kubelet's pods: "},
+		"there is no container runtime": {nil, "missing: container runtime: "},
+		"the port is taken":             {[]string{"--listen=" + taken.Addr().String()}, "missing: port of /healthz: "},
+		"there is no kubeconfig":        {[]string{"--kubeconfig=/nonexistent.conf", "--node-name=node"}, "missing: API server: /nonexistent.conf: "},
+		"the kubeconfig is empty":       {[]string{"--kubeconfig=/dev/null", "--node-name=node"}, "missing: API server: "},
+		"there is no API server":        {[]string{"--kubeconfig=DIR/kubeconfig", "--node-name=node"}, "missing: API server: it has not sent the node's pods yet"},
+		"there is no kubelet":           {[]string{"--kubelet-pods=https://127.0.0.1:1/pods"}, "missing: kubelet's pods: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
-			require.NoError(t, os.WriteFile(n.dir+"/kubeconfig", []byte(awayKubeconfig), 0o600))
+			require.NoError(t, os.WriteFile(n.dir+"/kubeconfig", []byte(unreachableServer), 0o600))
 			for i := range test.args {
 				test.args[i] = strings.ReplaceAll(test.args[i], "DIR", n.dir)
 			}
 			p := n.run(test.args...)
 			n.awaitHeld()
-			n.awaitHealth(http.StatusOK, test.want)
+			n.awaitHealth(http.StatusOK, test.health)
 			require.Zero(t, p.terminate())
 			n.awaitReleased()
 		})
 	}
 }
 
-// awayKubeconfig is a valid kubeconfig for an API server that refuses connections.
-const awayKubeconfig = `apiVersion: v1
+// unreachableServer is a valid kubeconfig of an API server that refuses connections.
+const unreachableServer = `apiVersion: v1
 kind: Config
 clusters: [{name: c, cluster: {server: "http://127.0.0.1:1"}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
@@ -69,36 +69,36 @@ users: [{name: u, user: {}}]
 current-context: c
 `
 
-// An administrator's file limits logind to 15 s, while the agent asks for more than the 20 s of its pods. The
-// agent must take its lock all the same. /healthz must answer 503 and name the file, and the plan must end
-// within the 15 s: both if the limit is low at the start, and if it is lowered again later.
+// An administrator's file limits logind to 15 s, while the agent asks for more than the 20 s of its pods. The limit is low
+// at the start of the agent, then it is raised to a minute, and then lowered again. The agent must take its lock all the
+// same. While the limit is low, /healthz must answer 503 and name the file, and the plan must end within 15 s.
 func TestTheLimitIsTooLow(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
-	site := filepath.Join(n.dir, "host/etc/systemd/logind.conf.d/zzz-site.conf")
-	require.NoError(t, os.MkdirAll(filepath.Dir(site), 0o755))
-	lower := func() {
-		require.NoError(t, os.WriteFile(site, []byte("[Login]\nInhibitDelayMaxSec=15\n"), 0o600))
+	limitFile := filepath.Join(n.dir, "host/etc/systemd/logind.conf.d/zzz-site.conf")
+	require.NoError(t, os.MkdirAll(filepath.Dir(limitFile), 0o755))
+	lowerLimit := func() {
+		require.NoError(t, os.WriteFile(limitFile, []byte("[Login]\nInhibitDelayMaxSec=15\n"), 0o600))
 		n.SetLimit(15 * time.Second)
 	}
-	awaitLow := func() {
+	awaitComplaint := func() {
 		n.awaitHealth(http.StatusServiceUnavailable, "missing: time for the pods: ", "by 15s at most", "/etc/systemd/logind.conf.d/zzz-site.conf")
 		out, _, code := n.tool("plan")
 		require.Zero(t, code)
-		require.Regexp(t, `is released\s+after\s+1[345](\.\d)?s`, out)
+		require.Regexp(t, `is released\s+after\s+1[345](\.\d)?s`, out, "within the limit of 15 s, less a margin")
 	}
-	lower()
+	lowerLimit()
 	p := n.run()
-	awaitLow()
+	awaitComplaint()
 	require.Len(t, n.Held(), 1)
-	require.NoError(t, os.Remove(site))
+	require.NoError(t, os.Remove(limitFile))
 	n.SetLimit(time.Minute)
 	require.Eventually(t, func() bool {
 		status, text := n.health()
 		return status == http.StatusOK && strings.HasPrefix(text, "ok\n") && !strings.Contains(text, "time for the pods")
-	}, 30*time.Second, 20*time.Millisecond)
-	lower()
-	awaitLow()
+	}, 30*time.Second, 20*time.Millisecond, "the agent notices that the limit was raised")
+	lowerLimit()
+	awaitComplaint()
 	require.Zero(t, p.terminate())
 }
 
@@ -106,22 +106,23 @@ func TestTheLimitIsTooLow(t *testing.T) {
 // cannot be created either. The agent must take its lock all the same, and log both problems.
 func TestTheLockIsHeldWithoutAStateFolder(t *testing.T) {
 	t.Parallel()
-	mount := func(t *testing.T, flags uintptr, data string) string {
+	// mountDisk returns a new folder on a file system of its own, with the flags and the options of mount(2).
+	mountDisk := func(t *testing.T, flags uintptr, options string) string {
 		t.Helper()
 		need.Root(t)
 		dir := t.TempDir()
-		require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", flags, data))
+		require.NoError(t, syscall.Mount("tmpfs", dir, "tmpfs", flags, options))
 		t.Cleanup(func() { require.NoError(t, syscall.Unmount(dir, syscall.MNT_DETACH)) })
 		return dir
 	}
 	for name, test := range map[string]struct {
-		folder func(t *testing.T) string
-		want   string // in the log
+		newStateFolder func(t *testing.T) (path string)
+		logged         string
 	}{
-		"cannot be made": {func(*testing.T) string { return "/proc/nonexistent" }, "Continues without a state folder"},
-		"read-only":      {func(t *testing.T) string { return mount(t, syscall.MS_RDONLY, "") }, "read-only file system"},
-		"full": {func(t *testing.T) string {
-			dir := mount(t, 0, "size=4k")
+		"it cannot be created": {func(*testing.T) string { return "/proc/nonexistent" }, "Continues without a state folder"},
+		"it is read-only":      {func(t *testing.T) string { return mountDisk(t, syscall.MS_RDONLY, "") }, "read-only file system"},
+		"its disk is full": {func(t *testing.T) string {
+			dir := mountDisk(t, 0, "size=4k")
 			require.NoError(t, os.WriteFile(filepath.Join(dir, "fill"), make([]byte, 4096), 0o600))
 			return dir
 		}, "no space left on device"},
@@ -129,16 +130,16 @@ func TestTheLockIsHeldWithoutAStateFolder(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			n := newNode(t)
-			p := n.run("--state-dir="+test.folder(t), "--socket=/proc/nonexistent/s")
+			p := n.run("--state-dir="+test.newStateFolder(t), "--socket=/proc/nonexistent/s")
 			n.awaitHeld()
 			require.Zero(t, p.terminate())
-			require.Contains(t, p.stderr.String(), test.want)
+			require.Contains(t, p.stderr.String(), test.logged)
 			require.Contains(t, p.stderr.String(), `missing="socket of the commands"`)
 		})
 	}
 }
 
-// A lock of a kubelet exists, which means that the kubelet drains the machine too. /healthz must say so.
+// A kubelet holds an inhibitor lock, which means that it drains the machine too. /healthz must say so.
 func TestAKubeletThatHoldsALock(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -162,7 +163,7 @@ func TestAPortThatIsFreedIsServed(t *testing.T) {
 	n.awaitHealth(http.StatusOK, "missing: port of /healthz")
 	require.NoError(t, taken.Close())
 	var metrics string
-	require.Eventually(t, func() bool {
+	require.Eventually(t, func() bool { // the port is served, and a node update has failed
 		_, metrics = n.get(http.DefaultClient, "http://"+taken.Addr().String()+"/metrics")
 		return regexp.MustCompile(`\nkubegrace_node_api_updates_failed_total\{object="node"\} [1-9]`).MatchString(metrics)
 	}, 20*time.Second, time.Second/4, &metrics)
@@ -171,8 +172,8 @@ func TestAPortThatIsFreedIsServed(t *testing.T) {
 	require.NotContains(t, health, "port of /healthz")
 }
 
-// A second agent starts with the same state folder. It must end with status 1 and say why, and the first one
-// must keep running.
+// A second agent starts with the state folder of a running one. The second agent must end with status 1 and say why, and
+// the first one must keep running.
 func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -204,9 +205,9 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 		"nothing to drain":             {[]string{"run", "--config=" + dir + "/none.yaml"}, "has no shutdownGracePeriod, so nothing would be drained"},
 		"both styles":                  {[]string{"run", "--config=" + dir + "/both.yaml"}, "Cannot specify both"},
 		"a kubelet that drains itself": {[]string{"run", good, "--stop-unit=kubelet.service", "--kubelet-config=" + dir + "/kubelet.yaml"}, `the kubelet has a shutdownGracePeriod of its own (` + dir + `/kubelet.yaml has 45s, of them 0s for critical pods`},
-		"half a unit":                  {[]string{"run", good, "--stop-unit=kubelet"}, `--stop-unit: Invalid value: "kubelet"`},
+		"a unit without a suffix":      {[]string{"run", good, "--stop-unit=kubelet"}, `--stop-unit: Invalid value: "kubelet"`},
 		"a unit with the runtime":      {[]string{"run", good, "--stop-unit=k3s.service"}, "k3s.service has the container runtime in it"},
-		"another one":                  {[]string{"run", good, "--stop-unit=cri-docker.service"}, "cri-docker.service has the container runtime in it"},
+		"a unit with cri-dockerd":      {[]string{"run", good, "--stop-unit=cri-docker.service"}, "cri-docker.service has the container runtime in it"},
 		"the agent itself":             {[]string{"run", good, "--stop-unit=kubegrace-node.service"}, "kubegrace-node.service is needed to end pods"},
 		"unknown source":               {[]string{"run", good, "--source=acpi"}, `--source: Unsupported value: "acpi"`},
 		"unknown cloud":                {[]string{"run", good, "--notice=ibm"}, `"ibm" for "--notice" flag: wanted is one of azure, ec2, gce`},
@@ -238,8 +239,9 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 	}
 }
 
-// Without arguments the help names all commands. The help of run has the flags and values that are made at run
-// time. --version prints the versions of the program and of Go, and the platform.
+// Without arguments the program prints a help that names all commands. The help of run names the values of flags that come
+// from other packages: clouds, pod policies and feature gates. --version prints the versions of the program and of Go, and
+// the platform.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	out, stderr, status := runTool(t)
@@ -264,8 +266,7 @@ func runUninstall(t *testing.T, address string, args ...string) (output string, 
 	return string(text), err
 }
 
-// writeDropIn writes text as the agent's drop-in of logind, below a new folder that stands for the host's
-// root.
+// writeDropIn writes text to the file of the agent's drop-in of logind, in a new folder that stands for the host's root.
 func writeDropIn(t *testing.T, text string) (hostRoot, file string) {
 	t.Helper()
 	hostRoot = t.TempDir()
@@ -275,7 +276,7 @@ func writeDropIn(t *testing.T, text string) (hostRoot, file string) {
 	return hostRoot, file
 }
 
-// dropInText is a drop-in as the agent writes it: the first line tells that it is the agent's.
+// dropInText is a drop-in as the agent writes it. The first line says that the file is the agent's.
 const dropInText = "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=60\n"
 
 // uninstall removes the agent's drop-in with its folder, and has logind read its files again (SIGHUP). A second
@@ -290,29 +291,36 @@ func TestUninstallRemovesTheDropIn(t *testing.T) {
 		output, err := runUninstall(t, broker.Address, "--host-root="+root)
 		require.NoError(t, err, output)
 		require.Equal(t, "systemd-logind has no settings of this agent.\n", output)
-		require.NoDirExists(t, filepath.Dir(file), "the agent has made the folder")
+		require.NoDirExists(t, filepath.Dir(file), "the folder of the drop-in, which the agent had created")
 	}
 	<-hungUp // logind reads its files again
 }
 
-// There is no bus, as while a machine is being installed. A file of the same name that the agent did not write
-// is left alone. The agent's own is removed, and the error says only that logind was not reloaded.
-func TestUninstallWithoutLogind(t *testing.T) {
+// The drop-in's file has no line that says it is the agent's, so somebody else has written it. uninstall does not change
+// the file, and says so in an error.
+func TestUninstallKeepsAFileOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	root, file := writeDropIn(t, "[Login]\nInhibitDelayMaxSec=60\n")
 	output, err := runUninstall(t, "unix:path=/nonexistent", "--host-root="+root)
 	require.Error(t, err)
 	require.Contains(t, output, file+" was not written by kubegrace; it was not changed")
 	require.FileExists(t, file)
-	root, file = writeDropIn(t, dropInText)
-	output, err = runUninstall(t, "unix:path=/nonexistent", "--host-root="+root)
+}
+
+// There is no bus, as while a machine is being installed. uninstall removes the agent's drop-in all the same. Its error
+// says that systemd-logind was not reloaded.
+func TestUninstallWithoutABus(t *testing.T) {
+	t.Parallel()
+	root, file := writeDropIn(t, dropInText)
+	output, err := runUninstall(t, "unix:path=/nonexistent", "--host-root="+root)
 	require.Error(t, err)
 	require.NoFileExists(t, file)
 	require.Contains(t, output, "kubegrace-node: the drop-in was removed, but systemd-logind was not reloaded: ")
 }
 
-// While an agent runs, uninstall is refused. After that the state folder stays without --remove-state. With it
-// only the file of somebody else, notes, stays; and the folder goes when that is gone, and need not exist.
+// While an agent runs, uninstall fails. When the agent has ended, uninstall keeps the state folder, unless --remove-state is
+// given: then it removes all files of the agent, and keeps only "notes", a file of somebody else. Once "notes" is gone,
+// uninstall removes the folder too. A missing folder is no error.
 func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -322,7 +330,8 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	uninstall := func(want string, args ...string) {
 		t.Helper()
 		output, err := runUninstall(t, n.address, append(args, "--host-root="+t.TempDir(), "--state-dir="+stateDir)...)
-		require.Equal(t, strings.HasPrefix(want, "kubegrace-node: "), err != nil, output)
+		isErrorWanted := strings.HasPrefix(want, "kubegrace-node: ")
+		require.Equal(t, isErrorWanted, err != nil, output)
 		require.Contains(t, output, want)
 	}
 	uninstall("kubegrace-node: an agent uses " + stateDir + ", stop it first")
@@ -333,9 +342,9 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	}
 	require.NoError(t, os.MkdirAll(filepath.Join(stateDir, "kubegrace-node_hooks/id"), 0o700))
 	uninstall("The folder is kept", "--remove-state")
-	left, err := os.ReadDir(stateDir)
+	kept, err := os.ReadDir(stateDir)
 	require.NoError(t, err)
-	require.Len(t, left, 1)
+	require.Len(t, kept, 1, "only notes")
 	require.NoError(t, os.WriteFile(filepath.Join(stateDir, ".graceful_node_shutdown_lock"), nil, 0o600))
 	require.NoError(t, os.Remove(filepath.Join(stateDir, "notes")))
 	uninstall("Removed "+stateDir+", with the state of shutdowns.\n", "--remove-state")
@@ -343,12 +352,12 @@ func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	uninstall("systemd-logind has no settings of this agent.\n", "--remove-state")
 }
 
-// node is an agent process with a fake logind, on a bus of the test.
+// node is a machine on which an agent process can run, with a fake logind on a bus of its own.
 type node struct {
 	*logindtest.Broker
 	t       *testing.T
 	address string // of the bus
-	dir     string // has config.yaml, the state folder "state", the socket "s" and the host's root "host"
+	dir     string // the folder with config.yaml, the state folder "state", the socket "s" and the host's root "host"
 }
 
 // newNode returns a node whose logind delays a shutdown for up to a minute, more than the 20 s of its
@@ -365,8 +374,8 @@ func newNode(t *testing.T) *node {
 	return &node{Broker: broker, t: t, address: broker.Address, dir: dir}
 }
 
-// run starts the agent, without a container runtime. args are added behind the arguments that all tests share,
-// so they can override these.
+// run starts the agent, without a container runtime. args follow the arguments that all tests share, so that they can
+// override them.
 func (n *node) run(args ...string) *process {
 	n.t.Helper()
 	p := prepare(n.t, append([]string{
@@ -392,25 +401,25 @@ func (n *node) awaitStateFolder() {
 		if err != nil {
 			return false
 		}
-		defer func() { require.NoError(n.t, file.Close()) }() // and frees what Flock may have got: the agent tries again
+		defer func() { require.NoError(n.t, file.Close()) }() // it also releases a lock that Flock got here; the agent tries again
 		return errors.Is(syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB), syscall.EWOULDBLOCK)
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
-// awaitReleased waits until there is no lock. Like the real logind, the fake one notices the end of a process
-// a moment later.
+// awaitReleased waits until no lock is held. The fake logind, like a real one, notices a moment after the end of a process
+// that the lock of the process is released.
 func (n *node) awaitReleased() {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 0 }, 30*time.Second, 10*time.Millisecond)
 }
 
-// health requests /healthz on the agent's socket, and returns the HTTP status and the body; 0 if the agent does not
-// answer.
+// health requests /healthz on the agent's socket. It returns the HTTP status and the body, or the status 0 if the agent
+// does not answer.
 func (n *node) health() (status int, text string) {
 	return n.get(socket.Client(n.dir+"/s"), "http://localhost/healthz")
 }
 
-// get returns the status and the body of an answer; 0 if there is none.
+// get requests a URL. It returns the HTTP status and the body, or the status 0 if there is no answer.
 func (n *node) get(client *http.Client, url string) (status int, text string) {
 	request, err := http.NewRequestWithContext(n.t.Context(), http.MethodGet, url, nil)
 	require.NoError(n.t, err)
@@ -433,7 +442,7 @@ func (n *node) awaitHealth(status int, texts ...string) {
 	}, 20*time.Second, 20*time.Millisecond, fmt.Sprint(status, texts))
 }
 
-// tool runs another command of the program, which asks the agent on its socket.
+// tool runs another command of kubegrace-node, such as plan, which asks the agent on its socket.
 func (n *node) tool(args ...string) (out, stderr string, status int) {
 	n.t.Helper()
 	return runTool(n.t, append(args, "--socket="+n.dir+"/s")...)

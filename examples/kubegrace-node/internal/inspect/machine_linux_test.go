@@ -28,8 +28,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
-// The reasons that the kubelet and kubegrace-node give for their locks, the drop-in that a kubelet writes for
-// logind, and the beginning of a kubelet's configuration file.
+// kubeletWhy and kubegraceWhy are the reasons that the kubelet and kubegrace-node give for their locks. kubeletFile is the
+// drop-in that a kubelet writes for logind, and configHeader is the beginning of a kubelet's configuration file.
 const (
 	kubeletWhy   = "Kubelet needs time to handle node shutdown"
 	kubegraceWhy = "Pods need time to end before the node shuts down"
@@ -54,7 +54,7 @@ func newMachine(t *testing.T) *fakeMachine {
 	root, err := os.MkdirTemp("", "machine") // the folders of t.TempDir are closed to other users
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(root)) })
-	require.NoError(t, os.Chmod(root, 0o755)) //nolint:gosec // it is to be read
+	require.NoError(t, os.Chmod(root, 0o755)) //nolint:gosec // other users must be able to read it
 	m := &fakeMachine{t: t, root: root, bus: logindhost.StartBus(t, filepath.Join(root, "bus"))}
 	m.login1 = logindfake.StartLogin1(t, m.bus.Address)
 	m.write("/proc/1/cmdline", "/sbin/init\x00")
@@ -66,8 +66,8 @@ func newMachine(t *testing.T) *fakeMachine {
 func (m *fakeMachine) write(path, text string) {
 	m.t.Helper()
 	full := filepath.Join(m.root, path)
-	require.NoError(m.t, os.MkdirAll(filepath.Dir(full), 0o755))  //nolint:gosec // it is to be read
-	require.NoError(m.t, os.WriteFile(full, []byte(text), 0o644)) //nolint:gosec // it is to be read
+	require.NoError(m.t, os.MkdirAll(filepath.Dir(full), 0o755))  //nolint:gosec // other users must be able to read it
+	require.NoError(m.t, os.WriteFile(full, []byte(text), 0o644)) //nolint:gosec // other users must be able to read it
 }
 
 // dropIn writes a configuration file of logind that sets InhibitDelayMaxSec. The fake logind does not read it:
@@ -77,9 +77,8 @@ func (m *fakeMachine) dropIn(path string, limit time.Duration) {
 	m.write(path, fmt.Sprintf("# some words\n[Login]\nInhibitDelayMaxSec=%.0f\n", limit.Seconds()))
 }
 
-// kubelet makes a kubelet appear among the processes of the machine, with this configuration and these
-// additional flags. It gets the PID of the test process, because the locks that the test takes have that PID
-// too.
+// kubelet makes a kubelet appear among the processes of the machine, with this configuration and these additional flags.
+// The kubelet has the PID of the test process, because logind says of each lock that the test takes that this PID holds it.
 func (m *fakeMachine) kubelet(config string, flags ...string) {
 	m.t.Helper()
 	m.write("/var/lib/kubelet/config.yaml", configHeader+config)
@@ -87,9 +86,9 @@ func (m *fakeMachine) kubelet(config string, flags ...string) {
 	m.write(fmt.Sprintf("/proc/%d/cmdline", os.Getpid()), strings.Join(words, "\x00")+"\x00")
 }
 
-// stock makes a stock kubelet with 30 s appear: its configuration, its process, and its drop-in, whose limit
-// logind uses. The kubelet has no lock; a test that needs one calls lock.
-func (m *fakeMachine) stock() {
+// stockKubelet makes a stock kubelet appear whose shutdownGracePeriod is 30 s: its configuration, its process, and its
+// drop-in, whose limit logind uses. The kubelet has no lock; a test that needs one calls lock.
+func (m *fakeMachine) stockKubelet() {
 	m.t.Helper()
 	m.dropIn(kubeletFile, 30*time.Second)
 	m.login1.SetLimit(30 * time.Second)
@@ -159,8 +158,8 @@ func testProgram(t *testing.T) string {
 	return program
 }
 
-// lookAsNobody is look as the user nobody (65534), in a process of its own. If the test is not run by root, the
-// process has the test's user.
+// lookAsNobody does what look does, but as the user nobody (65534), in a process of its own. If the test is not run by
+// root, the process has the test's user.
 func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
 	m.t.Helper()
 	c := exec.CommandContext(m.t.Context(), program, "-test.run=^TestProcessOfNobody$")
@@ -179,11 +178,12 @@ func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
 	return result{m.stable(text), log.String(), err}
 }
 
-// TestProcessOfNobody is no test: it is the process that lookAsNobody starts, and does nothing otherwise.
+// TestProcessOfNobody is not a test. In the process that lookAsNobody starts it runs kubegrace-node, and otherwise it does
+// nothing.
 func TestProcessOfNobody(t *testing.T) {
 	args := os.Getenv(nodeArgs)
 	if args == "" {
-		return // it is not that process
+		return // lookAsNobody has not started this process
 	}
 	err := newCommand(strings.Split(args, "\n")...).ExecuteContext(t.Context())
 	var status inspect.ExitStatus
@@ -200,12 +200,12 @@ func TestProcessOfNobody(t *testing.T) {
 // get 20 s.
 const grace30 = "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n"
 
-// machineState is a state in which an operator may find a machine: how a test makes it, and the exit status
-// that status must have. The golden file node-NAME.golden has the whole output.
+// machineState is a state in which an operator may find a machine. The golden file node-NAME.golden has the output of
+// kubegrace-node status for it.
 type machineState struct {
-	name   string
-	status int
-	make   func(m *fakeMachine)
+	name       string
+	exitStatus int                  // of kubegrace-node status
+	prepare    func(m *fakeMachine) // brings a new machine into the state
 }
 
 // machineStates returns the states of a machine, beginning with the one in which all is well.
@@ -213,7 +213,7 @@ func machineStates() []machineState {
 	return []machineState{
 		// The kubelet holds its lock, and its 20 s and 10 s are enough for nodePods.
 		{"lock-held", 0, func(m *fakeMachine) {
-			m.stock()
+			m.stockKubelet()
 			m.lock("kubelet", kubeletWhy)
 		}},
 		// Of 20 s, 10 s are for pods that are not critical, and orders-0 asks for 15 s.
@@ -225,7 +225,7 @@ func machineStates() []machineState {
 		}},
 		// The kubelet has no lock. The lock of another program does not wait for pods.
 		{"none", 3, func(m *fakeMachine) {
-			m.stock()
+			m.stockKubelet()
 			m.lock("unattended-upgrades", "Stop ongoing upgrades")
 		}},
 		// A drop-in that sorts after the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
@@ -243,7 +243,7 @@ func machineStates() []machineState {
 			m.kubelet(grace30)
 			m.lock("kubelet", kubeletWhy)
 		}},
-		// kubegrace-node is gone, but its drop-in still sets 33 s. The kubelet needs 60 s, so it has no lock.
+		// kubegrace-node was removed, but its drop-in still sets 33 s. The kubelet needs 60 s, so it has no lock.
 		{"leftover-drop-in", 3, func(m *fakeMachine) {
 			m.write("/etc/systemd/logind.conf.d/zz-kubegrace.conf", "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=33\n")
 			m.dropIn(kubeletFile, time.Minute)
@@ -251,7 +251,10 @@ func machineStates() []machineState {
 			m.kubelet("shutdownGracePeriod: 60s\nshutdownGracePeriodCriticalPods: 20s\n")
 		}},
 		// The drop-in of a kubelet is there, but no kubelet runs.
-		{"no-kubelet", 3, func(m *fakeMachine) { m.dropIn(kubeletFile, 30*time.Second); m.login1.SetLimit(30 * time.Second) }},
+		{"no-kubelet", 3, func(m *fakeMachine) {
+			m.dropIn(kubeletFile, 30*time.Second)
+			m.login1.SetLimit(30 * time.Second)
+		}},
 		// The kubelet's configuration does not set shutdownGracePeriod, so it never takes a lock.
 		{"no-grace-period", 3, func(m *fakeMachine) { m.kubelet("maxPods: 110\n") }},
 		// A drop-in of the kubelet's configuration raises its 30 s to 35 s, and logind waits for 40 s: all is
@@ -265,19 +268,19 @@ func machineStates() []machineState {
 		}},
 		// Both the kubelet and kubegrace-node hold a lock: each would stop the pods in its own time.
 		{"two-agents", 2, func(m *fakeMachine) {
-			m.stock()
+			m.stockKubelet()
 			m.lock("kubelet", kubeletWhy)
 			m.lock("kubegrace-node", kubegraceWhy)
 		}},
 		// A shutdown is pending. logind grants no lock then, so a kubelet that starts now has none.
 		{"started-while-pending", 3, func(m *fakeMachine) {
-			m.stock()
+			m.stockKubelet()
 			m.login1.SetPreparing(true)
 		}},
 		// systemd-logind is masked, so there is no lock to take.
 		{"masked", 3, func(m *fakeMachine) {
 			m.login1.Close()
-			require.NoError(m.t, os.MkdirAll(filepath.Join(m.root, "etc/systemd/system"), 0o755)) //nolint:gosec // it is to be read
+			require.NoError(m.t, os.MkdirAll(filepath.Join(m.root, "etc/systemd/system"), 0o755)) //nolint:gosec // other users must be able to read it
 			require.NoError(m.t, os.Symlink("/dev/null", filepath.Join(m.root, "etc/systemd/system/systemd-logind.service")))
 			m.kubelet(grace30)
 		}},
@@ -286,8 +289,8 @@ func machineStates() []machineState {
 			m.login1.SetLimit(30 * time.Second)
 			m.lock("kubegrace-node", kubegraceWhy)
 		}},
-		// As before, but with --config its configuration is known. So status plans its shutdown by the rules of
-		// kubegrace: the limit of 60 s is enough.
+		// kubegrace-node holds a lock and does not answer on a socket, but --config names its configuration. So status
+		// plans the shutdown by the rules of kubegrace: the limit of 60 s is enough.
 		{"agent-with-config", 0, func(m *fakeMachine) {
 			m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", time.Minute)
 			m.login1.SetLimit(time.Minute)
@@ -295,10 +298,10 @@ func machineStates() []machineState {
 			m.write("/agent.yaml", configHeader+grace30)
 			m.extra = []string{"--config", filepath.Join(m.root, "agent.yaml")}
 		}},
-		// The kubelet's file says 30 s, but its /configz says 12 s with 5 s for critical pods, and that is what the
-		// kubelet uses. The other pods get 7 s and are cut short.
+		// The kubelet's file says 30 s. The kubelet really uses what its /configz says: 12 s, of which 5 s are for critical
+		// pods. The other pods get 7 s and are cut short.
 		{"configz", 2, func(m *fakeMachine) {
-			m.stock()
+			m.stockKubelet()
 			m.lock("kubelet", kubeletWhy)
 			m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
 			m.extra = []string{"--config", filepath.Join(m.root, "configz.json")}
@@ -316,19 +319,20 @@ func machineStates() []machineState {
 			m.kubelet(grace30)
 			m.lock("kubelet", kubeletWhy)
 		}},
-		// As before, but kubegrace-node holds the lock, and asks for 30 s. It needs no restart.
+		// The limit is 0 s, and kubegrace-node holds the lock, and asks for 30 s. It needs no restart.
 		{"limit-zero-for-the-agent", 3, func(m *fakeMachine) {
 			m.agent(api.Status{Held: true, PodCount: 3})
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
 			m.login1.SetLimit(0)
 		}},
-		// As before, but how long the agent asks for is not known.
+		// The limit is 0 s, and kubegrace-node holds the lock. How long it asks for is not known, because it does not
+		// answer on a socket.
 		{"limit-zero-for-a-silent-agent", 3, func(m *fakeMachine) {
 			m.lock("kubegrace-node", kubegraceWhy)
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
 			m.login1.SetLimit(0)
 		}},
-		// The kubelet holds its lock, and its configuration, which says for how long, cannot be read.
+		// The limit is 0 s, and the kubelet holds its lock. Its configuration, which says for how long, is missing.
 		{"limit-zero-without-config", 3, func(m *fakeMachine) {
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
 			m.login1.SetLimit(0)
@@ -357,15 +361,15 @@ items:
   status: {phase: Running}
 `
 
-// The drop-ins of logind that set its limit: that of kubegrace-node, and one of the site, whose name sorts
-// after it, so that it overrides it.
+// agentsFile is the drop-in of kubegrace-node that sets logind's limit. siteFile is a drop-in of an administrator, whose
+// name sorts after agentsFile, so that its limit overrides the agent's.
 const (
 	agentsFile = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 	siteFile   = "/etc/systemd/logind.conf.d/zzz-site.conf"
 )
 
-// agent starts a fake kubegrace-node. Its drop-in raises logind's limit to 30 s. On its socket, which only
-// root may open, it answers with status. With status.Held it also takes a lock.
+// agent starts a fake kubegrace-node. Its drop-in raises logind's limit to 30 s. On its socket, which only root may open,
+// it answers with status. If status.Held is set, it also takes a lock.
 func (m *fakeMachine) agent(status api.Status) {
 	m.t.Helper()
 	m.write(agentsFile, "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=30\n")
@@ -391,80 +395,80 @@ func (m *fakeMachine) answer(handler http.HandlerFunc) {
 	m.t.Cleanup(server.Close)
 }
 
-// Each case is a state of kubegrace-node. Root asks the agent over its socket and so knows what happens to the
-// pods (status, want). The user nobody may not open the socket: it only sees the agent's lock and its drop-in,
-// and mostly cannot tell whether pods lose time, which is exit status 4 (nobodys, nobodySees). 50-site.conf sorts before
-// the agent's drop-in, so its 15 s never count.
+// Each case is a state of kubegrace-node. Root asks the agent over its socket, and so learns what happens to the pods
+// (rootsStatus, rootSees). The user nobody may not open the socket. It only sees the agent's lock and its drop-in, and
+// usually cannot tell whether pods lose time: that is exit status 4 (nobodysStatus, nobodySees). In all cases 50-site.conf
+// sets 15 s, which never count, because it sorts before the agent's drop-in.
 func TestStatusOfTheAgent(t *testing.T) {
 	program := testProgram(t)
 	for name, test := range map[string]struct {
-		agent      api.Status
-		site       time.Duration // the limit that the file of the site sets; 0: there is no such file
-		status     int           // the exit status for root
-		want       string
-		nobodys    int // the exit status for the user nobody
-		nobodySees string
+		agent         api.Status
+		siteLimit     time.Duration // the limit that siteFile sets; 0: there is no such file
+		rootsStatus   int           // the exit status
+		rootSees      string
+		nobodysStatus int // the exit status
+		nobodySees    string
 	}{
 		"it holds the only lock": {
-			agent: api.Status{Held: true, PodCount: 3}, status: 0, want: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. No pod is cut short, of 3.",
-			nobodys: 4, nobodySees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
+			agent: api.Status{Held: true, PodCount: 3}, rootsStatus: 0, rootSees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. No pod is cut short, of 3.",
+			nobodysStatus: 4, nobodySees: "kubegrace-node (PID 812) holds the inhibitor lock for up to 30s. Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
 		},
 		"a pod asks for more than its bucket has": {
-			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, status: 2, want: "Pods cut short: 1 of 3; 7s are lost.",
-			nobodys: 4, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
+			agent: api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7}, rootsStatus: 2, rootSees: "Pods cut short: 1 of 3; 7s are lost.",
+			nobodysStatus: 4, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
 		},
 		"a file of the site sets too little": {
-			agent: api.Status{Held: true, PodCount: 3, CutShort: 2, LostSeconds: 12}, site: 15 * time.Second, status: 2,
-			want:    "kubegrace-node asks for 30s, and the host waits for 15s, by " + siteFile,
-			nobodys: 2, nobodySees: "kubegrace-node (PID 812) asks for 30s, and the host goes down after 15s, by " + siteFile,
+			agent: api.Status{Held: true, PodCount: 3, CutShort: 2, LostSeconds: 12}, siteLimit: 15 * time.Second, rootsStatus: 2,
+			rootSees:      "kubegrace-node asks for 30s, and the host waits for 15s, by " + siteFile,
+			nobodysStatus: 2, nobodySees: "kubegrace-node (PID 812) asks for 30s, and the host goes down after 15s, by " + siteFile,
 		},
 		"a file of the site sets enough for the pods": {
-			agent: api.Status{Held: true, PodCount: 3}, site: 25 * time.Second, status: 0, want: "No pod is cut short, of 3.",
-			nobodys: 2, nobodySees: "asks for 30s, and the host goes down after 25s",
+			agent: api.Status{Held: true, PodCount: 3}, siteLimit: 25 * time.Second, rootsStatus: 0, rootSees: "No pod is cut short, of 3.",
+			nobodysStatus: 2, nobodySees: "asks for 30s, and the host goes down after 25s",
 		},
 		"the container runtime is away": {
-			agent: api.Status{Held: true, PodsUnknown: true}, status: 4, want: "Its pods are not known: the container runtime does not list them.",
-			nobodys: 4, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
+			agent: api.Status{Held: true, PodsUnknown: true}, rootsStatus: 4, rootSees: "Its pods are not known: the container runtime does not list them.",
+			nobodysStatus: 4, nobodySees: "Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config.",
 		},
 		"it is drained": {
-			agent: api.Status{Drained: true}, status: 0, want: "this machine is drained: kubegrace-node drain has stopped its pods",
-			nobodys: 4, nobodySees: "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.",
+			agent: api.Status{Drained: true}, rootsStatus: 0, rootSees: "this machine is drained: kubegrace-node drain has stopped its pods",
+			nobodysStatus: 4, nobodySees: "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.",
 		},
 		"it holds no lock": {
-			agent: api.Status{PodCount: 3, Missing: []string{"missing: inhibitor lock: no bus"}}, status: 3,
-			want:    "nothing waits for the pods: kubegrace-node runs, and holds no lock.",
-			nobodys: 4, nobodySees: "kubegrace-node runs, and holds no lock",
+			agent: api.Status{PodCount: 3, Missing: []string{"missing: inhibitor lock: no bus"}}, rootsStatus: 3,
+			rootSees:      "nothing waits for the pods: kubegrace-node runs, and holds no lock.",
+			nobodysStatus: 4, nobodySees: "kubegrace-node runs, and holds no lock",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := newMachine(t)
 			m.agent(test.agent)
 			m.dropIn("/etc/systemd/logind.conf.d/50-site.conf", 15*time.Second)
-			if test.site > 0 {
-				m.dropIn(siteFile, test.site)
-				m.login1.SetLimit(test.site)
+			if test.siteLimit > 0 {
+				m.dropIn(siteFile, test.siteLimit)
+				m.login1.SetLimit(test.siteLimit)
 			}
 			r := m.look()
-			requireStatus(t, test.status, r)
-			require.Contains(t, r.out, test.want)
+			requireStatus(t, test.rootsStatus, r)
+			require.Contains(t, r.out, test.rootSees)
 			require.Contains(t, r.out, "50-site.conf: 15s, overridden")
 			for _, line := range test.agent.Missing {
 				require.Contains(t, r.out, line)
 			}
-			if test.site > 0 {
+			if test.siteLimit > 0 {
 				require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in "+siteFile+", or remove it there.")
 			}
-			if os.Getuid() == 0 { // otherwise lookAsNobody runs as this user, who may ask the agent too
+			if os.Getuid() == 0 { // otherwise lookAsNobody has the user of the test, who may ask the agent
 				r = m.lookAsNobody(program)
-				requireStatus(t, test.nobodys, r)
+				requireStatus(t, test.nobodysStatus, r)
 				require.Contains(t, r.out, test.nobodySees)
 			}
 		})
 	}
 }
 
-// An agent answers on its socket with an error, and has neither a lock nor a drop-in. What happens to the pods
-// is not known, so the status is 4, and the agent's answer is shown.
+// An agent answers on its socket with the HTTP status 418, and has neither a lock nor a drop-in. What happens to the pods is
+// not known, so the exit status is 4. The output shows the agent's answer.
 func TestAnAgentThatAnswersNonsense(t *testing.T) {
 	m := newMachine(t)
 	m.answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

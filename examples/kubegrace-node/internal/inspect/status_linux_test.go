@@ -31,21 +31,21 @@ func requireStatus(t *testing.T, want int, r result) {
 	require.ErrorIs(t, r.err, inspect.ExitStatus(want), r.out)
 }
 
-// For each state of a machine, status prints what the golden file has, and ends with the status that
-// machineStates wants. The JSON output has the same status.
+// For each state of a machine, kubegrace-node status prints what the golden file has, and ends with the exit status of the
+// state. The JSON output has the same exit status in it.
 func TestNode(t *testing.T) {
 	for _, state := range machineStates() {
 		t.Run(state.name, func(t *testing.T) {
 			m := newMachine(t)
-			state.make(m)
+			state.prepare(m)
 			pods := m.pods("")
 			r := m.look(pods...)
 			golden.Require(t, "node-"+state.name+".golden", r.out)
-			requireStatus(t, state.status, r)
+			requireStatus(t, state.exitStatus, r)
 
 			var report output.NodeReport
 			require.NoError(t, json.Unmarshal([]byte(m.look(append(pods, "-o", "json")...).out), &report))
-			require.Equal(t, state.status, int(report.Verdict.Status))
+			require.Equal(t, state.exitStatus, int(report.Verdict.Status))
 		})
 	}
 }
@@ -60,9 +60,9 @@ func apiServer(t *testing.T) *httptest.Server {
 		w.Header().Set("Content-Type", "application/json")
 		switch r.URL.Path + "?" + r.URL.Query().Get("fieldSelector") {
 		case "/api/v1/pods?spec.nodeName=worker-1":
-			_, _ = w.Write(pods) // the client notices a failure
+			_, _ = w.Write(pods) // if this fails, the client's request fails
 		case "/api/v1/pods?spec.nodeName=worker-0":
-			_, _ = w.Write([]byte(`{"kind": "PodList", "apiVersion": "v1", "items": []}`)) // the same
+			_, _ = w.Write([]byte(`{"kind": "PodList", "apiVersion": "v1", "items": []}`)) // if this fails, the client's request fails
 		default:
 			http.Error(w, "no such node", http.StatusForbidden)
 		}
@@ -71,22 +71,22 @@ func apiServer(t *testing.T) *httptest.Server {
 	return server
 }
 
-// newMachineWithLock returns a machine on which a kubelet with 30 s holds its lock, so that all is well. more
-// is appended to the kubelet's configuration, and flags to its command line.
-func newMachineWithLock(t *testing.T, more string, flags ...string) *fakeMachine {
+// newMachineWithLock returns a machine on which all is well: a kubelet whose shutdownGracePeriod is 30 s holds its lock.
+// moreConfig is appended to the kubelet's configuration, and flags to its command line.
+func newMachineWithLock(t *testing.T, moreConfig string, flags ...string) *fakeMachine {
 	t.Helper()
 	m := newMachine(t)
 	m.dropIn(kubeletFile, 30*time.Second)
 	m.login1.SetLimit(30 * time.Second)
-	m.kubelet(grace30+more, flags...)
+	m.kubelet(grace30+moreConfig, flags...)
 	m.lock("kubelet", kubeletWhy)
 	return m
 }
 
-// The kubelet's kubeconfig says where the API server is, and the host is worker-1: its pods are read from there, and
-// the static pods from the folder of their manifests. The static pod etcd has no priority. It asks for 25 s and gets
-// the 20 s of the pods that are not critical: status 2. If the API server refuses to list the node's pods (worker-2),
-// or has none for it (worker-0), what happens to the pods is not known: status 4.
+// The node's pods are read from the API server that the kubelet's kubeconfig names, and the static pods from the folder of
+// their manifests. The static pod etcd has no priority, so it gets the 20 s of the pods that are not critical, of the 25 s
+// that it asks for: exit status 2. If the API server refuses to list the node's pods (worker-2), or has no pods of the node
+// (worker-0), it is not known what happens to the pods: exit status 4.
 func TestPodsOfTheAPIServer(t *testing.T) {
 	m := newMachineWithLock(t, "staticPodPath: /etc/kubernetes/manifests\n", "--kubeconfig=/etc/kubernetes/kubelet.conf")
 	m.write("/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\nclusters: [{name: c, cluster: {server: \""+apiServer(t).URL+"\"}}]\n")
@@ -103,8 +103,8 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5s are lost.")
 }
 
-// The file of --pods has the pods of several nodes. Only those of this node, worker-1, count: 3 of the 4. If
-// none of them is a pod of the node that --node names, that is an error.
+// The file of --pods has four pods, of several nodes. Only the three pods of this node, worker-1, count. If the file has no
+// pod of the node that --node names, status fails.
 func TestPodsOfSeveralNodes(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	args := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
@@ -137,10 +137,9 @@ func TestErrorsOfNode(t *testing.T) {
 	}
 }
 
-// The metrics of a machine on which all is well are in the golden file. After the limit was lowered to 20 s,
-// status is 2, and the 30 s that the kubelet needs are there even without pods. After the bus was stopped,
-// status is 4, and what is not known has no metric. Of a running agent the metrics have the numbers that it tells
-// on its socket.
+// On a machine on which all is well, the metrics are those of the golden file. When the limit is lowered to 20 s, the exit
+// status is 2, and the metrics have the 30 s that the kubelet needs, even without a list of pods. When the bus is stopped,
+// the exit status is 4, and what is not known has no metric.
 func TestMetrics(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	r, text := m.metrics(m.pods("")...)
@@ -158,16 +157,20 @@ func TestMetrics(t *testing.T) {
 	requireStatus(t, 4, r)
 	require.Contains(t, text, "kubegrace_node_status 4\n")
 	require.NotContains(t, text, "limit_seconds")
+}
 
-	m = newMachine(t)
+// On a machine with a running agent, the metrics have the numbers that the agent sends on its socket. 7 s are lost: exit
+// status 2.
+func TestMetricsOfAnAgent(t *testing.T) {
+	m := newMachine(t)
 	m.agent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})
-	_, text = m.metrics()
+	_, text := m.metrics()
 	for _, line := range []string{"kubegrace_node_status 2", "kubegrace_node_needed_seconds 30", "kubegrace_node_pods 3", "kubegrace_node_pods_cut_short 1", "kubegrace_node_lost_seconds 7"} {
 		require.Contains(t, text, line+"\n")
 	}
 }
 
-// metrics runs look with --textfile and also returns what that file has.
+// metrics runs look with --textfile, and also returns the text of the file.
 func (m *fakeMachine) metrics(args ...string) (result, string) {
 	m.t.Helper()
 	file := filepath.Join(m.t.TempDir(), "kubegrace-node.prom")
@@ -177,7 +180,8 @@ func (m *fakeMachine) metrics(args ...string) (result, string) {
 	return r, string(text)
 }
 
-// With --every status looks again and again. After two looks the context is cancelled, which is no error.
+// With --every, kubegrace-node status looks at the machine repeatedly. After two looks the context is cancelled, which ends
+// the command without an error.
 func TestLooksAgainUntilItIsStopped(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	ctx, stop := context.WithCancel(t.Context())
@@ -200,9 +204,9 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 
-// In each case something cannot be seen that decides on the shutdown. status must name it, say how to make it
-// visible, and end with 4, although all else is well. It must not call a lock or a drop-in left over either,
-// which an operator might then remove.
+// In each case something cannot be seen that decides on the shutdown. kubegrace-node status must name it, say how to make
+// it visible, and end with exit status 4, although all else is well. It must not say that a lock or a drop-in is left over:
+// an operator might remove it.
 func TestWhatCannotBeSeen(t *testing.T) {
 	kubeletsCommandLine := fmt.Sprintf("/proc/%d/cmdline", os.Getpid())
 	remove := func(path string) func(*fakeMachine) {
@@ -242,9 +246,9 @@ func TestWhatCannotBeSeen(t *testing.T) {
 	}
 }
 
-// The user nobody first may read everything: status 0. Then the kubelet's configuration and its drop-in are
-// closed to other users: status 4 with both files named. A file of --pods that may not be read is an error,
-// because the user named it.
+// At first the user nobody may read everything: exit status 0. Then only root may read the kubelet's configuration and its
+// drop-in: exit status 4, and the output names both files. A file of --pods that nobody may not read is an error (exit
+// status 1), because the user has named the file.
 func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to be nobody")
@@ -261,7 +265,7 @@ func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 	require.Contains(t, text, " - /etc/systemd/logind.conf.d/99-kubelet.conf: permission denied (run it as root)")
 	require.NotContains(t, text, "has not read them since they changed")
 
-	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o644)) //nolint:gosec // it is to be read
+	require.NoError(t, os.Chmod(filepath.Join(m.root, "var/lib/kubelet/config.yaml"), 0o644)) //nolint:gosec // other users must be able to read it
 	require.NoError(t, os.Chmod(pods[1], 0o600))
 	r = m.lookAsNobody(program, pods...)
 	requireStatus(t, 1, r)

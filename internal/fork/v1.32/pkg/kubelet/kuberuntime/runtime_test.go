@@ -159,7 +159,7 @@ func sleeping(seconds int64) *v1.Lifecycle {
 	return &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: seconds}}}
 }
 
-// hookFake is a runner whose sleep hooks take extra longer than they should.
+// hookFake is a runner of hooks that records its calls. Its sleep hooks take longer than they should, by extra.
 type hookFake struct {
 	err           error         // of hooks that are not cancelled
 	extra         time.Duration // added to each sleep
