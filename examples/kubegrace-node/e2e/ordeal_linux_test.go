@@ -34,27 +34,26 @@ import (
 )
 
 const (
-	// ordealRuns is an environment variable: how many power offs each machine does. Each has its own seed.
-	// Seeds that have passed are stored in ordealFolder, and are skipped in the next run. Without the variable
-	// there are two.
+	// ordealRuns is an environment variable: how many power offs each machine does, each with a seed of its own.
+	// The seeds of power offs that passed are stored in ordealFolder, and are skipped in the next run of the test.
+	// Without the variable there are two power offs.
 	ordealRuns = "KUBEGRACE_ORDEAL"
-	// ordealSeed is an environment variable: the seed of the one power off that is to be repeated.
+	// ordealSeed is an environment variable: the seed of a single power off, to repeat it.
 	ordealSeed   = "KUBEGRACE_ORDEAL_SEED"
 	ordealFolder = "../../../.cache/ordeal"
 
-	ordealLimit = 48 * time.Second // three buckets of 16 s: so long the agent has logind wait
-	ordealSlack = 2 * time.Second  // allowance for a busy machine
-	ordealTick  = 300 * time.Millisecond
-	// ordealStart is by how much a pod's grace period may be shorter than asked. The grace period runs from
-	// the moment when the agent records the kill. If the agent dies before it sends SIGTERM, the next agent
+	ordealLimit = 48 * time.Second       // how long logind waits for the agent: three buckets of 16 s
+	ordealSlack = 2 * time.Second        // allowance for a busy machine
+	ordealTick  = 300 * time.Millisecond // between two looks at the machine or the API server
+	// ordealStart is by how much the time from SIGTERM to the end of a container may be shorter than the pod's grace
+	// period, which begins when the agent records the kill. If the agent dies before it sends SIGTERM, the next agent
 	// sends it later.
 	ordealStart = time.Second
 	// ordealLeast is the least time between SIGTERM and SIGKILL that every container gets, as with the
 	// kubelet.
-	ordealLeast = 2 * time.Second
-	// The name of the machine's Node object, and the file with the agent's kubeconfig.
-	nodeName       = "machine"
-	kubeconfigFile = "/etc/kubegrace/kubeconfig"
+	ordealLeast    = 2 * time.Second
+	nodeName       = "machine"                   // of the machine's Node object
+	kubeconfigFile = "/etc/kubegrace/kubeconfig" // of the agent
 	kubeconfig     = `apiVersion: v1
 kind: Config
 clusters: [{name: test, cluster: {server: %q}}]
@@ -71,33 +70,34 @@ shutdownGracePeriodByPodPriority:
 `
 )
 
-// ordealPods are the pods of each power off, in the order in which they end. Each container writes files into
-// the folder /seen: NAME.term at its first SIGTERM and NAME.end when it ends. stubborn, which ignores SIGTERM,
-// instead writes NAME.end ten times a second, so that the file shows until when it lived.
+// ordealPods are the pods of each power off, in the order of their priorities. Each container writes files into the folder
+// /seen: NAME.term at its first SIGTERM and NAME.end when it ends. stubborn, which ignores SIGTERM, writes NAME.end ten
+// times a second, so that the time of the file shows until when the container ran.
 var ordealPods = []struct {
-	name        string
-	priority    int32
-	grace, work time.Duration // work is how long the container takes to end after SIGTERM
-	code        int32         // its exit code
+	name     string
+	priority int32
+	grace    time.Duration
+	exitTime time.Duration // how long the container takes to exit after SIGTERM
+	exitCode int32
 }{
-	{"web", 0, 4 * time.Second, time.Second, 3},
-	{"stubborn", 0, 3 * time.Second, time.Hour, 128 + 9},
-	{"database", 1000, 5 * time.Second, 2 * time.Second, 5},
-	{"network", 2000000000, 4 * time.Second, time.Second, 7},
+	{name: "web", priority: 0, grace: 4 * time.Second, exitTime: time.Second, exitCode: 3},
+	{name: "stubborn", priority: 0, grace: 3 * time.Second, exitTime: time.Hour, exitCode: 128 + 9},
+	{name: "database", priority: 1000, grace: 5 * time.Second, exitTime: 2 * time.Second, exitCode: 5},
+	{name: "network", priority: 2000000000, grace: 4 * time.Second, exitTime: time.Second, exitCode: 7},
 }
 
-// A machine powers off and boots again and again. During each power off the agent, containerd, the API server
-// and the bus are killed at random. All the same each pod must get its grace period, in order, and the machine
-// must go down within its limit. After the next boot the API server must know the end of each pod, and must
-// not have been told of one before it happened.
+// A machine powers off and boots again, repeatedly. During each power off the agent, containerd, the API server and the bus
+// are killed at random. All the same each pod must get its grace period, in the order of priorities, and the machine must go
+// down within its limit. After the next boot the API server must know that each pod has ended. It must not have been told of
+// an end before the end.
 func TestOrdeal(t *testing.T) { eachPlatform(t, testOrdeal) }
 
-// testOrdeal does one power off for each seed. Seeds come from the environment variables, or are 1 and 2. A
-// seed makes the same kills at the same times. It stops at the first power off that fails.
+// testOrdeal does one power off for each seed, until one fails. The seeds come from the environment variables, or are 1 and
+// 2. The same seed means the same kills at the same times.
 func testOrdeal(t *testing.T, on platform) {
 	o := newOrdeal(t, on)
-	done := filepath.Join(ordealFolder, string(on.debian))
-	text, err := os.ReadFile(done)
+	passedFile := filepath.Join(ordealFolder, string(on.debian))
+	passed, err := os.ReadFile(passedFile)
 	require.True(t, err == nil || errors.Is(err, fs.ErrNotExist), err)
 	seeds := []uint64{1, 2} // fixed, so that every ordinary run tests the same
 	if runs := os.Getenv(ordealRuns); runs != "" {
@@ -105,7 +105,7 @@ func testOrdeal(t *testing.T, on platform) {
 		require.NoError(t, err)
 		seeds = nil
 		for seed := range n {
-			if !slices.Contains(strings.Fields(string(text)), strconv.FormatUint(seed, 10)) {
+			if !slices.Contains(strings.Fields(string(passed)), strconv.FormatUint(seed, 10)) {
 				seeds = append(seeds, seed)
 			}
 		}
@@ -123,9 +123,9 @@ func testOrdeal(t *testing.T, on platform) {
 			return
 		}
 		if os.Getenv(ordealRuns) != "" {
-			text = fmt.Appendln(text, seed)
+			passed = fmt.Appendln(passed, seed)
 			require.NoError(t, os.MkdirAll(ordealFolder, 0o755))
-			require.NoError(t, os.WriteFile(done, text, 0o600))
+			require.NoError(t, os.WriteFile(passedFile, passed, 0o600))
 		}
 	}
 }
@@ -135,9 +135,10 @@ type ordeal struct {
 	m      *machine.Machine
 	server *containerdtest.Server
 	api    *apiserverproxy.Proxy
-	core   corev1.CoreV1Interface // of the API server itself
+	core   corev1.CoreV1Interface // the API server itself, without the proxy
 	seen   string                 // the host's folder that is mounted into the containers as /seen
-	died   time.Time              // when containerd was last killed, which happens at most once in a power off
+	// containerdDied is when containerd was last killed, which happens at most once in a power off.
+	containerdDied time.Time
 }
 
 // newOrdeal boots a machine whose agent knows an API server, behind a proxy that records all requests. No pods run
@@ -146,7 +147,10 @@ func newOrdeal(t *testing.T, on platform) *ordeal {
 	url := apiserverprocess.Start(t)
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: url, QPS: -1})
 	require.NoError(t, err)
-	o := &ordeal{m: machine.New(t, on.debian), server: on.containerd.Start(t, images()...), api: apiserverproxy.Start(t, url), core: client.CoreV1(), seen: t.TempDir()}
+	o := &ordeal{
+		m: machine.New(t, on.debian), server: on.containerd.Start(t, images()...),
+		api: apiserverproxy.Start(t, url), core: client.CoreV1(), seen: t.TempDir(),
+	}
 	_, err = o.core.Nodes().Create(t.Context(), &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: nodeName},
 		Status:     v1.NodeStatus{Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}}},
@@ -174,8 +178,8 @@ func (o *ordeal) boot(t *testing.T) {
 	o.m.AwaitActive(t, agentUnit)
 }
 
-// run starts the pods, powers the machine off while parts are killed, judges what happened, and boots the
-// machine again. If the test fails, it logs the agent's log and how to repeat this power off.
+// run starts the pods, powers the machine off while parts are killed, judges what happened, and boots the machine again. If
+// a check fails, run logs the agent's log and how to repeat this power off.
 func (o *ordeal) run(t *testing.T, seed uint64) {
 	rng, began := rand.New(rand.NewPCG(seed, 29)), time.Now()
 	defer func() {
@@ -189,9 +193,9 @@ func (o *ordeal) run(t *testing.T, seed uint64) {
 		}
 		t.Logf("again: %s=%d", ordealSeed, seed)
 	}()
-	pods := o.start(t, seed)
+	pods := o.startPods(t, seed)
 	require.Eventually(t, func() bool { return len(planOf(t, o.m).Buckets) == 3 && delaysShutdowns(t, o.m) }, time.Minute, ordealTick)
-	asked, before := time.Now(), len(o.api.Requests())
+	asked, firstRequest := time.Now(), len(o.api.Requests())
 	o.m.Run(t, "systemctl", "poweroff")
 	faults, askedAgain := o.killAtRandom(t, rng, asked)
 	o.m.AwaitPowerOff(t)
@@ -200,17 +204,17 @@ func (o *ordeal) run(t *testing.T, seed uint64) {
 	t.Logf("seed %d: off after %v; %s", seed, off.Sub(asked).Round(time.Millisecond), strings.Join(faults, ", "))
 	ends := o.judgeContainers(t, pods, askedAgain, off)
 	o.boot(t)
-	o.judgeStatuses(t, pods, ends, before)
-	o.remove(t, pods)
+	o.judgeStatuses(t, pods, ends, firstRequest)
+	o.removePods(t, pods)
 }
 
-// start starts the pods for one power off. Their names have the seed and the time, so that /seen has no files
-// of them yet.
-func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
+// startPods starts the pods for one power off. Their names have the seed and the time, so that /seen has no files of them
+// yet.
+func (o *ordeal) startPods(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	for _, p := range ordealPods {
 		name := fmt.Sprintf("%s-%d-%d", p.name, seed, time.Now().UnixMilli())
-		script := fmt.Sprintf("trap '[ -e /seen/%[1]s.term ] || : > /seen/%[1]s.term; sleep %[2]v; : > /seen/%[1]s.end; exit %[3]d' TERM; while :; do sleep 0.1; done", name, p.work.Seconds(), p.code)
-		if p.work > p.grace {
+		script := fmt.Sprintf("trap '[ -e /seen/%[1]s.term ] || : > /seen/%[1]s.term; sleep %[2]v; : > /seen/%[1]s.end; exit %[3]d' TERM; while :; do sleep 0.1; done", name, p.exitTime.Seconds(), p.exitCode)
+		if p.exitTime > p.grace {
 			script = fmt.Sprintf("trap '[ -e /seen/%[1]s.term ] || : > /seen/%[1]s.term' TERM; while :; do : > /seen/%[1]s.end; sleep 0.1; done", name)
 		}
 		pod, err := o.core.Pods(v1.NamespaceDefault).Create(t.Context(), &v1.Pod{
@@ -235,20 +239,20 @@ func (o *ordeal) start(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	return pods
 }
 
-// killAtRandom kills one to five parts at random moments, or fewer if the machine goes down before. It returns
-// what it has killed, and when the machine was last asked to power off. If it kills the bus it has to ask
-// again: logind then forgets the request, and must be restarted to reach the new bus.
+// killAtRandom kills one to five parts at random moments, or fewer if the machine is off earlier. It returns what it has
+// killed, and when the machine was last asked to power off. If it kills the bus, it asks again: logind must be restarted to
+// reach the new bus, and then forgets the request.
 func (o *ordeal) killAtRandom(t *testing.T, rng *rand.Rand, asked time.Time) (done []string, last time.Time) {
-	unit := func(name string) { // fails while it is started again
+	killUnit := func(name string) { // has no effect while systemd starts the unit again
 		_, _ = o.m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", name)
 	}
 	faults := []func(){
-		func() { unit(agentUnit) },
-		func() { o.died = time.Now(); o.server.Kill(t) },
+		func() { killUnit(agentUnit) },
+		func() { o.containerdDied = time.Now(); o.server.Kill(t) },
 		o.api.Die,
 		func() { require.NoError(t, o.api.Revive()) },
 		func() {
-			unit("dbus.service")
+			killUnit("dbus.service")
 			_, _ = o.m.TryRun(t.Context(), "systemctl", "restart", "systemd-logind") // refused if the machine already goes down
 			require.Eventually(t, func() bool {
 				list, err := o.m.TryRun(t.Context(), "systemd-inhibit", "--list", "--no-legend")
@@ -259,15 +263,16 @@ func (o *ordeal) killAtRandom(t *testing.T, rng *rand.Rand, asked time.Time) (do
 		},
 	}
 	last = asked
+	const killAgent, killContainerd = 0, 1 // indexes of faults
 	names := []string{"agent", "containerd", "API server", "API server is back", "bus"}
 	at, containerdDies := time.Duration(0), rng.IntN(2) == 0
 	for range 1 + rng.IntN(5) {
 		at += time.Duration(rng.IntN(3_000)) * time.Millisecond
 		i := rng.IntN(len(faults))
-		if i == 1 && !containerdDies { // once per power off at most, and in half of them never: kill the agent instead
-			i = 0
+		if i == killContainerd && !containerdDies { // at most once in a power off, and never in half of them
+			i = killAgent
 		}
-		containerdDies = containerdDies && i != 1
+		containerdDies = containerdDies && i != killContainerd
 		select {
 		case <-o.m.Ended():
 			return done, last
@@ -289,9 +294,8 @@ func (o *ordeal) isOff() bool {
 	}
 }
 
-// remove removes the pods from the API server and from containerd, as a kubelet does, before the next power
-// off.
-func (o *ordeal) remove(t *testing.T, pods []*v1.Pod) {
+// removePods removes the pods of a power off from the API server and from containerd, as a kubelet does.
+func (o *ordeal) removePods(t *testing.T, pods []*v1.Pod) {
 	for _, pod := range pods {
 		require.NoError(t, o.core.Pods(pod.Namespace).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0))}))
 	}
@@ -305,10 +309,9 @@ func (o *ordeal) remove(t *testing.T, pods []*v1.Pod) {
 	}
 }
 
-// at returns when a pod's container last wrote its file in /seen with this ending (.term or .end); zero: it
-// has not.
-func (o *ordeal) at(t *testing.T, pod *v1.Pod, what string) time.Time {
-	info, err := os.Stat(filepath.Join(o.seen, pod.Name+what))
+// writtenAt returns when a pod's container last wrote its file in /seen with this suffix, .term or .end. Zero means never.
+func (o *ordeal) writtenAt(t *testing.T, pod *v1.Pod, suffix string) time.Time {
+	info, err := os.Stat(filepath.Join(o.seen, pod.Name+suffix))
 	if errors.Is(err, fs.ErrNotExist) {
 		return time.Time{}
 	}
@@ -316,19 +319,19 @@ func (o *ordeal) at(t *testing.T, pod *v1.Pod, what string) time.Time {
 	return info.ModTime()
 }
 
-// judgeContainers checks a power off by the files that the containers have written: each had SIGTERM in the
-// order of priorities and its grace period, and ended before the machine did. It returns when they have ended. asked is when
-// the machine was last asked to power off, and off when it was off.
+// judgeContainers checks a power off by the files that the containers have written. Each container had SIGTERM in the order
+// of priorities, had its grace period, and ended before the machine was off. asked is when the machine was last asked to
+// power off, and off is when it was off. The result is when the containers ended.
 func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.Time) (ends map[types.UID]time.Time) {
 	ends = map[types.UID]time.Time{}
 	for i, pod := range pods {
-		p, term, end := ordealPods[i], o.at(t, pod, ".term"), o.at(t, pod, ".end")
+		p, term, end := ordealPods[i], o.writtenAt(t, pod, ".term"), o.writtenAt(t, pod, ".end")
 		require.False(t, term.IsZero(), "%s has had no SIGTERM", p.name)
-		due := min(p.grace, p.work) // the least time from SIGTERM to the end
-		if o.wasDown(term, p.grace) {
-			due = min(due, ordealLeast)
+		least := min(p.grace, p.exitTime) // from SIGTERM to the end
+		if o.mayContainerdBeDown(term, p.grace) {
+			least = min(least, ordealLeast)
 		}
-		assert.GreaterOrEqual(t, end.Sub(term), due-ordealStart, "%s must get its grace period", p.name)
+		assert.GreaterOrEqual(t, end.Sub(term), least-ordealStart, "%s must get its grace period", p.name)
 		assert.True(t, end.Before(off), "%s must end before the machine", p.name)
 		for j, previous := range pods[:i] {
 			if ordealPods[j].priority < p.priority {
@@ -341,26 +344,26 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.T
 		return e.MessageID == machine.ShuttingDown && e.Time.After(asked) && e.Time.Before(off)
 	})
 	if assert.GreaterOrEqual(t, begins, 0, "logind logs the shutdown") {
-		at := o.m.Journal(t)[begins].Time
-		assert.Less(t, at.Sub(asked), ordealLimit+ordealSlack, "the machine must go down within its limit")
+		begun := o.m.Journal(t)[begins].Time // the shutdown, after logind has waited for the agent's lock
+		assert.Less(t, begun.Sub(asked), ordealLimit+ordealSlack, "the machine must go down within its limit")
 		for i, pod := range pods {
-			assert.True(t, ends[pod.UID].Before(at.Add(ordealTick)), "%s must end before logind proceeds with the shutdown", ordealPods[i].name)
+			assert.True(t, ends[pod.UID].Before(begun.Add(ordealTick)), "%s must end before logind proceeds with the shutdown", ordealPods[i].name)
 		}
 	}
 	return ends
 }
 
-// wasDown reports whether containerd may have been down during a pod's grace period; term is when the pod had
-// SIGTERM. Such a pod may get less than its grace period, though at least ordealLeast: its deadline does not
-// move while the runtime is away.
-func (o *ordeal) wasDown(term time.Time, grace time.Duration) bool {
-	return o.died.After(term.Add(-grace)) && o.died.Before(term.Add(grace))
+// mayContainerdBeDown reports whether containerd may have been down during a pod's grace period. term is when the pod had
+// SIGTERM. Such a pod may get less than its grace period, but at least ordealLeast: its deadline does not move while
+// containerd is down.
+func (o *ordeal) mayContainerdBeDown(term time.Time, grace time.Duration) bool {
+	return o.containerdDied.After(term.Add(-grace)) && o.containerdDied.Before(term.Add(grace))
 }
 
-// judgeStatuses checks what the API server knows after the boot: each pod is Failed, with its container's exit
-// code. It also checks, in the requests from index before on, that the end of no pod was reported before it
-// happened.
-func (o *ordeal) judgeStatuses(t *testing.T, pods []*v1.Pod, ends map[types.UID]time.Time, before int) {
+// judgeStatuses checks what the API server knows after the boot: each pod is Failed, with its container's exit code. It also
+// checks the requests of the power off, which begin with the index firstRequest: none reported the end of a pod before the
+// pod had ended.
+func (o *ordeal) judgeStatuses(t *testing.T, pods []*v1.Pod, ends map[types.UID]time.Time, firstRequest int) {
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(o.pods(t), func(p v1.Pod) bool { return p.Status.Phase != v1.PodFailed })
 	}, time.Minute, ordealTick, "the API server must know the end of each pod")
@@ -372,11 +375,11 @@ func (o *ordeal) judgeStatuses(t *testing.T, pods []*v1.Pod, ends map[types.UID]
 				continue
 			}
 			// A container may also have been killed, if containerd was down during its grace period.
-			killed := c.State.Terminated.ExitCode == 128+9 && o.wasDown(o.at(t, &pod, ".term"), ordealPods[i].grace)
-			assert.True(t, killed || c.State.Terminated.ExitCode == ordealPods[i].code, "exit code %d of %s", c.State.Terminated.ExitCode, pod.Name)
+			isKilled := c.State.Terminated.ExitCode == 128+9 && o.mayContainerdBeDown(o.writtenAt(t, &pod, ".term"), ordealPods[i].grace)
+			assert.True(t, isKilled || c.State.Terminated.ExitCode == ordealPods[i].exitCode, "exit code %d of %s", c.State.Terminated.ExitCode, pod.Name)
 		}
 	}
-	for _, r := range o.api.Requests()[before:] {
+	for _, r := range o.api.Requests()[firstRequest:] {
 		var patch struct {
 			Status v1.PodStatus `json:"status"`
 		}

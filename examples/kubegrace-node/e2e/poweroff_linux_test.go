@@ -28,10 +28,9 @@ var (
 	network  = "network/main"
 )
 
-// The basic case: an undisturbed machine powers off. The agent must stop the unit of --stop-unit, here a stand-in for
-// kubelet.service, and then the pods, bucket after bucket and as it had planned, and its report must be right. During
-// the shutdown, systemctl start must not bring the unit back. Only systemd 257 announces that the shutdown is a power
-// off.
+// An undisturbed machine powers off. The agent must stop the unit of --stop-unit, here a stand-in for kubelet.service, and
+// then the pods, bucket after bucket and as it had planned. Its report must be right. During the shutdown, systemctl start
+// must not start the unit again. The report has the kind poweroff on systemd 257 only: systemd 252 does not announce it.
 func TestPowerOffDrainsThePodsFirst(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootWithKubelet(t, on)
@@ -48,13 +47,17 @@ func TestPowerOffDrainsThePodsFirst(t *testing.T) {
 		report := lastReport(t, m)
 		checkPlan(t, planned, report)
 		require.Empty(t, report.Errors)
-		require.Equal(t, map[bool]source.Kind{true: source.KindPoweroff, false: source.KindUnknown}[on.announcesKind], report.Kind)
+		kind := source.KindUnknown
+		if on.announcesKind {
+			kind = source.KindPoweroff
+		}
+		require.Equal(t, kind, report.Kind)
 	})
 }
 
-// powerOff powers a machine off, calls disturb meanwhile, and returns when the power off was asked for and when the
-// containers have ended. logind must have begun the shutdown after the last container had ended, at most 5 s later,
-// and must not have had to give up waiting for a delay lock. No container may run then.
+// powerOff powers a machine off, and calls disturb after the request. It returns when the power off was requested and when
+// the containers ended. It requires that logind proceeded with the shutdown after the end of the last container, at most 5 s
+// later, that logind did not give up waiting for a delay lock, and that no container runs when the machine is off.
 func powerOff(t *testing.T, m *machine.Machine, server *containerdtest.Server, containers map[string]string, disturb ...func()) (asked time.Time, exits exitsByName) {
 	t.Helper()
 	asked = time.Now()
@@ -85,8 +88,8 @@ func powerOff(t *testing.T, m *machine.Machine, server *containerdtest.Server, c
 	return asked, exits
 }
 
-// checkPlan compares a plan with the report of the shutdown that followed. No pod may have been told to stop
-// later, have had less time, or have ended later than planned.
+// checkPlan compares a plan with the report of the shutdown that followed. It requires that no pod was told to stop later,
+// had less time, or ended later than planned.
 func checkPlan(t *testing.T, planned nodeplan.Node, report shutdown.Report) {
 	const lag = 1 // second, allowed for timers and the container runtime on a busy machine
 	pods := map[string]nodeplan.Pod{}
@@ -108,8 +111,8 @@ func checkPlan(t *testing.T, planned nodeplan.Node, report shutdown.Report) {
 	require.LessOrEqual(t, report.Ended.Sub(report.Started).Seconds(), planned.ReleaseSeconds+lag)
 }
 
-// buckets are the containers of testdata/pods in the order of their buckets. least and most bound the time
-// from the end of the previous bucket to the exits of these containers, in an undisturbed drain.
+// buckets has the containers of testdata/pods, bucket after bucket. least and most bound the time from the end of the
+// previous bucket to the exits of these containers, in an undisturbed drain.
 var buckets = []struct {
 	containers  []string
 	least, most time.Duration
@@ -121,16 +124,16 @@ var buckets = []struct {
 	{[]string{network}, 1 * time.Second, 4*time.Second + 3*time.Second}, // it takes 1 s of a bucket of 4 s; 3 s more for a busy machine
 }
 
-// checkOrder checks that no container ended before those of the previous bucket. With least it also checks
-// that none ended sooner after them than it needs: such a container was told to stop before the previous
-// bucket had ended.
-func checkOrder(t *testing.T, asked time.Time, exits exitsByName, least bool) {
+// checkOrder checks that no container ended before those of the previous bucket. If checkLeast is set, it also checks that
+// none ended sooner after the previous bucket than it needs: such a container would have been told to stop before the
+// previous bucket ended. asked is when the power off was requested.
+func checkOrder(t *testing.T, asked time.Time, exits exitsByName, checkLeast bool) {
 	previousEnd := asked
 	for _, bucket := range buckets {
 		for _, name := range bucket.containers {
 			took := exits[name].At.Sub(previousEnd)
 			require.GreaterOrEqual(t, took, time.Duration(0), name)
-			require.True(t, !least || took >= bucket.least, "%s took %v", name, took)
+			require.True(t, !checkLeast || took >= bucket.least, "%s took %v", name, took)
 		}
 		previousEnd = exits.lastExit(bucket.containers...)
 	}
@@ -138,7 +141,8 @@ func checkOrder(t *testing.T, asked time.Time, exits exitsByName, least bool) {
 
 // checkBuckets checks an undisturbed drain: the order, and that no container takes too long.
 func checkBuckets(t *testing.T, asked time.Time, exits exitsByName) {
-	checkOrder(t, asked, exits, true)
+	const checkLeast = true
+	checkOrder(t, asked, exits, checkLeast)
 	previousEnd := asked
 	for _, bucket := range buckets {
 		require.LessOrEqual(t, exits.lastExit(bucket.containers...).Sub(previousEnd), bucket.most, bucket.containers)
@@ -147,8 +151,8 @@ func checkBuckets(t *testing.T, asked time.Time, exits exitsByName) {
 	require.False(t, exits[proxy].At.Before(exits[orders].At), "the sidecar is stopped after the main container")
 }
 
-// checkExitCodes checks that each container ended as it should: the codes show which signal it got, and
-// whether its hook had run.
+// checkExitCodes checks that each container ended as it should. Its exit code shows which signal it got, and whether its hook
+// had run.
 func checkExitCodes(t *testing.T, exits exitsByName) {
 	codes := map[string]uint32{}
 	for name, exit := range exits {
@@ -165,9 +169,9 @@ func checkExitCodes(t *testing.T, exits exitsByName) {
 	}, codes)
 }
 
-// The disk is read-only, /etc and /usr included, as on a host such as Bottlerocket. Only the folders of logind
-// and journald can be written. The agent has no state folder. It must raise logind's limit by a file under
-// /run instead of /etc, and drain the pods before the power off.
+// The disk is read-only, /etc and /usr included, as on hosts such as Bottlerocket. Only the folders of logind and journald
+// can be written. The agent has no state folder. It must raise logind's limit by a file in /run instead of /etc, and drain
+// the pods before the power off.
 func TestAHostWhoseDiskIsReadOnly(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, map[string]string{
@@ -181,13 +185,13 @@ func TestAHostWhoseDiskIsReadOnly(t *testing.T) {
 	})
 }
 
-// The agent is killed at random intervals during a drain, until the machine is off, at most 20 times, and systemd
-// starts it again each time. No bucket may begin before the previous one has ended, and the machine must go down in
-// time. The least times of the buckets are not checked, because a hook that dies with its agent starts again.
+// The agent is killed at random intervals during a drain, until the machine is off, at most 20 times. systemd starts it again
+// each time. All the same no bucket may begin before the previous one has ended, and the machine must go down in time. The
+// least times of the buckets are not checked, because a hook that ends with its agent starts again.
 func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, nil)
-		between, said := row(t, "agent killed"), false
+		agentIsDead, wasSaid := row(t, "agent killed"), false // wasSaid: by kubegrace-node status
 		asked, exits := powerOff(t, m, server, containers, func() {
 			for i := range 20 {
 				pause := time.Duration(200+rand.IntN(1500)) * time.Millisecond
@@ -198,20 +202,20 @@ func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 				case <-m.Ended():
 				case <-time.After(pause):
 					_, _ = m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit) // fails while it is started again
-					if !said {
-						said = between.MatchString(status(t, m, nil, ""))
+					if !wasSaid {
+						wasSaid = agentIsDead.MatchString(status(t, m, nil, ""))
 					}
 				}
 			}
 		})
-		require.True(t, said, "at least once status said that the agent is dead and still delays the shutdown, as COMPARED.md says")
-		checkOrder(t, asked, exits, false)
+		require.True(t, wasSaid, "at least once status said that the agent is dead and still delays the shutdown, as COMPARED.md says")
+		const checkLeast = false
+		checkOrder(t, asked, exits, checkLeast)
 		require.Less(t, exits.lastExit().Sub(asked), 42*time.Second, "the schedule of 38 s, and at least 2 s for each container")
 	})
 }
 
-// roomyConfig has buckets of 20 s. That is enough for every pod's grace period even if containerd is away for
-// some seconds.
+// roomyConfig has buckets of 20 s, which is enough for every pod's grace period even if containerd is away for some seconds.
 const roomyConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 shutdownGracePeriodByPodPriority:
@@ -222,29 +226,30 @@ shutdownGracePeriodByPodPriority:
 - {priority: 2000000000, shutdownGracePeriodSeconds: 20}
 `
 
-// containerd is killed three times in a drain, and is away for about two seconds each time: during a sleep
-// hook, during the grace period of a container that ignores its signal, and while a sidecar waits for its main
-// container. All the same each pod must get its grace period, in order, the machine must power off within the
-// schedule, and the report must have the end of each pod.
+// containerd is killed three times in a drain, and is away for about two seconds each time: during a sleep hook, during the
+// grace period of a container that ignores its signal, and while a sidecar waits for its main container. All the same each
+// pod must get its grace period, in the order of buckets. The machine must power off within the schedule, and the report must
+// have the end of each pod.
 func TestContainerdIsRestartedInADrain(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, map[string]string{configFile: roomyConfig})
-		away, said := row(t, "containerd restarted"), false
+		containerdIsAway, wasSaid := row(t, "containerd restarted"), false // wasSaid: by kubegrace-node status
 		kill := func() {
 			server.Kill(t)
-			said = said || away.MatchString(status(t, m, nil, ""))
+			wasSaid = wasSaid || containerdIsAway.MatchString(status(t, m, nil, ""))
 		}
 		asked, exits := powerOff(t, m, server, containers, func() {
 			<-time.After(2 * time.Second) // the sleep hooks of the first bucket take 5 s
 			kill()
-			for _, name := range []string{nginx[0], database} { // when these have ended, the next bucket begins: stubborn, and orders
+			for _, name := range []string{nginx[0], database} { // after them come the buckets of stubborn and of orders
 				awaitExits(t, server, selectContainers(containers, name))
 				<-time.After(time.Second)
 				kill()
 			}
-			require.True(t, said, "at least once status said that containerd is away, as COMPARED.md says")
+			require.True(t, wasSaid, "at least once status said that containerd is away, as COMPARED.md says")
 		})
-		checkOrder(t, asked, exits, true)
+		const checkLeast = true
+		checkOrder(t, asked, exits, checkLeast)
 		if ended := exits[orders]; ended.Code == 255 { // containerd 2 gives 255 if a container ended while containerd was away
 			exits[orders] = containerdtest.Exit{At: ended.At}
 		}
@@ -256,20 +261,20 @@ func TestContainerdIsRestartedInADrain(t *testing.T) {
 	})
 }
 
-// The folder of the host's containerd is mounted into the machine. This drop-in keeps it mounted in a soft
-// reboot, in which systemd unmounts everything with default dependencies.
+// The folder of the host's containerd is mounted into the machine. The drop-in keptMountFile keeps it mounted in a soft
+// reboot, in which systemd unmounts everything that has default dependencies.
 const (
 	keptMountFile = "/etc/systemd/system/run-containerd.mount.d/kept.conf"
 	keptMountText = "[Unit]\nDefaultDependencies=no\n"
 )
 
-// A soft reboot (systemd 254 and later) restarts only the machine's userspace. It must drain the pods as a
-// reboot does. Kernel and boot ID stay the same, so the next agent cannot tell by the boot ID that the
-// shutdown is over. It must see that in the stored state, and delay and drain the power off that follows.
+// A soft reboot (systemd 254 and later) restarts only the machine's userspace. The agent must drain the pods as in a reboot.
+// The kernel and the boot ID stay the same, so the next agent cannot tell by the boot ID that the shutdown is over. It must
+// see in the stored state that the shutdown is over, and must delay the power off that follows and drain the pods again.
 func TestSoftRebootDrainsThePods(t *testing.T) {
 	t.Parallel()
 	m, server, before := bootAgent(t, newestPlatform(t), map[string]string{keptMountFile: keptMountText})
-	kernel, agent := m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"), m.Invocation(t, agentUnit)
+	bootID, invocation := m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"), m.Invocation(t, agentUnit)
 
 	asked := time.Now()
 	m.Run(t, "systemctl", "soft-reboot")
@@ -277,8 +282,8 @@ func TestSoftRebootDrainsThePods(t *testing.T) {
 	checkBuckets(t, asked, exits)
 	checkExitCodes(t, exits)
 
-	m.AwaitInvocation(t, agentUnit, agent)
-	require.Equal(t, kernel, m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"), "it is the same boot")
+	m.AwaitInvocation(t, agentUnit, invocation)
+	require.Equal(t, bootID, m.Run(t, "cat", "/proc/sys/kernel/random/boot_id"), "it is the same boot")
 	require.Equal(t, source.KindSoftReboot, lastReport(t, m).Kind)
 	require.True(t, delaysShutdowns(t, m), "the next agent delays the next shutdown")
 	pods := testdataPods(t)

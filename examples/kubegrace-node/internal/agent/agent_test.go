@@ -48,10 +48,10 @@ type testbed struct {
 	opts     agent.Options
 	host     *shutdowntest.Host
 	signals  chan os.Signal
-	result   chan error
-	mu       sync.Mutex // guards what follows
+	result   chan error // what Run has returned
+	mu       sync.Mutex // guards all below
 	out      bytes.Buffer
-	notified []string
+	notified []string // the messages to the service manager
 }
 
 // newTestbed returns a testbed whose agent is not started. Its buckets are those of priority 0, with 20 s, and
@@ -146,8 +146,8 @@ func podOf(name string, priority int32, script string) *v1.Pod {
 	}
 }
 
-// The agent delays the host's shutdown from its start on. When a reboot is announced it stops the pods, which
-// take 2 s and 1 s as their scripts say, and then releases its lock. It stays until a signal ends it.
+// The agent takes an inhibitor lock when it starts. When a reboot is announced, it stops the pods, which take 2 s and 1 s to
+// exit, and then releases the lock. It keeps running until a signal ends it.
 func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 2s}"), podOf("db", 1000, "{exitAfterTerm: 1s}"))
@@ -165,12 +165,11 @@ func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 	})
 }
 
-// completedRuntime knows no priorities of its pods: Info does. Once listTakes is set, each list takes that long, in
-// nanoseconds.
+// completedRuntime is a runtime that does not know the priorities of its pods: Pods gets them from Info.
 type completedRuntime struct {
 	agent.Runtime
 	info      *podinfo.Info
-	listTakes atomic.Int64
+	listTakes atomic.Int64 // how long each call of Pods takes, in nanoseconds
 }
 
 // Pods returns the pods without their priorities, completed with what Info knows.
@@ -185,15 +184,17 @@ func (r *completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	return pods, err
 }
 
-// The API server tells the priority of a pod, and the shutdown begins before the agent next lists its pods. Whether or
-// not the list comes within the second that the drain waits for it, the pod must stop in the bucket of its priority, and
-// an agent that starts during the shutdown, when no API server answers, must find the priority in the state folder.
-func TestAShutdownStoresWhatTheAPIServerHasJustTold(t *testing.T) {
-	for name, listTakes := range map[string]time.Duration{"with a list": 0, "the list comes late": 1500 * time.Millisecond} {
+// The agent learns the priority of a pod from the API server, and the shutdown begins before it next lists its pods. The
+// drain waits 1 s for a list. Whether the list comes at once or after 1.5 s, the pod must be stopped in the bucket of its
+// priority. The priority must also be in the state folder, for an agent that starts during the shutdown, when no API server
+// may answer.
+func TestAPriorityOfTheAPIServerIsStoredInAShutdown(t *testing.T) {
+	for name, listTakes := range map[string]time.Duration{"the list comes at once": 0, "the list comes late": 1500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				dir := t.TempDir()
-				stored := func() int32 {
+				// storedPriority returns the priority that a new agent finds in the state folder.
+				storedPriority := func() int32 {
 					next, err := podinfo.New(dir, nil)
 					require.NoError(t, err)
 					return *next.Complete(podOf("db", 0, "")).Spec.Priority
@@ -207,11 +208,11 @@ func TestAShutdownStoresWhatTheAPIServerHasJustTold(t *testing.T) {
 				info.Record(podinfo.FromAPIServer, []v1.Pod{*podOf("db", 1000, "")})
 				runtime.listTakes.Store(int64(listTakes))
 				b.host.Announce(source.Event{})
-				b.advance(1100 * time.Millisecond)
-				require.Equal(t, int32(1000), stored())
+				b.advance(1100 * time.Millisecond) // longer than the drain waits for a list
+				require.Equal(t, int32(1000), storedPriority())
 				b.advance(10 * time.Second)
 				require.Contains(t, b.output(), "ns/db      1000       5s    3s  stopped in time")
-				require.Equal(t, int32(1000), stored())
+				require.Equal(t, int32(1000), storedPriority())
 				b.signals <- syscall.SIGTERM
 				require.NoError(t, <-b.result)
 			})
@@ -219,36 +220,35 @@ func TestAShutdownStoresWhatTheAPIServerHasJustTold(t *testing.T) {
 	}
 }
 
-// Outside a drain SIGTERM ends the agent at once. In a drain, here of a pod that takes 3 s, a first SIGTERM
-// ends it after the drain, and a second one at once, with an error that names the pod that is still being
-// stopped.
+// Without a shutdown, SIGTERM ends the agent at once. During the drain of a pod that takes 3 s, a first SIGTERM ends the agent
+// after the drain. A second SIGTERM ends it at once, with an error that names the pod that is still being stopped.
 func TestSignals(t *testing.T) {
 	for name, test := range map[string]struct {
-		during bool   // the signals arrive 1 s after the shutdown began
-		twice  bool   // there are two signals
-		want   string // in the output
-		err    string // that Run returns
+		isDraining bool // the signals arrive 1 s after the shutdown began
+		isTwice    bool // there are two signals
+		output     string
+		err        string // that Run returns
 	}{
-		"outside a shutdown":  {want: "SIGTERM: leaving. The agent stops no pod now."},
-		"once in a drain":     {during: true, want: "A second signal ends the waiting."},
-		"a second in a drain": {during: true, twice: true, want: "no longer waiting for the pods", err: "a second SIGTERM ended the waiting for ns/web"},
+		"one signal without a shutdown": {output: "SIGTERM: leaving. The agent stops no pod now."},
+		"one signal during a drain":     {isDraining: true, output: "A second signal ends the waiting."},
+		"two signals during a drain":    {isDraining: true, isTwice: true, output: "no longer waiting for the pods", err: "a second SIGTERM ended the waiting for ns/web"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
 				b.run()
-				if test.during {
+				if test.isDraining {
 					b.host.Announce(source.Event{})
 					b.advance(time.Second)
 				}
 				b.signals <- syscall.SIGTERM
-				if test.twice {
+				if test.isTwice {
 					b.signals <- syscall.SIGTERM
 				}
 				err := <-b.result
 				synctest.Wait()
-				require.Contains(t, b.output(), test.want)
-				require.NotContains(t, b.output(), "not stopped", "a stop that nobody waits for continues")
+				require.Contains(t, b.output(), test.output)
+				require.NotContains(t, b.output(), "not stopped", "the stop of the pod continues")
 				if test.err != "" {
 					require.ErrorContains(t, err, test.err)
 					return
@@ -259,18 +259,18 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// failingRuntime fails to list its pods until lists is set. It never succeeds in stopping a sandbox.
+// failingRuntime fails to list its pods until isUp is set. It always fails to stop a sandbox.
 type failingRuntime struct {
 	agent.Runtime
-	mu    sync.Mutex
-	lists bool
+	mu   sync.Mutex // guards isUp
+	isUp bool
 }
 
-// Pods fails until lists is set.
+// Pods fails until isUp is set.
 func (r *failingRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if !r.lists {
+	if !r.isUp {
 		return nil, os.ErrNotExist
 	}
 	return r.Runtime.Pods(ctx)
@@ -279,9 +279,9 @@ func (r *failingRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 // StopPodSandbox always fails.
 func (r *failingRuntime) StopPodSandbox(context.Context, *v1.Pod) error { return os.ErrInvalid }
 
-// The agent starts before its container runtime. Its status must say that the runtime is missing, and no
-// longer once the runtime answers; the drain then stops the pod as usual. The pod counts as stopped in time
-// although its sandbox cannot be stopped.
+// The agent starts before its container runtime. Its status must say that the runtime is missing, until the runtime answers.
+// A drain then stops the pod as usual. The pod counts as stopped in time although its sandbox cannot be stopped. Because of
+// the sandbox the runtime still lists the pod, so a second shutdown, after a cancellation, stops the pod again.
 func TestARuntimeThatComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
@@ -290,7 +290,7 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		b.run()
 		require.Contains(t, b.status(), "missing: container runtime: file does not exist")
 		runtime.mu.Lock()
-		runtime.lists = true
+		runtime.isUp = true
 		runtime.mu.Unlock()
 		b.advance(5 * time.Second)
 		require.NotContains(t, b.status(), "missing")
@@ -301,7 +301,7 @@ func TestARuntimeThatComesLate(t *testing.T) {
 		b.advance(time.Second)
 		b.host.Announce(source.Event{})
 		b.advance(10 * time.Second)
-		require.Equal(t, 2, strings.Count(b.output(), "ns/web                   has 5s to stop\n"), "the runtime still lists it")
+		require.Equal(t, 2, strings.Count(b.output(), "ns/web                   has 5s to stop\n"), "once in each shutdown")
 		b.signals <- syscall.SIGTERM
 		require.NoError(t, <-b.result)
 	})
@@ -323,21 +323,21 @@ func (r *countingRuntime) RunInContainer(ctx context.Context, id string, cmd []s
 	return r.Runtime.RunInContainer(ctx, id, cmd, timeout)
 }
 
-// The first agent ends in the middle of a drain, by two signals, and the second one resumes that drain with the same
-// runtime. If the hook has run before the first agent ends, the second must not run it again. If the end of the first agent
-// cuts the hook off, the second must run it again. A third agent, without a pending shutdown, must remove the files of
-// hooks, so that the next shutdown runs them.
+// Two signals end an agent in the middle of a drain. A second agent resumes the drain, with the same runtime. If the pod's
+// hook has run before the first agent ends, the second agent must not run it again. If the end of the first agent cancels
+// the hook, the second agent must run it again. A third agent, without a pending shutdown, must remove the files that say
+// which hooks have run, so that the next shutdown runs them.
 //
-// The test is not in a bubble, because the clock of the machine stands still there. The state log has times by that clock,
-// so the second agent would reject it.
+// The test is not in a synctest bubble, because the clock of the machine (CLOCK_MONOTONIC) does not follow a bubble's clock.
+// The state log has times of the machine's clock, so the second agent would reject the log.
 func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
 		isCutOff bool  // the first agent ends while the hook runs, rather than after it
-		commands int64 // that both agents run
+		commands int64 // how often both agents together run the hook's command
 	}{
-		"it has run":    {commands: 1},
-		"it is cut off": {isCutOff: true, commands: 2},
+		"the hook has run":    {commands: 1},
+		"the hook is cut off": {isCutOff: true, commands: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -352,9 +352,10 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 			first.awaitState("READY=1")
 			first.host.Announce(source.Event{})
 			first.awaitState("STATUS=Stopping pods")
-			require.Eventually(t, func() bool {
+			require.Eventually(t, func() bool { // the hook runs, or has run and is recorded
 				_, err := os.Stat(hooks)
-				return runtime.commands.Load() == 1 && (err == nil) != test.isCutOff
+				isRecorded := err == nil
+				return runtime.commands.Load() == 1 && isRecorded != test.isCutOff
 			}, 20*time.Second, 10*time.Millisecond)
 			first.signals <- syscall.SIGTERM
 			first.signals <- syscall.SIGTERM
@@ -387,14 +388,14 @@ func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 	}
 }
 
-// A fake metadata service of EC2 says that the machine will be terminated in two minutes, while the host
-// itself announces nothing. The agent must drain the node.
+// A fake metadata service of EC2 says that the machine will be terminated in two minutes. The host itself announces no
+// shutdown. The agent must drain the node.
 func TestNoticeOfACloud(t *testing.T) {
 	ends := time.Now().Add(2 * time.Minute).UTC().Format(time.RFC3339)
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case r.Method == http.MethodPut:
-			_, _ = fmt.Fprint(w, "token") // a failed write fails the client's request
+			_, _ = fmt.Fprint(w, "token") // if this fails, the client's request fails
 		case strings.HasSuffix(r.URL.Path, "/spot/instance-action"):
 			_, _ = fmt.Fprintf(w, `{"action": "terminate", "time": %q}`, ends)
 		default:
@@ -412,15 +413,17 @@ func TestNoticeOfACloud(t *testing.T) {
 	require.NoError(t, <-b.result)
 }
 
-// POST /drain stops the pod and answers with the report; a second one answers with the same report. The node
-// stays drained when the agent is restarted with the same /run, until POST /undrain. While it is drained the
+// POST /drain stops the pod and answers with the report. A second POST /drain answers with the same report. The node stays
+// drained until POST /undrain, also if the agent is restarted in between with the same /run. While the node is drained, the
 // agent holds no lock.
 func TestDrainAndUndrain(t *testing.T) {
-	b, path, run := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}")), filepath.Join(t.TempDir(), "s"), t.TempDir()
+	b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}"))
+	socketPath, runDir := filepath.Join(t.TempDir(), "s"), t.TempDir()
 	// ask sends a request on the agent's socket.
 	ask := func(method, resource string, answer any) error {
-		return api.Request(t.Context(), path, method, resource, answer)
+		return api.Request(t.Context(), socketPath, method, resource, answer)
 	}
+	// awaitStatus waits until the agent's status says that the node is drained, or is not.
 	awaitStatus := func(drained bool) {
 		t.Helper()
 		require.Eventually(t, func() bool {
@@ -428,12 +431,12 @@ func TestDrainAndUndrain(t *testing.T) {
 			return ask(http.MethodGet, "/status", &status) == nil && status.Drained == drained && status.ShuttingDown == drained && status.Held == !drained
 		}, 20*time.Second, 10*time.Millisecond)
 	}
-	// start starts an agent that finds in run what the previous one has stored.
+	// start starts an agent that finds in runDir what the previous agent has stored.
 	start := func() {
 		var err error
-		b.opts.Units, err = units.New(run, nil)
+		b.opts.Units, err = units.New(runDir, nil)
 		require.NoError(t, err)
-		b.opts.Control = func() (net.Listener, error) { return socket.Listen(path) }
+		b.opts.Control = func() (net.Listener, error) { return socket.Listen(socketPath) }
 		b.start()
 	}
 	start()
