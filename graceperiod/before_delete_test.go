@@ -15,36 +15,38 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
+// testTime is the time of the deletes in the tests.
 func testTime() time.Time { return time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC) }
 
-// deletedPod returns a pod whose deletionTimestamp is in after testTime, with this deletionGracePeriodSeconds.
-func deletedPod(in time.Duration, grace *int64) *v1.Pod {
+// deletedPod returns a pod that has been deleted already: its deletionTimestamp is this long after testTime, and grace is
+// its deletionGracePeriodSeconds.
+func deletedPod(afterTestTime time.Duration, grace *int64) *v1.Pod {
 	pod := scheduledPod(ptr.To(int64(60)))
-	pod.DeletionTimestamp = &metav1.Time{Time: testTime().Add(in)}
+	pod.DeletionTimestamp = &metav1.Time{Time: testTime().Add(afterTestTime)}
 	pod.DeletionGracePeriodSeconds = grace
 	return pod
 }
 
-// The first delete of a pod sets its grace period and deletionTimestamp, writes the grace period into the
-// options, and increments a generation that is not 0.
+// The first delete of a pod sets its deletionGracePeriodSeconds and deletionTimestamp, writes the grace period into the
+// options, and increments the pod's generation, unless it is 0.
 func TestFirstDelete(t *testing.T) {
 	for _, c := range []struct {
 		name       string
 		pod        *v1.Pod
 		options    *metav1.DeleteOptions
 		generation int64         // of the pod, before the delete
-		want       int64         // the grace period in seconds
-		ends       time.Duration // the deletionTimestamp, after testTime
+		want       int64         // the grace period, in seconds
+		ends       time.Duration // from testTime to the deletionTimestamp
 	}{
-		{"spec", scheduledPod(ptr.To(int64(30))), deleteOptions(nil), 0, 30, 30 * time.Second},
-		{"options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(90))), 4, 90, 90 * time.Second},
-		{"options of 0", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), 1, 0, 0},
-		{"no options", scheduledPod(ptr.To(int64(30))), nil, 1, 0, 0},
-		{"negative spec", scheduledPod(ptr.To(int64(-30))), deleteOptions(nil), 1, 1, time.Second},
-		{"negative options", scheduledPod(ptr.To(int64(30))), deleteOptions(ptr.To(int64(math.MinInt64))), 1, 1, time.Second},
-		{"not scheduled", podWithSpecAndDeletion(ptr.To(int64(30)), nil), deleteOptions(ptr.To(int64(20))), 1, 0, 0},
-		{"stored grace period without a timestamp", podWithSpecAndDeletion(nil, ptr.To(int64(-9))), deleteOptions(nil), 0, 0, 0},
-		{"max int64", scheduledPod(nil), deleteOptions(ptr.To(int64(math.MaxInt64))), 0, math.MaxInt64, longest},
+		{name: "spec", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(nil), want: 30, ends: 30 * time.Second},
+		{name: "options", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(90))), generation: 4, want: 90, ends: 90 * time.Second},
+		{name: "options of 0", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(0))), generation: 1},
+		{name: "no options", pod: scheduledPod(ptr.To(int64(30))), generation: 1},
+		{name: "negative spec", pod: scheduledPod(ptr.To(int64(-30))), options: deleteOptions(nil), generation: 1, want: 1, ends: time.Second},
+		{name: "negative options", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(math.MinInt64))), generation: 1, want: 1, ends: time.Second},
+		{name: "not scheduled", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), options: deleteOptions(ptr.To(int64(20))), generation: 1},
+		{name: "stored grace period without a timestamp", pod: podWithSpecAndDeletion(nil, ptr.To(int64(-9))), options: deleteOptions(nil)},
+		{name: "max int64", pod: scheduledPod(nil), options: deleteOptions(ptr.To(int64(math.MaxInt64))), want: math.MaxInt64, ends: longest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = c.generation
@@ -65,17 +67,17 @@ func TestFirstDelete(t *testing.T) {
 	}
 }
 
-// A repeated delete can only shorten the grace period, and never changes the generation. The deletionTimestamp then
-// moves earlier by the difference: from 25 s by 30 s - 10 s to 5 s. If that would be before now, it becomes now, and
-// the stored grace period becomes 1, or 0 if 0 was requested. Negative values count as 1.
+// A repeated delete can only shorten the grace period, and never changes the generation. If it shortens 30 s to 10 s, the
+// deletionTimestamp moves earlier by the difference of 20 s, such as from 25 s to 5 s after now. If it would move into the
+// past, it becomes now, and the stored grace period becomes 1, or 0 if 0 was requested. Negative values count as 1.
 //
-// The results: graceful means that the grace period was shortened, pending that nothing was to be shortened, and neither
-// that the pod must be removed now, because its stored grace period is nil or 0.
+// BeforeDelete returns graceful if the grace period was shortened, and pending if there was nothing to shorten. If it returns
+// neither, the pod must be removed now, because its stored grace period is nil or 0.
 func TestRepeatedDelete(t *testing.T) {
 	type outcome struct {
 		graceful, pending bool
-		ends              time.Duration // the deletionTimestamp, after testTime
-		stored, options   *int64        // the grace period in the pod and in the options
+		ends              time.Duration // from testTime to the deletionTimestamp
+		stored, options   *int64        // the grace period in the pod, and in the options
 	}
 	const s = time.Second
 	for _, c := range []struct {
@@ -84,61 +86,65 @@ func TestRepeatedDelete(t *testing.T) {
 		options *metav1.DeleteOptions
 		want    outcome
 	}{
-		{"shorter", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 5 * s, ptr.To(int64(10)), ptr.To(int64(10))}},
-		{"shorter, ends now", deletedPod(20*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(10)), ptr.To(int64(10))}},
-		{"shorter, has already ended", deletedPod(15*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(10))}},
-		{"forced", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{true, false, 0, ptr.To(int64(0)), ptr.To(int64(0))}},
-		{"forced by negative options", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(-4))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(1))}},
-		{"forced, deletionTimestamp beyond the grace period", deletedPod(40*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{true, false, 10 * s, ptr.To(int64(0)), ptr.To(int64(0))}},
-		{"equal", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(30))), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
-		{"longer", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(31))), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(31))}},
-		{"options without a grace period", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(nil), outcome{false, true, 25 * s, ptr.To(int64(30)), ptr.To(int64(30))}},
-		{"stored nil", deletedPod(25*s, nil), deleteOptions(ptr.To(int64(9))), outcome{false, false, 25 * s, nil, ptr.To(int64(9))}},
-		{"stored 0", deletedPod(0, ptr.To(int64(0))), deleteOptions(nil), outcome{false, false, 0, ptr.To(int64(0)), nil}},
-		{"stored negative", deletedPod(25*s, ptr.To(int64(-8))), deleteOptions(nil), outcome{false, true, 25 * s, ptr.To(int64(1)), ptr.To(int64(1))}},
-		{"stored max int64", deletedPod(0, ptr.To(int64(math.MaxInt64))), deleteOptions(ptr.To(int64(7))), outcome{true, false, 0, ptr.To(int64(1)), ptr.To(int64(7))}},
+		{"shorter", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{graceful: true, ends: 5 * s, stored: ptr.To(int64(10)), options: ptr.To(int64(10))}},
+		{"shorter, ends now", deletedPod(20*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{graceful: true, stored: ptr.To(int64(10)), options: ptr.To(int64(10))}},
+		{"shorter, has already ended", deletedPod(15*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{graceful: true, stored: ptr.To(int64(1)), options: ptr.To(int64(10))}},
+		{"forced", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{graceful: true, stored: ptr.To(int64(0)), options: ptr.To(int64(0))}},
+		{"forced by negative options", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(-4))), outcome{graceful: true, stored: ptr.To(int64(1)), options: ptr.To(int64(1))}},
+		{"forced, deletionTimestamp beyond the grace period", deletedPod(40*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{graceful: true, ends: 10 * s, stored: ptr.To(int64(0)), options: ptr.To(int64(0))}},
+		{"equal", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(30))), outcome{pending: true, ends: 25 * s, stored: ptr.To(int64(30)), options: ptr.To(int64(30))}},
+		{"longer", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(31))), outcome{pending: true, ends: 25 * s, stored: ptr.To(int64(30)), options: ptr.To(int64(31))}},
+		{"options without a grace period", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(nil), outcome{pending: true, ends: 25 * s, stored: ptr.To(int64(30)), options: ptr.To(int64(30))}},
+		{"stored nil", deletedPod(25*s, nil), deleteOptions(ptr.To(int64(9))), outcome{ends: 25 * s, options: ptr.To(int64(9))}},
+		{"stored 0", deletedPod(0, ptr.To(int64(0))), deleteOptions(nil), outcome{stored: ptr.To(int64(0))}},
+		{"stored negative", deletedPod(25*s, ptr.To(int64(-8))), deleteOptions(nil), outcome{pending: true, ends: 25 * s, stored: ptr.To(int64(1)), options: ptr.To(int64(1))}},
+		{"stored max int64", deletedPod(0, ptr.To(int64(math.MaxInt64))), deleteOptions(ptr.To(int64(7))), outcome{graceful: true, stored: ptr.To(int64(1)), options: ptr.To(int64(7))}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = 4
 			graceful, pending, err := graceperiod.BeforeDelete(c.pod, c.options, testTime())
 			require.NoError(t, err)
 			ends := c.pod.DeletionTimestamp.Sub(testTime())
-			require.Equal(t, c.want, outcome{graceful, pending, ends, c.pod.DeletionGracePeriodSeconds, c.options.GracePeriodSeconds})
+			require.Equal(t, c.want, outcome{
+				graceful: graceful, pending: pending, ends: ends,
+				stored: c.pod.DeletionGracePeriodSeconds, options: c.options.GracePeriodSeconds,
+			})
 			require.Equal(t, int64(4), c.pod.Generation)
 		})
 	}
 }
 
-// A pod has 25 s of its 30 s left when it is deleted again without options, which requests 0 s. Its grace period
-// becomes 0, and the deletionTimestamp now. graceful is true, because the grace period was shortened.
+// A pod has 25 s of its 30 s left when it is deleted again without options, which means a request for 0 s. Its grace period
+// becomes 0, and its deletionTimestamp becomes now. graceful is true, because the grace period was shortened.
 func TestRepeatedDeleteWithoutOptionsIsForced(t *testing.T) {
 	pod := deletedPod(25*time.Second, ptr.To(int64(30)))
 	graceful, pending, err := graceperiod.BeforeDelete(pod, nil, testTime())
 	require.NoError(t, err)
-	require.Equal(t, []bool{true, false}, []bool{graceful, pending})
+	require.True(t, graceful)
+	require.False(t, pending)
 	require.Equal(t, deletedPod(0, ptr.To(int64(0))), pod)
 }
 
 // Callers often reuse delete options for many pods. A change of the options after a delete must not change the
 // grace period that the delete has given the pod.
 func TestBeforeDeleteSharesNoPointers(t *testing.T) {
-	first, again := scheduledPod(ptr.To(int64(30))), deletedPod(25*time.Second, ptr.To(int64(30)))
-	for _, pod := range []*v1.Pod{first, again} {
+	running, deleted := scheduledPod(ptr.To(int64(30))), deletedPod(25*time.Second, ptr.To(int64(30)))
+	for _, pod := range []*v1.Pod{running, deleted} {
 		options := deleteOptions(nil)
 		_, _, err := graceperiod.BeforeDelete(pod, options, testTime())
 		require.NoError(t, err)
 		*options.GracePeriodSeconds = 99
 		require.Equal(t, ptr.To(int64(30)), pod.DeletionGracePeriodSeconds)
 	}
-	shorter, options := deletedPod(25*time.Second, ptr.To(int64(30))), deleteOptions(ptr.To(int64(20)))
-	_, _, err := graceperiod.BeforeDelete(shorter, options, testTime())
+	shortened, options := deletedPod(25*time.Second, ptr.To(int64(30))), deleteOptions(ptr.To(int64(20)))
+	_, _, err := graceperiod.BeforeDelete(shortened, options, testTime())
 	require.NoError(t, err)
 	*options.GracePeriodSeconds = 99
-	require.Equal(t, ptr.To(int64(20)), shorter.DeletionGracePeriodSeconds)
+	require.Equal(t, ptr.To(int64(20)), shortened.DeletionGracePeriodSeconds)
 }
 
-// A rejected delete has the API server's error, and changes neither the pod nor the options, although both
-// have a negative grace period, which an accepted delete would replace.
+// BeforeDelete rejects a delete with the API server's error. It then changes neither the pod nor the options. Both have a
+// negative grace period, which an accepted delete would replace.
 func TestBeforeDeleteErrors(t *testing.T) {
 	pod := deletedPod(0, ptr.To(int64(-3)))
 	pod.Name, pod.UID, pod.ResourceVersion = "web", "u-1", "17"
@@ -176,7 +182,8 @@ func TestBeforeDeleteErrors(t *testing.T) {
 			graceful, pending, err := graceperiod.BeforeDelete(pod, &c.options, testTime())
 			require.True(t, c.is(err), "%v", err)
 			require.EqualError(t, err, c.message)
-			require.Equal(t, []bool{false, false}, []bool{graceful, pending})
+			require.False(t, graceful)
+			require.False(t, pending)
 			require.Equal(t, before, pod)
 			require.Equal(t, requested, &c.options)
 		})

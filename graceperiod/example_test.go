@@ -49,8 +49,8 @@ func web() *v1.Pod {
 	}
 }
 
-// The pod's 30 s apply, after a failed probe the probe's 10 s, and once the pod is deleted always those of
-// the deletion.
+// Usually the pod's 30 s apply, and after a failed liveness probe the probe's 10 s. Once the pod is deleted, the grace period
+// of the deletion always applies.
 func ExampleForContainer() {
 	pod := web()
 	nginx := &pod.Spec.Containers[0]
@@ -92,8 +92,8 @@ func ExampleExplainPod() {
 	// The grace period is 12 s because metadata.deletionGracePeriodSeconds is not set and the override is 12.
 }
 
-// The first delete gives a pod its own 30 s or what is requested, at least 1 s for a negative request. A
-// pod that no node runs is removed at once.
+// The first delete gives a pod its own 30 s, or what is requested. A negative request counts as 1 s. A pod without a node is
+// removed at once.
 func ExampleForDelete() {
 	pod := web()
 	fmt.Println(graceperiod.ForDelete(pod, &metav1.DeleteOptions{}))
@@ -109,7 +109,8 @@ func ExampleForDelete() {
 	// 0 true
 }
 
-// The pod's own grace period, a longer request, and the same request for a pod that is not scheduled.
+// A pod is deleted without a request, so that it has its own 30 s, and then with a request for 90 s. A pod that is not
+// scheduled has 0 s.
 func ExampleDeleteSeconds() {
 	spec, requested := ptr.To(int64(30)), ptr.To(int64(90))
 	scheduled, terminated := true, false
@@ -140,20 +141,20 @@ func ExampleExplainDelete() {
 	// The grace period is 0 s because options.gracePeriodSeconds is 90 and status.phase says that the pod has finished.
 }
 
-// Five deletes of one pod: graceful, pending, the error, the time at which the grace period ends, its
-// seconds and the pod's generation.
+// A pod is deleted five times. Each line of the output has the three results (graceful, pending and the error), the end of the
+// grace period, its seconds, and the pod's generation.
 func ExampleBeforeDelete() {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	pod := web()
-	show := func(options *metav1.DeleteOptions, now time.Time) {
+	deleteAndShow := func(options *metav1.DeleteOptions, now time.Time) {
 		graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)
 		fmt.Println(graceful, pending, err, pod.DeletionTimestamp.Format(time.TimeOnly), *pod.DeletionGracePeriodSeconds, pod.Generation)
 	}
-	show(&metav1.DeleteOptions{}, now)                        // kubectl delete
-	show(metav1.NewDeleteOptions(60), now.Add(time.Second))   // a longer grace period changes nothing
-	show(metav1.NewDeleteOptions(10), now.Add(2*time.Second)) // a shorter one does
-	show(metav1.NewDeleteOptions(0), now.Add(3*time.Second))  // kubectl delete --force
-	show(metav1.NewDeleteOptions(0), now.Add(4*time.Second))  // removes the object
+	deleteAndShow(&metav1.DeleteOptions{}, now)                        // kubectl delete
+	deleteAndShow(metav1.NewDeleteOptions(60), now.Add(time.Second))   // a longer grace period changes nothing
+	deleteAndShow(metav1.NewDeleteOptions(10), now.Add(2*time.Second)) // a shorter one does
+	deleteAndShow(metav1.NewDeleteOptions(0), now.Add(3*time.Second))  // kubectl delete --force
+	deleteAndShow(metav1.NewDeleteOptions(0), now.Add(4*time.Second))  // removes the object
 	// Output:
 	// true false <nil> 12:00:30 30 2
 	// false true <nil> 12:00:30 30 2
@@ -190,21 +191,21 @@ func ExampleExplainNodeShutdown() {
 	// The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds (30) is not shorter.
 }
 
-// One and a half times the grace period, and at least 10 s.
+// The timeout is one and a half times the grace period, and at least 10 s.
 func ExampleKillTimeout() {
 	fmt.Println(graceperiod.KillTimeout(30), graceperiod.KillTimeout(1))
 	// Output: 45s 10s
 }
 
-// A preStop hook of 12.5 s leaves 30 s - 12 s, because only whole seconds are subtracted. One that used
-// more than the grace period leaves the minimum.
+// A preStop hook of 12.5 s leaves 18 s of 30 s, because only whole seconds are subtracted. A hook that takes longer than the
+// grace period leaves the minimum of 2 s.
 func ExampleRemaining() {
 	grace := int64(30)
 	fmt.Println(graceperiod.Remaining(grace, 12500*time.Millisecond), graceperiod.Remaining(grace, time.Minute))
 	// Output: 18 2
 }
 
-// Of a deletion with 30 s, 10 s are left after 20 s. After its end the minimum of 1 s is left.
+// 20 s after the deletion of a pod with 30 s, 10 s are left. After the 30 s the minimum of 1 s is left.
 func ExampleLeftOfDeletion() {
 	pod, now := web(), time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	if _, _, err := graceperiod.BeforeDelete(pod, &metav1.DeleteOptions{}, now); err != nil {

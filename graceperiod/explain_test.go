@@ -10,10 +10,10 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The sentence names each value that was read and why it did or did not decide.
+// The sentence of an explanation names each value that was read, and says why it did or did not decide.
 func TestExplanationSentences(t *testing.T) {
-	probed := podOf(containerWithProbes("app", nil, nil), containerWithProbes("proxy", ptr.To(int64(10)), nil))
-	probed.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
+	withStartupGrace := podOf(containerWithProbes("app", nil, nil), containerWithProbes("proxy", ptr.To(int64(10)), nil))
+	withStartupGrace.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
 	withoutSpecGrace := podOf(containerWithProbes("app", nil, ptr.To(int64(9))))
 	finished := scheduledPod(ptr.To(int64(30)))
 	finished.Status.Phase = v1.PodFailed
@@ -34,11 +34,11 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 5 s because metadata.deletionGracePeriodSeconds is 5.",
 		},
 		{
-			"container, probe", graceperiod.ExplainContainer(probed, &probed.Spec.Containers[1], graceperiod.ReasonStartupProbe),
+			"container, probe", graceperiod.ExplainContainer(withStartupGrace, &withStartupGrace.Spec.Containers[1], graceperiod.ReasonStartupProbe),
 			"The grace period is 10 s because metadata.deletionGracePeriodSeconds is not set and spec.containers[1].startupProbe.terminationGracePeriodSeconds is 10.",
 		},
 		{
-			"container, probe without a grace period", graceperiod.ExplainContainer(probed, &probed.Spec.Containers[1], graceperiod.ReasonLivenessProbe),
+			"container, probe without a grace period", graceperiod.ExplainContainer(withStartupGrace, &withStartupGrace.Spec.Containers[1], graceperiod.ReasonLivenessProbe),
 			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, spec.containers[1].livenessProbe.terminationGracePeriodSeconds is not set, and spec.terminationGracePeriodSeconds is 30.",
 		},
 		{
@@ -128,7 +128,8 @@ func TestExplanationSentences(t *testing.T) {
 	}
 }
 
-// An explanation names the container by its path, for a pointer into the pod and for a copy.
+// An explanation names the container by its path in the pod's spec, be it a pointer into the pod or a copy. A container that is
+// not in the pod is called "container".
 func TestExplainContainerNamesTheField(t *testing.T) {
 	pod := podOf(containerWithProbes("web", nil, nil), containerWithProbes("app", nil, nil))
 	pod.Spec.InitContainers = []v1.Container{containerWithProbes("setup", nil, nil), containerWithProbes("proxy", nil, nil)}

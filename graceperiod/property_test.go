@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The check functions check properties that hold for every input. The tests in this file call
-// them with all combinations of edge values, the fuzz targets with generated values.
+// The check functions of this file check properties that hold for every input. The tests of this file call the check
+// functions with all combinations of edge values, and the fuzz targets (fuzz_test.go) call them with generated values.
 
 // edges returns the numbers of seconds at which a result changes.
 func edges() []int64 {
@@ -32,28 +32,29 @@ func optionalEdges() []*int64 {
 	return optional
 }
 
-// requireExplained checks that an explanation and the last of its steps that applied have the result seconds.
+// requireExplained checks that an explanation has the result seconds, and that the last rule in it that applied has it too.
 func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	t.Helper()
 	require.Equal(t, seconds, e.Seconds)
 	last, _, found := e.Decided()
-	require.True(t, found, "a rule with a value applied")
+	require.True(t, found, "at least one rule applied")
 	require.Equal(t, seconds, last, "the last rule that applied decides")
 	require.NotEqual(t, graceperiod.Explanation{Seconds: seconds}.String(), e.String(), "the explanation has a clause")
 }
 
-// checkForContainer checks that the first of deletion, probe, spec and minimum that is set decides. A probe counts
-// only if it is that of the reason and the spec is set.
+// checkForContainer checks ForContainer: the first of four grace periods that is set decides, namely that of the deletion, of
+// the probe, of the spec, and the minimum. A probe's grace period counts only if the probe is the reason of the kill, and if
+// the spec has a grace period.
 func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, reason graceperiod.KillReason) {
 	pod := podOf(containerWithProbes("app", startup, liveness))
 	pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = deletion, spec
 	seconds := graceperiod.ForContainer(pod, &pod.Spec.Containers[0], reason)
 
-	own := map[graceperiod.KillReason]*int64{graceperiod.ReasonStartupProbe: startup, graceperiod.ReasonLivenessProbe: liveness}[reason]
+	ofProbe := map[graceperiod.KillReason]*int64{graceperiod.ReasonStartupProbe: startup, graceperiod.ReasonLivenessProbe: liveness}[reason]
 	if spec == nil {
-		own = nil
+		ofProbe = nil
 	}
-	for _, candidate := range []*int64{deletion, own, spec, ptr.To(graceperiod.MinimumContainerSeconds)} {
+	for _, candidate := range []*int64{deletion, ofProbe, spec, ptr.To(graceperiod.MinimumContainerSeconds)} {
 		if candidate != nil {
 			require.Equal(t, *candidate, seconds, "the first one that is set")
 			break
@@ -62,15 +63,15 @@ func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, r
 	requireExplained(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
 }
 
-// The first of deletion, probe, spec and minimum that is set decides, for all combinations of unset, negative, zero and
-// huge values.
+// The grace periods of a container's deletion, probes and spec are unset, negative, 0, 5 s, and the largest number, in all
+// combinations.
 func TestForContainerAtEdgeValues(t *testing.T) {
-	few := []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(5)), ptr.To(int64(math.MaxInt64))}
+	values := []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(5)), ptr.To(int64(math.MaxInt64))}
 	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
-		for _, deletion := range few {
-			for _, startup := range few {
-				for _, liveness := range few {
-					for _, spec := range few {
+		for _, deletion := range values {
+			for _, startup := range values {
+				for _, liveness := range values {
+					for _, spec := range values {
 						checkForContainer(t, deletion, startup, liveness, spec, reason)
 					}
 				}
@@ -79,8 +80,8 @@ func TestForContainerAtEdgeValues(t *testing.T) {
 	}
 }
 
-// checkForPod checks that the result is at least the minimum, never exceeds a positive current, stays the
-// same when it is computed again, and does not shrink for a longer override.
+// checkForPod checks ForPod: the result is at least the minimum, and never exceeds the pod's current grace period, if that is
+// positive. It stays the same when it is computed again, and does not shrink for a longer override.
 func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *int64, longer int64) {
 	pod := podWithSpecAndDeletion(spec, deletion)
 	seconds, shortened := graceperiod.ForPod(pod, current, override)
@@ -116,8 +117,9 @@ func TestForPodAtEdgeValues(t *testing.T) {
 	}
 }
 
-// checkForDelete checks that the request decides, else the spec, else 0. A pod of which nothing runs has 0, and a negative
-// grace period becomes 1. The pod and the options stay as they are; only the strategy writes the options.
+// checkForDelete checks ForDelete: the requested grace period decides, or else that of the spec, or else 0. A pod of which
+// nothing runs has 0, and a negative grace period becomes 1. ForDelete changes neither the pod nor the options;
+// PodDeleteStrategy writes the result into the options.
 func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.PodPhase) {
 	pod, options := podWithSpecAndDeletion(spec, nil), deleteOptions(requested)
 	pod.Spec.NodeName, pod.Status.Phase = node, phase
@@ -145,7 +147,8 @@ func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.
 	require.Equal(t, deleteOptions(&want), options, "the strategy agrees")
 }
 
-// The request decides, else the spec, else 0, for all combinations of edge values, nodes and phases.
+// The requested grace period and that of the spec are edge values or unset, in all combinations, with and without a node, and
+// in all phases of the pod.
 func TestForDeleteAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, requested := range optionalEdges() {
@@ -159,15 +162,16 @@ func TestForDeleteAtEdgeValues(t *testing.T) {
 	requireExplained(t, 0, graceperiod.ExplainDelete(nil, nil))
 }
 
-// checkBeforeDelete checks a first or repeated delete of a pod: the first is graceful, a later one only shortens,
-// the deletionTimestamp is not in the past, and a delete that is not graceful changes nothing.
+// checkBeforeDelete checks BeforeDelete, for the first delete of a pod or a repeated one. The first is graceful, and a
+// repeated one can only shorten the grace period. A graceful delete sets no deletionTimestamp in the past. A delete that is
+// not graceful changes nothing, except that it corrects a negative grace period.
 func checkBeforeDelete(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 	before := pod.DeepCopy()
 	graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)
 	require.NoError(t, err)
 	require.False(t, graceful && pending)
-	first := before.DeletionTimestamp == nil
-	if first {
+	isFirst := before.DeletionTimestamp == nil
+	if isFirst {
 		require.True(t, graceful, "a first delete of a pod is always graceful")
 	}
 	if grace := pod.DeletionGracePeriodSeconds; grace != nil {
@@ -179,7 +183,7 @@ func checkBeforeDelete(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions,
 		return
 	}
 	require.False(t, pod.DeletionTimestamp.Time.Before(now), "never into the past")
-	if !first {
+	if !isFirst {
 		was := *before.DeletionGracePeriodSeconds
 		require.NotZero(t, was, "a stored grace period of 0 is not graceful")
 		if was < 0 {
@@ -200,8 +204,8 @@ func checkBeforeDelete(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions,
 func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 	for _, stored := range optionalEdges() {
 		for _, requested := range optionalEdges() {
-			for _, in := range []time.Duration{shortest, -time.Second, 0, 1, 10 * time.Second, longest} {
-				checkBeforeDelete(t, deletedPod(in, stored), deleteOptions(requested), testTime())
+			for _, afterTestTime := range []time.Duration{shortest, -time.Second, 0, 1, 10 * time.Second, longest} {
+				checkBeforeDelete(t, deletedPod(afterTestTime, stored), deleteOptions(requested), testTime())
 			}
 			checkBeforeDelete(t, scheduledPod(stored), deleteOptions(requested), testTime())
 			checkBeforeDelete(t, scheduledPod(stored), nil, testTime())
@@ -209,8 +213,8 @@ func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 	}
 }
 
-// checkForSoftEviction checks that the result is the shorter of the limit, if that is not negative, and the spec. Without
-// either it is the default.
+// checkForSoftEviction checks ForSoftEviction: the result is the shorter of the eviction's limit and the spec's grace period.
+// A negative limit does not count. Without a limit and without a grace period the result is the default.
 func checkForSoftEviction(t *testing.T, spec *int64, limit int64) {
 	pod := podWithSpecAndDeletion(spec, nil)
 	want := graceperiod.DefaultSeconds
@@ -226,8 +230,8 @@ func checkForSoftEviction(t *testing.T, spec *int64, limit int64) {
 	requireExplained(t, want, graceperiod.ExplainSoftEviction(pod, limit))
 }
 
-// checkForNodeShutdown checks that the result is the shorter of the bucket and the spec. The grace period of a deletion has
-// no effect: ForPod considers that.
+// checkForNodeShutdown checks ForNodeShutdown: the result is the shorter of what the bucket has and the spec's grace period.
+// The grace period of a deletion, here 3 s, has no effect, because ForPod considers it.
 func checkForNodeShutdown(t *testing.T, spec *int64, bucket int64) {
 	pod := podWithSpecAndDeletion(spec, ptr.To(int64(3)))
 	want := min(bucket, ptr.Deref(spec, bucket))
@@ -235,8 +239,7 @@ func checkForNodeShutdown(t *testing.T, spec *int64, bucket int64) {
 	requireExplained(t, want, graceperiod.ExplainNodeShutdown(pod, bucket))
 }
 
-// For all combinations of edge values, a soft eviction has the shorter of limit and spec, and a node shutdown the shorter
-// of bucket and spec.
+// The spec's grace period, the limit of a soft eviction and the seconds of a bucket are edge values, in all combinations.
 func TestOverridesAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, limit := range edges() {
@@ -262,8 +265,8 @@ func checkDurations(t *testing.T, seconds, more int64) {
 	}
 }
 
-// checkRemaining checks that the result is at least the minimum, never exceeds the grace period, and does
-// not grow with time.
+// checkRemaining checks Remaining: the result is at least the minimum, never exceeds the grace period, and does not grow with
+// the elapsed time.
 func checkRemaining(t *testing.T, seconds int64, elapsed, later time.Duration) {
 	left := graceperiod.Remaining(seconds, elapsed)
 	require.GreaterOrEqual(t, left, graceperiod.MinimumContainerSeconds, "at least the minimum")
@@ -276,8 +279,8 @@ func checkRemaining(t *testing.T, seconds int64, elapsed, later time.Duration) {
 	}
 }
 
-// For all combinations of edge values, Duration and KillTimeout do not overflow, and what remains of a grace period
-// is at least 2 s and does not grow with time. Elapsed times are edge values in nanoseconds and in seconds.
+// Grace periods are edge values in seconds, and elapsed times are edge values in nanoseconds and in seconds, in all
+// combinations.
 func TestDurationsAtEdgeValues(t *testing.T) {
 	for _, seconds := range edges() {
 		for _, other := range edges() {
@@ -290,8 +293,8 @@ func TestDurationsAtEdgeValues(t *testing.T) {
 	}
 }
 
-// checkLeftOfDeletion checks that the result is at least the minimum, at most the grace period, rounded up
-// by less than a second, and does not grow with time.
+// checkLeftOfDeletion checks LeftOfDeletion: the result is at least the minimum and at most the grace period. In between it is
+// rounded up to whole seconds. It does not grow with time.
 func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) {
 	pod := podWithSpecAndDeletion(nil, grace)
 	pod.DeletionTimestamp = &metav1.Time{Time: end}
@@ -317,14 +320,14 @@ func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) 
 	}
 }
 
-// What is left of a deletion is at least 1 s, at most its grace period, and does not grow with time. The end of the
-// deletion and the time of the second look are edge values in seconds and in nanoseconds from now.
+// The end of a deletion, and the later time for which the result is computed again, are edge values in seconds and in
+// nanoseconds from now.
 func TestLeftOfDeletionAtEdgeValues(t *testing.T) {
 	for _, grace := range optionalEdges() {
-		for _, in := range edges() {
+		for _, end := range edges() {
 			for _, later := range edges() {
-				checkLeftOfDeletion(t, grace, testTime().Add(graceperiod.Duration(in)), testTime(), testTime().Add(time.Duration(later)))
-				checkLeftOfDeletion(t, grace, testTime().Add(time.Duration(in)), testTime(), testTime().Add(graceperiod.Duration(later)))
+				checkLeftOfDeletion(t, grace, testTime().Add(graceperiod.Duration(end)), testTime(), testTime().Add(time.Duration(later)))
+				checkLeftOfDeletion(t, grace, testTime().Add(time.Duration(end)), testTime(), testTime().Add(graceperiod.Duration(later)))
 			}
 		}
 	}

@@ -82,8 +82,8 @@ func ExampleDropDisabledFields() {
 	// 5
 }
 
-// A hook that sleeps as long as the grace period is valid, but leaves the container no time of its own: it gets the
-// kubelet's minimum of 2 s.
+// The API server accepts a preStop sleep that is as long as the grace period. The warning says what it means: the sleep
+// leaves the container no time, so that it has only the kubelet's minimum of 2 s to stop.
 func ExampleWarnPodTermination() {
 	for _, warning := range validation.WarnPodTermination(web(10, 10), field.NewPath("spec")) {
 		fmt.Println(warning)
@@ -92,7 +92,7 @@ func ExampleWarnPodTermination() {
 	// spec.containers[0].lifecycle.preStop.sleep: 10 is not less than terminationGracePeriodSeconds (10): the container has only 2 s to stop
 }
 
-// Three errors at once: two kinds of schedule, a negative grace period, and a priority that is there twice.
+// A configuration has three mistakes: both kinds of schedule, a negative grace period, and the same priority twice.
 func ExampleValidateNodeShutdown() {
 	cfg := plan.Config{
 		ShutdownGracePeriod: metav1.Duration{Duration: time.Minute},
@@ -109,7 +109,7 @@ func ExampleValidateNodeShutdown() {
 	// invalid configuration: shutdownGracePeriodByPodPriority[2].priority 0 duplicates shutdownGracePeriodByPodPriority[0]
 }
 
-// The host grants 45 s, which is less than the schedule, and a static pod has no priority.
+// The host grants 45 s, which is less than the schedule of one minute. A static pod has a priority class, but no priority.
 func ExampleWarnNodeShutdown() {
 	cfg := plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: time.Minute},

@@ -14,7 +14,7 @@ func second(seconds float64) time.Time {
 	return time.Unix(0, 0).Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// nodeHistory is a record that a test changes.
+// nodeHistory is the record of a node, with methods that find and change its facts.
 type nodeHistory struct {
 	*testing.T
 	*NodeRecord
@@ -78,7 +78,7 @@ func soundNode(t *testing.T) nodeHistory {
 	}}}
 }
 
-// index returns the index of the fact of a kind at a time, about a pod; "": about any.
+// index returns the index of the first fact of a kind, at a time in seconds. If pod is not "", the fact is about that pod.
 func (h nodeHistory) index(what NodeWhat, at float64, pod string) int {
 	h.Helper()
 	i := slices.IndexFunc(h.Facts, func(f NodeFact) bool {
@@ -88,20 +88,20 @@ func (h nodeHistory) index(what NodeWhat, at float64, pod string) int {
 	return i
 }
 
-// fact returns a fact, to be changed.
+// fact returns the fact that index finds. A test may change it.
 func (h nodeHistory) fact(what NodeWhat, at float64, pod string) *NodeFact {
 	h.Helper()
 	return &h.Facts[h.index(what, at, pod)]
 }
 
-// drop removes a fact.
+// drop removes the fact that index finds.
 func (h nodeHistory) drop(what NodeWhat, at float64, pod string) {
 	h.Helper()
 	i := h.index(what, at, pod)
 	h.Facts = slices.Delete(h.Facts, i, i+1)
 }
 
-// insert adds facts before the one of a kind at a time. They have its time.
+// insert inserts facts before the first fact of a kind at a time, and gives them this time.
 func (h nodeHistory) insert(what NodeWhat, at float64, facts ...NodeFact) {
 	h.Helper()
 	for i := range facts {
@@ -110,16 +110,16 @@ func (h nodeHistory) insert(what NodeWhat, at float64, facts ...NodeFact) {
 	h.Facts = slices.Insert(h.Facts, h.index(what, at, ""), facts...)
 }
 
-// The record from which TestNodeRulesRefuse starts breaks no rule.
+// The record of soundNode breaks no rule. TestNodeRulesRefuse changes this record.
 func TestSoundNodeBreaksNoRule(t *testing.T) {
 	h := soundNode(t)
 	require.Empty(t, Node(h.NodeRecord), h.Story())
 }
 
-// Each rule refuses a record that differs from a sound one only in what the rule forbids. A change finds a fact of soundNode
-// by its kind, its time in seconds and its pod. It modifies that fact, drops it, or inserts other facts before it.
+// Each rule refuses a record that differs from soundNode's only in what the rule forbids. A change finds a fact of the record
+// by its kind, its time in seconds and its pod. It modifies the fact, drops it, or inserts other facts before it.
 func TestNodeRulesRefuse(t *testing.T) {
-	changes := map[string]map[string]func(h nodeHistory){
+	changes := map[string]map[string]func(h nodeHistory){ // by the name of the rule, and by what is wrong
 		"a deadline only moves earlier": {
 			"a later kill has a later deadline": func(h nodeHistory) {
 				h.insert(NodePublished, 2, NodeFact{What: NodeStored, Pod: "low", Until: second(12)},
@@ -238,7 +238,10 @@ func TestNodeRulesRefuse(t *testing.T) {
 			},
 		},
 		"the number of calls is bounded": {
-			"too many": func(h nodeHistory) { h.fact(NodeState, 2, "").Calls = nodeExtraCalls + 3*2 + 1 },
+			"too many": func(h nodeHistory) {
+				const allowed = nodeExtraCalls + 3*2 // three for each of the two pods
+				h.fact(NodeState, 2, "").Calls = allowed + 1
+			},
 		},
 		"no busy loop": {
 			"ticks without an effect": func(h nodeHistory) {

@@ -30,7 +30,7 @@ func container(name string) lifecycle.Container {
 	return lifecycle.Container{Name: name, ID: name, Began: second(0)}
 }
 
-// podRecord is a record that a test changes.
+// podRecord is a record of a termination, with methods that change it.
 type podRecord struct{ *Record }
 
 // soundPod returns the record of a termination that breaks no rule: the hook of the container "app" runs, "app" is
@@ -69,12 +69,15 @@ func soundPod() podRecord {
 	return podRecord{r}
 }
 
+// termination returns the only termination of the record.
 func (r podRecord) termination() *Termination { return r.terminations[0] }
 
-// result returns the result of "app".
-func (r podRecord) result() *lifecycle.ContainerResult { return &r.termination().Result.Containers[0] }
+// appResult returns the result of "app".
+func (r podRecord) appResult() *lifecycle.ContainerResult {
+	return &r.termination().Result.Containers[0]
+}
 
-// addKill adds a KillContainer call.
+// addKill adds a call of KillContainer. The times are in seconds since the beginning of the record.
 func (r podRecord) addKill(name string, called, returned, deadline float64, outcome lifecycle.Outcome) {
 	r.kills = append(r.kills, &Request{
 		Span: span(called, returned), Pod: r.termination().Pod, Key: "pod", Deadline: second(deadline),
@@ -82,30 +85,29 @@ func (r podRecord) addKill(name string, called, returned, deadline float64, outc
 	})
 }
 
-// close adds a Close call at a time.
-func (r podRecord) close(at float64) {
+// addClose adds a call of Close at a time.
+func (r podRecord) addClose(at float64) {
 	s := span(at, at+0.001)
 	r.closes = append(r.closes, &s)
 }
 
-// stick makes "proxy" a container that the termination gives up at a time.
-func (r podRecord) stick(at float64) {
+// giveUpProxy changes the record: "proxy" does not end, and the termination gives it up at a time and ends.
+func (r podRecord) giveUpProxy(at float64) {
 	r.lists[2].Running = []lifecycle.Container{container("proxy")}
 	r.termination().Done = moment(at)
 	r.termination().Result.Containers[1].Outcome = lifecycle.OutcomeRuntimeStuck
 	r.termination().Result.Containers[1].Err = errors.New("stuck")
 }
 
-// The record of a correct termination has no violations. The next test changes one thing in it for each rule.
+// The record of soundPod breaks no rule. TestPodRulesRefuse changes this record.
 func TestSoundPodBreaksNoRule(t *testing.T) {
 	r := soundPod()
 	require.Empty(t, Terminations(r.Record), r.Story())
 }
 
-// Each rule refuses a record that differs from soundPod's only in what the rule forbids. There, the termination
-// begins at 1 s with a deadline at 31 s and ends at 8 s; app has a hook from 1.3 s to 3 s and is stopped at 3.1 s,
-// proxy at 5 s. "stick" makes proxy a container that is given up at the time, which is right from 41 s on (10 s past
-// the deadline).
+// Each rule refuses a record that differs from soundPod's only in what the rule forbids. In the record of soundPod, the
+// termination begins at 1 s, has its deadline at 31 s, and ends at 8 s. app has a hook from 1.3 s to 3 s and is stopped at
+// 3.1 s; proxy is stopped at 5 s. A container may be given up from 41 s on, which is GiveUpAfter (10 s) past the deadline.
 func TestPodRulesRefuse(t *testing.T) {
 	changes := map[string]map[string]func(r podRecord){ // by the name of the rule, and by what is wrong
 		"a deadline only moves earlier": {
@@ -130,24 +132,24 @@ func TestPodRulesRefuse(t *testing.T) {
 		},
 		"every run is stopped by its deadline": {
 			"it is not stopped": func(r podRecord) {
-				r.stick(45)
+				r.giveUpProxy(45)
 				r.stops = r.stops[:1]
 			},
 		},
 		"failed stops are repeated": {
 			"only one call": func(r podRecord) {
-				r.stick(45)
+				r.giveUpProxy(45)
 				r.stops[1].Err = errors.New("refused")
 			},
 		},
 		"nothing hangs": {
-			"a termination": func(r podRecord) { r.stick(60) },
+			"a termination": func(r podRecord) { r.giveUpProxy(60) },
 			"KillContainer": func(r podRecord) { r.addKill("proxy", 2, 60, 10, lifecycle.OutcomeGraceful) },
-			"after Close":   func(r podRecord) { r.close(2) },
+			"after Close":   func(r podRecord) { r.addClose(2) },
 		},
 		"nothing is given up early": {
-			"stuck":        func(r podRecord) { r.stick(40) },
-			"left running": func(r podRecord) { r.result().Outcome = lifecycle.OutcomeLeftRunning },
+			"stuck":        func(r podRecord) { r.giveUpProxy(40) },
+			"left running": func(r podRecord) { r.appResult().Outcome = lifecycle.OutcomeLeftRunning },
 		},
 		"a hook runs once in each run": {
 			"twice": func(r podRecord) {
@@ -159,24 +161,24 @@ func TestPodRulesRefuse(t *testing.T) {
 		},
 		"no hook starts after the deadline": {
 			"at the deadline": func(r podRecord) {
-				r.stick(45)
+				r.giveUpProxy(45)
 				r.hooks[0].Span = span(31, 31.1)
 			},
 		},
 		"hooks end by the deadline": {
 			"it continues": func(r podRecord) {
-				r.stick(45)
+				r.giveUpProxy(45)
 				r.hooks[0].Returned = moment(32)
 			},
 		},
 		"hooks end at Close": {
-			"it continues": func(r podRecord) { r.close(2) },
+			"it continues": func(r podRecord) { r.addClose(2) },
 		},
 		"hooks are reported as they ended": {
 			"it has failed":           func(r podRecord) { r.hooks[0].Err = errors.New("failed") },
-			"it has not failed":       func(r podRecord) { r.result().Hook.Outcome = lifecycle.HookFailed },
-			"it was not cut":          func(r podRecord) { r.result().Hook.Outcome = lifecycle.HookCut },
-			"it is not abandoned":     func(r podRecord) { r.result().Hook.Outcome = lifecycle.HookAbandoned },
+			"it has not failed":       func(r podRecord) { r.appResult().Hook.Outcome = lifecycle.HookFailed },
+			"it was not cut":          func(r podRecord) { r.appResult().Hook.Outcome = lifecycle.HookCut },
+			"it is not abandoned":     func(r podRecord) { r.appResult().Hook.Outcome = lifecycle.HookAbandoned },
 			"it has not yet returned": func(r podRecord) { r.hooks[0].Returned = moment(9) },
 		},
 		"sidecars stop last": {
@@ -213,7 +215,7 @@ func TestPodRulesRefuse(t *testing.T) {
 		},
 		"no container that KillContainer has ended is listed": {
 			"it is": func(r podRecord) {
-				r.stick(41)
+				r.giveUpProxy(41)
 				r.addKill("proxy", 2, 7, 31, lifecycle.OutcomeGraceful)
 			},
 		},
@@ -224,7 +226,7 @@ func TestPodRulesRefuse(t *testing.T) {
 			"it has none": func(r podRecord) { r.termination().Result.Containers = r.termination().Result.Containers[1:] },
 		},
 		"failures are in the result": {
-			"no error": func(r podRecord) { r.result().Outcome = lifecycle.OutcomeForced },
+			"no error": func(r podRecord) { r.appResult().Outcome = lifecycle.OutcomeForced },
 		},
 		"failed stops are logged": {
 			"not before the next one": func(r podRecord) {
@@ -278,10 +280,10 @@ func TestPodRulesRefuse(t *testing.T) {
 	}
 }
 
-// A list arrives after its context has ended. The terminator uses it if Close has ended the context, so that it is
-// recorded as a success. If StopTimeoutSlack has, here with the cause "too late", the terminator ignores the list,
-// and it is recorded as a failure.
-func TestListThatArrivesLate(t *testing.T) {
+// A list arrives after the end of its context. If Close has ended the context, the terminator uses the list, which is
+// recorded without an error. If a timeout has, here with the cause "too late", the terminator ignores the list, which is
+// recorded with the cause as its error.
+func TestAListAfterTheEndOfItsContext(t *testing.T) {
 	for cause, recorded := range map[error]error{lifecycle.CauseTerminatorClosed: nil, errors.New("too late"): errors.New("too late")} {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)

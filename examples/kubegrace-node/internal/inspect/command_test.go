@@ -24,15 +24,15 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// cutShortArgs returns arguments for a plan in which pods are cut short: kubegrace needs more than 50 s for
-// its three buckets and its own steps, and the host waits for 35 s.
+// cutShortArgs returns the arguments of a plan in which pods are cut short: kubegrace needs more than 50 s for its three
+// buckets and its own steps, but the host waits for 35 s. more is appended.
 func cutShortArgs(more ...string) []string {
 	return append([]string{"testdata/pods.yaml", "--agent", "kubegrace", "--config", "testdata/priorities.yaml", "--limit", "35s"}, more...)
 }
 
-// The output of the plan in four situations: as a table and as JSON if pods are cut short, without a
-// configuration (the graceful node shutdown is off), and for a kubelet that takes no lock because it needs 30
-// s and the host waits for 29 s.
+// The output of kubegrace-node plan is in golden files: a table and JSON in which pods are cut short, a table without a
+// configuration (the graceful node shutdown is off), and a table of a kubelet that takes no lock, because it needs 30 s and
+// the host waits for 29 s.
 func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
 		"table.golden":  cutShortArgs(),
@@ -50,9 +50,8 @@ func TestGolden(t *testing.T) {
 	}
 }
 
-// JSON and YAML have the same document, with all nodes. Without pods the list of nodes is [] and not null, so
-// that programs can loop over it.
-func TestFormatsForProgramsAreTheDocument(t *testing.T) {
+// The outputs as JSON and as YAML have the same document, with all nodes.
+func TestJSONAndYAMLAreTheSameDocument(t *testing.T) {
 	var fromJSON, fromYAML nodeplan.Document
 	require.NoError(t, json.Unmarshal([]byte(run(t, "", cutShortArgs("-o", "json")...).out), &fromJSON))
 	require.NoError(t, yaml.UnmarshalStrict([]byte(run(t, "", cutShortArgs("-o", "yaml")...).out), &fromYAML))
@@ -60,7 +59,10 @@ func TestFormatsForProgramsAreTheDocument(t *testing.T) {
 	require.Equal(t, nodeplan.APIVersion, fromJSON.APIVersion)
 	require.Len(t, fromJSON.Nodes, 2)
 	require.Equal(t, 2, fromJSON.Summary.NodeCount)
+}
 
+// Without pods the table says so. In JSON and YAML the list of nodes is [] and not null, so that programs can loop over it.
+func TestAPlanWithoutPods(t *testing.T) {
 	require.Contains(t, run(t, `{"kind": "List", "items": []}`, "--shutdown-grace-period", "30s").out, "There are no pods.")
 	for _, format := range []string{"json", "yaml"} {
 		var empty nodeplan.Document
@@ -71,31 +73,31 @@ func TestFormatsForProgramsAreTheDocument(t *testing.T) {
 	}
 }
 
-// Each error names the flag or the input that is wrong. Nothing is written then, and the exit status is not
-// that of a plan with pods that are cut short.
+// Each error names the flag or the input that is wrong. Nothing is written to standard output, and the error is not ErrCutShort,
+// which has an exit status of its own.
 func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "pods.json")
 	for name, test := range map[string]struct {
-		in   string
-		args []string
-		want string
+		stdin string
+		args  []string
+		want  string
 	}{
-		"empty input":         {"", []string{"-"}, "standard input: has no pods, as kubectl get pods -o json gives them; it has: nothing"},
-		"file is missing":     {"", []string{missing}, missing + ": no such file or directory"},
-		"file of no pods":     {"", []string{"testdata/kubelet.yaml"}, "testdata/kubelet.yaml: has no pods, as kubectl get pods -o json gives them; it has: KubeletConfiguration"},
-		"a table of kubectl":  {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: is a text, wanted are objects"},
-		"format":              {"", []string{"-o", "xml", "-"}, `"xml" for "-o, --output" flag: wanted is one of table, json, yaml, html`},
-		"limit":               {"", []string{"--limit", "-1s", "-"}, "--limit: -1s is less than 0"},
-		"agent":               {"", []string{"--agent", "me", "-"}, `"me" for "--agent" flag: wanted is one of kubelet, kubegrace`},
-		"node":                {"", cutShortArgs("--node", "worker-9"), `--node: "worker-9" has no pods here; the first node is worker-1`},
-		"two configurations":  {"", cutShortArgs("--shutdown-grace-period", "3s"), "--shutdown-grace-period: is only for"},
-		"configuration":       {"", []string{"--config", missing, "-"}, "--config: " + missing + ": failed to read: no such file or directory"},
-		"time":                {"", []string{"--shutdown-grace-period", "30"}, `invalid argument "30" for "--shutdown-grace-period" flag: time: missing unit in duration "30"`},
-		"not a configuration": {"", []string{"--config", "testdata/pods.yaml", "-"}, "testdata/pods.yaml: "},
-		"critical above all":  {"", []string{"--shutdown-grace-period", "3s", "--shutdown-grace-period-critical-pods", "4s", "-"}, "--shutdown-grace-period: "},
+		"empty input":                              {"", []string{"-"}, "standard input: has no pods, as kubectl get pods -o json gives them; it has: nothing"},
+		"a missing file":                           {"", []string{missing}, missing + ": no such file or directory"},
+		"a file without pods":                      {"", []string{"testdata/kubelet.yaml"}, "testdata/kubelet.yaml: has no pods, as kubectl get pods -o json gives them; it has: KubeletConfiguration"},
+		"a table of kubectl":                       {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: is a text, wanted are objects"},
+		"an unknown format":                        {"", []string{"-o", "xml", "-"}, `"xml" for "-o, --output" flag: wanted is one of table, json, yaml, html`},
+		"a negative limit":                         {"", []string{"--limit", "-1s", "-"}, "--limit: -1s is less than 0"},
+		"an unknown agent":                         {"", []string{"--agent", "me", "-"}, `"me" for "--agent" flag: wanted is one of kubelet, kubegrace`},
+		"a node without pods":                      {"", cutShortArgs("--node", "worker-9"), `--node: "worker-9" has no pods here; the first node is worker-1`},
+		"two configurations":                       {"", cutShortArgs("--shutdown-grace-period", "3s"), "--shutdown-grace-period: is only for"},
+		"a missing configuration":                  {"", []string{"--config", missing, "-"}, "--config: " + missing + ": failed to read: no such file or directory"},
+		"a time without a unit":                    {"", []string{"--shutdown-grace-period", "30"}, `invalid argument "30" for "--shutdown-grace-period" flag: time: missing unit in duration "30"`},
+		"pods as the configuration":                {"", []string{"--config", "testdata/pods.yaml", "-"}, "testdata/pods.yaml: "},
+		"more time for critical pods than for all": {"", []string{"--shutdown-grace-period", "3s", "--shutdown-grace-period-critical-pods", "4s", "-"}, "--shutdown-grace-period: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run(t, test.in, test.args...)
+			r := run(t, test.stdin, test.args...)
 			require.ErrorContains(t, r.err, test.want)
 			require.NotErrorIs(t, r.err, inspect.ErrCutShort)
 			require.Empty(t, r.out)
@@ -103,16 +105,16 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 	}
 }
 
-// Without a configuration the plan is that of the kubelet's defaults. A note says so, because a user may have
-// forgotten --config; with one of the flags for it there is no note.
+// Without a configuration the plan is that of the kubelet's defaults. A note says so, because the user may have forgotten
+// --config. With a flag that configures the shutdown there is no note.
 func TestAPlanWithoutAConfigurationSaysSo(t *testing.T) {
 	const note = "no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults"
 	require.Contains(t, run(t, "kind: Pod\n").log, note)
 	require.NotContains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s").log, note)
 }
 
-// Without an argument the plan is that of the running agent. Flags that describe another situation are refused
-// then, because the agent would ignore them.
+// Without an argument, kubegrace-node plan asks the running agent for its plan. It then refuses flags such as --limit, which
+// the agent would ignore.
 func TestWithoutAnArgumentTheAgentIsAsked(t *testing.T) {
 	require.ErrorContains(t, run(t, "").err, "the agent is asked")
 	require.ErrorContains(t, run(t, "", "--limit", "30s", "--node", "n").err, "--limit, --node: the agent of this machine plans by its own settings; for other pods give a FILE")
@@ -128,8 +130,8 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// A pod has neither a priority nor a class, so its priority 0 is a guess. The table marks it with "?", and
-// JSON has the reason.
+// A pod has neither a priority nor a priority class, so its priority 0 is a guess. The table marks it with "?", and JSON has
+// the reason.
 func TestGuessedPrioritiesAreMarked(t *testing.T) {
 	r := run(t, "kind: Pod\n", "--shutdown-grace-period", "30s")
 	require.NoError(t, r.err)
@@ -137,18 +139,19 @@ func TestGuessedPrioritiesAreMarked(t *testing.T) {
 	require.Contains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s", "-o", "json").out, `"prioritySource": "guessed: 0, because nothing says it"`)
 }
 
-// Objects that are not in the plan are counted on standard error: a pod that has ended, pods that were given
-// twice, and an object that is no pod. Giving the pods twice changes nothing in the plan.
+// Objects that are left out of the plan are counted on standard error: a pod that has ended, pods that were given twice, and
+// an object that is no pod. Giving the pods twice does not change the plan.
 func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
-	once, twice := run(t, "", cutShortArgs()...), run(t, "", append(cutShortArgs(), "testdata/pods.yaml", "testdata/kubelet.yaml")...)
+	once := run(t, "", cutShortArgs()...)
+	twice := run(t, "", cutShortArgs("testdata/pods.yaml", "testdata/kubelet.yaml")...)
 	require.Equal(t, "kubegrace-node plan: left out are pods that have ended: 1\n", once.log)
 	require.Contains(t, twice.log, "given more than once, and counted once, are pods: 5\n")
 	require.Contains(t, twice.log, "left out is what is no pod: KubeletConfiguration\n")
 	require.Equal(t, once.out, twice.out)
 }
 
-// Pods and nodes have names with control characters, and the largest numbers. No control character may reach
-// the terminal.
+// A pod, its container and its node have names with control characters, and the pod has the largest possible numbers. No
+// control character but the line feed may reach the terminal.
 func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 	r := run(t, `{"items": [{"metadata": {"name": "\u001b[31mred\u0007\u4e16\u754c\n"}, "spec": {"nodeName": "n\u001b", "priority": 2147483647, "terminationGracePeriodSeconds": 9223372036854775807,
 		"containers": [{"name": "\u001b[2J", "lifecycle": {"preStop": {"sleep": {"seconds": 9223372036854775807}}}}]}}]}`)
@@ -157,17 +160,17 @@ func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 	require.NotRegexp(t, `[\x00-\x09\x0b-\x1f\x7f]`, r.out)
 }
 
-// 20 nodes n00 to n19 have a pod each, which asks for ten times the number of its node in seconds. Every pod
-// gets 50 s, so the 14 pods of n06 to n19 are cut short, and with the critical pod 15. A terminal shows the
-// sums, what to change, and the four nodes that lose most; --node shows one node in full, JSON has all nodes,
-// and a page the ten worst.
+// Each of the 20 nodes n00 to n19 has a pod, which asks for ten times the number of its node in seconds: from 0 s to 190 s.
+// Each of these pods gets 50 s, so the 14 pods of n06 to n19 are cut short. With a critical pod, 15 are. The table shows the
+// sums, what to change, and the four nodes that lose most. With --node it shows one node in full. JSON has all nodes, and a
+// page has the ten worst.
 func TestManyNodesAreSummedUp(t *testing.T) {
 	var list strings.Builder
 	for i := range 20 {
 		fmt.Fprintf(&list, `{"kind": "Pod", "metadata": {"name": "p"}, "spec": {"nodeName": "n%02d", "terminationGracePeriodSeconds": %d}}`+"\n", i, 10*i)
 	}
-	// A critical pod asks for a day. No bucket of that length may be proposed: the pod is named as an outlier,
-	// and the proposed buckets are for the other pods.
+	// A critical pod asks for a day. No bucket of a day may be proposed: the pod is named as an outlier, and the
+	// proposed buckets are for the other pods.
 	list.WriteString(`{"kind": "Pod", "metadata": {"name": "slow"}, "spec": {"nodeName": "n00", "priority": 2000000000, "terminationGracePeriodSeconds": 86400}}`)
 	args := []string{"--shutdown-grace-period", "50s"}
 	r := run(t, list.String(), args...)
@@ -179,9 +182,9 @@ func TestManyNodesAreSummedUp(t *testing.T) {
 	first20 := strings.Join(strings.SplitAfter(r.out, "\n")[:20], "")
 	require.Contains(t, first20, "shutdownGracePeriod: ", "it begins with what to change")
 	require.Contains(t, strings.Join(strings.Fields(first20), " "), "1 critical pod asks for 1d: default/pod/slow; no bucket of that length is proposed, and it is cut short.")
-	require.Contains(t, first20, "workload default/pod/p ", "and where to begin")
+	require.Contains(t, first20, "workload default/pod/p ", "the workload that loses most follows")
 
-	require.Equal(t, 1, strings.Count(run(t, list.String(), append(args, "--node", "n07")...).out, "POD "))
+	require.Equal(t, 1, strings.Count(run(t, list.String(), append(args, "--node", "n07")...).out, "POD "), "tables of pods")
 	var document nodeplan.Document
 	require.NoError(t, json.Unmarshal([]byte(run(t, list.String(), append(args, "-o", "json")...).out), &document))
 	require.Len(t, document.Nodes, 20)
@@ -194,24 +197,24 @@ type result struct {
 	err      error
 }
 
-// run runs the command plan, or status if that is the first argument. If in is not empty, the command reads it
-// as standard input, and "-" is added to the arguments.
-func run(t *testing.T, in string, args ...string) result {
+// run runs kubegrace-node plan, or kubegrace-node status if "status" is the first argument. If stdin is not empty, the command
+// reads it as standard input: "-" is added to the arguments.
+func run(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	var out, log bytes.Buffer
-	if in != "" {
+	if stdin != "" {
 		args = append(args, "-")
 	}
 	c := newCommand(args...)
-	c.SetIn(strings.NewReader(in))
+	c.SetIn(strings.NewReader(stdin))
 	c.SetOut(&out)
 	c.SetErr(&log)
 	err := c.ExecuteContext(t.Context())
 	return result{out.String(), log.String(), err}
 }
 
-// newCommand returns a root command that executes plan, or status if that is the first argument. It has no agent
-// to ask: plan without an argument fails with "the agent is asked".
+// newCommand returns a root command that executes plan, or status if "status" is the first argument. There is no agent: where
+// plan would ask it, plan fails with "the agent is asked".
 func newCommand(args ...string) *cobra.Command {
 	c := &cobra.Command{Use: "kubegrace-node", SilenceUsage: true, SilenceErrors: true}
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
@@ -223,9 +226,9 @@ func newCommand(args ...string) *cobra.Command {
 	return c
 }
 
-// PLAN.md shows a plan of the demo's pods as kubegrace-node prints it, up to the warnings, indented by four
-// spaces. It also shows the output of status in the state limit-too-low, up to the reasons, with other line breaks.
-func TestThePageShowsWhatIsPrinted(t *testing.T) {
+// PLAN.md shows two outputs of kubegrace-node: the plan of the demo's pods, up to the warnings and indented by four spaces,
+// and the status of a machine in the state limit-too-low, up to the reasons and with other line breaks.
+func TestPLANShowsWhatIsPrinted(t *testing.T) {
 	page, err := os.ReadFile("../../PLAN.md")
 	require.NoError(t, err)
 	const folder = "../../../kubegrace-node/demo/"
@@ -254,9 +257,9 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// Every metric that the alert rules and the dashboard query exists: kubegrace_node_* is written by status or
-// listed in INSTALL.md, and kubelet_* is listed in the README of the package metrics. A misspelled name would
-// never fire.
+// Every metric that the alert rules and the dashboard query exists. One whose name begins with kubegrace_node_ is written by
+// status or listed in INSTALL.md. One whose name begins with kubelet_ is listed in the README of the package metrics. An
+// alert with a misspelled name would never fire.
 func TestDeployedQueriesNameMetrics(t *testing.T) {
 	status, err := os.ReadFile("testdata/node.prom")
 	require.NoError(t, err)
@@ -282,10 +285,10 @@ func TestDeployedQueriesNameMetrics(t *testing.T) {
 	}
 }
 
-// A D-Bus daemon starts a service that is not running as soon as somebody calls it. Looking must change
-// nothing, so status must not start logind that way. Here the service of logind is a program that creates the
-// file "started": that file must not appear, and the status is 4, because logind cannot be asked.
-func TestNothingIsStarted(t *testing.T) {
+// A D-Bus daemon starts a service that does not run when somebody calls it. kubegrace-node status must change nothing on the
+// machine, so it must not have logind started. Here the service of logind is a program that creates the file "started". The
+// file must not appear, and the exit status is 4, because logind cannot be asked.
+func TestStatusDoesNotStartLogind(t *testing.T) {
 	data, root := t.TempDir(), t.TempDir()
 	started := filepath.Join(data, "started")
 	require.NoError(t, os.MkdirAll(filepath.Join(data, "dbus-1/services"), 0o700))

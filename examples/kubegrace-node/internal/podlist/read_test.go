@@ -34,15 +34,15 @@ func podNames(c *podlist.Cluster) map[string][]string {
 	return all
 }
 
+// podA is a pod of the node n1. podB is a pod of the node n2, without a namespace and with its fields in another order.
 const (
 	podA = `{"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a", "namespace": "shop"}, "spec": {"nodeName": "n1"}, "status": {"phase": "Running"}}`
 	podB = `{"status": {"phase": "Running"}, "spec": {"nodeName": "n2"}, "metadata": {"name": "b"}, "kind": "Pod"}`
 )
 
-// podA and podB are found in every form in which kubectl, or a user with an editor, may give them. podB has no
-// namespace and its fields are in another order.
+// podA and podB are read from every form in which kubectl prints pods, or in which a user may write them.
 func TestReadTakesAllFormsOfKubectl(t *testing.T) {
-	both := map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}
+	podsByNode := map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}
 	bare := strings.NewReplacer(`"apiVersion": "v1", "kind": "Pod", `, "", `, "kind": "Pod"`, "")
 	yamlA := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\n  namespace: shop\nspec:\n  nodeName: n1\nstatus:\n  phase: Running\n"
 	yamlB := "kind: Pod\nmetadata:\n  name: b\nspec:\n  nodeName: n2\n"
@@ -62,12 +62,13 @@ func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 		"YAML list in flow form":       "kind: List\nitems: [" + podA + ", " + podB + "]\n",
 		"YAML with anchors and merges": "x: &m {name: a, namespace: shop}\nkind: List\nitems: [{kind: Pod, metadata: {<<: *m}, spec: &s {nodeName: n1}}, {kind: Pod, metadata: {name: b}, spec: {<<: *s, nodeName: n2}}]\n",
 	} {
-		t.Run(name, func(t *testing.T) { require.Equal(t, both, podNames(read(t, text))) })
+		t.Run(name, func(t *testing.T) { require.Equal(t, podsByNode, podNames(read(t, text))) })
 	}
 }
 
-// Of seven objects and two lists only the pod of the manifest is kept. The ended and the pending pods are
-// counted, the kinds of the other objects are noted, and the value of the priority class is kept.
+// The input has seven objects in two lists. Only one of the four pods is kept, the one named manifest. The two pods that have
+// ended and the pod without a node are counted, the kinds of the other objects are recorded, and the value of the priority
+// class is kept.
 func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 	cluster := read(t, `{"kind": "List", "items": [
 		{"kind": "Pod", "metadata": {"name": "done"}, "spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}},
@@ -79,7 +80,10 @@ func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 		{"kind": "Pod", "metadata": {"name": "manifest"}, "spec": {"priorityClassName": "high"}}
 	]} {"kind": "List", "items": null}`)
 	require.Equal(t, map[string][]string{podlist.ThisNode: {"default/manifest"}}, podNames(cluster))
-	require.Equal(t, []int{1, 2, 1, 9}, []int{cluster.Pods, cluster.Ended, cluster.Unscheduled, cluster.Objects})
+	require.Equal(t, 1, cluster.Pods)
+	require.Equal(t, 2, cluster.Ended)
+	require.Equal(t, 1, cluster.Unscheduled)
+	require.Equal(t, 7+2, cluster.Objects, "a list counts as an object too")
 	require.Equal(t, map[string]bool{"Deployment": true, "ConfigMap": true}, cluster.Others)
 	value, ok := cluster.PriorityOf("high")
 	require.True(t, ok)
@@ -89,27 +93,27 @@ func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 // An error says where the input is wrong: the source, the document if it is not the first, the item and the
 // field.
 func TestErrorsNameThePlace(t *testing.T) {
-	for name, test := range map[string]struct{ text, in, want string }{
-		"a table":         {"NAMESPACE NAME READY\nshop web 1/1\n", "", "is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json"},
-		"binary":          {"\x7fELF\x00", "", "control characters are not allowed"},
-		"no JSON":         {"{\"items\": [\n{\"kind\": \"Pod\",}]}", "", "jsontext: invalid character"},
-		"second no JSON":  {podA + "}", "", "jsontext: invalid character"},
-		"cut off":         {`{"items": [` + podA, "", "jsontext: unexpected EOF"},
-		"grace is a word": {`{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, "", `string into Go int64 within "/items/1/spec/terminationGracePeriodSeconds"`},
-		"of a class":      {`{"kind": "PriorityClass", "value": "high"}`, "", `string into Go int32 within "/value"`},
-		"in YAML":         {"kind: Pod\n---\nitems:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n", " (document 2)", `string into Go int32 within "/items/1/spec/priority"`},
-		"no YAML":         {"items:\n- kind: Pod\n- kind: [\nkind: List\n", "", "not valid YAML"},
+	for name, test := range map[string]struct{ text, document, want string }{
+		"a table":                               {"NAMESPACE NAME READY\nshop web 1/1\n", "", "is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json"},
+		"a binary file":                         {"\x7fELF\x00", "", "control characters are not allowed"},
+		"invalid JSON":                          {"{\"items\": [\n{\"kind\": \"Pod\",}]}", "", "jsontext: invalid character"},
+		"invalid JSON after a pod":              {podA + "}", "", "jsontext: invalid character"},
+		"JSON that is cut off":                  {`{"items": [` + podA, "", "jsontext: unexpected EOF"},
+		"a grace period that is a word":         {`{"items": [` + podA + `, {"kind": "Pod", "spec": {"terminationGracePeriodSeconds": "soon"}}]}`, "", `string into Go int64 within "/items/1/spec/terminationGracePeriodSeconds"`},
+		"a value of a class that is a word":     {`{"kind": "PriorityClass", "value": "high"}`, "", `string into Go int32 within "/value"`},
+		"a mistake in the second YAML document": {"kind: Pod\n---\nitems:\n- kind: Pod\n- kind: Pod\n  spec: {priority: high}\nkind: List\n", " (document 2)", `string into Go int32 within "/items/1/spec/priority"`},
+		"invalid YAML":                          {"items:\n- kind: Pod\n- kind: [\nkind: List\n", "", "not valid YAML"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			err := podlist.New().Read("input", strings.NewReader(test.text))
-			require.ErrorContains(t, err, "input"+test.in+": ")
+			require.ErrorContains(t, err, "input"+test.document+": ")
 			require.ErrorContains(t, err, test.want)
 		})
 	}
 }
 
-// Input without an object is no error and adds nothing. An empty list counts as one object, so that a caller
-// can tell it from no input.
+// Input without an object is no error and adds nothing. An empty list counts as one object, so that a caller can distinguish
+// it from empty input.
 func TestEmptyInput(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "# nothing\n", "---\n---\n"} {
 		cluster := read(t, text)
@@ -128,17 +132,16 @@ func TestAPodWithNothingSet(t *testing.T) {
 	}
 }
 
-// What decides on a shutdown is read of containers: their hooks, and which of them are sidecars.
+// Two things are read of containers, because they matter in a shutdown: their hooks, and which of them are sidecars.
 func TestContainersAreRead(t *testing.T) {
 	pod := read(t, `{"kind": "Pod", "spec": {"containers": [{"name": "app", "env": [], "lifecycle": {"preStop": {"sleep": {"seconds": 9}}}}], "initContainers": [{"name": "proxy", "restartPolicy": "Always"}]}}`).Nodes()[0].Pods[0]
 	require.Equal(t, []v1.Container{{Name: "app", Lifecycle: &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 9}}}}}, pod.Spec.Containers)
 	require.Equal(t, []v1.Container{{Name: "proxy", RestartPolicy: ptr.To(v1.ContainerRestartPolicyAlways)}}, pod.Spec.InitContainers)
 }
 
-// The manifests of a folder are read in the order of their names and marked as static pods, and other files
-// are ignored. A manifest that is no YAML is an error that names the file, and so is a device, whose reading
-// might never end.
-func TestFolderHasStaticPods(t *testing.T) {
+// The manifests of a folder are read in the order of their names. Their pods are marked as static pods. Other files are
+// ignored. A manifest that is invalid YAML is an error that names the file. So is a device, which might never end.
+func TestAFolderHasStaticPods(t *testing.T) {
 	folder := t.TempDir()
 	for name, text := range map[string]string{"2.yaml": "kind: Pod\nmetadata: {name: second}\n", "1.json": `{"kind": "Pod", "metadata": {"name": "first"}}`, "notes.txt": "no manifest"} {
 		require.NoError(t, os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600))
@@ -162,7 +165,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"items": [` + podA + `]}`)
 	f.Fuzz(func(_ *testing.T, text string) {
 		err := podlist.New().Read("input", strings.NewReader(text))
-		_ = err // any result will do, a panic or a hang will not
+		_ = err // the input may be invalid
 	})
 }
 
@@ -171,38 +174,73 @@ func mirrorOf(node string) string {
 	return `{"kind": "Pod", "metadata": {"name": "etcd-` + node + `", "namespace": "kube-system", "annotations": {"kubernetes.io/config.mirror": "1", "kubernetes.io/config.source": "file"}}, "spec": {"nodeName": "` + node + `", "priority": 2000001000, "priorityClassName": "system-node-critical"}, "status": {"phase": "Running"}}`
 }
 
-// ofKubelet is the static pod etcd as the kubelet of node n1 lists it. manifest is its manifest on the node.
+// etcdOfKubelet is the static pod etcd as the kubelet of node n1 lists it. manifest is its manifest on the node.
 const (
-	ofKubelet = `{"kind": "Pod", "metadata": {"name": "etcd-n1", "namespace": "kube-system", "annotations": {"kubernetes.io/config.source": "file"}}, "spec": {"nodeName": "n1", "priorityClassName": "system-node-critical"}, "status": {"phase": "Running"}}`
-	manifest  = "kind: Pod\nmetadata: {name: etcd, namespace: kube-system}\nspec: {priorityClassName: system-node-critical}\n"
+	etcdOfKubelet = `{"kind": "Pod", "metadata": {"name": "etcd-n1", "namespace": "kube-system", "annotations": {"kubernetes.io/config.source": "file"}}, "spec": {"nodeName": "n1", "priorityClassName": "system-node-critical"}, "status": {"phase": "Running"}}`
+	manifest      = "kind: Pod\nmetadata: {name: etcd, namespace: kube-system}\nspec: {priorityClassName: system-node-critical}\n"
 )
 
-// A pod that is read several times counts once, and so does a static pod that is read as a manifest, from the
-// kubelet's list or as a mirror pod. Only the mirror pod has spec.priority: hasPriority says whether it is the
-// form that is kept, which it must be only if it was read alone. A manifest that matches no pod goes to the
-// only node, or else to ThisNode.
+// A pod that is read several times counts once. So does a static pod that is read in several forms: as a manifest, from the
+// kubelet's list, and as a mirror pod. The mirror pod, which alone has spec.priority, is kept only if there is no other form.
+// A manifest without a matching pod belongs to the only node, or to ThisNode if there are several nodes.
 func TestPodsCountOnce(t *testing.T) {
 	manifests := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(manifests, "etcd.yaml"), []byte(manifest), 0o600))
 	for name, test := range map[string]struct {
 		texts         []string
-		withManifests bool
-		want          map[string][]string
+		withManifests bool                // the folder with the manifest of etcd is read last
+		want          map[string][]string // the pods of each node
 		repeated      int
-		hasPriority   bool // etcd is kept as its mirror pod
+		isMirrorKept  bool // etcd is kept as its mirror pod
 	}{
-		"the same file twice":     {[]string{podA + podB, podA + podB}, false, map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}, 2, false},
-		"the same name elsewhere": {[]string{podA + strings.Replace(podA, "n1", "n2", 1)}, false, map[string][]string{"n1": {"shop/a"}, "n2": {"shop/a"}}, 0, false},
-		"pods without a name":     {[]string{`{"kind": "Pod"} {"kind": "Pod"}`}, false, map[string][]string{podlist.ThisNode: {"default/", "default/"}}, 0, false},
-		"mirror, kubelet":         {[]string{mirrorOf("n1") + ofKubelet}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 1, false},
-		"kubelet, mirror":         {[]string{ofKubelet + mirrorOf("n1")}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 1, false},
-		"mirror alone":            {[]string{mirrorOf("n1")}, false, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 0, true},
-		"mirror, manifest":        {[]string{mirrorOf("n1")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 1, false},
-		"all three":               {[]string{mirrorOf("n1"), ofKubelet}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}}, 2, false},
-		"another pod, manifest":   {[]string{podA}, true, map[string][]string{"n1": {"shop/a", "kube-system/etcd"}}, 0, false},
-		"two mirrors, manifest":   {[]string{mirrorOf("n1") + mirrorOf("n2")}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}, "n2": {"kube-system/etcd-n2"}}, 2, false},
-		"one of two, manifest":    {[]string{mirrorOf("n1") + podB}, true, map[string][]string{"n1": {"kube-system/etcd-n1"}, "n2": {"default/b"}}, 1, false},
-		"none of two, manifest":   {[]string{podA + podB}, true, map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}, podlist.ThisNode: {"kube-system/etcd"}}, 0, false},
+		"the same file twice": {
+			texts: []string{podA + podB, podA + podB},
+			want:  map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}}, repeated: 2,
+		},
+		"two pods with the same name on two nodes": {
+			texts: []string{podA + strings.Replace(podA, "n1", "n2", 1)},
+			want:  map[string][]string{"n1": {"shop/a"}, "n2": {"shop/a"}},
+		},
+		"two pods without a name": {
+			texts: []string{`{"kind": "Pod"} {"kind": "Pod"}`},
+			want:  map[string][]string{podlist.ThisNode: {"default/", "default/"}},
+		},
+		"the mirror pod, then the kubelet's": {
+			texts: []string{mirrorOf("n1") + etcdOfKubelet},
+			want:  map[string][]string{"n1": {"kube-system/etcd-n1"}}, repeated: 1,
+		},
+		"the kubelet's, then the mirror pod": {
+			texts: []string{etcdOfKubelet + mirrorOf("n1")},
+			want:  map[string][]string{"n1": {"kube-system/etcd-n1"}}, repeated: 1,
+		},
+		"only the mirror pod": {
+			texts: []string{mirrorOf("n1")},
+			want:  map[string][]string{"n1": {"kube-system/etcd-n1"}}, isMirrorKept: true,
+		},
+		"the mirror pod and the manifest": {
+			texts: []string{mirrorOf("n1")}, withManifests: true,
+			want: map[string][]string{"n1": {"kube-system/etcd-n1"}}, repeated: 1,
+		},
+		"all three forms": {
+			texts: []string{mirrorOf("n1"), etcdOfKubelet}, withManifests: true,
+			want: map[string][]string{"n1": {"kube-system/etcd-n1"}}, repeated: 2,
+		},
+		"another pod and the manifest": {
+			texts: []string{podA}, withManifests: true,
+			want: map[string][]string{"n1": {"shop/a", "kube-system/etcd"}},
+		},
+		"mirror pods on two nodes, and the manifest": {
+			texts: []string{mirrorOf("n1") + mirrorOf("n2")}, withManifests: true,
+			want: map[string][]string{"n1": {"kube-system/etcd-n1"}, "n2": {"kube-system/etcd-n2"}}, repeated: 2,
+		},
+		"a mirror pod on one of two nodes, and the manifest": {
+			texts: []string{mirrorOf("n1") + podB}, withManifests: true,
+			want: map[string][]string{"n1": {"kube-system/etcd-n1"}, "n2": {"default/b"}}, repeated: 1,
+		},
+		"other pods on two nodes, and the manifest": {
+			texts: []string{podA + podB}, withManifests: true,
+			want: map[string][]string{"n1": {"shop/a"}, "n2": {"default/b"}, podlist.ThisNode: {"kube-system/etcd"}},
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cluster := podlist.New()
@@ -220,8 +258,8 @@ func TestPodsCountOnce(t *testing.T) {
 				count += len(node.Pods)
 				for _, pod := range node.Pods {
 					if strings.HasPrefix(pod.Name, "etcd-") {
-						require.Equal(t, test.hasPriority, pod.Spec.Priority != nil)
-						require.Equal(t, test.hasPriority, staticpod.IsMirror(pod))
+						require.Equal(t, test.isMirrorKept, pod.Spec.Priority != nil)
+						require.Equal(t, test.isMirrorKept, staticpod.IsMirror(pod))
 					}
 				}
 			}
