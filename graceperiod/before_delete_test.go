@@ -38,15 +38,15 @@ func TestFirstDelete(t *testing.T) {
 		want       int64         // the grace period, in seconds
 		ends       time.Duration // from testTime to the deletionTimestamp
 	}{
-		{name: "spec", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(nil), want: 30, ends: 30 * time.Second},
-		{name: "options", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(90))), generation: 4, want: 90, ends: 90 * time.Second},
-		{name: "options of 0", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(0))), generation: 1},
+		{name: "the spec decides", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(nil), want: 30, ends: 30 * time.Second},
+		{name: "the options decide", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(90))), generation: 4, want: 90, ends: 90 * time.Second},
+		{name: "the options request 0 s", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(0))), generation: 1},
 		{name: "no options", pod: scheduledPod(ptr.To(int64(30))), generation: 1},
-		{name: "negative spec", pod: scheduledPod(ptr.To(int64(-30))), options: deleteOptions(nil), generation: 1, want: 1, ends: time.Second},
-		{name: "negative options", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(math.MinInt64))), generation: 1, want: 1, ends: time.Second},
-		{name: "not scheduled", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), options: deleteOptions(ptr.To(int64(20))), generation: 1},
-		{name: "stored grace period without a timestamp", pod: podWithSpecAndDeletion(nil, ptr.To(int64(-9))), options: deleteOptions(nil)},
-		{name: "max int64", pod: scheduledPod(nil), options: deleteOptions(ptr.To(int64(math.MaxInt64))), want: math.MaxInt64, ends: longest},
+		{name: "the spec is negative", pod: scheduledPod(ptr.To(int64(-30))), options: deleteOptions(nil), generation: 1, want: 1, ends: time.Second},
+		{name: "the options are negative", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(math.MinInt64))), generation: 1, want: 1, ends: time.Second},
+		{name: "the pod is not scheduled", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), options: deleteOptions(ptr.To(int64(20))), generation: 1},
+		{name: "the pod has a stored grace period, but no deletionTimestamp", pod: podWithSpecAndDeletion(nil, ptr.To(int64(-9))), options: deleteOptions(nil)},
+		{name: "the options request the largest int64", pod: scheduledPod(nil), options: deleteOptions(ptr.To(int64(math.MaxInt64))), want: math.MaxInt64, ends: longest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = c.generation

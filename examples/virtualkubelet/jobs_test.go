@@ -30,23 +30,23 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/virtualkubelet"
 )
 
-// errCut is the error of a request whose agent was killed, or that gets no response.
+// errCut is the error of a request that gets no response, or whose agent was killed.
 var errCut = errors.New("the connection was cut")
 
-// link is the network between an agent and the job service, with a delay of 100 ms each way. If the service is lossy,
-// some requests and some responses take 5 s longer. A request that was sent arrives even if the agent is killed.
+// link is the network between an agent and the job service. A request takes 100 ms, and so does a response. If the service is
+// lossy, some take 5 s longer. A request that was sent arrives at the service even if the agent is killed.
 type link struct {
 	service  *jobService
-	cut      atomic.Bool // the agent was killed
+	isCut    atomic.Bool // the agent was killed
 	requests atomic.Int32
 }
 
-// RoundTrip sends a request to the service. The third of eleven requests, and the response to the seventh, take longer if
-// the service is lossy.
+// RoundTrip sends a request to the service. If the service is lossy, the third request of every eleven and the response to
+// the seventh take 5 s longer.
 func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	requestDelay, responseDelay := 100*time.Millisecond, 100*time.Millisecond
 	switch n := l.requests.Add(1) % 11; {
-	case l.cut.Load():
+	case l.isCut.Load():
 		return nil, errCut
 	case l.service.lossy && n == 3:
 		requestDelay += 5 * time.Second
@@ -69,7 +69,7 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
-	if response == nil || l.cut.Load() {
+	if response == nil || l.isCut.Load() {
 		return nil, errCut
 	}
 	return response, nil
@@ -77,15 +77,15 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 
 // serve returns the response of the service, or nil if it sends none.
 func (l *link) serve(r *http.Request) (response *http.Response) {
-	defer func() { _ = recover() }() // http.ErrAbortHandler
+	defer func() { _ = recover() }() // the service panics with http.ErrAbortHandler if it sends no response
 	answer := httptest.NewRecorder()
 	l.service.ServeHTTP(answer, r)
 	return answer.Result()
 }
 
-// cluster has the pods of an API server, a job service, and an agent between them that does what virtual-kubelet does.
-// The agent deletes pods that the API server does not have: when it starts, and later those that it has seen there. It
-// can be killed and restarted.
+// cluster is a simulation of an API server's pods, a job service, and an agent between them. The agent does what
+// virtual-kubelet does, and can be killed and restarted. It deletes jobs whose pods the API server does not have: all of them
+// when it starts, and later those whose pods it has seen in the API server.
 type cluster struct {
 	*testing.T
 
@@ -95,8 +95,8 @@ type cluster struct {
 
 	mu    sync.Mutex
 	pods  map[types.UID]*v1.Pod // of the API server
-	ended map[types.UID]bool    // whose reported phase was Succeeded or Failed
-	early []string              // the reports of such a phase while the job was running
+	ended map[types.UID]bool    // the pods that were reported as Succeeded or Failed
+	early []string              // the reports of Succeeded or Failed that came while the job was running
 }
 
 // agent is one process of the agent.
@@ -106,14 +106,14 @@ type agent struct {
 	link    *link
 	ctx     context.Context
 	cancel  context.CancelFunc
-	ready   atomic.Bool        // virtual-kubelet's workers are running
-	deleted map[types.UID]int  // 1: DeletePod was called because of a deletion; 2: because the pod is not in the API server
+	ready   atomic.Bool        // the deletions at the start are over
+	deleted map[types.UID]int  // 1: DeletePod was called because the pod was deleted; 2: because the API server no longer has the pod
 	seen    map[types.UID]bool // the pods that it has seen in the API server
 	working sync.WaitGroup
 }
 
-// newCluster returns a cluster without an agent. Its job service is lossy. Jobs end 40 s after they were stopped, and those of
-// pods named "short..." after a minute anyway.
+// newCluster returns a cluster without an agent. Its job service is lossy. A job ends 40 s after it is stopped. The job of a
+// pod whose name begins with "short" ends after a minute by itself.
 func newCluster(t *testing.T) *cluster {
 	c := &cluster{T: t, service: newJobService(40 * time.Second), began: time.Now(), pods: map[types.UID]*v1.Pod{}, ended: map[types.UID]bool{}}
 	c.service.lossy = true
@@ -137,7 +137,7 @@ func (c *cluster) start() {
 	require.NoError(c, err)
 	a.Provider, c.agent = provider, a
 	provider.NotifyPods(a.ctx, func(pod *v1.Pod) {
-		if !a.link.cut.Load() {
+		if !a.link.isCut.Load() {
 			c.statusReported(pod)
 		}
 	})
@@ -162,7 +162,7 @@ func (c *cluster) kill() {
 		return
 	}
 	c.agent = nil
-	a.link.cut.Store(true)
+	a.link.isCut.Store(true)
 	a.cancel()
 	require.NoError(c, a.Close(c.Context()))
 	a.working.Wait()
@@ -198,7 +198,7 @@ func (c *cluster) list() []*v1.Pod {
 	return slices.Collect(maps.Values(c.pods))
 }
 
-// create creates pods in the API server.
+// create creates n pods of a kind in the API server. Their names begin with the kind.
 func (c *cluster) create(kind string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -211,7 +211,7 @@ func (c *cluster) create(kind string, n int) {
 	}
 }
 
-// remove deletes the pods of a kind with a grace period. 0 removes them from the API server at once.
+// remove deletes the pods of a kind in the API server, with a grace period in seconds. With 0 they are gone at once.
 func (c *cluster) remove(kind string, seconds int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -234,7 +234,7 @@ func (c *cluster) remove(kind string, seconds int64) {
 func (c *cluster) sync() {
 	for _, pod := range c.list() {
 		isDue := pod.DeletionTimestamp != nil && !time.Now().Before(pod.DeletionTimestamp.Time)
-		if isDue && c.agent != nil { // only an agent removes it
+		if isDue && c.agent != nil { // it is the agent that removes the pod
 			c.mu.Lock()
 			delete(c.pods, pod.UID)
 			c.mu.Unlock()
@@ -259,14 +259,14 @@ func (c *cluster) sync() {
 	require.NoError(c, err)
 	for _, pod := range known {
 		wasRemoved := c.podNamed(pod.Name) == nil && a.seen[pod.UID]
-		if wasRemoved && a.deleted[pod.UID] < 2 { // the agent does not know it yet
+		if wasRemoved && a.deleted[pod.UID] < 2 { // the agent has not handled the removal yet
 			a.deleted[pod.UID] = 2
 			_ = a.DeletePod(a.ctx, pod)
 		}
 	}
 }
 
-// hasEnded reports whether the provider has reported that the pod has ended.
+// hasEnded reports whether the provider has reported the pod as Succeeded or Failed.
 func (c *cluster) hasEnded(uid types.UID) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -278,7 +278,7 @@ func (c *cluster) run(kills ...time.Duration) {
 	c.create("early", 3)   // deleted before the service fails
 	c.create("broken", 6)  // deleted while the service fails
 	c.create("forced", 3)  // removed from the API server while the service fails
-	c.create("short", 6)   // end without a stop, and are deleted later
+	c.create("short", 6)   // their jobs end by themselves, and the pods are deleted later
 	c.create("running", 6) // never deleted
 	c.start()
 	steps := map[time.Duration]func(){
@@ -316,9 +316,9 @@ func (c *cluster) run(kills ...time.Duration) {
 	<-time.After(6 * time.Second) // until every request has arrived
 }
 
-// An agent that is killed repeatedly and started again leaks no job and reports none as ended too early, although the
-// service loses DELETEs, fails for 30 s and stops jobs late. It is killed at random times, 3 to 33 s apart, until 220 s, long
-// after the last pods were deleted at 100 s. Each seed is one simulation.
+// An agent is killed and restarted repeatedly, at random times that are 3 s to 33 s apart. The job service loses messages,
+// fails for 30 s and stops jobs late. All the same the agent leaks no job, and reports none as ended too early. The last pods
+// are deleted at 100 s, and the last kill comes before 220 s. Each seed is one simulation.
 func TestAnAgentThatIsKilledRepeatedlyLeaksNoJob(t *testing.T) {
 	seeds := uint64(40)
 	if need.Less(t, "32 of 40 agents that are killed repeatedly") {
@@ -334,8 +334,9 @@ func TestAnAgentThatIsKilledRepeatedlyLeaksNoJob(t *testing.T) {
 	}
 }
 
-// requireNoLeak runs the simulation with an agent that is killed at the given times. It requires that no job is leaked,
-// created twice, deleted while it runs, or reported as ended while it runs.
+// requireNoLeak runs the simulation with an agent that is killed at the given times. At the end only the jobs of the pods
+// that were never deleted may be left. No job may have been created twice, deleted while it ran, or reported as ended while
+// it ran.
 func requireNoLeak(t *testing.T, kills ...time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

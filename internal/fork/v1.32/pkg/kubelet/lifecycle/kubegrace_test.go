@@ -30,7 +30,7 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// hookVectors are the cases of the kubelet's handlers_test.go.
+// hookVectors are the cases of the kubelet's handlers_test.go, as lifecycle/testdata/hooks.yaml has them.
 type hookVectors struct {
 	Runner []runnerVector `json:"handler_runner"`
 	HTTP   struct {
@@ -60,7 +60,7 @@ func (a action) handler() *v1.LifecycleHandler {
 	return &v1.LifecycleHandler{HTTPGet: get}
 }
 
-// runnerVector is a hook and its expected outcome.
+// runnerVector is a case of a hook runner: a hook and its expected outcome.
 type runnerVector struct {
 	Test string
 	In   struct {
@@ -79,7 +79,7 @@ type runnerVector struct {
 
 // runnerOutcome is the expected outcome of a hook.
 type runnerOutcome struct {
-	Err              any // its text, or whether there is one
+	Err              any // the text of the error, or a bool: whether there is one
 	Msg              *string
 	RunnerCalledWith *struct {
 		Cmd         []string
@@ -89,12 +89,12 @@ type runnerOutcome struct {
 	HeaderPresent     map[string]string `json:"header_present"`
 	AuthorizationSeen *string           `json:"authorization_seen_by_server"`
 	EventContains     string            `json:"event_contains"`
-	recognised        bool              // the outcome in the file is "true": the HTTPS request got an HTTP response
+	fallsBack         bool              // the file has "true" as the outcome: the HTTPS hook is repeated over HTTP
 }
 
-// UnmarshalJSON sets recognised if the data is true, and otherwise the other fields.
+// UnmarshalJSON sets fallsBack if the data is true, and otherwise the other fields.
 func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
-	if o.recognised = bytes.Equal(data, []byte("true")); o.recognised {
+	if o.fallsBack = bytes.Equal(data, []byte("true")); o.fallsBack {
 		return nil
 	}
 	type fields runnerOutcome
@@ -103,12 +103,12 @@ func (o *runnerOutcome) UnmarshalJSON(data []byte) error {
 
 // hookFakes is the fake runtime and HTTP client of a hook.
 type hookFakes struct {
-	ips      []string // the pod's
-	err      error    // of the command or the request
-	output   string
-	failing  string   // the method of the runtime that fails
-	ran      []string // the container and the command of each exec hook
-	timeouts []time.Duration
+	ips      []string        // of the pod
+	err      error           // of the command or the request
+	output   string          // of the command
+	failing  string          // the method of the runtime that fails
+	ran      []string        // the container and the command of each exec hook
+	timeouts []time.Duration // of the commands
 	requests []*http.Request
 }
 
@@ -125,15 +125,15 @@ func (f *hookFakes) Do(req *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(strings.NewReader(""))}, f.err
 }
 
-// vectorPod returns the pod of the kubelet's tests and its container.
+// vectorPod returns the pod of the kubelet's tests, and its container.
 func vectorPod() (*v1.Pod, *v1.Container) {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "podFoo", Namespace: "nsFoo"}}
 	pod.Spec.Containers = []v1.Container{{Name: "containerFoo", Ports: []v1.ContainerPort{{Name: "quux", ContainerPort: 8080}}}}
 	return pod, &pod.Spec.Containers[0]
 }
 
-// The kubelet's cases for the request of an httpGet hook. The host is that of the hook or else the pod's IP, a port may be
-// a name, and the request has the URL and the headers that the kubelet's would have.
+// The kubelet's cases for the request of an httpGet hook. The host of the request is that of the hook, or else the pod's IP.
+// The port of the hook may be a name. The request has the URL and the headers that the kubelet's request would have.
 func TestHTTPHookVectors(t *testing.T) {
 	for _, c := range vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").HTTP.Cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -149,8 +149,8 @@ func TestHTTPHookVectors(t *testing.T) {
 	}
 }
 
-// The kubelet's cases for exec, httpGet and sleep hooks. Each compares the error, the message, what was called, and the
-// event with the kubelet's. Only a sleep runs in a bubble: an httpGet hook may need a real server.
+// The kubelet's cases for exec, httpGet and sleep hooks. The error, the message, the command or the request, and the event of
+// each hook are the kubelet's. Only sleep hooks run in a synctest bubble, because an httpGet hook may need a real server.
 func TestHandlerRunnerVectors(t *testing.T) {
 	vectors := vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").Runner
 	require.Len(t, vectors, 13)
@@ -165,7 +165,7 @@ func TestHandlerRunnerVectors(t *testing.T) {
 	}
 }
 
-// run runs the hook with fakes, and requires the outcome.
+// run runs the hook of the case with fakes, and requires its outcome.
 func (v runnerVector) run(t *testing.T) {
 	fakes := &hookFakes{ips: []string{"192.0.2.1"}, output: v.In.RunnerOutput}
 	if text := v.In.RunnerErr + v.In.DoerErr; text != "" {
@@ -173,7 +173,7 @@ func (v runnerVector) run(t *testing.T) {
 	}
 	var doer kubetypes.HTTPDoer = fakes
 	if v.In.HTTPSToPlain || v.In.Port.StrVal == "<plain-http server>" {
-		doer = nil // kubegrace's client
+		doer = nil // the runner uses kubegrace's client
 		v.In.action = fakes.serveHTTP(t, v.In.action)
 	}
 	ctx := t.Context()
@@ -206,7 +206,7 @@ func (v runnerVector) run(t *testing.T) {
 	for name, value := range v.Out.HeaderPresent {
 		require.Equal(t, value, fakes.requests[0].Header.Get(name))
 	}
-	if v.Out.recognised || v.Out.AuthorizationSeen != nil {
+	if v.Out.fallsBack || v.Out.AuthorizationSeen != nil {
 		require.Len(t, fakes.requests, 1, "the request was repeated over HTTP")
 		require.Empty(t, fakes.requests[0].Header.Get("Authorization"))
 	}
@@ -229,25 +229,25 @@ func (v runnerVector) handler() *v1.LifecycleHandler {
 	}
 }
 
-// serveHTTP starts an HTTP server and returns the hook with an HTTPS request to it.
+// serveHTTP starts a server that speaks only HTTP, and returns the hook changed to an HTTPS request to this server.
 func (f *hookFakes) serveHTTP(t *testing.T, hook action) action {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, req *http.Request) { f.requests = append(f.requests, req) }))
 	t.Cleanup(server.Close)
-	at, err := url.Parse(server.URL)
+	address, err := url.Parse(server.URL)
 	require.NoError(t, err)
-	hook.Host, hook.Port, hook.Scheme = at.Hostname(), intstr.FromString(at.Port()), v1.URISchemeHTTPS
+	hook.Host, hook.Port, hook.Scheme = address.Hostname(), intstr.FromString(address.Port()), v1.URISchemeHTTPS
 	return hook
 }
 
-// newRunner calls NewHandlerRunner with the gate on.
+// newRunner returns kubegrace's runner: it calls NewHandlerRunner with the feature gate on.
 func newRunner(t *testing.T, doer kubetypes.HTTPDoer, commands kubecontainer.CommandRunner, pods podStatusProvider, events record.EventRecorder) kubecontainer.HandlerRunner {
 	t.Helper()
 	vectors.SetGate(t, kubegrace.Hooks, true)
 	return NewHandlerRunner(doer, commands, pods, events)
 }
 
-// The runner is the kubelet's if the gate is off, and kubegrace's if it is on.
+// NewHandlerRunner returns the kubelet's runner if the feature gate is off, and kubegrace's if it is on.
 func TestTheGateSelectsTheHookRunner(t *testing.T) {
 	require.IsType(t, &handlerRunner{}, NewHandlerRunner(nil, nil, nil, nil))
 	require.IsType(t, kubegraceRunner(nil), newRunner(t, nil, nil, nil, nil))
@@ -262,48 +262,49 @@ func TestTheUserAgentHasTheVersionOfTheFork(t *testing.T) {
 	require.Equal(t, "kube-lifecycle/"+version.Get().Major+"."+version.Get().Minor, fakes.requests[0].UserAgent())
 }
 
-// runGet runs an httpGet hook without a host.
-func runGet(t *testing.T, fakes *hookFakes) (string, error) {
+// runGetWithoutHost runs an httpGet hook that has no host, so that its request goes to the pod's IP.
+func runGetWithoutHost(t *testing.T, fakes *hookFakes) (string, error) {
 	t.Helper()
 	pod, container := vectorPod()
 	return newRunner(t, fakes, fakes, fakes, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Path: "stop", Port: intstr.FromInt32(80)}.handler())
 }
 
-// An httpGet hook without a host fails with the kubelet's texts if the pod has no IP.
+// An httpGet hook has no host, and its pod has no IP. The hook fails with the kubelet's error and message.
 func TestAnHTTPHookWithoutAPodIPFails(t *testing.T) {
 	status := &kubecontainer.PodStatus{}
-	msg, err := runGet(t, &hookFakes{})
+	msg, err := runGetWithoutHost(t, &hookFakes{})
 	require.EqualError(t, err, fmt.Sprintf("failed to find networking container: %v", status))
 	require.Equal(t, fmt.Sprintf(`HTTP lifecycle hook (stop) for Container "containerFoo" in Pod "podFoo_nsFoo()" failed - error: failed to find networking container: %v`, status), msg)
 }
 
-// An empty IP fails the hook. The kubelet would send the request to the node itself.
+// An httpGet hook has no host, and its pod's IP is the empty string. The hook fails. The kubelet would send the request to the
+// node itself.
 func TestAnHTTPHookWithAnEmptyPodIPFails(t *testing.T) {
 	fakes := &hookFakes{ips: []string{""}}
-	_, err := runGet(t, fakes)
+	_, err := runGetWithoutHost(t, fakes)
 	require.EqualError(t, err, "failed to find networking container: podFoo_nsFoo()")
 	require.Empty(t, fakes.requests)
 }
 
-// A hook needs the pod's IP from the runtime. If one of the runtime's methods for that fails, the error has the kubelet's
-// text.
+// An httpGet hook without a host needs the pod's IP from the runtime. If one of the runtime's methods that read it fails, the
+// hook's error has the kubelet's text.
 func TestAnHTTPHookReturnsTheErrorsOfTheRuntime(t *testing.T) {
-	for what, want := range statusErrors() {
-		_, err := runGet(t, &hookFakes{failing: what})
-		require.EqualError(t, err, want, what)
+	for method, want := range statusErrors() {
+		_, err := runGetWithoutHost(t, &hookFakes{failing: method})
+		require.EqualError(t, err, want, method)
 	}
 }
 
-// httpGet hooks use the kubelet's client: it gets the request, which does not ask to close the connection.
+// An httpGet hook sends its request through the kubelet's client. The request does not ask to close the connection.
 func TestHTTPHooksUseTheKubeletsClient(t *testing.T) {
 	fakes := &hookFakes{ips: []string{"192.0.2.1"}}
-	_, err := runGet(t, fakes)
+	_, err := runGetWithoutHost(t, fakes)
 	require.NoError(t, err)
 	require.Len(t, fakes.requests, 1)
 	require.False(t, fakes.requests[0].Close)
 }
 
-// The context of an exec hook ends in 10 s. That is the timeout of its command.
+// The context of an exec hook ends in 10 s. So its command has a timeout of 10 s.
 func TestAnExecHookHasTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		fakes := &hookFakes{}
@@ -316,7 +317,8 @@ func TestAnExecHookHasTheRemainingTime(t *testing.T) {
 	})
 }
 
-// A sleep of 1 s that is interrupted within 100 ms of its end, here 50 ms before, succeeds. 150 ms before is a failure.
+// A sleep hook of 1 s is interrupted by the end of its context. 50 ms before its end this is no failure, because up to 100 ms
+// are forgiven. 150 ms before its end it is a failure.
 func TestASleepThatIsCutAtItsEndSucceeds(t *testing.T) {
 	for cut, fails := range map[time.Duration]bool{950 * time.Millisecond: false, 850 * time.Millisecond: true} {
 		t.Run(cut.String(), func(t *testing.T) {

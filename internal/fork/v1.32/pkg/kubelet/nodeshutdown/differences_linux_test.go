@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// These tests are rows of README.md's table of differences.
+// Each test in this file shows a row of the table of differences in internal/fork/README.md.
 
 // critical is the lowest priority of critical pods.
 const critical = 2000000000
@@ -31,10 +31,10 @@ func (k *kubelet) startAndAnnounce(t *testing.T, conf *Config) Manager {
 	return m
 }
 
-// defaultConfig has 20 s for pods and then 10 s for critical ones.
+// defaultConfig returns a configuration with 20 s for pods and then 10 s for critical ones.
 func (k *kubelet) defaultConfig() *Config { return k.config(30*time.Second, 10*time.Second) }
 
-// killed returns the grace periods of the kills so far, by pod.
+// killed returns the last grace period of each pod that was killed so far, by the pod's name.
 func (k *kubelet) killed() map[string]int64 {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -52,7 +52,7 @@ func (k *kubelet) setPods(pods ...*v1.Pod) {
 	k.pods = pods
 }
 
-// configWithSlowKills has 20 s for pods and then 10 s for critical ones, and kills that take d.
+// configWithSlowKills returns a configuration with 20 s for pods and then 10 s for critical ones, whose kills take d.
 func (k *kubelet) configWithSlowKills(d time.Duration) *Config {
 	conf := k.defaultConfig()
 	conf.GetPodsFunc = func() []*v1.Pod {
@@ -71,8 +71,8 @@ func (k *kubelet) configWithSlowKills(d time.Duration) *Config {
 	return conf
 }
 
-// The shutdown is cancelled while the pod web, which has 20 s, is being killed. The cancellation takes effect at once: the
-// manager admits pods, does not kill the critical pod dns, and holds a lock.
+// The shutdown is cancelled while the pod web, which has 20 s, is being killed. The manager admits pods at once. It never kills
+// the critical pod dns, and it takes a new lock.
 func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
@@ -88,8 +88,8 @@ func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	})
 }
 
-// The pod web is being killed with 20 s, and dns would follow at 20 s. Then the host announces that it goes down in 9 s. The
-// drain is shortened at once to fit into that time: after 8.5 s dns is being killed, and after 9.5 s the lock is released.
+// The pod web is being killed with 20 s, and the kill of dns would begin after 20 s. Then the host announces that it goes down
+// in 9 s. The drain is shortened to fit into the 9 s: after 8.5 s dns is being killed, and after 9.5 s the lock is released.
 func TestAnEarlierDeadlineShortensTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
@@ -103,7 +103,7 @@ func TestAnEarlierDeadlineShortensTheDrain(t *testing.T) {
 	})
 }
 
-// Two kills of a pod fail. The kill is repeated every second with what remains of the grace period of 20 s.
+// The first two kills of a pod fail. The kill is repeated every second, with what remains of the grace period of 20 s.
 func TestAFailedKillIsRepeatedWithTheRemainingTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
@@ -133,15 +133,17 @@ func TestAPodThatMayStillRunIsFailed(t *testing.T) {
 	})
 }
 
-// The kubelet itself sends final statuses and marks pods as not ready. So the fork's reporter has no method for either.
+// The kubelet itself sends the final statuses of pods and marks pods as not ready. So the fork's reporter has the method for
+// neither.
 func TestStatusesAndReadinessAreLeftToTheKubelet(t *testing.T) {
 	reporter := nodeStatus(newKubelet().defaultConfig())
-	_, flushes := reporter.(shutdown.StatusFlusher)
-	_, marks := reporter.(shutdown.ReadinessMarker)
-	require.False(t, flushes || marks)
+	_, sendsStatuses := reporter.(shutdown.StatusFlusher)
+	_, marksReadiness := reporter.(shutdown.ReadinessMarker)
+	require.False(t, sendsStatuses)
+	require.False(t, marksReadiness)
 }
 
-// A pod that is first listed during the drain is killed, too.
+// The kubelet lists a pod for the first time while another pod is being killed. The listed pod is killed too.
 func TestAPodThatIsListedLateIsKilled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		web := shutdowntest.Pod("web", 0, 60)
@@ -153,8 +155,8 @@ func TestAPodThatIsListedLateIsKilled(t *testing.T) {
 	})
 }
 
-// The kubelet has no pods yet when the shutdown is announced. The manager reads an empty list again for a second, so a pod
-// that is listed at once after that is killed.
+// The kubelet lists no pods when the shutdown is announced, and a pod immediately afterwards. The manager reads an empty list
+// again for a second, so it kills the pod.
 func TestAListThatIsEmptyAtTheStartIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
@@ -180,8 +182,8 @@ func TestTheClassNameOfAStaticPodIsResolved(t *testing.T) {
 	})
 }
 
-// A kubelet stops 2 s after the announcement, while web is being killed, which has 20 s. Its successor reads the state
-// file: it refuses pods even before it is started, and after the start it resumes the drain, so that dns is killed.
+// A kubelet stops 2 s after the announcement, while it kills web, which has 20 s. The next kubelet reads the state file. It
+// refuses pods even before its manager is started. After the start it resumes the drain, so that dns is killed.
 func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -207,8 +209,8 @@ func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 	})
 }
 
-// The drain uses the clock of the Config, so 10 s of another clock do not end the bucket of web. When the Config's clock is
-// 21 s further, web's 20 s are over, and dns has 30 s - 21 s = 9 s.
+// The drain uses the clock of the Config. When 10 s pass on the bubble's clock, nothing changes. When the Config's clock
+// advances by 21 s, web's 20 s are over, and dns has what is left of 30 s: 9 s.
 func TestTheConfigsClockTimesTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))

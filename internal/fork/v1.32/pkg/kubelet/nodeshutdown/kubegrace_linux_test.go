@@ -38,7 +38,7 @@ type kubelet struct {
 	mu        sync.Mutex // guards all below
 	pods      []*v1.Pod
 	kills     map[string]int64 // the last grace period of each killed pod
-	synced    int              // syncs of the node's status
+	synced    int              // the number of syncs of the node's status
 	unmounted []string         // the pods whose unmounts were awaited
 }
 
@@ -47,8 +47,8 @@ func newKubelet(pods ...*v1.Pod) *kubelet {
 	return &kubelet{events: record.NewFakeRecorder(100), host: &shutdowntest.Host{}, stopped: make(chan struct{}), pods: pods, kills: map[string]int64{}}
 }
 
-// config returns the configuration of a manager of this kubelet: total is the time of all pods, of which the last part,
-// critical, is that of critical pods.
+// config returns the configuration of a manager of this kubelet. total is the time of all pods, of which the last part is for
+// critical pods.
 func (k *kubelet) config(total, critical time.Duration) *Config {
 	return &Config{
 		Logger:                          klog.Background(),
@@ -106,7 +106,7 @@ func (k *kubelet) start(t *testing.T, conf *Config) (Manager, error) {
 	return m, startManager(ctx, m)
 }
 
-// startManager runs a manager until stop is called.
+// startManager runs a manager until the caller calls stop.
 func (k *kubelet) startManager(t *testing.T, m Manager) (stop context.CancelFunc) {
 	t.Helper()
 	ctx, stop := context.WithCancel(t.Context())
@@ -121,9 +121,9 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// The node's status is synced once after the announcement, before the first kill. The event, the unmounts that are awaited,
-// the state file, and the times of the shutdown in the metrics are the kubelet's. The kill takes no time, so the shutdown
-// ends when it began.
+// The host announces a shutdown. The node's status is synced once after the announcement, before the first kill. The event, the
+// unmounts that are awaited, the state file, and the times of the shutdown in the metrics are the kubelet's. The only kill
+// takes no time, so the shutdown ends at the time when it began.
 func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kubeletmetrics.Register()
@@ -181,7 +181,7 @@ func TestAFailedStartIsRetried(t *testing.T) {
 	})
 }
 
-// The lock is taken even if the host grants less than the pods' time: 5 s of 30 s.
+// The host grants a delay of 5 s, which is less than the 30 s of the pods. The manager takes the lock all the same.
 func TestTheLockIsTakenForAShorterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
@@ -192,7 +192,7 @@ func TestTheLockIsTakenForAShorterDelay(t *testing.T) {
 	})
 }
 
-// Without a grace period the manager is the kubelet's stub.
+// The configuration has no grace period for shutdowns, so the manager is the kubelet's stub.
 func TestNoGracePeriodMeansTheStub(t *testing.T) {
 	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(0, 0), &shutdowntest.Host{}))
 }
@@ -203,8 +203,8 @@ func TestADisabledGateMeansTheStub(t *testing.T) {
 	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(30*time.Second, 0), &shutdowntest.Host{}))
 }
 
-// A list of priorities replaces the other two fields. The pod web (priority 0, 30 s) ends at once, so its 30 s go to the pod
-// db (priority 10, 20 s), which has 50 s.
+// The configuration is a list of priorities: 30 s for the pod web of priority 0, and 20 s for the pod db of priority 10. web
+// ends at once, so its 30 s go to db, which has 50 s.
 func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 10, 60))
@@ -218,8 +218,8 @@ func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 	})
 }
 
-// If all priorities have 0 s, the manager takes the lock as the kubelet does, and requests a delay of 0 s. In a shutdown it
-// kills the pods with 0 s and releases the lock.
+// All priorities have 0 s. As in the kubelet, the manager takes the lock, and requests a delay of 0 s. In a shutdown it kills
+// the pods with a grace period of 0 s and releases the lock.
 func TestPrioritiesWithoutSecondsTakeTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
@@ -236,7 +236,8 @@ func TestPrioritiesWithoutSecondsTakeTheLock(t *testing.T) {
 	})
 }
 
-// The error of an invalid Config is logged, and the manager is the stub, which admits pods.
+// The Config is invalid: critical pods have more time than all pods. The error is logged, and the manager is the kubelet's
+// stub.
 func TestAnInvalidConfigIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	conf := newKubelet().config(time.Second, time.Minute)
@@ -245,7 +246,8 @@ func TestAnInvalidConfigIsLogged(t *testing.T) {
 	require.Contains(t, log.String(), "shutdownGracePeriodCriticalPods {1m0s} must be <= shutdownGracePeriod {1s}")
 }
 
-// A bus that accepts connections but does not respond delays the start by only two seconds.
+// The system bus accepts connections but does not respond. It delays the start of the manager by 2 s only, and the manager
+// admits pods.
 func TestStartDoesNotWaitForAnUnresponsiveBus(t *testing.T) {
 	vectors.SetGate(t, kubegrace.NodeShutdown, true)
 	socket := filepath.Join(t.TempDir(), "bus")
@@ -258,11 +260,11 @@ func TestStartDoesNotWaitForAnUnresponsiveBus(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	require.NoError(t, startManager(ctx, m))
-	require.Less(t, time.Since(began), 4*time.Second) // 2 s, and a margin for slow machines
+	require.Less(t, time.Since(began), 4*time.Second, "2 s, and 2 s more for a slow machine")
 	require.True(t, admit(m, nil).Admit)
 }
 
-// The manager is the kubelet's if the gate is off, and kubegrace's if it is on.
+// NewManager returns the kubelet's manager if the feature gate is off, and kubegrace's if it is on.
 func TestTheGateSelectsTheManager(t *testing.T) {
 	require.IsType(t, &managerImpl{}, NewManager(newKubelet().config(30*time.Second, 10*time.Second)))
 	vectors.SetGate(t, kubegrace.NodeShutdown, true)

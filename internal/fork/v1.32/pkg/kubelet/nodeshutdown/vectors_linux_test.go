@@ -33,13 +33,13 @@ type managerVectors struct {
 	} `json:"nodeshutdown_manager"`
 }
 
-// managerCase is one case. All times are in seconds.
+// managerCase is a case of the kubelet's TestManager. All times are in seconds.
 type managerCase struct {
 	Desc            string
-	Pods            any   // names, or the phases of pods by name
-	Total, Critical int64 // shutdownGracePeriod and shutdownGracePeriodCriticalPods
-	After           int64 // the delay that the host grants
-	Kills           map[string]int64
+	Pods            any                    // names, or the phases of pods by name
+	Total, Critical int64                  // shutdownGracePeriod and shutdownGracePeriodCriticalPods
+	After           int64                  // how long the host delays the shutdown
+	Kills           map[string]int64       // the grace period of each killed pod
 	Status          map[string]v1.PodPhase // of some pods, at the end
 	StatusCommon    struct {
 		Reason, Message string
@@ -47,19 +47,19 @@ type managerCase struct {
 	} `json:"status_common"`
 }
 
-// podFromDescription returns a running pod with the priority and the grace period of its description.
+// podFromDescription returns a running pod with the priority and the grace period of a description.
 func podFromDescription(t *testing.T, name string, description []string) *v1.Pod {
 	t.Helper()
 	pod := shutdowntest.Pod(name, 0, -1)
 	for _, text := range description {
-		what, value, _ := strings.Cut(text, " ")
+		property, value, _ := strings.Cut(text, " ")
 		if value == "nil" {
 			continue
 		}
 		number, err := strconv.ParseInt(value, 10, 64)
 		require.NoError(t, err)
 		priority := int32(number) //nolint:gosec // of a vector
-		switch what {
+		switch property {
 		case "prio":
 			pod.Spec.Priority = &priority
 		case "tgps":
@@ -69,7 +69,8 @@ func podFromDescription(t *testing.T, name string, description []string) *v1.Pod
 	return pod
 }
 
-// podsOf returns the pods of a case: described ones, or pods without a grace period in the given phases.
+// podsOf returns the pods of a case: those that the case names, made from their descriptions, or pods without a grace period
+// in the phases that the case lists.
 func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	t.Helper()
 	var pods []*v1.Pod
@@ -89,9 +90,9 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	return pods
 }
 
-// The cases of the kubelet's TestManager. The manager requests the whole grace period from the host, which grants what the
-// fake in the kubelet's test grants. After the announcement the node refuses pods, the pods are killed with the grace
-// periods of the case, and get its statuses.
+// The cases of the kubelet's TestManager. The manager requests a delay of the whole grace period, and the host grants what the
+// fake of the kubelet's test grants. After the announcement of a shutdown the node refuses pods. The pods are killed with the
+// grace periods that the case wants, and get the statuses that it wants.
 func TestManagerVectors(t *testing.T) {
 	cases := vectors.Read[managerVectors](t, "shutdown/testdata/manager.yaml")
 	require.Len(t, cases.Vectors.Cases, 7)
@@ -110,14 +111,14 @@ func TestManagerVectors(t *testing.T) {
 
 				k.host.Announce(source.Event{Kind: source.KindPoweroff})
 				synctest.Wait()
-				after := cases.Vectors.AfterEvent
-				require.EqualError(t, m.ShutdownStatus(), after.ShutdownStatus)
-				require.Equal(t, lifecycle.PodAdmitResult{Reason: after.Reason, Message: after.Message}, admit(m, &v1.Pod{}))
+				want := cases.Vectors.AfterEvent
+				require.EqualError(t, m.ShutdownStatus(), want.ShutdownStatus)
+				require.Equal(t, lifecycle.PodAdmitResult{Reason: want.Reason, Message: want.Message}, admit(m, &v1.Pod{}))
 				advance(2 * time.Minute)
 				require.Zero(t, k.host.Held(), "the lock is released")
 				require.Equal(t, c.Kills, k.kills)
 				for _, pod := range k.pods {
-					if phase, asked := c.Status[pod.Name]; asked {
+					if phase, isWanted := c.Status[pod.Name]; isWanted {
 						c.requireStatus(t, pod.Status, phase)
 					}
 				}
@@ -131,13 +132,14 @@ func (c managerCase) requireStatus(t *testing.T, status v1.PodStatus, phase v1.P
 	t.Helper()
 	want := c.StatusCommon
 	require.Equal(t, phase, status.Phase)
-	require.Equal(t, []string{want.Reason, want.Message}, []string{status.Reason, status.Message})
+	require.Equal(t, want.Reason, status.Reason)
+	require.Equal(t, want.Message, status.Message)
 	require.Len(t, status.Conditions, 1)
 	status.Conditions[0].LastTransitionTime = metav1.Time{}
 	require.Equal(t, want.Condition, status.Conditions[0])
 }
 
-// planOfManager returns the plan of a Config's manager, or nil if the manager uses no host.
+// planOfManager returns the plan of the manager that a Config makes, or nil if the manager takes no lock.
 func planOfManager(conf *Config) *plan.Plan {
 	m, ok := newManagerOfHost(conf, &shutdowntest.Host{}).(*kubegraceManager)
 	if !ok || m.Inhibitor().Off != "" {
@@ -147,7 +149,8 @@ func planOfManager(conf *Config) *plan.Plan {
 	return &drain
 }
 
-// The cases of the kubelet's Test_migrateConfig: two grace periods become a list of priorities with seconds.
+// The cases of the kubelet's Test_migrateConfig: the grace periods of all pods and of critical pods become a list of
+// priorities with seconds.
 func TestMigrateConfigVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Migrate struct {
@@ -164,7 +167,7 @@ func TestMigrateConfigVectors(t *testing.T) {
 			k := newKubelet(shutdowntest.Pod("web", 0, 600), shutdowntest.Pod("dns", 2000000000, 600)) // pods that use all their time
 			drain := planOfManager(k.config(time.Duration(c.Total)*time.Second, time.Duration(c.Critical)*time.Second))
 			var got [][]int64
-			if drain != nil { // nil: no time is configured
+			if drain != nil { // nil: the case configures no time
 				for _, bucket := range drain.Buckets {
 					got = append(got, []int64{int64(bucket.Priority), bucket.WantedSeconds})
 				}
