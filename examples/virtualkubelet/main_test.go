@@ -30,7 +30,7 @@ import (
 // waitTimeout is the limit of each wait for the cluster. Only a failure takes as long.
 const waitTimeout = time.Minute
 
-// program is this command as a process, with a client of its API server.
+// program is the command of this package as a process, with a client of its API server.
 type program struct {
 	*testing.T
 
@@ -117,7 +117,7 @@ func (p program) runPod(name string, hookSeconds int64) {
 	})
 }
 
-// create creates a pod that runs a shell command.
+// create creates a pod that runs a shell command. Its preStop hook sleeps for hookSeconds.
 func (p program) create(name, command string, hookSeconds int64) {
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
@@ -133,8 +133,7 @@ func (p program) create(name, command string, hookSeconds int64) {
 	require.NoError(p, err)
 }
 
-// requireExitCode3 fails the test unless the pod has ended with exit code 3, with which the pods of runPod
-// answer SIGTERM.
+// requireExitCode3 requires that a pod of runPod has ended with exit code 3, which shows that it had SIGTERM.
 func requireExitCode3(t require.TestingT, pod *v1.Pod) {
 	require.NotNil(t, pod)
 	require.Equal(t, v1.PodFailed, pod.Status.Phase)
@@ -142,8 +141,8 @@ func requireExitCode3(t require.TestingT, pod *v1.Pod) {
 	require.EqualValues(t, 3, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 }
 
-// One pod is deleted, and another is drained when the program gets SIGTERM. Both run their preStop hook of 1
-// s, exit with code 3 on SIGTERM, and have that code on the API server.
+// One pod is deleted. Another is drained, because the program gets SIGTERM. Each runs its preStop hook of 1 s, exits with code 3
+// on SIGTERM, and has this exit code in the API server.
 func TestDeletedAndDrainedPodsRunTheirHooksAndExit(t *testing.T) {
 	p := start(t)
 	p.runPod("deleted", 1)
@@ -164,8 +163,9 @@ func TestDeletedAndDrainedPodsRunTheirHooksAndExit(t *testing.T) {
 	requireExitCode3(t, p.pod("drained"))
 }
 
-// A pod's drain takes 4 s for its sleep hook, and as a whole pod 2 s for its stop. During that time pods are created until the
-// node refuses one. The statuses in the API server say which pods were refused and which were drained.
+// The program gets SIGTERM and drains a pod. This takes 4 s for the pod's sleep hook if the program runs containers, and 2 s for
+// the stop of the job if it runs whole pods. In the meantime pods are created until the node refuses one. The statuses in the API
+// server say which pods were refused and which were drained.
 func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 	service := httptest.NewServer(newJobService(2 * time.Second))
 	t.Cleanup(service.Close)
@@ -180,7 +180,7 @@ func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 				name := fmt.Sprintf("late-%d", i)
 				p.create(name, "sleep 600", 0)
 				p.waitFor(func() bool { return p.pod(name).Status.Phase != v1.PodPending })
-				// A pod that was created before that runs, or has been drained.
+				// A pod that was created before the program handled the signal runs, or has been drained.
 				if status := p.pod(name).Status; status.Phase == v1.PodFailed && status.Reason != "Terminated" {
 					refused = name
 				}
@@ -194,7 +194,7 @@ func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 	}
 }
 
-// Authors of a provider read main.go first, so its code must be short, without the imports and the comments.
+// Authors of a provider read main.go first, so its code must be short. Imports and comments do not count.
 func TestMainIsShort(t *testing.T) {
 	source, err := os.ReadFile("main.go")
 	require.NoError(t, err)

@@ -32,8 +32,8 @@ func writeFile(t *testing.T, text string) string {
 	return file
 }
 
-// The fields of a Config are read from a file and from an answer of /configz. All other fields are ignored,
-// even if they have a bad value (maxPods: many) or are not known (ofANewerKubelet).
+// The fields of a Config are read from a file, or from an answer of a kubelet's /configz. All other fields are ignored, even if
+// their values are invalid (maxPods: many) or they are unknown (ofANewerKubelet).
 func TestLoad(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
@@ -61,19 +61,19 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// An error names the file, the field and what is wrong with it. A misspelled shutdown field is an error,
-// because ignoring it would switch the graceful node shutdown off.
-func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
+// An error names the file and the field, and says what is wrong. A misspelled shutdown field is an error, because the graceful
+// node shutdown would be off if the field were ignored.
+func TestErrorsNameTheFileAndTheField(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
-		"no duration":      {header + "shutdownGracePeriod: soon\n", `within "/shutdownGracePeriod": time: invalid duration "soon"`},
-		"mistyped field":   {header + "shutdownGracePeriodCriticalPod: 10s\n", `unknown object member name "shutdownGracePeriodCriticalPod"`},
-		"mistyped in list": {header + "shutdownGracePeriodByPodPriority: [{priority: 0, seconds: 5}]\n", `unknown object member name "seconds" within "/shutdownGracePeriodByPodPriority/0"`},
-		"other version":    {"apiVersion: v2\nkind: KubeletConfiguration\n", `is apiVersion "v2", kind "KubeletConfiguration"; wanted is "kubelet.config.k8s.io/v1beta1", kind "KubeletConfiguration"`},
-		"gate":             {header + "featureGates: {A: sometimes}\n", `within "/featureGates/A"`},
-		"a list":           {"- a\n", "wanted is a KubeletConfiguration"},
-		"empty":            {"", "has 0 documents"},
-		"two":              {header + "---\n" + header, "has 2 documents"},
-		"configz":          {`{"kubeletconfig": 5}`, "unmarshal JSON number"},
+		"an invalid duration":          {header + "shutdownGracePeriod: soon\n", `within "/shutdownGracePeriod": time: invalid duration "soon"`},
+		"a misspelled field":           {header + "shutdownGracePeriodCriticalPod: 10s\n", `unknown object member name "shutdownGracePeriodCriticalPod"`},
+		"a misspelled field in a list": {header + "shutdownGracePeriodByPodPriority: [{priority: 0, seconds: 5}]\n", `unknown object member name "seconds" within "/shutdownGracePeriodByPodPriority/0"`},
+		"another version":              {"apiVersion: v2\nkind: KubeletConfiguration\n", `is apiVersion "v2", kind "KubeletConfiguration"; wanted is "kubelet.config.k8s.io/v1beta1", kind "KubeletConfiguration"`},
+		"an invalid feature gate":      {header + "featureGates: {A: sometimes}\n", `within "/featureGates/A"`},
+		"a list":                       {"- a\n", "wanted is a KubeletConfiguration"},
+		"an empty file":                {"", "has 0 documents"},
+		"two documents":                {header + "---\n" + header, "has 2 documents"},
+		"an invalid answer of configz": {`{"kubeletconfig": 5}`, "unmarshal JSON number"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := writeFile(t, test.text)
@@ -88,9 +88,9 @@ func TestErrorsNameTheFieldAndTheWayOut(t *testing.T) {
 	require.ErrorContains(t, err, "/nonexistent/kubelet.conf.d")
 }
 
-// Drop-ins are merged in the order of their paths, 10-a.conf, 15/more.conf, 20-b.conf, and the last value of a
-// field counts: 50 s from 20-b.conf and 15 s from 15/more.conf. Maps are merged key by key. A file that does not
-// end in .conf is ignored. Drop-ins work without a file, and an error names the drop-in that causes it.
+// Drop-ins are merged in the order of their paths: 10-a.conf, 15/more.conf, 20-b.conf. The last value of a field counts: 50 s
+// of 20-b.conf and 15 s of 15/more.conf. Maps are merged key by key. A file whose name does not end in .conf is ignored.
+// Drop-ins count without a main file too. An error names the drop-in that causes it.
 func TestDropIns(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
@@ -120,8 +120,8 @@ func TestDropIns(t *testing.T) {
 	require.ErrorContains(t, err, bad+": ")
 }
 
-// The command line overrides the file, the file overrides the default, and gates of other components are
-// returned as unknown.
+// A feature gate of the command line overrides that of the file, and that of the file overrides the default. Gates that the
+// agent does not have are returned as unknown.
 func TestSetFeatureGates(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, lifecycle.AddFeatureGates(gate))
@@ -141,9 +141,8 @@ func TestSetFeatureGates(t *testing.T) {
 	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority), "the default stays")
 }
 
-// Whatever a file has, Load either returns an error that names the file, or a configuration from which
-// schedules can be made without a panic, both with and without buckets by priority. The configuration need not
-// be valid.
+// Whatever a file has, Load returns either an error that names the file, or a configuration whose Schedule does not panic, with
+// and without buckets by priority. The configuration may be invalid.
 func FuzzLoad(f *testing.F) {
 	for _, text := range []string{
 		"", header, header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n", header + "shutdownGracePeriod: 9223372036854775807ns\n",

@@ -17,26 +17,31 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// plannedNode returns a planned node with four pods. web asks for 60 s and gets 17 s. forever asks for the
-// longest possible time and gets 17 s too. One pod has the longest possible names.
+// plannedNode returns a planned node with four pods, two of which are cut short. web asks for 60 s and gets 17 s. forever asks
+// for the longest possible time and gets 17 s. The third pod of their bucket has the longest possible names.
 func plannedNode(name string) nodeplan.Node {
 	pod := func(namespace, name string, asks, gets int64, start float64) nodeplan.Pod {
-		return nodeplan.Pod{Namespace: namespace, Name: name, PrioritySource: "guess", OwnSeconds: asks, GrantedSeconds: gets, CutShort: gets < asks, LatestStartSeconds: start, LatestEndSeconds: start + float64(gets)}
+		return nodeplan.Pod{
+			Namespace: namespace, Name: name, PrioritySource: "guess",
+			OwnSeconds: asks, GrantedSeconds: gets, CutShort: gets < asks,
+			LatestStartSeconds: start, LatestEndSeconds: start + float64(gets),
+		}
 	}
 	long := strings.Repeat("and-a-name-of-the-longest-that-there-may-be-", 6)[:253]
 	return nodeplan.Node{Name: name, PodCount: 4, CutShort: 2, ReleaseSeconds: 34, Buckets: []nodeplan.Bucket{
 		{Seconds: 17, ConfiguredSeconds: 20, EndSeconds: 23, Pods: []nodeplan.Pod{
-			pod("shop", "web-7c9d6b5f4-x2x7k", 60, 17, 6), pod(strings.Repeat("a-very-long-namespace-", 3)[:63], long, 5, 5, 6), pod("data", "forever-0", math.MaxInt64, 17, 6),
+			pod("shop", "web-7c9d6b5f4-x2x7k", 60, 17, 6),
+			pod(strings.Repeat("a-very-long-namespace-", 3)[:63], long, 5, 5, 6),
+			pod("data", "forever-0", math.MaxInt64, 17, 6),
 		}},
 		{Priority: 1000},
 		{Priority: plan.SystemCriticalPriority, Seconds: 10, ConfiguredSeconds: 10, EndSeconds: 33, Pods: []nodeplan.Pod{pod("kube-system", "network-abcde", 10, 10, 23)}},
 	}}
 }
 
-// drained returns the report of a shutdown that took 28 s. It has two of the pods of plannedNode, web and
-// network-abcde, and two pods that were not planned, early-0 and late-0. network-abcde is not known to have
-// ended.
-func drained() api.Report {
+// shutdownReport returns the report of a shutdown that took 28 s. It has two of the pods of plannedNode, web and
+// network-abcde, and two pods that were not planned, early-0 and late-0. It is not known whether network-abcde has ended.
+func shutdownReport() api.Report {
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 	return api.ReportOf(shutdown.Report{
 		Kind: source.KindReboot, Origin: "logind", Started: began, Ended: at(28), Errors: []string{"publish the node's state: the API server did not answer"},
@@ -49,8 +54,8 @@ func drained() api.Report {
 	})
 }
 
-// planPage returns the page of a plan that shows these nodes. The summary counts one node more, as if it were
-// left out.
+// planPage returns the page of a plan that shows these nodes. The summary counts one node more, as if a node were left out
+// of the page.
 func planPage(t *testing.T, nodes ...nodeplan.Node) string {
 	t.Helper()
 	limit := 34.0
@@ -68,17 +73,17 @@ func planPage(t *testing.T, nodes ...nodeplan.Node) string {
 	return out.String()
 }
 
-// reportPage returns the page of the report [drained], together with a plan.
+// reportPage returns the page of [shutdownReport], together with a plan.
 func reportPage(t *testing.T, planned nodeplan.Node) string {
 	t.Helper()
 	var out strings.Builder
-	require.NoError(t, output.WriteReportPage(&out, drained(), planned))
+	require.NoError(t, output.WriteReportPage(&out, shutdownReport(), planned))
 	return out.String()
 }
 
-// The pages of a plan and of a report can be read in a browser, on a wide screen and on a phone, light and
-// dark. The legend explains only what is on the page. On the page of a report the bars of the plan and of the
-// shutdown share one scale: web was planned to stop after 6 s, and has stopped after 5 s.
+// The pages of a plan and of a report can be read in a browser, on a wide screen and on a phone, in light and in dark colours.
+// The legend of the plan explains only what is on the page. On the page of the report the bars of the plan and of the shutdown
+// have the same scale: web was planned to stop after 6 s, and was stopped after 5 s, which is 0.83 of it.
 func TestPagesCanBeReadInABrowser(t *testing.T) {
 	const (
 		legend     = `[...document.querySelectorAll(".legend span")].filter(e => getComputedStyle(e).display != "none").map(e => e.className)`
@@ -89,21 +94,21 @@ func TestPagesCanBeReadInABrowser(t *testing.T) {
 	plan, report := planPage(t, plannedNode("worker-1"), plannedNode("worker-2")), reportPage(t, plannedNode("worker-1"))
 	for _, test := range []struct {
 		page, script string
-		dark         bool
-		want         string
+		isDark       bool
+		want         string // the result of the script
 	}{
-		{plan, legend, false, `["planned","lost","beyond"]`},
-		{plan, background, true, `"rgb(18, 22, 27)"`},
-		{report, starts, false, `"0.83"`},
-		{report, background, true, `"rgb(18, 22, 27)"`},
+		{page: plan, script: legend, want: `["planned","lost","beyond"]`},
+		{page: plan, script: background, isDark: true, want: `"rgb(18, 22, 27)"`},
+		{page: report, script: starts, want: `"0.83"`},
+		{page: report, script: background, isDark: true, want: `"rgb(18, 22, 27)"`},
 	} {
-		want := "[[]," + test.want + "]" // no problems
-		require.Equal(t, []string{want, want}, evaluate(t, test.page, "["+inspectScript+", "+test.script+"]", test.dark))
+		want := "[[]," + test.want + "]" // [] is the empty list of problems
+		require.Equal(t, []string{want, want}, evaluate(t, test.page, "["+inspectScript+", "+test.script+"]", test.isDark))
 	}
 }
 
-// The check for readability finds problems: this page is wider than a phone, and has small gray letters and
-// two labels that cover each other.
+// inspectScript finds the problems of a page that is wider than a phone, and has small gray letters and two labels that cover
+// each other.
 func TestBrowserFindsWhatCannotBeRead(t *testing.T) {
 	problems := evaluate(t, `<!DOCTYPE html><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"><body style="margin:0">
 		<p style="width:500px;font-size:9px;color:#999">gray</p>
@@ -114,10 +119,10 @@ func TestBrowserFindsWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// The page of a plan has the summary, the proposals, and a bar for each pod. A name with a tag must be
-// escaped. The lock is released after 34 s, and the axis reaches to four times that, 136 s. On it web's 17 s
-// are 12.5 %, and the 43 s that web loses are 31.618 %. The time that forever asks for ends beyond the axis
-// and is written beside its bar.
+// The page of a plan has the summary, the proposals, and a bar for each pod. A name with an HTML tag must be escaped. The lock
+// is released after 34 s, and the axis reaches to 136 s, which is four times as long. The bar of web's 17 s has 12.5 % of the
+// axis, and that of the 43 s that web loses has 31.618 %. The time that forever asks for ends beyond the axis, and is written
+// beside its bar.
 func TestThePageOfAPlan(t *testing.T) {
 	text := planPage(t, plannedNode("<script>alert(1)</script>"))
 	require.NotContains(t, text, "<script>")
@@ -134,12 +139,11 @@ func TestThePageOfAPlan(t *testing.T) {
 	require.NotEmpty(t, planPage(t))
 }
 
-// A report adds to the page of a plan what has happened. web stopped in time although the plan cuts it short,
-// so its row is not highlighted. network-abcde still ran when the lock was released: its bar has an open end.
-// The other two planned pods are not in the report. early-0 and late-0 were not planned, and get rows in their
-// bucket. Without a plan all pods of the report get rows.
+// The page of a report shows what has happened, beside the plan. web stopped in time although the plan cuts it short, so its
+// row is not highlighted. network-abcde still ran when the lock was released, so its bar has an open end. early-0 and late-0
+// were not planned, and get rows in their bucket. Without a plan, too, each pod of the report has a row.
 func TestThePageOfAReport(t *testing.T) {
-	for name, planned := range map[string]nodeplan.Node{"with the plan": plannedNode("worker-1"), "alone": {}} {
+	for name, planned := range map[string]nodeplan.Node{"with a plan": plannedNode("worker-1"), "without a plan": {}} {
 		t.Run(name, func(t *testing.T) {
 			text := reportPage(t, planned)
 			for _, want := range []string{
@@ -153,33 +157,34 @@ func TestThePageOfAReport(t *testing.T) {
 			require.Contains(t, text, "<li class=\"pod\">\n<div class=\"head\"><span class=\"name\">shop/web", "it was to be cut short, and has stopped in time")
 			require.Contains(t, text, "<li class=\"pod bad\">\n<div class=\"head\"><span class=\"name\">shop/late-0")
 			require.Less(t, strings.Index(text, "late-0"), strings.Index(text, "network-abcde"), "its bucket is the first")
-			require.Equal(t, len(planned.Buckets) > 0, strings.Contains(text, "planned 6s to 23s"))
+			hasPlan := len(planned.Buckets) > 0
+			require.Equal(t, hasPlan, strings.Contains(text, "planned 6s to 23s"))
 		})
 	}
 }
 
-// began is when the shutdown of [drained] began.
+// began is when the shutdown of [shutdownReport] began.
 var began = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
-// written returns a report in a format.
-func written(t *testing.T, format string, r api.Report) string {
+// writeReport returns a report as a text in a format.
+func writeReport(t *testing.T, format string, r api.Report) string {
 	t.Helper()
 	var out strings.Builder
 	require.NoError(t, output.WriteReport(format, &out, r))
 	return out.String()
 }
 
-// A report is written as a table and as JSON; both are in golden files. The last sentence says whether the
+// A report is written as a table and as JSON, which golden files have. The last sentence of the table says whether the
 // shutdown ended, was called off, has no known end, or is under way.
 func TestReport(t *testing.T) {
-	report := drained()
-	golden.Require(t, "report.txt", written(t, output.Table, report))
-	golden.Require(t, "report.json", written(t, output.JSON, report))
+	report := shutdownReport()
+	golden.Require(t, "report.txt", writeReport(t, output.Table, report))
+	golden.Require(t, "report.json", writeReport(t, output.JSON, report))
 	t.Setenv("COLUMNS", "200")
 	report.Shutdown.Cancelled = true
-	require.Contains(t, written(t, output.Table, report), "and was called off after 28s.")
+	require.Contains(t, writeReport(t, output.Table, report), "and was called off after 28s.")
 	report.Shutdown.Ended = time.Time{}
-	require.Contains(t, written(t, output.Table, report), "; its end is not known.")
+	require.Contains(t, writeReport(t, output.Table, report), "; its end is not known.")
 	report.UnderWay = true
-	require.Contains(t, written(t, output.Table, report), " and is under way.")
+	require.Contains(t, writeReport(t, output.Table, report), " and is under way.")
 }

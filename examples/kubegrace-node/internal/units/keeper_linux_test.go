@@ -24,12 +24,12 @@ const kubeletUnit = "kubelet.service"
 type systemd1 struct {
 	conn *dbus.Conn
 
-	mu         sync.Mutex
-	load       string   // the unit's LoadState: not-found, or anything else
-	state      string   // the unit's ActiveState
-	hangs      bool     // the unit stops only when it is killed
-	calls      []string // such as "reload" and "stop kubelet.service", in order
-	beforeStop func()   // called when StopUnit arrives, before the unit stops
+	mu          sync.Mutex
+	loadState   string   // of the unit: not-found, or anything else
+	activeState string   // of the unit
+	hangs       bool     // the unit stops only when it is killed
+	calls       []string // such as "reload" and "stop kubelet.service", in order
+	beforeStop  func()   // called when StopUnit arrives, before the unit stops
 }
 
 // script changes the fields under the lock.
@@ -39,28 +39,31 @@ func (s *systemd1) script(change func()) {
 	change()
 }
 
-// called records a call.
-func (s *systemd1) called(call string) {
+// record records a call.
+func (s *systemd1) record(call string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.calls = append(s.calls, call)
 }
 
-// all returns the recorded calls.
-func (s *systemd1) all() []string {
+// recorded returns the recorded calls.
+func (s *systemd1) recorded() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.calls)
 }
 
+// Subscribe does nothing: the fake sends its signals to everybody.
 func (s *systemd1) Subscribe() *dbus.Error { return nil }
-func (s *systemd1) Reload() *dbus.Error    { s.called("reload"); return nil }
 
-// ListUnitsByNames returns the unit with the fake's load and state.
+// Reload records the call.
+func (s *systemd1) Reload() *dbus.Error { s.record("reload"); return nil }
+
+// ListUnitsByNames returns the unit with its states.
 func (s *systemd1) ListUnitsByNames(names []string) ([]systemd.UnitStatus, *dbus.Error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return []systemd.UnitStatus{{Name: names[0], LoadState: s.load, ActiveState: s.state, Path: "/unit", JobPath: "/"}}, nil
+	return []systemd.UnitStatus{{Name: names[0], LoadState: s.loadState, ActiveState: s.activeState, Path: "/unit", JobPath: "/"}}, nil
 }
 
 // StopUnit calls beforeStop, records the call, and stops the unit unless it hangs.
@@ -71,7 +74,7 @@ func (s *systemd1) StopUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
 	if beforeStop != nil {
 		beforeStop()
 	}
-	s.called("stop " + unit)
+	s.record("stop " + unit)
 	if !hangs {
 		s.end(unit, "inactive")
 	}
@@ -80,14 +83,14 @@ func (s *systemd1) StopUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
 
 // StartUnit records the call and starts the unit.
 func (s *systemd1) StartUnit(unit, _ string) (dbus.ObjectPath, *dbus.Error) {
-	s.called("start " + unit)
+	s.record("start " + unit)
 	s.end(unit, "active")
 	return "/job/1", nil
 }
 
 // KillUnit records which processes are to be killed, and ends the unit.
 func (s *systemd1) KillUnit(unit, who string, _ int32) *dbus.Error {
-	s.called("kill " + who)
+	s.record("kill " + who)
 	s.end(unit, "failed")
 	return nil
 }
@@ -95,7 +98,7 @@ func (s *systemd1) KillUnit(unit, who string, _ int32) *dbus.Error {
 // end gives the unit its new state, and signals the end of its job a moment later, as systemd does.
 func (s *systemd1) end(unit, state string) {
 	s.mu.Lock()
-	s.state = state
+	s.activeState = state
 	s.mu.Unlock()
 	time.AfterFunc(20*time.Millisecond, func() { // after the reply to the call, which has the name of the job
 		_ = s.conn.Emit("/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager.JobRemoved", uint32(1), dbus.ObjectPath("/job/1"), unit, "done")
@@ -107,7 +110,7 @@ func (s *systemd1) end(unit, state string) {
 func start(t *testing.T) (s *systemd1, runDir string, keeper func() *Keeper) {
 	t.Helper()
 	bus := logindhost.StartBus(t, "")
-	s = &systemd1{conn: bus.Connect(), state: "active"}
+	s = &systemd1{conn: bus.Connect(), activeState: "active"}
 	const manager = "org.freedesktop.systemd1.Manager"
 	require.NoError(t, s.conn.Export(s, "/org/freedesktop/systemd1", manager))
 	_, err := s.conn.RequestName("org.freedesktop.systemd1", dbus.NameFlagDoNotQueue)
@@ -121,7 +124,7 @@ func start(t *testing.T) (s *systemd1, runDir string, keeper func() *Keeper) {
 	}
 }
 
-// bounded returns a context with a timeout. Half of it is when a unit that hangs is killed.
+// bounded returns a context with a timeout. Stop kills a unit that hangs when half of the timeout is over.
 func bounded(t *testing.T, timeout time.Duration) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -129,13 +132,11 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 	return ctx
 }
 
-// One agent stops kubelet.service, and the next one starts it again. The file, by which the next agent knows
-// the unit, and the drop-in, whose false condition prevents systemd from starting the unit meanwhile, must
-// both exist before the unit stops: an agent may die at any time. s.beforeStop checks that when the call
-// StopUnit arrives.
+// One agent stops kubelet.service, and the next agent starts it again. The first agent writes two files: the one by which the
+// next agent knows the unit, and a drop-in whose false condition prevents systemd from starting the unit. Both must exist
+// before the unit stops, because an agent may die at any time. s.beforeStop checks this when the call of StopUnit arrives.
 //
-// Each Stop reloads systemd, so that it reads the drop-in. The second Stop finds the unit stopped: it only
-// reloads. This makes two reloads and one stop.
+// Each Stop reloads systemd, so that it reads the drop-in. A second Stop finds the unit stopped, and only reloads.
 func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	s, runDir, keeper := start(t)
 	first := keeper()
@@ -149,42 +150,42 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	})
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second)))
 	require.NoError(t, first.Stop(bounded(t, 10*time.Second)), "a second Stop, as by an agent that is restarted in the drain")
-	require.Equal(t, []string{"reload", "stop " + kubeletUnit, "reload"}, s.all())
+	require.Equal(t, []string{"reload", "stop " + kubeletUnit, "reload"}, s.recorded())
 
 	// Start removes the drop-in and reloads (the fourth call), then starts the unit (the fifth), then removes
 	// the file.
 	next := keeper()
 	require.Equal(t, &StoppedUnits{Units: []string{kubeletUnit}}, next.Stopped())
 	require.NoError(t, next.Start(bounded(t, 10*time.Second)))
-	require.Equal(t, "start "+kubeletUnit, s.all()[4])
+	require.Equal(t, "start "+kubeletUnit, s.recorded()[4])
 	require.Nil(t, next.Stopped())
 	require.NoFileExists(t, next.dropIn(kubeletUnit))
 	require.NoFileExists(t, filepath.Join(runDir, File))
 	require.Nil(t, keeper().Stopped())
 }
 
-// A unit that did not run before the drain is not started after it. The two reloads are those of Stop and
-// Start, for the drop-in.
+// A unit that did not run before the drain is neither stopped nor started. The two reloads are those of Stop and Start, which
+// write and remove the drop-in.
 func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	s, _, keeper := start(t)
-	s.script(func() { s.state = "inactive" })
+	s.script(func() { s.activeState = "inactive" })
 	k := keeper()
 	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
 	require.NoError(t, k.Start(bounded(t, 10*time.Second)))
-	require.Equal(t, []string{"reload", "reload"}, s.all())
+	require.Equal(t, []string{"reload", "reload"}, s.recorded())
 }
 
-// A unit does not stop when it is told to. After 1 s, half of the 2 s, its main process is killed, and Stop
+// A unit does not stop when it is told to. After 1 s, which is half of the timeout of 2 s, its main process is killed, and Stop
 // succeeds.
 func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 	s, _, keeper := start(t)
 	s.script(func() { s.hangs = true })
 	require.NoError(t, keeper().Stop(bounded(t, 2*time.Second)))
-	require.Equal(t, "kill main", s.all()[2], "after the reload and the stop")
+	require.Equal(t, "kill main", s.recorded()[2], "after the reload and the stop")
 }
 
-// The mark of a drain is stored with the stopped units: the next agent has it too. Its removal leaves the
-// stopped units, which still have to be started.
+// The mark that the node is drained is stored with the stopped units, so that the next agent has it too. When the mark is
+// removed, the stopped units stay stored: they must still be started.
 func TestDrainedUnitsStayStopped(t *testing.T) {
 	_, _, keeper := start(t)
 	k := keeper()
@@ -195,11 +196,10 @@ func TestDrainedUnitsStayStopped(t *testing.T) {
 	require.Equal(t, &StoppedUnits{Units: []string{kubeletUnit}}, keeper().Stopped())
 }
 
-// The name of a unit is misspelt, so that systemd does not know it. Check says so, because nothing would be
-// stopped.
+// systemd does not know a unit, because its name is misspelt. Check returns an error, because Stop would stop nothing.
 func TestAUnitThatIsNotThere(t *testing.T) {
 	s, _, keeper := start(t)
 	require.NoError(t, keeper().Check(t.Context()))
-	s.script(func() { s.load = "not-found" })
+	s.script(func() { s.loadState = "not-found" })
 	require.ErrorContains(t, keeper().Check(t.Context()), "kubelet.service: systemd has no such unit")
 }
