@@ -17,7 +17,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// newLifecycle returns a handle and its registry.
+// newLifecycle returns a new handle, and the registry in which it has registered its metrics.
 func newLifecycle(t *testing.T) (*metrics.Lifecycle, *prometheus.Registry) {
 	t.Helper()
 	reg := prometheus.NewPedanticRegistry()
@@ -109,8 +109,8 @@ kubelet_prestop_hook_duration_seconds_sum{handler="sleep",outcome="Abandoned"} 1
 kubelet_prestop_hook_duration_seconds_count{handler="sleep",outcome="Abandoned"} 1
 `
 
-// Each method was called once. The registry has exactly the series that counters and histograms list, with the
-// kubelet's names and help texts. Prometheus' linter only rejects one name, which is from KEP-4960.
+// Each method is called once. The registry then has exactly the series that counters and histograms list. Prometheus' linter
+// rejects one name only, which is from KEP-4960.
 func TestLifecycleSeries(t *testing.T) {
 	m, reg := newLifecycle(t)
 	callEachMethod(m)
@@ -121,7 +121,7 @@ func TestLifecycleSeries(t *testing.T) {
 	require.Equal(t, "kubelet_pod_stop_signals_count", problems[0].Metric)
 }
 
-// Two handles in one registry with different namespaces have all nine series each.
+// Two handles in one registry have different namespaces. The second handle has nine series of its own.
 func TestTwoNamespacesShareNoSeries(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	_, err := metrics.NewLifecycle(reg, metrics.Options{})
@@ -140,8 +140,8 @@ func TestTwoNamespacesShareNoSeries(t *testing.T) {
 	require.Len(t, ours, 9)
 }
 
-// A thousand unknown label values share one series in each of the three metrics, so that a caller cannot create
-// series without bound.
+// The methods are called with a thousand unknown label values. In each of the three metrics with labels these share one series,
+// so that a caller cannot create any number of series.
 func TestLifecycleLabelsAreBounded(t *testing.T) {
 	m, reg := newLifecycle(t)
 	for i := range 1000 {
@@ -156,8 +156,8 @@ func TestLifecycleLabelsAreBounded(t *testing.T) {
 	require.Equal(t, 3, count)
 }
 
-// Each known outcome is a label of its own: 3 handlers times 4 outcomes of hooks, and 6 outcomes of pods.
-// None may end as "other".
+// Each known handler and outcome is a label value of its own, so that none counts as "other": there are 12 series of hooks (3
+// handlers times 4 outcomes) and 6 series of pods.
 func TestEachKnownLabelHasItsSeries(t *testing.T) {
 	m, reg := newLifecycle(t)
 	for _, handler := range []string{"exec", "httpGet", "sleep"} {
@@ -175,7 +175,7 @@ func TestEachKnownLabelHasItsSeries(t *testing.T) {
 	}
 }
 
-// A duration is negative if the clock was set back. It counts as 0 and does not lower the sum of a histogram.
+// Durations are negative, as after the clock was set back. They count as 0, so that they do not lower the sum of a histogram.
 func TestNegativeDurationsCountAsZero(t *testing.T) {
 	m, reg := newLifecycle(t)
 	m.HookEnded("exec", "Failed", -time.Hour)
@@ -189,7 +189,7 @@ func TestNegativeDurationsCountAsZero(t *testing.T) {
 			sums++
 		}
 	}
-	require.Equal(t, 2, sums)
+	require.Equal(t, 2, sums, "histograms")
 }
 
 // requireStopSignals compares the gauge with the lines of /metrics.
@@ -203,7 +203,7 @@ func requireStopSignals(t *testing.T, reg prometheus.Gatherer, lines ...string) 
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(want), "kubelet_pod_stop_signals_count"))
 }
 
-// Each call replaces all counts of the call before. Names that are no signals of the API count together as
+// Each call of StopSignals replaces all counts of the previous call. Names that are no signals of the API count together as
 // "other".
 func TestStopSignalsAreReplaced(t *testing.T) {
 	m, reg := newLifecycle(t)
@@ -246,8 +246,8 @@ func TestEverySignalOfTheAPIIsKnown(t *testing.T) {
 	require.Equal(t, 65, count)
 }
 
-// Four writers call StopSignals in turn with SIGTERM, and with SIGHUP and SIGINT. Each concurrent scrape sees the counts
-// of one call: SIGTERM alone, or the other two together.
+// Four writers call StopSignals concurrently, alternating between SIGTERM alone and SIGHUP with SIGINT. Each scrape sees the
+// counts of one call: SIGTERM alone, or SIGHUP and SIGINT together.
 func TestAScrapeSeesTheStopSignalsOfOneCall(t *testing.T) {
 	m, reg := newLifecycle(t)
 	var writers sync.WaitGroup

@@ -29,8 +29,8 @@ func constructors() map[string]func(prometheus.Registerer, metrics.Options) erro
 	}
 }
 
-// Two pairs of handles in one registry share all series, and each method is called once for each pair: counters are 2,
-// and gauges have the last value.
+// Two pairs of handles in one registry share all series. Each method is called once for each pair, so counters are 2, and gauges
+// have the last value.
 func TestSeriesAreShared(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	for range 2 {
@@ -73,7 +73,7 @@ func TestSeriesAreShared(t *testing.T) {
 	}, values)
 }
 
-// In the registry of a kubelet, a handle counts in the kubelet's series.
+// The registry is that of a kubelet, which has registered four of the series. The handles count in the kubelet's series.
 func TestSeriesOfAKubeletAreShared(t *testing.T) {
 	kubelet := kubemetrics.NewKubeRegistry()
 	gauge := func(name, help string) *kubemetrics.Gauge {
@@ -112,7 +112,7 @@ kubelet_sleep_action_terminated_early_total 1
 		"kubelet_lifecycle_handler_http_fallbacks_total", "kubelet_sleep_action_terminated_early_total"))
 }
 
-// A gauge with the description of a counter cannot be shared.
+// A gauge is registered with the name and the help of a counter of the handle. New returns an error, and registers nothing.
 func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
 	const name, help = "kubelet_graceful_shutdown_pods_refused_total", "Pods that were not admitted because the node was shutting down"
 	reg := prometheus.NewPedanticRegistry()
@@ -125,7 +125,8 @@ func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
 	require.Len(t, families, 1)
 }
 
-// If one name is taken by another description, nothing is registered, and the other series stays.
+// A counter with another help is registered with a name of the handle. New returns an error and registers nothing, and the
+// counter stays registered.
 func TestOneConflictRegistersNothing(t *testing.T) {
 	taken := map[string]string{
 		"lifecycle": "kubelet_pod_termination_grace_period_exceeded_total",
@@ -146,7 +147,7 @@ func TestOneConflictRegistersNothing(t *testing.T) {
 	}
 }
 
-// A nil registerer means that nothing is registered, so it is no conflict to create two handles.
+// Without a registerer nothing is registered, so two handles do not conflict.
 func TestANilRegistererIsAllowed(t *testing.T) {
 	for _, construct := range constructors() {
 		require.NoError(t, construct(nil, metrics.Options{}))

@@ -112,8 +112,8 @@ func options(off uint8) validation.Options {
 	return validation.Options{NoSleepAction: off&1 != 0, NoZeroSleep: off&2 != 0, NoStopSignals: off&4 != 0}
 }
 
-// Validation does not change the spec, returns no error twice, and returns no more errors when more features
-// are on.
+// ValidatePodTermination does not change the spec and returns no error twice. With all features on it returns no more errors
+// than with some features off.
 func FuzzValidatePodTermination(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
@@ -144,7 +144,7 @@ func requireOnce(t *testing.T, errs field.ErrorList) {
 	}
 }
 
-// Dropping is idempotent, and its result is never rejected because a feature is off.
+// DropDisabledFields is idempotent, and its result is never rejected because a feature is off.
 func FuzzDropDisabledFields(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))
@@ -173,7 +173,7 @@ func FuzzDropDisabledFields(f *testing.F) {
 	})
 }
 
-// No decoded spec makes a function panic.
+// No spec that was decoded from JSON makes a function of the package panic.
 func FuzzDecodedSpec(f *testing.F) {
 	data, err := json.Marshal(tenContainers())
 	require.NoError(f, err)
@@ -192,7 +192,7 @@ func FuzzDecodedSpec(f *testing.F) {
 	})
 }
 
-// The settings of a node have either an error or a valid schedule.
+// The settings of a node are rejected with an error, or they have a valid schedule.
 func FuzzValidateNodeShutdown(f *testing.F) {
 	f.Add(int32(0), int64(10), int32(0), int64(20), int64(math.MaxInt64))
 	f.Add(int32(math.MinInt32), int64(math.MinInt64), int32(math.MaxInt32), int64(math.MaxInt64), int64(-1))

@@ -67,17 +67,18 @@ func TestResponsesAreNotModified(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, proxy.Requests()[0].Status)
 }
 
-// The client sees a closed connection (an EOF), or nothing at all if the request hangs. The server gets the request only
-// if its response is lost. The proxy of a dead server closes the connection too.
+// With some faults the client gets no response. If the request is dropped or the response is lost, the client sees a closed
+// connection (an EOF), and the server gets the request only if the response is lost. If the request hangs, the client sees
+// nothing. If the server is gone, the client sees a closed connection too.
 func TestFaultsWithoutAResponse(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{"dropped": {Drop: true}, "lost": {Lost: true}} {
 		t.Run(name, func(t *testing.T) {
-			var done atomic.Int32
-			proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) { done.Add(1) })
+			var received atomic.Int32 // the server's requests
+			proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) { received.Add(1) })
 			proxy.Script(apiserverproxy.Always(fault))
 			_, err := patch(t.Context(), t, client, proxy.URL())
 			require.ErrorIs(t, err, io.EOF)
-			require.Equal(t, fault.Lost, done.Load() == 1)
+			require.Equal(t, fault.Lost, received.Load() == 1)
 		})
 	}
 	t.Run("hanging", func(t *testing.T) {
@@ -99,8 +100,8 @@ func TestFaultsWithoutAResponse(t *testing.T) {
 	})
 }
 
-// client-go parses the proxy's rejections like those of an API server. A 409 means a conflict, but for a
-// create that the object exists already.
+// client-go parses the proxy's rejections like those of an API server. The status 409 means that an object exists already if it
+// is the answer to a create, and a conflict otherwise.
 func TestRejectionsAreAPIErrors(t *testing.T) {
 	proxy, _ := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: proxy.URL(), QPS: -1})
@@ -126,7 +127,7 @@ func TestRejectionsAreAPIErrors(t *testing.T) {
 	require.True(t, apierrors.IsAlreadyExists(err))
 }
 
-// The header has whole seconds, rounded up. Without a positive duration there is none.
+// The Retry-After header of a rejection has whole seconds, rounded up. Without a positive duration there is no header.
 func TestRetryAfter(t *testing.T) {
 	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	for after, want := range map[time.Duration]string{0: "", -time.Second: "", time.Millisecond: "1", 90 * time.Second: "90"} {
@@ -140,8 +141,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// A script kills the proxy during a request, which gets no response; later connections are refused. A revived
-// proxy works at the same address.
+// The script of a proxy kills the proxy during a request. The request gets no response, and later connections are refused. After
+// Revive the proxy works at the same address.
 func TestDieAndRevive(t *testing.T) {
 	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	code, err := patch(t.Context(), t, client, proxy.URL())
@@ -191,7 +192,7 @@ func TestWatchEventsAreForwardedImmediately(t *testing.T) {
 	require.NoError(t, response.Body.Close())
 }
 
-// The proxy has ended with its test, and must not listen again.
+// A proxy has ended with its test. Revive must return an error, and not listen again.
 func TestReviveAfterTheTestIsAnError(t *testing.T) {
 	var proxy *apiserverproxy.Proxy
 	t.Run("test", func(t *testing.T) { proxy, _ = startInFrontOf(t, func(http.ResponseWriter, *http.Request) {}) })

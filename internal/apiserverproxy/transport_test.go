@@ -22,13 +22,13 @@ const pod = "http://server/api/v1/namespaces/default/pods/web"
 
 // backend is a server without sockets.
 type backend struct {
-	done []string // the method and body of each request
+	received []string // the method and the body of each request
 }
 
 // RoundTrip records a request and answers with 200.
 func (b *backend) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := io.ReadAll(r.Body)
-	b.done = append(b.done, r.Method+" "+string(body))
+	b.received = append(b.received, r.Method+" "+string(body))
 	return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, err
 }
 
@@ -40,29 +40,29 @@ func send(ctx context.Context, t *testing.T, transport http.RoundTripper, method
 	return transport.RoundTrip(r)
 }
 
-// Each case has a fault, and what the client, which waits for a minute, sees of it: a status or an error. The transport
-// records the request with that status, or with none.
+// Each case has a fault, and what a client sees that waits for a minute: a status or an error. The transport records the request
+// with this status, or without a status if the client sees an error.
 func TestFaults(t *testing.T) {
 	const timeout = time.Minute
 	for name, test := range map[string]struct {
-		fault  apiserverproxy.Fault
-		status int
-		err    string
-		done   bool          // the server gets the request
-		after  time.Duration // when the client has the status or the error
+		fault      apiserverproxy.Fault
+		status     int
+		err        string
+		isReceived bool          // the server gets the request
+		after      time.Duration // when the client has the status or the error
 	}{
-		"no fault":                   {status: http.StatusOK, done: true},
-		"delayed":                    {fault: apiserverproxy.Fault{Delay: time.Second}, status: http.StatusOK, done: true, after: time.Second},
+		"no fault":                   {status: http.StatusOK, isReceived: true},
+		"delayed":                    {fault: apiserverproxy.Fault{Delay: time.Second}, status: http.StatusOK, isReceived: true, after: time.Second},
 		"delayed beyond the timeout": {fault: apiserverproxy.Fault{Delay: time.Hour}, err: "deadline exceeded", after: timeout},
-		"negative delay":             {fault: apiserverproxy.Fault{Delay: -1}, status: http.StatusOK, done: true},
+		"negative delay":             {fault: apiserverproxy.Fault{Delay: -1}, status: http.StatusOK, isReceived: true},
 		"rejected":                   {fault: apiserverproxy.Fault{Status: http.StatusForbidden}, status: http.StatusForbidden},
 		"delayed, rejected":          {fault: apiserverproxy.Fault{Delay: time.Second, Status: http.StatusConflict}, status: http.StatusConflict, after: time.Second},
 		"dropped":                    {fault: apiserverproxy.Fault{Drop: true}, err: "the connection was dropped"},
 		"dropped and lost":           {fault: apiserverproxy.Fault{Drop: true, Lost: true}, err: "the connection was dropped"},
 		"hanging":                    {fault: apiserverproxy.Fault{Hang: true, Status: http.StatusConflict}, err: "deadline exceeded", after: timeout},
-		"lost":                       {fault: apiserverproxy.Fault{Lost: true}, err: "the response was lost", done: true},
-		"lost and hanging":           {fault: apiserverproxy.Fault{Lost: true, Hang: true}, err: "deadline exceeded", done: true, after: timeout},
-		"delayed, lost":              {fault: apiserverproxy.Fault{Lost: true, Delay: time.Second}, err: "the response was lost", done: true, after: time.Second},
+		"lost":                       {fault: apiserverproxy.Fault{Lost: true}, err: "the response was lost", isReceived: true},
+		"lost and hanging":           {fault: apiserverproxy.Fault{Lost: true, Hang: true}, err: "deadline exceeded", isReceived: true, after: timeout},
+		"delayed, lost":              {fault: apiserverproxy.Fault{Lost: true, Delay: time.Second}, err: "the response was lost", isReceived: true, after: time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -80,18 +80,18 @@ func TestFaults(t *testing.T) {
 					require.NoError(t, err)
 					require.Equal(t, test.status, response.StatusCode)
 				}
-				require.Equal(t, test.done, len(server.done) == 1)
-				received := transport.Requests()
-				require.Len(t, received, 1)
-				require.Equal(t, test.status, received[0].Status)
-				require.Equal(t, test.status == 0, received[0].Answered.IsZero())
+				require.Equal(t, test.isReceived, len(server.received) == 1)
+				recorded := transport.Requests()
+				require.Len(t, recorded, 1)
+				require.Equal(t, test.status, recorded[0].Status)
+				hasNoStatus := test.status == 0
+				require.Equal(t, hasNoStatus, recorded[0].Answered.IsZero())
 			})
 		})
 	}
 }
 
-// A server that cannot be reached is an error without any fault, and also if only its response should be
-// lost.
+// The server cannot be reached. The client gets the error of the connection, both without a fault and with the fault Lost.
 func TestErrorsOfTheServerAreReturned(t *testing.T) {
 	unreachable := errors.New("connection refused")
 	transport := apiserverproxy.NewTransport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, unreachable }))
@@ -130,6 +130,6 @@ func TestTheBodyIsForwardedAndRecorded(t *testing.T) {
 	transport := apiserverproxy.NewTransport(server)
 	_, err := send(t.Context(), t, transport, http.MethodPut, pod, "one body")
 	require.NoError(t, err)
-	require.Equal(t, []string{"PUT one body"}, server.done)
+	require.Equal(t, []string{"PUT one body"}, server.received)
 	require.Equal(t, "one body", string(transport.Requests()[0].Body))
 }

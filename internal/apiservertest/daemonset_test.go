@@ -32,10 +32,10 @@ const (
 // rule reports whether a DaemonSet controller must not create pods on a node.
 type rule func(*v1.Node) bool
 
-// noRule is the controller up to Kubernetes v1.37.
+// noRule is the rule of the controller up to Kubernetes v1.37, which always creates pods.
 func noRule(*v1.Node) bool { return false }
 
-// ruleOfTheKEP is KEP-6249's rule.
+// ruleOfTheKEP is the rule of KEP-6249.
 func ruleOfTheKEP(node *v1.Node) bool { return isTrue(node, shutdownInProgress) }
 
 // ruleOfItsFirstDrafts is the KEP's rule before September 29, 2026.
@@ -54,11 +54,11 @@ func isTrue(node *v1.Node, conditionType v1.NodeConditionType) bool {
 type daemonSet struct {
 	node       *testNode
 	suppresses rule
-	created    int // pods
+	created    int // the number of pods that it has created
 }
 
-// sync deletes failed pods, and creates a pod if the node has none and the rule allows it. It reads the node after
-// the pods: if the node has killed the missing pod, it has published its shutdown before.
+// sync deletes failed pods, and creates a pod if the node has none and the rule allows it. It reads the node after the pods: a
+// node that has killed its pod published the shutdown before the kill, so that sync sees the shutdown.
 func (d *daemonSet) sync() {
 	missing := true
 	for _, pod := range d.node.list() {
@@ -79,8 +79,8 @@ func (d *daemonSet) sync() {
 	require.NoError(d.node.t, err)
 }
 
-// syncs runs the controller and the node's admission n times, and returns how many pods were created.
-func (d *daemonSet) syncs(n int) (created int) {
+// syncRepeatedly runs the controller and the node's admission n times, and returns how many pods were created.
+func (d *daemonSet) syncRepeatedly(n int) (created int) {
 	before := d.created
 	for range n {
 		d.sync()
@@ -106,8 +106,8 @@ type testNode struct {
 	running []*v1.Pod
 }
 
-// newTestNode creates a ready node. gateOn is the feature gate DaemonSetGracefulNodeShutdown of its agent, which start
-// starts.
+// newTestNode creates a ready node without an agent. gateOn is the feature gate DaemonSetGracefulNodeShutdown of the agent that
+// start starts.
 func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn bool) *testNode {
 	t.Helper()
 	gate := featuregate.NewFeatureGate()
@@ -186,11 +186,11 @@ func (n *testNode) start() (stop func()) {
 	}
 }
 
-// kill ends a pod, and records the API server's node.
+// kill ends a pod, and sends the node, as the API server has it, to killing.
 func (n *testNode) kill(pod *v1.Pod) {
 	node, err := n.api.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
 	if err != nil {
-		n.t.Error(err) // not the test's goroutine
+		n.t.Error(err) // require may only be used in the test's goroutine
 	}
 	n.killing <- node
 	n.mu.Lock()
@@ -225,34 +225,34 @@ func (n *testNode) admitPods() {
 	}
 }
 
-// With KEP-6249's rule the controller creates no pods from the first kill until the shutdown is cancelled or an agent
-// starts after the reboot. Without it, each of five syncs creates a pod, which the node refuses (k/k#122912). A
-// shutdown is cancelled first, and the next one ends with a reboot.
+// A node shuts down twice: the first shutdown is cancelled, and the second ends with a reboot. With the rule of KEP-6249 the
+// DaemonSet controller creates no pods from the first kill until the shutdown is cancelled, or until an agent starts after the
+// reboot. Without the rule, each of five syncs creates a pod, which the node refuses (k/k#122912).
 func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)
 	const syncs = 5
 	for name, test := range map[string]struct {
-		suppresses rule // the controller's
-		gateOn     bool // whether the agent sets the condition DrainInProgress too, which only the first drafts need
-		created    int  // during the shutdown; syncs: each sync creates a pod, which the node refuses
-	}{
-		"no-rule":                  {noRule, true, syncs},
-		"rule-of-the-kep":          {ruleOfTheKEP, true, 0},
-		"rule-of-the-kep-gate-off": {ruleOfTheKEP, false, 0},
-		"first-drafts":             {ruleOfItsFirstDrafts, true, 0},
-		"first-drafts-gate-off":    {ruleOfItsFirstDrafts, false, syncs},
+		suppresses rule // of the controller
+		gateOn     bool // the agent also sets the condition DrainInProgress, which only the first drafts need
+		created    int  // the number of pods that the controller creates during a shutdown
+	}{ // the names of the cases are the names of their nodes
+		"no-rule":                  {suppresses: noRule, gateOn: true, created: syncs},
+		"rule-of-the-kep":          {suppresses: ruleOfTheKEP, gateOn: true},
+		"rule-of-the-kep-gate-off": {suppresses: ruleOfTheKEP},
+		"first-drafts":             {suppresses: ruleOfItsFirstDrafts, gateOn: true},
+		"first-drafts-gate-off":    {suppresses: ruleOfItsFirstDrafts, created: syncs},
 	} {
 		t.Run(name, func(t *testing.T) {
 			node := newTestNode(t, client, name, test.gateOn)
 			controller := &daemonSet{node: node, suppresses: test.suppresses}
 			stop := node.start()
-			require.Equal(t, 1, controller.syncs(syncs), "the node has its pod")
+			require.Equal(t, 1, controller.syncRepeatedly(syncs), "the node has its pod")
 
 			for _, end := range []string{"cancelled", "next boot"} {
 				node.shutDown()
 				require.Equal(t, test.created == 0, test.suppresses(<-node.killing), "as the first pod is killed")
-				require.Equal(t, test.created, controller.syncs(syncs), end)
+				require.Equal(t, test.created, controller.syncRepeatedly(syncs), end)
 				if end == "cancelled" {
 					node.host.Cancel()
 					require.False(t, (<-node.published).ShuttingDown)
@@ -263,7 +263,7 @@ func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 				}
 				after := node.get()
 				require.False(t, isTrue(after, shutdownInProgress) || isTrue(after, drainInProgress), "%s: %v", end, after.Status.Conditions)
-				require.Equal(t, 1, controller.syncs(syncs), "%s: the pod is back", end)
+				require.Equal(t, 1, controller.syncRepeatedly(syncs), "%s: the pod is back", end)
 			}
 			stop()
 		})

@@ -23,7 +23,7 @@ const (
 	systemd = "github.com/coreos/go-systemd/v22"
 	client  = "k8s.io/client-go"
 	signals = module + "/lifecycle/stopsignal"
-	parts   = module + "/shutdown/internal"
+	parts   = module + "/shutdown/internal" // the folder of the manager's parts
 )
 
 // allowedImports returns the allowed direct imports of each package, besides the standard library. A package
@@ -88,8 +88,8 @@ func loadGraph(t *testing.T, goos string) deptest.Graph {
 	return graph
 }
 
-// readFolders reads the folders of the module. The go command, which finds the packages, is another process: without
-// these reads a new package would not make the cached result of this test stale.
+// readFolders reads the folders of the module, so that go test does not use a cached result of this test after a package was
+// added. It knows only what the test itself reads, and the packages are found by another process, the go command.
 func readFolders(t *testing.T) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(filepath.Join("..", ".."), func(_ string, entry fs.DirEntry, err error) error {
@@ -122,18 +122,18 @@ func TestEveryRuleIsUsed(t *testing.T) {
 	graphs := []deptest.Graph{loadGraph(t, "linux"), loadGraph(t, "darwin"), loadGraph(t, "windows")}
 	for path, allowed := range allowedImports() {
 		for _, root := range allowed {
-			used := slices.ContainsFunc(graphs, func(graph deptest.Graph) bool {
+			isUsed := slices.ContainsFunc(graphs, func(graph deptest.Graph) bool {
 				return slices.ContainsFunc(graph[module+"/"+path].Imports, func(to string) bool {
 					return to == root || strings.HasPrefix(to, root+"/")
 				})
 			})
-			require.True(t, used, "%s does not import %s, which is allowed", path, root)
+			require.True(t, isUsed, "%s does not import %s, which is allowed", path, root)
 		}
 	}
 }
 
-// No user of a package may inherit a large or unstable dependency by way of another package: Kubernetes
-// itself, client-go, D-Bus, metrics or the manager.
+// A user of a package must not get large or unstable dependencies that the package does not need: Kubernetes itself, client-go,
+// D-Bus, metrics or the manager.
 func TestNoPackageHasADeniedDependency(t *testing.T) {
 	graph := loadGraph(t, "linux")
 	for path := range graph {
@@ -157,7 +157,7 @@ func TestNoPackageHasADeniedDependency(t *testing.T) {
 	for _, source := range []string{"shutdown/source", "shutdown/logind", "shutdown/unixsocket", "shutdown/notice"} {
 		require.Subset(t, []string{module + "/shutdown/source", module + "/internal/atomicfile", module + "/internal/logindconf"}, graph.Denied(module+"/"+source, module), source)
 	}
-	for path := range graph { // no package, of this module or another one, may need signals
+	for path := range graph { // no other package, of any module, may depend on lifecycle/stopsignal
 		if path != signals {
 			require.Empty(t, graph.Denied(path, signals), "%s would not build with Kubernetes v0.32, which lacks the types of %s", path, signals)
 		}

@@ -23,8 +23,8 @@ const (
 	login1Manager = login1 + ".Manager"
 )
 
-// The kubelet's calls (pkg/kubelet/nodeshutdown/systemd) take a lock and receive an announcement
-// whatever the broker lacks, except for the two features that concern descriptors.
+// The kubelet's calls of logind (pkg/kubelet/nodeshutdown/systemd) work whatever feature the broker lacks: they take a lock and
+// receive an announcement. Only the two features that concern file descriptors are needed.
 func TestTheKubeletsCallsWork(t *testing.T) {
 	all := slices.DeleteFunc(logindfake.Lacks(), func(l logindfake.Lack) bool {
 		return l == logindfake.LackAgreement || l == logindfake.LackAnswer
@@ -64,8 +64,7 @@ func TestTheKubeletsCallsWork(t *testing.T) {
 	}
 }
 
-// A broker without the feature refuses the call that needs it, and a complete broker accepts the same
-// call.
+// For each feature, a broker that lacks it refuses the call that needs it, and a complete broker accepts the call.
 func TestEachLackIsMissing(t *testing.T) {
 	property := func(name string) func(*testing.T, *dbus.Conn) error {
 		return func(_ *testing.T, bus *dbus.Conn) error {
@@ -108,8 +107,9 @@ func TestEachLackIsMissing(t *testing.T) {
 	}
 }
 
-// A broker that lacks a feature of the handshake leaves the last line without an answer; a complete broker
-// answers every line. A broker with LackConnections serves one client at a time, so it answers no line of a second one.
+// A client sends the lines of a handshake. A complete broker answers every line. A broker that lacks a feature of the handshake
+// does not answer the last line. A broker with LackConnections serves one client at a time, so it does not answer a second client
+// at all.
 func TestLacksOfTheHandshake(t *testing.T) {
 	for lack, handshake := range map[logindfake.Lack]string{
 		logindfake.LackOtherHandshakes: "\x00AUTH EXTERNAL 30\r\n",
@@ -129,14 +129,14 @@ func TestLacksOfTheHandshake(t *testing.T) {
 				}
 				_, err = second.Write([]byte(handshake))
 				require.NoError(t, err)
-				answers, got := bufio.NewReader(second), 0
+				answers, answered := bufio.NewReader(second), 0
 				require.NoError(t, second.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
-				for err == nil && got < strings.Count(handshake, "\n") {
+				for err == nil && answered < strings.Count(handshake, "\n") {
 					if _, err = answers.ReadString('\n'); err == nil {
-						got++
+						answered++
 					}
 				}
-				require.Equal(t, len(lacks) > 0, err != nil, "%d answers", got)
+				require.Equal(t, len(lacks) > 0, err != nil, "%d answers", answered)
 				require.NoError(t, second.Close())
 				_ = first.Close() // it may be the second
 			}
@@ -144,8 +144,7 @@ func TestLacksOfTheHandshake(t *testing.T) {
 	}
 }
 
-// A test may close the broker of StartBroker early. The second Close, at the end of the test, does
-// nothing.
+// A test may close the broker of StartBroker before its end. The second Close, at the end of the test, does nothing.
 func TestCloseMayBeCalledTwice(t *testing.T) {
 	broker := logindfake.StartBroker(t)
 	require.NoError(t, broker.Close())

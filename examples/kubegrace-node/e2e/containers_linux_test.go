@@ -40,7 +40,7 @@ func runningContainers(t *testing.T, server *containerdtest.Server) map[string]s
 	return ids
 }
 
-// exitsByName has the exit codes and times of containers by name (pod/container), as containerd reported them.
+// exitsByName has the exit codes and times of containers, as containerd reported them, by name (pod/container).
 type exitsByName map[string]containerdtest.Exit
 
 // awaitExits waits until all of the given containers have exited, and returns their exits. It polls the statuses of
@@ -48,7 +48,7 @@ type exitsByName map[string]containerdtest.Exit
 func awaitExits(t *testing.T, server *containerdtest.Server, ids map[string]string) exitsByName {
 	t.Helper()
 	exits := exitsByName{}
-	all := assert.Eventually(t, func() bool {
+	haveAllExited := assert.Eventually(t, func() bool {
 		for name, id := range ids {
 			response, err := server.Runtime().ContainerStatus(t.Context(), &runtimeapi.ContainerStatusRequest{ContainerId: id})
 			if status := response.GetStatus(); err == nil && status.GetState() == runtimeapi.ContainerState_CONTAINER_EXITED {
@@ -57,7 +57,7 @@ func awaitExits(t *testing.T, server *containerdtest.Server, ids map[string]stri
 		}
 		return len(exits) == len(ids)
 	}, time.Minute, 50*time.Millisecond)
-	require.Truef(t, all, "of %v these have exited: %v", ids, exits)
+	require.Truef(t, haveAllExited, "of %v these have exited: %v", ids, exits)
 	return exits
 }
 
@@ -124,8 +124,8 @@ func sandboxOf(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// containerOf returns the container that a kubelet would make. Its annotations have the grace period and the
-// preStop hook, from which the agent learns them.
+// containerOf returns the container that a kubelet would make. The agent learns the grace period and the preStop hook from the
+// container's annotations.
 func containerOf(t *testing.T, pod *v1.Pod, c *v1.Container) *runtimeapi.ContainerConfig {
 	t.Helper()
 	labels, annotations := podLabels(pod), map[string]string{"io.kubernetes.container.restartCount": "0"}

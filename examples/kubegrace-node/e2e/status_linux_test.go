@@ -18,11 +18,11 @@ import (
 )
 
 const (
-	// kubeletScript stands for a kubelet: it becomes one process that has a kubelet's name and command line,
-	// and sleeps. It starts no child, because a child would look like a second kubelet until its exec.
+	// kubeletScript stands for a kubelet: it becomes a process that has a kubelet's name and command line, and sleeps. It
+	// starts no child process, which would look like a second kubelet until it executes its own program.
 	kubeletScript = "#!/bin/bash\nexec -a /usr/bin/kubelet perl -e sleep -- \"$@\"\n"
-	// lockedBy is the start of a command line that runs a program while a delay lock is held, with this holder
-	// and reason.
+	// lockedBy is the start of a command line that holds a delay lock while a program runs. It has two parameters, the
+	// holder and the reason of the lock.
 	lockedBy = "systemd-inhibit --what=shutdown --mode=delay --who=%s \"--why=%s\" "
 	webPod   = `{"kind": "List", "items": [{"kind": "Pod", "metadata": {"name": "web-0", "namespace": "shop"}, "spec": {"nodeName": "n", "terminationGracePeriodSeconds": 10}, "status": {"phase": "Running"}}]}`
 )
@@ -55,15 +55,15 @@ func newHost(t *testing.T, debian machine.Debian) host {
 	return host{m, t}
 }
 
-// limit writes a configuration file of logind with this limit, and waits until logind uses it.
-func (h host) limit(file string, want time.Duration) {
+// setLimit writes a configuration file of logind with this limit, and waits until logind uses the limit.
+func (h host) setLimit(file string, want time.Duration) {
 	h.t.Helper()
 	h.Run(h.t, "sh", "-c", "mkdir -p $(dirname $0) && printf '[Login]\nInhibitDelayMaxSec=%s\n' $1 > $0", file, fmt.Sprint(want.Seconds()))
 	reloadLogind(h.t, h.Machine)
 	require.Eventually(h.t, func() bool { return limitOf(h.t, h.Machine) == want }, 20*time.Second, 100*time.Millisecond)
 }
 
-// start starts a unit. It then waits until each of wants appears in the list of locks or of kubelet processes.
+// start starts a unit. It then waits until each text of wants appears in the list of locks or in that of kubelet processes.
 func (h host) start(unit string, wants ...string) {
 	h.t.Helper()
 	h.Run(h.t, "systemctl", "start", unit)
@@ -73,7 +73,7 @@ func (h host) start(unit string, wants ...string) {
 	}
 }
 
-// compare compares the output of status with a golden file, and with rows of COMPARED.md. The output for the user
+// compare compares the output of kubegrace-node status with a golden file, and with rows of COMPARED.md. The output for the user
 // nobody must be the same as for root.
 func (h host) compare(name string, rows ...string) {
 	h.t.Helper()
@@ -86,38 +86,37 @@ func (h host) compare(name string, rows ...string) {
 	}
 }
 
-// runs is the end of the path of a kubelet's process under /proc, for start.
-const runs = "/cmdline"
+// kubeletRuns is what start waits for if the unit runs a kubelet: the end of the path of the process in /proc.
+const kubeletRuns = "/cmdline"
 
-// A machine is put into one state after the other: a kubelet with its lock, two agents, a lowered limit, and
-// so on. In each one kubegrace-node status must say what the golden file has. The files are the same for both
-// releases of systemd.
+// A machine is put into four states, one after the other: a kubelet holds its lock, two agents run, the limit is lowered, and a
+// kubelet starts while the limit is low. In each state kubegrace-node status must print what the golden file has. The golden
+// files are the same for both releases of systemd.
 func TestStatus(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) { testStatus(newHost(t, on.debian)) })
 }
 
-// testStatus makes each state with systemctl and with files of logind, and compares the output of status in
-// it.
+// testStatus puts a machine into each state, with systemctl and with files of logind, and compares the output of status.
 func testStatus(h host) {
-	h.limit("/etc/systemd/logind.conf.d/99-kubelet.conf", 30*time.Second)
-	h.start("kubelet-held", "Kubelet needs time", runs)
+	h.setLimit("/etc/systemd/logind.conf.d/99-kubelet.conf", 30*time.Second)
+	h.start("kubelet-held", "Kubelet needs time", kubeletRuns)
 	h.compare("lock-held")
 	h.start("agents-lock", "Pods need time")
 	h.compare("two-agents", "both agents running")
 	h.Run(h.t, "systemctl", "stop", "agents-lock")
-	h.limit("/etc/systemd/logind.conf.d/zz-site.conf", 15*time.Second)
+	h.setLimit("/etc/systemd/logind.conf.d/zz-site.conf", 15*time.Second)
 	h.compare("limit-lowered", "limit lowered under a kubelet that holds its lock (a)")
 	h.Run(h.t, "systemctl", "stop", "kubelet-held")
-	h.start("kubelet", runs)
+	h.start("kubelet", kubeletRuns)
 	h.compare("limit-too-low", "limit lowered before the kubelet starts (b)")
 }
 
-// status returns the output of kubegrace-node status with flags in a machine, and its exit status as the last
-// line. It replaces each PID by 812, so that the text is the same in every run. as is a command line that runs
-// it as another user; nil: it runs as root.
-func status(t *testing.T, m *machine.Machine, as []string, flags string) string {
+// status runs kubegrace-node status with flags in a machine. It returns the output, and the exit status as the last line. It
+// replaces each PID by 812, so that the text is the same in every run. asUser is the start of a command line that runs a program
+// as another user; nil means root.
+func status(t *testing.T, m *machine.Machine, asUser []string, flags string) string {
 	t.Helper()
-	text, err := m.TryRun(t.Context(), append(slices.Clone(as), "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status "+flags+" 2>&1; echo exit status $?")...)
+	text, err := m.TryRun(t.Context(), append(slices.Clone(asUser), "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status "+flags+" 2>&1; echo exit status $?")...)
 	require.NoError(t, err)
 	return regexp.MustCompile(`PID \d+`).ReplaceAllString(text, "PID 812") + "\n"
 }
@@ -125,8 +124,8 @@ func status(t *testing.T, m *machine.Machine, as []string, flags string) string 
 // asNobody is the start of a command line that runs a program as the user nobody.
 var asNobody = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
 
-// row returns a pattern for the output of status, made of one row of the table in COMPARED.md, which it finds
-// by its first column. The row quotes a sentence, in which … stands for any text, and an exit status.
+// row returns a pattern for the output of status, made from the row of the table in COMPARED.md whose first column is name. The
+// row quotes a sentence, in which … stands for any text, and an exit status.
 func row(t *testing.T, name string) *regexp.Regexp {
 	t.Helper()
 	cells := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \|.*\| ` + "`([^`]+)`" + `, exit status (\d) \|[^|]*\|$`).FindStringSubmatch(string(readFile(t, "../COMPARED.md")))
@@ -138,6 +137,6 @@ func row(t *testing.T, name string) *regexp.Regexp {
 func awaitRow(t *testing.T, m *machine.Machine, name string) {
 	t.Helper()
 	want, text := row(t, name), ""
-	says := assert.Eventually(t, func() bool { text = status(t, m, nil, ""); return want.MatchString(text) }, 20*time.Second, 200*time.Millisecond)
-	require.Truef(t, says, "%s: %s", name, text)
+	isFound := assert.Eventually(t, func() bool { text = status(t, m, nil, ""); return want.MatchString(text) }, 20*time.Second, 200*time.Millisecond)
+	require.Truef(t, isFound, "%s: %s", name, text)
 }

@@ -28,7 +28,7 @@ jobs:
       - run: .ci/run test
 `
 
-// attest is a job of workflow that may attest what others have made.
+// attest is another job of workflow. It may attest files, because it runs no commands.
 const attest = `  attest:
     permissions: {id-token: write, attestations: write}
     timeout-minutes: 5
@@ -75,14 +75,13 @@ func problems(t *testing.T, changes map[string]string) string {
 	return out.String()
 }
 
-// The program prints nothing for a repository without problems. In each case of the next test one file of it
-// is changed.
+// The program prints nothing for a repository without problems. TestProblems changes one file of this repository.
 func TestSoundRepository(t *testing.T) {
 	require.Empty(t, problems(t, nil))
 }
 
-// Each case changes one file of a sound repository. The program must print exactly the problem that the
-// change makes, or nothing.
+// Each case changes one file of a repository without problems. The program must print exactly the problems that the change makes,
+// or nothing if the change is allowed.
 func TestProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, content string
@@ -137,8 +136,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// A wrong argument and a folder that is no repository are errors: an empty output alone would mean that all
-// is well.
+// A wrong argument is an error, and so is a folder that is no repository. Otherwise the empty output would mean that all is well.
 func TestArguments(t *testing.T) {
 	require.EqualError(t, house(t.Context(), []string{"here"}, io.Discard, io.Discard), `unexpected argument "here"`)
 	require.Error(t, house(t.Context(), []string{"--root", filepath.Join(t.TempDir(), "none")}, io.Discard, io.Discard))
