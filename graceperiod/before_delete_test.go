@@ -18,8 +18,8 @@ import (
 // testTime is the time of the deletes in the tests.
 func testTime() time.Time { return time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC) }
 
-// deletedPod returns a pod that has been deleted already: its deletionTimestamp is this long after testTime, and grace is
-// its deletionGracePeriodSeconds.
+// deletedPod returns a pod that has been deleted already: its deletionTimestamp is this long after testTime, and grace
+// is its deletionGracePeriodSeconds.
 func deletedPod(afterTestTime time.Duration, grace *int64) *v1.Pod {
 	pod := scheduledPod(ptr.To(int64(60)))
 	pod.DeletionTimestamp = &metav1.Time{Time: testTime().Add(afterTestTime)}
@@ -67,12 +67,13 @@ func TestFirstDelete(t *testing.T) {
 	}
 }
 
-// A repeated delete can only shorten the grace period, and never changes the generation. If it shortens 30 s to 10 s, the
-// deletionTimestamp moves earlier by the difference of 20 s, such as from 25 s to 5 s after now. If it would move into the
-// past, it becomes now, and the stored grace period becomes 1, or 0 if 0 was requested. Negative values count as 1.
+// A repeated delete can only shorten the grace period, and never changes the generation. If it shortens 30 s to 10 s,
+// the deletionTimestamp moves earlier by the difference of 20 s, such as from 25 s to 5 s after now. If it would move
+// into the past, it becomes now, and the stored grace period becomes 1, or 0 if 0 was requested. Negative values count
+// as 1.
 //
-// BeforeDelete returns graceful if the grace period was shortened, and pending if there was nothing to shorten. If it returns
-// neither, the pod must be removed now, because its stored grace period is nil or 0.
+// BeforeDelete returns graceful if the grace period was shortened, and pending if there was nothing to shorten. If it
+// returns neither, the pod must be removed now, because its stored grace period is nil or 0.
 func TestRepeatedDelete(t *testing.T) {
 	type outcome struct {
 		graceful, pending bool
@@ -114,8 +115,8 @@ func TestRepeatedDelete(t *testing.T) {
 	}
 }
 
-// A pod has 25 s of its 30 s left when it is deleted again without options, which means a request for 0 s. Its grace period
-// becomes 0, and its deletionTimestamp becomes now. graceful is true, because the grace period was shortened.
+// A pod has 25 s of its 30 s left when it is deleted again without options, which means a request for 0 s. Its grace
+// period becomes 0, and its deletionTimestamp becomes now. graceful is true, because the grace period was shortened.
 func TestRepeatedDeleteWithoutOptionsIsForced(t *testing.T) {
 	pod := deletedPod(25*time.Second, ptr.To(int64(30)))
 	graceful, pending, err := graceperiod.BeforeDelete(pod, nil, testTime())
@@ -143,8 +144,8 @@ func TestBeforeDeleteSharesNoPointers(t *testing.T) {
 	require.Equal(t, ptr.To(int64(20)), shortened.DeletionGracePeriodSeconds)
 }
 
-// BeforeDelete rejects a delete with the API server's error. It then changes neither the pod nor the options. Both have a
-// negative grace period, which an accepted delete would replace.
+// BeforeDelete rejects a delete with the API server's error. It then changes neither the pod nor the options. Both have
+// a negative grace period, which an accepted delete would replace.
 func TestBeforeDeleteErrors(t *testing.T) {
 	pod := deletedPod(0, ptr.To(int64(-3)))
 	pod.Name, pod.UID, pod.ResourceVersion = "web", "u-1", "17"

@@ -49,8 +49,8 @@ func web() *v1.Pod {
 	}
 }
 
-// Usually the pod's 30 s apply, and after a failed liveness probe the probe's 10 s. Once the pod is deleted, the grace period
-// of the deletion always applies.
+// Usually the pod's 30 s apply, and after a failed liveness probe the probe's 10 s. Once the pod is deleted, the grace
+// period of the deletion always applies.
 func ExampleForContainer() {
 	pod := web()
 	nginx := &pod.Spec.Containers[0]
@@ -92,8 +92,8 @@ func ExampleExplainPod() {
 	// The grace period is 12 s because metadata.deletionGracePeriodSeconds is not set and the override is 12.
 }
 
-// The first delete gives a pod its own 30 s, or what is requested. A negative request counts as 1 s. A pod without a node is
-// removed at once.
+// The first delete gives a pod its own 30 s, or what is requested. A negative request counts as 1 s. A pod without a
+// node is removed at once.
 func ExampleForDelete() {
 	pod := web()
 	fmt.Println(graceperiod.ForDelete(pod, &metav1.DeleteOptions{}))
@@ -141,8 +141,8 @@ func ExampleExplainDelete() {
 	// The grace period is 0 s because options.gracePeriodSeconds is 90 and status.phase says that the pod has finished.
 }
 
-// A pod is deleted five times. Each line of the output has the three results (graceful, pending and the error), the end of the
-// grace period, its seconds, and the pod's generation.
+// A pod is deleted five times. Each line of the output has the three results (graceful, pending and the error), the end
+// of the grace period, its seconds, and the pod's generation.
 func ExampleBeforeDelete() {
 	now := time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 	pod := web()
@@ -197,8 +197,8 @@ func ExampleKillTimeout() {
 	// Output: 45s 10s
 }
 
-// A preStop hook of 12.5 s leaves 18 s of 30 s, because only whole seconds are subtracted. A hook that takes longer than the
-// grace period leaves the minimum of 2 s.
+// A preStop hook of 12.5 s leaves 18 s of 30 s, because only whole seconds are subtracted. A hook that takes longer
+// than the grace period leaves the minimum of 2 s.
 func ExampleRemaining() {
 	grace := int64(30)
 	fmt.Println(graceperiod.Remaining(grace, 12500*time.Millisecond), graceperiod.Remaining(grace, time.Minute))

@@ -128,8 +128,8 @@ func TestExplanationSentences(t *testing.T) {
 	}
 }
 
-// An explanation names the container by its path in the pod's spec, be it a pointer into the pod or a copy. A container that is
-// not in the pod is called "container".
+// An explanation names the container by its path in the pod's spec, be it a pointer into the pod or a copy. A container
+// that is not in the pod is called "container".
 func TestExplainContainerNamesTheField(t *testing.T) {
 	pod := podOf(containerWithProbes("web", nil, nil), containerWithProbes("app", nil, nil))
 	pod.Spec.InitContainers = []v1.Container{containerWithProbes("setup", nil, nil), containerWithProbes("proxy", nil, nil)}
@@ -142,14 +142,14 @@ func TestExplainContainerNamesTheField(t *testing.T) {
 		container *v1.Container
 		want      string
 	}{
-		{"container", pod, &pod.Spec.Containers[1], "spec.containers[1]"},
-		{"sidecar", pod, &pod.Spec.InitContainers[1], "spec.initContainers[1]"},
-		{"ephemeral container", pod, (*v1.Container)(&pod.Spec.EphemeralContainers[0].EphemeralContainerCommon), "spec.ephemeralContainers[0]"},
-		{"copy", pod, &copied, "spec.initContainers[1]"},
-		{"one of two unnamed containers", twins, &twins.Spec.Containers[1], "spec.containers[1]"},
-		{"container of another pod", pod, &outsider, "container"},
-		{"nil container", pod, nil, "container"},
-		{"nil pod", nil, &outsider, "container"},
+		{name: "container", pod: pod, container: &pod.Spec.Containers[1], want: "spec.containers[1]"},
+		{name: "sidecar", pod: pod, container: &pod.Spec.InitContainers[1], want: "spec.initContainers[1]"},
+		{name: "ephemeral container", pod: pod, container: (*v1.Container)(&pod.Spec.EphemeralContainers[0].EphemeralContainerCommon), want: "spec.ephemeralContainers[0]"},
+		{name: "copy", pod: pod, container: &copied, want: "spec.initContainers[1]"},
+		{name: "one of two unnamed containers", pod: twins, container: &twins.Spec.Containers[1], want: "spec.containers[1]"},
+		{name: "container of another pod", pod: pod, container: &outsider, want: "container"},
+		{name: "nil container", pod: pod, container: nil, want: "container"},
+		{name: "nil pod", pod: nil, container: &outsider, want: "container"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Contains(t, graceperiod.ExplainContainer(c.pod, c.container, graceperiod.ReasonLivenessProbe).String(),

@@ -19,7 +19,7 @@ func optional(set bool, seconds int64) *int64 {
 	return &seconds
 }
 
-// checkForContainer on random values: the first of deletion, probe, spec and minimum that is set decides.
+// FuzzForContainer calls checkForContainer with generated values.
 func FuzzForContainer(f *testing.F) {
 	f.Add(true, int64(5), true, int64(10), true, int64(20), true, int64(30), "StartupProbe")
 	f.Add(false, int64(0), true, int64(10), true, int64(20), true, int64(30), "LivenessProbe")
@@ -29,8 +29,7 @@ func FuzzForContainer(f *testing.F) {
 	})
 }
 
-// checkForPod on random values: the result is at least 1 s, never longer than the current grace period, and does not
-// shrink for a longer override.
+// FuzzForPod calls checkForPod with generated values.
 func FuzzForPod(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), int64(20), true, int64(0), int64(1))
 	f.Add(true, int64(30), true, int64(0), int64(20), true, int64(60), int64(61))
@@ -40,7 +39,7 @@ func FuzzForPod(f *testing.F) {
 	})
 }
 
-// checkForDelete on random values: the request decides, else the spec, else 0.
+// FuzzForDelete calls checkForDelete with generated values.
 func FuzzForDelete(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), "node-1", "Running")
 	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed")
@@ -49,16 +48,16 @@ func FuzzForDelete(f *testing.F) {
 	})
 }
 
-// checkBeforeDelete on random values: the first delete of a pod is graceful, and a repeated one can only shorten. The
-// pod is new, or was deleted at some time with an end that is in seconds and nanoseconds from now.
+// FuzzBeforeDelete calls checkBeforeDelete with generated values. If isDeleted is set, the pod has been deleted
+// already, and its deletionTimestamp is the seconds and nanoseconds from now.
 func FuzzBeforeDelete(f *testing.F) {
 	f.Add(true, int64(25), int64(500), true, int64(30), true, int64(10), int64(3))
 	f.Add(true, int64(-1), int64(0), true, int64(math.MaxInt64), true, int64(0), int64(0))
 	f.Add(false, int64(0), int64(0), false, int64(0), true, int64(math.MaxInt64), int64(math.MaxInt64-1))
-	f.Fuzz(func(t *testing.T, deleted bool, in, nanoseconds int64, hasStored bool, stored int64, hasRequest bool, requested, generation int64) {
+	f.Fuzz(func(t *testing.T, isDeleted bool, seconds, nanoseconds int64, hasStored bool, stored int64, hasRequest bool, requested, generation int64) {
 		pod := scheduledPod(optional(hasStored, stored))
-		if deleted {
-			end := testTime().Add(graceperiod.Duration(in)).Add(time.Duration(nanoseconds))
+		if isDeleted {
+			end := testTime().Add(graceperiod.Duration(seconds)).Add(time.Duration(nanoseconds))
 			pod.DeletionTimestamp = &metav1.Time{Time: end}
 			pod.DeletionGracePeriodSeconds = optional(hasStored, stored)
 		}
@@ -67,7 +66,7 @@ func FuzzBeforeDelete(f *testing.F) {
 	})
 }
 
-// checkForSoftEviction on random values: the shorter of limit and spec decides.
+// FuzzForSoftEviction calls checkForSoftEviction with generated values.
 func FuzzForSoftEviction(f *testing.F) {
 	f.Add(true, int64(60), int64(20))
 	f.Add(false, int64(0), int64(-1))

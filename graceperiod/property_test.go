@@ -32,7 +32,8 @@ func optionalEdges() []*int64 {
 	return optional
 }
 
-// requireExplained checks that an explanation has the result seconds, and that the last rule in it that applied has it too.
+// requireExplained checks that an explanation has the result seconds, and that the last rule in it that applied has it
+// too.
 func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	t.Helper()
 	require.Equal(t, seconds, e.Seconds)
@@ -42,9 +43,9 @@ func requireExplained(t *testing.T, seconds int64, e graceperiod.Explanation) {
 	require.NotEqual(t, graceperiod.Explanation{Seconds: seconds}.String(), e.String(), "the explanation has a clause")
 }
 
-// checkForContainer checks ForContainer: the first of four grace periods that is set decides, namely that of the deletion, of
-// the probe, of the spec, and the minimum. A probe's grace period counts only if the probe is the reason of the kill, and if
-// the spec has a grace period.
+// checkForContainer checks ForContainer: the first of four grace periods that is set decides, namely that of the
+// deletion, of the probe, of the spec, and the minimum. A probe's grace period counts only if the probe is the reason
+// of the kill, and if the spec has a grace period.
 func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, reason graceperiod.KillReason) {
 	pod := podOf(containerWithProbes("app", startup, liveness))
 	pod.DeletionGracePeriodSeconds, pod.Spec.TerminationGracePeriodSeconds = deletion, spec
@@ -63,8 +64,8 @@ func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, r
 	requireExplained(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
 }
 
-// The grace periods of a container's deletion, probes and spec are unset, negative, 0, 5 s, and the largest number, in all
-// combinations.
+// The grace periods of a container's deletion, probes and spec are unset, negative, 0, 5 s, and the largest number, in
+// all combinations.
 func TestForContainerAtEdgeValues(t *testing.T) {
 	values := []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(5)), ptr.To(int64(math.MaxInt64))}
 	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
@@ -80,8 +81,8 @@ func TestForContainerAtEdgeValues(t *testing.T) {
 	}
 }
 
-// checkForPod checks ForPod: the result is at least the minimum, and never exceeds the pod's current grace period, if that is
-// positive. It stays the same when it is computed again, and does not shrink for a longer override.
+// checkForPod checks ForPod: the result is at least the minimum, and never exceeds the pod's current grace period, if
+// that is positive. It stays the same when it is computed again, and does not shrink for a longer override.
 func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *int64, longer int64) {
 	pod := podWithSpecAndDeletion(spec, deletion)
 	seconds, shortened := graceperiod.ForPod(pod, current, override)
@@ -117,8 +118,8 @@ func TestForPodAtEdgeValues(t *testing.T) {
 	}
 }
 
-// checkForDelete checks ForDelete: the requested grace period decides, or else that of the spec, or else 0. A pod of which
-// nothing runs has 0, and a negative grace period becomes 1. ForDelete changes neither the pod nor the options;
+// checkForDelete checks ForDelete: the requested grace period decides, or else that of the spec, or else 0. A pod of
+// which nothing runs has 0, and a negative grace period becomes 1. ForDelete changes neither the pod nor the options;
 // PodDeleteStrategy writes the result into the options.
 func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.PodPhase) {
 	pod, options := podWithSpecAndDeletion(spec, nil), deleteOptions(requested)
@@ -147,8 +148,8 @@ func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.
 	require.Equal(t, deleteOptions(&want), options, "the strategy agrees")
 }
 
-// The requested grace period and that of the spec are edge values or unset, in all combinations, with and without a node, and
-// in all phases of the pod.
+// The requested grace period and that of the spec are edge values or unset, in all combinations, with and without a
+// node, and in all phases of the pod.
 func TestForDeleteAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, requested := range optionalEdges() {
@@ -163,8 +164,8 @@ func TestForDeleteAtEdgeValues(t *testing.T) {
 }
 
 // checkBeforeDelete checks BeforeDelete, for the first delete of a pod or a repeated one. The first is graceful, and a
-// repeated one can only shorten the grace period. A graceful delete sets no deletionTimestamp in the past. A delete that is
-// not graceful changes nothing, except that it corrects a negative grace period.
+// repeated one can only shorten the grace period. A graceful delete sets no deletionTimestamp in the past. A delete
+// that is not graceful changes nothing, except that it corrects a negative grace period.
 func checkBeforeDelete(t *testing.T, pod *v1.Pod, options *metav1.DeleteOptions, now time.Time) {
 	before := pod.DeepCopy()
 	graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)
@@ -213,8 +214,8 @@ func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 	}
 }
 
-// checkForSoftEviction checks ForSoftEviction: the result is the shorter of the eviction's limit and the spec's grace period.
-// A negative limit does not count. Without a limit and without a grace period the result is the default.
+// checkForSoftEviction checks ForSoftEviction: the result is the shorter of the eviction's limit and the spec's grace
+// period. A negative limit does not count. Without a limit and without a grace period the result is the default.
 func checkForSoftEviction(t *testing.T, spec *int64, limit int64) {
 	pod := podWithSpecAndDeletion(spec, nil)
 	want := graceperiod.DefaultSeconds
@@ -230,8 +231,8 @@ func checkForSoftEviction(t *testing.T, spec *int64, limit int64) {
 	requireExplained(t, want, graceperiod.ExplainSoftEviction(pod, limit))
 }
 
-// checkForNodeShutdown checks ForNodeShutdown: the result is the shorter of what the bucket has and the spec's grace period.
-// The grace period of a deletion, here 3 s, has no effect, because ForPod considers it.
+// checkForNodeShutdown checks ForNodeShutdown: the result is the shorter of what the bucket has and the spec's grace
+// period. The grace period of a deletion, here 3 s, has no effect, because ForPod considers it.
 func checkForNodeShutdown(t *testing.T, spec *int64, bucket int64) {
 	pod := podWithSpecAndDeletion(spec, ptr.To(int64(3)))
 	want := min(bucket, ptr.Deref(spec, bucket))
@@ -239,7 +240,8 @@ func checkForNodeShutdown(t *testing.T, spec *int64, bucket int64) {
 	requireExplained(t, want, graceperiod.ExplainNodeShutdown(pod, bucket))
 }
 
-// The spec's grace period, the limit of a soft eviction and the seconds of a bucket are edge values, in all combinations.
+// The spec's grace period, the limit of a soft eviction and the seconds of a bucket are edge values, in all
+// combinations.
 func TestOverridesAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, limit := range edges() {
@@ -265,8 +267,8 @@ func checkDurations(t *testing.T, seconds, more int64) {
 	}
 }
 
-// checkRemaining checks Remaining: the result is at least the minimum, never exceeds the grace period, and does not grow with
-// the elapsed time.
+// checkRemaining checks Remaining: the result is at least the minimum, never exceeds the grace period, and does not
+// grow with the elapsed time.
 func checkRemaining(t *testing.T, seconds int64, elapsed, later time.Duration) {
 	left := graceperiod.Remaining(seconds, elapsed)
 	require.GreaterOrEqual(t, left, graceperiod.MinimumContainerSeconds, "at least the minimum")
@@ -293,8 +295,8 @@ func TestDurationsAtEdgeValues(t *testing.T) {
 	}
 }
 
-// checkLeftOfDeletion checks LeftOfDeletion: the result is at least the minimum and at most the grace period. In between it is
-// rounded up to whole seconds. It does not grow with time.
+// checkLeftOfDeletion checks LeftOfDeletion: the result is at least the minimum and at most the grace period. In
+// between it is rounded up to whole seconds. It does not grow with time.
 func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) {
 	pod := podWithSpecAndDeletion(nil, grace)
 	pod.DeletionTimestamp = &metav1.Time{Time: end}

@@ -18,7 +18,7 @@ const (
 	shortest = time.Duration(math.MinInt64)
 )
 
-// Seconds that do not fit into a time.Duration become the longest or the shortest duration, and do not
+// Seconds that do not fit into a time.Duration become the longest or the shortest duration. The conversion does not
 // overflow.
 func TestDuration(t *testing.T) {
 	const most = math.MaxInt64 / int64(time.Second)
@@ -31,7 +31,8 @@ func TestDuration(t *testing.T) {
 	}
 }
 
-// The timeout is one and a half times the seconds, rounded down (9 s: 13.5 s becomes 13 s), and at least 10 s.
+// The timeout is one and a half times the grace period, rounded down to seconds, and at least 10 s. Of 9 s it is 13 s,
+// not 13.5 s.
 func TestKillTimeout(t *testing.T) {
 	for seconds, want := range map[int64]time.Duration{
 		math.MinInt64: 10 * time.Second, -1: 10 * time.Second, 0: 10 * time.Second, 6: 10 * time.Second,
@@ -51,17 +52,17 @@ func TestRemaining(t *testing.T) {
 		elapsed time.Duration
 		want    int64
 	}{
-		{"no time elapsed", 30, 0, 30},
-		{"fraction of a second elapsed", 30, 999 * time.Millisecond, 30},
-		{"fraction is truncated", 30, 10*time.Second + 999*time.Millisecond, 20},
-		{"down to the minimum", 30, 28 * time.Second, 2},
-		{"below the minimum", 30, 29 * time.Second, 2},
-		{"more than the grace period elapsed", 30, time.Hour, 2},
-		{"grace period of 0", 0, 0, 2},
-		{"negative grace period", math.MinInt64, longest, 2},
-		{"clock set back", 30, -time.Hour, 30},
-		{"clock set back, max int64", math.MaxInt64, shortest, math.MaxInt64},
-		{"max int64", math.MaxInt64, longest, math.MaxInt64 - math.MaxInt64/int64(time.Second)},
+		{name: "no time elapsed", seconds: 30, elapsed: 0, want: 30},
+		{name: "fraction of a second elapsed", seconds: 30, elapsed: 999 * time.Millisecond, want: 30},
+		{name: "fraction is truncated", seconds: 30, elapsed: 10*time.Second + 999*time.Millisecond, want: 20},
+		{name: "down to the minimum", seconds: 30, elapsed: 28 * time.Second, want: 2},
+		{name: "below the minimum", seconds: 30, elapsed: 29 * time.Second, want: 2},
+		{name: "more than the grace period elapsed", seconds: 30, elapsed: time.Hour, want: 2},
+		{name: "grace period of 0", seconds: 0, elapsed: 0, want: 2},
+		{name: "negative grace period", seconds: math.MinInt64, elapsed: longest, want: 2},
+		{name: "clock set back", seconds: 30, elapsed: -time.Hour, want: 30},
+		{name: "clock set back, max int64", seconds: math.MaxInt64, elapsed: shortest, want: math.MaxInt64},
+		{name: "max int64", seconds: math.MaxInt64, elapsed: longest, want: math.MaxInt64 - math.MaxInt64/int64(time.Second)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.Remaining(c.seconds, c.elapsed))
@@ -102,13 +103,13 @@ func TestLeftOfDeletion(t *testing.T) {
 	}
 }
 
-// The difference of two times may overflow a time.Duration and an int64. A deletionTimestamp far in the future
-// leaves the whole grace period of 600 s all the same, and one far in the past the minimum of 1 s.
+// The deletionTimestamp is so far from now that the difference overflows a time.Duration, or even an int64 of seconds.
+// If it is in the future, the whole grace period of 600 s is left. If it is in the past, the minimum of 1 s is left.
 func TestLeftOfDeletionDoesNotOverflow(t *testing.T) {
 	year := func(y int) time.Time { return time.Date(y, 1, 1, 0, 0, 0, 0, time.UTC) }
 	for _, c := range []struct {
-		then, now time.Time
-		want      int64
+		deletion, now time.Time // deletion is the deletionTimestamp
+		want          int64
 	}{
 		{year(9999), time.Time{}, 600},
 		{time.Unix(0, 0), year(9999), 1},
@@ -117,7 +118,7 @@ func TestLeftOfDeletionDoesNotOverflow(t *testing.T) {
 		{time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64, 0), 1},
 	} {
 		pod := podWithSpecAndDeletion(nil, ptr.To(int64(600)))
-		pod.DeletionTimestamp = &metav1.Time{Time: c.then}
-		require.Equal(t, c.want, graceperiod.LeftOfDeletion(pod, c.now), "%v to %v", c.now, c.then)
+		pod.DeletionTimestamp = &metav1.Time{Time: c.deletion}
+		require.Equal(t, c.want, graceperiod.LeftOfDeletion(pod, c.now), "%v to %v", c.now, c.deletion)
 	}
 }

@@ -104,7 +104,8 @@ func TestVectorsForDelete(t *testing.T) {
 	}
 }
 
-// BeforeDelete gives the results of the API server's rest.BeforeDelete for a pod that is being deleted.
+// BeforeDelete gives the results of the API server's rest.BeforeDelete for a pod that has been deleted before. The
+// first two columns of a case are its input: the grace periods that are stored in the pod and requested by the options.
 func TestVectorsForRepeatedDelete(t *testing.T) {
 	group := readVectors(t).RepeatedDelete
 	require.Equal(t, []string{"cur", "opt", "want_obj_grace", "want_opt_grace", "graceful", "pending"}, group.Columns)
@@ -125,7 +126,7 @@ func TestVectorsForRepeatedDelete(t *testing.T) {
 	}
 }
 
-// seconds converts a cell of the YAML file.
+// seconds returns a cell of the YAML file as a grace period.
 func seconds(cell any) *int64 {
 	return ptr.To(int64(cell.(float64)))
 }

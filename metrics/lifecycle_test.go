@@ -109,8 +109,8 @@ kubelet_prestop_hook_duration_seconds_sum{handler="sleep",outcome="Abandoned"} 1
 kubelet_prestop_hook_duration_seconds_count{handler="sleep",outcome="Abandoned"} 1
 `
 
-// Each method is called once. The registry then has exactly the series that counters and histograms list. Prometheus' linter
-// rejects one name only, which is from KEP-4960.
+// Each method is called once. The registry then has exactly the series that counters and histograms list. Prometheus'
+// linter rejects one name only, which is from KEP-4960.
 func TestLifecycleSeries(t *testing.T) {
 	m, reg := newLifecycle(t)
 	callEachMethod(m)
@@ -140,8 +140,8 @@ func TestTwoNamespacesShareNoSeries(t *testing.T) {
 	require.Len(t, ours, 9)
 }
 
-// The methods are called with a thousand unknown label values. In each of the three metrics with labels these share one series,
-// so that a caller cannot create any number of series.
+// The methods are called with a thousand unknown label values. In each of the three metrics with labels these share one
+// series, so that a caller cannot create any number of series.
 func TestLifecycleLabelsAreBounded(t *testing.T) {
 	m, reg := newLifecycle(t)
 	for i := range 1000 {
@@ -156,8 +156,8 @@ func TestLifecycleLabelsAreBounded(t *testing.T) {
 	require.Equal(t, 3, count)
 }
 
-// Each known handler and outcome is a label value of its own, so that none counts as "other": there are 12 series of hooks (3
-// handlers times 4 outcomes) and 6 series of pods.
+// Each known handler and outcome is a label value of its own, so that none counts as "other": there are 12 series of
+// hooks (3 handlers times 4 outcomes) and 6 series of pods.
 func TestEachKnownLabelHasItsSeries(t *testing.T) {
 	m, reg := newLifecycle(t)
 	for _, handler := range []string{"exec", "httpGet", "sleep"} {
@@ -175,7 +175,8 @@ func TestEachKnownLabelHasItsSeries(t *testing.T) {
 	}
 }
 
-// Durations are negative, as after the clock was set back. They count as 0, so that they do not lower the sum of a histogram.
+// Durations are negative, as after the clock was set back. They count as 0, so that they do not lower the sum of a
+// histogram.
 func TestNegativeDurationsCountAsZero(t *testing.T) {
 	m, reg := newLifecycle(t)
 	m.HookEnded("exec", "Failed", -time.Hour)
@@ -203,8 +204,8 @@ func requireStopSignals(t *testing.T, reg prometheus.Gatherer, lines ...string) 
 	require.NoError(t, testutil.GatherAndCompare(reg, strings.NewReader(want), "kubelet_pod_stop_signals_count"))
 }
 
-// Each call of StopSignals replaces all counts of the previous call. Names that are no signals of the API count together as
-// "other".
+// Each call of StopSignals replaces all counts of the previous call. Names that are no signals of the API count
+// together as "other".
 func TestStopSignalsAreReplaced(t *testing.T) {
 	m, reg := newLifecycle(t)
 	requireStopSignals(t, reg)
@@ -246,8 +247,8 @@ func TestEverySignalOfTheAPIIsKnown(t *testing.T) {
 	require.Equal(t, 65, count)
 }
 
-// Four writers call StopSignals concurrently, alternating between SIGTERM alone and SIGHUP with SIGINT. Each scrape sees the
-// counts of one call: SIGTERM alone, or SIGHUP and SIGINT together.
+// Four writers call StopSignals concurrently, alternating between SIGTERM alone and SIGHUP with SIGINT. Each scrape
+// sees the counts of one call: SIGTERM alone, or SIGHUP and SIGINT together.
 func TestAScrapeSeesTheStopSignalsOfOneCall(t *testing.T) {
 	m, reg := newLifecycle(t)
 	var writers sync.WaitGroup

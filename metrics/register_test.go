@@ -29,8 +29,8 @@ func constructors() map[string]func(prometheus.Registerer, metrics.Options) erro
 	}
 }
 
-// Two pairs of handles in one registry share all series. Each method is called once for each pair, so counters are 2, and gauges
-// have the last value.
+// Two pairs of handles in one registry share all series. Each method is called once for each pair, so counters are 2,
+// and gauges have the last value.
 func TestSeriesAreShared(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	for range 2 {
@@ -73,7 +73,8 @@ func TestSeriesAreShared(t *testing.T) {
 	}, values)
 }
 
-// The registry is that of a kubelet, which has registered four of the series. The handles count in the kubelet's series.
+// The registry is that of a kubelet, which has registered four of the series. The handles count in the kubelet's
+// series.
 func TestSeriesOfAKubeletAreShared(t *testing.T) {
 	kubelet := kubemetrics.NewKubeRegistry()
 	gauge := func(name, help string) *kubemetrics.Gauge {
@@ -112,7 +113,8 @@ kubelet_sleep_action_terminated_early_total 1
 		"kubelet_lifecycle_handler_http_fallbacks_total", "kubelet_sleep_action_terminated_early_total"))
 }
 
-// A gauge is registered with the name and the help of a counter of the handle. New returns an error, and registers nothing.
+// A gauge is registered with the name and the help of a counter of the handle. New returns an error, and registers
+// nothing.
 func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
 	const name, help = "kubelet_graceful_shutdown_pods_refused_total", "Pods that were not admitted because the node was shutting down"
 	reg := prometheus.NewPedanticRegistry()
@@ -125,8 +127,8 @@ func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
 	require.Len(t, families, 1)
 }
 
-// A counter with another help is registered with a name of the handle. New returns an error and registers nothing, and the
-// counter stays registered.
+// A counter with another help is registered with a name of the handle. New returns an error and registers nothing, and
+// the counter stays registered.
 func TestOneConflictRegistersNothing(t *testing.T) {
 	taken := map[string]string{
 		"lifecycle": "kubelet_pod_termination_grace_period_exceeded_total",

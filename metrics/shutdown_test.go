@@ -12,8 +12,8 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// Each method of the handle has the effect that its series shows. The kubelet's series keep their names and help texts.
-// Unknown outcomes count together as "other", and times are rounded down to seconds.
+// The methods of a handle are called, and the registry has the series with their values. The kubelet's series keep
+// their names and help texts. Two unknown outcomes count together as "other", and times are rounded down to seconds.
 func TestShutdownSeries(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m, err := metrics.NewShutdown(reg, metrics.Options{})
@@ -71,16 +71,17 @@ kubelet_graceful_shutdown_start_time_seconds 100
 	require.Empty(t, problems)
 }
 
-// The end is 0 while the shutdown is in progress, and never before the start.
+// The end time is 0 while the shutdown is in progress. If the clock was set back, it is the start time: an end is never
+// before the start.
 func TestShutdownTimes(t *testing.T) {
 	for _, test := range []struct {
 		name       string
 		start, end time.Time
-		wantEnd    float64
+		wantEnd    float64 // the end time in the metrics
 	}{
-		{"in progress", time.Unix(100, 0), time.Time{}, 0},
-		{"ended", time.Unix(100, 0), time.Unix(101, 0), 101},
-		{"the clock was set back", time.Unix(100, 0), time.Unix(50, 0), 100},
+		{name: "in progress", start: time.Unix(100, 0), wantEnd: 0},
+		{name: "ended", start: time.Unix(100, 0), end: time.Unix(101, 0), wantEnd: 101},
+		{name: "the clock was set back", start: time.Unix(100, 0), end: time.Unix(50, 0), wantEnd: 100},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			reg := prometheus.NewPedanticRegistry()

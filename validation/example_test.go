@@ -109,7 +109,8 @@ func ExampleValidateNodeShutdown() {
 	// invalid configuration: shutdownGracePeriodByPodPriority[2].priority 0 duplicates shutdownGracePeriodByPodPriority[0]
 }
 
-// The host grants 45 s, which is less than the schedule of one minute. A static pod has a priority class, but no priority.
+// The host grants 45 s, which is less than the schedule of one minute. A static pod has a priority class, but no
+// priority.
 func ExampleWarnNodeShutdown() {
 	cfg := plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: time.Minute},

@@ -112,8 +112,8 @@ func options(off uint8) validation.Options {
 	return validation.Options{NoSleepAction: off&1 != 0, NoZeroSleep: off&2 != 0, NoStopSignals: off&4 != 0}
 }
 
-// ValidatePodTermination does not change the spec and returns no error twice. With all features on it returns no more errors
-// than with some features off.
+// ValidatePodTermination does not change the spec and returns no error twice. With all features on it returns no more
+// errors than with some features off.
 func FuzzValidatePodTermination(f *testing.F) {
 	f.Add(uint64(1), uint64(2), uint8(0))
 	f.Add(uint64(3), uint64(3), uint8(7))

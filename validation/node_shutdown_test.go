@@ -31,8 +31,8 @@ func total(period time.Duration) plan.Config {
 // most is the largest number of seconds that fits into a time.Duration.
 const most = math.MaxInt64 / int64(time.Second)
 
-// The kubelet accepts negative seconds, duplicate priorities and a sum that overflows a time.Duration (more than 9223372036 s),
-// although its drain does not work with them. ValidateNodeShutdown rejects them.
+// The kubelet accepts negative seconds, duplicate priorities and a sum that overflows a time.Duration (more than
+// 9223372036 s), although its drain does not work with them. ValidateNodeShutdown rejects them.
 func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 	const list = "invalid configuration: shutdownGracePeriodByPodPriority"
 	for want, cfg := range map[string]plan.Config{
@@ -47,8 +47,8 @@ func TestMistakesThatTheKubeletAccepts(t *testing.T) {
 	}
 }
 
-// A configuration has many mistakes. The kubelet's errors come first, in the kubelet's order, and then the errors that only
-// kubegrace reports.
+// A configuration has many mistakes. The kubelet's errors come first, in the kubelet's order, and then the errors that
+// only kubegrace reports.
 func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 	cfg := byPriority([2]int64{0, math.MinInt64}, [2]int64{0, math.MaxInt64}, [2]int64{1, 5})
 	cfg.ShutdownGracePeriod.Duration = time.Millisecond
@@ -71,8 +71,8 @@ func podOfClass(name, class string, grace int64) *v1.Pod {
 	}
 }
 
-// A schedule that is long enough for its pods causes no warning, without a limit and with a limit that is as long. Nor does a
-// configuration without graceful shutdown.
+// A schedule that is long enough for its pods causes no warning, without a limit and with a limit that is as long. Nor
+// does a configuration without graceful shutdown.
 func TestNodeWithoutWarnings(t *testing.T) {
 	admitted := podOfClass("admitted", "system-node-critical", 5)
 	admitted.Spec.Priority = ptr.To(int32(2_000_001_000))
@@ -83,8 +83,8 @@ func TestNodeWithoutWarnings(t *testing.T) {
 	require.Empty(t, validation.WarnNodeShutdown(plan.Config{}, pods, plan.Options{Limit: time.Second}), "graceful shutdown is off")
 }
 
-// The manager knows the priority of the class gold, 7, by PriorityOf. The kubelet does not use the class of a static pod, so the
-// pod has the priority 0 there. The warning has both priorities.
+// The manager knows the priority of the class gold, 7, by PriorityOf. The kubelet does not use the class of a static
+// pod, so the pod has the priority 0 there. The warning has both priorities.
 func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
 	static := podOfClass("etcd", "gold", 5)
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
@@ -94,9 +94,9 @@ func TestWarningsOfANodeUseTheManagersPriorities(t *testing.T) {
 		validation.WarnNodeShutdown(buckets, []*v1.Pod{static}, gold))
 }
 
-// Each warning has its cause: the limit is 21 s, one pod asks for 60 s, two pods have the unknown classes lead and gold, and one
-// has a class that the kubelet ignores. The buckets of 25 s and 10 s are cut in proportion to fit into 21 s: to 25 * 21/35 = 15 s
-// and 10 * 21/35 = 6 s.
+// Each warning has its cause: the limit is 21 s, one pod asks for 60 s, two pods have the unknown classes lead and
+// gold, and one has a class that the kubelet ignores. The buckets of 25 s and 10 s are cut in proportion to fit into 21
+// s: to 25 * 21/35 = 15 s and 10 * 21/35 = 6 s.
 func TestWarningsOfANode(t *testing.T) {
 	static := podOfClass("etcd", "gold", 5) // a static pod counts like any other: it is the second pod of an unknown class
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}

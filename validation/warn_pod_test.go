@@ -16,7 +16,7 @@ func warn(s *v1.PodSpec) []string {
 	return validation.WarnPodTermination(s, field.NewPath("spec"))
 }
 
-// None of these specs has a warning: it has no mistake, or one that is an error of the validation already.
+// None of these specs has a warning: it has no mistake, or a mistake that ValidatePodTermination rejects.
 func TestPodsWithoutWarnings(t *testing.T) {
 	unset := spec(withHook(sleep(99)))
 	unset.TerminationGracePeriodSeconds = nil
@@ -37,7 +37,7 @@ func TestPodsWithoutWarnings(t *testing.T) {
 	}
 }
 
-// A grace period of 0 or less is valid, but does not do what its author expects.
+// A grace period of 0 or less is valid, but does not mean what its author expects.
 func TestWarningAboutTheGracePeriod(t *testing.T) {
 	require.Equal(t, []string{"spec.terminationGracePeriodSeconds: 0 deletes the pod immediately: the API server does not wait for its containers, and their hooks have no time (k/k#120671)"},
 		warn(spec(withGrace(0))))
@@ -53,14 +53,14 @@ func TestWarningAboutASleepAsLongAsTheGracePeriod(t *testing.T) {
 	require.Len(t, warn(spec(withHook(sleep(31)))), 1)
 }
 
-// With a grace period below 2 s, the minimum for the stop, no hook has time.
+// A grace period is below 2 s, which is the minimum for the stop of a container. So hooks have no time.
 func TestWarningAboutAHookWithoutTime(t *testing.T) {
 	require.Equal(t, []string{hookPath + ": has no time, terminationGracePeriodSeconds is 1"}, warn(spec(withGrace(1), withHook(exec("true")))))
 	require.Contains(t, warn(spec(withGrace(0), withHook(sleep(1)))), hookPath+": has no time, terminationGracePeriodSeconds is 0")
 }
 
-// When a probe fails, its own grace period counts. The sleep of 5 s uses it up. A readiness probe stops no
-// container.
+// When a liveness or startup probe fails, the probe's own grace period counts, and the preStop sleep of 5 s uses it up.
+// There is no warning about a readiness probe, because it stops no container.
 func TestWarningAboutASleepAsLongAsTheGracePeriodOfAProbe(t *testing.T) {
 	c := v1.Container{Lifecycle: preStop(sleep(5)), LivenessProbe: probe(5), StartupProbe: probe(3), ReadinessProbe: probe(1)}
 	require.Equal(t, []string{
@@ -69,7 +69,8 @@ func TestWarningAboutASleepAsLongAsTheGracePeriodOfAProbe(t *testing.T) {
 	}, warn(spec(withContainer(c))))
 }
 
-// The hook of a sidecar runs at the start of the termination, not when the sidecar is stopped.
+// A sidecar has a preStop hook. A warning says that the hook runs when the termination begins, not when the sidecar is
+// stopped.
 func TestWarningAboutThePreStopHookOfASidecar(t *testing.T) {
 	require.Equal(t, []string{
 		"spec.initContainers[1].lifecycle.preStop.sleep: 30 is not less than terminationGracePeriodSeconds (30): the container has only 2 s to stop",

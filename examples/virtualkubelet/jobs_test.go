@@ -33,16 +33,16 @@ import (
 // errCut is the error of a request that gets no response, or whose agent was killed.
 var errCut = errors.New("the connection was cut")
 
-// link is the network between an agent and the job service. A request takes 100 ms, and so does a response. If the service is
-// lossy, some take 5 s longer. A request that was sent arrives at the service even if the agent is killed.
+// link is the network between an agent and the job service. A request takes 100 ms, and so does a response. If the
+// service is lossy, some take 5 s longer. A request that was sent arrives at the service even if the agent is killed.
 type link struct {
 	service  *jobService
 	isCut    atomic.Bool // the agent was killed
 	requests atomic.Int32
 }
 
-// RoundTrip sends a request to the service. If the service is lossy, the third request of every eleven and the response to
-// the seventh take 5 s longer.
+// RoundTrip sends a request to the service. If the service is lossy, the third request of every eleven and the response
+// to the seventh take 5 s longer.
 func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	requestDelay, responseDelay := 100*time.Millisecond, 100*time.Millisecond
 	switch n := l.requests.Add(1) % 11; {
@@ -84,8 +84,8 @@ func (l *link) serve(r *http.Request) (response *http.Response) {
 }
 
 // cluster is a simulation of an API server's pods, a job service, and an agent between them. The agent does what
-// virtual-kubelet does, and can be killed and restarted. It deletes jobs whose pods the API server does not have: all of them
-// when it starts, and later those whose pods it has seen in the API server.
+// virtual-kubelet does, and can be killed and restarted. It deletes jobs whose pods the API server does not have: all
+// of them when it starts, and later those whose pods it has seen in the API server.
 type cluster struct {
 	*testing.T
 
@@ -112,8 +112,8 @@ type agent struct {
 	working sync.WaitGroup
 }
 
-// newCluster returns a cluster without an agent. Its job service is lossy. A job ends 40 s after it is stopped. The job of a
-// pod whose name begins with "short" ends after a minute by itself.
+// newCluster returns a cluster without an agent. Its job service is lossy. A job ends 40 s after it is stopped. The job
+// of a pod whose name begins with "short" ends after a minute by itself.
 func newCluster(t *testing.T) *cluster {
 	c := &cluster{T: t, service: newJobService(40 * time.Second), began: time.Now(), pods: map[types.UID]*v1.Pod{}, ended: map[types.UID]bool{}}
 	c.service.lossy = true
@@ -316,9 +316,9 @@ func (c *cluster) run(kills ...time.Duration) {
 	<-time.After(6 * time.Second) // until every request has arrived
 }
 
-// An agent is killed and restarted repeatedly, at random times that are 3 s to 33 s apart. The job service loses messages,
-// fails for 30 s and stops jobs late. All the same the agent leaks no job, and reports none as ended too early. The last pods
-// are deleted at 100 s, and the last kill comes before 220 s. Each seed is one simulation.
+// An agent is killed and restarted repeatedly, at random times that are 3 s to 33 s apart. The job service loses
+// messages, fails for 30 s and stops jobs late. All the same the agent leaks no job, and reports none as ended too
+// early. The last pods are deleted at 100 s, and the last kill comes before 220 s. Each seed is one simulation.
 func TestAnAgentThatIsKilledRepeatedlyLeaksNoJob(t *testing.T) {
 	seeds := uint64(40)
 	if need.Less(t, "32 of 40 agents that are killed repeatedly") {
@@ -334,9 +334,9 @@ func TestAnAgentThatIsKilledRepeatedlyLeaksNoJob(t *testing.T) {
 	}
 }
 
-// requireNoLeak runs the simulation with an agent that is killed at the given times. At the end only the jobs of the pods
-// that were never deleted may be left. No job may have been created twice, deleted while it ran, or reported as ended while
-// it ran.
+// requireNoLeak runs the simulation with an agent that is killed at the given times. At the end only the jobs of the
+// pods that were never deleted may be left. No job may have been created twice, deleted while it ran, or reported as
+// ended while it ran.
 func requireNoLeak(t *testing.T, kills ...time.Duration) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {

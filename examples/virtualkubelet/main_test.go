@@ -141,8 +141,8 @@ func requireExitCode3(t require.TestingT, pod *v1.Pod) {
 	require.EqualValues(t, 3, pod.Status.ContainerStatuses[0].State.Terminated.ExitCode)
 }
 
-// One pod is deleted. Another is drained, because the program gets SIGTERM. Each runs its preStop hook of 1 s, exits with code 3
-// on SIGTERM, and has this exit code in the API server.
+// One pod is deleted. Another is drained, because the program gets SIGTERM. Each runs its preStop hook of 1 s, exits
+// with code 3 on SIGTERM, and has this exit code in the API server.
 func TestDeletedAndDrainedPodsRunTheirHooksAndExit(t *testing.T) {
 	p := start(t)
 	p.runPod("deleted", 1)
@@ -163,9 +163,9 @@ func TestDeletedAndDrainedPodsRunTheirHooksAndExit(t *testing.T) {
 	requireExitCode3(t, p.pod("drained"))
 }
 
-// The program gets SIGTERM and drains a pod. This takes 4 s for the pod's sleep hook if the program runs containers, and 2 s for
-// the stop of the job if it runs whole pods. In the meantime pods are created until the node refuses one. The statuses in the API
-// server say which pods were refused and which were drained.
+// The program gets SIGTERM and drains a pod. This takes 4 s for the pod's sleep hook if the program runs containers,
+// and 2 s for the stop of the job if it runs whole pods. In the meantime pods are created until the node refuses one.
+// The statuses in the API server say which pods were refused and which were drained.
 func TestSIGTERMRefusesNewPodsAndDrainsTheOthers(t *testing.T) {
 	service := httptest.NewServer(newJobService(2 * time.Second))
 	t.Cleanup(service.Close)

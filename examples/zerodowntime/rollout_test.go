@@ -15,10 +15,9 @@ import (
 // enough is a number of servers that no test reaches.
 const enough = 1000
 
-// How many requests a rolling update loses follows from the scenario. Without a preStop sleep, pods refuse
-// requests until the load balancer knows that they are gone. A sleep that is longer than the load balancer's
-// delay avoids this, but not if the grace period cuts it off, or if the requests pass a proxy that gets
-// SIGTERM at once.
+// A rolling update loses requests without a preStop sleep: pods refuse requests until the load balancer knows that they
+// are gone. A sleep that is longer than the load balancer's delay avoids the loss. It does not if the grace period cuts
+// the sleep off, or if the requests pass a proxy in the pod that gets SIGTERM at once.
 func TestLostRequests(t *testing.T) {
 	const delay = 1500 * time.Millisecond
 	for _, test := range []struct {
@@ -30,12 +29,12 @@ func TestLostRequests(t *testing.T) {
 		// Each of the 3 old pods gets its share of 50 requests a second, a third or a quarter, and refuses it
 		// for 1.5 s: 3 * 1.5 s * 50/s / 3 = 75 or, with four known pods, 56. Old pods end one after the other,
 		// so it may be less.
-		{scenario{}, delay, 45, 75, 0},
-		{scenario{sleep: 5}, delay, 0, 0, 5 * time.Second},
-		{scenario{sleep: 5}, 8 * time.Second, 45, 150, 5 * time.Second}, // the sleep is 3 s too short: at most 3 * 3 s * 50/s / 3
-		{scenario{sleep: 5, grace: 1}, delay, 10, 25, time.Second},      // cut to 1 s, it is 0.5 s too short
-		{scenario{sleep: 5, proxy: proxyAsMain}, delay, 45, 75, 5 * time.Second},
-		{scenario{sleep: 5, proxy: proxyAsSidecar}, delay, 0, 0, 5 * time.Second},
+		{scenario: scenario{}, delay: delay, least: 45, most: 75, longest: 0},
+		{scenario: scenario{sleep: 5}, delay: delay, least: 0, most: 0, longest: 5 * time.Second},
+		{scenario: scenario{sleep: 5}, delay: 8 * time.Second, least: 45, most: 150, longest: 5 * time.Second}, // the sleep is 3 s too short: at most 3 * 3 s * 50/s / 3
+		{scenario: scenario{sleep: 5, grace: 1}, delay: delay, least: 10, most: 25, longest: time.Second},      // cut to 1 s, it is 0.5 s too short
+		{scenario: scenario{sleep: 5, proxy: proxyAsMain}, delay: delay, least: 45, most: 75, longest: 5 * time.Second},
+		{scenario: scenario{sleep: 5, proxy: proxyAsSidecar}, delay: delay, least: 0, most: 0, longest: 5 * time.Second},
 	} {
 		t.Run(test.scenario.String()+", late "+test.delay.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -51,14 +50,14 @@ func TestLostRequests(t *testing.T) {
 	}
 }
 
-// A rolling update whose context ends returns within a second, with the reason, at whatever point it is. The
-// load balancer needs 1.5 s to know the pods, the rolling update begins 1 s later, and its last pod sleeps
-// from 5.5 s to 10.5 s. The synctest bubble fails the test if a goroutine is left running.
+// The context of a rolling update ends, in each case at another time. The call must return within a second, with the
+// cause of the context. The load balancer needs 1.5 s to know the pods, the rolling update begins 1 s later, and its
+// last pod sleeps from 5.5 s to 10.5 s. No goroutine may be left running: the synctest bubble would fail the test.
 func TestARollingUpdateEndsWithItsContext(t *testing.T) {
 	for name, after := range map[string]time.Duration{
 		"before the requests":        time.Second,
 		"before the rolling update":  2 * time.Second,
-		"during it":                  4500 * time.Millisecond,
+		"during the rolling update":  4500 * time.Millisecond,
 		"while the last pod sleeps":  8 * time.Second,
 		"after the rolling update":   11 * time.Second,
 		"before anything is started": 0,
@@ -77,9 +76,9 @@ func TestARollingUpdateEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// If a container cannot be started, the rolling update ends with an error that names it. The network allows a
-// limited number of servers: with 3, these are the balancer and two old pods, so the third old pod fails; with
-// 5, the second new pod.
+// A container cannot be started, because the network allows only a limited number of servers. The rolling update ends
+// with an error that names the container. With 3 servers, which are the balancer and two old pods, the third old pod
+// fails. With 5 it is the second new pod.
 func TestAContainerThatDoesNotStartEndsTheRollingUpdate(t *testing.T) {
 	for most, name := range map[int]string{0: "balancer", 3: "old-3/web", 5: "new-2/web"} {
 		synctest.Test(t, func(t *testing.T) {
@@ -107,7 +106,7 @@ func TestTheBalancerLearnsLateOfPods(t *testing.T) {
 	})
 }
 
-// If the balancer knows no pod, the client gets 502, which counts as a lost request.
+// The balancer knows no pod. The client gets the status 502, which counts as a lost request.
 func TestARequestWithoutAnEndpointIsLost(t *testing.T) {
 	answer := httptest.NewRecorder()
 	forward(&http.Transport{}, (&balancer{}).pick).ServeHTTP(answer, httptest.NewRequest(http.MethodPost, "/", http.NoBody))

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A deleted pod on a node stays with a deletion timestamp until its node deletes it with 0 s. In between its
-// grace period can only get shorter.
+// A pod on a node is deleted. It stays in the API server with a deletion timestamp until its node deletes it with 0 s.
+// Until then further deletes can only shorten its grace period.
 func TestAGracefulDeleteKeepsThePod(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -43,8 +43,9 @@ func TestAGracefulDeleteKeepsThePod(t *testing.T) {
 	require.True(t, apierrors.IsNotFound(c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0))))
 }
 
-// The object goes at once, because nothing has to be terminated: the grace period is 0, the pod is on no node or has
-// ended, or the object is a node. The answer has the removed pod, but for a node only a status.
+// A delete removes an object at once if nothing has to be terminated: the grace period is 0, the pod is on no node, the
+// pod has ended, or the object is a node. The response to the delete of a pod is the removed pod, and that of a node is
+// a status.
 func TestAnImmediateDeleteRemovesTheObject(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -78,8 +79,8 @@ func TestDeletePreconditions(t *testing.T) {
 	node, err := c.nodes().Create(t.Context(), &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "node-1"}}, metav1.CreateOptions{})
 	require.NoError(t, err)
 	for kind, test := range map[string]struct {
-		is     metav1.ObjectMeta                 // of the stored object
-		remove func(*metav1.Preconditions) error // deletes it at once; nil: without preconditions
+		stored metav1.ObjectMeta                 // of the object
+		remove func(*metav1.Preconditions) error // deletes the object at once; nil: without preconditions
 	}{
 		"pod": {pod.ObjectMeta, func(only *metav1.Preconditions) error {
 			return c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: ptr.To(int64(0)), Preconditions: only})
@@ -93,7 +94,7 @@ func TestDeletePreconditions(t *testing.T) {
 				err := test.remove(other)
 				require.True(t, apierrors.IsConflict(err), "%v", err)
 			}
-			require.NoError(t, test.remove(&metav1.Preconditions{UID: &test.is.UID, ResourceVersion: &test.is.ResourceVersion}))
+			require.NoError(t, test.remove(&metav1.Preconditions{UID: &test.stored.UID, ResourceVersion: &test.stored.ResourceVersion}))
 			require.True(t, apierrors.IsNotFound(test.remove(nil)))
 		})
 	}

@@ -11,8 +11,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A pod has two conditions, and a strategic merge patch has one of them. The other condition is kept, because conditions are
-// merged by type. Package apistatus relies on this.
+// A pod has two conditions, and a strategic merge patch has one of them. The other condition is kept, because
+// conditions are merged by type. Package apistatus relies on this.
 func TestStrategicMergePatchMergesConditions(t *testing.T) {
 	c := startCluster(t)
 	before := c.createRunning(t, "web")
@@ -51,8 +51,8 @@ func TestServerSideApply(t *testing.T) {
 	require.Empty(t, got.Labels, "apply removes fields that are no longer applied")
 }
 
-// A patch has both a spec and a status. Its path decides what is changed: /status changes only the status and some metadata, and
-// the pod's own path changes everything but the status.
+// A patch has both a spec and a status. Its path decides what is changed: /status changes only the status and some
+// metadata, and the pod's own path changes everything but the status.
 func TestPatchChangesOnlySpecOrStatus(t *testing.T) {
 	const both = `{"metadata":{"labels":{"app":"shop"},"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]},
 		"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Failed"}}`
@@ -86,8 +86,8 @@ func TestAPatchWithoutAChangeKeepsTheResourceVersion(t *testing.T) {
 	}
 }
 
-// Clients cannot change metadata that the server sets, such as the deletion timestamp. Depending on the field and on the path, a
-// patch is either ignored, without an error, or refused, exactly as by kube-apiserver.
+// Clients cannot change metadata that the server sets, such as the deletion timestamp. Depending on the field and on
+// the path, a patch is either ignored, without an error, or refused, exactly as by kube-apiserver.
 func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -123,9 +123,9 @@ func TestPatchOfMetadataThatTheServerSets(t *testing.T) {
 	}
 }
 
-// A UID or resourceVersion in a patch is a precondition: if the pod has another one, the patch fails and the pod does not
-// change. The resourceVersion 0 means any version. A pod that was deleted is not found, whatever the UID in the patch is.
-// Package apistatus relies on these errors.
+// A UID or resourceVersion in a patch is a precondition: if the pod has another one, the patch fails and the pod does
+// not change. The resourceVersion 0 means any version. A pod that was deleted is not found, whatever the UID in the
+// patch is. Package apistatus relies on these errors.
 func TestPatchPreconditions(t *testing.T) {
 	c := startCluster(t)
 	before := c.createRunning(t, "web")

@@ -40,7 +40,7 @@ func TestCreate(t *testing.T) {
 	require.Regexp(t, "^web-.{5}$", got.Name)
 }
 
-// The class depends on which requests and limits for CPU and memory are set, as in Kubernetes.
+// The QoS class of a pod depends on its requests and limits for CPU and memory, as in Kubernetes.
 func TestQOSClass(t *testing.T) {
 	c := startCluster(t)
 	one, two := resource.MustParse("1"), resource.MustParse("2")
@@ -62,8 +62,9 @@ func TestQOSClass(t *testing.T) {
 	}
 }
 
-// A PUT of the pod changes all but its status, a PUT of /status only the status. An old resourceVersion is a
-// conflict; none, or 0, means any version. Only a change of the spec increments the generation.
+// A PUT of a pod changes everything but the status, and a PUT of its /status changes only the status. An old
+// resourceVersion is a conflict. No resourceVersion, or 0, means any version. Only a change of the spec increments the
+// generation.
 func TestUpdate(t *testing.T) {
 	c := startCluster(t)
 	before := c.createRunning(t, "web")

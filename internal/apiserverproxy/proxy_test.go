@@ -67,9 +67,9 @@ func TestResponsesAreNotModified(t *testing.T) {
 	require.Equal(t, http.StatusTeapot, proxy.Requests()[0].Status)
 }
 
-// With some faults the client gets no response. If the request is dropped or the response is lost, the client sees a closed
-// connection (an EOF), and the server gets the request only if the response is lost. If the request hangs, the client sees
-// nothing. If the server is gone, the client sees a closed connection too.
+// With some faults the client gets no response. If the request is dropped or the response is lost, the client sees a
+// closed connection (an EOF), and the server gets the request only if the response is lost. If the request hangs, the
+// client sees nothing. If the server is gone, the client sees a closed connection too.
 func TestFaultsWithoutAResponse(t *testing.T) {
 	for name, fault := range map[string]apiserverproxy.Fault{"dropped": {Drop: true}, "lost": {Lost: true}} {
 		t.Run(name, func(t *testing.T) {
@@ -100,8 +100,8 @@ func TestFaultsWithoutAResponse(t *testing.T) {
 	})
 }
 
-// client-go parses the proxy's rejections like those of an API server. The status 409 means that an object exists already if it
-// is the answer to a create, and a conflict otherwise.
+// client-go parses the proxy's rejections like those of an API server. The status 409 means that an object exists
+// already if it is the answer to a create, and a conflict otherwise.
 func TestRejectionsAreAPIErrors(t *testing.T) {
 	proxy, _ := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: proxy.URL(), QPS: -1})
@@ -141,8 +141,8 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// The script of a proxy kills the proxy during a request. The request gets no response, and later connections are refused. After
-// Revive the proxy works at the same address.
+// The script of a proxy kills the proxy during a request. The request gets no response, and later connections are
+// refused. After Revive the proxy works at the same address.
 func TestDieAndRevive(t *testing.T) {
 	proxy, client := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	code, err := patch(t.Context(), t, client, proxy.URL())

@@ -40,8 +40,8 @@ func send(ctx context.Context, t *testing.T, transport http.RoundTripper, method
 	return transport.RoundTrip(r)
 }
 
-// Each case has a fault, and what a client sees that waits for a minute: a status or an error. The transport records the request
-// with this status, or without a status if the client sees an error.
+// Each case has a fault, and what a client sees that waits for a minute: a status or an error. The transport records
+// the request with this status, or without a status if the client sees an error.
 func TestFaults(t *testing.T) {
 	const timeout = time.Minute
 	for name, test := range map[string]struct {
@@ -91,7 +91,8 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// The server cannot be reached. The client gets the error of the connection, both without a fault and with the fault Lost.
+// The server cannot be reached. The client gets the error of the connection, both without a fault and with the fault
+// Lost.
 func TestErrorsOfTheServerAreReturned(t *testing.T) {
 	unreachable := errors.New("connection refused")
 	transport := apiserverproxy.NewTransport(roundTrip(func(*http.Request) (*http.Response, error) { return nil, unreachable }))

@@ -57,8 +57,8 @@ type daemonSet struct {
 	created    int // the number of pods that it has created
 }
 
-// sync deletes failed pods, and creates a pod if the node has none and the rule allows it. It reads the node after the pods: a
-// node that has killed its pod published the shutdown before the kill, so that sync sees the shutdown.
+// sync deletes failed pods, and creates a pod if the node has none and the rule allows it. It reads the node after the
+// pods: a node that has killed its pod published the shutdown before the kill, so that sync sees the shutdown.
 func (d *daemonSet) sync() {
 	missing := true
 	for _, pod := range d.node.list() {
@@ -106,8 +106,8 @@ type testNode struct {
 	running []*v1.Pod
 }
 
-// newTestNode creates a ready node without an agent. gateOn is the feature gate DaemonSetGracefulNodeShutdown of the agent that
-// start starts.
+// newTestNode creates a ready node without an agent. gateOn is the feature gate DaemonSetGracefulNodeShutdown of the
+// agent that start starts.
 func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn bool) *testNode {
 	t.Helper()
 	gate := featuregate.NewFeatureGate()
@@ -225,9 +225,10 @@ func (n *testNode) admitPods() {
 	}
 }
 
-// A node shuts down twice: the first shutdown is cancelled, and the second ends with a reboot. With the rule of KEP-6249 the
-// DaemonSet controller creates no pods from the first kill until the shutdown is cancelled, or until an agent starts after the
-// reboot. Without the rule, each of five syncs creates a pod, which the node refuses (k/k#122912).
+// A node shuts down twice: the first shutdown is cancelled, and the second ends with a reboot. With the rule of
+// KEP-6249 the DaemonSet controller creates no pods from the first kill until the shutdown is cancelled, or until an
+// agent starts after the reboot. Without the rule, each of five syncs creates a pod, which the node refuses
+// (k/k#122912).
 func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)

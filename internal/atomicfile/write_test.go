@@ -30,7 +30,7 @@ func names(t *testing.T, dir string) []string {
 	return all
 }
 
-// Write creates a file and replaces it by a shorter content. No temporary file is left.
+// Write creates a file, and then replaces its content by a shorter one, and by none. No temporary file is left.
 func TestWriteCreatesAndReplaces(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
@@ -43,7 +43,7 @@ func TestWriteCreatesAndReplaces(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir), "no temporary file is left")
 }
 
-// The mode becomes 0644, even if the old file had another one.
+// Write gives a file the mode 0644, even if the old file had another mode.
 func TestWriteSetsTheMode(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, os.WriteFile(path, []byte("secret"), 0o600))
@@ -53,7 +53,8 @@ func TestWriteSetsTheMode(t *testing.T) {
 	require.Equal(t, os.FileMode(0o644), info.Mode())
 }
 
-// A reader of the old file still reads the old content, because Write does not overwrite the file.
+// A reader has opened the file before Write replaces it. The reader reads the old content, because Write does not
+// overwrite the old file.
 func TestAnOpenReaderReadsTheOldContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state")
 	require.NoError(t, atomicfile.Write(path, []byte("old")))
@@ -67,7 +68,8 @@ func TestAnOpenReaderReadsTheOldContent(t *testing.T) {
 	require.Equal(t, "old", seen.String())
 }
 
-// Sixteen writers each write another digit 4096 times. The file must have the whole content of one of them.
+// Each of 16 concurrent writers writes 4096 times a digit of its own. In the end the file must have the whole content
+// of one writer.
 func TestConcurrentWritesDoNotMix(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
@@ -86,8 +88,8 @@ func TestConcurrentWritesDoNotMix(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir))
 }
 
-// A path without a directory works too. The temporary file is made in the working directory, not in that of the system,
-// from where it could not be renamed on every machine.
+// The path has no directory. The temporary file is made in the working directory. From the system's directory for
+// temporary files it could not always be renamed, because that may be on another file system.
 func TestWriteInTheWorkingDirectory(t *testing.T) {
 	dir := t.TempDir()
 	t.Chdir(dir)
@@ -95,7 +97,7 @@ func TestWriteInTheWorkingDirectory(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir))
 }
 
-// Write does not create the directory. The error names the file.
+// The directory of the file does not exist. Write does not create it, and returns an error that names the file.
 func TestWriteWithoutADirectory(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "absent", "state")
 	err := atomicfile.Write(path, nil)
@@ -103,7 +105,8 @@ func TestWriteWithoutADirectory(t *testing.T) {
 	require.ErrorContains(t, err, path)
 }
 
-// A directory has the file's name, so it cannot be replaced. Write leaves no temporary file.
+// A directory has the name of the file, so that Write cannot replace it. Write returns an error, and leaves no
+// temporary file.
 func TestWriteThatCannotRenameChangesNothing(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")
@@ -112,7 +115,8 @@ func TestWriteThatCannotRenameChangesNothing(t *testing.T) {
 	require.Equal(t, []string{"state"}, names(t, dir), "the temporary file is removed")
 }
 
-// The content function fails after it has written something. The old content stays, and no temporary file is left.
+// The function that writes the content fails after it has written something. The file keeps its old content, and no
+// temporary file is left.
 func TestReplaceThatFailsKeepsTheOldContent(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state")

@@ -88,8 +88,9 @@ func loadGraph(t *testing.T, goos string) deptest.Graph {
 	return graph
 }
 
-// readFolders reads the folders of the module, so that go test does not use a cached result of this test after a package was
-// added. It knows only what the test itself reads, and the packages are found by another process, the go command.
+// readFolders reads the folders of the module, so that go test does not use a cached result of this test after a
+// package was added. It knows only what the test itself reads, and the packages are found by another process, the go
+// command.
 func readFolders(t *testing.T) {
 	t.Helper()
 	require.NoError(t, filepath.WalkDir(filepath.Join("..", ".."), func(_ string, entry fs.DirEntry, err error) error {
@@ -132,8 +133,8 @@ func TestEveryRuleIsUsed(t *testing.T) {
 	}
 }
 
-// A user of a package must not get large or unstable dependencies that the package does not need: Kubernetes itself, client-go,
-// D-Bus, metrics or the manager.
+// A user of a package must not get large or unstable dependencies that the package does not need: Kubernetes itself,
+// client-go, D-Bus, metrics or the manager.
 func TestNoPackageHasADeniedDependency(t *testing.T) {
 	graph := loadGraph(t, "linux")
 	for path := range graph {

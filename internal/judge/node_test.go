@@ -78,7 +78,8 @@ func soundNode(t *testing.T) nodeHistory {
 	}}}
 }
 
-// index returns the index of the first fact of a kind, at a time in seconds. If pod is not "", the fact is about that pod.
+// index returns the index of the first fact of a kind, at a time in seconds. If pod is not "", the fact is about that
+// pod.
 func (h nodeHistory) index(what NodeWhat, at float64, pod string) int {
 	h.Helper()
 	i := slices.IndexFunc(h.Facts, func(f NodeFact) bool {
@@ -116,8 +117,9 @@ func TestSoundNodeBreaksNoRule(t *testing.T) {
 	require.Empty(t, Node(h.NodeRecord), h.Story())
 }
 
-// Each rule refuses a record that differs from soundNode's only in what the rule forbids. A change finds a fact of the record
-// by its kind, its time in seconds and its pod. It modifies the fact, drops it, or inserts other facts before it.
+// Each rule refuses a record that differs from soundNode's only in what the rule forbids. A change finds a fact of the
+// record by its kind, its time in seconds and its pod. It modifies the fact, drops it, or inserts other facts before
+// it.
 func TestNodeRulesRefuse(t *testing.T) {
 	changes := map[string]map[string]func(h nodeHistory){ // by the name of the rule, and by what is wrong
 		"a deadline only moves earlier": {

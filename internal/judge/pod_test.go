@@ -14,8 +14,8 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle"
 )
 
-// moment returns the moment that many seconds after the beginning of a record. Moments of one record must differ by 1 ms
-// or more.
+// moment returns the moment that many seconds after the beginning of a record. Moments of one record must differ by 1
+// ms or more.
 func moment(seconds float64) Moment {
 	return Moment{At: second(seconds), Order: 1 + int(seconds*1000)}
 }
@@ -106,8 +106,9 @@ func TestSoundPodBreaksNoRule(t *testing.T) {
 }
 
 // Each rule refuses a record that differs from soundPod's only in what the rule forbids. In the record of soundPod, the
-// termination begins at 1 s, has its deadline at 31 s, and ends at 8 s. app has a hook from 1.3 s to 3 s and is stopped at
-// 3.1 s; proxy is stopped at 5 s. A container may be given up from 41 s on, which is GiveUpAfter (10 s) past the deadline.
+// termination begins at 1 s, has its deadline at 31 s, and ends at 8 s. app has a hook from 1.3 s to 3 s and is stopped
+// at 3.1 s; proxy is stopped at 5 s. A container may be given up from 41 s on, which is GiveUpAfter (10 s) past the
+// deadline.
 func TestPodRulesRefuse(t *testing.T) {
 	changes := map[string]map[string]func(r podRecord){ // by the name of the rule, and by what is wrong
 		"a deadline only moves earlier": {
@@ -281,8 +282,8 @@ func TestPodRulesRefuse(t *testing.T) {
 }
 
 // A list arrives after the end of its context. If Close has ended the context, the terminator uses the list, which is
-// recorded without an error. If a timeout has, here with the cause "too late", the terminator ignores the list, which is
-// recorded with the cause as its error.
+// recorded without an error. If a timeout has, here with the cause "too late", the terminator ignores the list, which
+// is recorded with the cause as its error.
 func TestAListAfterTheEndOfItsContext(t *testing.T) {
 	for cause, recorded := range map[error]error{lifecycle.CauseTerminatorClosed: nil, errors.New("too late"): errors.New("too late")} {
 		ctx, cancel := context.WithCancelCause(t.Context())

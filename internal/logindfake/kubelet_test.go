@@ -23,8 +23,8 @@ const (
 	login1Manager = login1 + ".Manager"
 )
 
-// The kubelet's calls of logind (pkg/kubelet/nodeshutdown/systemd) work whatever feature the broker lacks: they take a lock and
-// receive an announcement. Only the two features that concern file descriptors are needed.
+// The kubelet's calls of logind (pkg/kubelet/nodeshutdown/systemd) work whatever feature the broker lacks: they take a
+// lock and receive an announcement. Only the two features that concern file descriptors are needed.
 func TestTheKubeletsCallsWork(t *testing.T) {
 	all := slices.DeleteFunc(logindfake.Lacks(), func(l logindfake.Lack) bool {
 		return l == logindfake.LackAgreement || l == logindfake.LackAnswer
@@ -107,9 +107,9 @@ func TestEachLackIsMissing(t *testing.T) {
 	}
 }
 
-// A client sends the lines of a handshake. A complete broker answers every line. A broker that lacks a feature of the handshake
-// does not answer the last line. A broker with LackConnections serves one client at a time, so it does not answer a second client
-// at all.
+// A client sends the lines of a handshake. A complete broker answers every line. A broker that lacks a feature of the
+// handshake does not answer the last line. A broker with LackConnections serves one client at a time, so it does not
+// answer a second client at all.
 func TestLacksOfTheHandshake(t *testing.T) {
 	for lack, handshake := range map[logindfake.Lack]string{
 		logindfake.LackOtherHandshakes: "\x00AUTH EXTERNAL 30\r\n",

@@ -79,9 +79,9 @@ func images() []containerdtest.Image {
 	}
 }
 
-// bootAgent starts the pods of testdata in a new containerd, as a kubelet does. It then boots a machine that runs the agent, and
-// returns when the agent is active. Before the boot it calls configure, and writes files: texts by their path in the machine. The
-// map in the result has the IDs of the pods' containers, by pod/container.
+// bootAgent starts the pods of testdata in a new containerd, as a kubelet does. It then boots a machine that runs the
+// agent, and returns when the agent is active. Before the boot it calls configure, and writes files: texts by their
+// path in the machine. The map in the result has the IDs of the pods' containers, by pod/container.
 func bootAgent(t *testing.T, on platform, files map[string]string, configure ...func(*machine.Machine)) (*machine.Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
 	server, pods := on.containerd.Start(t, images()...), testdataPods(t)
@@ -150,8 +150,8 @@ func buildAgent(t *testing.T) []byte {
 	return program
 }
 
-// builtAgent builds the program once for all machines. It does not use cgo, because the machines have another C library than
-// the host. The flags are those of make dist, so that both builds share the build cache.
+// builtAgent builds the program once for all machines. It does not use cgo, because the machines have another C library
+// than the host. The flags are those of make dist, so that both builds share the build cache.
 var builtAgent = sync.OnceValues(func() ([]byte, error) {
 	folder, err := os.MkdirTemp("", "kubegrace-node")
 	if err != nil {
@@ -186,8 +186,8 @@ func lastReport(t *testing.T, m *machine.Machine) shutdown.Report {
 	return report
 }
 
-// planOf returns the plan that kubegrace-node plan prints in a machine. The command's exit status is 2 if the plan cuts a pod
-// short, which is no failure here.
+// planOf returns the plan that kubegrace-node plan prints in a machine. The command's exit status is 2 if the plan cuts
+// a pod short, which is no failure here.
 func planOf(t *testing.T, m *machine.Machine) nodeplan.Node {
 	t.Helper()
 	var planned nodeplan.Document
@@ -195,8 +195,8 @@ func planOf(t *testing.T, m *machine.Machine) nodeplan.Node {
 	return planned.Nodes[0]
 }
 
-// getPage requests a page from the agent's port in a machine, and returns it with its status line and headers. A shell script
-// sends the HTTP request, because the machine has bash but no HTTP client.
+// getPage requests a page from the agent's port in a machine, and returns it with its status line and headers. A shell
+// script sends the HTTP request, because the machine has bash but no HTTP client.
 func getPage(t *testing.T, m *machine.Machine, path string) string {
 	t.Helper()
 	const script = `exec 3<>/dev/tcp/127.0.0.1/10290 && printf 'GET %s HTTP/1.0\r\n\r\n' "$0" >&3 && cat <&3`

@@ -124,8 +124,8 @@ func sandboxOf(pod *v1.Pod) *runtimeapi.PodSandboxConfig {
 	}
 }
 
-// containerOf returns the container that a kubelet would make. The agent learns the grace period and the preStop hook from the
-// container's annotations.
+// containerOf returns the container that a kubelet would make. The agent learns the grace period and the preStop hook
+// from the container's annotations.
 func containerOf(t *testing.T, pod *v1.Pod, c *v1.Container) *runtimeapi.ContainerConfig {
 	t.Helper()
 	labels, annotations := podLabels(pod), map[string]string{"io.kubernetes.container.restartCount": "0"}

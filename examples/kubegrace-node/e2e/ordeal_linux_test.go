@@ -70,9 +70,9 @@ shutdownGracePeriodByPodPriority:
 `
 )
 
-// ordealPods are the pods of each power off, in the order of their priorities. Each container writes files into the folder
-// /seen: NAME.term at its first SIGTERM and NAME.end when it ends. stubborn, which ignores SIGTERM, writes NAME.end ten
-// times a second, so that the time of the file shows until when the container ran.
+// ordealPods are the pods of each power off, in the order of their priorities. Each container writes files into the
+// folder /seen: NAME.term at its first SIGTERM and NAME.end when it ends. stubborn, which ignores SIGTERM, writes
+// NAME.end ten times a second, so that the time of the file shows until when the container ran.
 var ordealPods = []struct {
 	name     string
 	priority int32
@@ -86,14 +86,14 @@ var ordealPods = []struct {
 	{name: "network", priority: 2000000000, grace: 4 * time.Second, exitTime: time.Second, exitCode: 7},
 }
 
-// A machine powers off and boots again, repeatedly. During each power off the agent, containerd, the API server and the bus
-// are killed at random. All the same each pod must get its grace period, in the order of priorities, and the machine must go
-// down within its limit. After the next boot the API server must know that each pod has ended. It must not have been told of
-// an end before the end.
+// A machine powers off and boots again, repeatedly. During each power off the agent, containerd, the API server and the
+// bus are killed at random. All the same each pod must get its grace period, in the order of priorities, and the
+// machine must go down within its limit. After the next boot the API server must know that each pod has ended. It must
+// not have been told of an end before the end.
 func TestOrdeal(t *testing.T) { eachPlatform(t, testOrdeal) }
 
-// testOrdeal does one power off for each seed, until one fails. The seeds come from the environment variables, or are 1 and
-// 2. The same seed means the same kills at the same times.
+// testOrdeal does one power off for each seed, until one fails. The seeds come from the environment variables, or are 1
+// and 2. The same seed means the same kills at the same times.
 func testOrdeal(t *testing.T, on platform) {
 	o := newOrdeal(t, on)
 	passedFile := filepath.Join(ordealFolder, string(on.debian))
@@ -178,8 +178,8 @@ func (o *ordeal) boot(t *testing.T) {
 	o.m.AwaitActive(t, agentUnit)
 }
 
-// run starts the pods, powers the machine off while parts are killed, judges what happened, and boots the machine again. If
-// a check fails, run logs the agent's log and how to repeat this power off.
+// run starts the pods, powers the machine off while parts are killed, judges what happened, and boots the machine
+// again. If a check fails, run logs the agent's log and how to repeat this power off.
 func (o *ordeal) run(t *testing.T, seed uint64) {
 	rng, began := rand.New(rand.NewPCG(seed, 29)), time.Now()
 	defer func() {
@@ -208,8 +208,8 @@ func (o *ordeal) run(t *testing.T, seed uint64) {
 	o.removePods(t, pods)
 }
 
-// startPods starts the pods for one power off. Their names have the seed and the time, so that /seen has no files of them
-// yet.
+// startPods starts the pods for one power off. Their names have the seed and the time, so that /seen has no files of
+// them yet.
 func (o *ordeal) startPods(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	for _, p := range ordealPods {
 		name := fmt.Sprintf("%s-%d-%d", p.name, seed, time.Now().UnixMilli())
@@ -239,9 +239,9 @@ func (o *ordeal) startPods(t *testing.T, seed uint64) (pods []*v1.Pod) {
 	return pods
 }
 
-// killAtRandom kills one to five parts at random moments, or fewer if the machine is off earlier. It returns what it has
-// killed, and when the machine was last asked to power off. If it kills the bus, it asks again: logind must be restarted to
-// reach the new bus, and then forgets the request.
+// killAtRandom kills one to five parts at random moments, or fewer if the machine is off earlier. It returns what it
+// has killed, and when the machine was last asked to power off. If it kills the bus, it asks again: logind must be
+// restarted to reach the new bus, and then forgets the request.
 func (o *ordeal) killAtRandom(t *testing.T, rng *rand.Rand, asked time.Time) (done []string, last time.Time) {
 	killUnit := func(name string) { // has no effect while systemd starts the unit again
 		_, _ = o.m.TryRun(t.Context(), "systemctl", "kill", "--kill-who=main", "--signal=KILL", name)
@@ -309,7 +309,8 @@ func (o *ordeal) removePods(t *testing.T, pods []*v1.Pod) {
 	}
 }
 
-// writtenAt returns when a pod's container last wrote its file in /seen with this suffix, .term or .end. Zero means never.
+// writtenAt returns when a pod's container last wrote its file in /seen with this suffix, .term or .end. Zero means
+// never.
 func (o *ordeal) writtenAt(t *testing.T, pod *v1.Pod, suffix string) time.Time {
 	info, err := os.Stat(filepath.Join(o.seen, pod.Name+suffix))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -319,9 +320,9 @@ func (o *ordeal) writtenAt(t *testing.T, pod *v1.Pod, suffix string) time.Time {
 	return info.ModTime()
 }
 
-// judgeContainers checks a power off by the files that the containers have written. Each container had SIGTERM in the order
-// of priorities, had its grace period, and ended before the machine was off. asked is when the machine was last asked to
-// power off, and off is when it was off. The result is when the containers ended.
+// judgeContainers checks a power off by the files that the containers have written. Each container had SIGTERM in the
+// order of priorities, had its grace period, and ended before the machine was off. asked is when the machine was last
+// asked to power off, and off is when it was off. The result is when the containers ended.
 func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.Time) (ends map[types.UID]time.Time) {
 	ends = map[types.UID]time.Time{}
 	for i, pod := range pods {
@@ -353,16 +354,16 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.T
 	return ends
 }
 
-// mayContainerdBeDown reports whether containerd may have been down during a pod's grace period. term is when the pod had
-// SIGTERM. Such a pod may get less than its grace period, but at least ordealLeast: its deadline does not move while
-// containerd is down.
+// mayContainerdBeDown reports whether containerd may have been down during a pod's grace period. term is when the pod
+// had SIGTERM. Such a pod may get less than its grace period, but at least ordealLeast: its deadline does not move
+// while containerd is down.
 func (o *ordeal) mayContainerdBeDown(term time.Time, grace time.Duration) bool {
 	return o.containerdDied.After(term.Add(-grace)) && o.containerdDied.Before(term.Add(grace))
 }
 
-// judgeStatuses checks what the API server knows after the boot: each pod is Failed, with its container's exit code. It also
-// checks the requests of the power off, which begin with the index firstRequest: none reported the end of a pod before the
-// pod had ended.
+// judgeStatuses checks what the API server knows after the boot: each pod is Failed, with its container's exit code. It
+// also checks the requests of the power off, which begin with the index firstRequest: none reported the end of a pod
+// before the pod had ended.
 func (o *ordeal) judgeStatuses(t *testing.T, pods []*v1.Pod, ends map[types.UID]time.Time, firstRequest int) {
 	require.Eventually(t, func() bool {
 		return !slices.ContainsFunc(o.pods(t), func(p v1.Pod) bool { return p.Status.Phase != v1.PodFailed })

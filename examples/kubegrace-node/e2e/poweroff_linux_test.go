@@ -28,9 +28,10 @@ var (
 	network  = "network/main"
 )
 
-// An undisturbed machine powers off. The agent must stop the unit of --stop-unit, here a stand-in for kubelet.service, and
-// then the pods, bucket after bucket and as it had planned. Its report must be right. During the shutdown, systemctl start
-// must not start the unit again. The report has the kind poweroff on systemd 257 only: systemd 252 does not announce it.
+// An undisturbed machine powers off. The agent must stop the unit of --stop-unit, here a stand-in for kubelet.service,
+// and then the pods, bucket after bucket and as it had planned. Its report must be right. During the shutdown,
+// systemctl start must not start the unit again. The report has the kind poweroff on systemd 257 only: systemd 252 does
+// not announce it.
 func TestPowerOffDrainsThePodsFirst(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootWithKubelet(t, on)
@@ -55,9 +56,10 @@ func TestPowerOffDrainsThePodsFirst(t *testing.T) {
 	})
 }
 
-// powerOff powers a machine off, and calls disturb after the request. It returns when the power off was requested and when
-// the containers ended. It requires that logind proceeded with the shutdown after the end of the last container, at most 5 s
-// later, that logind did not give up waiting for a delay lock, and that no container runs when the machine is off.
+// powerOff powers a machine off, and calls disturb after the request. It returns when the power off was requested and
+// when the containers ended. It requires that logind proceeded with the shutdown after the end of the last container,
+// at most 5 s later, that logind did not give up waiting for a delay lock, and that no container runs when the machine
+// is off.
 func powerOff(t *testing.T, m *machine.Machine, server *containerdtest.Server, containers map[string]string, disturb ...func()) (asked time.Time, exits exitsByName) {
 	t.Helper()
 	asked = time.Now()
@@ -88,8 +90,8 @@ func powerOff(t *testing.T, m *machine.Machine, server *containerdtest.Server, c
 	return asked, exits
 }
 
-// checkPlan compares a plan with the report of the shutdown that followed. It requires that no pod was told to stop later,
-// had less time, or ended later than planned.
+// checkPlan compares a plan with the report of the shutdown that followed. It requires that no pod was told to stop
+// later, had less time, or ended later than planned.
 func checkPlan(t *testing.T, planned nodeplan.Node, report shutdown.Report) {
 	const lag = 1 // second, allowed for timers and the container runtime on a busy machine
 	pods := map[string]nodeplan.Pod{}
@@ -124,9 +126,9 @@ var buckets = []struct {
 	{[]string{network}, 1 * time.Second, 4*time.Second + 3*time.Second}, // it takes 1 s of a bucket of 4 s; 3 s more for a busy machine
 }
 
-// checkOrder checks that no container ended before those of the previous bucket. If checkLeast is set, it also checks that
-// none ended sooner after the previous bucket than it needs: such a container would have been told to stop before the
-// previous bucket ended. asked is when the power off was requested.
+// checkOrder checks that no container ended before those of the previous bucket. If checkLeast is set, it also checks
+// that none ended sooner after the previous bucket than it needs: such a container would have been told to stop before
+// the previous bucket ended. asked is when the power off was requested.
 func checkOrder(t *testing.T, asked time.Time, exits exitsByName, checkLeast bool) {
 	previousEnd := asked
 	for _, bucket := range buckets {
@@ -151,8 +153,8 @@ func checkBuckets(t *testing.T, asked time.Time, exits exitsByName) {
 	require.False(t, exits[proxy].At.Before(exits[orders].At), "the sidecar is stopped after the main container")
 }
 
-// checkExitCodes checks that each container ended as it should. Its exit code shows which signal it got, and whether its hook
-// had run.
+// checkExitCodes checks that each container ended as it should. Its exit code shows which signal it got, and whether
+// its hook had run.
 func checkExitCodes(t *testing.T, exits exitsByName) {
 	codes := map[string]uint32{}
 	for name, exit := range exits {
@@ -169,9 +171,9 @@ func checkExitCodes(t *testing.T, exits exitsByName) {
 	}, codes)
 }
 
-// The disk is read-only, /etc and /usr included, as on hosts such as Bottlerocket. Only the folders of logind and journald
-// can be written. The agent has no state folder. It must raise logind's limit by a file in /run instead of /etc, and drain
-// the pods before the power off.
+// The disk is read-only, /etc and /usr included, as on hosts such as Bottlerocket. Only the folders of logind and
+// journald can be written. The agent has no state folder. It must raise logind's limit by a file in /run instead of
+// /etc, and drain the pods before the power off.
 func TestAHostWhoseDiskIsReadOnly(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, map[string]string{
@@ -185,9 +187,9 @@ func TestAHostWhoseDiskIsReadOnly(t *testing.T) {
 	})
 }
 
-// The agent is killed at random intervals during a drain, until the machine is off, at most 20 times. systemd starts it again
-// each time. All the same no bucket may begin before the previous one has ended, and the machine must go down in time. The
-// least times of the buckets are not checked, because a hook that ends with its agent starts again.
+// The agent is killed at random intervals during a drain, until the machine is off, at most 20 times. systemd starts it
+// again each time. All the same no bucket may begin before the previous one has ended, and the machine must go down in
+// time. The least times of the buckets are not checked, because a hook that ends with its agent starts again.
 func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, nil)
@@ -215,7 +217,8 @@ func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 	})
 }
 
-// roomyConfig has buckets of 20 s, which is enough for every pod's grace period even if containerd is away for some seconds.
+// roomyConfig has buckets of 20 s, which is enough for every pod's grace period even if containerd is away for some
+// seconds.
 const roomyConfig = `apiVersion: kubelet.config.k8s.io/v1beta1
 kind: KubeletConfiguration
 shutdownGracePeriodByPodPriority:
@@ -226,10 +229,10 @@ shutdownGracePeriodByPodPriority:
 - {priority: 2000000000, shutdownGracePeriodSeconds: 20}
 `
 
-// containerd is killed three times in a drain, and is away for about two seconds each time: during a sleep hook, during the
-// grace period of a container that ignores its signal, and while a sidecar waits for its main container. All the same each
-// pod must get its grace period, in the order of buckets. The machine must power off within the schedule, and the report must
-// have the end of each pod.
+// containerd is killed three times in a drain, and is away for about two seconds each time: during a sleep hook, during
+// the grace period of a container that ignores its signal, and while a sidecar waits for its main container. All the
+// same each pod must get its grace period, in the order of buckets. The machine must power off within the schedule, and
+// the report must have the end of each pod.
 func TestContainerdIsRestartedInADrain(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, map[string]string{configFile: roomyConfig})
@@ -268,9 +271,10 @@ const (
 	keptMountText = "[Unit]\nDefaultDependencies=no\n"
 )
 
-// A soft reboot (systemd 254 and later) restarts only the machine's userspace. The agent must drain the pods as in a reboot.
-// The kernel and the boot ID stay the same, so the next agent cannot tell by the boot ID that the shutdown is over. It must
-// see in the stored state that the shutdown is over, and must delay the power off that follows and drain the pods again.
+// A soft reboot (systemd 254 and later) restarts only the machine's userspace. The agent must drain the pods as in a
+// reboot. The kernel and the boot ID stay the same, so the next agent cannot tell by the boot ID that the shutdown is
+// over. It must see in the stored state that the shutdown is over, and must delay the power off that follows and drain
+// the pods again.
 func TestSoftRebootDrainsThePods(t *testing.T) {
 	t.Parallel()
 	m, server, before := bootAgent(t, newestPlatform(t), map[string]string{keptMountFile: keptMountText})

@@ -63,7 +63,8 @@ func (h host) setLimit(file string, want time.Duration) {
 	require.Eventually(h.t, func() bool { return limitOf(h.t, h.Machine) == want }, 20*time.Second, 100*time.Millisecond)
 }
 
-// start starts a unit. It then waits until each text of wants appears in the list of locks or in that of kubelet processes.
+// start starts a unit. It then waits until each text of wants appears in the list of locks or in that of kubelet
+// processes.
 func (h host) start(unit string, wants ...string) {
 	h.t.Helper()
 	h.Run(h.t, "systemctl", "start", unit)
@@ -73,8 +74,8 @@ func (h host) start(unit string, wants ...string) {
 	}
 }
 
-// compare compares the output of kubegrace-node status with a golden file, and with rows of COMPARED.md. The output for the user
-// nobody must be the same as for root.
+// compare compares the output of kubegrace-node status with a golden file, and with rows of COMPARED.md. The output for
+// the user nobody must be the same as for root.
 func (h host) compare(name string, rows ...string) {
 	h.t.Helper()
 	const flags = "--pods /etc/pods.json"
@@ -89,14 +90,15 @@ func (h host) compare(name string, rows ...string) {
 // kubeletRuns is what start waits for if the unit runs a kubelet: the end of the path of the process in /proc.
 const kubeletRuns = "/cmdline"
 
-// A machine is put into four states, one after the other: a kubelet holds its lock, two agents run, the limit is lowered, and a
-// kubelet starts while the limit is low. In each state kubegrace-node status must print what the golden file has. The golden
-// files are the same for both releases of systemd.
+// A machine is put into four states, one after the other: a kubelet holds its lock, two agents run, the limit is
+// lowered, and a kubelet starts while the limit is low. In each state kubegrace-node status must print what the golden
+// file has. The golden files are the same for both releases of systemd.
 func TestStatus(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) { testStatus(newHost(t, on.debian)) })
 }
 
-// testStatus puts a machine into each state, with systemctl and with files of logind, and compares the output of status.
+// testStatus puts a machine into each state, with systemctl and with files of logind, and compares the output of
+// status.
 func testStatus(h host) {
 	h.setLimit("/etc/systemd/logind.conf.d/99-kubelet.conf", 30*time.Second)
 	h.start("kubelet-held", "Kubelet needs time", kubeletRuns)
@@ -111,9 +113,9 @@ func testStatus(h host) {
 	h.compare("limit-too-low", "limit lowered before the kubelet starts (b)")
 }
 
-// status runs kubegrace-node status with flags in a machine. It returns the output, and the exit status as the last line. It
-// replaces each PID by 812, so that the text is the same in every run. asUser is the start of a command line that runs a program
-// as another user; nil means root.
+// status runs kubegrace-node status with flags in a machine. It returns the output, and the exit status as the last
+// line. It replaces each PID by 812, so that the text is the same in every run. asUser is the start of a command line
+// that runs a program as another user; nil means root.
 func status(t *testing.T, m *machine.Machine, asUser []string, flags string) string {
 	t.Helper()
 	text, err := m.TryRun(t.Context(), append(slices.Clone(asUser), "sh", "-c", "COLUMNS=2000 /usr/local/bin/kubegrace-node status "+flags+" 2>&1; echo exit status $?")...)
@@ -124,8 +126,8 @@ func status(t *testing.T, m *machine.Machine, asUser []string, flags string) str
 // asNobody is the start of a command line that runs a program as the user nobody.
 var asNobody = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
 
-// row returns a pattern for the output of status, made from the row of the table in COMPARED.md whose first column is name. The
-// row quotes a sentence, in which … stands for any text, and an exit status.
+// row returns a pattern for the output of status, made from the row of the table in COMPARED.md whose first column is
+// name. The row quotes a sentence, in which … stands for any text, and an exit status.
 func row(t *testing.T, name string) *regexp.Regexp {
 	t.Helper()
 	cells := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \|.*\| ` + "`([^`]+)`" + `, exit status (\d) \|[^|]*\|$`).FindStringSubmatch(string(readFile(t, "../COMPARED.md")))

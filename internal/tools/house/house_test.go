@@ -80,8 +80,8 @@ func TestSoundRepository(t *testing.T) {
 	require.Empty(t, problems(t, nil))
 }
 
-// Each case changes one file of a repository without problems. The program must print exactly the problems that the change makes,
-// or nothing if the change is allowed.
+// Each case changes one file of a repository without problems. The program must print exactly the problems that the
+// change makes, or nothing if the change is allowed.
 func TestProblems(t *testing.T) {
 	for name, test := range map[string]struct {
 		file, content string
@@ -136,7 +136,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// A wrong argument is an error, and so is a folder that is no repository. Otherwise the empty output would mean that all is well.
+// A wrong argument is an error, and so is a folder that is no repository. Otherwise the empty output would mean that
+// all is well.
 func TestArguments(t *testing.T) {
 	require.EqualError(t, house(t.Context(), []string{"here"}, io.Discard, io.Discard), `unexpected argument "here"`)
 	require.Error(t, house(t.Context(), []string{"--root", filepath.Join(t.TempDir(), "none")}, io.Discard, io.Discard))

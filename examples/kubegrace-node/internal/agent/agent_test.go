@@ -146,8 +146,8 @@ func podOf(name string, priority int32, script string) *v1.Pod {
 	}
 }
 
-// The agent takes an inhibitor lock when it starts. When a reboot is announced, it stops the pods, which take 2 s and 1 s to
-// exit, and then releases the lock. It keeps running until a signal ends it.
+// The agent takes an inhibitor lock when it starts. When a reboot is announced, it stops the pods, which take 2 s and 1
+// s to exit, and then releases the lock. It keeps running until a signal ends it.
 func TestPodsAreDrainedInOrderUnderTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 2s}"), podOf("db", 1000, "{exitAfterTerm: 1s}"))
@@ -184,10 +184,10 @@ func (r *completedRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 	return pods, err
 }
 
-// The agent learns the priority of a pod from the API server, and the shutdown begins before it next lists its pods. The
-// drain waits 1 s for a list. Whether the list comes at once or after 1.5 s, the pod must be stopped in the bucket of its
-// priority. The priority must also be in the state folder, for an agent that starts during the shutdown, when no API server
-// may answer.
+// The agent learns the priority of a pod from the API server, and the shutdown begins before it next lists its pods.
+// The drain waits 1 s for a list. Whether the list comes at once or after 1.5 s, the pod must be stopped in the bucket
+// of its priority. The priority must also be in the state folder, for an agent that starts during the shutdown, when no
+// API server may answer.
 func TestAPriorityOfTheAPIServerIsStoredInAShutdown(t *testing.T) {
 	for name, listTakes := range map[string]time.Duration{"the list comes at once": 0, "the list comes late": 1500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
@@ -220,8 +220,9 @@ func TestAPriorityOfTheAPIServerIsStoredInAShutdown(t *testing.T) {
 	}
 }
 
-// Without a shutdown, SIGTERM ends the agent at once. During the drain of a pod that takes 3 s, a first SIGTERM ends the agent
-// after the drain. A second SIGTERM ends it at once, with an error that names the pod that is still being stopped.
+// Without a shutdown, SIGTERM ends the agent at once. During the drain of a pod that takes 3 s, a first SIGTERM ends
+// the agent after the drain. A second SIGTERM ends it at once, with an error that names the pod that is still being
+// stopped.
 func TestSignals(t *testing.T) {
 	for name, test := range map[string]struct {
 		isDraining bool // the signals arrive 1 s after the shutdown began
@@ -279,9 +280,10 @@ func (r *failingRuntime) Pods(ctx context.Context) ([]*v1.Pod, error) {
 // StopPodSandbox always fails.
 func (r *failingRuntime) StopPodSandbox(context.Context, *v1.Pod) error { return os.ErrInvalid }
 
-// The agent starts before its container runtime. Its status must say that the runtime is missing, until the runtime answers.
-// A drain then stops the pod as usual. The pod counts as stopped in time although its sandbox cannot be stopped. Because of
-// the sandbox the runtime still lists the pod, so a second shutdown, after a cancellation, stops the pod again.
+// The agent starts before its container runtime. Its status must say that the runtime is missing, until the runtime
+// answers. A drain then stops the pod as usual. The pod counts as stopped in time although its sandbox cannot be
+// stopped. Because of the sandbox the runtime still lists the pod, so a second shutdown, after a cancellation, stops
+// the pod again.
 func TestARuntimeThatComesLate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 3s}"))
@@ -323,13 +325,13 @@ func (r *countingRuntime) RunInContainer(ctx context.Context, id string, cmd []s
 	return r.Runtime.RunInContainer(ctx, id, cmd, timeout)
 }
 
-// Two signals end an agent in the middle of a drain. A second agent resumes the drain, with the same runtime. If the pod's
-// hook has run before the first agent ends, the second agent must not run it again. If the end of the first agent cancels
-// the hook, the second agent must run it again. A third agent, without a pending shutdown, must remove the files that say
-// which hooks have run, so that the next shutdown runs them.
+// Two signals end an agent in the middle of a drain. A second agent resumes the drain, with the same runtime. If the
+// pod's hook has run before the first agent ends, the second agent must not run it again. If the end of the first agent
+// cancels the hook, the second agent must run it again. A third agent, without a pending shutdown, must remove the
+// files that say which hooks have run, so that the next shutdown runs them.
 //
-// The test is not in a synctest bubble, because the clock of the machine (CLOCK_MONOTONIC) does not follow a bubble's clock.
-// The state log has times of the machine's clock, so the second agent would reject the log.
+// The test is not in a synctest bubble, because the clock of the machine (CLOCK_MONOTONIC) does not follow a bubble's
+// clock. The state log has times of the machine's clock, so the second agent would reject the log.
 func TestAHookThatHasRunDoesNotRunAgain(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {
@@ -413,9 +415,9 @@ func TestNoticeOfACloud(t *testing.T) {
 	require.NoError(t, <-b.result)
 }
 
-// POST /drain stops the pod and answers with the report. A second POST /drain answers with the same report. The node stays
-// drained until POST /undrain, also if the agent is restarted in between with the same /run. While the node is drained, the
-// agent holds no lock.
+// POST /drain stops the pod and answers with the report. A second POST /drain answers with the same report. The node
+// stays drained until POST /undrain, also if the agent is restarted in between with the same /run. While the node is
+// drained, the agent holds no lock.
 func TestDrainAndUndrain(t *testing.T) {
 	b := newTestbed(t, podOf("web", 0, "{exitAfterTerm: 10ms}"))
 	socketPath, runDir := filepath.Join(t.TempDir(), "s"), t.TempDir()

@@ -69,9 +69,9 @@ users: [{name: u, user: {}}]
 current-context: c
 `
 
-// An administrator's file limits logind to 15 s, while the agent asks for more than the 20 s of its pods. The limit is low
-// at the start of the agent, then it is raised to a minute, and then lowered again. The agent must take its lock all the
-// same. While the limit is low, /healthz must answer 503 and name the file, and the plan must end within 15 s.
+// An administrator's file limits logind to 15 s, while the agent asks for more than the 20 s of its pods. The limit is
+// low at the start of the agent, then it is raised to a minute, and then lowered again. The agent must take its lock
+// all the same. While the limit is low, /healthz must answer 503 and name the file, and the plan must end within 15 s.
 func TestTheLimitIsTooLow(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -172,8 +172,8 @@ func TestAPortThatIsFreedIsServed(t *testing.T) {
 	require.NotContains(t, health, "port of /healthz")
 }
 
-// A second agent starts with the state folder of a running one. The second agent must end with status 1 and say why, and
-// the first one must keep running.
+// A second agent starts with the state folder of a running one. The second agent must end with status 1 and say why,
+// and the first one must keep running.
 func TestASecondAgentOnTheSameStateFolderEnds(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -239,9 +239,9 @@ func TestBadInputEndsWithOneLine(t *testing.T) {
 	}
 }
 
-// Without arguments the program prints a help that names all commands. The help of run names the values of flags that come
-// from other packages: clouds, pod policies and feature gates. --version prints the versions of the program and of Go, and
-// the platform.
+// Without arguments the program prints a help that names all commands. The help of run names the values of flags that
+// come from other packages: clouds, pod policies and feature gates. --version prints the versions of the program and of
+// Go, and the platform.
 func TestHelp(t *testing.T) {
 	t.Parallel()
 	out, stderr, status := runTool(t)
@@ -266,7 +266,8 @@ func runUninstall(t *testing.T, address string, args ...string) (output string, 
 	return string(text), err
 }
 
-// writeDropIn writes text to the file of the agent's drop-in of logind, in a new folder that stands for the host's root.
+// writeDropIn writes text to the file of the agent's drop-in of logind, in a new folder that stands for the host's
+// root.
 func writeDropIn(t *testing.T, text string) (hostRoot, file string) {
 	t.Helper()
 	hostRoot = t.TempDir()
@@ -296,8 +297,8 @@ func TestUninstallRemovesTheDropIn(t *testing.T) {
 	<-hungUp // logind reads its files again
 }
 
-// The drop-in's file has no line that says it is the agent's, so somebody else has written it. uninstall does not change
-// the file, and says so in an error.
+// The drop-in's file has no line that says it is the agent's, so somebody else has written it. uninstall does not
+// change the file, and says so in an error.
 func TestUninstallKeepsAFileOfSomebodyElse(t *testing.T) {
 	t.Parallel()
 	root, file := writeDropIn(t, "[Login]\nInhibitDelayMaxSec=60\n")
@@ -318,9 +319,9 @@ func TestUninstallWithoutABus(t *testing.T) {
 	require.Contains(t, output, "kubegrace-node: the drop-in was removed, but systemd-logind was not reloaded: ")
 }
 
-// While an agent runs, uninstall fails. When the agent has ended, uninstall keeps the state folder, unless --remove-state is
-// given: then it removes all files of the agent, and keeps only "notes", a file of somebody else. Once "notes" is gone,
-// uninstall removes the folder too. A missing folder is no error.
+// While an agent runs, uninstall fails. When the agent has ended, uninstall keeps the state folder, unless
+// --remove-state is given: then it removes all files of the agent, and keeps only "notes", a file of somebody else.
+// Once "notes" is gone, uninstall removes the folder too. A missing folder is no error.
 func TestUninstallRemovesStateOnRequest(t *testing.T) {
 	t.Parallel()
 	n := newNode(t)
@@ -406,8 +407,8 @@ func (n *node) awaitStateFolder() {
 	}, 20*time.Second, 10*time.Millisecond)
 }
 
-// awaitReleased waits until no lock is held. The fake logind, like a real one, notices a moment after the end of a process
-// that the lock of the process is released.
+// awaitReleased waits until no lock is held. The fake logind, like a real one, notices a moment after the end of a
+// process that the lock of the process is released.
 func (n *node) awaitReleased() {
 	n.t.Helper()
 	require.Eventually(n.t, func() bool { return len(n.Held()) == 0 }, 30*time.Second, 10*time.Millisecond)

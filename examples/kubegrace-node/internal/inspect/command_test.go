@@ -24,15 +24,15 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// cutShortArgs returns the arguments of a plan in which pods are cut short: kubegrace needs more than 50 s for its three
-// buckets and its own steps, but the host waits for 35 s. more is appended.
+// cutShortArgs returns the arguments of a plan in which pods are cut short: kubegrace needs more than 50 s for its
+// three buckets and its own steps, but the host waits for 35 s. more is appended.
 func cutShortArgs(more ...string) []string {
 	return append([]string{"testdata/pods.yaml", "--agent", "kubegrace", "--config", "testdata/priorities.yaml", "--limit", "35s"}, more...)
 }
 
 // The output of kubegrace-node plan is in golden files: a table and JSON in which pods are cut short, a table without a
-// configuration (the graceful node shutdown is off), and a table of a kubelet that takes no lock, because it needs 30 s and
-// the host waits for 29 s.
+// configuration (the graceful node shutdown is off), and a table of a kubelet that takes no lock, because it needs 30 s
+// and the host waits for 29 s.
 func TestGolden(t *testing.T) {
 	for name, args := range map[string][]string{
 		"table.golden":  cutShortArgs(),
@@ -61,7 +61,8 @@ func TestJSONAndYAMLAreTheSameDocument(t *testing.T) {
 	require.Equal(t, 2, fromJSON.Summary.NodeCount)
 }
 
-// Without pods the table says so. In JSON and YAML the list of nodes is [] and not null, so that programs can loop over it.
+// Without pods the table says so. In JSON and YAML the list of nodes is [] and not null, so that programs can loop over
+// it.
 func TestAPlanWithoutPods(t *testing.T) {
 	require.Contains(t, run(t, `{"kind": "List", "items": []}`, "--shutdown-grace-period", "30s").out, "There are no pods.")
 	for _, format := range []string{"json", "yaml"} {
@@ -73,8 +74,8 @@ func TestAPlanWithoutPods(t *testing.T) {
 	}
 }
 
-// Each error names the flag or the input that is wrong. Nothing is written to standard output, and the error is not ErrCutShort,
-// which has an exit status of its own.
+// Each error names the flag or the input that is wrong. Nothing is written to standard output, and the error is not
+// ErrCutShort, which has an exit status of its own.
 func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "pods.json")
 	for name, test := range map[string]struct {
@@ -105,16 +106,16 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 	}
 }
 
-// Without a configuration the plan is that of the kubelet's defaults. A note says so, because the user may have forgotten
-// --config. With a flag that configures the shutdown there is no note.
+// Without a configuration the plan is that of the kubelet's defaults. A note says so, because the user may have
+// forgotten --config. With a flag that configures the shutdown there is no note.
 func TestAPlanWithoutAConfigurationSaysSo(t *testing.T) {
 	const note = "no configuration is given (--config, --shutdown-grace-period): this is the plan of a kubelet's defaults"
 	require.Contains(t, run(t, "kind: Pod\n").log, note)
 	require.NotContains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s").log, note)
 }
 
-// Without an argument, kubegrace-node plan asks the running agent for its plan. It then refuses flags such as --limit, which
-// the agent would ignore.
+// Without an argument, kubegrace-node plan asks the running agent for its plan. It then refuses flags such as --limit,
+// which the agent would ignore.
 func TestWithoutAnArgumentTheAgentIsAsked(t *testing.T) {
 	require.ErrorContains(t, run(t, "").err, "the agent is asked")
 	require.ErrorContains(t, run(t, "", "--limit", "30s", "--node", "n").err, "--limit, --node: the agent of this machine plans by its own settings; for other pods give a FILE")
@@ -130,8 +131,8 @@ func TestHelpFits(t *testing.T) {
 	}
 }
 
-// A pod has neither a priority nor a priority class, so its priority 0 is a guess. The table marks it with "?", and JSON has
-// the reason.
+// A pod has neither a priority nor a priority class, so its priority 0 is a guess. The table marks it with "?", and
+// JSON has the reason.
 func TestGuessedPrioritiesAreMarked(t *testing.T) {
 	r := run(t, "kind: Pod\n", "--shutdown-grace-period", "30s")
 	require.NoError(t, r.err)
@@ -139,8 +140,8 @@ func TestGuessedPrioritiesAreMarked(t *testing.T) {
 	require.Contains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s", "-o", "json").out, `"prioritySource": "guessed: 0, because nothing says it"`)
 }
 
-// Objects that are left out of the plan are counted on standard error: a pod that has ended, pods that were given twice, and
-// an object that is no pod. Giving the pods twice does not change the plan.
+// Objects that are left out of the plan are counted on standard error: a pod that has ended, pods that were given
+// twice, and an object that is no pod. Giving the pods twice does not change the plan.
 func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
 	once := run(t, "", cutShortArgs()...)
 	twice := run(t, "", cutShortArgs("testdata/pods.yaml", "testdata/kubelet.yaml")...)
@@ -150,8 +151,8 @@ func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
 	require.Equal(t, once.out, twice.out)
 }
 
-// A pod, its container and its node have names with control characters, and the pod has the largest possible numbers. No
-// control character but the line feed may reach the terminal.
+// A pod, its container and its node have names with control characters, and the pod has the largest possible numbers.
+// No control character but the line feed may reach the terminal.
 func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 	r := run(t, `{"items": [{"metadata": {"name": "\u001b[31mred\u0007\u4e16\u754c\n"}, "spec": {"nodeName": "n\u001b", "priority": 2147483647, "terminationGracePeriodSeconds": 9223372036854775807,
 		"containers": [{"name": "\u001b[2J", "lifecycle": {"preStop": {"sleep": {"seconds": 9223372036854775807}}}}]}}]}`)
@@ -160,10 +161,10 @@ func TestControlCharactersDoNotReachTheTerminal(t *testing.T) {
 	require.NotRegexp(t, `[\x00-\x09\x0b-\x1f\x7f]`, r.out)
 }
 
-// Each of the 20 nodes n00 to n19 has a pod, which asks for ten times the number of its node in seconds: from 0 s to 190 s.
-// Each of these pods gets 50 s, so the 14 pods of n06 to n19 are cut short. With a critical pod, 15 are. The table shows the
-// sums, what to change, and the four nodes that lose most. With --node it shows one node in full. JSON has all nodes, and a
-// page has the ten worst.
+// Each of the 20 nodes n00 to n19 has a pod, which asks for ten times the number of its node in seconds: from 0 s to
+// 190 s. Each of these pods gets 50 s, so the 14 pods of n06 to n19 are cut short. With a critical pod, 15 are. The
+// table shows the sums, what to change, and the four nodes that lose most. With --node it shows one node in full. JSON
+// has all nodes, and a page has the ten worst.
 func TestManyNodesAreSummedUp(t *testing.T) {
 	var list strings.Builder
 	for i := range 20 {
@@ -197,8 +198,8 @@ type result struct {
 	err      error
 }
 
-// run runs kubegrace-node plan, or kubegrace-node status if "status" is the first argument. If stdin is not empty, the command
-// reads it as standard input: "-" is added to the arguments.
+// run runs kubegrace-node plan, or kubegrace-node status if "status" is the first argument. If stdin is not empty, the
+// command reads it as standard input: "-" is added to the arguments.
 func run(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	var out, log bytes.Buffer
@@ -213,8 +214,8 @@ func run(t *testing.T, stdin string, args ...string) result {
 	return result{out.String(), log.String(), err}
 }
 
-// newCommand returns a root command that executes plan, or status if "status" is the first argument. There is no agent: where
-// plan would ask it, plan fails with "the agent is asked".
+// newCommand returns a root command that executes plan, or status if "status" is the first argument. There is no agent:
+// where plan would ask it, plan fails with "the agent is asked".
 func newCommand(args ...string) *cobra.Command {
 	c := &cobra.Command{Use: "kubegrace-node", SilenceUsage: true, SilenceErrors: true}
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
@@ -226,8 +227,8 @@ func newCommand(args ...string) *cobra.Command {
 	return c
 }
 
-// PLAN.md shows two outputs of kubegrace-node: the plan of the demo's pods, up to the warnings and indented by four spaces,
-// and the status of a machine in the state limit-too-low, up to the reasons and with other line breaks.
+// PLAN.md shows two outputs of kubegrace-node: the plan of the demo's pods, up to the warnings and indented by four
+// spaces, and the status of a machine in the state limit-too-low, up to the reasons and with other line breaks.
 func TestPLANShowsWhatIsPrinted(t *testing.T) {
 	page, err := os.ReadFile("../../PLAN.md")
 	require.NoError(t, err)
@@ -257,9 +258,9 @@ func TestAlertRules(t *testing.T) {
 	}
 }
 
-// Every metric that the alert rules and the dashboard query exists. One whose name begins with kubegrace_node_ is written by
-// status or listed in INSTALL.md. One whose name begins with kubelet_ is listed in the README of the package metrics. An
-// alert with a misspelled name would never fire.
+// Every metric that the alert rules and the dashboard query exists. One whose name begins with kubegrace_node_ is
+// written by status or listed in INSTALL.md. One whose name begins with kubelet_ is listed in the README of the package
+// metrics. An alert with a misspelled name would never fire.
 func TestDeployedQueriesNameMetrics(t *testing.T) {
 	status, err := os.ReadFile("testdata/node.prom")
 	require.NoError(t, err)
@@ -285,9 +286,9 @@ func TestDeployedQueriesNameMetrics(t *testing.T) {
 	}
 }
 
-// A D-Bus daemon starts a service that does not run when somebody calls it. kubegrace-node status must change nothing on the
-// machine, so it must not have logind started. Here the service of logind is a program that creates the file "started". The
-// file must not appear, and the exit status is 4, because logind cannot be asked.
+// A D-Bus daemon starts a service that does not run when somebody calls it. kubegrace-node status must change nothing
+// on the machine, so it must not have logind started. Here the service of logind is a program that creates the file
+// "started". The file must not appear, and the exit status is 4, because logind cannot be asked.
 func TestStatusDoesNotStartLogind(t *testing.T) {
 	data, root := t.TempDir(), t.TempDir()
 	started := filepath.Join(data, "started")

@@ -28,8 +28,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
-// kubeletWhy and kubegraceWhy are the reasons that the kubelet and kubegrace-node give for their locks. kubeletFile is the
-// drop-in that a kubelet writes for logind, and configHeader is the beginning of a kubelet's configuration file.
+// kubeletWhy and kubegraceWhy are the reasons that the kubelet and kubegrace-node give for their locks. kubeletFile is
+// the drop-in that a kubelet writes for logind, and configHeader is the beginning of a kubelet's configuration file.
 const (
 	kubeletWhy   = "Kubelet needs time to handle node shutdown"
 	kubegraceWhy = "Pods need time to end before the node shuts down"
@@ -77,8 +77,9 @@ func (m *fakeMachine) dropIn(path string, limit time.Duration) {
 	m.write(path, fmt.Sprintf("# some words\n[Login]\nInhibitDelayMaxSec=%.0f\n", limit.Seconds()))
 }
 
-// kubelet makes a kubelet appear among the processes of the machine, with this configuration and these additional flags.
-// The kubelet has the PID of the test process, because logind says of each lock that the test takes that this PID holds it.
+// kubelet makes a kubelet appear among the processes of the machine, with this configuration and these additional
+// flags. The kubelet has the PID of the test process, because logind says of each lock that the test takes that this
+// PID holds it.
 func (m *fakeMachine) kubelet(config string, flags ...string) {
 	m.t.Helper()
 	m.write("/var/lib/kubelet/config.yaml", configHeader+config)
@@ -178,8 +179,8 @@ func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
 	return result{m.stable(text), log.String(), err}
 }
 
-// TestProcessOfNobody is not a test. In the process that lookAsNobody starts it runs kubegrace-node, and otherwise it does
-// nothing.
+// TestProcessOfNobody is not a test. In the process that lookAsNobody starts it runs kubegrace-node, and otherwise it
+// does nothing.
 func TestProcessOfNobody(t *testing.T) {
 	args := os.Getenv(nodeArgs)
 	if args == "" {
@@ -361,15 +362,15 @@ items:
   status: {phase: Running}
 `
 
-// agentsFile is the drop-in of kubegrace-node that sets logind's limit. siteFile is a drop-in of an administrator, whose
-// name sorts after agentsFile, so that its limit overrides the agent's.
+// agentsFile is the drop-in of kubegrace-node that sets logind's limit. siteFile is a drop-in of an administrator,
+// whose name sorts after agentsFile, so that its limit overrides the agent's.
 const (
 	agentsFile = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 	siteFile   = "/etc/systemd/logind.conf.d/zzz-site.conf"
 )
 
-// agent starts a fake kubegrace-node. Its drop-in raises logind's limit to 30 s. On its socket, which only root may open,
-// it answers with status. If status.Held is set, it also takes a lock.
+// agent starts a fake kubegrace-node. Its drop-in raises logind's limit to 30 s. On its socket, which only root may
+// open, it answers with status. If status.Held is set, it also takes a lock.
 func (m *fakeMachine) agent(status api.Status) {
 	m.t.Helper()
 	m.write(agentsFile, "# Written by kubegrace: how long a node shutdown may be delayed.\n[Login]\nInhibitDelayMaxSec=30\n")
@@ -397,8 +398,8 @@ func (m *fakeMachine) answer(handler http.HandlerFunc) {
 
 // Each case is a state of kubegrace-node. Root asks the agent over its socket, and so learns what happens to the pods
 // (rootsStatus, rootSees). The user nobody may not open the socket. It only sees the agent's lock and its drop-in, and
-// usually cannot tell whether pods lose time: that is exit status 4 (nobodysStatus, nobodySees). In all cases 50-site.conf
-// sets 15 s, which never count, because it sorts before the agent's drop-in.
+// usually cannot tell whether pods lose time: that is exit status 4 (nobodysStatus, nobodySees). In all cases
+// 50-site.conf sets 15 s, which never count, because it sorts before the agent's drop-in.
 func TestStatusOfTheAgent(t *testing.T) {
 	program := testProgram(t)
 	for name, test := range map[string]struct {
@@ -467,8 +468,8 @@ func TestStatusOfTheAgent(t *testing.T) {
 	}
 }
 
-// An agent answers on its socket with the HTTP status 418, and has neither a lock nor a drop-in. What happens to the pods is
-// not known, so the exit status is 4. The output shows the agent's answer.
+// An agent answers on its socket with the HTTP status 418, and has neither a lock nor a drop-in. What happens to the
+// pods is not known, so the exit status is 4. The output shows the agent's answer.
 func TestAnAgentThatAnswersNonsense(t *testing.T) {
 	m := newMachine(t)
 	m.answer(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })

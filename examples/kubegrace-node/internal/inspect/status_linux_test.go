@@ -31,8 +31,8 @@ func requireStatus(t *testing.T, want int, r result) {
 	require.ErrorIs(t, r.err, inspect.ExitStatus(want), r.out)
 }
 
-// For each state of a machine, kubegrace-node status prints what the golden file has, and ends with the exit status of the
-// state. The JSON output has the same exit status in it.
+// For each state of a machine, kubegrace-node status prints what the golden file has, and ends with the exit status of
+// the state. The JSON output has the same exit status in it.
 func TestNode(t *testing.T) {
 	for _, state := range machineStates() {
 		t.Run(state.name, func(t *testing.T) {
@@ -71,8 +71,8 @@ func apiServer(t *testing.T) *httptest.Server {
 	return server
 }
 
-// newMachineWithLock returns a machine on which all is well: a kubelet whose shutdownGracePeriod is 30 s holds its lock.
-// moreConfig is appended to the kubelet's configuration, and flags to its command line.
+// newMachineWithLock returns a machine on which all is well: a kubelet whose shutdownGracePeriod is 30 s holds its
+// lock. moreConfig is appended to the kubelet's configuration, and flags to its command line.
 func newMachineWithLock(t *testing.T, moreConfig string, flags ...string) *fakeMachine {
 	t.Helper()
 	m := newMachine(t)
@@ -83,10 +83,10 @@ func newMachineWithLock(t *testing.T, moreConfig string, flags ...string) *fakeM
 	return m
 }
 
-// The node's pods are read from the API server that the kubelet's kubeconfig names, and the static pods from the folder of
-// their manifests. The static pod etcd has no priority, so it gets the 20 s of the pods that are not critical, of the 25 s
-// that it asks for: exit status 2. If the API server refuses to list the node's pods (worker-2), or has no pods of the node
-// (worker-0), it is not known what happens to the pods: exit status 4.
+// The node's pods are read from the API server that the kubelet's kubeconfig names, and the static pods from the folder
+// of their manifests. The static pod etcd has no priority, so it gets the 20 s of the pods that are not critical, of
+// the 25 s that it asks for: exit status 2. If the API server refuses to list the node's pods (worker-2), or has no
+// pods of the node (worker-0), it is not known what happens to the pods: exit status 4.
 func TestPodsOfTheAPIServer(t *testing.T) {
 	m := newMachineWithLock(t, "staticPodPath: /etc/kubernetes/manifests\n", "--kubeconfig=/etc/kubernetes/kubelet.conf")
 	m.write("/etc/kubernetes/kubelet.conf", "apiVersion: v1\nkind: Config\ncurrent-context: c\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\nclusters: [{name: c, cluster: {server: \""+apiServer(t).URL+"\"}}]\n")
@@ -103,8 +103,8 @@ func TestPodsOfTheAPIServer(t *testing.T) {
 	require.Contains(t, r.out, "Pods cut short: 1 of 4; 5s are lost.")
 }
 
-// The file of --pods has four pods, of several nodes. Only the three pods of this node, worker-1, count. If the file has no
-// pod of the node that --node names, status fails.
+// The file of --pods has four pods, of several nodes. Only the three pods of this node, worker-1, count. If the file
+// has no pod of the node that --node names, status fails.
 func TestPodsOfSeveralNodes(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	args := m.pods("- {kind: Pod, metadata: {name: p}, spec: {nodeName: worker-2}, status: {phase: Running}}\n")
@@ -137,9 +137,9 @@ func TestErrorsOfNode(t *testing.T) {
 	}
 }
 
-// On a machine on which all is well, the metrics are those of the golden file. When the limit is lowered to 20 s, the exit
-// status is 2, and the metrics have the 30 s that the kubelet needs, even without a list of pods. When the bus is stopped,
-// the exit status is 4, and what is not known has no metric.
+// On a machine on which all is well, the metrics are those of the golden file. When the limit is lowered to 20 s, the
+// exit status is 2, and the metrics have the 30 s that the kubelet needs, even without a list of pods. When the bus is
+// stopped, the exit status is 4, and what is not known has no metric.
 func TestMetrics(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	r, text := m.metrics(m.pods("")...)
@@ -159,8 +159,8 @@ func TestMetrics(t *testing.T) {
 	require.NotContains(t, text, "limit_seconds")
 }
 
-// On a machine with a running agent, the metrics have the numbers that the agent sends on its socket. 7 s are lost: exit
-// status 2.
+// On a machine with a running agent, the metrics have the numbers that the agent sends on its socket. 7 s are lost:
+// exit status 2.
 func TestMetricsOfAnAgent(t *testing.T) {
 	m := newMachine(t)
 	m.agent(api.Status{Held: true, PodCount: 3, CutShort: 1, LostSeconds: 7})
@@ -180,8 +180,8 @@ func (m *fakeMachine) metrics(args ...string) (result, string) {
 	return r, string(text)
 }
 
-// With --every, kubegrace-node status looks at the machine repeatedly. After two looks the context is cancelled, which ends
-// the command without an error.
+// With --every, kubegrace-node status looks at the machine repeatedly. After two looks the context is cancelled, which
+// ends the command without an error.
 func TestLooksAgainUntilItIsStopped(t *testing.T) {
 	m := newMachineWithLock(t, "")
 	ctx, stop := context.WithCancel(t.Context())
@@ -204,9 +204,9 @@ type writerFunc func([]byte) (int, error)
 
 func (f writerFunc) Write(text []byte) (int, error) { return f(text) }
 
-// In each case something cannot be seen that decides on the shutdown. kubegrace-node status must name it, say how to make
-// it visible, and end with exit status 4, although all else is well. It must not say that a lock or a drop-in is left over:
-// an operator might remove it.
+// In each case something cannot be seen that decides on the shutdown. kubegrace-node status must name it, say how to
+// make it visible, and end with exit status 4, although all else is well. It must not say that a lock or a drop-in is
+// left over: an operator might remove it.
 func TestWhatCannotBeSeen(t *testing.T) {
 	kubeletsCommandLine := fmt.Sprintf("/proc/%d/cmdline", os.Getpid())
 	remove := func(path string) func(*fakeMachine) {
@@ -246,9 +246,9 @@ func TestWhatCannotBeSeen(t *testing.T) {
 	}
 }
 
-// At first the user nobody may read everything: exit status 0. Then only root may read the kubelet's configuration and its
-// drop-in: exit status 4, and the output names both files. A file of --pods that nobody may not read is an error (exit
-// status 1), because the user has named the file.
+// At first the user nobody may read everything: exit status 0. Then only root may read the kubelet's configuration and
+// its drop-in: exit status 4, and the output names both files. A file of --pods that nobody may not read is an error
+// (exit status 1), because the user has named the file.
 func TestNobodyIsToldWhatHeMayNotSee(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root, to be nobody")

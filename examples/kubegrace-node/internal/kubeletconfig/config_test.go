@@ -32,8 +32,8 @@ func writeFile(t *testing.T, text string) string {
 	return file
 }
 
-// The fields of a Config are read from a file, or from an answer of a kubelet's /configz. All other fields are ignored, even if
-// their values are invalid (maxPods: many) or they are unknown (ofANewerKubelet).
+// The fields of a Config are read from a file, or from an answer of a kubelet's /configz. All other fields are ignored,
+// even if their values are invalid (maxPods: many) or they are unknown (ofANewerKubelet).
 func TestLoad(t *testing.T) {
 	for name, test := range map[string]struct {
 		text string
@@ -61,8 +61,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// An error names the file and the field, and says what is wrong. A misspelled shutdown field is an error, because the graceful
-// node shutdown would be off if the field were ignored.
+// An error names the file and the field, and says what is wrong. A misspelled shutdown field is an error, because the
+// graceful node shutdown would be off if the field were ignored.
 func TestErrorsNameTheFileAndTheField(t *testing.T) {
 	for name, test := range map[string]struct{ text, want string }{
 		"an invalid duration":          {header + "shutdownGracePeriod: soon\n", `within "/shutdownGracePeriod": time: invalid duration "soon"`},
@@ -88,9 +88,9 @@ func TestErrorsNameTheFileAndTheField(t *testing.T) {
 	require.ErrorContains(t, err, "/nonexistent/kubelet.conf.d")
 }
 
-// Drop-ins are merged in the order of their paths: 10-a.conf, 15/more.conf, 20-b.conf. The last value of a field counts: 50 s
-// of 20-b.conf and 15 s of 15/more.conf. Maps are merged key by key. A file whose name does not end in .conf is ignored.
-// Drop-ins count without a main file too. An error names the drop-in that causes it.
+// Drop-ins are merged in the order of their paths: 10-a.conf, 15/more.conf, 20-b.conf. The last value of a field
+// counts: 50 s of 20-b.conf and 15 s of 15/more.conf. Maps are merged key by key. A file whose name does not end in
+// .conf is ignored. Drop-ins count without a main file too. An error names the drop-in that causes it.
 func TestDropIns(t *testing.T) {
 	folder := t.TempDir()
 	write := func(name, text string) string {
@@ -120,8 +120,8 @@ func TestDropIns(t *testing.T) {
 	require.ErrorContains(t, err, bad+": ")
 }
 
-// A feature gate of the command line overrides that of the file, and that of the file overrides the default. Gates that the
-// agent does not have are returned as unknown.
+// A feature gate of the command line overrides that of the file, and that of the file overrides the default. Gates that
+// the agent does not have are returned as unknown.
 func TestSetFeatureGates(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, lifecycle.AddFeatureGates(gate))
@@ -141,8 +141,8 @@ func TestSetFeatureGates(t *testing.T) {
 	require.True(t, gate.Enabled(shutdown.GracefulNodeShutdownBasedOnPodPriority), "the default stays")
 }
 
-// Whatever a file has, Load returns either an error that names the file, or a configuration whose Schedule does not panic, with
-// and without buckets by priority. The configuration may be invalid.
+// Whatever a file has, Load returns either an error that names the file, or a configuration whose Schedule does not
+// panic, with and without buckets by priority. The configuration may be invalid.
 func FuzzLoad(f *testing.F) {
 	for _, text := range []string{
 		"", header, header + "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n", header + "shutdownGracePeriod: 9223372036854775807ns\n",

@@ -31,8 +31,8 @@ func summaryOf(t *testing.T, agent nodeplan.Agent, config plan.Config, limit tim
 	return settings.Document([]*podlist.Node{{Name: "node", Pods: pods}}).Summary
 }
 
-// apply follows a proposal: it parses the lines that a reader would paste, and returns the new configuration and the new
-// limit. What the proposal does not change stays as it is.
+// apply follows a proposal: it parses the lines that a reader would paste, and returns the new configuration and the
+// new limit. What the proposal does not change stays as it is.
 func apply(t *testing.T, p nodeplan.Proposal, config plan.Config, limit time.Duration) (plan.Config, time.Duration) {
 	t.Helper()
 	for _, change := range p.Changes {
@@ -63,10 +63,10 @@ func randomBuckets(r *rand.Rand) (config plan.Config, limit time.Duration) {
 	return config, limit
 }
 
-// For 1500 random nodes, each proposal is followed and the node is planned again. The new plan must lose exactly what the
-// proposal says, and less than the old plan. After one of the proposals no pod may be cut short. This is always possible,
-// because only grace periods above 10 min, or the longest 1 % of 100 pods or more, are left out of proposals; here all are
-// below a minute, of fewer than 12 pods.
+// For 1500 random nodes, each proposal is followed and the node is planned again. The new plan must lose exactly what
+// the proposal says, and less than the old plan. After one of the proposals no pod may be cut short. This is always
+// possible, because only grace periods above 10 min, or the longest 1 % of 100 pods or more, are left out of proposals;
+// here all are below a minute, of fewer than 12 pods.
 func TestProposalsDoWhatTheySay(t *testing.T) {
 	for seed := range uint64(1500) {
 		r := rand.New(rand.NewPCG(seed, 3))
@@ -112,10 +112,10 @@ func webs(n int, grace int64) (pods []*v1.Pod) {
 	return pods
 }
 
-// The buckets are too short: 30 s, of which 10 s are for critical pods and 20 s for the others. The proposed configuration
-// gives all pods their whole grace period, critical pods included, but for outliers. Outliers are pods with a grace period
-// above 10 min, and the longest 1 % of 100 pods or more. The first wanted duration is the sum of the two proposed buckets,
-// the second is the critical bucket: in the first case 60 s + 30 s, and 30 s.
+// The buckets are too short: 30 s, of which 10 s are for critical pods and 20 s for the others. The proposed
+// configuration gives all pods their whole grace period, critical pods included, but for outliers. Outliers are pods
+// with a grace period above 10 min, and the longest 1 % of 100 pods or more. The first wanted duration is the sum of
+// the two proposed buckets, the second is the critical bucket: in the first case 60 s + 30 s, and 30 s.
 func TestProposedConfigurations(t *testing.T) {
 	critical := func(grace int64) *v1.Pod { return newPod("cni", plan.SystemCriticalPriority, grace) }
 	criticalHour := []nodeplan.Outlier{{Name: "default/pod/cni", PodCount: 1, AsksSeconds: 3600, Critical: true}}
@@ -168,8 +168,8 @@ func TestProposedConfigurations(t *testing.T) {
 	}
 }
 
-// The plan says where the priority of each pod comes from. The two agents differ in static pods: kubegrace uses the priority
-// class of a static pod and the priority of a mirror pod, and the kubelet uses neither.
+// The plan says where the priority of each pod comes from. The two agents differ in static pods: kubegrace uses the
+// priority class of a static pod and the priority of a mirror pod, and the kubelet uses neither.
 func TestPrioritySources(t *testing.T) {
 	const (
 		static = "kubernetes.io/config.source: file"
@@ -211,8 +211,8 @@ func web(grace int64) *v1.Pod {
 	return pod
 }
 
-// proposalsOn returns the proposals for a kubelet that needs 30 s, on a known machine: how long its logind waits, the file
-// that sets this limit ("": the kubelet may set it), and the grace period of its only pod, in seconds.
+// proposalsOn returns the proposals for a kubelet that needs 30 s, on a known machine: how long its logind waits, the
+// file that sets this limit ("": the kubelet may set it), and the grace period of its only pod, in seconds.
 func proposalsOn(t *testing.T, limit time.Duration, limitFile string, grace int64) []nodeplan.Proposal {
 	t.Helper()
 	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{})
@@ -230,8 +230,8 @@ func TestAProposalNamesTheFileOfTheLimit(t *testing.T) {
 	}, proposalsOn(t, 20*time.Second, file, 10)[0].Changes[0])
 }
 
-// A pod asks for 40 s and gets 20 s, so the buckets must be longer. No file sets logind's limit, so the kubelet raises the
-// limit of 30 s itself: the proposal does not mention it.
+// A pod asks for 40 s and gets 20 s, so the buckets must be longer. No file sets logind's limit, so the kubelet raises
+// the limit of 30 s itself: the proposal does not mention it.
 func TestNoProposalForALimitThatTheKubeletRaises(t *testing.T) {
 	proposals := proposalsOn(t, 30*time.Second, "", 40)
 	require.Len(t, proposals, 1)
@@ -240,9 +240,9 @@ func TestNoProposalForALimitThatTheKubeletRaises(t *testing.T) {
 	require.Len(t, proposals[0].Changes, 1, "only the buckets")
 }
 
-// Losses are added up by workload and by node, the worst first. Every pod gets at most 20 s. Each of the two web pods that
-// ask for 60 s loses 40 s, so the Deployment web loses 80 s. The pod job asks for 50 s and loses 30 s. The static pod etcd
-// asks for 21 s and loses 1 s.
+// Losses are added up by workload and by node, the worst first. Every pod gets at most 20 s. Each of the two web pods
+// that ask for 60 s loses 40 s, so the Deployment web loses 80 s. The pod job asks for 50 s and loses 30 s. The static
+// pod etcd asks for 21 s and loses 1 s.
 func TestLossesByGroup(t *testing.T) {
 	settings, err := nodeplan.NewSettings(nodeplan.Kubelet, twoFields(30, 10), nil, plan.Options{}) // 20 s: 30 s less 10 s for critical pods
 	require.NoError(t, err)
@@ -261,8 +261,8 @@ func TestLossesByGroup(t *testing.T) {
 	}, summary.Losses)
 }
 
-// The plan knows how long a preStop hook sleeps, be it a sleep hook or a command with sleep in it. The pod gets 10 s, so a
-// hook that sleeps for longer is marked as cut short. If the length is not known (nil), the hook is not marked.
+// The plan knows how long a preStop hook sleeps, be it a sleep hook or a command with sleep in it. The pod gets 10 s,
+// so a hook that sleeps for longer is marked as cut short. If the length is not known (nil), the hook is not marked.
 func TestHowLongAHookSleeps(t *testing.T) {
 	for hook, want := range map[string]*int64{
 		`exec: {command: [/bin/sleep, 15s]}`:                     ptr.To(int64(15)),
@@ -321,8 +321,9 @@ func twoFields(total, critical int64) (c plan.Config) {
 // kill is a kill of a pod: its grace period, and when it begins, in seconds since the announcement.
 type kill struct{ override, begin int64 }
 
-// killPods is a copy of the kubelet's loop over its groups, which are the buckets (nodeshutdown_manager.go). Here the pods
-// use all the time of their group. It returns the kill of each pod, by name, and the second at which the loop ends.
+// killPods is a copy of the kubelet's loop over its groups, which are the buckets (nodeshutdown_manager.go). Here the
+// pods use all the time of their group. It returns the kill of each pod, by name, and the second at which the loop
+// ends.
 func killPods(config []plan.PodPriorityGracePeriod, pods []*v1.Pod) (kills map[string]kill, end int64) {
 	groups := slices.SortedFunc(slices.Values(config), func(a, b plan.PodPriorityGracePeriod) int { return cmp.Compare(a.Priority, b.Priority) })
 	members := make([][]*v1.Pod, len(groups))
@@ -350,8 +351,8 @@ func killPods(config []plan.PodPriorityGracePeriod, pods []*v1.Pod) (kills map[s
 	return kills, now
 }
 
-// For 2000 random nodes, the plan of a kubelet says what the kubelet's own loop does to the same pods. If the host's limit
-// is shorter than the sum of the buckets, a kubelet takes no lock: then all pods must get 0 s at second 0.
+// For 2000 random nodes, the plan of a kubelet says what the kubelet's own loop does to the same pods. If the host's
+// limit is shorter than the sum of the buckets, a kubelet takes no lock: then all pods must get 0 s at second 0.
 func TestThePlanIsWhatTheKubeletsLoopDoes(t *testing.T) {
 	for seed := range uint64(2000) {
 		r := rand.New(rand.NewPCG(seed, 4))
@@ -397,9 +398,9 @@ func readPods(t *testing.T, text string) *podlist.Node {
 	return cluster.Nodes()[0]
 }
 
-// The static pod class-only has a priority class but no priority. A kubelet gives it the priority 0 and kills it first: one
-// warning says so. The pod mirror is the API server's copy of a static pod. The kubelet does not use its priority: another
-// warning says that the priority is a guess.
+// The static pod class-only has a priority class but no priority. A kubelet gives it the priority 0 and kills it first:
+// one warning says so. The pod mirror is the API server's copy of a static pod. The kubelet does not use its priority:
+// another warning says that the priority is a guess.
 func TestStaticPodsOfAKubelet(t *testing.T) {
 	node := readPods(t, `items:
 - {metadata: {name: class-only, annotations: {kubernetes.io/config.source: file}}, spec: {priorityClassName: system-node-critical}}

@@ -17,8 +17,9 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// plannedNode returns a planned node with four pods, two of which are cut short. web asks for 60 s and gets 17 s. forever asks
-// for the longest possible time and gets 17 s. The third pod of their bucket has the longest possible names.
+// plannedNode returns a planned node with four pods, two of which are cut short. web asks for 60 s and gets 17 s.
+// forever asks for the longest possible time and gets 17 s. The third pod of their bucket has the longest possible
+// names.
 func plannedNode(name string) nodeplan.Node {
 	pod := func(namespace, name string, asks, gets int64, start float64) nodeplan.Pod {
 		return nodeplan.Pod{
@@ -40,7 +41,8 @@ func plannedNode(name string) nodeplan.Node {
 }
 
 // shutdownReport returns the report of a shutdown that took 28 s. It has two of the pods of plannedNode, web and
-// network-abcde, and two pods that were not planned, early-0 and late-0. It is not known whether network-abcde has ended.
+// network-abcde, and two pods that were not planned, early-0 and late-0. It is not known whether network-abcde has
+// ended.
 func shutdownReport() api.Report {
 	at := func(seconds float64) time.Time { return began.Add(time.Duration(seconds * float64(time.Second))) }
 	return api.ReportOf(shutdown.Report{
@@ -54,8 +56,8 @@ func shutdownReport() api.Report {
 	})
 }
 
-// planPage returns the page of a plan that shows these nodes. The summary counts one node more, as if a node were left out
-// of the page.
+// planPage returns the page of a plan that shows these nodes. The summary counts one node more, as if a node were left
+// out of the page.
 func planPage(t *testing.T, nodes ...nodeplan.Node) string {
 	t.Helper()
 	limit := 34.0
@@ -81,9 +83,10 @@ func reportPage(t *testing.T, planned nodeplan.Node) string {
 	return out.String()
 }
 
-// The pages of a plan and of a report can be read in a browser, on a wide screen and on a phone, in light and in dark colours.
-// The legend of the plan explains only what is on the page. On the page of the report the bars of the plan and of the shutdown
-// have the same scale: web was planned to stop after 6 s, and was stopped after 5 s, which is 0.83 of it.
+// The pages of a plan and of a report can be read in a browser, on a wide screen and on a phone, in light and in dark
+// colours. The legend of the plan explains only what is on the page. On the page of the report the bars of the plan and
+// of the shutdown have the same scale: web was planned to stop after 6 s, and was stopped after 5 s, which is 0.83 of
+// it.
 func TestPagesCanBeReadInABrowser(t *testing.T) {
 	const (
 		legend     = `[...document.querySelectorAll(".legend span")].filter(e => getComputedStyle(e).display != "none").map(e => e.className)`
@@ -107,8 +110,8 @@ func TestPagesCanBeReadInABrowser(t *testing.T) {
 	}
 }
 
-// inspectScript finds the problems of a page that is wider than a phone, and has small gray letters and two labels that cover
-// each other.
+// inspectScript finds the problems of a page that is wider than a phone, and has small gray letters and two labels that
+// cover each other.
 func TestBrowserFindsWhatCannotBeRead(t *testing.T) {
 	problems := evaluate(t, `<!DOCTYPE html><meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'"><body style="margin:0">
 		<p style="width:500px;font-size:9px;color:#999">gray</p>
@@ -119,10 +122,10 @@ func TestBrowserFindsWhatCannotBeRead(t *testing.T) {
 	}
 }
 
-// The page of a plan has the summary, the proposals, and a bar for each pod. A name with an HTML tag must be escaped. The lock
-// is released after 34 s, and the axis reaches to 136 s, which is four times as long. The bar of web's 17 s has 12.5 % of the
-// axis, and that of the 43 s that web loses has 31.618 %. The time that forever asks for ends beyond the axis, and is written
-// beside its bar.
+// The page of a plan has the summary, the proposals, and a bar for each pod. A name with an HTML tag must be escaped.
+// The lock is released after 34 s, and the axis reaches to 136 s, which is four times as long. The bar of web's 17 s
+// has 12.5 % of the axis, and that of the 43 s that web loses has 31.618 %. The time that forever asks for ends beyond
+// the axis, and is written beside its bar.
 func TestThePageOfAPlan(t *testing.T) {
 	text := planPage(t, plannedNode("<script>alert(1)</script>"))
 	require.NotContains(t, text, "<script>")
@@ -139,9 +142,10 @@ func TestThePageOfAPlan(t *testing.T) {
 	require.NotEmpty(t, planPage(t))
 }
 
-// The page of a report shows what has happened, beside the plan. web stopped in time although the plan cuts it short, so its
-// row is not highlighted. network-abcde still ran when the lock was released, so its bar has an open end. early-0 and late-0
-// were not planned, and get rows in their bucket. Without a plan, too, each pod of the report has a row.
+// The page of a report shows what has happened, beside the plan. web stopped in time although the plan cuts it short,
+// so its row is not highlighted. network-abcde still ran when the lock was released, so its bar has an open end.
+// early-0 and late-0 were not planned, and get rows in their bucket. Without a plan, too, each pod of the report has a
+// row.
 func TestThePageOfAReport(t *testing.T) {
 	for name, planned := range map[string]nodeplan.Node{"with a plan": plannedNode("worker-1"), "without a plan": {}} {
 		t.Run(name, func(t *testing.T) {

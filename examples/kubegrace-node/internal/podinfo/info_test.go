@@ -38,8 +38,8 @@ func runtimesPod(namespace, name string) *v1.Pod {
 	}
 }
 
-// apiServersPod returns the pod shop/web as an API server knows it: with the priority 1000, with proxy as a sidecar, and with
-// secrets that must not be stored.
+// apiServersPod returns the pod shop/web as an API server knows it: with the priority 1000, with proxy as a sidecar,
+// and with secrets that must not be stored.
 func apiServersPod() v1.Pod {
 	return v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid", Annotations: map[string]string{"secret": "x"}},
@@ -62,8 +62,8 @@ func newInfo(t *testing.T, dir string, rules ...podinfo.Rule) *podinfo.Info {
 }
 
 // A pod of which neither the kubelet nor the API server has told the priority gets that of the first rule that matches.
-// Without a rule, pods of kube-system and pods in the host's network get the priority of system-node-critical, 2000001000,
-// and all other pods get 0.
+// Without a rule, pods of kube-system and pods in the host's network get the priority of system-node-critical,
+// 2000001000, and all other pods get 0.
 func TestRules(t *testing.T) {
 	ofName, err := podinfo.ParseRule("ingress/nginx-*=1000")
 	require.NoError(t, err)
@@ -91,9 +91,9 @@ func TestInvalidRules(t *testing.T) {
 	}
 }
 
-// Save stores what the kubelet knows about its pods, so that a new agent has it when the kubelet is gone. The file must not
-// have secrets of the pods, nor pods that the runtime does not have. A pod that the new agent completes has the priority and
-// the sidecar from the file, and its grace period, phase and address from the runtime.
+// Save stores what the kubelet knows about its pods, so that a new agent has it when the kubelet is gone. The file must
+// not have secrets of the pods, nor pods that the runtime does not have. A pod that the new agent completes has the
+// priority and the sidecar from the file, and its grace period, phase and address from the runtime.
 func TestSaveStoresTheKubeletsPods(t *testing.T) {
 	dir := t.TempDir()
 	info := newInfo(t, dir)
@@ -117,8 +117,8 @@ func TestSaveStoresTheKubeletsPods(t *testing.T) {
 	require.Equal(t, "10.0.0.2", pod.Status.PodIP)
 }
 
-// 50 goroutines each record a pod and then save. In the end the file must have all 50 pods: a slow Save must not replace the
-// file of a later Save.
+// 50 goroutines each record a pod and then save. In the end the file must have all 50 pods: a slow Save must not
+// replace the file of a later Save.
 func TestALaterSaveWins(t *testing.T) {
 	dir := t.TempDir()
 	info := newInfo(t, dir)
@@ -139,8 +139,8 @@ func TestALaterSaveWins(t *testing.T) {
 	}
 }
 
-// The file is no JSON. New returns an error, and an Info that works as if the file were empty: a pod gets the guessed priority
-// 0.
+// The file is no JSON. New returns an error, and an Info that works as if the file were empty: a pod gets the guessed
+// priority 0.
 func TestABrokenFileCountsAsEmpty(t *testing.T) {
 	dir := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(dir, podinfo.File), []byte("{"), 0o600))
@@ -149,8 +149,8 @@ func TestABrokenFileCountsAsEmpty(t *testing.T) {
 	require.Zero(t, *info.Complete(runtimesPod("shop", "web")).Spec.Priority)
 }
 
-// The API server does not have a static pod, only its mirror pod with another UID. The static pod must get the priority of its
-// mirror pod. The runtime's UID of the static pod is the hash in the mirror pod's annotation.
+// The API server does not have a static pod, only its mirror pod with another UID. The static pod must get the priority
+// of its mirror pod. The runtime's UID of the static pod is the hash in the mirror pod's annotation.
 func TestAStaticPodHasThePriorityOfItsMirrorPod(t *testing.T) {
 	mirror := apiServersPod()
 	mirror.UID, mirror.DeletionTimestamp = "another", ptr.To(metav1.Now())
@@ -182,8 +182,8 @@ func TestKubeletPods(t *testing.T) {
 	require.ErrorContains(t, err, "403")
 }
 
-// The watch learns the pod web, which exists when it starts, and the pod later, which is created afterwards. web is deleted in
-// the API server. Its priority must still be known, because the pod may still run.
+// The watch learns the pod web, which exists when it starts, and the pod later, which is created afterwards. web is
+// deleted in the API server. Its priority must still be known, because the pod may still run.
 func TestWatchAPIServer(t *testing.T) {
 	pod := apiServersPod()
 	pod.Spec.NodeName = "node"

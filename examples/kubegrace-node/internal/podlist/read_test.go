@@ -66,9 +66,9 @@ func TestReadTakesAllFormsOfKubectl(t *testing.T) {
 	}
 }
 
-// The input has seven objects in two lists. Only one of the four pods is kept, the one named manifest. The two pods that have
-// ended and the pod without a node are counted, the kinds of the other objects are recorded, and the value of the priority
-// class is kept.
+// The input has seven objects in two lists. Only one of the four pods is kept, the one named manifest. The two pods
+// that have ended and the pod without a node are counted, the kinds of the other objects are recorded, and the value of
+// the priority class is kept.
 func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 	cluster := read(t, `{"kind": "List", "items": [
 		{"kind": "Pod", "metadata": {"name": "done"}, "spec": {"nodeName": "n"}, "status": {"phase": "Succeeded"}},
@@ -112,8 +112,8 @@ func TestErrorsNameThePlace(t *testing.T) {
 	}
 }
 
-// Input without an object is no error and adds nothing. An empty list counts as one object, so that a caller can distinguish
-// it from empty input.
+// Input without an object is no error and adds nothing. An empty list counts as one object, so that a caller can
+// distinguish it from empty input.
 func TestEmptyInput(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "# nothing\n", "---\n---\n"} {
 		cluster := read(t, text)
@@ -180,9 +180,9 @@ const (
 	manifest      = "kind: Pod\nmetadata: {name: etcd, namespace: kube-system}\nspec: {priorityClassName: system-node-critical}\n"
 )
 
-// A pod that is read several times counts once. So does a static pod that is read in several forms: as a manifest, from the
-// kubelet's list, and as a mirror pod. The mirror pod, which alone has spec.priority, is kept only if there is no other form.
-// A manifest without a matching pod belongs to the only node, or to ThisNode if there are several nodes.
+// A pod that is read several times counts once. So does a static pod that is read in several forms: as a manifest, from
+// the kubelet's list, and as a mirror pod. The mirror pod, which alone has spec.priority, is kept only if there is no
+// other form. A manifest without a matching pod belongs to the only node, or to ThisNode if there are several nodes.
 func TestPodsCountOnce(t *testing.T) {
 	manifests := t.TempDir()
 	require.NoError(t, os.WriteFile(filepath.Join(manifests, "etcd.yaml"), []byte(manifest), 0o600))

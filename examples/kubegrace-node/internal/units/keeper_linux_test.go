@@ -132,9 +132,10 @@ func bounded(t *testing.T, timeout time.Duration) context.Context {
 	return ctx
 }
 
-// One agent stops kubelet.service, and the next agent starts it again. The first agent writes two files: the one by which the
-// next agent knows the unit, and a drop-in whose false condition prevents systemd from starting the unit. Both must exist
-// before the unit stops, because an agent may die at any time. s.beforeStop checks this when the call of StopUnit arrives.
+// One agent stops kubelet.service, and the next agent starts it again. The first agent writes two files: the one by
+// which the next agent knows the unit, and a drop-in whose false condition prevents systemd from starting the unit.
+// Both must exist before the unit stops, because an agent may die at any time. s.beforeStop checks this when the call
+// of StopUnit arrives.
 //
 // Each Stop reloads systemd, so that it reads the drop-in. A second Stop finds the unit stopped, and only reloads.
 func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
@@ -164,8 +165,8 @@ func TestAUnitIsStoppedAndStartedAgainByTheNextAgent(t *testing.T) {
 	require.Nil(t, keeper().Stopped())
 }
 
-// A unit that did not run before the drain is neither stopped nor started. The two reloads are those of Stop and Start, which
-// write and remove the drop-in.
+// A unit that did not run before the drain is neither stopped nor started. The two reloads are those of Stop and Start,
+// which write and remove the drop-in.
 func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	s, _, keeper := start(t)
 	s.script(func() { s.activeState = "inactive" })
@@ -175,8 +176,8 @@ func TestAUnitThatDidNotRunStaysStopped(t *testing.T) {
 	require.Equal(t, []string{"reload", "reload"}, s.recorded())
 }
 
-// A unit does not stop when it is told to. After 1 s, which is half of the timeout of 2 s, its main process is killed, and Stop
-// succeeds.
+// A unit does not stop when it is told to. After 1 s, which is half of the timeout of 2 s, its main process is killed,
+// and Stop succeeds.
 func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 	s, _, keeper := start(t)
 	s.script(func() { s.hangs = true })
@@ -184,8 +185,8 @@ func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 	require.Equal(t, "kill main", s.recorded()[2], "after the reload and the stop")
 }
 
-// The mark that the node is drained is stored with the stopped units, so that the next agent has it too. When the mark is
-// removed, the stopped units stay stored: they must still be started.
+// The mark that the node is drained is stored with the stopped units, so that the next agent has it too. When the mark
+// is removed, the stopped units stay stored: they must still be started.
 func TestDrainedUnitsStayStopped(t *testing.T) {
 	_, _, keeper := start(t)
 	k := keeper()

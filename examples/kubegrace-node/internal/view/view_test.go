@@ -25,8 +25,8 @@ func podWith(hook *v1.LifecycleHandler) *v1.Pod {
 	return pod
 }
 
-// A shutdown has a line that says how long it may take, two lines for each pod, and its report. Hooks are named
-// without what may be secret: arguments and queries.
+// The output of a shutdown has a line that says how long it may take, lines about pods, and the report. Hooks are named
+// without what may be secret: the arguments of commands and the queries of URLs.
 func TestAShutdown(t *testing.T) {
 	var out bytes.Buffer
 	v := view.New(&out)
@@ -58,18 +58,18 @@ A shutdown, began at 0001-01-01T00:00:00Z; its end is not known.
 `, out.String())
 }
 
-// A container of which something went wrong has a sentence of its own, below the line of its pod.
+// If something went wrong with a container, a sentence about it follows the line of its pod.
 func TestWhatWentWrong(t *testing.T) {
 	for name, test := range map[string]struct {
 		result lifecycle.ContainerResult
 		want   string
 	}{
-		"killed":                        {lifecycle.ContainerResult{Outcome: lifecycle.OutcomeGraceExceeded, Stopping: 2 * time.Second}, "did not end on SIGTERM and was killed 2s later, when the 10s of its pod were over."},
-		"forced":                        {lifecycle.ContainerResult{Outcome: lifecycle.OutcomeForced, Err: errors.New("broken")}, "was killed, because its stop failed: broken"},
-		"hook failed":                   {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: &url.Error{URL: "secret", Err: errors.New("broken")}}}, "had a preStop hook (sleep of 2s) that failed: broken"},
-		"hook cut":                      {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseGraceSpent, Took: time.Second}}, "had a preStop hook (sleep of 2s) that was cut off after 1s."},
-		"hook abandoned":                {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second}}, "had a preStop hook (sleep of 2s) that was cut off after 1s."},
-		"hook ended with its container": {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited}}, ""},
+		"killed":                 {lifecycle.ContainerResult{Outcome: lifecycle.OutcomeGraceExceeded, Stopping: 2 * time.Second}, "did not end on SIGTERM and was killed 2s later, when the 10s of its pod were over."},
+		"forced":                 {lifecycle.ContainerResult{Outcome: lifecycle.OutcomeForced, Err: errors.New("broken")}, "was killed, because its stop failed: broken"},
+		"its hook failed":        {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookFailed, Err: &url.Error{URL: "secret", Err: errors.New("broken")}}}, "had a preStop hook (sleep of 2s) that failed: broken"},
+		"its hook was cut":       {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseGraceSpent, Took: time.Second}}, "had a preStop hook (sleep of 2s) that was cut off after 1s."},
+		"its hook was abandoned": {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookAbandoned, Took: time.Second}}, "had a preStop hook (sleep of 2s) that was cut off after 1s."},
+		"its hook ended with it": {lifecycle.ContainerResult{Hook: lifecycle.HookResult{Outcome: lifecycle.HookCut, Cause: lifecycle.CauseContainerExited}}, ""},
 	} {
 		var out bytes.Buffer
 		test.result.Name = "app"
@@ -83,7 +83,7 @@ func TestWhatWentWrong(t *testing.T) {
 	}
 }
 
-// A node may have no pods, or its list may not have come before the drain.
+// No pods are known when the drain begins: the node has none, or the list of its pods has not come yet.
 func TestAShutdownWithoutKnownPods(t *testing.T) {
 	var out bytes.Buffer
 	view.New(&out).Begin(plan.Plan{Release: 18 * time.Second, Buckets: []plan.BucketPlan{{}}})

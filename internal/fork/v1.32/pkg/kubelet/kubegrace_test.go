@@ -16,9 +16,9 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The cases of the kubelet's Test_calculateEffectiveGracePeriod: the grace period of a kill, if no termination has begun.
-// The same grace period shortens a termination that had a second more. A pod without any grace period has the minimum of 1
-// s.
+// The cases of the kubelet's Test_calculateEffectiveGracePeriod: the grace period of a kill of a pod whose termination
+// has not begun. If the termination has begun with one second more, the same kill shortens it. A pod without any grace
+// period has the minimum of 1 s.
 func TestEffectiveGracePeriodVectors(t *testing.T) {
 	vectors.SetGate(t, kubegrace.Termination, true)
 	cases := vectors.Read[struct {
@@ -47,8 +47,8 @@ func TestEffectiveGracePeriodVectors(t *testing.T) {
 	require.EqualValues(t, 1, got, "the minimum")
 }
 
-// An override applies even if the pod was deleted with a grace period of 0, as in the kubelet, which treats 0 as unset. It
-// cannot extend a termination that has begun.
+// A pod was deleted with a grace period of 0, which the kubelet treats as unset. So an override of 60 s applies. But it
+// cannot extend a termination that has begun with 1 s.
 func TestAnOverrideAppliesAfterAForcedDeletion(t *testing.T) {
 	vectors.SetGate(t, kubegrace.Termination, true)
 	pod := &v1.Pod{}
@@ -59,7 +59,7 @@ func TestAnOverrideAppliesAfterAForcedDeletion(t *testing.T) {
 	require.EqualValues(t, 1, got)
 }
 
-// scriptedWorkers are pod workers that complete a kill after a delay, or never if it is negative.
+// scriptedWorkers are pod workers that complete each kill after a delay, or never if the delay is negative.
 type scriptedWorkers struct {
 	delay   time.Duration
 	updates []UpdatePodOptions
@@ -73,14 +73,15 @@ func (w *scriptedWorkers) update(options UpdatePodOptions) {
 	}
 }
 
-// As in the kubelet's TestKillPodNowNoTimeout, a kill that takes 14 s succeeds: its timeout is 15 s, one and a half times
-// the grace period. The pod workers get the options of the kill.
+// As in the kubelet's TestKillPodNowNoTimeout, a kill with a grace period of 10 s takes 14 s and succeeds, because its
+// timeout is one and a half times the grace period: 15 s. The pod workers get the options of the kill.
 func TestKillPodNowPassesItsOptions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		events, w := record.NewFakeRecorder(1), &scriptedWorkers{delay: 14 * time.Second}
 		pod := &v1.Pod{}
-		statusCalled := false
-		require.NoError(t, killNow(t, w, events)(pod, true, vectors.Seconds(10), func(*v1.PodStatus) { statusCalled = true }))
+		const isEviction = true
+		isStatusFuncCalled := false
+		require.NoError(t, killNow(t, w, events)(pod, isEviction, vectors.Seconds(10), func(*v1.PodStatus) { isStatusFuncCalled = true }))
 		require.Empty(t, vectors.Events(events))
 		update := w.updates[0]
 		require.Same(t, pod, update.Pod)
@@ -88,12 +89,12 @@ func TestKillPodNowPassesItsOptions(t *testing.T) {
 		require.True(t, update.KillPodOptions.Evict)
 		require.Equal(t, vectors.Seconds(10), update.KillPodOptions.PodTerminationGracePeriodSecondsOverride)
 		update.KillPodOptions.PodStatusFunc(nil)
-		require.True(t, statusCalled)
+		require.True(t, isStatusFuncCalled)
 	})
 }
 
-// A kill that never ends times out after one and a half times the override, or else the pod's grace period, and at least 10
-// s. The pod workers get the override unchanged.
+// A kill never ends. It times out after one and a half times the override, or the pod's grace period if there is no
+// override, and after at least 10 s. The pod workers get the override unchanged.
 func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 	for want, graces := range map[time.Duration]struct{ spec, override *int64 }{
 		10 * time.Second: {},
@@ -104,7 +105,8 @@ func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				events, w, began := record.NewFakeRecorder(1), &scriptedWorkers{delay: -1}, time.Now()
 				pod := &v1.Pod{Spec: v1.PodSpec{TerminationGracePeriodSeconds: graces.spec}}
-				err := killNow(t, w, events)(pod, false, graces.override, nil)
+				const isEviction = false
+				err := killNow(t, w, events)(pod, isEviction, graces.override, nil)
 				synctest.Wait()
 				require.EqualError(t, err, "timeout waiting to kill pod")
 				require.Equal(t, want, time.Since(began))
@@ -116,13 +118,14 @@ func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 	}
 }
 
-// The kill takes 25 s, and its timeout is 10 s, the shortest. It continues after the timeout. Through the error, the shutdown
-// manager can wait for its end.
+// A kill takes 25 s, and has the shortest timeout, 10 s. It continues after the timeout. With the error that the call
+// returned, the shutdown manager can wait for the end of the kill.
 func TestAKillThatTimedOutCanBeAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &scriptedWorkers{delay: 25 * time.Second}
 		began := time.Now()
-		err := killNow(t, w, nil)(&v1.Pod{}, false, vectors.Seconds(1), nil)
+		const isEviction = false
+		err := killNow(t, w, nil)(&v1.Pod{}, isEviction, vectors.Seconds(1), nil)
 		var overdue *podkiller.OverdueError
 		require.ErrorAs(t, err, &overdue)
 		require.Equal(t, 10*time.Second, time.Since(began))

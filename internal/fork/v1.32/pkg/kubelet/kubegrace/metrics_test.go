@@ -58,8 +58,8 @@ func describe(t *testing.T, pods *metrics.Lifecycle, node *metrics.Shutdown, reg
 	return all
 }
 
-// The fork declares each series that a kubelet uses with kubegrace's help, labels and buckets, as ALPHA. A disabled series is
-// not exposed.
+// The fork declares each series of kubegrace that a kubelet uses. It has kubegrace's help, labels and buckets, and the
+// stability ALPHA. A disabled series is not exposed.
 func TestEachSeriesIsDeclared(t *testing.T) {
 	own := prometheus.NewRegistry()
 	pods, err := metrics.NewLifecycle(own, metrics.Options{})
@@ -93,8 +93,8 @@ func TestEachSeriesIsDeclared(t *testing.T) {
 	}
 }
 
-// The kubelet registers its own series after it has created its managers. That would panic if kubegrace had registered them,
-// so kubegrace only counts in them. What was counted before the registration is exposed after it.
+// The kubelet registers its own series after it has created its managers. The registration would panic if kubegrace had
+// registered these series, so kubegrace only sets their values.
 func TestTheKubeletCanRegisterItsSeriesLater(t *testing.T) {
 	node, pods := ShutdownMetrics(klog.Background()), LifecycleMetrics(klog.Background())
 	require.NotNil(t, node)

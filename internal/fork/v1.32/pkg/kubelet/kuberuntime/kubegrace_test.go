@@ -19,8 +19,8 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The cases of the kubelet's TestKillContainerGracePeriod: the reason of the kill decides whether the grace period is that
-// of the pod or of a probe. The container is stopped with that grace period.
+// The cases of the kubelet's TestKillContainerGracePeriod: the reason of the kill decides whether the grace period is
+// that of the pod or of a probe. The container is stopped with that grace period.
 func TestTerminationGracePeriodVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Container struct {
@@ -49,8 +49,8 @@ func TestTerminationGracePeriodVectors(t *testing.T) {
 }
 
 // The cases of the kubelet's TestKillContainer. The hook takes 10 s. Of the grace period of 30 s it leaves 20 s for the
-// stop, and of an override of 60 s it leaves 50 s. An override of less than 10 s cuts the hook, and the stop then has the
-// minimum of 2 s.
+// stop, and of an override of 60 s it leaves 50 s. An override of less than 10 s cuts the hook, and the stop then has
+// the minimum of 2 s.
 func TestKillContainer(t *testing.T) {
 	for name, c := range map[string]struct {
 		override    *int64        // of the grace period, in seconds
@@ -75,8 +75,8 @@ func TestKillContainer(t *testing.T) {
 	}
 }
 
-// As in the kubelet's TestLifeCycleHook, an exec hook gets the container's ID with the runtime's name. If the hook fails,
-// an event says so, and the container is stopped anyway, with its 30 s.
+// As in the kubelet's TestLifeCycleHook, an exec hook gets the container's ID with the runtime's name. If the hook
+// fails, an event says so, and the container is stopped anyway, with its 30 s.
 func TestAFailedExecHookIsAnEvent(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.hooks.err = errors.New("the hook failed")
@@ -109,8 +109,8 @@ func (n *node) killOrphan(t *testing.T, name string) error {
 	return n.killContainer(t.Context(), noPod, id, name, "", reasonUnknown, noOverride, noOrdering)
 }
 
-// The kubelet no longer knows the pod of a container. The container's labels have the grace period of 30 s and the hook,
-// which takes 3 s: 27 s remain for the stop. The kill of a container without labels fails.
+// The kubelet no longer knows the pod of a container. The container's labels have the grace period of 30 s and the
+// hook, which takes 3 s: 27 s remain for the stop. The kill of a container without labels fails.
 func TestAContainerWithoutAPodIsKilledByItsLabels(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(3)
@@ -132,8 +132,8 @@ func TestAContainerWithoutAPodIsKilledByItsLabels(t *testing.T) {
 // function has just returned.
 func errorOf(result kubecontainer.PodSyncResult) error { return result.Error() }
 
-// As in the kubelet's TestKillPod, the two containers are stopped, then the sandbox, and the result has an entry for each
-// of the three. The terminator then forgets the pod.
+// As in the kubelet's TestKillPod, the two containers are stopped, then the sandbox, and the result has an entry for
+// each of the three. The terminator then forgets the pod.
 func TestKillPodStopsContainersAndSandboxes(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
@@ -152,8 +152,9 @@ func TestKillPodStopsContainersAndSandboxes(t *testing.T) {
 	})
 }
 
-// An override replaces the grace period of a pod, as in an eviction. The hook would take 10 s. An override of 60 s leaves
-// 50 s for the stop. One of 7 s cuts the hook, one of 0 s leaves it no time, and the stop then has the minimum of 2 s.
+// An override replaces the grace period of a pod, as in an eviction. The hook would take 10 s. An override of 60 s
+// leaves 50 s for the stop. One of 7 s cuts the hook, one of 0 s leaves it no time, and the stop then has the minimum
+// of 2 s.
 func TestAnOverrideReplacesTheGracePeriod(t *testing.T) {
 	for override, stopTimeout := range map[int64]int64{60: 50, 7: 2, 0: 2} {
 		t.Run(fmt.Sprint(override, " s"), func(t *testing.T) {
@@ -169,8 +170,8 @@ func TestAnOverrideReplacesTheGracePeriod(t *testing.T) {
 	}
 }
 
-// A pod has a sandbox, but no containers. The sandbox is stopped. It is no error if the runtime does not have the sandbox;
-// any other error of the runtime is in the result.
+// A pod has a sandbox, but no containers. The sandbox is stopped. It is no error if the runtime does not have the
+// sandbox; any other error of the runtime is in the result.
 func TestThePodsSandboxIsStoppedWithoutContainers(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.runtime.sandboxErr = status.Error(codes.NotFound, "no such sandbox")
@@ -182,8 +183,8 @@ func TestThePodsSandboxIsStoppedWithoutContainers(t *testing.T) {
 	})
 }
 
-// If a container cannot be stopped, the result names it and the sandbox is stopped anyway. The next kill does not run the
-// container's hook of 3 s again.
+// If a container cannot be stopped, the result names it and the sandbox is stopped anyway. The next kill does not run
+// the container's hook of 3 s again.
 func TestARepeatedKillRunsNoHookAgain(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("stuck", script{fails: true}).Lifecycle = sleeping(3)
@@ -205,8 +206,8 @@ func TestARepeatedKillRunsNoHookAgain(t *testing.T) {
 }
 
 // A kill takes 10 s, and its context ends after 1 s. The end of the context ends only the wait for the kill: the call
-// returns an error, and the kill continues. A second call waits for the end of the kill, and does not stop the container
-// again.
+// returns an error, and the kill continues. A second call waits for the end of the kill, and does not stop the
+// container again.
 func TestAKillContinuesAfterItsContextEnds(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{takes: 10 * time.Second})
@@ -233,9 +234,9 @@ type orderingCase struct {
 	Want map[string]int64 // seconds from the beginning of the kill until each container is stopped
 }
 
-// The kubelet's cases for the stop order. The main containers are stopped at once. When they have exited, the sidecars are
-// stopped in reverse order, each when the previously stopped one has exited. When the grace period is over, all that still
-// wait are stopped. All containers of a case take the same time to exit.
+// The kubelet's cases for the stop order. The main containers are stopped at once. When they have exited, the sidecars
+// are stopped in reverse order, each when the previously stopped one has exited. When the grace period is over, all
+// that still wait are stopped. All containers of a case take the same time to exit.
 func TestTerminationOrderVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Cases []orderingCase `json:"termination_ordering"`
@@ -264,7 +265,8 @@ func TestTerminationOrderVectors(t *testing.T) {
 	}
 }
 
-// If the gate is off, containers and pods are killed by the kubelet's own code. Here a stand-in for it fails with errStock.
+// If the gate is off, containers and pods are killed by the kubelet's own code. Here a stand-in for it fails with
+// errStock.
 func TestTheGateSelectsTheKill(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
@@ -274,8 +276,8 @@ func TestTheGateSelectsTheKill(t *testing.T) {
 	})
 }
 
-// StopContainer fails. The kill of the container returns the error at once, without a second StopContainer, and so does the
-// kill of its pod.
+// StopContainer fails. The kill of the container returns the error at once, without a second StopContainer, and so does
+// the kill of its pod.
 func TestAFailedStopIsNotRepeated(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{fails: true})
@@ -288,8 +290,8 @@ func TestAFailedStopIsNotRepeated(t *testing.T) {
 	})
 }
 
-// The kill of a pod fails, and is repeated after 10 s. Each kill has the whole grace period of 30 s and records a Killing
-// event. Neither records FailedKillPod: the kubelet's SyncTerminatingPod does.
+// The kill of a pod fails, and is repeated after 10 s. Each kill has the whole grace period of 30 s and records a
+// Killing event. Neither records FailedKillPod: the kubelet's SyncTerminatingPod does.
 func TestARepeatedKillHasTheWholeGracePeriod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{fails: true})
@@ -303,8 +305,8 @@ func TestARepeatedKillHasTheWholeGracePeriod(t *testing.T) {
 	})
 }
 
-// The main container cannot be stopped, so the sidecar is not stopped before the grace period of 30 s is over. It then has
-// the minimum of 2 s.
+// The main container cannot be stopped, so the sidecar is not stopped before the grace period of 30 s is over. It then
+// has the minimum of 2 s.
 func TestASidecarWaitsForAContainerThatCannotBeStopped(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addSidecar("proxy", script{})
@@ -316,9 +318,10 @@ func TestASidecarWaitsForAContainerThatCannotBeStopped(t *testing.T) {
 	})
 }
 
-// A pod with a grace period of 0, as after a sandbox change, has no time: no hook runs, and the sidecar does not wait for
-// the main container. A pod whose spec has no grace period has the minimum of 2 s, in which the hook begins and is cut. In
-// both cases each container is stopped with the kubelet's minimum of 2 s, and the kill returns the runtime's error for app.
+// A pod with a grace period of 0, as after a sandbox change, has no time: no hook runs, and the sidecar does not wait
+// for the main container. A pod whose spec has no grace period has the minimum of 2 s, in which the hook begins and is
+// cut. In both cases each container is stopped with the kubelet's minimum of 2 s, and the kill returns the runtime's
+// error for app.
 func TestKillPodWithoutAGracePeriod(t *testing.T) {
 	for name, c := range map[string]struct {
 		specGrace  *int64 // in seconds
@@ -343,8 +346,8 @@ func TestKillPodWithoutAGracePeriod(t *testing.T) {
 	}
 }
 
-// The manager's runner of hooks is replaced between two kills. Each kill uses the runner that the manager has when the kill
-// begins.
+// The manager's runner of hooks is replaced between two kills. Each kill uses the runner that the manager has when the
+// kill begins.
 func TestEachKillUsesTheCurrentRunner(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(1)
@@ -359,8 +362,8 @@ func TestEachKillUsesTheCurrentRunner(t *testing.T) {
 }
 
 // A pod whose container takes an hour to exit is killed with a grace period of 600 s. After 5 s the grace period is
-// shortened to 1 s: the kill ends soon, within 10 s of its beginning. Shortening the grace period of a pod that is not being
-// killed does nothing.
+// shortened to 1 s: the kill ends soon, within 10 s of its beginning. Shortening the grace period of a pod that is not
+// being killed does nothing.
 func TestAShortenedGracePeriodAppliesAtOnce(t *testing.T) {
 	onNode(t, 600, func(t *testing.T, n *node) {
 		n.addMain("app", script{takes: time.Hour})
@@ -372,8 +375,8 @@ func TestAShortenedGracePeriodAppliesAtOnce(t *testing.T) {
 	})
 }
 
-// StopContainer hangs. It fails when the CRI client gives up, 2 minutes after the stop's timeout of 30 s: after 150 s. The
-// kill returns its error. The next kill has the whole grace period again, as in the kubelet.
+// StopContainer hangs. It fails when the CRI client gives up, 2 minutes after the stop's timeout of 30 s: after 150 s.
+// The kill returns its error. The next kill has the whole grace period again, as in the kubelet.
 func TestAStopThatTimesOutFailsTheKill(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{hangs: true})
@@ -389,8 +392,8 @@ func TestAStopThatTimesOutFailsTheKill(t *testing.T) {
 	})
 }
 
-// The container exits after 1 s, during its sleep hook of 10 s. The kill still takes 10 s, because the terminator has no
-// ExitWatcher that would tell it of the exit.
+// The container exits after 1 s, during its sleep hook of 10 s. The kill still takes 10 s, because the terminator has
+// no ExitWatcher that would tell it of the exit.
 func TestASleepHookContinuesAfterItsContainerHasExited(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(10)
@@ -401,8 +404,8 @@ func TestASleepHookContinuesAfterItsContainerHasExited(t *testing.T) {
 	})
 }
 
-// A hook that would take 60 s is cancelled at the end of the grace period of 5 s. The cancelled hook is no failure: there is
-// no event FailedPreStopHook. The stop has the minimum of 2 s.
+// A hook that would take 60 s is cancelled at the end of the grace period of 5 s. The cancelled hook is no failure:
+// there is no event FailedPreStopHook. The stop has the minimum of 2 s.
 func TestAHookIsCancelledAtTheEndOfItsGracePeriod(t *testing.T) {
 	onNode(t, 5, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(60)
@@ -413,8 +416,8 @@ func TestAHookIsCancelledAtTheEndOfItsGracePeriod(t *testing.T) {
 	})
 }
 
-// A running container is not in the pod's spec, so its hook is unknown. The kill of the pod stops the container with the
-// pod's whole grace period. A kill of the container alone succeeds too.
+// A running container is not in the pod's spec, so its hook is unknown. The kill of the pod stops the container with
+// the pod's whole grace period. A kill of the container alone succeeds too.
 func TestAContainerThatTheSpecLacksIsStopped(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addRunning("gone", script{})

@@ -132,8 +132,9 @@ func vectorPod() (*v1.Pod, *v1.Container) {
 	return pod, &pod.Spec.Containers[0]
 }
 
-// The kubelet's cases for the request of an httpGet hook. The host of the request is that of the hook, or else the pod's IP.
-// The port of the hook may be a name. The request has the URL and the headers that the kubelet's request would have.
+// The kubelet's cases for the request of an httpGet hook. The host of the request is that of the hook, or else the
+// pod's IP. The port of the hook may be a name. The request has the URL and the headers that the kubelet's request
+// would have.
 func TestHTTPHookVectors(t *testing.T) {
 	for _, c := range vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").HTTP.Cases {
 		t.Run(c.Name, func(t *testing.T) {
@@ -149,8 +150,9 @@ func TestHTTPHookVectors(t *testing.T) {
 	}
 }
 
-// The kubelet's cases for exec, httpGet and sleep hooks. The error, the message, the command or the request, and the event of
-// each hook are the kubelet's. Only sleep hooks run in a synctest bubble, because an httpGet hook may need a real server.
+// The kubelet's cases for exec, httpGet and sleep hooks. The error, the message, the command or the request, and the
+// event of each hook are the kubelet's. Only sleep hooks run in a synctest bubble, because an httpGet hook may need a
+// real server.
 func TestHandlerRunnerVectors(t *testing.T) {
 	vectors := vectors.Read[hookVectors](t, "lifecycle/testdata/hooks.yaml").Runner
 	require.Len(t, vectors, 13)
@@ -277,8 +279,8 @@ func TestAnHTTPHookWithoutAPodIPFails(t *testing.T) {
 	require.Equal(t, fmt.Sprintf(`HTTP lifecycle hook (stop) for Container "containerFoo" in Pod "podFoo_nsFoo()" failed - error: failed to find networking container: %v`, status), msg)
 }
 
-// An httpGet hook has no host, and its pod's IP is the empty string. The hook fails. The kubelet would send the request to the
-// node itself.
+// An httpGet hook has no host, and its pod's IP is the empty string. The hook fails. The kubelet would send the request
+// to the node itself.
 func TestAnHTTPHookWithAnEmptyPodIPFails(t *testing.T) {
 	fakes := &hookFakes{ips: []string{""}}
 	_, err := runGetWithoutHost(t, fakes)
@@ -286,8 +288,8 @@ func TestAnHTTPHookWithAnEmptyPodIPFails(t *testing.T) {
 	require.Empty(t, fakes.requests)
 }
 
-// An httpGet hook without a host needs the pod's IP from the runtime. If one of the runtime's methods that read it fails, the
-// hook's error has the kubelet's text.
+// An httpGet hook without a host needs the pod's IP from the runtime. If one of the runtime's methods that read it
+// fails, the hook's error has the kubelet's text.
 func TestAnHTTPHookReturnsTheErrorsOfTheRuntime(t *testing.T) {
 	for method, want := range statusErrors() {
 		_, err := runGetWithoutHost(t, &hookFakes{failing: method})
@@ -317,8 +319,8 @@ func TestAnExecHookHasTheRemainingTime(t *testing.T) {
 	})
 }
 
-// A sleep hook of 1 s is interrupted by the end of its context. 50 ms before its end this is no failure, because up to 100 ms
-// are forgiven. 150 ms before its end it is a failure.
+// A sleep hook of 1 s is interrupted by the end of its context. 50 ms before its end this is no failure, because up to
+// 100 ms are forgiven. 150 ms before its end it is a failure.
 func TestASleepThatIsCutAtItsEndSucceeds(t *testing.T) {
 	for cut, fails := range map[time.Duration]bool{950 * time.Millisecond: false, 850 * time.Millisecond: true} {
 		t.Run(cut.String(), func(t *testing.T) {

@@ -71,8 +71,8 @@ func (k *kubelet) configWithSlowKills(d time.Duration) *Config {
 	return conf
 }
 
-// The shutdown is cancelled while the pod web, which has 20 s, is being killed. The manager admits pods at once. It never kills
-// the critical pod dns, and it takes a new lock.
+// The shutdown is cancelled while the pod web, which has 20 s, is being killed. The manager admits pods at once. It
+// never kills the critical pod dns, and it takes a new lock.
 func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
@@ -88,8 +88,9 @@ func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	})
 }
 
-// The pod web is being killed with 20 s, and the kill of dns would begin after 20 s. Then the host announces that it goes down
-// in 9 s. The drain is shortened to fit into the 9 s: after 8.5 s dns is being killed, and after 9.5 s the lock is released.
+// The pod web is being killed with 20 s, and the kill of dns would begin after 20 s. Then the host announces that it
+// goes down in 9 s. The drain is shortened to fit into the 9 s: after 8.5 s dns is being killed, and after 9.5 s the
+// lock is released.
 func TestAnEarlierDeadlineShortensTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
@@ -121,8 +122,8 @@ func TestAFailedKillIsRepeatedWithTheRemainingTime(t *testing.T) {
 	})
 }
 
-// The kill takes an hour and the shutdown 30 s, so the pod may still run when the lock is released. Its status is Failed
-// anyway, because the kubelet sets the status when it begins a kill.
+// The kill takes an hour and the shutdown 30 s, so the pod may still run when the lock is released. Its status is
+// Failed anyway, because the kubelet sets the status when it begins a kill.
 func TestAPodThatMayStillRunIsFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
@@ -133,8 +134,8 @@ func TestAPodThatMayStillRunIsFailed(t *testing.T) {
 	})
 }
 
-// The kubelet itself sends the final statuses of pods and marks pods as not ready. So the fork's reporter has the method for
-// neither.
+// The kubelet itself sends the final statuses of pods and marks pods as not ready. So the fork's reporter has the
+// method for neither.
 func TestStatusesAndReadinessAreLeftToTheKubelet(t *testing.T) {
 	reporter := nodeStatus(newKubelet().defaultConfig())
 	_, sendsStatuses := reporter.(shutdown.StatusFlusher)
@@ -155,8 +156,8 @@ func TestAPodThatIsListedLateIsKilled(t *testing.T) {
 	})
 }
 
-// The kubelet lists no pods when the shutdown is announced, and a pod immediately afterwards. The manager reads an empty list
-// again for a second, so it kills the pod.
+// The kubelet lists no pods when the shutdown is announced, and a pod immediately afterwards. The manager reads an
+// empty list again for a second, so it kills the pod.
 func TestAListThatIsEmptyAtTheStartIsReadAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
@@ -182,8 +183,9 @@ func TestTheClassNameOfAStaticPodIsResolved(t *testing.T) {
 	})
 }
 
-// A kubelet stops 2 s after the announcement, while it kills web, which has 20 s. The next kubelet reads the state file. It
-// refuses pods even before its manager is started. After the start it resumes the drain, so that dns is killed.
+// A kubelet stops 2 s after the announcement, while it kills web, which has 20 s. The next kubelet reads the state
+// file. It refuses pods even before its manager is started. After the start it resumes the drain, so that dns is
+// killed.
 func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
@@ -209,8 +211,8 @@ func TestARestartedKubeletResumesTheDrain(t *testing.T) {
 	})
 }
 
-// The drain uses the clock of the Config. When 10 s pass on the bubble's clock, nothing changes. When the Config's clock
-// advances by 21 s, web's 20 s are over, and dns has what is left of 30 s: 9 s.
+// The drain uses the clock of the Config. When 10 s pass on the bubble's clock, nothing changes. When the Config's
+// clock advances by 21 s, web's 20 s are over, and dns has what is left of 30 s: 9 s.
 func TestTheConfigsClockTimesTheDrain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))

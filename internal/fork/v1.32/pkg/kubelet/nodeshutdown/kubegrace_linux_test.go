@@ -47,8 +47,8 @@ func newKubelet(pods ...*v1.Pod) *kubelet {
 	return &kubelet{events: record.NewFakeRecorder(100), host: &shutdowntest.Host{}, stopped: make(chan struct{}), pods: pods, kills: map[string]int64{}}
 }
 
-// config returns the configuration of a manager of this kubelet. total is the time of all pods, of which the last part is for
-// critical pods.
+// config returns the configuration of a manager of this kubelet. total is the time of all pods, of which the last part
+// is for critical pods.
 func (k *kubelet) config(total, critical time.Duration) *Config {
 	return &Config{
 		Logger:                          klog.Background(),
@@ -121,9 +121,9 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// The host announces a shutdown. The node's status is synced once after the announcement, before the first kill. The event, the
-// unmounts that are awaited, the state file, and the times of the shutdown in the metrics are the kubelet's. The only kill
-// takes no time, so the shutdown ends at the time when it began.
+// The host announces a shutdown. The node's status is synced once after the announcement, before the first kill. The
+// event, the unmounts that are awaited, the state file, and the times of the shutdown in the metrics are the kubelet's.
+// The only kill takes no time, so the shutdown ends at the time when it began.
 func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kubeletmetrics.Register()
@@ -166,8 +166,8 @@ func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	})
 }
 
-// If the host is unavailable at the start, Start returns no error. The manager tries again, and takes the lock within 2 s after
-// the host is back. The kubelet's manager gives up.
+// If the host is unavailable at the start, Start returns no error. The manager tries again, and takes the lock within 2
+// s after the host is back. The kubelet's manager gives up.
 func TestAFailedStartIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
@@ -203,8 +203,8 @@ func TestADisabledGateMeansTheStub(t *testing.T) {
 	require.Equal(t, managerStub{}, newManagerOfHost(newKubelet().config(30*time.Second, 0), &shutdowntest.Host{}))
 }
 
-// The configuration is a list of priorities: 30 s for the pod web of priority 0, and 20 s for the pod db of priority 10. web
-// ends at once, so its 30 s go to db, which has 50 s.
+// The configuration is a list of priorities: 30 s for the pod web of priority 0, and 20 s for the pod db of priority
+// 10. web ends at once, so its 30 s go to db, which has 50 s.
 func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 10, 60))
@@ -218,8 +218,8 @@ func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 	})
 }
 
-// All priorities have 0 s. As in the kubelet, the manager takes the lock, and requests a delay of 0 s. In a shutdown it kills
-// the pods with a grace period of 0 s and releases the lock.
+// All priorities have 0 s. As in the kubelet, the manager takes the lock, and requests a delay of 0 s. In a shutdown it
+// kills the pods with a grace period of 0 s and releases the lock.
 func TestPrioritiesWithoutSecondsTakeTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
@@ -236,8 +236,8 @@ func TestPrioritiesWithoutSecondsTakeTheLock(t *testing.T) {
 	})
 }
 
-// The Config is invalid: critical pods have more time than all pods. The error is logged, and the manager is the kubelet's
-// stub.
+// The Config is invalid: critical pods have more time than all pods. The error is logged, and the manager is the
+// kubelet's stub.
 func TestAnInvalidConfigIsLogged(t *testing.T) {
 	var log bytes.Buffer
 	conf := newKubelet().config(time.Second, time.Minute)
@@ -246,8 +246,8 @@ func TestAnInvalidConfigIsLogged(t *testing.T) {
 	require.Contains(t, log.String(), "shutdownGracePeriodCriticalPods {1m0s} must be <= shutdownGracePeriod {1s}")
 }
 
-// The system bus accepts connections but does not respond. It delays the start of the manager by 2 s only, and the manager
-// admits pods.
+// The system bus accepts connections but does not respond. It delays the start of the manager by 2 s only, and the
+// manager admits pods.
 func TestStartDoesNotWaitForAnUnresponsiveBus(t *testing.T) {
 	vectors.SetGate(t, kubegrace.NodeShutdown, true)
 	socket := filepath.Join(t.TempDir(), "bus")

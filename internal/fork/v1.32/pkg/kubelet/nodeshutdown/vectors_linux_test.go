@@ -69,8 +69,8 @@ func podFromDescription(t *testing.T, name string, description []string) *v1.Pod
 	return pod
 }
 
-// podsOf returns the pods of a case: those that the case names, made from their descriptions, or pods without a grace period
-// in the phases that the case lists.
+// podsOf returns the pods of a case: those that the case names, made from their descriptions, or pods without a grace
+// period in the phases that the case lists.
 func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	t.Helper()
 	var pods []*v1.Pod
@@ -90,9 +90,9 @@ func (v managerVectors) podsOf(t *testing.T, c managerCase) []*v1.Pod {
 	return pods
 }
 
-// The cases of the kubelet's TestManager. The manager requests a delay of the whole grace period, and the host grants what the
-// fake of the kubelet's test grants. After the announcement of a shutdown the node refuses pods. The pods are killed with the
-// grace periods that the case wants, and get the statuses that it wants.
+// The cases of the kubelet's TestManager. The manager requests a delay of the whole grace period, and the host grants
+// what the fake of the kubelet's test grants. After the announcement of a shutdown the node refuses pods. The pods are
+// killed with the grace periods that the case wants, and get the statuses that it wants.
 func TestManagerVectors(t *testing.T) {
 	cases := vectors.Read[managerVectors](t, "shutdown/testdata/manager.yaml")
 	require.Len(t, cases.Vectors.Cases, 7)
@@ -177,8 +177,8 @@ func TestMigrateConfigVectors(t *testing.T) {
 	}
 }
 
-// The cases of the kubelet's Test_groupByPriority: each pod is in the bucket of the highest priority that is not above its
-// own.
+// The cases of the kubelet's Test_groupByPriority: each pod is in the bucket of the highest priority that is not above
+// its own.
 func TestGroupByPriorityVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		Group struct {
