@@ -11,9 +11,9 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// The grace period of the deletion, and then the override, replaces the current grace period if it is set and
-// shorter, or if the value so far is 0. If none of the three is set, the spec decides. The result is at least 1 s,
-// and never more than a current grace period.
+// The result begins with the pod's current grace period. The grace period of the deletion replaces it if it is shorter,
+// or if the result is still 0, and then the override does in the same way. If none of the three is set, the spec
+// decides. The result is at least 1 s, and never more than a current grace period.
 func TestForPod(t *testing.T) {
 	for _, c := range []struct {
 		name      string
@@ -21,40 +21,40 @@ func TestForPod(t *testing.T) {
 		current   int64 // 0: the termination has not begun
 		override  *int64
 		want      int64
-		shortened bool // the result is shorter than current
+		isShorter bool // the result is shorter than current
 	}{
-		{"nil pod", nil, 0, nil, 1, false},
-		{"nil pod with an override", nil, 0, ptr.To(int64(9)), 9, false},
-		{"empty pod", &v1.Pod{}, 0, nil, 1, false},
-		{"spec", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, nil, 30, false},
-		{"spec of 0", podWithSpecAndDeletion(ptr.To(int64(0)), nil), 0, nil, 1, false},
-		{"negative spec", podWithSpecAndDeletion(ptr.To(int64(-1)), nil), 0, nil, 1, false},
-		{"override longer than spec", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, ptr.To(int64(60)), 60, false},
-		{"override longer than deletion", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(5))), 0, ptr.To(int64(60)), 5, false},
-		{"negative override", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, ptr.To(int64(-7)), 1, false},
-		{"override of 0 alone", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, ptr.To(int64(0)), 1, false},
-		{"deletion of 0, override", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), 0, ptr.To(int64(20)), 20, false},
+		{name: "nil pod", want: 1},
+		{name: "nil pod with an override", override: ptr.To(int64(9)), want: 9},
+		{name: "empty pod", pod: &v1.Pod{}, want: 1},
+		{name: "spec", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), want: 30},
+		{name: "spec of 0", pod: podWithSpecAndDeletion(ptr.To(int64(0)), nil), want: 1},
+		{name: "negative spec", pod: podWithSpecAndDeletion(ptr.To(int64(-1)), nil), want: 1},
+		{name: "override longer than spec", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), override: ptr.To(int64(60)), want: 60},
+		{name: "override longer than deletion", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(5))), override: ptr.To(int64(60)), want: 5},
+		{name: "negative override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), override: ptr.To(int64(-7)), want: 1},
+		{name: "override of 0 alone", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), override: ptr.To(int64(0)), want: 1},
+		{name: "deletion of 0, override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), override: ptr.To(int64(20)), want: 20},
 
-		{"current only", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, nil, 20, false},
-		{"current, shorter spec", podWithSpecAndDeletion(ptr.To(int64(5)), nil), 20, nil, 20, false},
-		{"current, shorter deletion", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(5))), 20, nil, 5, true},
-		{"current, longer deletion", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(25))), 20, nil, 20, false},
-		{"current, shorter override", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, ptr.To(int64(2)), 2, true},
-		{"current, equal override", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, ptr.To(int64(20)), 20, false},
-		{"current, longer override", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, ptr.To(int64(21)), 20, false},
-		{"current, override of 0", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 20, ptr.To(int64(0)), 1, true},
-		{"current, deletion of 0", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), 20, nil, 1, true},
-		{"current, deletion of 0, longer override", podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), 20, ptr.To(int64(60)), 20, false},
-		{"current is the minimum", podWithSpecAndDeletion(ptr.To(int64(30)), nil), 1, ptr.To(int64(0)), 1, false},
-		{"negative current", podWithSpecAndDeletion(ptr.To(int64(30)), nil), -5, nil, 1, false},
+		{name: "current only", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 20, want: 20},
+		{name: "current, shorter spec", pod: podWithSpecAndDeletion(ptr.To(int64(5)), nil), current: 20, want: 20},
+		{name: "current, shorter deletion", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(5))), current: 20, want: 5, isShorter: true},
+		{name: "current, longer deletion", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(25))), current: 20, want: 20},
+		{name: "current, shorter override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 20, override: ptr.To(int64(2)), want: 2, isShorter: true},
+		{name: "current, equal override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 20, override: ptr.To(int64(20)), want: 20},
+		{name: "current, longer override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 20, override: ptr.To(int64(21)), want: 20},
+		{name: "current, override of 0", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 20, override: ptr.To(int64(0)), want: 1, isShorter: true},
+		{name: "current, deletion of 0", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), current: 20, want: 1, isShorter: true},
+		{name: "current, deletion of 0, longer override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), current: 20, override: ptr.To(int64(60)), want: 20},
+		{name: "current is the minimum", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 1, override: ptr.To(int64(0)), want: 1},
+		{name: "negative current", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: -5, want: 1},
 
-		{"min int64", podWithSpecAndDeletion(ptr.To(int64(math.MinInt64)), ptr.To(int64(math.MinInt64))), math.MaxInt64, ptr.To(int64(math.MinInt64)), 1, true},
-		{"max int64", podWithSpecAndDeletion(ptr.To(int64(math.MaxInt64)), nil), 0, ptr.To(int64(math.MaxInt64)), math.MaxInt64, false},
+		{name: "min int64", pod: podWithSpecAndDeletion(ptr.To(int64(math.MinInt64)), ptr.To(int64(math.MinInt64))), current: math.MaxInt64, override: ptr.To(int64(math.MinInt64)), want: 1, isShorter: true},
+		{name: "max int64", pod: podWithSpecAndDeletion(ptr.To(int64(math.MaxInt64)), nil), override: ptr.To(int64(math.MaxInt64)), want: math.MaxInt64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seconds, shortened := graceperiod.ForPod(c.pod, c.current, c.override)
 			require.Equal(t, c.want, seconds)
-			require.Equal(t, c.shortened, shortened)
+			require.Equal(t, c.isShorter, shortened)
 		})
 	}
 }

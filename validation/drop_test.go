@@ -20,8 +20,8 @@ func specWithEachKind(lifecycle *v1.Lifecycle) *v1.PodSpec {
 	)
 }
 
-// All features are off. Sleeps and stop signals are removed from all kinds of containers, and what becomes
-// empty is set to nil. What was empty before stays.
+// All features are off. Sleeps and stop signals are removed from all kinds of containers. A hook or lifecycle that
+// becomes empty is set to nil. One that was empty already stays.
 func TestDropFromEachKindOfContainer(t *testing.T) {
 	mixed := sleep(3)
 	mixed.Exec = &v1.ExecAction{Command: []string{"true"}}
@@ -43,8 +43,8 @@ func TestDropFromEachKindOfContainer(t *testing.T) {
 	}
 }
 
-// Each option removes only the fields of its own feature. NoZeroSleep removes nothing, because the field
-// of a sleep of 0 s is that of every sleep.
+// Each option removes only the fields of its own feature. NoZeroSleep removes nothing, because a sleep of 0 s has the
+// same field as every sleep.
 func TestEachOptionDropsOneFeature(t *testing.T) {
 	all := &v1.Lifecycle{PreStop: sleep(0), StopSignal: ptr.To(v1.SIGINT)}
 	for name, c := range map[string]struct {
@@ -62,7 +62,8 @@ func TestEachOptionDropsOneFeature(t *testing.T) {
 	}
 }
 
-// If any container of the stored spec uses a feature, its fields stay. Each feature is checked separately.
+// All features are off. If any container of the stored spec uses a feature, the fields of the feature stay. Each
+// feature is checked separately.
 func TestAFeatureThatTheStoredSpecUsesIsNotDropped(t *testing.T) {
 	all := &v1.Lifecycle{PreStop: sleep(1), StopSignal: ptr.To(v1.SIGINT)}
 	for name, c := range map[string]struct{ old, want *v1.Lifecycle }{

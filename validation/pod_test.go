@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// Specs that the API server accepts, even if they are useless: no errors.
+// The API server accepts each of these specs, even if a spec is useless. So they have no errors.
 func TestValidPods(t *testing.T) {
 	for name, s := range map[string]*v1.PodSpec{
 		"empty":                      spec(),
@@ -36,8 +36,8 @@ func TestTheGracePeriodIsRequired(t *testing.T) {
 	requireErrors(t, validate(nil), "spec: Required value")
 }
 
-// Only main containers and sidecars may have a lifecycle, and only theirs are checked further. An empty
-// lifecycle counts too.
+// Only main containers and sidecars may have a lifecycle, and only their lifecycles are checked further. In other
+// containers an empty lifecycle is an error too.
 func TestLifecycleByKindOfContainer(t *testing.T) {
 	never := v1.Container{RestartPolicy: ptr.To(v1.ContainerRestartPolicy("Never")), Lifecycle: preStop(sleep(1))}
 	requireErrors(t, validate(spec(
@@ -62,9 +62,9 @@ func TestAllErrorsAreReturned(t *testing.T) {
 		ReadinessProbe: probe(1),
 		StartupProbe:   probe(0),
 	}
-	bad2 := sidecar(bad.Lifecycle)
-	bad2.StartupProbe = probe(0)
-	errs := validate(spec(withContainer(v1.Container{}), withContainer(bad), withInit(bad2), withEphemeral(bad.Lifecycle)))
+	badSidecar := sidecar(bad.Lifecycle)
+	badSidecar.StartupProbe = probe(0)
+	errs := validate(spec(withContainer(v1.Container{}), withContainer(bad), withInit(badSidecar), withEphemeral(bad.Lifecycle)))
 	var paths []string
 	for _, err := range errs {
 		paths = append(paths, err.Field)

@@ -11,8 +11,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// The grace period is 30 s. A sleep may last from 0 s, or from 1 s without the feature of zero sleeps, to
-// 30 s.
+// The grace period is 30 s. A sleep may last from 0 s to 30 s, or from 1 s if the feature of zero sleeps is off.
 func TestSleepSeconds(t *testing.T) {
 	const (
 		on  = ": must be non-negative and less than terminationGracePeriodSeconds (30)"
@@ -38,8 +37,8 @@ func TestSleepSeconds(t *testing.T) {
 	}
 }
 
-// With a negative grace period every sleep is too long. Without one there is nothing to compare with, and
-// only the missing grace period is an error.
+// With a negative grace period every sleep is too long. If the grace period is missing, no sleep is too long, and only
+// the missing grace period is an error.
 func TestSleepWithANegativeOrMissingGracePeriod(t *testing.T) {
 	requireErrors(t, validate(spec(withGrace(-1), withHook(sleep(0)))),
 		hookPath+".sleep: Invalid value: 0: must be non-negative and less than terminationGracePeriodSeconds (-1)")
@@ -48,7 +47,7 @@ func TestSleepWithANegativeOrMissingGracePeriod(t *testing.T) {
 	requireErrors(t, validate(none), "spec.terminationGracePeriodSeconds: Required value")
 }
 
-// A sleep is forbidden, whatever its duration. Other hooks stay valid.
+// The feature of sleep hooks is off. A sleep hook is forbidden, whatever its duration. Other hooks stay valid.
 func TestSleepWithItsFeatureOff(t *testing.T) {
 	errs := validation.ValidatePodTermination(spec(withHook(sleep(-1))), validation.Options{NoSleepAction: true}, nil)
 	requireErrors(t, errs, "containers[0].lifecycle.preStop.sleep: Forbidden: may not be set when feature gate PodLifecycleSleepAction is disabled")

@@ -31,8 +31,7 @@ func linux() (names []string) {
 	return names
 }
 
-// All 65 signals of KEP-4960 are valid, with exactly these names. The error for another one lists them
-// all.
+// All 65 signals of KEP-4960 are valid, with exactly these names. The error for another name lists all of them.
 func TestStopSignalsOfLinux(t *testing.T) {
 	require.Len(t, linux(), 65)
 	for _, name := range linux() {

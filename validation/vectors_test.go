@@ -16,7 +16,7 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// settings are the shutdown settings of the base, which the cases override.
+// settings are valid shutdown settings, of which the cases override some.
 type settings struct {
 	Total      metav1.Duration `json:"shutdownGracePeriod"`
 	Critical   metav1.Duration `json:"shutdownGracePeriodCriticalPods"`
@@ -73,8 +73,8 @@ func TestConformanceSleepAction(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			opts := validation.Options{NoZeroSleep: !c.ZeroEnabled}
 			errs := validation.ValidatePodTermination(spec(withGrace(c.Grace), withHook(sleep(c.Seconds))), opts, nil)
-			message, wrong := map[string]string{"msg_off": group.MsgOff, "msg_on": group.MsgOn}[c.Want]
-			if !wrong {
+			message, isInvalid := map[string]string{"msg_off": group.MsgOff, "msg_on": group.MsgOn}[c.Want]
+			if !isInvalid {
 				require.Equal(t, "ok", c.Want)
 				require.Nil(t, errs)
 				return
@@ -86,8 +86,8 @@ func TestConformanceSleepAction(t *testing.T) {
 	}
 }
 
-// The cases of Kubernetes' TestDropPodLifecycleSleepAction. Each has the feature gate, the hook of the stored pod, that
-// of the new pod, and what must be left of it.
+// The cases of Kubernetes' TestDropPodLifecycleSleepAction. Each has whether the feature gate is on, the hook of the
+// stored pod, the hook of the new pod, and what must be left of the new pod's hook.
 func TestConformanceDropSleepAction(t *testing.T) {
 	hooks := map[any]*v1.LifecycleHandler{
 		"exec": exec("foo"), "httpGet": {HTTPGet: &v1.HTTPGetAction{Path: "/"}}, "sleep": sleep(1),
@@ -100,9 +100,9 @@ func TestConformanceDropSleepAction(t *testing.T) {
 		return specWithEachKind(preStop(hooks[hook]))
 	}
 	for _, c := range loadVectors(t).DropSleepAction.Cases {
-		on, old, is, want := c[0].(bool), specWith(c[1]), specWith(c[2]), specWith(c[3])
-		validation.DropDisabledFields(is, old, validation.Options{NoSleepAction: !on})
-		require.Equal(t, want, is, c)
+		isGateOn, stored, updated, want := c[0].(bool), specWith(c[1]), specWith(c[2]), specWith(c[3])
+		validation.DropDisabledFields(updated, stored, validation.Options{NoSleepAction: !isGateOn})
+		require.Equal(t, want, updated, c)
 	}
 }
 
@@ -129,8 +129,8 @@ func TestConformanceKubeletConfig(t *testing.T) {
 	}
 }
 
-// config returns a configuration with both kinds of schedule, of which only one may be set. list has pairs of a priority
-// and its seconds.
+// config returns a configuration with both kinds of schedule, of which only one may be set. list has pairs of a
+// priority and its seconds.
 func config(total, critical metav1.Duration, list [][2]int64) plan.Config {
 	cfg := byPriority(list...)
 	cfg.ShutdownGracePeriod, cfg.ShutdownGracePeriodCriticalPods = total, critical

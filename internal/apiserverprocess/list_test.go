@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// Lists with field and label selectors, from etcd and from the watch cache. A selector with an unknown field
-// or bad syntax is an error, not an empty list.
+// Pods are listed with field and label selectors, from etcd and from the watch cache. A selector with an unknown field
+// or an invalid syntax is an error, not an empty list.
 func TestListSelectors(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -54,8 +54,8 @@ func TestListSelectors(t *testing.T) {
 	}
 }
 
-// A pod comes into the selection of a watch when it is created, changes in it when its deletion begins, and
-// leaves it when it has ended. The watch has one event for each, and none for the other pod.
+// A watch selects running pods. The pod web begins to run, is then deleted, and then ends, so that the watch no longer
+// selects it. The watch has one event for each of the three changes, and none for the other pod.
 func TestWatchWithAFieldSelector(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "api")

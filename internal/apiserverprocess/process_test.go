@@ -59,8 +59,8 @@ func TestParallelTestsHaveTheirOwnServers(t *testing.T) {
 	require.Len(t, seen, cap(urls))
 }
 
-// k8s.io/apiserver sends READY=1 to NOTIFY_SOCKET. That must not reach the service manager of the test, so the server
-// gets no NOTIFY_SOCKET, although the test has one.
+// k8s.io/apiserver sends READY=1 to the socket in NOTIFY_SOCKET. This message must not reach the service manager of the
+// test. So the server gets no NOTIFY_SOCKET, although the test has one.
 func TestTheServiceManagerIsNotNotified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
@@ -74,7 +74,8 @@ func TestTheServiceManagerIsNotNotified(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrDeadlineExceeded, "no message")
 }
 
-// A server that died during a test must fail the test, even if nothing else noticed.
+// A server is killed during a test. The stop at the end of the test must return an error, so that the test fails even
+// if nothing else has noticed.
 func TestStopReportsAKilledServer(t *testing.T) {
 	needProgram(t)
 	path, err := build(t.Context())
@@ -85,8 +86,8 @@ func TestStopReportsAKilledServer(t *testing.T) {
 	require.EqualError(t, p.stop(), "signal: killed")
 }
 
-// The server cannot use its folder, which is a file, and exits. The error has its log, which says why. A
-// program that cannot be run is another error.
+// The server's folder is a file, so the server exits. The error has the server's log, which says why. A program that
+// cannot be run is another error.
 func TestStartReportsAServerThatExits(t *testing.T) {
 	needProgram(t)
 	path, err := build(t.Context())
@@ -118,7 +119,7 @@ func TestBuildReturnsThePrebuiltProgram(t *testing.T) {
 	require.Equal(t, "/prebuilt/apiserver", path)
 }
 
-// Tests run in the folders of many packages. The repository is found from each, and not from a folder
+// Tests run in the folders of many packages. The repository is found from each folder in it, and not from a folder
 // outside.
 func TestTheRepositoryIsFound(t *testing.T) {
 	root, err := repository()

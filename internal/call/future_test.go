@@ -20,7 +20,8 @@ var (
 	errCause = errors.New("cancelled")
 )
 
-// A future returns its value and its error to every caller, any number of times.
+// Two callers wait for the result of a future. When the future completes, both get its value, and so does a third call
+// later.
 func TestFutureReturnsItsResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		future, complete := call.NewFuture[int]()
@@ -43,7 +44,8 @@ func TestFutureReturnsItsResult(t *testing.T) {
 	})
 }
 
-// Without a result, the error is ErrTimeSpent or the cause of the context.
+// A future has no result. Await returns ErrTimeSpent at its deadline, or the cause of its context when the context
+// ends.
 func TestFutureWithoutAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		future, complete := call.NewFuture[int]()
@@ -62,8 +64,8 @@ func TestFutureWithoutAResult(t *testing.T) {
 	})
 }
 
-// An available result is returned even if the context and the time limit have ended. It is tried 200 times, because a
-// select takes a random one of several ready channels.
+// Await returns an available result even if its context has ended and its deadline has passed. The test repeats this
+// 200 times, because a select statement takes a random one of several ready channels.
 func TestFutureThatIsCompleteReturnsItsResult(t *testing.T) {
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()

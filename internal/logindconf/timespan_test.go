@@ -39,8 +39,8 @@ func TestParseTimespan(t *testing.T) {
 	}
 }
 
-// systemd-analyze is the reference: parseTimespan must accept what it accepts, with the same length, and
-// refuse the rest.
+// parseTimespan must accept each text that systemd-analyze accepts, with the same length, and refuse each text that
+// systemd-analyze refuses.
 func TestParseTimespanLikeSystemd(t *testing.T) {
 	analyze := need.Program(t, "systemd-analyze", "systemd")
 	microseconds := regexp.MustCompile(`(?:μs|us): (\d+)`)
@@ -60,8 +60,8 @@ func TestParseTimespanLikeSystemd(t *testing.T) {
 	}
 }
 
-// No text makes the result negative, and a sum that is too long does not overflow: a text twice is not
-// shorter than once.
+// Whatever the text is, the result is not negative. A sum that is too long does not overflow: the text written twice is
+// not shorter than the text written once.
 func FuzzParseTimespan(f *testing.F) {
 	for _, text := range timespans {
 		f.Add(text)

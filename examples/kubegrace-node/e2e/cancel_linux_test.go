@@ -13,21 +13,20 @@ import (
 )
 
 const (
-	// capFile limits logind's delay to 6 s. Its name sorts after that of the agent's drop-in, so it overrides
-	// that.
+	// capFile limits logind's delay to 6 s. Its name sorts after that of the agent's drop-in, so its limit overrides the
+	// agent's.
 	capFile = "/etc/systemd/logind.conf.d/zzzz-cap.conf"
 	capText = "[Login]\nInhibitDelayMaxSec=6\n"
 
-	// blocker is a unit whose start job is irreversible: no other job may replace it while it runs. logind
-	// then cannot start the job of the power off, and cancels the shutdown. systemd 252 offers no other way to
-	// cancel one.
+	// blocker is a unit whose start job is irreversible: no other job may replace it while it runs. So logind cannot
+	// start the job of a power off, and cancels the shutdown. systemd 252 has no other way to cancel a shutdown.
 	blocker     = "blocker.service"
 	blockerUnit = "[Service]\nType=oneshot\nExecStart=/bin/sleep 100\n"
 )
 
-// logind waits for 6 s, which is less than the agent's schedule needs, and then cancels the shutdown because
-// of the blocker. The agent must drain its pods in these 6 s, take a new delay lock when the shutdown is
-// cancelled, and release that at the next power off, so that logind does not wait in vain.
+// logind waits for 6 s, which is less than the agent's schedule needs, and then cancels the shutdown because of the
+// blocker. The agent must drain its pods in these 6 s, and take a new delay lock when the shutdown is cancelled. At the
+// next power off it must release the new lock, so that logind does not wait for nothing.
 func TestPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, map[string]string{capFile: capText, "/etc/systemd/system/" + blocker: blockerUnit})
@@ -44,9 +43,9 @@ func TestPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T) {
 	})
 }
 
-// A shutdown is cancelled after the first bucket has ended. systemd 257 can do that, 252 cannot. logind sends
-// no signal of it, so the agent has to poll. The pods that were not yet told to stop must keep running, and
-// stop at the next power off.
+// A shutdown is cancelled after the first bucket has ended, which systemd 257 allows and systemd 252 does not. logind
+// sends no signal about the cancellation, so the agent must poll. The pods that were not yet told to stop must keep
+// running, and stop at the next power off.
 func TestCancellationDuringADrainIsNoticed(t *testing.T) {
 	t.Parallel()
 	m, server, containers := bootAgent(t, newestPlatform(t), nil)

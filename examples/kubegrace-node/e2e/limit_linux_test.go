@@ -13,18 +13,18 @@ import (
 )
 
 const (
-	// siteFile stands for an administrator's file. Its name sorts after that of the agent's drop-in, ourFile,
-	// so its limit overrides the agent's.
-	siteFile = "/etc/systemd/logind.conf.d/zzz-site.conf"
-	siteText = "[Login]\nInhibitDelayMaxSec=15\n"
-	ourFile  = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
+	// siteFile stands for an administrator's file. agentsFile is the agent's drop-in. The name of siteFile sorts after
+	// that of agentsFile, so its limit overrides the agent's.
+	siteFile   = "/etc/systemd/logind.conf.d/zzz-site.conf"
+	siteText   = "[Login]\nInhibitDelayMaxSec=15\n"
+	agentsFile = "/etc/systemd/logind.conf.d/zz-kubegrace.conf"
 
 	siteLimit = 15 * time.Second // less than the 38 s of testdata/kubelet.yaml
 )
 
-// requireLow checks that /healthz, systemctl status, the metrics and the plan all say that the host waits for
-// 15 s only. The first two must also name the file that is the cause.
-func requireLow(t *testing.T, m *machine.Machine) {
+// requireLowLimit requires that /healthz, systemctl status, the metrics and the plan all say that the host waits for 15
+// s only. /healthz and systemctl status must also name the file that sets the 15 s.
+func requireLowLimit(t *testing.T, m *machine.Machine) {
 	t.Helper()
 	page := getPage(t, m, "/healthz")
 	require.Contains(t, page, "503 Service Unavailable")
@@ -38,32 +38,33 @@ func requireLow(t *testing.T, m *machine.Machine) {
 	require.LessOrEqual(t, planOf(t, m).ReleaseSeconds, siteLimit.Seconds())
 }
 
-// While the agent holds its lock, somebody removes its drop-in: it must write the file again. Then an
-// administrator's file lowers logind's limit to 15 s. The agent cannot override that file. It must notice and
-// report it within ten seconds, and at the power off give each pod what its new plan says, in order.
+// While the agent holds its lock, somebody removes its drop-in. The agent must write the drop-in again. Then an
+// administrator's file, which the agent cannot override, lowers logind's limit to 15 s. The agent must notice and
+// report the low limit. At the power off it must give each pod what its new plan says, in the order of buckets.
 func TestLimitThatIsLoweredUnderTheAgent(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		const within = 10*time.Second + 5*time.Second // the manager looks every 10 s; 5 s for a busy machine
 		m, server, containers := bootAgent(t, on, nil)
 		require.Contains(t, getPage(t, m, "/healthz"), "200 OK")
-		whole := limitOf(t, m)
-		require.Greater(t, whole, 38*time.Second)
+		agentsLimit := limitOf(t, m)
+		require.Greater(t, agentsLimit, 38*time.Second, "the schedule")
 
-		m.Run(t, "rm", ourFile)
+		m.Run(t, "rm", agentsFile)
 		reloadLogind(t, m)
 		require.Eventually(t, func() bool { return limitOf(t, m) == 5*time.Second }, within, 20*time.Millisecond, "logind's default, without the drop-in")
-		require.Eventually(t, func() bool { return limitOf(t, m) == whole }, within, 20*time.Millisecond, "the agent has raised it again")
+		require.Eventually(t, func() bool { return limitOf(t, m) == agentsLimit }, within, 20*time.Millisecond, "the agent has raised it again")
 		require.True(t, delaysShutdowns(t, m))
 
 		m.Run(t, "bash", "-c", "printf \"$0\" > "+siteFile, siteText)
 		reloadLogind(t, m)
 		require.Eventually(t, func() bool { return strings.Contains(getPage(t, m, "/healthz"), "503") }, within, 100*time.Millisecond)
 		require.True(t, delaysShutdowns(t, m))
-		requireLow(t, m)
+		requireLowLimit(t, m)
 		awaitRow(t, m, "limit lowered under kubegrace-node (d)")
 		planned := planOf(t, m)
 		asked, exits := powerOff(t, m, server, containers)
-		checkOrder(t, asked, exits, false)
+		const checkLeast = false
+		checkOrder(t, asked, exits, checkLeast)
 		checkPlan(t, planned, lastReport(t, m))
 		require.Less(t, exits.lastExit().Sub(asked), siteLimit)
 	})

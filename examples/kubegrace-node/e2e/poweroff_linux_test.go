@@ -39,9 +39,9 @@ func TestPowerOffDrainsThePodsFirst(t *testing.T) {
 		planned := planOf(t, m)
 		awaitRow(t, m, "power off")
 		asked, exits := powerOff(t, m, server, containers, func() {
-			require.Eventually(t, func() bool { return !active(t, m) }, 4*time.Second, 50*time.Millisecond, "the unit must stop before the sleep hooks of the first pods end, which take 5 s")
+			require.Eventually(t, func() bool { return !isKubeletActive(t, m) }, 4*time.Second, 50*time.Millisecond, "the unit must stop before the sleep hooks of the first pods end, which take 5 s")
 			m.Run(t, "systemctl", "start", kubelet)
-			require.False(t, active(t, m), "systemctl start must not bring the unit back during the shutdown")
+			require.False(t, isKubeletActive(t, m), "systemctl start must not bring the unit back during the shutdown")
 		})
 		checkBuckets(t, asked, exits)
 		checkExitCodes(t, exits)

@@ -19,7 +19,8 @@ const (
 	unitFlags   = "KUBEGRACE_NODE_FLAGS=\"-v=2 --stop-unit=kubelet.service\"\n"
 )
 
-// bootWithKubelet is bootAgent with kubelet.service and an agent that has --stop-unit=kubelet.service.
+// bootWithKubelet boots a machine as bootAgent does. The machine also runs kubelet.service, and its agent has the flag
+// --stop-unit=kubelet.service.
 func bootWithKubelet(t *testing.T, on platform) (*machine.Machine, *containerdtest.Server, map[string]string) {
 	t.Helper()
 	m, server, containers := bootAgent(t, on, map[string]string{flagsFile: unitFlags}, func(m *machine.Machine) { m.Enable(t, kubelet, []byte(kubeletText)) })
@@ -27,20 +28,20 @@ func bootWithKubelet(t *testing.T, on platform) (*machine.Machine, *containerdte
 	return m, server, containers
 }
 
-// active reports whether kubelet.service runs.
-func active(t *testing.T, m *machine.Machine) bool {
+// isKubeletActive reports whether kubelet.service runs.
+func isKubeletActive(t *testing.T, m *machine.Machine) bool {
 	t.Helper()
 	return m.Run(t, "systemctl", "show", "--property=ActiveState", "--value", kubelet) == "active"
 }
 
-// A shutdown is cancelled just after the agent that stopped the unit was killed. The restarted agent must
-// start the unit again once logind no longer prepares for a shutdown, and must then delay the next power off.
+// An agent stops the unit and is killed. Just afterwards the shutdown is cancelled. The restarted agent must start the
+// unit again when logind no longer prepares for a shutdown, and must delay the next power off.
 func TestAUnitIsStartedAgainAfterACancelledShutdown(t *testing.T) {
 	t.Parallel()
 	m, _, _ := bootWithKubelet(t, newestPlatform(t))
 	before := m.Invocation(t, kubelet)
 	m.Run(t, "systemctl", "poweroff")
-	require.Eventually(t, func() bool { return !active(t, m) }, 4*time.Second, 50*time.Millisecond)
+	require.Eventually(t, func() bool { return !isKubeletActive(t, m) }, 4*time.Second, 50*time.Millisecond)
 	m.Run(t, "systemctl", "kill", "--kill-who=main", "--signal=KILL", agentUnit)
 	m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "CancelScheduledShutdown")
 	m.AwaitInvocation(t, kubelet, before)
@@ -49,9 +50,9 @@ func TestAUnitIsStartedAgainAfterACancelledShutdown(t *testing.T) {
 	m.AwaitPowerOff(t)
 }
 
-// kubegrace-node drain stops the pods of a machine that stays up. The drain must continue if the command is
-// killed, and last when the agent is restarted. undrain must start the unit again and make the agent delay
-// shutdowns again. At the end uninstall must leave nothing of the agent, with the unit running.
+// kubegrace-node drain stops the pods of a machine that stays up. The drain must continue if the command is killed, and
+// the machine must stay drained when the agent is restarted. undrain must start the unit again and make the agent delay
+// shutdowns again. At the end uninstall must remove all files of the agent, and the unit must still run.
 func TestDrainOfAMachineThatStaysUp(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootWithKubelet(t, on)
@@ -61,19 +62,19 @@ func TestDrainOfAMachineThatStaysUp(t *testing.T) {
 		exits := awaitExits(t, server, containers)
 		checkBuckets(t, asked, exits)
 		checkExitCodes(t, exits)
-		require.False(t, active(t, m))
+		require.False(t, isKubeletActive(t, m))
 		require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "drain"), "shop/database", "a second drain only shows the report again")
 		awaitRow(t, m, "drained")
 		require.Contains(t, status(t, m, asNobody, ""), "kubegrace-node runs, and holds no lock: this machine is drained, or nothing waits for its pods.")
 		m.Run(t, "systemctl", "restart", agentUnit)
-		require.False(t, active(t, m))
+		require.False(t, isKubeletActive(t, m))
 		require.Contains(t, m.Run(t, "/usr/local/bin/kubegrace-node", "undrain"), "withdrawn")
-		require.True(t, active(t, m))
+		require.True(t, isKubeletActive(t, m))
 		require.Eventually(t, func() bool { return delaysShutdowns(t, m) }, 20*time.Second, 200*time.Millisecond)
 		m.Run(t, "systemctl", "disable", "--now", agentUnit)
 		m.Run(t, "/usr/local/bin/kubegrace-node", "uninstall", "--remove-state")
 		awaitRow(t, m, "uninstalled")
 		m.Run(t, "test", "!", "-e", "/var/lib/kubegrace-node", "-a", "!", "-e", "/etc/systemd/logind.conf.d")
-		require.True(t, active(t, m))
+		require.True(t, isKubeletActive(t, m))
 	})
 }

@@ -39,14 +39,14 @@ func send(t *testing.T, address, text string) string {
 	t.Helper()
 	conn, err := net.Dial("tcp", address)
 	require.NoError(t, err)
-	_, _ = io.WriteString(conn, text) // an error means that the server has closed the connection, as below
-	answer, _ := io.ReadAll(conn)
+	_, _ = io.WriteString(conn, text) // fails if the server has closed the connection
+	answer, _ := io.ReadAll(conn)     // fails for the same reason
 	require.NoError(t, conn.Close())
 	return string(answer)
 }
 
-// Any user of the machine can open connections and send nothing. With 300 such connections open, a request
-// must still be answered, and the server must hold only maxConnections of them.
+// Any user of the machine can open connections and send nothing. 300 idle connections are open. A request must be
+// answered all the same, and the server must keep no more than maxConnections of the connections.
 func TestIdleConnectionsKeepNobodyOut(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	before := descriptors(t)
@@ -81,9 +81,10 @@ func descriptors(t *testing.T) int {
 	return len(open)
 }
 
-// Requests for an IP address, for localhost or without a Host are answered. One for another name is refused:
-// it may come from a web page that has bound its own name to this address (DNS rebinding). So is one with a header of
-// 64 KiB, of which the server reads 8 KiB, unless the connection is closed before the answer.
+// Requests whose Host is an IP address, localhost or missing are answered. A request for another name is refused: it
+// may come from a web page that has bound its own name to this address (DNS rebinding). A request with a header of 64
+// KiB is refused too, because the server reads at most 8 KiB. Its client may see a closed connection instead of the
+// answer.
 func TestRequestsThatAreRefused(t *testing.T) {
 	address := serveText(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	for host, want := range map[string]string{
@@ -97,7 +98,8 @@ func TestRequestsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A second kill of a pod, which shortens its stop, is not shown as another stop.
+// A pod is killed twice, because the second kill shortens the first. Only one beginning and one end of its stop are
+// shown.
 func TestAStopIsShownOnce(t *testing.T) {
 	k, pod := killer{stopping: map[types.UID]stop{}}, &v1.Pod{}
 	require.Equal(t, []bool{true, false}, []bool{k.begin(pod), k.begin(pod)})

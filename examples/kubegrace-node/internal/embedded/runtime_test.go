@@ -15,9 +15,9 @@ import (
 	"github.com/kubegrace/kubegrace/validation"
 )
 
-// play returns a runtime in which a pod runs, as a manifest has it. The pod has the container app, which follows
-// the script, the sidecar proxy, and a plain init container.
-func play(t *testing.T, script string) (*embedded.Runtime, *v1.Pod) {
+// runScript returns a runtime in which a pod runs. The pod has the container app, which follows the script, the sidecar
+// proxy, and an init container that is no sidecar.
+func runScript(t *testing.T, script string) (*embedded.Runtime, *v1.Pod) {
 	t.Helper()
 	pod := &v1.Pod{}
 	pod.UID, pod.Annotations = "uid", map[string]string{embedded.ScriptPrefix + "app": script}
@@ -39,11 +39,12 @@ func running(t *testing.T, runtime *embedded.Runtime, pod *v1.Pod) (names []stri
 	return names
 }
 
-// A container takes as long to stop as its script says, and a command that runs in it too, or it fails at its
-// timeout. The sidecar still runs, and the pod is listed until its sandbox is stopped.
+// A command in a container takes as long as the container's script says, or fails at its timeout. The stop of the
+// container takes as long as the script says. The sidecar still runs afterwards, and the pod is listed until its
+// sandbox is stopped.
 func TestScriptsAreFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		runtime, pod := play(t, "{exitAfterTerm: 3s, execTakes: 2s}")
+		runtime, pod := runScript(t, "{exitAfterTerm: 3s, execTakes: 2s}")
 		began := time.Now()
 		_, err := runtime.RunInContainer(t.Context(), "uid/app", nil, 4*time.Second)
 		require.NoError(t, err)
@@ -55,10 +56,10 @@ func TestScriptsAreFollowed(t *testing.T) {
 		require.NoError(t, runtime.StopContainer(t.Context(), "uid/app", 10))
 		require.Equal(t, 3*time.Second, time.Since(began))
 		require.Equal(t, []string{"proxy"}, running(t, runtime, pod))
-		for _, want := range []int{1, 0} {
+		for _, podCount := range []int{1, 0} { // before and after the stop of the sandbox
 			pods, err := runtime.Pods(t.Context())
 			require.NoError(t, err)
-			require.Len(t, pods, want)
+			require.Len(t, pods, podCount)
 			require.NoError(t, runtime.StopPodSandbox(t.Context(), pod))
 		}
 	})
