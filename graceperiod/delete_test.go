@@ -45,8 +45,8 @@ func TestForDeleteWithoutPodOrOptions(t *testing.T) {
 	}
 }
 
-// CheckGracefulDelete writes the grace period into the options of a pod's delete. It leaves the options of
-// other objects alone.
+// CheckGracefulDelete writes the grace period into the options of a pod's delete. It does not change the options of
+// another object's delete.
 func TestCheckGracefulDelete(t *testing.T) {
 	var strategy graceperiod.PodDeleteStrategy
 	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduledPod(ptr.To(int64(30))), nil), "nil options")

@@ -12,7 +12,7 @@ import (
 	"github.com/kubegrace/kubegrace/metrics"
 )
 
-// Each case is a mistake of a caller, which must have no effect or lead to an error that names it.
+// Each case is a mistake of a caller. It must either have no effect, or cause an error that names the mistake.
 func TestMisuse(t *testing.T) {
 	var registry *prometheus.Registry
 	for name, do := range map[string]func(t *testing.T){

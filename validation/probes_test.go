@@ -8,13 +8,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The grace period of a probe must be more than 0 and may exceed the pod's. A readiness probe must have
-// none, so one of 0 or less has two errors there.
+// The grace period of a liveness or startup probe must be more than 0, and may be longer than that of the pod. A
+// readiness probe must have none, so a readiness probe with a grace period of 0 or less has two errors.
 func TestProbes(t *testing.T) {
 	plain := &v1.Probe{}
 	require.Nil(t, validate(spec(withContainer(v1.Container{
 		LivenessProbe: probe(1), StartupProbe: probe(math.MaxInt64), ReadinessProbe: plain,
-	}))), "longer than that of the pod")
+	}))), "longer than the grace period of the pod")
 	require.Nil(t, validate(spec(withContainer(v1.Container{LivenessProbe: plain, StartupProbe: plain}))))
 
 	requireErrors(t, validate(spec(withContainer(v1.Container{

@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/logindhost"
 )
 
-// A real systemd-logind is asked to power off. The agent drains its pods in the order of their priorities, and the sidecar
-// proxy after its container app. Only then does it release its inhibitor lock, and logind powers off.
+// A real systemd-logind is asked to power off. The agent drains its pods in the order of their priorities, and stops
+// the sidecar proxy of a pod after the container app. Then it releases its inhibitor lock, and logind powers off.
 func TestAShutdownDrainsThePodsInOrder(t *testing.T) {
 	if !logindhost.InNamespace(t) {
 		return

@@ -67,8 +67,8 @@ func TestWrongArgumentsAreRefused(t *testing.T) {
 	}
 }
 
-// The labels of the picture are texts and no outlines, so that a browser can search them and screen readers
-// read them. The label 60 is on the axis, above the highest bar of 55. If no request is lost, all bars have the height 0, and
+// The labels of the picture are texts and not outlines, so that a browser can search them and screen readers can read
+// them. The axis has the label 60, above the highest bar of 55. If no request is lost, all bars have the height 0, and
 // the axis reaches from 0 to 10.
 func TestThePictureHasItsLabelsAsText(t *testing.T) {
 	picture, err := drawPicture([]result{

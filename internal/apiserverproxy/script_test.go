@@ -13,8 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/apiserverproxy"
 )
 
-// The first rule that matches and is not used up decides. Without one there is no fault, which is the status 0. Times
-// counts separately for each object, here for web and api.
+// Of the rules that match a request, the first one that is not used up decides about its fault. If no rule matches,
+// there is no fault, which the test sees as the status 0. Times counts separately for each object, here for web and
+// api.
 func TestRules(t *testing.T) {
 	fault := func(status int) apiserverproxy.Fault { return apiserverproxy.Fault{Status: status} }
 	script := apiserverproxy.Rules(
@@ -37,8 +38,8 @@ func TestRules(t *testing.T) {
 	require.Equal(t, apiserverproxy.Fault{}, apiserverproxy.Rules()(apiserverproxy.Request{}))
 }
 
-// The limit is 10 requests per second. Of 100 at once ten pass, and of 100 half a second later five (10/s * 0.5 s). The
-// others are rejected with 429.
+// The limit is 10 requests per second. Of 100 requests at once 10 pass, and of 100 requests half a second later 5 pass.
+// All other requests are rejected with the status 429.
 func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		script := apiserverproxy.Limit(10, time.Minute)

@@ -13,7 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// Wait returns immediately if nothing is running, before and after a call.
+// Wait returns immediately if no function of the group is running: before the first, and after it has ended.
 func TestWaitForAnIdleGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
@@ -24,7 +24,7 @@ func TestWaitForAnIdleGroup(t *testing.T) {
 	})
 }
 
-// Every caller of Wait also waits for functions that start during the wait.
+// Two callers wait for a group. A second function starts during the wait, and both callers wait for it too.
 func TestWaitForAllFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
@@ -43,7 +43,7 @@ func TestWaitForAllFunctions(t *testing.T) {
 	})
 }
 
-// Wait works again after the group was idle.
+// Wait waits for a function that starts after all earlier functions have ended.
 func TestWaitForAGroupThatRunsAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group

@@ -15,7 +15,7 @@ import (
 func TestGuardCallsEndOnce(t *testing.T) {
 	for name, test := range map[string]struct {
 		f     func() error
-		err   string // "": none
+		err   string // that end gets; "": none
 		exits bool   // f ends its goroutine, so that Guard does not return
 	}{
 		"returns": {f: func() error { return nil }},

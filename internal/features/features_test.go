@@ -27,18 +27,19 @@ type oneMethodGate map[featuregate.Feature]bool
 // Enabled reports whether the feature is in the map and on.
 func (g oneMethodGate) Enabled(key featuregate.Feature) bool { return g[key] }
 
-// If the gate does not have a feature, kubegrace's default counts. A gate that cannot list its features is
-// asked, since nobody can tell whether it has one.
+// If a gate does not have a feature, kubegrace's default counts. The value of a gate that cannot list its features
+// counts, because nobody can tell whether it has a feature.
 func TestDefaultsOfFeaturesThatTheGateDoesNotHave(t *testing.T) {
 	for _, key := range all() {
-		on := key != features.DaemonSetGracefulNodeShutdown // the only alpha feature
-		require.Equal(t, on, features.Enabled(nil, key), "nil gate, %s", key)
-		require.Equal(t, on, features.Enabled(featuregate.NewFeatureGate(), key), "gate without %s", key)
+		isOnByDefault := key != features.DaemonSetGracefulNodeShutdown // the only alpha feature
+		require.Equal(t, isOnByDefault, features.Enabled(nil, key), "nil gate, %s", key)
+		require.Equal(t, isOnByDefault, features.Enabled(featuregate.NewFeatureGate(), key), "gate without %s", key)
 		require.False(t, features.Enabled(oneMethodGate{}, key), "the gate's own value, %s", key)
 	}
 }
 
-// The embedder has added one feature with a default of its own, which stays. All features can be switched.
+// The embedder has added one feature to the gate, with a default of its own. Add keeps this default. All features can
+// be switched on and off.
 func TestAddDoesNotReplaceFeaturesOfTheGate(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{
@@ -55,7 +56,7 @@ func TestAddDoesNotReplaceFeaturesOfTheGate(t *testing.T) {
 	}
 }
 
-// Nothing can be added to a closed gate. A gate that has all features already is no error.
+// No feature can be added to a closed gate. If the gate already has all features, this is no error.
 func TestAddToAClosedGate(t *testing.T) {
 	complete, empty := featuregate.NewFeatureGate(), featuregate.NewFeatureGate()
 	require.NoError(t, features.Add(complete, all()...))

@@ -29,8 +29,9 @@ func testsUnder(t *testing.T, folder string) map[string]bool {
 	return tests
 }
 
-// Each row of the table of differences names an existing test of the fork or of kubegrace. The tests kubelet_test.go of
-// lifecycle and shutdown compare kubegrace with a model of the kubelet. Each class of differences that they allow is a row.
+// Each row of the table of differences names an existing test of the fork or of kubegrace. The files kubelet_test.go of
+// lifecycle and shutdown compare kubegrace with a model of the kubelet. Each class of differences that they allow is a
+// row of the table.
 func TestTableOfDifferences(t *testing.T) {
 	page, err := os.ReadFile("README.md")
 	require.NoError(t, err)

@@ -12,7 +12,7 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// versions are the folders with files for a fork.
+// versions returns the folders with files for a fork.
 func versions() []string { return []string{"v1.32", "v1.37"} }
 
 // goCommand runs the go command in a folder.
@@ -25,7 +25,7 @@ func goCommand(t *testing.T, folder string, env []string, args ...string) {
 	require.NoError(t, err, "%s: go %s\n%s", folder, strings.Join(args, " "), output)
 }
 
-// The files compile in their places on Linux and Windows and pass the kubelet's test cases.
+// The files of each version compile for Linux and Windows, and pass the tests, which have the kubelet's cases.
 func TestEachVersionBuildsAndPasses(t *testing.T) {
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
@@ -40,7 +40,8 @@ func isCopied(path string) bool {
 	return strings.Contains(path, "kubegrace") && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go")
 }
 
-// Each file that a fork of the kubelet copies has the licence header that Kubernetes requires, and is named in SERIES.md.
+// Each file that a fork of the kubelet copies has the licence header that Kubernetes requires, and is named in
+// SERIES.md.
 func TestCopiedFilesHaveALicenceAndAPlaceOnThePage(t *testing.T) {
 	page, err := os.ReadFile("SERIES.md")
 	require.NoError(t, err)

@@ -22,8 +22,8 @@ func gateWith(tb testing.TB, on map[string]bool) featuregate.FeatureGate {
 	return gate
 }
 
-// Kubernetes removes the gates of stable features. A gate without a feature, or no gate, therefore leaves
-// it on.
+// A feature that the gate does not have is on, and without a gate all features are on, because Kubernetes removes the
+// gates of stable features.
 func TestAFeatureThatTheGateDoesNotHaveIsOn(t *testing.T) {
 	require.Zero(t, featuregates.Options(nil))
 	require.Zero(t, featuregates.Options(featuregate.NewFeatureGate()))
@@ -48,7 +48,7 @@ func TestEachGateHasItsOption(t *testing.T) {
 	}
 }
 
-// Options does not follow later changes of the gate.
+// The gate changes after Options was called. The result of the call does not change.
 func TestOptionsAreASnapshotOfTheGate(t *testing.T) {
 	gate := featuregate.NewFeatureGate()
 	require.NoError(t, gate.Add(map[featuregate.Feature]featuregate.FeatureSpec{"ContainerStopSignals": {Default: true, PreRelease: featuregate.Beta}}))

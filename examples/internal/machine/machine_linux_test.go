@@ -15,10 +15,10 @@ import (
 	"github.com/kubegrace/kubegrace/examples/internal/machine"
 )
 
-// Each release boots, without a failed unit and with the expected systemd. The subtests leave their machines
-// running, to test the cleanup: it fails if processes are left in the cgroups, and after it no disk may be
-// left or mounted. make e2e runs this test first, so that the download from Debian's archive does not count in
-// the timeouts of other tests.
+// Each release of Debian boots, without a failed unit and with the expected systemd. The subtests leave their machines
+// running, to test the cleanup. The cleanup fails if processes are left in the cgroups, and after it no disk may exist
+// or be mounted. make e2e runs this test first, so that the download from Debian's archive does not count in the
+// timeouts of other tests.
 func TestEachReleaseBoots(t *testing.T) {
 	for debian, version := range map[machine.Debian]string{machine.Bookworm: "systemd 252 ", machine.Trixie: "systemd 257 "} {
 		var folder string
@@ -63,7 +63,7 @@ func TestPowerOffWaitsForALockNoLongerThanTheLimit(t *testing.T) {
 			m.AwaitPowerOff(t)
 			entries := m.Journal(t)
 			shutdown := slices.IndexFunc(entries, func(e machine.Entry) bool { return e.MessageID == machine.ShuttingDown })
-			require.GreaterOrEqual(t, shutdown, 0)
+			require.GreaterOrEqual(t, shutdown, 0, "logind logs the shutdown")
 			require.InDelta(t, 5, entries[shutdown].Time.Sub(asked).Seconds(), 2, "logind's default limit in seconds")
 			require.True(t, slices.ContainsFunc(entries, func(e machine.Entry) bool { return strings.Contains(e.Message, "Delay lock is active") }))
 		})

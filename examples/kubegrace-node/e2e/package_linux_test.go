@@ -13,9 +13,9 @@ import (
 	"github.com/kubegrace/kubegrace/internal/need"
 )
 
-// On a fresh machine the Debian package is installed, enabled, used and removed, as INSTALL.md says. A reboot
-// must drain the pods, and the report must be there after it. The removal of the package must leave only its
-// two configuration files, and a purge must remove these too.
+// On a fresh machine the Debian package is installed, enabled, used and removed, as INSTALL.md says. A reboot must
+// drain the pods, and the next agent must have the report. The removal of the package must leave only its two
+// configuration files, and a purge must remove these files too.
 func TestThePackageOnAFreshMachine(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		packages, err := filepath.Glob(filepath.Join(need.Variable(t, "KUBEGRACE_DIST", "make dist"), "*_amd64.deb"))
@@ -46,13 +46,13 @@ func TestThePackageOnAFreshMachine(t *testing.T) {
 		require.Contains(t, m.Run(t, "/usr/bin/kubegrace-node", "report"), "stopped in time")
 
 		m.Run(t, "apt-get", "remove", "--yes", "kubegrace-node")
-		// left lists files with kubegrace in their names, except those of this test, of logs and of package
-		// caches.
-		left := func() string {
+		// remainingFiles lists the files and folders with kubegrace in their names, except those of this test, of logs
+		// and of package caches.
+		remainingFiles := func() string {
 			return m.Run(t, "sh", "-c", "find / -xdev -path /proc -prune -o -name '*kubegrace*' -print | grep -v -e ^/root/ -e console.conf -e service.d -e /var/log/ -e /var/cache/ -e /var/lib/dpkg/ || true")
 		}
-		require.Equal(t, "/etc/default/kubegrace-node\n/etc/kubegrace-node", left())
+		require.Equal(t, "/etc/default/kubegrace-node\n/etc/kubegrace-node", remainingFiles())
 		m.Run(t, "apt-get", "purge", "--yes", "kubegrace-node")
-		require.Empty(t, left())
+		require.Empty(t, remainingFiles())
 	})
 }

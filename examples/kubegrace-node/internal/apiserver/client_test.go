@@ -19,8 +19,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// An update counts as failed if there is no kubeconfig yet, and if the API server refuses it. It does not
-// count if its context was cancelled, or if the API server has accepted it.
+// An update counts as failed if there is no kubeconfig yet, or if the API server refuses it. It does not count as
+// failed if its context was cancelled, or if the API server has accepted it.
 func TestFailedUpdatesAreCounted(t *testing.T) {
 	gates := featuregate.NewFeatureGate()
 	require.NoError(t, shutdown.AddFeatureGates(gates))
@@ -28,14 +28,14 @@ func TestFailedUpdatesAreCounted(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		w.WriteHeader(status)
-		_, _ = w.Write([]byte(answer)) // a failed write fails the client's request
+		_, _ = w.Write([]byte(answer)) // if this fails, the client's request fails
 	}))
 	defer server.Close()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
 	client := apiserver.New(file, "node", gates)
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid"}, Status: v1.PodStatus{Phase: v1.PodFailed}}
-	// counted checks both values of the counter.
-	counted := func(node, pod string) {
+	// requireFailures requires both values of the counter.
+	requireFailures := func(node, pod string) {
 		t.Helper()
 		require.NoError(t, testutil.CollectAndCompare(client.Failures(), strings.NewReader(`
 # HELP kubegrace_node_api_updates_failed_total Updates of the node's conditions and of pods' statuses that the API server has not accepted. Each is tried again.
@@ -43,9 +43,9 @@ func TestFailedUpdatesAreCounted(t *testing.T) {
 kubegrace_node_api_updates_failed_total{object="node"} `+node+`
 kubegrace_node_api_updates_failed_total{object="pod"} `+pod+"\n")))
 	}
-	counted("0", "0")
+	requireFailures("0", "0")
 	require.ErrorContains(t, client.FlushPod(t.Context(), pod), "could not be used yet")
-	counted("0", "1")
+	requireFailures("0", "1")
 
 	require.NoError(t, os.WriteFile(file, []byte(`apiVersion: v1
 kind: Config
@@ -57,14 +57,14 @@ current-context: c
 	_, err := client.Load()
 	require.NoError(t, err)
 	require.ErrorContains(t, client.PublishNode(t.Context(), shutdown.NodeState{ShuttingDown: true}), "no such rights")
-	counted("1", "1")
+	requireFailures("1", "1")
 	require.ErrorContains(t, client.FlushPod(t.Context(), pod), "no such rights")
-	counted("1", "2")
+	requireFailures("1", "2")
 	cutOff, cancel := context.WithCancel(t.Context())
 	cancel()
 	require.Error(t, client.FlushPod(cutOff, pod))
-	counted("1", "2")
+	requireFailures("1", "2")
 	status, answer = http.StatusOK, `{"kind":"Pod","apiVersion":"v1","metadata":{"namespace":"shop","name":"web","uid":"uid"}}`
 	require.NoError(t, client.FlushPod(t.Context(), pod))
-	counted("1", "2")
+	requireFailures("1", "2")
 }

@@ -28,8 +28,8 @@ func (r *reader) Write(text []byte) (int, error) {
 	return r.text.Write(text)
 }
 
-// Texts arrive at the reader in order, and before Close returns. If the reader fails, neither Write nor Close may
-// report or block on that.
+// Texts arrive at the reader in order, and before Close returns. If the reader then fails, Write returns no error, and
+// neither Write nor Close may block.
 func TestWritesAreInOrder(t *testing.T) {
 	r := &reader{reading: make(chan struct{})}
 	close(r.reading)
@@ -49,9 +49,9 @@ func TestWritesAreInOrder(t *testing.T) {
 	w.Close()
 }
 
-// The reader has stopped, and three times as many lines are written as can wait (4096). No Write may block.
-// Close waits for the reader for 2 s. When the reader continues it gets whole lines only: at most those that
-// waited, and the one whose write was under way.
+// The reader has stopped. Three times as many lines are written as can wait (4096). No Write may block. Close waits for
+// the reader for 2 s. When the reader continues, it gets whole lines only: at most the 4096 lines that could wait, and
+// one line that was being written when the reader stopped.
 func TestWriteDoesNotWaitForAReaderThatHasStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := &reader{reading: make(chan struct{})}

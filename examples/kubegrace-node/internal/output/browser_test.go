@@ -21,10 +21,10 @@ import (
 //go:embed testdata/inspect.js
 var inspectScript string
 
-// evaluate shows a page in Chromium, in a frame of 1280 pixels and in one of 400, as narrow as a phone. It
-// evaluates a JavaScript expression in each of them, and returns the two values as JSON. The page must not be
-// allowed to load anything; only the script is allowed to run here.
-func evaluate(t *testing.T, page, script string, dark bool) []string {
+// evaluate shows a page in Chromium, in a frame that is 1280 pixels wide and in one of 400 pixels, as narrow as a
+// phone. It evaluates a JavaScript expression in each frame, and returns the two values as JSON. The page's policy must
+// forbid to load anything; evaluate makes an exception for the script.
+func evaluate(t *testing.T, page, script string, isDark bool) []string {
 	t.Helper()
 	need.Long(t, "pages in a browser")
 	program := need.Program(t, "chromium", "chromium")
@@ -43,7 +43,7 @@ func evaluate(t *testing.T, page, script string, dark bool) []string {
 	require.NoError(t, os.WriteFile(file, []byte(frames), 0o600))
 	// The sandbox does not work for root, as whom tests may run.
 	args := []string{"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + folder, "--dump-dom", "file://" + file}
-	if dark {
+	if isDark {
 		args = append([]string{"--blink-settings=preferredColorScheme=0"}, args...)
 	}
 	out, err := exec.CommandContext(t.Context(), program, args...).Output()

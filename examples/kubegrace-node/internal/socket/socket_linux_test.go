@@ -24,8 +24,8 @@ func serve(t *testing.T) (path string, listener net.Listener) {
 	return path, listener
 }
 
-// The user that has made the socket can connect. The host in the URL does not matter. Nobody but this user and root
-// can use the socket (0600), or reach it in its new folder (0700).
+// The user that has made the socket can connect, whatever the host in the URL is. Only this user and root can use the
+// socket (mode 0600), or reach it in its new folder (mode 0700).
 func TestOnlyTheOwnerMayConnect(t *testing.T) {
 	path, _ := serve(t)
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://agent/", nil)
@@ -34,15 +34,15 @@ func TestOnlyTheOwnerMayConnect(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, http.StatusOK, response.StatusCode)
 	require.NoError(t, response.Body.Close())
-	for at, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
-		info, err := os.Stat(at)
+	for file, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700} {
+		info, err := os.Stat(file)
 		require.NoError(t, err)
 		require.Equal(t, want, info.Mode().Perm())
 	}
 }
 
-// There is a served socket, then one that a killed agent has left, then a plain file. Listen must replace only
-// the second.
+// Listen finds three things at its path, one after the other: a socket that is served, a socket that a killed agent has
+// left, and a plain file. It must replace only the socket of the killed agent, and return an error for the others.
 func TestListenReplacesOnlyASocketThatNobodyServes(t *testing.T) {
 	path, listener := serve(t)
 	_, err := socket.Listen(path)
