@@ -8,7 +8,7 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// A nil pod has no grace period: it gets what the eviction or the bucket gives it, or the default of 30 s.
+// A nil pod has no grace period of its own. It gets the limit of the eviction or of the bucket, or the default of 30 s.
 // TestOverridesAtEdgeValues has the other cases.
 func TestOverridesWithoutPod(t *testing.T) {
 	require.EqualValues(t, 20, graceperiod.ForSoftEviction(nil, 20))

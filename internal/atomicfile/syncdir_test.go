@@ -13,8 +13,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// The temporary file is closed already. writeAndClose returns that error, although the content function has
-// returned none.
+// The temporary file is closed already. writeAndClose returns the error of the close, although the function that writes
+// the content has returned none.
 func TestWriteAndCloseOfAClosedFile(t *testing.T) {
 	temp, err := os.CreateTemp(t.TempDir(), "x")
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/call"
 )
 
-// The first line blocks. Write returns nevertheless, and the lines come in order, also one that comes when all others
-// are written.
+// The write of the first of 100 lines blocks. Write returns all the same. When the first line is read, all lines are
+// written in order, and so is a line that comes later.
 func TestLogLinesKeepTheirOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var written []int

@@ -26,32 +26,32 @@ func limitOf(host fs.FS, ignored ...string) (file string, limit time.Duration) {
 	return "", Default
 }
 
-// Of all files that logind reads, the last one that sets InhibitDelayMaxSec counts: drop-ins after the
-// main file, sorted by name and not by directory. Without any, the default of 5 s counts.
+// logind reads its main file and then the drop-ins, which are sorted by their names and not by their directories. The
+// last file that sets InhibitDelayMaxSec counts. If no file sets it, the default of 5 s counts.
 func TestTheLastFileSetsTheLimit(t *testing.T) {
 	const login = "[Login]\nInhibitDelayMaxSec="
 	for name, test := range map[string]struct {
 		files map[string]string
-		file  string // whose limit counts; "": the default counts
+		file  string // the one whose limit counts; "": the default counts
 		limit time.Duration
 	}{
-		"nothing":                     {nil, "", 5 * time.Second},
-		"main file":                   {map[string]string{"etc/systemd/logind.conf": login + "7"}, "/etc/systemd/logind.conf", 7 * time.Second},
-		"the first main file only":    {map[string]string{"etc/systemd/logind.conf": "", "usr/lib/systemd/logind.conf": login + "7"}, "", 5 * time.Second},
-		"main file of the vendor":     {map[string]string{"usr/lib/systemd/logind.conf": login + "7"}, "/usr/lib/systemd/logind.conf", 7 * time.Second},
-		"a drop-in beats main":        {map[string]string{"etc/systemd/logind.conf": login + "7", "lib/systemd/logind.conf.d/a.conf": login + "8"}, "/lib/systemd/logind.conf.d/a.conf", 8 * time.Second},
-		"by name, not by directory":   {map[string]string{"etc/systemd/logind.conf.d/99-kubelet.conf": login + "60", "usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf": login + "30"}, "/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf", 30 * time.Second},
-		"same name, first directory":  {map[string]string{"etc/systemd/logind.conf.d/a.conf": login + "1", "run/systemd/logind.conf.d/a.conf": login + "2", "usr/local/lib/systemd/logind.conf.d/a.conf": login + "3"}, "/etc/systemd/logind.conf.d/a.conf", time.Second},
-		"an empty file masks":         {map[string]string{"etc/systemd/logind.conf.d/a.conf": "", "run/systemd/logind.conf.d/a.conf": login + "2"}, "", 5 * time.Second},
-		"other endings are not read":  {map[string]string{"etc/systemd/logind.conf.d/a.conf.bak": login + "1", "etc/systemd/logind.conf.d/b": login + "2"}, "", 5 * time.Second},
-		"the last line wins":          {map[string]string{"etc/systemd/logind.conf": login + "1\nInhibitDelayMaxSec=2\n"}, "/etc/systemd/logind.conf", 2 * time.Second},
-		"a bad line does not":         {map[string]string{"etc/systemd/logind.conf": login + "1\nInhibitDelayMaxSec=soon\nInhibitDelayMaxSec=\n"}, "/etc/systemd/logind.conf", time.Second},
-		"another section does not":    {map[string]string{"etc/systemd/logind.conf": "[Sleep]\nInhibitDelayMaxSec=9\n"}, "", 5 * time.Second},
-		"a comment does not":          {map[string]string{"etc/systemd/logind.conf": "[Login]\n#InhibitDelayMaxSec=9\n;InhibitDelayMaxSec=9\n"}, "", 5 * time.Second},
-		"a file that cannot be read":  {map[string]string{"etc/systemd/logind.conf.d/a.conf": login + "1\n", "etc/systemd/logind.conf.d/b.conf": "garbage"}, "/etc/systemd/logind.conf.d/a.conf", time.Second},
-		"spaces around the equals":    {map[string]string{"etc/systemd/logind.conf": "[Login]\n InhibitDelayMaxSec = 1min 5s \n"}, "/etc/systemd/logind.conf", 65 * time.Second},
-		"infinity":                    {map[string]string{"etc/systemd/logind.conf": login + "infinity"}, "/etc/systemd/logind.conf", Unlimited},
-		"a later one without setting": {map[string]string{"etc/systemd/logind.conf.d/a.conf": login + "1", "etc/systemd/logind.conf.d/b.conf": "[Login]\nKillUserProcesses=no\n"}, "/etc/systemd/logind.conf.d/a.conf", time.Second},
+		"no file":     {nil, "", 5 * time.Second},
+		"a main file": {map[string]string{"etc/systemd/logind.conf": login + "7"}, "/etc/systemd/logind.conf", 7 * time.Second},
+		"only the first of two main files is read":                  {map[string]string{"etc/systemd/logind.conf": "", "usr/lib/systemd/logind.conf": login + "7"}, "", 5 * time.Second},
+		"a main file of the vendor":                                 {map[string]string{"usr/lib/systemd/logind.conf": login + "7"}, "/usr/lib/systemd/logind.conf", 7 * time.Second},
+		"a drop-in overrides the main file":                         {map[string]string{"etc/systemd/logind.conf": login + "7", "lib/systemd/logind.conf.d/a.conf": login + "8"}, "/lib/systemd/logind.conf.d/a.conf", 8 * time.Second},
+		"drop-ins are sorted by name, not by directory":             {map[string]string{"etc/systemd/logind.conf.d/99-kubelet.conf": login + "60", "usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf": login + "30"}, "/usr/lib/systemd/logind.conf.d/unattended-upgrades-logind-maxdelay.conf", 30 * time.Second},
+		"of drop-ins with the same name the first directory counts": {map[string]string{"etc/systemd/logind.conf.d/a.conf": login + "1", "run/systemd/logind.conf.d/a.conf": login + "2", "usr/local/lib/systemd/logind.conf.d/a.conf": login + "3"}, "/etc/systemd/logind.conf.d/a.conf", time.Second},
+		"an empty drop-in masks those of the same name":             {map[string]string{"etc/systemd/logind.conf.d/a.conf": "", "run/systemd/logind.conf.d/a.conf": login + "2"}, "", 5 * time.Second},
+		"files with another suffix than .conf are not read":         {map[string]string{"etc/systemd/logind.conf.d/a.conf.bak": login + "1", "etc/systemd/logind.conf.d/b": login + "2"}, "", 5 * time.Second},
+		"the last line of a file counts":                            {map[string]string{"etc/systemd/logind.conf": login + "1\nInhibitDelayMaxSec=2\n"}, "/etc/systemd/logind.conf", 2 * time.Second},
+		"an invalid line does not count":                            {map[string]string{"etc/systemd/logind.conf": login + "1\nInhibitDelayMaxSec=soon\nInhibitDelayMaxSec=\n"}, "/etc/systemd/logind.conf", time.Second},
+		"a line in another section does not count":                  {map[string]string{"etc/systemd/logind.conf": "[Sleep]\nInhibitDelayMaxSec=9\n"}, "", 5 * time.Second},
+		"a comment does not count":                                  {map[string]string{"etc/systemd/logind.conf": "[Login]\n#InhibitDelayMaxSec=9\n;InhibitDelayMaxSec=9\n"}, "", 5 * time.Second},
+		"a file that is no configuration does not count":            {map[string]string{"etc/systemd/logind.conf.d/a.conf": login + "1\n", "etc/systemd/logind.conf.d/b.conf": "garbage"}, "/etc/systemd/logind.conf.d/a.conf", time.Second},
+		"spaces around the equals":                                  {map[string]string{"etc/systemd/logind.conf": "[Login]\n InhibitDelayMaxSec = 1min 5s \n"}, "/etc/systemd/logind.conf", 65 * time.Second},
+		"infinity":                                                  {map[string]string{"etc/systemd/logind.conf": login + "infinity"}, "/etc/systemd/logind.conf", Unlimited},
+		"a later drop-in sets something else":                       {map[string]string{"etc/systemd/logind.conf.d/a.conf": login + "1", "etc/systemd/logind.conf.d/b.conf": "[Login]\nKillUserProcesses=no\n"}, "/etc/systemd/logind.conf.d/a.conf", time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file, limit := limitOf(fileSystem(test.files))
@@ -61,8 +61,8 @@ func TestTheLastFileSetsTheLimit(t *testing.T) {
 	}
 }
 
-// The drop-in in /etc is to be ignored. So the file of the same name in /usr/lib counts, which the drop-in
-// masks otherwise.
+// The caller wants the drop-in in /etc to be ignored. So the file of the same name in /usr/lib counts, which the
+// drop-in would mask.
 func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 	host := fileSystem(map[string]string{
 		"etc/systemd/logind.conf.d/zz.conf":     "[Login]\nInhibitDelayMaxSec=60\n",
@@ -75,9 +75,9 @@ func TestTheDropInIsIgnoredOnRequest(t *testing.T) {
 
 // Only regular files are read, because reading a pipe may block.
 func TestOnlyRegularFilesAreRead(t *testing.T) {
-	for mode, read := range map[fs.FileMode]bool{0o644: true, 0o644 | fs.ModeNamedPipe: false, 0o644 | fs.ModeDevice: false} {
+	for mode, isRead := range map[fs.FileMode]bool{0o644: true, 0o644 | fs.ModeNamedPipe: false, 0o644 | fs.ModeDevice: false} {
 		host := fstest.MapFS{"etc/systemd/logind.conf": {Data: []byte("[Login]\nInhibitDelayMaxSec=7\n"), Mode: mode}}
-		require.Equal(t, read, len(Files(host)) == 1, mode)
+		require.Equal(t, isRead, len(Files(host)) == 1, mode)
 	}
 }
 

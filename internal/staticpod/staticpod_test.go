@@ -10,18 +10,18 @@ import (
 	"github.com/kubegrace/kubegrace/internal/staticpod"
 )
 
-// The annotation kubernetes.io/config.source says where the kubelet has a pod from. A pod with another source
-// than "api" is static. Only the annotation of a mirror pod makes a mirror pod.
+// The annotation kubernetes.io/config.source says from which source the kubelet has a pod. A pod is static if its
+// source is not "api". A pod is a mirror pod if it has the annotation kubernetes.io/config.mirror.
 func TestStaticAndMirror(t *testing.T) {
 	for name, test := range map[string]struct {
 		annotations    map[string]string
 		static, mirror bool
 	}{
-		"none":   {nil, false, false},
-		"api":    {map[string]string{"kubernetes.io/config.source": "api"}, false, false},
-		"file":   {map[string]string{"kubernetes.io/config.source": "file"}, true, false},
-		"empty":  {map[string]string{"kubernetes.io/config.source": ""}, true, false},
-		"mirror": {map[string]string{"kubernetes.io/config.mirror": "hash"}, false, true},
+		"no annotation":   {nil, false, false},
+		"the source api":  {map[string]string{"kubernetes.io/config.source": "api"}, false, false},
+		"the source file": {map[string]string{"kubernetes.io/config.source": "file"}, true, false},
+		"an empty source": {map[string]string{"kubernetes.io/config.source": ""}, true, false},
+		"a mirror pod":    {map[string]string{"kubernetes.io/config.mirror": "hash"}, false, true},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: test.annotations}}

@@ -10,8 +10,8 @@ import (
 	"github.com/kubegrace/kubegrace/internal/times"
 )
 
-// 100 ms are added before rounding down, so 900 ms is 1 s, and a nanosecond less is 0 s. Negative times are 0 s. The
-// longest and the shortest duration do not overflow.
+// WholeSeconds adds 100 ms and rounds down, so 900 ms is 1 s, and a nanosecond less is 0 s. Negative durations are 0 s.
+// The longest and the shortest duration do not overflow.
 func TestWholeSeconds(t *testing.T) {
 	for remaining, want := range map[time.Duration]int64{
 		math.MinInt64: 0, -time.Hour: 0, 0: 0,
@@ -22,15 +22,15 @@ func TestWholeSeconds(t *testing.T) {
 	}
 }
 
-// Earlier ignores a zero time, which means that there is none. Later needs no such rule: a zero time is never later.
+// A zero time means that there is no time. Earlier ignores it. Later needs no such rule: a zero time is never later.
 func TestEarlierAndLater(t *testing.T) {
 	none, one, two := time.Time{}, time.Unix(1, 0), time.Unix(2, 0)
 	for _, test := range []struct{ a, b, earlier, later time.Time }{
-		{one, two, one, two},
-		{two, one, one, two},
-		{one, none, one, one},
-		{none, one, one, one},
-		{none, none, none, none},
+		{a: one, b: two, earlier: one, later: two},
+		{a: two, b: one, earlier: one, later: two},
+		{a: one, b: none, earlier: one, later: one},
+		{a: none, b: one, earlier: one, later: one},
+		{a: none, b: none, earlier: none, later: none},
 	} {
 		require.Equal(t, test.earlier, times.Earlier(test.a, test.b))
 		require.Equal(t, test.later, times.Later(test.a, test.b))

@@ -11,8 +11,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 )
 
-// The grace period of an eviction is 1 s at a hard threshold, and the lesser of the maximum and the pod's own at a soft one.
-// With the gate on, a negative maximum means the pod's own.
+// At a hard threshold, the grace period of an eviction is 1 s. At a soft threshold, it is the shorter of the configured
+// maximum and the pod's own grace period. With the gate on, a negative maximum means the pod's own grace period.
 func TestEvictionGracePeriods(t *testing.T) {
 	for name, c := range map[string]struct {
 		hard, gateOff      bool

@@ -32,8 +32,8 @@ func admit(m Manager, pod *v1.Pod) lifecycle.PodAdmitResult {
 	return m.Admit(context.Background(), &lifecycle.PodAdmitAttributes{Pod: pod})
 }
 
-// The condition of a killed pod has the pod's generation, which is 7, if the gate is on or the condition already had a
-// generation. That is so for static pods, too, of which this is one.
+// A static pod with the generation 7 is killed. Its condition gets this generation if the gate is on, or if the
+// condition had a generation before.
 func TestTheConditionHasThePodsGeneration(t *testing.T) {
 	for name, c := range map[string]struct {
 		gateOff bool

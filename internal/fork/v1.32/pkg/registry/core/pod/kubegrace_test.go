@@ -18,7 +18,7 @@ func TestCheckGracefulDeleteVectors(t *testing.T) {
 			Cases []struct {
 				Name, Node, Phase string
 				TGPS, Opt         *int64 // the grace period of the pod's spec, and of the delete
-				Want              int64  // that of the delete afterwards
+				Want              int64  // the grace period of the delete afterwards
 			}
 		} `json:"check_graceful_delete"`
 	}](t, "graceperiod/testdata/vectors.yaml").FirstDelete.Cases
