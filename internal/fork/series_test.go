@@ -44,12 +44,12 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 			added := regexp.MustCompile(`(?m)^\tif kubegraceEnabled\(\) \{\n.*\n\t\}\n|^\tterminator +kubegraceTerminator\n|^\tdefer m\.kubegraceForget.*\n`)
 			declared := map[string]string{} // what the files must be after the commands, by name
 			require.NoError(t, filepath.WalkDir(tested, func(path string, entry os.DirEntry, err error) error {
-				if err != nil || entry.IsDir() || isCopied(path) || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+				name, errName := filepath.Rel(tested, path)
+				require.NoError(t, errName)
+				if err != nil || entry.IsDir() || isCopied(name) || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 					return err
 				}
 				data, err := os.ReadFile(path)
-				require.NoError(t, err)
-				name, err := filepath.Rel(tested, path)
 				require.NoError(t, err)
 				declared[name] = string(data)
 				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(fork, name)), 0o750))
@@ -79,9 +79,9 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 				require.Equal(t, oneSpace(want), oneSpace(string(got)), name)
 			}
 			require.NoError(t, filepath.WalkDir(tested, func(path string, _ os.DirEntry, err error) error {
-				if err == nil && isCopied(path) {
-					name, err := filepath.Rel(tested, path)
-					require.NoError(t, err)
+				name, errName := filepath.Rel(tested, path)
+				require.NoError(t, errName)
+				if err == nil && isCopied(name) {
 					require.FileExists(t, filepath.Join(fork, name))
 				}
 				return err
