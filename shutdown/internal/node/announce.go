@@ -245,7 +245,6 @@ func (n *Node) resume(a *Announcement) {
 		s.announce(*a)
 	}
 	s.Ended = time.Time{}
-	n.unsettledUntil = time.Time{}
 	n.emit(Effect{Do: RecordEvent, Text: textDetected})
 	n.startDrain(s)
 	n.drain.shortenTable(n) // also if the log is damaged so that its timetable ends after HostEnd
@@ -299,7 +298,6 @@ func (n *Node) cancel() {
 		n.drain.stop(n)
 	}
 	s.Cancelled, s.Ended, s.Announced = true, n.now, nil
-	n.unsettledUntil = time.Time{}
 	n.markDirty(s)
 	n.emit(Effect{Do: RecordEvent, Text: textCancelled})
 	n.queueReport(s)
@@ -332,7 +330,6 @@ func (n *Node) endUnsettled() {
 	if s.Ended.IsZero() { // otherwise the previous agent has released the lock
 		s.Ended = n.now
 	}
-	n.unsettledUntil = time.Time{}
 	n.markDirty(s)
 	n.queueReport(s)
 	n.setState(StateNone)

@@ -49,7 +49,7 @@ type Node struct {
 	awaitsLog  bool // Opening has come, and Read has not
 	// earlyCancels has the cancellations by Trigger that came before the log was read. They are applied again too.
 	earlyCancels   []Event
-	unsettledUntil time.Time // when StateUnsettled ends even if the host has not answered; zero: never
+	unsettledUntil time.Time // when StateUnsettled, which only Read enters, ends even if the host has not answered; zero: never
 	shutdown       *Shutdown // the newest; nil: none
 	terminateAll   terminateAllState
 	runEnded       bool        // the context of Run has ended
