@@ -70,7 +70,7 @@ func (m *kubeGenericRuntimeManager) kubegrace() *lifecycle.Terminator {
 type runtimeError struct{ error }
 
 // kubegraceStop stops a container. A missing container is [lifecycle.ErrContainerNotFound], which is no failure. Any other
-// error is marked, so that kubegraceError finds it.
+// error becomes a runtimeError, from which kubegraceError later takes the runtime's own error.
 func (m *kubeGenericRuntimeManager) kubegraceStop(ctx context.Context, id string, timeout int64) error {
 	switch err := m.runtimeService.StopContainer(ctx, id, timeout); {
 	case err == nil:

@@ -55,12 +55,19 @@ func (k *kubelet) config(total, critical time.Duration) *Config {
 		VolumeManager:                   k,
 		Recorder:                        k.events,
 		NodeRef:                         &v1.ObjectReference{Kind: "Node", Name: "node"},
-		GetPodsFunc:                     func() []*v1.Pod { return k.pods },
+		GetPodsFunc:                     k.getPods,
 		KillPodFunc:                     k.killPod,
 		SyncNodeStatusFunc:              syncFunc(k.syncNodeStatus),
 		ShutdownGracePeriodRequested:    total,
 		ShutdownGracePeriodCriticalPods: critical,
 	}
+}
+
+// getPods returns the pods of the node.
+func (k *kubelet) getPods() []*v1.Pod {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.pods
 }
 
 // WaitForAllPodsUnmount records the pods and does not wait.
