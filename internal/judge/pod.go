@@ -308,7 +308,7 @@ func (p *podHistory) closedAt() Moment {
 // deadline was first read.
 func (t *Termination) startedAt() Moment {
 	if t.IsForLateStart {
-		return t.Readings[0].Moment
+		return t.Readings[0].Returned
 	}
 	return t.Requests[0].Called
 }
@@ -400,7 +400,7 @@ func (t *Termination) deadlineBefore(at time.Time) (deadline time.Time) {
 		}
 	}
 	for _, r := range t.Readings {
-		if r.At.Before(at) {
+		if r.Returned.At.Before(at) {
 			deadline = times.Earlier(deadline, r.Deadline)
 		}
 	}

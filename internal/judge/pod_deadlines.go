@@ -14,8 +14,8 @@ func (p *podHistory) deadlineOnlyMovesEarlier() {
 	for _, t := range p.terminations {
 		for i := 1; i < len(t.Readings); i++ {
 			previous, reading := t.Readings[i-1], t.Readings[i]
-			if previous.Before(reading.Called) && reading.Deadline.After(previous.Deadline) {
-				p.violation(reading.At, "it moved from %v to %v", p.sinceStart(previous.Deadline), p.sinceStart(reading.Deadline))
+			if previous.Returned.Before(reading.Called) && reading.Deadline.After(previous.Deadline) {
+				p.violation(reading.Returned.At, "it moved from %v to %v", p.sinceStart(previous.Deadline), p.sinceStart(reading.Deadline))
 			}
 		}
 	}
@@ -25,21 +25,23 @@ func (p *podHistory) deadlineOnlyMovesEarlier() {
 // one would ignore a caller, and an earlier one would take time from the pod that nobody wants to take. A request may
 // be ignored if it came when the termination had ended, or returned after a Close call.
 func (p *podHistory) deadlineIsEarliestRequested() {
-	var all []*Request // of all terminations, because a termination for a late start keeps the deadline of the previous one
+	var all []*Request // of all terminations, because one that a late start has begun keeps the deadline of the one before it
 	for _, t := range p.terminations {
 		all = slices.Concat(all, t.Requests, t.Shortens)
 	}
 	for _, t := range p.terminations {
 		for _, reading := range t.Readings {
+			// It is not later than any deadline whose request had returned before the reading.
 			for _, request := range t.deadlineRequests() {
 				if request.Returned.Before(reading.Called) && !p.isTooLate(t, request) && reading.Deadline.After(request.Deadline) {
-					p.violation(reading.At, "it is %v, though %v was requested", p.sinceStart(reading.Deadline), p.sinceStart(request.Deadline))
+					p.violation(reading.Returned.At, "it is %v, though %v was requested", p.sinceStart(reading.Deadline), p.sinceStart(request.Deadline))
 				}
 			}
+			// It is not earlier than the earliest deadline that was requested before the reading returned.
 			if !slices.ContainsFunc(all, func(request *Request) bool {
-				return request.Called.Before(reading.Moment) && !request.Deadline.After(reading.Deadline)
+				return request.Called.Before(reading.Returned) && !request.Deadline.After(reading.Deadline)
 			}) {
-				p.violation(reading.At, "it is %v, earlier than any request", p.sinceStart(reading.Deadline))
+				p.violation(reading.Returned.At, "it is %v, earlier than any request", p.sinceStart(reading.Deadline))
 			}
 		}
 	}
@@ -129,7 +131,7 @@ func (p *podHistory) earliestDeadline(c lifecycle.Container, called Moment) (ear
 			}
 		}
 		for _, r := range t.Readings {
-			if r.Before(called) {
+			if r.Returned.Before(called) {
 				earliest = times.Earlier(earliest, r.Deadline)
 			}
 		}

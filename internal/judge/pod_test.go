@@ -48,7 +48,7 @@ func soundPod() podRecord {
 	r.terminations = []*Termination{{
 		Pod: pod, Key: "pod",
 		Requests: []*Request{{Span: span(1, 1.001), Pod: pod, Key: "pod", Deadline: second(31), UsesList: true}},
-		Readings: []Reading{{Called: moment(1.002), Moment: moment(1.003), Deadline: second(31)}, {Called: moment(8.002), Moment: moment(8.003), Deadline: second(31)}},
+		Readings: []Reading{{Called: moment(1.002), Returned: moment(1.003), Deadline: second(31)}, {Called: moment(8.002), Returned: moment(8.003), Deadline: second(31)}},
 		Done:     moment(8),
 		Result: lifecycle.Result{Containers: []lifecycle.ContainerResult{
 			{Name: "app", ID: "app", Began: second(0), Outcome: lifecycle.OutcomeGraceful, Hook: lifecycle.HookResult{Outcome: lifecycle.HookCompleted}},

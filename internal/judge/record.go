@@ -152,13 +152,11 @@ type Termination struct {
 	Result         lifecycle.Result
 }
 
-// Reading is a result of Termination.Deadline. Its Moment is after the return of the call.
+// Reading is a result of Termination.Deadline.
 type Reading struct {
-	Called Moment
-	Moment
-
-	Deadline time.Time
-	Granted  int64
+	Called, Returned Moment // before the call, and after its return
+	Deadline         time.Time
+	Granted          int64
 }
 
 // Run is one run of a container as it really was: the simulated runtime records it.
@@ -299,7 +297,7 @@ func (r *Record) Lines() []Line {
 			add(request.Called, "%s: Shorten(until %v)", t.Key, r.sinceStart(request.Deadline))
 		}
 		for _, reading := range t.Readings {
-			add(reading.Moment, "%s: the deadline is %v", t.Key, r.sinceStart(reading.Deadline))
+			add(reading.Returned, "%s: the deadline is %v", t.Key, r.sinceStart(reading.Deadline))
 		}
 		var results []string
 		for _, c := range t.Result.Containers {

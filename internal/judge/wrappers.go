@@ -124,7 +124,7 @@ func (r *Record) addTermination(handle *lifecycle.Termination, pod *v1.Pod, requ
 		if t.Pod == nil { // it was not recorded before
 			t.Pod, t.Key, t.IsForLateStart = pod, keyOf(pod), request == nil
 		}
-		reading.Moment = now
+		reading.Returned = now
 		t.Readings = append(t.Readings, reading)
 		if request != nil {
 			request.Returned, request.handle = now, handle
@@ -158,7 +158,7 @@ func (r *Record) awaitDone(t *Termination) {
 	<-t.handle.Done()
 	result, reading := t.handle.Result(), r.readDeadline(t.handle)
 	r.record(func(now Moment) {
-		reading.Moment = now
+		reading.Returned = now
 		t.Done, t.Result, t.Readings = now, result, append(t.Readings, reading)
 	})
 }
@@ -183,7 +183,7 @@ func (t *Terminator) Shorten(handle *lifecycle.Termination, seconds int64) bool 
 	shortened := handle.Shorten(seconds)
 	reading := t.record.readDeadline(handle)
 	t.record.record(func(now Moment) {
-		request.Returned, reading.Moment = now, now
+		request.Returned, reading.Returned = now, now
 		termination := t.record.termination(handle)
 		termination.Readings = append(termination.Readings, reading)
 	})
