@@ -42,7 +42,7 @@ func (r *record) admit() (mayStart bool) {
 		_ = r.callSafely("Events", func() { events.Event(pod, v1.EventTypeWarning, answer.Reason, answer.Message) }) // a panic was logged
 	}
 	r.mu.Lock()
-	r.ending.starting, r.ending.refusal = false, &answer
+	r.ending.startInProgress, r.ending.refusal = false, &answer
 	r.mu.Unlock()
 	r.terminateRemaining()
 	r.finalizeIfEnded()

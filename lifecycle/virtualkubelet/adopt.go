@@ -69,7 +69,7 @@ func (p *Provider) Adopt(ctx context.Context, adopted Adopted) error {
 	added.desired.adopted = !adopted.Alive // if so, its deletion may be older than this process
 	startedCount := added.containers.adopt(adopted.Pod, listed)
 	mustStartMore := startedCount < len(added.containers.all)
-	added.ending.starting = mustStartMore
+	added.ending.startInProgress = mustStartMore
 	if known, _ := p.agent.pods.add(added); known != nil { // another call has added the pod since find
 		added.cancel()
 		return nil

@@ -71,12 +71,12 @@ func (d *desired) copy() *v1.Pod {
 func (d *desired) supersede() { d.superseded, d.deleted = true, true }
 
 // markDeleted records a call of DeletePod with this pod, whose termination may already be in progress. It returns the
-// grace period in seconds that replaces the pod's own, or nil to keep that. There are three cases:
+// grace period in seconds that replaces the pod's own; nil: the pod's own. There are three cases:
 //
-//   - The API server no longer has the pod. virtual-kubelet then passes a copy that GetPod or GetPods returned, which
-//     the terminatingAnnotation marks. A pod whose deletion was seen before gets 1 s (forcedGrace).
-//   - The pod was adopted. Its deletion may be older than this process, so it gets only the rest of its
-//     grace period.
+//   - The pod is terminating, and the API server no longer has it. virtual-kubelet then passes a copy that GetPod or
+//     GetPods returned, which the terminatingAnnotation marks. forcedGrace decides.
+//   - The pod was adopted from a previous agent. Its deletion may be older than this process, so it gets only the rest of
+//     its grace period.
 //   - Any other pod keeps its own grace period.
 func (d *desired) markDeleted(pod *v1.Pod, isTerminating bool) (override *int64) {
 	d.deleted = true
@@ -120,7 +120,7 @@ func (r *record) update(pod *v1.Pod) (isTerminating bool) {
 }
 
 // supersede records that a newer pod has the name, so that virtual-kubelet gets no more statuses of this one. It
-// returns the grace period in seconds that replaces the pod's own, or nil to keep that.
+// returns the grace period in seconds that replaces the pod's own; nil: the pod's own.
 func (r *record) supersede() (override *int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -129,8 +129,8 @@ func (r *record) supersede() (override *int64) {
 	return r.desired.forcedGrace()
 }
 
-// markDeleted records a call of DeletePod. It returns the grace period in seconds that replaces the pod's own, or
-// nil to keep that. A pod whose final status was sent is now forgotten.
+// markDeleted records a call of DeletePod. It returns the grace period in seconds that replaces the pod's own;
+// nil: the pod's own. A pod whose final status was sent is now forgotten.
 func (r *record) markDeleted(pod *v1.Pod) (override *int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,15 +15,15 @@ import (
 
 // ending is the progress of a pod's end. The record's mutex guards it.
 type ending struct {
-	starting    bool                // containers are being started
-	terminating bool                // the termination has begun
-	setStatus   func(*v1.PodStatus) // shutdown.KillRequest.SetStatus of the last KillPod that had one; nil: none
-	refusal     *shutdown.Admission // why the pod was not admitted; nil: admitted
-	finalizing  bool                // the final status is being computed, or was: the containers no longer change
-	final       *v1.PodStatus       // the final status; nil until it is computed
-	finalSent   bool                // virtual-kubelet has the final status
-	kills       int                 // the number of KillPod calls in progress
-	forgotten   bool                // the provider no longer knows the pod
+	startInProgress bool                // startPod has not ended: it may start more containers
+	terminating     bool                // the termination has begun
+	setStatus       func(*v1.PodStatus) // shutdown.KillRequest.SetStatus of the last KillPod that had one; nil: none
+	refusal         *shutdown.Admission // why the pod was not admitted; nil: admitted
+	finalizing      bool                // the final status is being computed, or was: the containers no longer change
+	final           *v1.PodStatus       // the final status; nil until it is computed
+	finalSent       bool                // virtual-kubelet has the final status
+	kills           int                 // the number of KillPod calls in progress
+	forgotten       bool                // the provider no longer knows the pod
 
 	// A pod has one termination at a time, which all calls join.
 	termination     *lifecycle.Termination // the newest; nil: none. Written with both endMutex and the mutex held
@@ -31,8 +31,8 @@ type ending struct {
 }
 
 // terminate begins or joins the pod's termination and returns it at once. If an earlier termination has ended but
-// could not stop all containers, a new one begins. pod must not change afterwards. override is the grace period
-// in seconds that replaces the pod's own; nil keeps that.
+// could not stop all containers, a new one begins. pod must not change afterwards. override replaces the pod's own
+// grace period, in seconds; nil: the pod's own.
 func (r *record) terminate(ctx context.Context, pod *v1.Pod, override *int64) (*lifecycle.Termination, error) {
 	select {
 	case r.endMutex <- struct{}{}: // locks: one call at a time, and none while the pod is being forgotten
@@ -87,8 +87,9 @@ func (r *record) markTerminating() error {
 	return nil
 }
 
-// end begins or joins the termination of the pod as it is now, and returns at once. override is the grace period in
-// seconds that replaces the pod's own; nil keeps that. A pod that was forgotten has ended, which is no error.
+// end begins or joins the termination of the pod as it is now, and returns at once. override replaces the pod's own grace
+// period, in seconds; nil: the pod's own. If the provider has forgotten the pod, which it does only after the pod's end,
+// end does nothing and returns nil.
 func (r *record) end(ctx context.Context, override *int64) error {
 	if _, err := r.terminate(ctx, r.podWithStatus(), override); !errdefs.IsNotFound(err) {
 		return err
@@ -145,7 +146,7 @@ func (r *record) tryStartFinalizing() (started bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	isOver, stuck := r.ending.outcome()
-	hasEnded := isOver && stuck == nil && !r.ending.starting && !r.body.mayRun()
+	hasEnded := isOver && stuck == nil && !r.ending.startInProgress && !r.body.mayRun()
 	if r.ending.finalizing || !hasEnded {
 		return false
 	}

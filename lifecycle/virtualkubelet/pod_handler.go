@@ -45,7 +45,7 @@ func (p *Provider) CreatePod(ctx context.Context, pod *v1.Pod) error {
 	}
 	p.agent.poller.start(ctx)
 	added := newRecord(ctx, p.agent, pod)
-	added.ending.starting = true
+	added.ending.startInProgress = true
 	known, earlier := p.agent.pods.add(added)
 	if known != nil { // the new record is not needed
 		added.cancel()

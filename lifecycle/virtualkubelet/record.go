@@ -75,7 +75,7 @@ func (r *record) isTerminating() bool {
 func (r *record) hasCompleted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.ending.terminating && !r.ending.starting && !r.body.hasWork()
+	return !r.ending.terminating && !r.ending.startInProgress && !r.body.hasWork()
 }
 
 // mustTerminateAgain reports whether a termination has ended without stopping all containers, and these have ended

@@ -24,7 +24,7 @@ func (r *record) startPod(earlier []*record, wasBegun bool) {
 	}
 	err := r.startAll(earlier)
 	r.mu.Lock()
-	r.ending.starting = false
+	r.ending.startInProgress = false
 	hasFailedOrCompleted := err != nil || !r.body.hasWork()
 	mustTerminate := !r.ending.terminating && hasFailedOrCompleted
 	r.mu.Unlock()

@@ -27,7 +27,8 @@ func (w *wholePod) withKnownPhase(status *v1.PodStatus) *v1.PodStatus {
 	return status
 }
 
-// setStatus sets the status from a list, unless the pod had ended already: a terminal status stays.
+// setStatus sets the status from a list of the PodRuntime, and that of the containers. A terminal status stays, whatever
+// later lists say. Once the final status is being computed (finalizing), the containers no longer change.
 func (w *wholePod) setStatus(status *v1.PodStatus) {
 	if w.status != nil && (isTerminal(w.status) || reflect.DeepEqual(w.status, status)) {
 		return

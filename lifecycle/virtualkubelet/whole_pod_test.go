@@ -266,9 +266,9 @@ func TestAPodMissingFromTwoListsHasFailed(t *testing.T) {
 	})
 }
 
-// A pod is reported as Failed although it still runs. There are two ways: two lists lack it, or it is killed while the
-// PodRuntime does not have it yet, because its Create takes effect late. About 5 s later a list has it running again.
-// It must then be stopped, with what is left of the 30 s that began with the report, and Delete must not be called
+// A pod is reported as Failed although it still runs. In the case "missing from lists", two lists of the PodRuntime lack
+// it. In the case "late Create", it is killed before its Create has taken effect. About 5 s later a list has it as running.
+// It must then be stopped, with the 25 s or so that are left of its grace period of 30 s, and Delete must not be called
 // before it has ended.
 func TestALostPodThatRunsAgainIsStopped(t *testing.T) {
 	for name, end := range map[string]func(*testbed, *fakePodRuntime, *v1.Pod){
