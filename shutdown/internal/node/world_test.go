@@ -227,30 +227,30 @@ func (w *world) end(p *worldPod) {
 	}
 }
 
-// start starts an agent, which has read the log after the duration read. A negative read means that another agent owns
-// the state folder, so that this agent never gets the log.
-func (w *world) start(read time.Duration) {
+// start starts an agent, which gets the log after delay. A negative delay means that another agent owns the state folder,
+// so that this agent never gets the log.
+func (w *world) start(delay time.Duration) {
 	w.generation++
 	w.agent = node.New(w.config)
 	w.calls, w.hung = map[int]func(){}, nil
 	w.terminateAllCalled, w.runEnded, w.hostAnswered, w.ownsLog = false, false, false, false
 	w.timetable, w.drainBefore = nil, nil
-	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: read != 0})
-	if read != 0 {
+	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: delay != 0})
+	if delay != 0 {
 		w.step(node.Opening{}, "the state folder is not locked yet")
 	}
 	switch {
-	case read < 0:
+	case delay < 0:
 		w.after(10*time.Second, func() {
 			w.isLossy, w.log, w.durable = true, nil, nil // the other agent has replaced the log
 			w.addPendingInLog(true)
 			w.forgetKills(func(*worldPod) bool { return true })
 			w.step(node.Read{}, "the state folder is another agent's")
 		})
-	case read == 0:
+	case delay == 0:
 		w.read()
 	default:
-		w.after(read, w.read)
+		w.after(delay, w.read)
 	}
 }
 
