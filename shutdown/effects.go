@@ -58,13 +58,13 @@ func (s *shell) perform(e node.Effect) {
 		s.report(e)
 	case node.Log:
 		logger := klog.FromContext(s.ctx)
-		s.lines.Write(func() { logger.Info(e.Text) })
+		s.logLines.Write(func() { logger.Info(e.Text) })
 	case node.LogError:
 		logger := klog.FromContext(s.ctx)
 		if e.Pod != nil {
 			logger = logger.WithValues("pod", klog.KRef(e.Pod.Namespace, e.Pod.Name))
 		}
-		s.lines.Write(func() { logger.Error(nil, e.Text) })
+		s.logLines.Write(func() { logger.Error(nil, e.Text) })
 	case node.Begins:
 		s.logDrainTime(e)
 	case node.Kill: // not passed to perform

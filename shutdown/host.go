@@ -22,8 +22,8 @@ import (
 // watched.
 func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error) {
 	if !s.watches() {
-		s.ready.hostTried()
-		s.lines.Write(func() {
+		s.ready.hostTried() // there is no lock that Ready could wait for
+		s.logLines.Write(func() {
 			klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.whyNoHost)
 		})
 		return nil, nil
@@ -33,7 +33,7 @@ func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error
 		Calls: s.calls, Listener: s,
 	})
 	s.host.Store(h)
-	s.lines.Write(func() { s.logRequest(ctx) })
+	s.logLines.Write(func() { s.logRequestedDelay(ctx) })
 	result := make(chan error, 1)
 	go func() { result <- h.Run(ctx) }()
 	return h, result
@@ -86,7 +86,7 @@ func (s *shell) HostCapped(err error) {
 	defer s.mu.Unlock()
 	s.events.record(s.ctx, s.calls, v1.EventTypeWarning, text)
 	logger := klog.FromContext(s.ctx)
-	s.lines.Write(func() {
+	s.logLines.Write(func() {
 		logger.Error(errors.New(text), "The host waits for less than requested, and some pods get less time")
 	})
 }

@@ -55,7 +55,7 @@ func (s *shell) prepareKill(e node.Effect) (start func()) {
 	name := "Options.Killer for pod " + pod.Namespace + "/" + pod.Name
 	return func() {
 		logger := klog.FromContext(s.ctx)
-		s.lines.Write(func() {
+		s.logLines.Write(func() {
 			logger.V(1).Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
 		})
 		var result KillResult
@@ -89,7 +89,7 @@ func (s *shell) logKilled(logger klog.Logger, pod *v1.Pod, outcome string) {
 	case "", "Graceful", "NotFound":
 		logger = logger.V(1)
 	}
-	s.lines.Write(func() {
+	s.logLines.Write(func() {
 		logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(pod), "outcome", outcome)
 	})
 }

@@ -59,7 +59,7 @@ func (s *shell) refuseWhileOpening() {
 	defer s.mu.Unlock()
 	if s.node.State() == node.StateOpening {
 		logger := klog.FromContext(s.ctx)
-		s.lines.Write(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
+		s.logLines.Write(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
 		snapshot := *s.admission.Load()
 		snapshot.refuses, snapshot.until = true, time.Time{}
 		s.admission.Store(&snapshot)

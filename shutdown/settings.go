@@ -77,9 +77,9 @@ func (s *settings) shortensBucket(limit time.Duration) bool {
 	return s.budget().Fit(limit, nil).Pods() < s.schedule.Total()
 }
 
-// logRequest logs the delay that is requested from the host. It also logs if Options.Plan.Limit makes the delay too short
+// logRequestedDelay logs the delay that is requested from the host. It also logs if Options.Plan.Limit makes the delay too short
 // for the schedule.
-func (s *settings) logRequest(ctx context.Context) {
+func (s *settings) logRequestedDelay(ctx context.Context) {
 	b, logger := s.budget(), klog.FromContext(ctx)
 	if s.shortensBucket(s.requestedDelay()) {
 		logger.Info("Options.Plan.Limit is shorter than the schedule, some pods get less time", "limit", s.opts.Plan.Limit, "schedule", b.Pods())

@@ -27,7 +27,7 @@ type shell struct {
 	opening   opening
 	logOpened chan struct{}                     // closed when Run has read the log or has failed to
 	admission atomic.Pointer[admissionSnapshot] // replaced after each step
-	lines     call.LogLines
+	logLines  call.LogLines
 	calls     *call.Group
 
 	mu         sync.Mutex // guards the fields below
@@ -83,7 +83,7 @@ func newShell(s *settings, disk statelog.Options) *shell {
 		log: statelog.New(disk), ready: newReadySignal(), logOpened: make(chan struct{}),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })
-	sh.lines.Calls = sh.calls
+	sh.logLines.Calls = sh.calls
 	sh.opening.over = make(chan struct{})
 	sh.ctx = context.Background() //nolint:forbidigo // NewManager has no context
 	ctx, cancel := context.WithTimeout(sh.ctx, readTime)

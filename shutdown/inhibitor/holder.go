@@ -46,7 +46,7 @@ func (h Holder) Run(ctx context.Context) error {
 		return err
 	}
 	calls := &call.Group{}
-	holding := &holding{Holder: h, ctx: ctx, lines: call.LogLines{Calls: calls}, ended: make(chan struct{})}
+	holding := &holding{Holder: h, ctx: ctx, logLines: call.LogLines{Calls: calls}, ended: make(chan struct{})}
 	close(holding.ended)
 	holding.host = host.New(host.Options{
 		Source: h.Source, Delay: h.Delay, Calls: calls, Listener: holding,
@@ -78,12 +78,12 @@ func (h Holder) validate() error {
 type holding struct {
 	Holder
 
-	ctx    context.Context // of Run
-	host   *host.Host
-	lines  call.LogLines
-	hold   *host.Hold              // of the announced shutdown; nil: none is announced
-	cancel context.CancelCauseFunc // ends the context of the newest OnShutdown
-	ended  chan struct{}           // closed when the newest OnShutdown has returned and the lock is released
+	ctx      context.Context // of Run
+	host     *host.Host
+	logLines call.LogLines
+	hold     *host.Hold              // of the announced shutdown; nil: none is announced
+	cancel   context.CancelCauseFunc // ends the context of the newest OnShutdown
+	ended    chan struct{}           // closed when the newest OnShutdown has returned and the lock is released
 
 	releaseErr error // the result of the release at the end of Run; read it once ended is closed
 }
@@ -110,7 +110,7 @@ func (h *holding) HostPending(pending *source.Event, known bool, _ time.Time) {
 // HostCapped implements host.Listener.
 func (h *holding) HostCapped(err error) {
 	text := fmt.Sprint(err) // recovers a panic of the Error method
-	h.lines.Write(func() {
+	h.logLines.Write(func() {
 		klog.FromContext(h.ctx).Error(errors.New(text), "The inhibitor lock is held, but the host grants less than the requested delay")
 	})
 }
@@ -163,7 +163,7 @@ func (h *holding) release(hold *host.Hold) {
 	case h.ctx.Err() != nil:
 		h.releaseErr = err
 	default:
-		h.lines.Write(func() { klog.FromContext(h.ctx).Error(err, "Failed to release the inhibitor lock") })
+		h.logLines.Write(func() { klog.FromContext(h.ctx).Error(err, "Failed to release the inhibitor lock") })
 	}
 }
 

@@ -103,10 +103,10 @@ func (s Status) Held() bool { return s.State == StateHeld || s.State == StateAdo
 type Host struct {
 	Options
 
-	lock    *lock
-	delay   *delay
-	contact *contact
-	lines   call.LogLines
+	lock     *lock
+	delay    *delay
+	contact  *contact
+	logLines call.LogLines
 }
 
 // New returns a Host. Suspend and the methods of [Hold] also work without Run.
@@ -115,11 +115,11 @@ func New(o Options) *Host {
 		o.Metrics = noMetrics{}
 	}
 	return &Host{
-		Options: o,
-		lock:    &lock{calls: o.Calls, metrics: o.Metrics, wake: make(chan struct{}, 1)},
-		delay:   &delay{},
-		contact: &contact{listener: o.Listener, calls: o.Calls},
-		lines:   call.LogLines{Calls: o.Calls},
+		Options:  o,
+		lock:     &lock{calls: o.Calls, metrics: o.Metrics, wake: make(chan struct{}, 1)},
+		delay:    &delay{},
+		contact:  &contact{listener: o.Listener, calls: o.Calls},
+		logLines: call.LogLines{Calls: o.Calls},
 	}
 }
 
@@ -158,7 +158,7 @@ func (h *Host) Run(ctx context.Context) error {
 		}
 		pause := reconnectPause * time.Duration(max(1, h.contact.hanging.Load()/hangingPerPause))
 		if text := fmt.Sprint(err); text != loggedErr {
-			h.lines.Write(func() {
+			h.logLines.Write(func() {
 				klog.FromContext(ctx).Error(err, "Not connected to the host, will retry", "period", pause)
 			})
 			loggedErr = text
@@ -184,7 +184,7 @@ func (h *Host) adopt(ctx context.Context) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	})
 	if err != nil && ctx.Err() == nil {
-		h.lines.Write(func() { klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a previous agent") })
+		h.logLines.Write(func() { klog.FromContext(ctx).Error(err, "Failed to adopt the lock of a previous agent") })
 	}
 }
 
