@@ -126,15 +126,15 @@ func TestRepeatedDeleteWithoutOptionsIsForced(t *testing.T) {
 	require.Equal(t, deletedPod(0, ptr.To(int64(0))), pod)
 }
 
-// Callers often reuse delete options for many pods. A change of the options after a delete must not change the
-// grace period that the delete has given the pod.
+// BeforeDelete writes the grace period into the options too, which callers often reuse for many pods. A later change of
+// the options must not change the grace period of the pod.
 func TestBeforeDeleteSharesNoPointers(t *testing.T) {
 	running, deleted := scheduledPod(ptr.To(int64(30))), deletedPod(25*time.Second, ptr.To(int64(30)))
 	for _, pod := range []*v1.Pod{running, deleted} {
 		options := deleteOptions(nil)
 		_, _, err := graceperiod.BeforeDelete(pod, options, testTime())
 		require.NoError(t, err)
-		*options.GracePeriodSeconds = 99
+		*options.GracePeriodSeconds = 99 // BeforeDelete has set it to the pod's 30 s
 		require.Equal(t, ptr.To(int64(30)), pod.DeletionGracePeriodSeconds)
 	}
 	shortened, options := deletedPod(25*time.Second, ptr.To(int64(30))), deleteOptions(ptr.To(int64(20)))
