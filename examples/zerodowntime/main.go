@@ -101,7 +101,7 @@ func renderTable(results []result) string {
 	t := table.NewWriter()
 	t.AppendHeader(table.Row{"scenario", "requests", "lost", "longest stop"})
 	for _, r := range results {
-		t.AppendRow(table.Row{r.scenario, r.sent, r.lost, fmt.Sprintf("%.1f s", r.longest.Seconds())})
+		t.AppendRow(table.Row{r.scenario, r.sent, r.lost, fmt.Sprintf("%.1f s", r.longestStop.Seconds())})
 	}
 	return t.Render()
 }

@@ -28,9 +28,9 @@ const (
 
 // result is what was measured in one rolling update.
 type result struct {
-	scenario   scenario
-	sent, lost int           // how many requests were sent, and how many of them failed
-	longest    time.Duration // the longest time from the delete of a pod to its end
+	scenario    scenario
+	sent, lost  int           // how many requests were sent, and how many of them failed
+	longestStop time.Duration // the longest time from the delete of a pod to its end
 }
 
 // rollout is a service in which a rolling update takes place.
@@ -42,9 +42,8 @@ type rollout struct {
 	terminator *lifecycle.Terminator
 }
 
-// measure starts a service, replaces all its pods while clients send requests, and returns how many requests
-// failed. delay is how late the load balancer learns of changes. When measure returns, all containers have
-// ended.
+// measure starts a service and replaces all its pods while clients send requests. delay is how late the load balancer
+// learns of changes. When measure returns, all containers have ended.
 func measure(ctx context.Context, network network, delay time.Duration, s scenario) (measured result, err error) {
 	r := &rollout{
 		scenario: s, node: newNode(network), balancer: &balancer{delay: delay},
@@ -78,10 +77,10 @@ func measure(ctx context.Context, network network, delay time.Duration, s scenar
 		measured.sent, measured.lost = sendRequests(ctx, &http.Client{Transport: r.transport}, "http://"+address, stop)
 		return nil
 	})
-	longest, err := r.update(ctx, old)
+	longestStop, err := r.update(ctx, old)
 	close(stop)
 	err = errors.Join(err, clients.Wait())
-	measured.longest = longest
+	measured.longestStop = longestStop
 	return measured, err
 }
 
@@ -89,7 +88,7 @@ func measure(ctx context.Context, network network, delay time.Duration, s scenar
 // starts a new one, waits until that has been ready for minReady, and deletes the old one. It does not wait
 // for the end of the old pod before it replaces the next one. It returns the longest time from a delete to the end of the
 // pod.
-func (r *rollout) update(ctx context.Context, old []pod) (longest time.Duration, err error) {
+func (r *rollout) update(ctx context.Context, old []pod) (longestStop time.Duration, err error) {
 	if err := wait(ctx, margin); err != nil {
 		return 0, err
 	}

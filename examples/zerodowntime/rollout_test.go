@@ -24,17 +24,17 @@ func TestLostRequests(t *testing.T) {
 		scenario    scenario
 		delay       time.Duration
 		least, most int           // how many requests are lost, at least and at most
-		longest     time.Duration // the longest stop of a pod; answering the last requests may take 0.2 s more
+		longestStop time.Duration // the longest stop of a pod; answering the last requests may take 0.2 s more
 	}{
 		// Each of the 3 old pods gets its share of 50 requests a second, a third or a quarter, and refuses it
 		// for 1.5 s: 3 * 1.5 s * 50/s / 3 = 75 or, with four known pods, 56. Old pods end one after the other,
 		// so it may be less.
-		{scenario: scenario{}, delay: delay, least: 45, most: 75, longest: 0},
-		{scenario: scenario{sleep: 5}, delay: delay, least: 0, most: 0, longest: 5 * time.Second},
-		{scenario: scenario{sleep: 5}, delay: 8 * time.Second, least: 45, most: 150, longest: 5 * time.Second}, // the sleep is 3 s too short: at most 3 * 3 s * 50/s / 3
-		{scenario: scenario{sleep: 5, grace: 1}, delay: delay, least: 10, most: 25, longest: time.Second},      // cut to 1 s, it is 0.5 s too short
-		{scenario: scenario{sleep: 5, proxy: proxyAsMain}, delay: delay, least: 45, most: 75, longest: 5 * time.Second},
-		{scenario: scenario{sleep: 5, proxy: proxyAsSidecar}, delay: delay, least: 0, most: 0, longest: 5 * time.Second},
+		{scenario: scenario{}, delay: delay, least: 45, most: 75, longestStop: 0},
+		{scenario: scenario{sleep: 5}, delay: delay, least: 0, most: 0, longestStop: 5 * time.Second},
+		{scenario: scenario{sleep: 5}, delay: 8 * time.Second, least: 45, most: 150, longestStop: 5 * time.Second}, // the sleep is 3 s too short: at most 3 * 3 s * 50/s / 3
+		{scenario: scenario{sleep: 5, grace: 1}, delay: delay, least: 10, most: 25, longestStop: time.Second},      // cut to 1 s, it is 0.5 s too short
+		{scenario: scenario{sleep: 5, proxy: proxyAsMain}, delay: delay, least: 45, most: 75, longestStop: 5 * time.Second},
+		{scenario: scenario{sleep: 5, proxy: proxyAsSidecar}, delay: delay, least: 0, most: 0, longestStop: 5 * time.Second},
 	} {
 		t.Run(test.scenario.String()+", late "+test.delay.String(), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -44,7 +44,7 @@ func TestLostRequests(t *testing.T) {
 				require.Greater(t, r.sent, 250)
 				require.GreaterOrEqual(t, r.lost, test.least)
 				require.LessOrEqual(t, r.lost, test.most)
-				require.InDelta(t, test.longest.Seconds(), r.longest.Seconds(), 0.2)
+				require.InDelta(t, test.longestStop.Seconds(), r.longestStop.Seconds(), 0.2)
 			})
 		})
 	}
