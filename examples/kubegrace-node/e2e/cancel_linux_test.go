@@ -30,28 +30,28 @@ const (
 func TestPowerOffAfterACancelledOneIsDelayedAgain(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, map[string]string{capFile: capText, "/etc/systemd/system/" + blocker: blockerUnit})
-		awaitRow(t, m, "limit lowered before kubegrace-node starts (c)")
+		awaitStatus(t, m, "limit lowered before kubegrace-node starts (c)")
 		asked := time.Now()
 		m.Run(t, "systemctl", "start", "--no-block", "--job-mode=replace-irreversibly", blocker)
 		m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1", "org.freedesktop.login1.Manager", "PowerOff", "b", "false")
 		exits := awaitExits(t, server, containers)
 		require.Less(t, exits.lastExit().Sub(asked), 10*time.Second, "the schedule of 38 s is shortened to 6 s, and each container has at least 2 s")
 		awaitCancellation(t, m)
-		awaitRow(t, m, "shutdown cancelled at its limit")
+		awaitStatus(t, m, "shutdown cancelled at its limit")
 		m.Run(t, "systemctl", "cancel") // cancels the blocker's job; systemctl stop would be refused, as every new job is
 		powerOff(t, m, server, containers)
 	})
 }
 
 // A shutdown is cancelled after the first bucket has ended, which systemd 257 allows and systemd 252 does not. logind
-// sends no signal about the cancellation, so the agent must poll. The pods that were not yet told to stop must keep
-// running, and stop at the next power off.
+// sends no signal about the cancellation, so the agent must poll. The pods of later buckets, which were not yet told to
+// stop, must keep running, and stop at the next power off.
 func TestCancellationDuringADrainIsNoticed(t *testing.T) {
 	t.Parallel()
 	m, server, containers := bootAgent(t, newestPlatform(t), nil)
 
 	m.Run(t, "systemctl", "poweroff")
-	awaitExits(t, server, selectContainers(containers, nginx...)) // the next bucket takes 4 s: enough time to cancel
+	awaitExits(t, server, selectContainers(containers, nginx...)) // the first bucket; the next one is stubborn, which takes 4 s: enough time to cancel
 	require.Equal(t, "b true", m.Run(t, "busctl", "call", "org.freedesktop.login1", "/org/freedesktop/login1",
 		"org.freedesktop.login1.Manager", "CancelScheduledShutdown"))
 	awaitCancellation(t, m)
@@ -60,7 +60,7 @@ func TestCancellationDuringADrainIsNoticed(t *testing.T) {
 	for _, name := range []string{database, orders, proxy, network} { // all but stubborn, which was told to stop
 		require.Equal(t, containers[name], running[name], "%s keeps running", name)
 	}
-	awaitRow(t, m, "shutdown cancelled in a drain")
+	awaitStatus(t, m, "shutdown cancelled in a drain")
 
 	powerOff(t, m, server, containers)
 }

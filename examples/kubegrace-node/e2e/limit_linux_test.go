@@ -60,7 +60,7 @@ func TestLimitThatIsLoweredUnderTheAgent(t *testing.T) {
 		require.Eventually(t, func() bool { return strings.Contains(getPage(t, m, "/healthz"), "503") }, within, 100*time.Millisecond)
 		require.True(t, delaysShutdowns(t, m))
 		requireLowLimit(t, m)
-		awaitRow(t, m, "limit lowered under kubegrace-node (d)")
+		awaitStatus(t, m, "limit lowered under kubegrace-node (d)")
 		planned := planOf(t, m)
 		asked, exits := powerOff(t, m, server, containers)
 		const checkLeast = false

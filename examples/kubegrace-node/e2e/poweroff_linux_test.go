@@ -37,7 +37,7 @@ func TestPowerOffDrainsThePodsFirst(t *testing.T) {
 		m, server, containers := bootWithKubelet(t, on)
 		require.ElementsMatch(t, append(nginx[:2:2], stubborn, database, orders, proxy, network), slices.Collect(maps.Keys(containers)))
 		planned := planOf(t, m)
-		awaitRow(t, m, "power off")
+		awaitStatus(t, m, "power off")
 		asked, exits := powerOff(t, m, server, containers, func() {
 			require.Eventually(t, func() bool { return !isKubeletActive(t, m) }, 4*time.Second, 50*time.Millisecond, "the unit must stop before the sleep hooks of the first pods end, which take 5 s")
 			m.Run(t, "systemctl", "start", kubelet)

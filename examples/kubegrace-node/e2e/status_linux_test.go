@@ -135,8 +135,8 @@ func row(t *testing.T, name string) *regexp.Regexp {
 	return regexp.MustCompile(`(?s)` + strings.ReplaceAll(regexp.QuoteMeta(cells[1]), "…", `[^\n]*`) + `.*exit status ` + cells[2])
 }
 
-// awaitRow waits until the output of kubegrace-node status is as COMPARED.md says in the row with this name.
-func awaitRow(t *testing.T, m *machine.Machine, name string) {
+// awaitStatus waits until the output of kubegrace-node status is as COMPARED.md says in the row with this name.
+func awaitStatus(t *testing.T, m *machine.Machine, name string) {
 	t.Helper()
 	want, text := row(t, name), ""
 	isFound := assert.Eventually(t, func() bool { text = status(t, m, nil, ""); return want.MatchString(text) }, 20*time.Second, 200*time.Millisecond)
