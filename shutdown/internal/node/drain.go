@@ -116,10 +116,11 @@ func (d *drain) stop(n *Node) {
 	*d = drain{number: d.number} // the next drain gets the next number
 }
 
-// shortenTable replaces the timetable if the host's deadline, s.HostEnd, is now earlier than the timetable's end. Before
-// the first list a new timetable is made. After that the timetable is only shortened, so that no time moves later. Pods
-// of the current bucket that are in their grace periods are killed again with what is left of the bucket's time. The
-// host's deadline does not apply to a drain of TerminateAll.
+// shortenTable adapts the timetable if the host now shuts down (s.HostEnd) before the timetable ends. Until the drain is
+// planned (s.Planned), it makes a new timetable. After that it shortens the old one, so that no time moves later. Pods of
+// the current bucket that are in their grace periods are killed again, with the time that the bucket's new window leaves
+// them; those that wait for NotReady wait no longer than that window allows. A drain of TerminateAll ignores the host's
+// deadline.
 func (d *drain) shortenTable(n *Node) {
 	s := d.shutdown
 	if s == nil || s.isTerminateAll {
@@ -133,8 +134,8 @@ func (d *drain) shortenTable(n *Node) {
 	} else {
 		// The times count from now, but not from later than WaitEnd: a WaitEnd that has passed must not move.
 		r := n.tableRequest(s, times.Earlier(n.now, s.WaitEnd()), s.HostEnd)
-		before := s.table
-		r.Before, r.Done, r.Occupied = &before, d.bucket, n.occupied(before.Schedule(), d.bucket)
+		old := s.table
+		r.Old, r.DoneBuckets, r.Occupied = &old, d.bucket, n.occupied(old.Schedule(), d.bucket)
 		s.setTable(timetable.New(r))
 	}
 	n.markDirty(s)

@@ -276,7 +276,7 @@ func TestEveryTimetableIsAccepted(t *testing.T) {
 			s.Timetable, s.Done = stored(table), random.IntN(len(schedule)+1)
 			require.NoError(t, checkShutdown(s, now()), "%+v, shortened %d times", r, shortened)
 			before := table
-			r.Before, r.Done, r.Received = &before, s.Done, r.Received.Add(upTo(60_000))
+			r.Old, r.DoneBuckets, r.Received = &before, s.Done, r.Received.Add(upTo(60_000))
 			r.HostEnd = r.Received.Add(upTo(60_000))
 			table = timetable.New(r)
 		}

@@ -36,9 +36,9 @@ func TestAResumedTimetableIsEqual(t *testing.T) {
 			require.Equal(t, tt.Window(i, now), resumed.Window(i, now), "seed %d", seed)
 		}
 		next := pickRequest(r)
-		next.Received, next.HostEnd, next.Done, next.Before = now, now.Add(time.Duration(r.Int64N(int64(time.Minute)))), r.IntN(3), &tt
+		next.Received, next.HostEnd, next.DoneBuckets, next.Old = now, now.Add(time.Duration(r.Int64N(int64(time.Minute)))), r.IntN(3), &tt
 		made := timetable.New(next)
-		next.Before = &resumed
+		next.Old = &resumed
 		again := timetable.New(next)
 		require.Equal(t, endTimes(made), endTimes(again), "seed %d", seed)
 	}

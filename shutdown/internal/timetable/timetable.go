@@ -30,11 +30,11 @@ type Request struct {
 	// Prepared, Held and Published say that the steps Prepare, Hold and Publish are over and get no time.
 	Prepared, Held, Published bool
 
-	// Before is the timetable to shorten, because the host leaves less time. Its buckets are used instead of
+	// Old is the timetable to shorten, because the host leaves less time. Its buckets are used instead of
 	// Schedule, and no time moves later. Nil: a new timetable is made from Schedule.
-	Before *Table
-	// Done is the number of buckets of Before that are over.
-	Done int
+	Old *Table
+	// DoneBuckets is the number of buckets of Old that are over.
+	DoneBuckets int
 }
 
 // limit returns how long the drain may take, counted from its event: as long as the host waits, but at most
@@ -63,23 +63,23 @@ type Table struct {
 	opts     plan.Options
 }
 
-// New returns the timetable of a drain: a new one for the schedule or, if r.Before is set, r.Before shortened.
+// New returns the timetable of a drain: a new one for the schedule or, if r.Old is set, r.Old shortened.
 func New(r Request) Table {
 	t := Table{received: r.Received, opts: r.options()}
-	if r.Before == nil {
+	if r.Old == nil {
 		t.budget = plan.NewBudget(r.Schedule, t.opts).Fit(r.limit(), r.Occupied)
 	} else {
-		t.budget = r.shorten(*r.Before)
+		t.budget = r.shorten(*r.Old)
 	}
 	return t
 }
 
-// shorten returns the budget of before, fitted into the time that is left at r.Received. The result counts from
+// shorten returns the budget of old, fitted into the time that is left at r.Received. The result counts from
 // r.Received. It starts from the parts of the fitted budget that are not over, rather than from the schedule: if the
 // deadline has not changed, no part changes.
-func (r Request) shorten(before Table) plan.Budget {
-	passed := r.Received.Sub(before.received)
-	remaining := before.budget
+func (r Request) shorten(old Table) plan.Budget {
+	passed := r.Received.Sub(old.received)
+	remaining := old.budget
 	remaining.Buckets = slices.Clone(remaining.Buckets)
 	if r.Prepared {
 		remaining.Prepare = 0
@@ -90,23 +90,23 @@ func (r Request) shorten(before Table) plan.Budget {
 	if r.Published {
 		remaining.Publish = 0
 	}
-	for i := range min(r.Done, len(remaining.Buckets)) {
+	for i := range min(r.DoneBuckets, len(remaining.Buckets)) {
 		bucket := &remaining.Buckets[i]
 		bucket.Readiness, bucket.Pods, bucket.Unmount, bucket.Statuses = 0, 0, 0, 0
 	}
-	limit := min(r.limit(), max(before.budget.End-passed, 0))
+	limit := min(r.limit(), max(old.budget.End-passed, 0))
 	fitted := remaining.Fit(limit, r.Occupied)
 	// Steps that are over may have left time unused, so that the remaining ones end before limit. All ends move later by
 	// this unused time, because they must stay as far before the host's end as they were, but no end moves later than it
-	// is in before.
+	// is in old.
 	spare := limit - fitted.End
-	addSpare := func(end *time.Duration, endBefore time.Duration) { *end = min(*end+spare, max(endBefore-passed, 0)) }
-	addSpare(&fitted.WaitEnd, before.budget.WaitEnd)
-	addSpare(&fitted.End, before.budget.End)
+	addSpare := func(end *time.Duration, oldEnd time.Duration) { *end = min(*end+spare, max(oldEnd-passed, 0)) }
+	addSpare(&fitted.WaitEnd, old.budget.WaitEnd)
+	addSpare(&fitted.End, old.budget.End)
 	for i := range fitted.Buckets {
-		addSpare(&fitted.Buckets[i].End, before.budget.Buckets[i].End)
+		addSpare(&fitted.Buckets[i].End, old.budget.Buckets[i].End)
 	}
-	fillGaps(&fitted, remaining.Buckets, r.Done)
+	fillGaps(&fitted, remaining.Buckets, r.DoneBuckets)
 	return fitted
 }
 

@@ -162,8 +162,8 @@ func TestAnEarlierDeadlineOnlyMovesTimesEarlier(t *testing.T) {
 			// time that is left and a second more.
 			less := []time.Duration{0, -time.Duration(r.Int64N(int64(time.Hour))), time.Duration(r.Int64N(100)), time.Duration(r.Int64N(int64(end.Sub(received)) + int64(second)))}[r.IntN(4)]
 			second := pickRequest(r)
-			second.Received, second.HostEnd, second.Before = received.Add(passed), end.Add(-less), &before
-			second.Options.Limit, second.Done = 0, r.IntN(len(first.Schedule)+1)
+			second.Received, second.HostEnd, second.Old = received.Add(passed), end.Add(-less), &before
+			second.Options.Limit, second.DoneBuckets = 0, r.IntN(len(first.Schedule)+1)
 			if r.IntN(8) == 0 {
 				second.HostEnd, less = time.Time{}, 0 // no host waits
 			}
@@ -205,7 +205,7 @@ func checkMoved(t *testing.T, before, made timetable.Table, less time.Duration, 
 func checkOver(t *testing.T, r timetable.Request, b plan.Budget, about func() string) {
 	t.Helper()
 	isWrong := r.Prepared && b.Prepare > 0 || r.Held && b.Hold > 0 || r.Published && b.Publish > 0
-	for _, done := range b.Buckets[:r.Done] {
+	for _, done := range b.Buckets[:r.DoneBuckets] {
 		isWrong = isWrong || done.Readiness+done.Pods+done.Unmount+done.Statuses > 0
 	}
 	if isWrong {
@@ -231,7 +231,7 @@ func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 			for less := time.Duration(0); less <= 4*second; less += second {
 				for passed := time.Duration(0); passed <= 20*second; passed += 100 * ms {
 					r := request(0, opts)
-					r.Received, r.HostEnd, r.Before = after(passed), first.At(first.Budget().End-less), &first
+					r.Received, r.HostEnd, r.Old = after(passed), first.At(first.Budget().End-less), &first
 					made := timetable.New(r)
 					for _, p := range []*v1.Pod{pod(99), pod()} {
 						window := made.Window(1, begins)
