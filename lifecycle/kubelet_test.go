@@ -575,7 +575,7 @@ func (w *killWorld) Do(request *http.Request) (*http.Response, error) {
 	return &http.Response{StatusCode: http.StatusInternalServerError, Body: io.NopCloser(strings.NewReader(""))}, err
 }
 
-// runHook waits for HookTakes, or until ctx ends, and then returns or panics as HookFails says.
+// runHook waits for HookTakes, and then returns or panics as HookFails says. If ctx ends first, it returns the cause.
 func (r *killRun) runHook(ctx context.Context) error {
 	select {
 	case <-time.After(r.HookTakes):
@@ -586,7 +586,7 @@ func (r *killRun) runHook(ctx context.Context) error {
 	case hookReturnsError:
 		return errSimHook
 	case hookPanicked:
-		panic("the hook of the world panics")
+		panic("the simulated hook panics")
 	default:
 		return nil
 	}

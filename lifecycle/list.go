@@ -66,8 +66,8 @@ func (l *lists) has(c Container) bool {
 	})
 }
 
-// requestList returns a Running call that begins after requestList was called: now, or when the call in
-// progress has returned. The caller holds the mutex, and calls wait without it.
+// requestList returns a list that begins after this call: at once or, if a list is in progress, when that has returned.
+// The caller holds the mutex, and must unlock it before it waits for the list (listCall.wait).
 func (p *podState) requestList(ctx context.Context, apiPod *v1.Pod) *listCall {
 	list := p.lists.queued
 	if list == nil {

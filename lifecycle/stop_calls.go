@@ -260,10 +260,9 @@ func (c *stopCalls) callError(reply *stopReply) error {
 	}
 }
 
-// checkEnded returns nil if the containers have ended, else why they may still run. It requests a list, because a
-// runtime may return too early from a call. If all containers have trustSuccess (their caller named them, or the
-// runtime cannot list), it requests no list: callErr, the error of the call, decides. reply is nil if the call did not
-// return.
+// checkEnded returns nil if the containers have ended, else why they may still run. It checks with a new list, because
+// a runtime may return from a call too early. If a successful call is proof for all containers (trustSuccess), it
+// requests no list: callErr, the call's error, decides. reply is nil if the call did not return.
 func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	c.pod.mu.Lock()
 	c.listsAtReturn = c.pod.lists.started
@@ -281,8 +280,10 @@ func (c *stopCalls) checkEnded(callErr error, reply *stopReply) error {
 	defer c.pod.mu.Unlock()
 	for _, s := range c.targets {
 		if s.lastListedIn >= list.number {
-			if c.reported != OutcomeGraceExceeded { // a kill took place, even if it has not taken effect yet
-				c.reported = "" // the container has not ended, whatever the call reported
+			// The call's success was wrong, so its outcome is dropped. GraceExceeded is kept: the container was killed,
+			// even if it has not ended yet.
+			if c.reported != OutcomeGraceExceeded {
+				c.reported = ""
 			}
 			if reply != nil && errors.Is(reply.err, ErrContainerNotFound) {
 				return fmt.Errorf("%s returned %q, but the runtime still lists the container", c.method(), reply.err.Error()) // not wrapped: that would be a success

@@ -43,7 +43,8 @@ func noGraceAfterWaitEnd(r *NodeRecord) (violations []string) {
 			waitEnd = f.WaitEnd
 		}
 		graceEnd := f.At.Add(time.Duration(f.Seconds) * time.Second)
-		// The last grace period may end 100 ms after WaitEnd, and a late timer must not cost it a second.
+		// Tolerated: the longest grace period of a bucket may end 100 ms after WaitEnd, and plan.Window.Seconds adds 100 ms
+		// before it rounds down to seconds, so that a late timer does not make the grace period a second shorter.
 		if isFirstKill && f.Shutdown != 0 && f.Seconds > 0 && graceEnd.After(waitEnd.Add(2*nodeLag)) {
 			violations = append(violations, nodeViolation(f, "the waits end at %v", waitEnd.Sub(time.Unix(0, 0))))
 		}

@@ -97,9 +97,7 @@ type podHistory struct {
 	violations   []string
 }
 
-// podHistories groups the record by pod, sorted by key. A pod's known runs are those that a list had or a request
-// named. A run that only a KillContainer call names is added last, and only if it is none of the known ones, because
-// the call may leave out when the run began.
+// podHistories groups the record by pod, sorted by key.
 func (r *Record) podHistories() []*podHistory {
 	pods := map[string]*podHistory{}
 	historyOf := func(key string) *podHistory {
@@ -124,7 +122,7 @@ func (r *Record) podHistories() []*podHistory {
 	}
 	for _, t := range r.terminations {
 		if t.Pod == nil {
-			continue // a start has begun it, and its pod was forgotten
+			continue // only Shorten has recorded it: a late start began it, and its pod was forgotten before Start returned
 		}
 		p := historyOf(t.Key)
 		p.terminations = append(p.terminations, t)
@@ -149,7 +147,8 @@ func (r *Record) podHistories() []*podHistory {
 	for _, run := range r.runs {
 		historyOf(run.Pod).runs = append(historyOf(run.Pod).runs, run)
 	}
-	for _, request := range r.kills { // add the run that it names, unless that is known
+	// Runs that only KillContainer names come last. They may lack Began, so each is added only if no known run matches.
+	for _, request := range r.kills {
 		if p := historyOf(request.Key); !slices.ContainsFunc(p.known, request.matches) {
 			addKnown(p, request.Containers...)
 		}

@@ -14,7 +14,7 @@ import (
 func (p *podHistory) sidecarsStopLast() {
 	for _, s := range p.stops {
 		candidates := p.candidates(s)
-		if s.ID == "" || len(candidates) != 1 || p.isRepeatedOrByKill(s) {
+		if s.ID == "" || len(candidates) != 1 || p.mayRepeatOrBelongToKill(s) {
 			continue
 		}
 		c := candidates[0]
@@ -33,8 +33,9 @@ func (p *podHistory) sidecarsStopLast() {
 	}
 }
 
-// isRepeatedOrByKill reports whether a call may repeat an earlier one, or be that of KillContainer.
-func (p *podHistory) isRepeatedOrByKill(s *Stop) bool {
+// mayRepeatOrBelongToKill reports whether s is perhaps not part of a termination's order: it may repeat an earlier stop
+// with its ID, or an earlier KillContainer call for that ID may have made it.
+func (p *podHistory) mayRepeatOrBelongToKill(s *Stop) bool {
 	isRepeated := slices.ContainsFunc(p.stops, func(earlier *Stop) bool { return earlier.ID == s.ID && earlier.Called.Before(s.Called) })
 	isKill := slices.ContainsFunc(p.kills, func(request *Request) bool {
 		return request.Containers[0].ID == s.ID && request.Called.Before(s.Called)

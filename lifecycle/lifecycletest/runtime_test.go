@@ -59,7 +59,8 @@ func TestStopContainer(t *testing.T) {
 }
 
 // StopContainer succeeds for a container that has exited, and returns ErrContainerNotFound for one that was removed. The exit
-// of a removed container stays known.
+// of a removed container stays recorded: its Exited channel is closed, and Exit adds no second one. Exited of an ID
+// that never existed is nil.
 func TestStopOfAnExitedOrUnknownContainer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt := lifecycletest.NewRuntime()

@@ -114,7 +114,8 @@ func TestAliveOrALaterCallMakesADeletionNew(t *testing.T) {
 }
 
 // A pod has two containers. One has ended with exit code 0; the other vanishes from the runtime while the agent is down. Adopt
-// reports the pod as failed: the exit code of the first is that of its status, that of the second is unknown.
+// takes the end of the first from the pod's status, and reports the second with an unknown exit code, so that the pod has
+// failed. A second Adopt of the pod changes nothing.
 func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["one"] = lifecycletest.Script{ExitAfter: second}
@@ -122,7 +123,7 @@ func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 		b.create(pod)
 		wait(second)
 		adopted := virtualkubelet.Adopted{Pod: b.currentPod()}
-		require.NoError(b, b.Close(b.Context()))
+		require.NoError(b, b.Close(b.Context())) // the agent is down
 		b.rt.Remove("uid/two")
 		b.restart(adopted)
 		status := b.lastNotification().pod.Status
@@ -130,6 +131,7 @@ func TestAdoptOfAPodThatHasEnded(t *testing.T) {
 		require.Equal(b, "Completed", terminated(b, status, "one").Reason)
 		require.Equal(b, "ContainerStatusUnknown", terminated(b, status, "two").Reason)
 		require.NoError(b, b.Adopt(b.Context(), virtualkubelet.Adopted{Pod: pod}), "the pod is known already")
+		require.Equal(b, status, b.currentPod().Status)
 	})
 }
 

@@ -139,14 +139,15 @@ func (r *record) finalizeIfEnded() {
 	r.wake()
 }
 
-// tryStartFinalizing records that the caller computes the final status. started is true for one caller only, the first
-// after the pod has ended: a termination has stopped all containers, no start is in progress, and nothing may run.
-// From then on the containers' states no longer change; one without an end has an unknown exit code.
+// tryStartFinalizing reports whether the caller must compute the final status. started is true once: for the first call
+// after a termination has stopped all containers, no start is in progress, and nothing of the pod may run or restart
+// (workload.mayRun). From then on the containers' states no longer change: a container whose end is not known has ended
+// with an unknown exit code.
 func (r *record) tryStartFinalizing() (started bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	isOver, stuck := r.ending.outcome()
-	hasEnded := isOver && stuck == nil && !r.ending.startInProgress && !r.body.mayRun()
+	hasEnded := isOver && stuck == nil && !r.ending.startInProgress && !r.workload.mayRun()
 	if r.ending.finalizing || !hasEnded {
 		return false
 	}

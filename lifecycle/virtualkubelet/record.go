@@ -22,7 +22,7 @@ type record struct {
 	deactivate context.CancelCauseFunc // ends the context active
 	created    metav1.Time
 	whole      *wholePod     // nil with a Runtime
-	body       body          // whole or, with a Runtime, &containers
+	workload   workload      // whole or, with a Runtime, &containers
 	changed    chan struct{} // of size 1: has an element if the pod has changed since the last status that was sent
 	exited     chan struct{} // of size 1: has an element if a container has exited and the containers must be listed
 	ended      chan struct{} // closed when the status is final
@@ -36,9 +36,9 @@ type record struct {
 	lastErrors map[string]error // the error of the last call of each kind, such as "Running"; nil: it has succeeded
 }
 
-// body is what can run of a pod: its containers with a [Runtime], a wholePod with a [PodRuntime]. The record's mutex
+// workload is what can run of a pod: its containers with a [Runtime], a wholePod with a [PodRuntime]. The record's mutex
 // guards it.
-type body interface {
+type workload interface {
 	mayRun() bool                     // whether anything may still run or restart, so that there is no final status yet
 	hasWork() bool                    // whether the pod has work left: a regular container runs or will restart
 	write(pod *v1.Pod, hasEnded bool) // writes the status into the pod; hasEnded: all containers have ended for good
@@ -55,10 +55,10 @@ func newRecord(ctx context.Context, a *agent, pod *v1.Pod) *record {
 	}
 	r.ctx, r.cancel = a.context(ctx)
 	r.active, r.deactivate = context.WithCancelCause(r.ctx)
-	r.body = &r.containers
+	r.workload = &r.containers
 	if a.opts.Pods != nil {
 		r.whole = &wholePod{pod: r, changed: make(chan struct{})}
-		r.body = r.whole
+		r.workload = r.whole
 	}
 	return r
 }
@@ -75,7 +75,7 @@ func (r *record) isTerminating() bool {
 func (r *record) hasCompleted() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return !r.ending.terminating && !r.ending.startInProgress && !r.body.hasWork()
+	return !r.ending.terminating && !r.ending.startInProgress && !r.workload.hasWork()
 }
 
 // mustTerminateAgain reports whether a termination has ended without stopping all containers, and these have ended
@@ -84,7 +84,7 @@ func (r *record) mustTerminateAgain() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, stuck := r.ending.outcome()
-	return stuck != nil && !r.body.mayRun()
+	return stuck != nil && !r.workload.mayRun()
 }
 
 // endIfDone ends a pod whose work is done, or of which nothing is known to run any more. It is called after each end
@@ -122,7 +122,7 @@ func (r *record) copyLocked() *v1.Pod {
 	if pod.Status.StartTime == nil {
 		pod.Status.StartTime = &r.created
 	}
-	r.body.write(pod, r.ending.finalizing)
+	r.workload.write(pod, r.ending.finalizing)
 	return pod
 }
 

@@ -63,7 +63,7 @@ func (r *record) nextToSend() (pod *v1.Pod, hasFinal bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	hasFinal = r.ending.final != nil
-	hasCompleted := !r.ending.startInProgress && !r.body.hasWork() // no regular container runs, or will be started or restarted
+	hasCompleted := !r.ending.startInProgress && !r.workload.hasWork() // no regular container runs, or will be started or restarted
 	mustAwaitFinal := (r.ending.terminating || hasCompleted) && !hasFinal
 	if r.desired.superseded || r.ending.finalSent || mustAwaitFinal {
 		return nil, hasFinal

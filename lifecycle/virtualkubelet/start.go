@@ -25,7 +25,7 @@ func (r *record) startPod(earlier []*record, wasBegun bool) {
 	err := r.startAll(earlier)
 	r.mu.Lock()
 	r.ending.startInProgress = false
-	hasFailedOrCompleted := err != nil || !r.body.hasWork()
+	hasFailedOrCompleted := err != nil || !r.workload.hasWork()
 	mustTerminate := !r.ending.terminating && hasFailedOrCompleted
 	r.mu.Unlock()
 	if err != nil {
