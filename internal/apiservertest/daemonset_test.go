@@ -98,9 +98,9 @@ type testNode struct {
 	host    *shutdowntest.Host
 	manager *shutdown.Manager
 
-	published chan shutdown.NodeState // states that the API server has accepted
-	killing   chan *v1.Node           // the API server's node at each kill
-	reports   chan shutdown.Report
+	publishedStates chan shutdown.NodeState // states that the API server has accepted
+	nodesAtKill     chan *v1.Node           // the API server's node at each kill
+	reports         chan shutdown.Report
 
 	mu      sync.Mutex // guards running
 	running []*v1.Pod
@@ -120,7 +120,7 @@ func newTestNode(t *testing.T, api kubernetes.Interface, name string, gateOn boo
 	require.NoError(t, err)
 	return &testNode{
 		t: t, api: api, name: name, gate: gate, host: &shutdowntest.Host{},
-		published: make(chan shutdown.NodeState, 10), killing: make(chan *v1.Node, 10), reports: make(chan shutdown.Report, 10),
+		publishedStates: make(chan shutdown.NodeState, 10), nodesAtKill: make(chan *v1.Node, 10), reports: make(chan shutdown.Report, 10),
 	}
 }
 
@@ -144,14 +144,14 @@ func (n *testNode) get() *v1.Node {
 // publisher sends each published state to the test.
 type publisher struct {
 	*apistatus.Reporter
-	published chan<- shutdown.NodeState
+	publishedStates chan<- shutdown.NodeState
 }
 
 // PublishNode publishes a state, and sends it to the test if the API server has accepted it.
 func (p publisher) PublishNode(ctx context.Context, state shutdown.NodeState) error {
 	err := p.Reporter.PublishNode(ctx, state)
 	if err == nil {
-		p.published <- state
+		p.publishedStates <- state
 	}
 	return err
 }
@@ -171,7 +171,7 @@ func (n *testNode) start() (stop func()) {
 			return slices.Clone(n.running)
 		}, nil),
 		Killer:   &shutdowntest.Killer{OnKill: n.kill},
-		Reporter: publisher{reporter, n.published},
+		Reporter: publisher{reporter, n.publishedStates},
 		OnReport: func(_ context.Context, report shutdown.Report) { n.reports <- report },
 	})
 	require.NoError(n.t, err)
@@ -179,20 +179,20 @@ func (n *testNode) start() (stop func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- n.manager.Run(ctx) }()
 	<-n.manager.Ready()
-	require.False(n.t, (<-n.published).ShuttingDown, "an agent first publishes the current state")
+	require.False(n.t, (<-n.publishedStates).ShuttingDown, "an agent first publishes the current state")
 	return func() {
 		cancel()
 		require.NoError(n.t, <-ended)
 	}
 }
 
-// kill ends a pod, and sends the node, as the API server has it, to killing.
+// kill ends a pod, and sends the node, as the API server has it, to nodesAtKill.
 func (n *testNode) kill(pod *v1.Pod) {
 	node, err := n.api.CoreV1().Nodes().Get(n.t.Context(), n.name, metav1.GetOptions{})
 	if err != nil {
 		n.t.Error(err) // require may only be used in the test's goroutine
 	}
-	n.killing <- node
+	n.nodesAtKill <- node
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.running = slices.DeleteFunc(n.running, func(p *v1.Pod) bool { return p.UID == pod.UID })
@@ -201,7 +201,7 @@ func (n *testNode) kill(pod *v1.Pod) {
 // shutDown shuts the node down, and waits until its pods have ended.
 func (n *testNode) shutDown() {
 	n.host.Announce(source.Event{Kind: source.KindReboot})
-	require.True(n.t, (<-n.published).ShuttingDown)
+	require.True(n.t, (<-n.publishedStates).ShuttingDown)
 	require.Empty(n.t, (<-n.reports).Errors)
 }
 
@@ -227,15 +227,15 @@ func (n *testNode) admitPods() {
 
 // A node shuts down twice: the first shutdown is cancelled, and the second ends with a reboot. With the rule of
 // KEP-6249 the DaemonSet controller creates no pods from the first kill until the shutdown is cancelled, or until an
-// agent starts after the reboot. Without the rule, each of five syncs creates a pod, which the node refuses
-// (k/k#122912).
+// agent starts after the reboot. With the rule of the KEP's first drafts, that holds only if the agent's feature gate is
+// on. Otherwise, and without a rule, each of five syncs creates a pod, which the node refuses (k/k#122912).
 func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)
 	const syncs = 5
 	for name, test := range map[string]struct {
-		suppresses rule // of the controller
-		gateOn     bool // the agent also sets the condition DrainInProgress, which only the first drafts need
+		suppresses rule // the controller's
+		gateOn     bool // the agent's: it then also sets the condition DrainInProgress, which only the first drafts require
 		created    int  // the number of pods that the controller creates during a shutdown
 	}{ // the names of the cases are the names of their nodes
 		"no-rule":                  {suppresses: noRule, gateOn: true, created: syncs},
@@ -252,11 +252,12 @@ func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 
 			for _, end := range []string{"cancelled", "next boot"} {
 				node.shutDown()
-				require.Equal(t, test.created == 0, test.suppresses(<-node.killing), "as the first pod is killed")
+				nodeAtKill := <-node.nodesAtKill
+				require.Equal(t, test.created == 0, test.suppresses(nodeAtKill), "when the pod is killed")
 				require.Equal(t, test.created, controller.syncRepeatedly(syncs), end)
 				if end == "cancelled" {
 					node.host.Cancel()
-					require.False(t, (<-node.published).ShuttingDown)
+					require.False(t, (<-node.publishedStates).ShuttingDown)
 				} else {
 					stop()
 					node.host.SetPending(nil)

@@ -21,18 +21,18 @@ import (
 
 // connectNamed connects a session, and returns the bus names of its connections. A hostile user finds them
 // in the same way, by listing all names.
-func (h *host) connectNamed(t *testing.T) (session source.Session, came []string) {
+func (h *host) connectNamed(t *testing.T) (session source.Session, names []string) {
 	t.Helper()
 	asking := h.bus.Connect()
-	list := func() (names []string) {
-		require.NoError(t, asking.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.ListNames", 0).Store(&names))
-		return names
+	list := func() (all []string) {
+		require.NoError(t, asking.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.ListNames", 0).Store(&all))
+		return all
 	}
 	before := list()
 	session = h.connect(t)
-	came = slices.DeleteFunc(list(), func(name string) bool { return slices.Contains(before, name) })
-	require.NotEmpty(t, came)
-	return session, came
+	names = slices.DeleteFunc(list(), func(name string) bool { return slices.Contains(before, name) })
+	require.NotEmpty(t, names)
+	return session, names
 }
 
 // awaitDelivery returns when the bus has delivered everything sent before.
@@ -59,13 +59,13 @@ func (h *host) requireOnlyItsOwnEvents(t *testing.T, session source.Session) {
 // arrival; otherwise that user could use up this process's limit of open descriptors.
 func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
-	session, victims := h.connectNamed(t)
+	session, sessionNames := h.connectNamed(t)
 	forger := h.bus.ConnectAsNobodyWithDescriptors()
 	file, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	descriptors := openDescriptors(t)
 	for range 200 {
-		for _, name := range victims {
+		for _, name := range sessionNames {
 			logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
 			logindhost.Forge(forger, name, "org.example.Any", "Thing", "/", dbus.UnixFD(file.Fd()))
 		}
@@ -76,24 +76,24 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	require.NoError(t, file.Close())
 }
 
-// While Inhibit waits for logind's reply, an unprivileged user sends descriptors. Only the descriptor of
-// the reply may be kept, since it is the lock.
+// Inhibit waits for logind's reply, which the test delays. Meanwhile an unprivileged user sends signals with
+// descriptors to the session's connections. Only the reply's descriptor may stay open, because it is the lock.
 func TestForgedDescriptorsDuringInhibitAreNotKept(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
-	session, victims := h.connectNamed(t)
+	session, sessionNames := h.connectNamed(t)
 	forger := h.bus.ConnectAsNobodyWithDescriptors()
 	file, err := os.Open(os.DevNull)
 	require.NoError(t, err)
-	_, first := h.inhibit(t, session) // so that descriptors counts whatever is opened only once
+	_, first := h.inhibit(t, session) // opens also what the second call shares, so that it is counted below
 	descriptors := openDescriptors(t)
 
-	goOn := h.login1.Delay()
+	sendReply := h.login1.Delay()
 	attacked := make(chan struct{})
 	go func() {
 		defer close(attacked)
-		defer goOn()
+		defer sendReply()
 		for range 500 {
-			for _, name := range victims {
+			for _, name := range sessionNames {
 				logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
 			}
 		}
@@ -112,7 +112,7 @@ func TestForgedDescriptorsDuringInhibitAreNotKept(t *testing.T) {
 // so that the heap grows by less than a quarter of their size. logind's own event is not lost.
 func TestForgedSignalsAreNotQueued(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
-	session, victims := h.connectNamed(t)
+	session, sessionNames := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()
 	h.login1.Prepare(true) // the event is not read
 	_, err := session.RequestDelay(t.Context(), 0)
@@ -122,7 +122,7 @@ func TestForgedSignalsAreNotQueued(t *testing.T) {
 	const signals, size = 8_000, 3 << 10
 	text := strings.Repeat("x", size)
 	for range signals {
-		for _, name := range victims {
+		for _, name := range sessionNames {
 			logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, text)
 		}
 	}
@@ -145,13 +145,13 @@ func heapInUse() uint64 {
 // The session must skip them: all 16 signals together allocate less than the size of one.
 func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
-	session, victims := h.connectNamed(t)
+	session, sessionNames := h.connectNamed(t)
 	forger, raw := h.bus.ConnectAsNobody()
 	message := &dbus.Message{
 		Type: dbus.TypeSignal,
 		Body: []any{[]dbus.Variant{}},
 		Headers: map[dbus.HeaderField]dbus.Variant{
-			dbus.FieldDestination: dbus.MakeVariant(victims[0]),
+			dbus.FieldDestination: dbus.MakeVariant(sessionNames[0]),
 			dbus.FieldPath:        dbus.MakeVariant(login1Path),
 			dbus.FieldInterface:   dbus.MakeVariant(login1Manager),
 			dbus.FieldMember:      dbus.MakeVariant("PrepareForShutdown"),
@@ -189,7 +189,7 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 // shutdown nor end the session.
 func TestSignalsOfASimilarBusNameAreDropped(t *testing.T) {
 	h := newHostOn(t, logindhost.StartSystemBus(t))
-	session, victims := h.connectNamed(t)
+	session, sessionNames := h.connectNamed(t)
 	forger, _ := h.bus.ConnectAsNobody()
 	_, err := forger.RequestName(login1, dbus.NameFlagReplaceExisting)
 	require.ErrorContains(t, err, "not allowed")
@@ -201,7 +201,7 @@ func TestSignalsOfASimilarBusNameAreDropped(t *testing.T) {
 		}
 		require.NoError(t, err)
 		require.NoError(t, forger.Emit(login1Path, login1Manager+".PrepareForShutdown", true))
-		for _, name := range victims {
+		for _, name := range sessionNames {
 			logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
 			logindhost.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
 		}
