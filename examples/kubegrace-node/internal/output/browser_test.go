@@ -21,10 +21,18 @@ import (
 //go:embed testdata/inspect.js
 var inspectScript string
 
+// colorScheme is the color scheme that a user prefers.
+type colorScheme string
+
+const (
+	light colorScheme = "" // Chromium's default
+	dark  colorScheme = "dark"
+)
+
 // evaluate shows a page in Chromium, in a frame that is 1280 pixels wide and in one of 400 pixels, as narrow as a
 // phone. It evaluates a JavaScript expression in each frame, and returns the two values as JSON. The page's policy must
 // forbid to load anything; evaluate makes an exception for the script.
-func evaluate(t *testing.T, page, script string, isDark bool) []string {
+func evaluate(t *testing.T, page, script string, colors colorScheme) (wide, narrow string) {
 	t.Helper()
 	need.Long(t, "pages in a browser")
 	program := need.Program(t, "chromium", "chromium")
@@ -43,12 +51,14 @@ func evaluate(t *testing.T, page, script string, isDark bool) []string {
 	require.NoError(t, os.WriteFile(file, []byte(frames), 0o600))
 	// The sandbox does not work for root, as whom tests may run.
 	args := []string{"--headless", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + folder, "--dump-dom", "file://" + file}
-	if isDark {
+	if colors == dark {
 		args = append([]string{"--blink-settings=preferredColorScheme=0"}, args...)
 	}
 	out, err := exec.CommandContext(t.Context(), program, args...).Output()
 	require.NoError(t, err)
 	_, values, _ := strings.Cut(string(out), "<pre>")
 	values, _, _ = strings.Cut(values, "</pre>")
-	return strings.Split(strings.TrimSpace(html.UnescapeString(values)), "\n")
+	lines := strings.Split(strings.TrimSpace(html.UnescapeString(values)), "\n")
+	require.Len(t, lines, 2)
+	return lines[0], lines[1]
 }
