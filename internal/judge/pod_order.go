@@ -103,8 +103,8 @@ func (p *podHistory) startingDependent(t *Termination, sidecar spec, at Moment) 
 }
 
 // namedDependent returns the ID of a container that needs the sidecar, that a Terminate call has named, and that may
-// still run at a moment; "": there is none. A named container has ended if a stop of it has succeeded, or if a list
-// that was requested after a stop lacks it.
+// still run at a moment; "": there is none. A named container has ended if a stop of it has succeeded, if a list
+// that was requested after a stop lacks it, or if the caller names it no more.
 func (p *podHistory) namedDependent(t *Termination, sidecar spec, at Moment) string {
 	for _, request := range t.Requests {
 		for _, other := range request.Containers {
@@ -115,10 +115,23 @@ func (p *podHistory) namedDependent(t *Termination, sidecar spec, at Moment) str
 				})
 				return s.ID == other.ID && (hasSucceeded || isMissing)
 			})
-			if request.Called.At.Before(at.At) && !isStopped && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
+			if request.Called.At.Before(at.At) && !isStopped && !p.isNamedNoMore(t, other, at) && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
 				return other.ID
 			}
 		}
 	}
 	return ""
+}
+
+// isNamedNoMore reports whether a Terminate call has named the containers to stop without this one, after all stops of this
+// one had returned. A caller names all containers that run, so this one has ended, although no stop of it has succeeded.
+func (p *podHistory) isNamedNoMore(t *Termination, c lifecycle.Container, at Moment) bool {
+	return slices.ContainsFunc(t.Requests, func(request *Request) bool {
+		isNamed := slices.ContainsFunc(request.Containers, func(named lifecycle.Container) bool { return named.ID == c.ID })
+		isBeingStopped := slices.ContainsFunc(p.stops, func(s *Stop) bool {
+			return s.ID == c.ID && s.Called.Before(request.Called) && !s.Returned.Before(request.Called)
+		})
+		hasBeenStopped := slices.ContainsFunc(p.stops, func(s *Stop) bool { return s.ID == c.ID && s.Called.Before(request.Called) })
+		return !request.UsesList && request.Called.Before(at) && !isNamed && hasBeenStopped && !isBeingStopped
+	})
 }
