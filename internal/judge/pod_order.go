@@ -123,15 +123,23 @@ func (p *podHistory) namedDependent(t *Termination, sidecar spec, at Moment) str
 	return ""
 }
 
-// isNamedNoMore reports whether a Terminate call has named the containers to stop without this one, after all stops of this
-// one had returned. A caller names all containers that run, so this one has ended, although no stop of it has succeeded.
+// isNamedNoMore reports whether a Terminate call has named the containers to stop without c, after all stops of c had
+// returned. Such a call names every container that runs (lifecycle.Request.Containers), so c has ended.
 func (p *podHistory) isNamedNoMore(t *Termination, c lifecycle.Container, at Moment) bool {
 	return slices.ContainsFunc(t.Requests, func(request *Request) bool {
 		isNamed := slices.ContainsFunc(request.Containers, func(named lifecycle.Container) bool { return named.ID == c.ID })
-		isBeingStopped := slices.ContainsFunc(p.stops, func(s *Stop) bool {
-			return s.ID == c.ID && s.Called.Before(request.Called) && !s.Returned.Before(request.Called)
-		})
-		hasBeenStopped := slices.ContainsFunc(p.stops, func(s *Stop) bool { return s.ID == c.ID && s.Called.Before(request.Called) })
-		return !request.UsesList && request.Called.Before(at) && !isNamed && hasBeenStopped && !isBeingStopped
+		if request.UsesList || isNamed || !request.Called.Before(at) {
+			return false
+		}
+		wasStopped := false
+		for _, s := range p.stops {
+			if s.ID != c.ID || !s.Called.Before(request.Called) {
+				continue
+			}
+			if wasStopped = s.Returned.Before(request.Called); !wasStopped {
+				return false
+			}
+		}
+		return wasStopped
 	})
 }
