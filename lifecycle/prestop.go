@@ -68,8 +68,9 @@ func (s *containerStop) runHook() {
 }
 
 // beginHook decides whether the hook runs now, and marks it as begun or skipped, so that it runs at most
-// once per run of the container. It is skipped if it was begun or skipped before, also by an earlier agent, if the
-// deadline has passed, or if it is a sleep and the feature is off. beginHook locks the mutex.
+// once per run of the container. It is skipped if it was begun or skipped before, also by an earlier agent, if a
+// later run has replaced this one, if the deadline has passed, or if it is a sleep and the feature is off. beginHook
+// locks the mutex.
 func (s *containerStop) beginHook(handler *v1.LifecycleHandler) (runs bool) {
 	s.pod.mu.Lock()
 	defer s.pod.mu.Unlock()
@@ -77,7 +78,7 @@ func (s *containerStop) beginHook(handler *v1.LifecycleHandler) (runs bool) {
 	wasHandled := hook.handled
 	hook.handled, hook.kind = true, kindOf(handler)
 	isSleepOff := hook.kind == kindSleep && !s.pod.terminator.isSleepEnabled(s.options.hooks)
-	if wasHandled || s.deadline.hasPassed() || isSleepOff {
+	if wasHandled || s.replacedBy() != nil || s.deadline.hasPassed() || isSleepOff {
 		s.result.Hook.Outcome = cmp.Or(s.result.Hook.Outcome, HookSkipped)
 		return false
 	}

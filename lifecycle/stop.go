@@ -72,6 +72,29 @@ func (s *containerStop) isListedAgain() bool {
 	return endedByList && s.lastListedIn > 0 && s.lastListedIn == s.pod.lists.newestNumber
 }
 
+// replacedBy returns the later run with the same ID that the newest list has instead of this run; nil if
+// there is none, or if a run of which the list does not say when it began may still be this one. The
+// caller holds the mutex.
+func (s *containerStop) replacedBy() (laterRun *Container) {
+	isListed := s.lastListedIn == s.pod.lists.newestNumber
+	mayBeAnyRun := s.podStop != nil || s.run.began == 0 // StopPod names no ID, and without Began no run is later
+	if mayBeAnyRun || isListed {
+		return nil
+	}
+	for _, other := range s.pod.lists.newestRuns {
+		if other.ID != s.run.id {
+			continue
+		}
+		if other.Began.IsZero() || runOf(other) == s.run {
+			return nil
+		}
+		if runOf(other).began > s.run.began {
+			laterRun = &other
+		}
+	}
+	return laterRun
+}
+
 // begin starts the stop's goroutine, for the first time or again. A stop that begins again keeps its old
 // deadline if that is earlier. It records no second Killing event, except after a request with OneAttempt,
 // because the kubelet records one in each attempt. The caller holds the mutex.

@@ -116,29 +116,6 @@ func (c *stopCalls) newestListShowsEnd() bool {
 	return c.replacedBy() != nil
 }
 
-// replacedBy returns the later run with the same ID that the newest list has instead of this run; nil if
-// there is none, or if a run of which the list does not say when it began may still be this one. The
-// caller holds the mutex.
-func (c *stopCalls) replacedBy() (laterRun *Container) {
-	isListed := c.lastListedIn == c.pod.lists.newestNumber
-	mayBeAnyRun := c.podStop != nil || c.run.began == 0 // StopPod names no ID, and without Began no run is later
-	if mayBeAnyRun || isListed {
-		return nil
-	}
-	for _, other := range c.pod.lists.newestRuns {
-		if other.ID != c.run.id {
-			continue
-		}
-		if other.Began.IsZero() || runOf(other) == c.run {
-			return nil
-		}
-		if runOf(other).began > c.run.began {
-			laterRun = &other
-		}
-	}
-	return laterRun
-}
-
 // callAndWait makes a call with the remaining grace period as its timeout, and returns the reply. If the
 // deadline moves earlier while it waits, it makes a second call with a shorter timeout. It returns the first reply
 // that is a success, else that of the newest call. The result is nil if no such reply came by returnBy, or if

@@ -254,8 +254,8 @@ func (t *Termination) stopContainer(c Container, s *containerStop, options stopO
 			return s // an earlier list had the container too
 		}
 	}
-	if s == nil && t.isRestartedSidecar(c) {
-		c.PreStopDone = true // the hook ran in the earlier run
+	if s == nil && t.hookRanBefore(c) {
+		c.PreStopDone = true
 	}
 	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
 	t.include(s)
@@ -271,12 +271,13 @@ func (t *Termination) include(s *containerStop) {
 	}
 }
 
-// isRestartedSidecar reports whether c is a sidecar that exited and was started again during this
-// termination. The preStop hook ran for its earlier run, and must not run again. c must not have a stop
-// yet.
-func (t *Termination) isRestartedSidecar(c Container) bool {
+// hookRanBefore reports whether c is a sidecar that exited and was started again during this termination, and whose
+// preStop hook was called in an earlier run, so that it must not run again. c must not have a stop yet.
+func (t *Termination) hookRanBefore(c Container) bool {
 	_, role := findContainer(t.apiPod, c.Name)
-	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *containerStop) bool { return s.container.Name == c.Name })
+	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *containerStop) bool {
+		return s.container.Name == c.Name && (s.container.PreStopDone || !s.hook.startedAt.IsZero())
+	})
 }
 
 // finishIfDone ends the termination if there is nothing left to wait for, and reports whether it did. It waits
