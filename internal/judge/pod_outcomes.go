@@ -164,12 +164,8 @@ func (p *podHistory) knowsKill(t *Termination, run *Run) bool {
 
 // wasUnlisted reports whether the termination had to believe that the run had ended before it did: a list lacked the
 // run, and no list that the termination still saw had it again. After Forget the termination sees no new lists.
-// Without a Forget before the end of the run, the result is false.
 func (p *podHistory) wasUnlisted(t *Termination, run *Run) (unlisted bool) {
 	forgotten, listed := p.forgottenAt(t.startedAt()), p.firstListed(run.Container)
-	if !forgotten.Before(run.Exit) {
-		return false
-	}
 	for _, l := range p.lists {
 		switch {
 		case !l.Returned.Before(run.Exit):

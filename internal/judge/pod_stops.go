@@ -110,6 +110,11 @@ func (p *podHistory) failedStopsAreRepeated() {
 			if p.stopsAsUnit() {
 				deadline = p.earliestKill(last)
 			}
+			for _, request := range t.Shortens { // also after the last call: the container is then given up earlier
+				if request.Called.By(by) {
+					deadline = times.Earlier(deadline, request.Deadline)
+				}
+			}
 			isGivenUp := !by.Before(times.Later(deadline, stops[0].Called.At).Add(p.options.GiveUpAfter))
 			hasEnded := slices.ContainsFunc(p.lists, func(l *List) bool { return l.provesEnd(c, last.Called.At) })
 			if !hasEnded && !isGivenUp && !t.Done.By(by) && !p.closedAt().By(by) {
@@ -205,11 +210,13 @@ func (p *podHistory) assertEnds(c blockingCall) {
 		ended.At = time.Now()
 	}
 	from := c.deadline
+	requests := slices.Clone(p.kills)
 	for _, t := range p.terminations {
-		for _, request := range t.Requests {
-			if c.isShared && request.Called.Before(ended) {
-				from = times.Later(from, request.Deadline)
-			}
+		requests = append(requests, t.Requests...)
+	}
+	for _, request := range requests {
+		if c.isShared && request.Called.Before(ended) {
+			from = times.Later(from, request.Deadline)
 		}
 	}
 	for _, run := range p.known {
