@@ -27,10 +27,10 @@ type stopCalls struct {
 
 	callsMade int           // number of calls so far
 	killAt    time.Time     // when the newest call's timeout ends, and the runtime kills
+	killTimes []time.Time   // the same of each call; zero: the call has failed
 	slack     time.Duration // how long after killAt a call may return
 	timedOut  bool          // a call did not return in time; later calls have timeout 0
 	forced    bool          // a call had timeout 0
-	reported  Outcome       // by the calls that succeeded; "": none has, or a list still had the container
 	failures  int
 	failure   error // the newest one
 	// listsAtReturn is the number of lists that had begun when the newest call returned or timed out. A
@@ -125,8 +125,8 @@ func (c *stopCalls) callAndWait() *stopReply {
 	for {
 		select {
 		case reply := <-c.replies:
+			c.setReported(reply)
 			if reply.isSuccess() || reply.number == c.callsMade {
-				c.setReported(reply)
 				return &reply
 			}
 			c.recordFailure(c.callError(&reply)) // the newer call may still succeed
@@ -181,6 +181,7 @@ func (c *stopCalls) makeCall(seconds int64) {
 	reply := stopReply{number: c.callsMade + 1, seconds: seconds, at: time.Now()}
 	c.callsMade++
 	c.killAt = reply.killAt()
+	c.killTimes = append(c.killTimes, c.killAt)
 	c.forced = c.forced || seconds == 0
 	call, ctx := c.call, c.callCtx
 	previous := c.failure // of the previous call: the same panic is not logged again
@@ -202,11 +203,23 @@ func (r stopReply) isSuccess() bool {
 	return r.err == nil || errors.Is(r.err, ErrContainerNotFound)
 }
 
+// firstKill returns the earliest time at which the runtime kills the container: when the timeout of the newest call
+// ends, or that of an earlier call that has not failed.
+func (c *stopCalls) firstKill() time.Time {
+	first := c.killAt
+	for _, killAt := range c.killTimes {
+		first = times.Earlier(first, killAt)
+	}
+	return first
+}
+
 // setReported sets the outcome that a reply reports; a failed call reports none. The container counts as killed
-// if the call took as long as its timeout, or if an earlier call reported it.
+// if the timeout of a call had ended when this one returned, or if an earlier call reported it.
 func (c *stopCalls) setReported(reply stopReply) {
-	firstKill := times.Earlier(reply.killAt(), c.killAt) // of this call and of a second one with a shorter timeout
-	tookTimeout := !reply.returnedAt.Before(firstKill)
+	if !reply.isSuccess() {
+		c.killTimes[reply.number-1] = time.Time{}
+	}
+	tookTimeout := !reply.returnedAt.Before(c.firstKill())
 	wasKilledBefore := c.reported == OutcomeGraceExceeded
 	wasKilled := tookTimeout || wasKilledBefore
 	switch {
@@ -215,7 +228,7 @@ func (c *stopCalls) setReported(reply stopReply) {
 		if c.reported == "" { // else it is gone because an earlier call stopped it
 			c.reported = OutcomeNotFound
 		}
-	case c.forced:
+	case c.forced || c.reported == OutcomeForced:
 		c.reported = OutcomeForced
 	case wasKilled:
 		c.reported = OutcomeGraceExceeded
@@ -295,7 +308,7 @@ func (c *stopCalls) impliedOutcome() Outcome {
 		return OutcomeNotFound
 	case c.forced:
 		return OutcomeForced
-	case time.Now().Before(c.killAt): // the timeout of the newest call has not ended
+	case time.Now().Before(c.firstKill()): // no call's timeout has ended
 		return OutcomeGraceful
 	default:
 		return OutcomeGraceExceeded
