@@ -40,30 +40,41 @@ func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 //
 //   - At 0 s the first call begins, with 10 s. It kills the container at 10 s.
 //   - At 7.5 s Shorten makes a second call with 2 s, which fails. From now on the runtime lists every 1.3 s.
-//   - At 8.8 s a list has the container, so that a third call follows at 8.9 s. It has the minimum of 2 s, until 10.9 s, and
-//     fails too.
+//   - At 8.8 s a list has the container, so that a third call follows at 8.9 s. It has the minimum of 2 s, until 10.9 s. It
+//     fails at once, or it succeeds at the kill.
 //   - At 10.1 s a list lacks the container.
 func TestKillByAnEarlierCallIsReported(t *testing.T) {
-	var calls atomic.Int64
-	inBubble(t, graceSeconds(10), func(b *testBed) {
-		b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
-		termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
-		b.sleepUntil(7500 * time.Millisecond)
-		b.rt.SetLists(lifecycletest.Lists{Poll: 1300 * time.Millisecond})
-		require.True(b, b.Shorten(termination, 2))
-		result, err := termination.Wait(b.Context())
-		require.NoError(b, err)
-		require.Equal(b, 10100*time.Millisecond, b.elapsed())
-		require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome())
-	}, func(o *lifecycle.TerminatorOptions) {
-		runtime := o.Runtime
-		o.Runtime = runtimeWithStop{runtime, func(ctx context.Context, id string, seconds int64) error {
-			if calls.Add(1) > 1 {
-				return lifecycletest.ErrScripted
-			}
-			return runtime.StopContainer(ctx, id, seconds)
-		}}
-	})
+	for _, test := range []struct {
+		thirdCall string
+		fails     bool
+	}{
+		{"the third call fails", true},
+		{"the third call succeeds", false},
+	} {
+		t.Run(test.thirdCall, func(t *testing.T) {
+			var calls atomic.Int64
+			inBubble(t, graceSeconds(10), func(b *testBed) {
+				b.addMain("app", nil, lifecycletest.Script{IgnoreTerm: true})
+				termination := b.Terminate(b.quietContext(), b.pod, lifecycle.Request{})
+				b.sleepUntil(7500 * time.Millisecond)
+				b.rt.SetLists(lifecycletest.Lists{Poll: 1300 * time.Millisecond})
+				require.True(b, b.Shorten(termination, 2))
+				result, err := termination.Wait(b.Context())
+				require.NoError(b, err)
+				require.Equal(b, 10100*time.Millisecond, b.elapsed())
+				require.Equal(b, lifecycle.OutcomeGraceExceeded, result.Outcome())
+			}, func(o *lifecycle.TerminatorOptions) {
+				runtime := o.Runtime
+				o.Runtime = runtimeWithStop{runtime, func(ctx context.Context, id string, seconds int64) error {
+					call := calls.Add(1)
+					if call == 2 || call > 2 && test.fails {
+						return lifecycletest.ErrScripted
+					}
+					return runtime.StopContainer(ctx, id, seconds)
+				}}
+			})
+		})
+	}
 }
 
 // stopResult is what a StopContainer call returns, and after how long.
