@@ -192,7 +192,13 @@ func (p *podHistory) hooksAreReportedAsTheyEnded() {
 			case lifecycle.HookCompleted:
 				isReportTrue = hasReturned && h.Err == nil
 			case lifecycle.HookFailed:
-				isReportTrue = hasReturned && h.Err != nil && !wasCancelled && h.Returned.At.Before(t.lastDeadline())
+				deadline := t.Readings[0].Deadline
+				for _, r := range t.Readings {
+					if r.Called.Before(h.Returned) { // later ones have a deadline that the hook did not have
+						deadline = times.Earlier(deadline, r.Deadline)
+					}
+				}
+				isReportTrue = hasReturned && h.Err != nil && !wasCancelled && h.Returned.At.Before(deadline)
 			case lifecycle.HookCut:
 				isReportTrue = hasReturned && (h.Err != nil || h.IsSleep) // a sleep that ended because its container exited is cut without an error
 			case lifecycle.HookAbandoned:
