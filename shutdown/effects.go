@@ -111,8 +111,14 @@ func objectsOf(pods []*node.Pod) []*v1.Pod {
 // start calls do, which calls embedder code, in a goroutine. inputOf then converts the answer to an input for the core;
 // nil: none. The context of do ends when the core aborts the call, and at the effect's Until, if that is set. The context
 // of a kill has no deadline, because a pod may end late. A call that takes longer than slowTime is logged; a kill, if it
-// takes longer than its grace period plus slowTime.
+// takes longer than its grace period plus slowTime. The mutex is held.
 func (s *shell) start(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) {
+	s.prepare(e, name, do, inputOf)()
+}
+
+// prepare prepares a call as start does, and returns the function that starts it. The mutex is held, but that function
+// does not need it.
+func (s *shell) prepare(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) (start func()) {
 	var ctx context.Context
 	var cancel context.CancelFunc
 	if e.Until.IsZero() || e.Do == node.Kill {
@@ -121,15 +127,18 @@ func (s *shell) start(e node.Effect, name string, do func(context.Context) error
 		ctx, cancel = context.WithDeadlineCause(s.ctx, time.Now().Add(e.Until.Sub(s.now())), call.ErrTimeSpent)
 	}
 	s.aborts[e.Call] = cancel
-	s.calls.Call(ctx, name, graceperiod.Duration(e.Seconds)+slowTime, func() error { return do(ctx) }, func(err error) {
-		cancel()
-		s.mu.Lock()
-		delete(s.aborts, e.Call)
-		s.mu.Unlock()
-		if in := inputOf(answerOf(err)); in != nil {
-			s.step(in)
-		}
-	})
+	return func() {
+		s.calls.Call(ctx, name, graceperiod.Duration(e.Seconds)+slowTime, func() error { return do(ctx) }, func(err error) {
+			cancel()
+			in := inputOf(answerOf(err))
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			delete(s.aborts, e.Call)
+			if in != nil {
+				s.stepLocked(in)
+			}
+		})
+	}
 }
 
 // answer is what the core uses of the error that a call to embedder code has returned.

@@ -16,58 +16,51 @@ import (
 // writeTime is how long kills wait at most until the state log has them.
 const writeTime = 100 * time.Millisecond
 
-// killAll starts the kills of a step once the state log has them, so that the next agent knows of them. A slow disk
-// delays the kills by at most writeTime; a failed write, or a log that is not read yet, does not delay them. The mutex is
-// held.
-func (s *shell) killAll(kills []node.Effect) {
-	if len(kills) == 0 {
+// killAll calls starts, which start the kills of a step, once the state log has the kills, so that the next agent knows
+// of them. A slow disk delays the kills by at most writeTime; a failed write, or a log that is not read yet, does not
+// delay them. The mutex is held, but not while starts are called: a kill that returns early would have to wait for it.
+func (s *shell) killAll(starts []func()) {
+	if len(starts) == 0 {
 		return
 	}
-	starts := make([]func(), len(kills))
-	for i, e := range kills {
-		starts[i] = s.prepareKill(e)
+	var written *call.Future[struct{}] // nil: the log has the kills, or nothing is stored
+	if s.isWriting() {
+		written = s.newestWrite
 	}
-	startAll := func() {
+	ctx := s.ctx
+	s.calls.Go(func() string { return "the start of the kills" }, func() {
+		if written != nil {
+			if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
+				s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
+			}
+		}
 		for _, start := range starts {
 			start()
 		}
-	}
-	if !s.isWriting() { // the log has the kills, or nothing is stored
-		startAll()
-		return
-	}
-	written, ctx := s.newestWrite, s.ctx
-	s.calls.Go(func() string { return "the wait for the state log" }, func() {
-		if _, err := written.Await(ctx, time.Now().Add(writeTime)); errors.Is(err, call.ErrTimeSpent) {
-			s.step(node.Failed{Text: "the state log was not written within " + writeTime.String() + ", killing pods anyway"})
-		}
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		startAll()
 	})
 }
 
-// prepareKill returns a function, start, that starts a kill in its own goroutine. It reads the pod now, because later
-// steps may change the pod before start is called. The mutex must be held for prepareKill and for start.
+// prepareKill returns a function that starts a kill in its own goroutine. It reads the pod now, because later steps may
+// change the pod before that function is called. The mutex is held, but that function does not need it.
 func (s *shell) prepareKill(e node.Effect) (start func()) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
 	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
-	name := "Options.Killer for pod " + pod.Namespace + "/" + pod.Name
+	logger := klog.FromContext(s.ctx)
+	var result KillResult
+	startKill := s.prepare(e, "Options.Killer for pod "+pod.Namespace+"/"+pod.Name, func(ctx context.Context) (err error) {
+		result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
+		if result, err = awaitKill(ctx, result, err); err == nil {
+			s.logKilled(logger, pod, result.Outcome)
+		}
+		return err
+	}, func(a answer) node.Input {
+		return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: a.err, NoRetry: a.noRetry}
+	})
 	return func() {
-		logger := klog.FromContext(s.ctx)
 		s.logLines.Write(func() {
 			logger.V(1).Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
 		})
-		var result KillResult
-		s.start(e, name, func(ctx context.Context) (err error) {
-			result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
-			if result, err = awaitKill(ctx, result, err); err == nil {
-				s.logKilled(logger, pod, result.Outcome)
-			}
-			return err
-		}, func(a answer) node.Input {
-			return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: a.err, NoRetry: a.noRetry}
-		})
+		startKill()
 	}
 }
 

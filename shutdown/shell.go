@@ -152,10 +152,10 @@ func (s *shell) stepOnce(in node.Input) []node.Effect {
 	if s.users == 0 {
 		return nil
 	}
-	var kills []node.Effect
+	var kills []func()
 	for _, e := range effects {
 		if e.Do == node.Kill {
-			kills = append(kills, e)
+			kills = append(kills, s.prepareKill(e))
 		} else {
 			s.perform(e)
 		}
