@@ -57,9 +57,11 @@ func (s *shell) prepareKill(e node.Effect) (start func()) {
 		return node.Killed{Call: e.Call, Key: key, Outcome: result.Outcome, Status: result.Status, Err: a.err, NoRetry: a.noRetry}
 	})
 	return func() {
-		s.logLines.Write(func() {
-			logger.V(1).Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
-		})
+		if logger := logger.V(1); logger.Enabled() {
+			s.logLines.Write(func() {
+				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
+			})
+		}
 		startKill()
 	}
 }
@@ -82,7 +84,9 @@ func (s *shell) logKilled(logger klog.Logger, pod *v1.Pod, outcome string) {
 	case "", "Graceful", "NotFound":
 		logger = logger.V(1)
 	}
-	s.logLines.Write(func() {
-		logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(pod), "outcome", outcome)
-	})
+	if logger.Enabled() {
+		s.logLines.Write(func() {
+			logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(pod), "outcome", outcome)
+		})
+	}
 }
