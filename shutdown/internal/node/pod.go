@@ -19,8 +19,9 @@ type Pod struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	Priority  int32  `json:"priority"`
-	// Object is the pod as last listed. The state log keeps what a kill and the final status need.
-	Object    *v1.Pod `json:"object,omitempty"`
+	// Object is the pod as last listed. The state log keeps what a kill and the final status need of it, beside the JSON
+	// of Pod.
+	Object    *v1.Pod `json:"-"`
 	Static    bool    `json:"static,omitempty"`    // a static pod: it may start again with the same key
 	DaemonSet bool    `json:"daemonSet,omitempty"` // owned by a DaemonSet
 	Deleted   bool    `json:"deleted,omitempty"`   // it has a deletion timestamp

@@ -63,7 +63,7 @@ func (r *rig) store(e node.Effect) {
 		mustDecode(encode(e.Shutdown), r.stored.Shutdown)
 	}
 	for _, changed := range e.Pods {
-		p := &node.Pod{}
+		p := &node.Pod{Object: changed.Object} // which the JSON does not have
 		mustDecode(encode(changed), p)
 		r.stored.Pods = slices.DeleteFunc(r.stored.Pods, func(before *node.Pod) bool { return before.Key == p.Key })
 		r.stored.Pods = append(r.stored.Pods, p)

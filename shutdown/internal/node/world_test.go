@@ -257,21 +257,21 @@ func (w *world) start(delay time.Duration) {
 // read passes the log to the agent: the last entry of the shutdown and of each pod. The pods are in the order of their
 // first entries.
 func (w *world) read() {
-	data, order := map[node.Key][]byte{}, []node.Key{} // the shutdown has the key ""
+	last, order := map[node.Key]logEntry{}, []node.Key{} // the shutdown has the key ""
 	for _, e := range w.log {
-		if _, is := data[e.key]; !is {
+		if _, is := last[e.key]; !is {
 			order = append(order, e.key)
 		}
-		data[e.key] = e.data
+		last[e.key] = e
 	}
 	in, hasKill := node.Read{SameBoot: w.logBoot == w.boot}, map[node.Key]bool{}
 	for _, key := range order {
 		if key == "" {
 			in.Entries.Shutdown = &node.Shutdown{}
-			mustDecode(data[key], in.Entries.Shutdown)
+			mustDecode(last[key].data, in.Entries.Shutdown)
 		} else {
-			p := &node.Pod{}
-			mustDecode(data[key], p)
+			p := &node.Pod{Object: last[key].pod.Object} // which the JSON does not have
+			mustDecode(last[key].data, p)
 			in.Entries.Pods, hasKill[key] = append(in.Entries.Pods, p), !p.Signalled.IsZero()
 		}
 	}

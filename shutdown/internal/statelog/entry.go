@@ -35,10 +35,9 @@ type podEntry struct {
 // has changed, so that the next line of the pod must contain it. An Object is large, so it is encoded only if its pointer
 // has changed.
 func (e *podEntry) set(p *node.Pod) (hasNewObject bool, err error) {
-	next, withoutObject := *e, *p
-	withoutObject.Object = nil
+	next := *e
 	next.isPending = !p.Signalled.IsZero() && !p.Told
-	next.text, err = json.Marshal(withoutObject) // by value: if it gets a pointer, json copies each time to the heap
+	next.text, err = json.Marshal(p)
 	if err == nil && p.Object != e.pod && p.Object != nil {
 		next.pod = p.Object
 		next.object, err = json.Marshal(objectOf(p.Object))
