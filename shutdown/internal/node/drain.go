@@ -2,24 +2,16 @@ package node
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
-	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
 const (
 	// answerTimeout bounds the wait for a list.
 	answerTimeout = time.Second
-	// firstListTimeout bounds the wait for the first list if no schedule is configured: the list then
-	// decides how long the drain takes.
-	firstListTimeout = 30 * time.Second
-	// listWarmUp is how long after the first Step an empty list is not trusted: the informer behind it may
-	// not be filled yet.
-	listWarmUp = time.Second
 	// defaultSeconds is the grace period of a pod without one, if no schedule is configured.
 	defaultSeconds = graceperiod.DefaultSeconds
 )
@@ -114,42 +106,6 @@ func (d *drain) stop(n *Node) {
 		n.updateWanted(p)
 	}
 	*d = drain{number: d.number} // the next drain gets the next number
-}
-
-// shortenTable adapts the timetable if the host now shuts down (s.HostEnd) before the timetable ends. Until the drain is
-// planned (s.Planned), it makes a new timetable. After that it shortens the old one, so that no time moves later. Pods of
-// the current bucket that are in their grace periods are killed again, with the time that the bucket's new window leaves
-// them; those that wait for NotReady wait no longer than that window allows. A drain of TerminateAll ignores the host's
-// deadline.
-func (d *drain) shortenTable(n *Node) {
-	s := d.shutdown
-	if s == nil || s.isTerminateAll {
-		return
-	}
-	if s.HostEnd.IsZero() || !s.HostEnd.Before(s.end()) {
-		return
-	}
-	if !s.Planned {
-		s.setTable(n.newTable(s, timeOf(s.Timetable.Received)))
-	} else {
-		// The times count from now, but not from later than WaitEnd: a WaitEnd that has passed must not move.
-		r := n.tableRequest(s, times.Earlier(n.now, s.WaitEnd()), s.HostEnd)
-		old := s.table
-		r.Old, r.DoneBuckets, r.Occupied = &old, d.bucket, n.occupied(old.Schedule(), d.bucket)
-		s.setTable(timetable.New(r))
-	}
-	n.markDirty(s)
-	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
-	if len(d.picked) == 0 || d.bucket >= len(s.table.Schedule()) {
-		return
-	}
-	d.window = s.table.Window(d.bucket, n.now)
-	for _, p := range d.picked {
-		if p.isTerminating() {
-			n.signal(p)
-		}
-		p.update.notReadyBy = times.Earlier(p.update.notReadyBy, d.window.Ready)
-	}
 }
 
 // findAwaited moves d.firstAwaited to the first pod for which the stage still waits (isAwaited is true). It returns
@@ -339,205 +295,4 @@ func (d *drain) finish(n *Node) (moved bool) {
 		n.release(s)
 	}
 	return true
-}
-
-// plan waits for the first list and then makes the timetable. If the host leaves too little time for all buckets, those
-// without a pod give their time to the others.
-//
-//   - An empty list is not trusted until listWarmUp after the start of the agent: plan then lists once more.
-//   - If no list comes in time, every bucket counts as having pods.
-//   - Without a schedule, the pods of the list decide how long the only bucket is. So plan waits longer for the list, and
-//     the drain's time counts from the list.
-//
-// If the previous agent has planned this shutdown, its timetable stays.
-func (d *drain) plan(n *Node) (moved bool) {
-	s, listTimeout := d.shutdown, answerTimeout
-	if len(n.Schedule) == 0 {
-		listTimeout = firstListTimeout
-	}
-	isListed, warmUpEnd := n.lister.listCount > d.listCountBefore, n.startedAt.Add(listWarmUp)
-	isFirstAndEmpty := isListed && !d.wasFirstListEmpty && n.lister.isNewestEmpty
-	switch {
-	case !isListed && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(listTimeout), s.WaitEnd())):
-		n.lister.retry(n)
-		return false
-	case isFirstAndEmpty && !n.reachedOrWakeAt(warmUpEnd): // an informer may not be filled yet
-		return false
-	case isFirstAndEmpty && d.stageBegan.Before(warmUpEnd): // list once more, now that the informer should be filled
-		d.wasFirstListEmpty = true
-		return d.enterStage(n, planning)
-	}
-	if !isListed {
-		n.lister.reportTimeout(n)
-	}
-	if !s.Planned {
-		s.Planned = true
-		r := n.tableRequest(s, timeOf(s.Timetable.Received), s.HostEnd)
-		if isListed && len(n.Schedule) == 0 {
-			if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
-				r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
-			}
-			r.Received = n.now // the time for a slow list is not taken from the pods' grace periods
-		}
-		if isListed {
-			r.Occupied = n.occupied(r.Schedule, 0)
-		}
-		s.setTable(timetable.New(r))
-	}
-	s.Prepared = true   // the timetable has no time for Prepare any more
-	s.isPrepared = true // this agent does not call Prepare again; the next one does
-	n.markDirty(s)
-	for _, p := range n.pods.all {
-		if n.isDue(p) && !p.Meant && !p.isSignalled() {
-			p.Meant = true
-			n.markPodDirty(p)
-		}
-	}
-	if !s.isTerminateAll {
-		n.startCallAfterStore(Effect{Do: Sync})
-		n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
-	}
-	n.startCall(Effect{Do: OnPlan, Shutdown: s, Pods: n.Due()})
-	return d.enterStage(n, holding)
-}
-
-// Due returns the pods that have not ended and that a drain has to kill or has signalled.
-func (n *Node) Due() (due []*Pod) {
-	for _, p := range n.pods.all {
-		if n.isDue(p) {
-			due = append(due, p)
-		}
-	}
-	return due
-}
-
-// occupied returns, for each bucket of the schedule, whether it has pods to kill. The first done buckets are over: pods
-// that they still have count for the first bucket that is not over, which kills them. If all buckets are over, such pods
-// count for the last one.
-func (n *Node) occupied(schedule plan.Schedule, done int) []bool {
-	has := make([]bool, len(schedule))
-	for _, p := range n.pods.all {
-		if n.isDue(p) {
-			has[min(max(schedule.Index(p.Priority), done), len(schedule)-1)] = true
-		}
-	}
-	return has
-}
-
-// nextBucket starts the bucket d.bucket with a list of the pods, or the final list if all buckets are over.
-func (d *drain) nextBucket(n *Node) (moved bool) {
-	if d.bucket >= len(d.shutdown.table.Schedule()) {
-		return d.enterStage(n, finalListing)
-	}
-	d.bucketBegan = n.now
-	return d.enterStage(n, listing)
-}
-
-// bucketDone records for the next agent that the bucket is over, and starts the next one.
-func (d *drain) bucketDone(n *Node) (moved bool) {
-	d.bucket++
-	d.shutdown.Done = d.bucket
-	n.markDirty(d.shutdown)
-	return d.nextBucket(n)
-}
-
-// pickBucket waits for a new list, and then begins to kill the pods of the bucket. How long it waits:
-//
-//   - If an earlier list was received: for answerTimeout. It then uses the earlier list.
-//   - If no list was received yet: until the end of the bucket's window. From answerTimeout on it kills the pods that the
-//     log names, because no others are known.
-func (d *drain) pickBucket(n *Node) (moved bool) {
-	schedule := d.shutdown.table.Schedule()
-	d.window = d.shutdown.table.Window(d.bucket, n.now)
-	waitUntil := d.stageBegan.Add(answerTimeout)
-	if n.lister.listCount == 0 {
-		waitUntil = d.window.End
-	}
-	isListed := n.lister.listCount > d.listCountBefore
-	if !isListed && !n.reachedOrWakeAt(times.Earlier(waitUntil, d.shutdown.WaitEnd())) { // still waiting
-		n.lister.retry(n)
-		if n.lister.listCount == 0 && n.reachedOrWakeAt(d.stageBegan.Add(answerTimeout)) {
-			n.lister.reportTimeout(n)
-			d.takeBucket(n, schedule.Index)
-			d.finishNotReadyWaits(n)
-		}
-		return false
-	}
-	if !isListed {
-		n.lister.reportTimeout(n)
-	}
-	d.takeBucket(n, schedule.Index)
-	if len(d.picked) == 0 || schedule[d.bucket].Seconds <= 0 { // the drain does not wait for a bucket of 0 s
-		return d.bucketDone(n)
-	}
-	return d.enterStage(n, awaitingNotReady)
-}
-
-// finishNotReadyWaits kills the picked pods that have waited too long for NotReady. It returns false while a pod
-// still waits. At the end it reports how many pods were killed before the API server had accepted NotReady.
-func (d *drain) finishNotReadyWaits(n *Node) bool {
-	if d.findAwaited(d.picked, func(p *Pod) bool {
-		if p.awaitsNotReady && n.reachedOrWakeAt(p.update.notReadyBy) {
-			n.endNotReadyWait(p, false)
-		}
-		return p.awaitsNotReady
-	}) {
-		return false
-	}
-	if d.killedUnmarked > 0 {
-		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.killedUnmarked, n.api.lastError()))
-		d.killedUnmarked = 0
-	}
-	return true
-}
-
-// takeBucket picks pods, sets them NotReady and kills them. It picks the due pods of the current bucket and of lower
-// buckets that this drain has not picked yet. Two kinds of buckets have no time:
-//
-//   - A bucket whose time was cut to 0 picks no pods. The next bucket that has time picks them.
-//   - A bucket that is configured with 0 s picks only its own pods.
-//
-// indexOf returns the index of the bucket for a priority.
-func (d *drain) takeBucket(n *Node, indexOf func(priority int32) int) {
-	var due []*Pod
-	bucket := d.shutdown.table.Budget().Buckets[d.bucket]
-	hasTime, isConfiguredWithoutTime := bucket.Pods > 0, bucket.Seconds == 0 // Pods is the time for the kills
-	for _, p := range n.pods.all {
-		podBucket := indexOf(p.Priority)
-		isTaken := podBucket <= d.bucket && hasTime || podBucket == d.bucket && isConfiguredWithoutTime
-		if isTaken && p.pickedBy != d.number && n.isDue(p) {
-			p.pickedBy = d.number
-			due = append(due, p)
-		}
-	}
-	slices.SortFunc(due, (*Pod).compare)
-	d.picked = append(d.picked, due...)
-	for _, p := range due {
-		n.markNotReadyThenKill(p, d.window.Ready)
-	}
-}
-
-// pickLate waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
-// were first listed after their bucket. They get the remaining time.
-func (d *drain) pickLate(n *Node) (moved bool) {
-	isListed, until := n.lister.listCount > d.listCountBefore, d.stageBegan.Add(answerTimeout)
-	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.WaitEnd())) {
-		n.lister.retry(n)
-		return false
-	}
-	buckets := d.shutdown.table.Budget().Buckets
-	d.bucket = len(buckets) - 1
-	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 { // the window of a bucket without time would give them 0 s
-		d.bucket--
-	}
-	if n.now.Before(d.shutdown.WaitEnd()) {
-		d.window = d.shutdown.table.Window(d.bucket, n.now)
-		for _, p := range n.pods.all {
-			if p.pickedBy != d.number && n.isDue(p) {
-				p.pickedBy = d.number
-				n.signal(p)
-			}
-		}
-	}
-	return d.enterStage(n, awaitingAllEnds)
 }

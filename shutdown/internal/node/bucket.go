@@ -1,0 +1,126 @@
+package node
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/kubegrace/kubegrace/internal/times"
+)
+
+// nextBucket starts the bucket d.bucket with a list of the pods, or the final list if all buckets are over.
+func (d *drain) nextBucket(n *Node) (moved bool) {
+	if d.bucket >= len(d.shutdown.table.Schedule()) {
+		return d.enterStage(n, finalListing)
+	}
+	d.bucketBegan = n.now
+	return d.enterStage(n, listing)
+}
+
+// bucketDone records for the next agent that the bucket is over, and starts the next one.
+func (d *drain) bucketDone(n *Node) (moved bool) {
+	d.bucket++
+	d.shutdown.Done = d.bucket
+	n.markDirty(d.shutdown)
+	return d.nextBucket(n)
+}
+
+// pickBucket waits for a new list, and then begins to kill the pods of the bucket. How long it waits:
+//
+//   - If an earlier list was received: for answerTimeout. It then uses the earlier list.
+//   - If no list was received yet: until the end of the bucket's window. From answerTimeout on it kills the pods that the
+//     log names, because no others are known.
+func (d *drain) pickBucket(n *Node) (moved bool) {
+	schedule := d.shutdown.table.Schedule()
+	d.window = d.shutdown.table.Window(d.bucket, n.now)
+	waitUntil := d.stageBegan.Add(answerTimeout)
+	if n.lister.listCount == 0 {
+		waitUntil = d.window.End
+	}
+	isListed := n.lister.listCount > d.listCountBefore
+	if !isListed && !n.reachedOrWakeAt(times.Earlier(waitUntil, d.shutdown.WaitEnd())) { // still waiting
+		n.lister.retry(n)
+		if n.lister.listCount == 0 && n.reachedOrWakeAt(d.stageBegan.Add(answerTimeout)) {
+			n.lister.reportTimeout(n)
+			d.takeBucket(n, schedule.Index)
+			d.finishNotReadyWaits(n)
+		}
+		return false
+	}
+	if !isListed {
+		n.lister.reportTimeout(n)
+	}
+	d.takeBucket(n, schedule.Index)
+	if len(d.picked) == 0 || schedule[d.bucket].Seconds <= 0 { // the drain does not wait for a bucket of 0 s
+		return d.bucketDone(n)
+	}
+	return d.enterStage(n, awaitingNotReady)
+}
+
+// finishNotReadyWaits kills the picked pods that have waited too long for NotReady. It returns false while a pod
+// still waits. At the end it reports how many pods were killed before the API server had accepted NotReady.
+func (d *drain) finishNotReadyWaits(n *Node) bool {
+	if d.findAwaited(d.picked, func(p *Pod) bool {
+		if p.awaitsNotReady && n.reachedOrWakeAt(p.update.notReadyBy) {
+			n.endNotReadyWait(p, false)
+		}
+		return p.awaitsNotReady
+	}) {
+		return false
+	}
+	if d.killedUnmarked > 0 {
+		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.killedUnmarked, n.api.lastError()))
+		d.killedUnmarked = 0
+	}
+	return true
+}
+
+// takeBucket picks pods, sets them NotReady and kills them. It picks the due pods of the current bucket and of lower
+// buckets that this drain has not picked yet. Two kinds of buckets have no time:
+//
+//   - A bucket whose time was cut to 0 picks no pods. The next bucket that has time picks them.
+//   - A bucket that is configured with 0 s picks only its own pods.
+//
+// indexOf returns the index of the bucket for a priority.
+func (d *drain) takeBucket(n *Node, indexOf func(priority int32) int) {
+	var due []*Pod
+	bucket := d.shutdown.table.Budget().Buckets[d.bucket]
+	hasTime, isConfiguredWithoutTime := bucket.Pods > 0, bucket.Seconds == 0 // Pods is the time for the kills
+	for _, p := range n.pods.all {
+		podBucket := indexOf(p.Priority)
+		isTaken := podBucket <= d.bucket && hasTime || podBucket == d.bucket && isConfiguredWithoutTime
+		if isTaken && p.pickedBy != d.number && n.isDue(p) {
+			p.pickedBy = d.number
+			due = append(due, p)
+		}
+	}
+	slices.SortFunc(due, (*Pod).compare)
+	d.picked = append(d.picked, due...)
+	for _, p := range due {
+		n.markNotReadyThenKill(p, d.window.Ready)
+	}
+}
+
+// pickLate waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
+// were first listed after their bucket. They get the remaining time.
+func (d *drain) pickLate(n *Node) (moved bool) {
+	isListed, until := n.lister.listCount > d.listCountBefore, d.stageBegan.Add(answerTimeout)
+	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.WaitEnd())) {
+		n.lister.retry(n)
+		return false
+	}
+	buckets := d.shutdown.table.Budget().Buckets
+	d.bucket = len(buckets) - 1
+	for d.bucket > 0 && buckets[d.bucket].Pods <= 0 { // the window of a bucket without time would give them 0 s
+		d.bucket--
+	}
+	if n.now.Before(d.shutdown.WaitEnd()) {
+		d.window = d.shutdown.table.Window(d.bucket, n.now)
+		for _, p := range n.pods.all {
+			if p.pickedBy != d.number && n.isDue(p) {
+				p.pickedBy = d.number
+				n.signal(p)
+			}
+		}
+	}
+	return d.enterStage(n, awaitingAllEnds)
+}

@@ -1,0 +1,137 @@
+package node
+
+import (
+	"time"
+
+	"github.com/kubegrace/kubegrace/internal/times"
+	"github.com/kubegrace/kubegrace/shutdown/internal/timetable"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
+)
+
+const (
+	// firstListTimeout bounds the wait for the first list if no schedule is configured: the list then
+	// decides how long the drain takes.
+	firstListTimeout = 30 * time.Second
+	// listWarmUp is how long after the first Step an empty list is not trusted: the informer behind it may
+	// not be filled yet.
+	listWarmUp = time.Second
+)
+
+// plan waits for the first list and then makes the timetable. If the host leaves too little time for all buckets, those
+// without a pod give their time to the others.
+//
+//   - An empty list is not trusted until listWarmUp after the start of the agent: plan then lists once more.
+//   - If no list comes in time, every bucket counts as having pods.
+//   - Without a schedule, the pods of the list decide how long the only bucket is. So plan waits longer for the list, and
+//     the drain's time counts from the list.
+//
+// If the previous agent has planned this shutdown, its timetable stays.
+func (d *drain) plan(n *Node) (moved bool) {
+	s, listTimeout := d.shutdown, answerTimeout
+	if len(n.Schedule) == 0 {
+		listTimeout = firstListTimeout
+	}
+	isListed, warmUpEnd := n.lister.listCount > d.listCountBefore, n.startedAt.Add(listWarmUp)
+	isFirstAndEmpty := isListed && !d.wasFirstListEmpty && n.lister.isNewestEmpty
+	switch {
+	case !isListed && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(listTimeout), s.WaitEnd())):
+		n.lister.retry(n)
+		return false
+	case isFirstAndEmpty && !n.reachedOrWakeAt(warmUpEnd): // an informer may not be filled yet
+		return false
+	case isFirstAndEmpty && d.stageBegan.Before(warmUpEnd): // list once more, now that the informer should be filled
+		d.wasFirstListEmpty = true
+		return d.enterStage(n, planning)
+	}
+	if !isListed {
+		n.lister.reportTimeout(n)
+	}
+	if !s.Planned {
+		s.Planned = true
+		r := n.tableRequest(s, timeOf(s.Timetable.Received), s.HostEnd)
+		if isListed && len(n.Schedule) == 0 {
+			if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
+				r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
+			}
+			r.Received = n.now // the time for a slow list is not taken from the pods' grace periods
+		}
+		if isListed {
+			r.Occupied = n.occupied(r.Schedule, 0)
+		}
+		s.setTable(timetable.New(r))
+	}
+	s.Prepared = true   // the timetable has no time for Prepare any more
+	s.isPrepared = true // this agent does not call Prepare again; the next one does
+	n.markDirty(s)
+	for _, p := range n.pods.all {
+		if n.isDue(p) && !p.Meant && !p.isSignalled() {
+			p.Meant = true
+			n.markPodDirty(p)
+		}
+	}
+	if !s.isTerminateAll {
+		n.startCallAfterStore(Effect{Do: Sync})
+		n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
+	}
+	n.startCall(Effect{Do: OnPlan, Shutdown: s, Pods: n.Due()})
+	return d.enterStage(n, holding)
+}
+
+// Due returns the pods that have not ended and that a drain has to kill or has signalled.
+func (n *Node) Due() (due []*Pod) {
+	for _, p := range n.pods.all {
+		if n.isDue(p) {
+			due = append(due, p)
+		}
+	}
+	return due
+}
+
+// occupied returns, for each bucket of the schedule, whether it has pods to kill. The first done buckets are over: pods
+// that they still have count for the first bucket that is not over, which kills them. If all buckets are over, such pods
+// count for the last one.
+func (n *Node) occupied(schedule plan.Schedule, done int) []bool {
+	has := make([]bool, len(schedule))
+	for _, p := range n.pods.all {
+		if n.isDue(p) {
+			has[min(max(schedule.Index(p.Priority), done), len(schedule)-1)] = true
+		}
+	}
+	return has
+}
+
+// shortenTable adapts the timetable if the host now shuts down (s.HostEnd) before the timetable ends. Until the drain is
+// planned (s.Planned), it makes a new timetable. After that it shortens the old one, so that no time moves later. Pods of
+// the current bucket that are in their grace periods are killed again, with the time that the bucket's new window leaves
+// them; those that wait for NotReady wait no longer than that window allows. A drain of TerminateAll ignores the host's
+// deadline.
+func (d *drain) shortenTable(n *Node) {
+	s := d.shutdown
+	if s == nil || s.isTerminateAll {
+		return
+	}
+	if s.HostEnd.IsZero() || !s.HostEnd.Before(s.end()) {
+		return
+	}
+	if !s.Planned {
+		s.setTable(n.newTable(s, timeOf(s.Timetable.Received)))
+	} else {
+		// The times count from now, but not from later than WaitEnd: a WaitEnd that has passed must not move.
+		r := n.tableRequest(s, times.Earlier(n.now, s.WaitEnd()), s.HostEnd)
+		old := s.table
+		r.Old, r.DoneBuckets, r.Occupied = &old, d.bucket, n.occupied(old.Schedule(), d.bucket)
+		s.setTable(timetable.New(r))
+	}
+	n.markDirty(s)
+	n.emit(Effect{Do: Suspend, Until: s.releaseBy()})
+	if len(d.picked) == 0 || d.bucket >= len(s.table.Schedule()) {
+		return
+	}
+	d.window = s.table.Window(d.bucket, n.now)
+	for _, p := range d.picked {
+		if p.isTerminating() {
+			n.signal(p)
+		}
+		p.update.notReadyBy = times.Earlier(p.update.notReadyBy, d.window.Ready)
+	}
+}
