@@ -175,21 +175,21 @@ func (tr *Terminator) lock(apiPod *v1.Pod) *podState {
 // logger. It does not end with the caller's context, because a termination continues when its caller no
 // longer waits; it ends when the terminator is closed.
 func (tr *Terminator) callContext(caller context.Context) context.Context {
-	return &valuesContext{Context: tr.ctx, values: context.WithoutCancel(caller)}
+	return &valuesContext{Context: tr.ctx, caller: caller}
 }
 
 // valuesContext ends when its Context ends, and has the values of both contexts.
 type valuesContext struct {
-	context.Context
+	context.Context // the terminator's
 
-	values context.Context // if both have a value for a key, the value of this one counts
+	caller context.Context
 }
 
-// Value implements [context.Context]: it looks in values, the caller's context, and then in Context, which ends with
-// the terminator.
+// Value implements [context.Context]. It looks in the terminator's context first, because package context asks for a
+// value of its own to find out what ends a context: it must not find the caller's. There are no other values in it.
 func (c *valuesContext) Value(key any) any {
-	if value := c.values.Value(key); value != nil {
+	if value := c.Context.Value(key); value != nil {
 		return value
 	}
-	return c.Context.Value(key)
+	return c.caller.Value(key)
 }
