@@ -37,9 +37,9 @@ type member struct {
 // Go runs f in a goroutine of the group. name returns the name under which Wait reports f if it hangs; it is
 // called then, in another goroutine.
 func (g *Group) Go(name func() string, f func()) {
-	leave := g.Enter(name)
+	m := g.add(name)
 	go func() {
-		defer leave()
+		defer g.remove(m)
 		f()
 	}()
 }
@@ -47,13 +47,7 @@ func (g *Group) Go(name func() string, f func()) {
 // Enter makes the group count the caller's goroutine as running until leave is called. name returns the name under
 // which Wait reports it, as in [Group.Go].
 func (g *Group) Enter(name func() string) (leave func()) {
-	m := &member{name: name}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.running == nil {
-		g.running = map[*member]struct{}{}
-	}
-	g.running[m] = struct{}{}
+	m := g.add(name)
 	return func() { g.remove(m) }
 }
 
@@ -102,6 +96,18 @@ func (g *Group) setProblem(name, text string) (isNew bool) {
 		delete(g.logged, name)
 	}
 	return true
+}
+
+// add counts a goroutine as running, until it is removed.
+func (g *Group) add(name func() string) *member {
+	m := &member{name: name}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.running == nil {
+		g.running = map[*member]struct{}{}
+	}
+	g.running[m] = struct{}{}
+	return m
 }
 
 // remove counts a goroutine as ended. If it was the last one, the callers of Wait return.
