@@ -40,12 +40,11 @@ func (p *podState) logList(list *listCall, err error) {
 	}
 	p.mu.Unlock()
 
-	logger := klog.FromContext(list.ctx).WithValues("pod", klog.KObj(list.pod))
 	switch {
 	case err == nil && previous != nil:
-		logger.Info("Listed the pod's containers after earlier failures", "failures", failures)
+		klog.FromContext(list.ctx).Info("Listed the pod's containers after earlier failures", "pod", klog.KObj(list.pod), "failures", failures)
 	case err != nil && (previous == nil || err.Error() != previous.Error()):
-		logger.Error(err, "Failed to list the pod's containers")
+		klog.FromContext(list.ctx).Error(err, "Failed to list the pod's containers", "pod", klog.KObj(list.pod))
 	}
 }
 
