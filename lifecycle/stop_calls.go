@@ -22,7 +22,7 @@ type stopCalls struct {
 
 	targets []*containerStop                               // the containers that a call stops
 	call    func(ctx context.Context, seconds int64) error // StopContainer or StopPod
-	replies chan stopReply                                 // in the order in which the calls return
+	replies chan *stopReply                                // in the order in which the calls return
 	callCtx context.Context                                // ends when nobody waits for replies any more
 
 	callsMade int           // number of calls so far
@@ -61,7 +61,7 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	// Close cancels c.ctx, and a moment later its child ctx. The child must end with Close's cause, even if
 	// this function returns in between: a StopContainer call in progress may read it.
 	defer func() { cancel(context.Cause(c.ctx)) }()
-	c.replies, c.callCtx = make(chan stopReply), ctx
+	c.replies, c.callCtx = make(chan *stopReply), ctx
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
 	c.setFirstCall()
 	for pause := backoff(0); c.ctx.Err() == nil; {
@@ -127,9 +127,9 @@ func (c *stopCalls) callAndWait() *stopReply {
 		case reply := <-c.replies:
 			c.setReported(reply)
 			if reply.isSuccess() || reply.number == c.callsMade {
-				return &reply
+				return reply
 			}
-			c.recordFailure(c.callError(&reply)) // the newer call may still succeed
+			c.recordFailure(c.callError(reply)) // the newer call may still succeed
 		case <-c.deadlineMoved:
 			if seconds := c.timeout(); time.Now().Add(graceperiod.Duration(seconds)).Before(c.killAt) {
 				c.makeCall(seconds)
@@ -178,7 +178,7 @@ func (c *stopCalls) giveUpAt() time.Time {
 // makeCall makes a call with a timeout of seconds in another goroutine, which sends the reply. It does not
 // wait, so that a runtime that hangs does not hang the stop.
 func (c *stopCalls) makeCall(seconds int64) {
-	reply := stopReply{number: c.callsMade + 1, seconds: seconds, at: time.Now()}
+	reply := &stopReply{number: c.callsMade + 1, seconds: seconds, at: time.Now()}
 	c.callsMade++
 	c.killAt = reply.killAt()
 	c.killTimes = append(c.killTimes, c.killAt)
@@ -195,11 +195,11 @@ func (c *stopCalls) makeCall(seconds int64) {
 }
 
 // killAt returns the time at which the call's timeout ends, and the runtime kills.
-func (r stopReply) killAt() time.Time { return r.at.Add(graceperiod.Duration(r.seconds)) }
+func (r *stopReply) killAt() time.Time { return r.at.Add(graceperiod.Duration(r.seconds)) }
 
 // isSuccess reports whether the runtime replied that the container has ended. ErrContainerNotFound says
 // so too.
-func (r stopReply) isSuccess() bool {
+func (r *stopReply) isSuccess() bool {
 	return r.err == nil || errors.Is(r.err, ErrContainerNotFound)
 }
 
@@ -215,7 +215,7 @@ func (c *stopCalls) firstKill() time.Time {
 
 // setReported sets the outcome that a reply reports; a failed call reports none. The container counts as killed
 // if the timeout of a call had ended when this one returned, or if an earlier call reported it.
-func (c *stopCalls) setReported(reply stopReply) {
+func (c *stopCalls) setReported(reply *stopReply) {
 	if !reply.isSuccess() {
 		c.killTimes[reply.number-1] = time.Time{}
 	}
