@@ -154,8 +154,7 @@ func (t *Termination) givenUp(failure error) []ContainerResult {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	endsAnyway := t.isComplete() || t.mustNotWait(failure) // not because the time is up
-	givesUp := t.isOverdue() && !t.isStopping() && !endsAnyway
-	if !givesUp {
+	if endsAnyway || t.isStopping() || !t.isOverdue() {
 		return nil
 	}
 	return slices.DeleteFunc(t.finalResults(failure), func(c ContainerResult) bool { return c.ID != "" || c.Outcome != OutcomeRuntimeStuck })
@@ -215,12 +214,10 @@ func (t *Termination) waitForChange() {
 		}
 		return
 	}
-	timer := time.NewTimer(time.Until(nextCheck))
-	defer timer.Stop()
 	select {
 	case <-t.wakeup:
 	case <-stopEnded:
-	case <-timer.C:
+	case <-times.After(nextCheck):
 	case <-t.ctx.Done():
 	}
 }
@@ -296,9 +293,11 @@ func (t *Termination) finishIfDone(failure error) (ended bool) {
 	if t.deadline.hasPassed() {
 		p.cancelStarts()
 	}
+	if t.isStopping() {
+		return false
+	}
 	waitsNoLonger := t.mustNotWait(failure) || t.isOverdue()
-	mayEnd := t.isComplete() || waitsNoLonger
-	if t.isStopping() || !mayEnd {
+	if !t.isComplete() && !waitsNoLonger {
 		return false
 	}
 	reappeared := t.reappeared()
@@ -369,9 +368,9 @@ func (t *Termination) foundNothing() bool { return t.isComplete() && len(t.stops
 // recordMetrics counts the termination by its outcome, and also as one that exceeded its grace period if a
 // container did.
 func (t *Termination) recordMetrics() {
-	result, metrics := t.result(), t.pod.terminator.opts.Metrics
-	metrics.PodTerminated(string(result.Outcome()), time.Since(t.startedAt))
-	if slices.ContainsFunc(result.Containers, func(c ContainerResult) bool { return c.Outcome == OutcomeGraceExceeded }) {
+	metrics := t.pod.terminator.opts.Metrics
+	metrics.PodTerminated(string(Result{Containers: t.results}.Outcome()), time.Since(t.startedAt))
+	if slices.ContainsFunc(t.results, func(c ContainerResult) bool { return c.Outcome == OutcomeGraceExceeded }) {
 		metrics.PodGraceExceeded()
 	}
 }
