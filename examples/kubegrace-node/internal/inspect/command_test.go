@@ -91,6 +91,7 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		"a negative limit":                         {"", []string{"--limit", "-1s", "-"}, "--limit: -1s is less than 0"},
 		"an unknown agent":                         {"", []string{"--agent", "me", "-"}, `"me" for "--agent" flag: wanted is one of kubelet, kubegrace`},
 		"a node without pods":                      {"", cutShortArgs("--node", "worker-9"), `--node: "worker-9" has no pods here; the first node is worker-1`},
+		"a node without pods in an empty list":     {"kind: List\napiVersion: v1\nitems: []\n", []string{"--node", "worker-9", "-"}, `--node: "worker-9" has no pods here: there are no pods at all`},
 		"two configurations":                       {"", cutShortArgs("--shutdown-grace-period", "3s"), "--shutdown-grace-period: is only for"},
 		"a missing configuration":                  {"", []string{"--config", missing, "-"}, "--config: " + missing + ": failed to read: no such file or directory"},
 		"a time without a unit":                    {"", []string{"--shutdown-grace-period", "30"}, `invalid argument "30" for "--shutdown-grace-period" flag: time: missing unit in duration "30"`},

@@ -97,6 +97,9 @@ func (f *flags) keepShownNodes(d *nodeplan.Document) error {
 	d.Nodes = make([]nodeplan.Node, 0, len(names))
 	for _, name := range names {
 		i := slices.IndexFunc(all, func(n nodeplan.Node) bool { return n.Name == name })
+		if i < 0 && len(all) == 0 {
+			return fmt.Errorf("--node: %q has no pods here: there are no pods at all", name)
+		}
 		if i < 0 {
 			return fmt.Errorf("--node: %q has no pods here; the first node is %s", name, all[0].Name)
 		}
