@@ -37,8 +37,8 @@ func (s *settings) inhibitor(h *host.Host) Inhibitor {
 	}
 	status := h.Status()
 	shown.Held, shown.Requested, shown.Granted, shown.Err = status.Held(), status.Requested, status.Granted, status.Err
-	if granted, known := h.Granted(); known {
-		shown.Budget = budgetFor(s.opts.Plan.Cap(granted))
+	if status.Answered {
+		shown.Budget = budgetFor(s.opts.Plan.Cap(status.Granted))
 	}
 	return shown
 }

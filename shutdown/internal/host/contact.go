@@ -136,8 +136,8 @@ func (c *contact) setResult(record func()) {
 	}
 }
 
-// statusErr returns the error for Status: the error of the last attempt or, if that succeeded but the lock may be lost,
-// why the last session was lost.
+// statusErr returns Status.Err: the error of the last attempt to connect or to do a task of the session. If that attempt
+// succeeded, but the lock may be lost (mayBeLost), it is why the last session ended or did not begin.
 func (c *contact) statusErr(mayBeLost bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -50,7 +50,7 @@ func TestChangesOfTheLimitAreNoticed(t *testing.T) {
 
 		r.script.set(func(s *script) { s.limit = 0 })
 		r.advance(5 * time.Second)
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay}, r.host.Status())
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay, Answered: true}, r.host.Status())
 		require.Empty(t, r.host.LimitSetBy())
 		r.advance(20 * time.Second)
 		require.Equal(t, []int{65, 75, 85}, seconds((*requestedAt)[9:]), "every 10 s")
@@ -183,6 +183,6 @@ func TestAHangingReadDelaysNoEvent(t *testing.T) {
 		r.script.set(func(s *script) { s.faults = nil; s.limit = 26 * time.Second })
 		r.script.unblock()
 		r.advance(13 * time.Second)
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: 26 * time.Second}, r.host.Status())
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: 26 * time.Second, Answered: true}, r.host.Status())
 	})
 }

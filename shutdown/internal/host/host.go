@@ -90,6 +90,7 @@ type Status struct {
 	State     State
 	Requested time.Duration // 0 before the host has answered
 	Granted   time.Duration // 0 before the host has answered
+	Answered  bool          // the host has answered; Granted may be 0 nevertheless
 	// Err says why no lock, or an insufficient one, is held: the host is unreachable or refuses, it
 	// grants so little that pods get less time (a *[source.DelayCappedError]), or the lock may have
 	// been lost with its session. Nil if all is well.
@@ -215,7 +216,7 @@ func (h *Host) Status() Status {
 	h.lock.do(func() { status.State, mayBeLost = h.lock.state(), h.lock.mayBeLost })
 	status.Err = h.contact.statusErr(mayBeLost)
 	if granted, known := h.Granted(); known {
-		status.Requested, status.Granted = h.Delay, granted
+		status.Requested, status.Granted, status.Answered = h.Delay, granted, true
 	}
 	return status
 }

@@ -21,7 +21,7 @@ func TestASessionSubscribesBeforeItTakesTheLock(t *testing.T) {
 		r.run()
 		require.Equal(t, []string{"connect", "events", "pending", "delay", "inhibit"}, r.script.allCalls())
 		require.Equal(t, []string{"0s pending false true", "0s tried"}, r.allReceived())
-		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay}, r.host.Status())
+		require.Equal(t, host.Status{State: host.StateHeld, Requested: requestedDelay, Granted: requestedDelay, Answered: true}, r.host.Status())
 		require.True(t, r.host.Status().Held())
 		require.False(t, r.host.Adopted())
 		granted, known := r.host.Granted()
