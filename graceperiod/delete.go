@@ -12,8 +12,8 @@ import (
 // negative grace period, and one that was shortened so much that it has already ended.
 const minimumGracefulSeconds int64 = 1
 
-// ForDelete returns the grace period that the first delete gives a pod, in seconds and
-// never negative. It is the API server's CheckGracefulDelete for pods without side effects.
+// ForDelete returns the grace period, in seconds, that the first delete gives a pod. It computes what the API server's
+// CheckGracefulDelete for pods does, but does not change options. The result is never negative.
 //
 // The result is options.gracePeriodSeconds if set, else
 // spec.terminationGracePeriodSeconds, else 0. A pod that is not scheduled to a node or has

@@ -19,7 +19,7 @@ func optional(set bool, seconds int64) *int64 {
 	return &seconds
 }
 
-// FuzzForContainer calls checkForContainer with generated values.
+// FuzzForContainer compares ForContainer with the kubelet's rules (checkForContainer) on generated values.
 func FuzzForContainer(f *testing.F) {
 	f.Add(true, int64(5), true, int64(10), true, int64(20), true, int64(30), "StartupProbe")
 	f.Add(false, int64(0), true, int64(10), true, int64(20), true, int64(30), "LivenessProbe")
@@ -29,7 +29,7 @@ func FuzzForContainer(f *testing.F) {
 	})
 }
 
-// FuzzForPod calls checkForPod with generated values.
+// FuzzForPod compares ForPod with the kubelet's rules (checkForPod) on generated values.
 func FuzzForPod(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), int64(20), true, int64(0), int64(1))
 	f.Add(true, int64(30), true, int64(0), int64(20), true, int64(60), int64(61))
@@ -39,7 +39,7 @@ func FuzzForPod(f *testing.F) {
 	})
 }
 
-// FuzzForDelete calls checkForDelete with generated values.
+// FuzzForDelete compares ForDelete with the API server's rules (checkForDelete) on generated values.
 func FuzzForDelete(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), "node-1", "Running")
 	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed")
@@ -48,7 +48,7 @@ func FuzzForDelete(f *testing.F) {
 	})
 }
 
-// FuzzBeforeDelete calls checkBeforeDelete with generated values. If isDeleted is set, the pod has been deleted
+// FuzzBeforeDelete compares BeforeDelete with the API server's rules (checkBeforeDelete) on generated values. If isDeleted is set, the pod has been deleted
 // already, and its deletionTimestamp is the seconds and nanoseconds from now.
 func FuzzBeforeDelete(f *testing.F) {
 	f.Add(true, int64(25), int64(500), true, int64(30), true, int64(10), int64(3))
@@ -66,7 +66,8 @@ func FuzzBeforeDelete(f *testing.F) {
 	})
 }
 
-// FuzzForSoftEviction calls checkForSoftEviction with generated values.
+// FuzzForSoftEviction runs checkForSoftEviction on generated values: the shorter of the spec's grace period and the
+// eviction's limit decides, and a negative limit does not count.
 func FuzzForSoftEviction(f *testing.F) {
 	f.Add(true, int64(60), int64(20))
 	f.Add(false, int64(0), int64(-1))

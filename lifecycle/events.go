@@ -1,7 +1,6 @@
 package lifecycle
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"strings"
@@ -18,12 +17,15 @@ func (s *containerStop) recordKilling() {
 	s.record(containerReference(s.apiPod, s.role, s.container.Name), v1.EventTypeNormal, "Killing", killingMessage(s.options.message, s.container))
 }
 
-// killingMessage returns the message of the Killing event. Like the kubelet, it replaces the container's
-// ID with the name, so that the API server can aggregate the events of several runs. If the ID is part of
-// the name, it changes nothing.
+// killingMessage returns the message of the Killing event; by default it names the container. Like the kubelet, it
+// replaces the container's ID in the message with the name, so that the API server can aggregate the events of the
+// container's restarts. It does not if the name contains the ID (or the ID is empty): that would garble the message.
 func killingMessage(message string, c Container) string {
-	if message == "" || strings.Contains(c.Name, c.ID) {
-		return cmp.Or(message, "Stopping container "+c.Name)
+	if message == "" {
+		return "Stopping container " + c.Name
+	}
+	if strings.Contains(c.Name, c.ID) {
+		return message
 	}
 	return strings.ReplaceAll(message, c.ID, c.Name)
 }

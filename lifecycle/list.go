@@ -103,7 +103,7 @@ func (p *podState) startList() {
 		p.finishList(list, nil, err)
 	})
 	var running []Container
-	p.spawnAfter(ctx, p.lists.failure, "the runtime's list", list.pod, "", func() (err error) {
+	p.spawnRepeated(ctx, p.lists.failure, "the runtime's list", list.pod, "", func() (err error) {
 		if pods := p.terminator.opts.Pods; pods != nil {
 			running, err = pods.Running(ctx, list.pod)
 		} else {

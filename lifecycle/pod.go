@@ -234,14 +234,14 @@ func (p *podState) markFailing(s *containerStop) (isOnlyOne bool) {
 // returned. A panic becomes an error that starts with name. Close waits for the goroutine, and names it if
 // it hangs. container is "" if the callback is about the whole pod.
 func (p *podState) spawn(ctx context.Context, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
-	p.spawnAfter(ctx, nil, name, apiPod, container, callback, returned)
+	p.spawnRepeated(ctx, nil, name, apiPod, container, callback, returned)
 }
 
-// spawnAfter runs a callback in another goroutine, as spawn does. previous is the error of the previous call of this
-// kind, or nil: if the callback panics as the previous call did, the panic is not logged again.
-func (p *podState) spawnAfter(ctx context.Context, previous error, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
+// spawnRepeated is spawn for a callback that is called again and again, such as a list. previousErr is the error of the
+// call before this one, or nil: if that call panicked as this one does, the panic is not logged again.
+func (p *podState) spawnRepeated(ctx context.Context, previousErr error, name string, apiPod *v1.Pod, container string, callback func() error, returned func(error)) {
 	p.terminator.calls.Go(func() string { return name + " of " + fullName(apiPod, container) }, func() {
-		call.GuardAbout(ctx, name, previous, logValues(apiPod, container), callback, returned)
+		call.GuardAbout(ctx, name, previousErr, logValues(apiPod, container), callback, returned)
 	})
 }
 

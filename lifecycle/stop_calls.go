@@ -185,7 +185,7 @@ func (c *stopCalls) makeCall(seconds int64) {
 	c.forced = c.forced || seconds == 0
 	call, ctx := c.call, c.callCtx
 	previous := c.failure // of the previous call: the same panic is not logged again
-	c.pod.spawnAfter(ctx, previous, c.method(), c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
+	c.pod.spawnRepeated(ctx, previous, c.method(), c.apiPod, c.container.Name, func() error { return call(ctx, seconds) }, func(err error) {
 		reply.err, reply.returnedAt = err, time.Now()
 		select {
 		case c.replies <- reply:

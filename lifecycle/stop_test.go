@@ -15,9 +15,11 @@ import (
 	"github.com/kubegrace/kubegrace/lifecycle/lifecycletest"
 )
 
-// StopContainer returns an error although the container has ended. The next list shows the end, so there is no second call,
-// and the outcome is Graceful. The result has the error. The runtime lists every 10 s: at 10 s, when the stop begins, and at
-// 20 s, after the container's end at 10 s + 3 s.
+// StopContainer ends the container and returns an error nevertheless. The next list lacks the container, so StopContainer is
+// not called again, and the outcome is Graceful; the result keeps the error.
+//
+// The runtime polls every 10 s. The termination waits for the list at 10 s before it stops anything. The container exits
+// at 13 s, and the list at 20 s shows it.
 func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 	inBubble(t, graceSeconds(30), func(b *testBed) {
 		b.addMain("app", nil, lifecycletest.Script{ExitAfterTerm: 3 * time.Second})

@@ -149,7 +149,7 @@ func TestOneConflictRegistersNothing(t *testing.T) {
 	}
 }
 
-// Without a registerer nothing is registered, so two handles do not conflict.
+// Metrics without a registerer are registered nowhere, so a second NewLifecycle or NewShutdown does not conflict.
 func TestANilRegistererIsAllowed(t *testing.T) {
 	for _, construct := range constructors() {
 		require.NoError(t, construct(nil, metrics.Options{}))

@@ -49,14 +49,15 @@ func snapshotOf(n *node.Node) *admissionSnapshot {
 	return &admissionSnapshot{pods: refusedPods(n)}
 }
 
-// refusedPods returns the keys of the pods that are refused even outside a shutdown: they are still terminating, or
-// their final status is pending. The value is true for a static pod, whose new instance has the same key.
-func refusedPods(n *node.Node) map[types.UID]bool {
-	pods := map[types.UID]bool{}
+// refusedPods returns the pods that are refused even outside a shutdown, by key: they are still terminating, or their
+// final status is pending. isStatic[key] is true for a static pod. Its new instance has the same key, so Admit refuses
+// that key only once.
+func refusedPods(n *node.Node) (isStatic map[types.UID]bool) {
+	isStatic = map[types.UID]bool{}
 	for _, p := range n.Refused() {
-		pods[p.Key] = p.Static
+		isStatic[p.Key] = p.Static
 	}
-	return pods
+	return isStatic
 }
 
 // updateAdmission updates the snapshot that Admit reads:

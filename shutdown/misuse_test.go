@@ -77,7 +77,8 @@ func TestPodsThatCannotBeToldApartAreAnError(t *testing.T) {
 	})
 }
 
-// Without a StatusFlusher nobody deletes the pods of PolicyDelete. The report of the drain says so.
+// PolicyDelete deletes no pods if Options.Reporter is no StatusFlusher. The error of TerminateAll, which has the errors of
+// the report, says so.
 func TestPolicyDeleteNeedsAReporterThatDeletes(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {
 		n.opts.Policy = func(source.Kind) shutdown.PodPolicy { return shutdown.PolicyDelete }

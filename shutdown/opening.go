@@ -22,8 +22,8 @@ type opening struct {
 	isOver  bool
 }
 
-// whenOver calls f once the opening is over: now or, if it is not over yet, from end. It does not wait for the end,
-// because its caller still has to take the inhibitor lock.
+// whenOver calls f now if the opening is over; otherwise it returns at once, and [opening.end] calls f later. It must not
+// wait, because its caller still has to take the inhibitor lock.
 func (o *opening) whenOver(f func()) {
 	o.mu.Lock()
 	isOver := o.isOver
@@ -51,13 +51,13 @@ func (o *opening) end() {
 	close(o.over)
 }
 
-// refuseWhileOpening is called if the log has not been read within openTime. It refuses all pods until the log is read,
-// because the log may have a shutdown. It ends the opening, so that announcements no longer wait for the log.
-func (s *shell) refuseWhileOpening() {
+// endSlowOpening ends the opening if reading the log takes longer than openTime: announcements no longer wait for the log.
+// All pods are refused from now on until the log has been read, because it may have an unfinished shutdown.
+func (s *shell) endSlowOpening() {
 	defer s.opening.end()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.node.State() == node.StateOpening {
+	if isStillReading := s.node.State() == node.StateOpening; isStillReading {
 		logger := klog.FromContext(s.ctx)
 		s.logLines.Write(func() { logger.Info("Pods are refused until the state log has been read", "folder", s.opts.StateDir) })
 		snapshot := *s.admission.Load()

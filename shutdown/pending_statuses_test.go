@@ -18,9 +18,11 @@ import (
 )
 
 // An agent dies before the API server has accepted the final statuses. Later agents refuse a pod while its status is
-// pending, and send each status once. In the same boot ("one") the next agent kills the pod hangs again, which now ends,
-// and all three statuses are sent. After a reboot ("next") the status of hangs is sent without a kill, because the reboot
-// has ended it, and none is sent for the static pod, because it runs again.
+// pending, and send each status once.
+//   - In the same boot (boot ID "one") the next agent also kills the pod named hangs again, whose kill had not returned.
+//     This kill ends at once, because crash replaces the killer by one without behaviours. All three statuses are sent.
+//   - After a reboot (boot ID "next") the pod named hangs has ended with the old boot: its status is sent without a kill.
+//     The static pod runs again, so that its status is not sent.
 func TestPendingStatusesAreSentByTheNextAgent(t *testing.T) {
 	ended := shutdowntest.Pod("ended", 0, 5)
 	ended.Spec.Containers = []v1.Container{{Name: "main", Image: "secret"}}

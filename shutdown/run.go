@@ -26,7 +26,7 @@ func (s *shell) run(ctx context.Context) error {
 	defer s.ready.close() // Ready is closed even if ctx ends early
 	s.enter(ctx)
 	s.step(node.Opening{})
-	slowRead := time.AfterFunc(openTime, s.refuseWhileOpening)
+	slowRead := time.AfterFunc(openTime, s.endSlowOpening)
 	defer slowRead.Stop()
 	runCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

@@ -268,16 +268,20 @@ func TestTheKubeletsFileHasTheTimesOfTheShutdown(t *testing.T) {
 	})
 }
 
-// A drain syncs the log twice, which takes 50 ms each: first with the pods that it will kill, and at the end with how they
-// ended. The first sync runs beside the kills, so that the release of the lock waits only for the last one. If the pods
-// end at once, the first sync may still be under way, so that the release may wait for both.
-func TestADrainWaitsForOneSync(t *testing.T) {
-	for _, takes := range []time.Duration{0, 5 * time.Second} {
+// A drain writes the log to the disk twice: at the beginning with the pods that it will kill, at the end with how they
+// ended. Each sync takes 50 ms. The first one runs beside the kills of two buckets. If each kill takes 5 s, the lock is
+// released one sync after the last kill. If the pods end at once, the release may have to wait for both syncs.
+func TestTheFirstSyncRunsBesideTheKills(t *testing.T) {
+	const sync = 50 * time.Millisecond
+	for takes, bounds := range map[time.Duration]struct{ least, most time.Duration }{
+		0:               {sync, 2 * sync},
+		5 * time.Second: {10*time.Second + sync, 10*time.Second + sync},
+	} {
 		inBubbleWithState(t, twoPods(), func(t *testing.T, n *node, one *boot) {
 			n.killer.Default = shutdowntest.Behaviour{Takes: takes}
 			n.runOnDisk(one, func(step string) error {
 				if step == "sync" {
-					<-time.After(50 * time.Millisecond) // the disk
+					<-time.After(sync) // the disk
 				}
 				return nil
 			})
@@ -285,11 +289,9 @@ func TestADrainWaitsForOneSync(t *testing.T) {
 			began := time.Now()
 			n.announce()
 			n.advance(time.Minute)
-			least := 2*takes + 50*time.Millisecond // the pods of two buckets, and the last sync
-			most := max(least, 2*50*time.Millisecond)
 			released := n.releasedAfter(began)
-			require.GreaterOrEqual(t, released, least)
-			require.Less(t, released, most+20*time.Millisecond)
+			require.GreaterOrEqual(t, released, bounds.least)
+			require.Less(t, released, bounds.most+20*time.Millisecond)
 		})
 	}
 }

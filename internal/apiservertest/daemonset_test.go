@@ -225,10 +225,12 @@ func (n *testNode) admitPods() {
 	}
 }
 
-// A node shuts down twice: the first shutdown is cancelled, and the second ends with a reboot. With the rule of
-// KEP-6249 the DaemonSet controller creates no pods from the first kill until the shutdown is cancelled, or until an
-// agent starts after the reboot. With the rule of the KEP's first drafts, that holds only if the agent's feature gate is
-// on. Otherwise, and without a rule, each of five syncs creates a pod, which the node refuses (k/k#122912).
+// A node shuts down twice: the first shutdown is cancelled, and the second ends with a reboot. While it shuts down, the
+// DaemonSet controller should create no pods on it: the node would refuse them (k/k#122912). That is so with the rule of
+// KEP-6249, by which the condition GracefulNodeShutdownInProgress suffices. The rule of the KEP's first drafts also
+// requires DrainInProgress, which an agent sets only with the feature gate DaemonSetGracefulNodeShutdown. Without that
+// gate, or without a rule, each of five syncs creates a pod. When the shutdown is cancelled, or an agent has started after
+// the reboot, the controller creates one again.
 func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: apiserverprocess.Start(t), QPS: -1})
 	require.NoError(t, err)

@@ -11,8 +11,8 @@ import (
 // slow is how long a call may exceed its limit before it is logged as hanging.
 const slow = 5 * time.Second
 
-// Watch starts to watch a call: if the call has not returned 5 s after its limit, Watch logs that, once. about has
-// keys and values to log. Call returned when the call has returned.
+// Watch starts to watch a call: if the call has not returned 5 s after its limit, Watch logs that, once. The
+// line has the keys and values of about. The result, returned, must be called as soon as the call is over.
 func Watch(ctx context.Context, name string, limit time.Duration, about ...any) (returned func() bool) {
 	return time.AfterFunc(limit+slow, func() {
 		klog.FromContext(ctx).WithValues(about...).Info("A call has not returned", "call", name, "after", limit+slow)
@@ -20,7 +20,7 @@ func Watch(ctx context.Context, name string, limit time.Duration, about ...any) 
 }
 
 // WatchEnd starts to watch a call: if the call has not returned 5 s after the end of its context, WatchEnd logs
-// that, once. Call returned when the call has returned.
+// that, once. The result, returned, must be called as soon as the call is over.
 func WatchEnd(ctx context.Context, name string, about ...any) (returned func()) {
 	done := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

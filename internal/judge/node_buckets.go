@@ -111,8 +111,9 @@ func (t *drainTurns) add(f NodeFact) (violations []string) {
 	return violations
 }
 
-// setWindows sets a new timetable. A bucket of the same drain whose KillsEnd has passed keeps it, because its turn may
-// have ended at that time.
+// setWindows replaces the timetable by that of f. If the new timetable is for the drain in progress, a bucket whose
+// KillsEnd has passed keeps its old KillsEnd: the drain may have gone on to the next bucket at that time, and a later
+// KillsEnd would make this look too early.
 func (t *drainTurns) setWindows(f NodeFact) {
 	previous := t.windows
 	t.windows = slices.Clone(f.Windows)

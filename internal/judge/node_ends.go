@@ -212,8 +212,8 @@ func shutdownRefusesPods(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// killedPodsStayRefused checks that a pod that was signalled and is still running when the run is over is refused, also
-// by later agents, even if its kill was given up. A pod does not count if a power cut took its kill from the log.
+// killedPodsStayRefused checks the end of the run: each pod that was signalled and still runs must be refused, even if its
+// kill was given up, or another agent has begun since. A pod is left out if a power cut has taken its kill from the log.
 func killedPodsStayRefused(r *NodeRecord) (violations []string) {
 	killed, runs := map[string]bool{}, map[string]bool{}
 	for _, f := range r.Facts {
@@ -225,8 +225,9 @@ func killedPodsStayRefused(r *NodeRecord) (violations []string) {
 		case NodeKill:
 			killed[f.Pod] = true
 		case NodeFinished:
+			isRefused := func(pod string) bool { return f.Refuses || slices.Contains(f.Pods, pod) } // all pods are refused, or this one
 			for pod := range runs {
-				if runs[pod] && killed[pod] && !f.Refuses && !slices.Contains(f.Pods, pod) {
+				if runs[pod] && killed[pod] && !isRefused(pod) {
 					violations = append(violations, nodeViolation(f, "%s was signalled, is running, and is not refused", pod))
 				}
 			}

@@ -202,9 +202,9 @@ func (p *podHistory) failuresAreReported() {
 	}
 }
 
-// failedStopsAreLogged: a failed stop is logged as an error by the time of the next try, so that a pod that takes
-// long has a line that says why. It need not be logged if another call for the container succeeded while this one was
-// in progress, because nobody waited for it. If the test records no log, nothing is judged.
+// failedStopsAreLogged: before a container is stopped again, the failure of the last stop is logged as an error: the line
+// says why the pod takes long. A stop need not be logged if another one of the same container succeeded before it
+// failed: its failure then changed nothing. The rule does not apply to a test that records no log.
 func (p *podHistory) failedStopsAreLogged() {
 	for i, s := range p.stops {
 		isFailure := !s.Returned.IsZero() && !s.succeeded() && !errors.Is(s.Err, context.Canceled)

@@ -7,12 +7,14 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// admit asks Options.Admit whether the pod may start, and ends a pod that is refused; mayStart is then false. It is also
-// false if the provider is closed. If the pod's termination has begun, Admit's answer does not matter, and mayStart is
-// true: startAll then starts nothing, and the pod ends.
+// admit asks Options.Admit whether the pod may start. It returns false if the caller has nothing left to do: the pod was
+// refused, and admit has ended it, or the provider is closed.
+//
+// It also returns true, without an answer, if the pod's termination has begun: startAll then starts nothing, and the pod
+// ends.
 //
 // The pod is already in the podTable: a shutdown that begins after Admit has answered lists the pod there and stops it.
-func (r *record) admit() (mayStart bool) {
+func (r *record) admit() (goOn bool) {
 	if r.agent.opts.Admit == nil || r.isTerminating() {
 		return true
 	}
@@ -28,7 +30,7 @@ func (r *record) admit() (mayStart bool) {
 	var answer shutdown.Admission
 	select {
 	case answer = <-answered:
-	case <-r.active.Done(): // terminating or closed: the answer no longer matters
+	case <-r.active.Done(): // terminating: startAll ends the pod; closed: nobody does
 		return !r.agent.isClosed()
 	}
 	if answer.Admit {

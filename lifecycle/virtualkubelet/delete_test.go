@@ -79,8 +79,9 @@ func TestARepeatedDeletionOnlyShortens(t *testing.T) {
 	}
 }
 
-// virtual-kubelet may announce a deletion, or a shorter one, as an update. UpdatePod must then do what DeletePod
-// does: an update at 10 s with 3 s has the container, which ignores its stop signal, killed at 13 s.
+// virtual-kubelet may announce a deletion, or a new one with a shorter grace period, as an update. UpdatePod must then do
+// what DeletePod does. The container ignores its stop signal: an update that shortens the grace period to 3 s, 10 s after
+// the first, kills it at 13 s.
 func TestUpdatePodOfADeletedPodDeletes(t *testing.T) {
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{IgnoreTerm: true}

@@ -128,8 +128,9 @@ func TestAPodWithoutIdentityIsRejected(t *testing.T) {
 	require.Empty(t, c.verbs())
 }
 
-// A pod with a deletion timestamp is deleted, as by a kubelet, but only after the API server has accepted its
-// final status.
+// FlushPod deletes a pod that has a deletion timestamp, as a kubelet does, but only after the API server has accepted its
+// final status, if there is one to write. If the delete fails, FlushPod returns the error. A conflict may mean that
+// another pod has taken the name, which is no error: FlushPod reads the pod, finds the same UID, and returns the conflict.
 func TestFlushPodRemovesADeletedPod(t *testing.T) {
 	server, pod := running("web"), deleted(ended(running("web")))
 	t.Run("after the status is accepted", func(t *testing.T) {
@@ -144,7 +145,7 @@ func TestFlushPodRemovesADeletedPod(t *testing.T) {
 	})
 	t.Run("without a status to write", func(t *testing.T) {
 		left := deleted(running("web"))
-		left.Status = v1.PodStatus{Phase: v1.PodPending}
+		left.Status = v1.PodStatus{Phase: v1.PodPending} // no container has ended and no condition is set: nothing to write
 		require.Equal(t, []string{"delete"}, flush(t, server, left).verbs())
 	})
 	t.Run("refused", func(t *testing.T) {

@@ -43,9 +43,9 @@ func (f *delayFiles) lock(ctx context.Context) (unlock func(), err error) {
 	}
 }
 
-// markChanging records that a change of logind's limit is in progress; before is the limit before the change. Call done
-// when the change is over. If a change is in progress already, because withdraw calls raise, markChanging and done do
-// nothing: the change ends with the outer call.
+// markChanging records that this process is changing logind's limit, and that it was before: a shutdown that begins in
+// the meantime may still have the old limit, so its deadline is computed from the lower of the two. Call done when the
+// change is over. In a nested call (withdraw calls raise) both do nothing: the outer call's limit is kept until its done.
 func (f *delayFiles) markChanging(before time.Duration) (done func()) {
 	if f.limitBeforeChange.CompareAndSwap(nil, &before) {
 		return func() { f.limitBeforeChange.Store(nil) }

@@ -10,7 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// A lock cannot be sent to systemd. It does not count as stored, and its name may be used again.
+// If sending a lock to systemd fails (here nobody listens at the socket), it does not count as stored, and its name is
+// free again.
 func TestAnUnsentLockIsNotStored(t *testing.T) {
 	dir := t.TempDir()
 	file, err := os.Create(filepath.Join(dir, "lock"))

@@ -128,7 +128,8 @@ type soak struct {
 	counts map[string]int
 }
 
-// startLogin1 starts another logind until the end of its subtest.
+// startLogin1 starts a new fake logind on the bus, in place of the one that was closed. It runs until the current subtest,
+// s.t, ends, or until a fault closes it.
 func (s *soak) startLogin1() {
 	s.host.login1 = logindfake.StartLogin1(s.t, s.host.bus.Address)
 	s.host.login1.SetLimit(30 * time.Second)

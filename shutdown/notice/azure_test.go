@@ -298,8 +298,13 @@ func TestAnAzureMachineWithoutANameIsAFailure(t *testing.T) {
 	})
 }
 
-// Acknowledge starts only announced events of this machine alone: no event that is a day away, none that is no shutdown,
-// none of several machines, and none twice. A refused acknowledgement is an error.
+// Acknowledge tells Azure to start the announced shutdown of this machine now. It leaves out
+//   - B: it is a day away, so that it was not announced;
+//   - D: a freeze is not a shutdown;
+//   - A, when it has started already;
+//   - C: it is of two machines, and the other one may not be ready. This is an error.
+//
+// If Azure refuses the acknowledgement, that is an error too.
 func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {

@@ -34,8 +34,8 @@ type polledValue struct {
 	// answer at once, and not hold back the answer until the value changes.
 	read func(ctx context.Context, fresh bool) (notice, error)
 
-	announced string // the key of the notice that is announced and not withdrawn; "": none
-	lastErr   error  // why the last attempt to read or to announce failed; nil: it succeeded
+	announcedKey string // the key of the notice that is announced and not withdrawn; "": none
+	lastErr      error  // why the last attempt to read or to announce failed; nil: it succeeded
 }
 
 // reading is one result of polledValue.read. The goroutine that polls the value passes it to Watch, and waits for
@@ -145,24 +145,24 @@ func (v *polledValue) poll(ctx context.Context, readings chan<- reading) {
 	}
 }
 
-// handle announces a new notice, or the withdrawal of the announced one. If nothing has changed, it does nothing. It
-// returns the error of the reading or of announce. The value is then read again, which repeats the announcement.
+// handle calls announce if the service has a new notice, or no longer has the announced one. After an error, of the
+// reading or of announce, v.announcedKey is unchanged, so that the next reading of the value tries again.
 func (r reading) handle(announce func(source.Event) error) error {
 	v, event := r.value, r.notice.event
 	switch {
 	case r.err != nil:
 		return fmt.Errorf("%s: %w", v.origin, r.err)
-	case r.notice.key == v.announced:
+	case r.notice.key == v.announcedKey:
 		return nil
 	case r.notice.key == "": // the announced notice is gone
 		event = source.Event{Cancelled: true}
-	case v.announced == "" && r.notice.hasPassed(): // the machine has survived the notice, or is shutting down
+	case v.announcedKey == "" && r.notice.hasPassed(): // the machine has survived the notice, or is shutting down
 		return nil
 	}
 	event.Origin = v.origin
 	if err := announce(event); err != nil {
 		return fmt.Errorf("%s: announce: %w", v.origin, err)
 	}
-	v.announced = r.notice.key
+	v.announcedKey = r.notice.key
 	return nil
 }

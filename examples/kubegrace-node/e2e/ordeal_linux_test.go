@@ -329,7 +329,7 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.T
 		p, term, end := ordealPods[i], o.writtenAt(t, pod, ".term"), o.writtenAt(t, pod, ".end")
 		require.False(t, term.IsZero(), "%s has had no SIGTERM", p.name)
 		least := min(p.grace, p.exitTime) // from SIGTERM to the end
-		if o.mayContainerdBeDown(term, p.grace) {
+		if o.mayHaveLostTime(term, p.grace) {
 			least = min(least, ordealLeast)
 		}
 		assert.GreaterOrEqual(t, end.Sub(term), least-ordealStart, "%s must get its grace period", p.name)
@@ -354,10 +354,11 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.T
 	return ends
 }
 
-// mayContainerdBeDown reports whether containerd may have been down during a pod's grace period. term is when the pod
-// had SIGTERM. Such a pod may get less than its grace period, but at least ordealLeast: its deadline does not move
-// while containerd is down.
-func (o *ordeal) mayContainerdBeDown(term time.Time, grace time.Duration) bool {
+// mayHaveLostTime reports whether containerd may have been down during a pod's grace period. The agent can then send
+// SIGTERM only when containerd is back, but the pod's deadline stays: the container has less than the grace period
+// between SIGTERM and SIGKILL, though at least ordealLeast. term is when the container received SIGTERM. The grace period
+// began at most grace before that, and ends at most grace after it.
+func (o *ordeal) mayHaveLostTime(term time.Time, grace time.Duration) bool {
 	return o.containerdDied.After(term.Add(-grace)) && o.containerdDied.Before(term.Add(grace))
 }
 
@@ -376,7 +377,7 @@ func (o *ordeal) judgeStatuses(t *testing.T, pods []*v1.Pod, ends map[types.UID]
 				continue
 			}
 			// A container may also have been killed, if containerd was down during its grace period.
-			isKilled := c.State.Terminated.ExitCode == 128+9 && o.mayContainerdBeDown(o.writtenAt(t, &pod, ".term"), ordealPods[i].grace)
+			isKilled := c.State.Terminated.ExitCode == 128+9 && o.mayHaveLostTime(o.writtenAt(t, &pod, ".term"), ordealPods[i].grace)
 			assert.True(t, isKilled || c.State.Terminated.ExitCode == ordealPods[i].exitCode, "exit code %d of %s", c.State.Terminated.ExitCode, pod.Name)
 		}
 	}

@@ -6,10 +6,10 @@
 //	})
 //	runtime, err := criruntime.Dial(t.Context(), server.Endpoint(), criruntime.Options{})
 //
-// It needs root and the Debian packages containerd, runc and busybox-static; without them the test is
-// skipped (package need). [Each] also runs a test with containerd 2.3 and 2.4, which "make containerd"
-// builds in the folder KUBEGRACE_CONTAINERD. No registry or network is needed: every image contains the
-// host's static busybox.
+// It needs root and the Debian packages containerd, runc and busybox-static. Without them the test is skipped, or
+// fails if KUBEGRACE_NEED_ALL=1 is set. [Each] runs a test with the installed containerd, and with containerd 2.3 and
+// 2.4 if the environment variable KUBEGRACE_CONTAINERD names the folder in which "make containerd" has built them. No
+// registry or network is needed: every image contains the host's static busybox.
 //
 // # Failures
 //

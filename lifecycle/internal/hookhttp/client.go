@@ -30,8 +30,8 @@ func NewClient(dial func(ctx context.Context, network, addr string) (net.Conn, e
 	}}
 }
 
-// Do implements [Doer]. After a failed request it closes idle connections, because net/http continues
-// to dial and to handshake for a cancelled request.
+// Do implements [Doer]. When the context of a request ends, net/http does not stop the dial and the handshake that it
+// began for the request. CloseIdleConnections cancels them, and closes a connection that is made all the same.
 func (c client) Do(req *http.Request) (*http.Response, error) {
 	resp, err := c.http.Do(req)
 	if err != nil {

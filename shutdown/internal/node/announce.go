@@ -191,8 +191,9 @@ func (n *Node) withdraw(match func(Announcement) bool) (wasAnnounced bool) {
 	return true
 }
 
-// settleByLog leaves StateUnsettled. If the log's shutdown has no announcement, it is cancelled. Otherwise it resumes,
-// or ends if its time is over.
+// settleByLog decides, by what the state log has, how the log's unfinished shutdown continues: the host has not confirmed
+// it. If no announcement of it is left, it is cancelled. If it has time left, it resumes; otherwise it ends. In any
+// state other than StateUnsettled settleByLog does nothing.
 func (n *Node) settleByLog() {
 	switch {
 	case n.state != StateUnsettled:

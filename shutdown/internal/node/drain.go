@@ -38,7 +38,8 @@ const (
 	releasing              // OnRelease
 )
 
-// String returns the name of a stage that is a call, as the report names it.
+// String returns what the call of a stage is named in the errors of the report, at the beginning of a sentence: "Prepare
+// failed: ...", "The unmount of the volumes did not return in time". Only the stages named here make a call.
 func (s stage) String() string {
 	switch s {
 	case preparing:

@@ -96,12 +96,12 @@ func (l *Log) before(step, path string) error {
 	return l.opts.Before(step, path)
 }
 
-// Append appends entries and returns at once. The caller may change what [node.Entries.Clone] copies. The
-// write waits for [Log.Lock], and waiting entries are written together.
+// Append queues entries to be appended to the log, and returns at once. It copies them with [node.Entries.Clone], so the
+// caller may go on to change its own. The write waits for [Log.Lock]; entries that wait are written together.
 //
 // The future completes when other processes can read the entries. A power cut may lose them until [Log.Sync]
 // has returned. The error is nil if nothing is stored at all (no folder, no lock, no boot ID). After Close
-// there is always an error. The next call repeats a failed write.
+// there is always an error. If a write fails, the next Append writes its entries too.
 //
 // If the log is of another boot, call Begin first.
 func (l *Log) Append(entries node.Entries) *call.Future[struct{}] {

@@ -98,7 +98,8 @@ func (l *loop) drain(outcomes chan<- drainOutcome) {
 	outcomes <- drainOutcome{report: api.ReportOf(report)}
 }
 
-// undrain withdraws a drain. A shutdown that the host itself has announced continues.
+// undrain withdraws the drain of kubegrace-node drain: it removes the stored mark, so that no later agent drains again,
+// and cancels the shutdown that the drain began. A shutdown that the host itself has announced continues.
 func (l *loop) undrain() error {
 	if !l.opts.Units.Drained() {
 		return errors.New("this node is not drained")

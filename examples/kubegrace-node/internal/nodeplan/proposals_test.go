@@ -398,9 +398,10 @@ func readPods(t *testing.T, text string) *podlist.Node {
 	return cluster.Nodes()[0]
 }
 
-// The static pod class-only has a priority class but no priority. A kubelet gives it the priority 0 and kills it first:
-// one warning says so. The pod mirror is the API server's copy of a static pod. The kubelet does not use its priority:
-// another warning says that the priority is a guess.
+// A kubelet takes a static pod with a priority class but no priority (class-only) as priority 0, and kills it first: a
+// warning says so. Of a static pod that only its mirror pod shows, the plan knows the API server's priority, but the kubelet
+// uses the manifest's: another warning says so. There is no warning for a static pod with a priority, nor for a pod that
+// the API server has yet to admit (for-the-api-server): admission gives it the priority of its class.
 func TestStaticPodsOfAKubelet(t *testing.T) {
 	node := readPods(t, `items:
 - {metadata: {name: class-only, annotations: {kubernetes.io/config.source: file}}, spec: {priorityClassName: system-node-critical}}

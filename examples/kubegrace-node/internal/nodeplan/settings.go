@@ -105,11 +105,11 @@ func (s Settings) limitedTo(limit time.Duration) Settings {
 	return s
 }
 
-// Header returns the header of a document.
+// Header returns what a document says about the agent and its configuration, as opposed to the nodes.
 func (s Settings) Header() Header {
 	h := Header{Agent: s.agent, Configuration: s.config, Off: s.off, NoLock: s.noLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.limitFile}
 	if s.options.Limit != 0 {
-		limit := max(s.options.Limit, 0).Seconds()
+		limit := max(s.options.Limit, 0).Seconds() // negative: the host does not wait
 		h.LimitSeconds = &limit
 	}
 	return h
