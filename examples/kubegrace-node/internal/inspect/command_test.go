@@ -86,7 +86,7 @@ func TestErrorsNameTheFlagOrTheInput(t *testing.T) {
 		"empty input":                              {"", []string{"-"}, "standard input: has no pods, as kubectl get pods -o json gives them; it has: nothing"},
 		"a missing file":                           {"", []string{missing}, missing + ": no such file or directory"},
 		"a file without pods":                      {"", []string{"testdata/kubelet.yaml"}, "testdata/kubelet.yaml: has no pods, as kubectl get pods -o json gives them; it has: KubeletConfiguration"},
-		"a table of kubectl":                       {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: is a text, wanted are objects"},
+		"a table of kubectl":                       {"NAME   READY   STATUS\nweb    1/1     Running\n", nil, "standard input: wanted are objects as JSON or YAML"},
 		"an unknown format":                        {"", []string{"-o", "xml", "-"}, `"xml" for "-o, --output" flag: wanted is one of table, json, yaml, html`},
 		"a negative limit":                         {"", []string{"--limit", "-1s", "-"}, "--limit: -1s is less than 0"},
 		"an unknown agent":                         {"", []string{"--agent", "me", "-"}, `"me" for "--agent" flag: wanted is one of kubelet, kubegrace`},

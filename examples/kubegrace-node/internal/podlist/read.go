@@ -32,8 +32,8 @@ type object struct {
 	Status struct {
 		Phase v1.PodPhase `json:"phase"`
 	} `json:"status"`
-	Items []object `json:"items"` // of a list
-	Value int32    `json:"value"` // of a priority class
+	Items []*object `json:"items"` // of a list; nil: null, which is no object
+	Value int32     `json:"value"` // of a priority class
 }
 
 // container has what is read of a container.
@@ -95,8 +95,8 @@ func (c *Cluster) ReadFolder(folder string) error {
 // addAll decodes documents and adds their objects. With areManifests it marks the pods as static pods.
 func (c *Cluster) addAll(docs []document.Document, areManifests bool) error {
 	for _, doc := range docs {
-		if strings.HasPrefix(string(doc.JSON), `"`) { // a table of kubectl, among others
-			return fmt.Errorf("%s: is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json", doc.Source)
+		if !strings.HasPrefix(string(doc.JSON), "{") { // a table of kubectl, which is a text, among others
+			return fmt.Errorf("%s: wanted are objects as JSON or YAML, as kubectl prints them with -o json", doc.Source)
 		}
 		var o object
 		if err := json.Unmarshal(doc.JSON, &o); err != nil {
@@ -115,8 +115,10 @@ func (c *Cluster) add(o *object, kind string, isManifest bool) {
 	switch kind = cmp.Or(o.Kind, kind); {
 	case len(o.Items) > 0 || kind == "List" || kind == "PodList":
 		itemKind := cmp.Or(strings.TrimSuffix(kind, "List"), "Pod")
-		for i := range o.Items {
-			c.add(&o.Items[i], itemKind, isManifest)
+		for _, item := range o.Items {
+			if item != nil {
+				c.add(item, itemKind, isManifest)
+			}
 		}
 	case kind == "PriorityClass":
 		c.Classes[o.Metadata.Name] = o.Value

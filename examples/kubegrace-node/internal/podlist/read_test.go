@@ -94,7 +94,8 @@ func TestObjectsThatAreLeftOutAreCounted(t *testing.T) {
 // field.
 func TestErrorsNameThePlace(t *testing.T) {
 	for name, test := range map[string]struct{ text, document, want string }{
-		"a table":                               {"NAMESPACE NAME READY\nshop web 1/1\n", "", "is a text, wanted are objects as JSON or YAML: kubectl prints them with -o json"},
+		"a table":                               {"NAMESPACE NAME READY\nshop web 1/1\n", "", "wanted are objects as JSON or YAML, as kubectl prints them with -o json"},
+		"an array":                              {"[" + podA + "]", "", "wanted are objects as JSON or YAML, as kubectl prints them with -o json"},
 		"a binary file":                         {"\x7fELF\x00", "", "control characters are not allowed"},
 		"invalid JSON":                          {"{\"items\": [\n{\"kind\": \"Pod\",}]}", "", "jsontext: invalid character"},
 		"invalid JSON after a pod":              {podA + "}", "", "jsontext: invalid character"},
@@ -113,7 +114,7 @@ func TestErrorsNameThePlace(t *testing.T) {
 }
 
 // Input without an object is no error and adds nothing. An empty list counts as one object, so that a caller can
-// distinguish it from empty input.
+// distinguish it from empty input. A list of null is an empty list.
 func TestEmptyInput(t *testing.T) {
 	for _, text := range []string{"", "\n\n", "# nothing\n", "---\n---\n"} {
 		cluster := read(t, text)
@@ -121,6 +122,7 @@ func TestEmptyInput(t *testing.T) {
 	}
 	require.Equal(t, 1, read(t, `{"kind": "List", "items": []}`).Objects)
 	require.Equal(t, 1, read(t, "kind: List\nitems: []\n").Objects)
+	require.Equal(t, 1, read(t, `{"kind": "PodList", "items": [null]}`).Objects)
 }
 
 // A pod whose fields are missing or null gets the API server's defaults.
