@@ -147,7 +147,11 @@ func (f *statusFlags) addPods(c *cobra.Command, r *output.NodeReport) error {
 	}
 	cluster, name := podlist.New(), r.NodeName(f.pods)
 	if len(f.files) > 0 {
-		if err := readInputs(c, cluster, f.files); err != nil {
+		err := readInputs(c, cluster, f.files)
+		if err == nil {
+			err = checkPods(cluster, f.files)
+		}
+		if err != nil {
 			return fmt.Errorf("--pods: %w", err)
 		}
 		r.PodSources = f.files

@@ -114,9 +114,11 @@ func TestPodsOfSeveralNodes(t *testing.T) {
 	require.ErrorContains(t, m.look(append(args, "--node", "worker-3")...).err, `none of "worker-3"; --node says which is this one`)
 }
 
-// Each wrong flag or argument gives an error that names it, and nothing is written.
+// Each wrong flag or argument gives an error that names it, and nothing is written. So does a file of --pods without
+// pods: status would otherwise say that all is well.
 func TestErrorsOfNode(t *testing.T) {
 	m := newMachineWithLock(t, "")
+	m.write("/nodes.yaml", "kind: List\nitems: [{kind: Node}]\n")
 	for _, test := range []struct {
 		args []string
 		want string
@@ -128,6 +130,8 @@ func TestErrorsOfNode(t *testing.T) {
 		{[]string{"--root", "/nonexistent", "--textfile", "/nonexistent/a.prom", "--pods", "none"}, "--root: there is no folder /nonexistent"},
 		{[]string{"--config", "/nonexistent"}, "--config: /nonexistent: failed to read: no such file or directory"},
 		{[]string{"--pods", "/nonexistent"}, "--pods: stat /nonexistent: no such file"},
+		{[]string{"--pods", "/dev/null"}, "--pods: /dev/null: has no pods, as kubectl get pods -o json gives them; it has: nothing"},
+		{[]string{"--pods", filepath.Join(m.root, "nodes.yaml")}, "has no pods, as kubectl get pods -o json gives them; it has: Node"},
 		{[]string{"--frmat"}, "unknown flag: --frmat"},
 		{[]string{"pods.json"}, `unknown command "pods.json"`},
 	} {
