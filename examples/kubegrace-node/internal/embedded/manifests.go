@@ -22,11 +22,7 @@ func Load(dir string, opts validation.Options) (pods []*v1.Pod, warnings []strin
 	docs, err := document.ReadFolder(dir)
 	errs := []error{err}
 	for _, doc := range docs {
-		pod := &v1.Pod{}
-		err := json.Unmarshal(doc.JSON, pod, json.RejectUnknownMembers(true))
-		if err == nil && pod.Kind != "Pod" {
-			err = field.NotSupported(field.NewPath("kind"), pod.Kind, []string{"Pod"})
-		}
+		pod, err := decode(doc.JSON)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", doc.Source, err))
 			continue
@@ -46,7 +42,26 @@ func Load(dir string, opts validation.Options) (pods []*v1.Pod, warnings []strin
 		pods = append(pods, pod)
 	}
 	if len(pods) == 0 {
-		warnings = append(warnings, dir+": has no pod manifests (files that end in .yaml, .yml or .json)")
+		warnings = append(warnings, dir+": has no pods in files that end in .yaml, .yml or .json")
 	}
 	return pods, warnings, errors.Join(errs...)
+}
+
+// decode decodes the manifest of a pod. Another kind, an unknown field, and a pod without a name are errors.
+func decode(manifest []byte) (*v1.Pod, error) {
+	var object metav1.TypeMeta
+	pod := &v1.Pod{}
+	if err := json.Unmarshal(manifest, &object); err != nil {
+		return nil, err
+	}
+	if object.Kind != "Pod" {
+		return nil, field.NotSupported(field.NewPath("kind"), object.Kind, []string{"Pod"})
+	}
+	if err := json.Unmarshal(manifest, pod, json.RejectUnknownMembers(true)); err != nil {
+		return nil, err
+	}
+	if pod.Name == "" {
+		return nil, field.Required(field.NewPath("metadata", "name"), "")
+	}
+	return pod, nil
 }

@@ -81,9 +81,9 @@ func TestInvalidScripts(t *testing.T) {
 	}
 }
 
-// A pod without namespace and grace period gets those that the API server would set: default and 30 s. A
-// Service, invalid YAML and an invalid hook are named in one error. A folder without manifests is only
-// worth a warning.
+// A pod without namespace and grace period gets those that the API server would set: default and 30 s. Invalid YAML, an
+// invalid hook, an unknown field, and manifests that are no pod or have no name are all named in one error. A folder without
+// pods is only worth a warning.
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) {
@@ -91,7 +91,7 @@ func TestLoad(t *testing.T) {
 	}
 	_, warnings, err := embedded.Load(dir, validation.Options{})
 	require.NoError(t, err)
-	require.Len(t, warnings, 1)
+	require.Equal(t, []string{dir + ": has no pods in files that end in .yaml, .yml or .json"}, warnings)
 	write("pod.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app}]}\n")
 	pods, warnings, err := embedded.Load(dir, validation.Options{})
 	require.NoError(t, err)
@@ -100,10 +100,12 @@ func TestLoad(t *testing.T) {
 	require.EqualValues(t, 30, *pods[0].Spec.TerminationGracePeriodSeconds)
 	write("a.yml", "kind: [")
 	write("b.json", `{"kind": "Service"}`)
-	write("c.yaml", "kind: Pod\nspec: {containers: [{name: app, lifecycle: {preStop: {sleep: {seconds: -1}}}}]}\n")
+	write("c.yaml", "kind: Pod\nmetadata: {name: c}\nspec: {containers: [{name: app, lifecycle: {preStop: {sleep: {seconds: -1}}}}]}\n")
 	write("d.yaml", "kind: Pod\nspec: {containers: [{imag: nginx}]}\n")
+	write("e.yaml", "kind: List\nitems: [{kind: Pod}]\n")
+	write("f.yaml", "kind: Pod\nspec: {containers: [{name: app}]}\n")
 	_, _, err = embedded.Load(dir, validation.Options{})
-	for _, want := range []string{"a.yml: not valid YAML", "b.json: kind: ", "c.yaml: spec.containers[0].lifecycle.preStop.sleep", `d.yaml: json: `, `unknown object member name "imag" within "/spec/containers/0"`} {
+	for _, want := range []string{"a.yml: not valid YAML", "b.json: kind: ", "c.yaml: spec.containers[0].lifecycle.preStop.sleep", `d.yaml: json: `, `unknown object member name "imag" within "/spec/containers/0"`, "e.yaml: kind: ", "f.yaml: metadata.name: Required value"} {
 		require.ErrorContains(t, err, want)
 	}
 }
