@@ -81,7 +81,7 @@ func (t *terminal) node(n nodeplan.Node) {
 	t.text.WriteByte('\n')
 	t.paragraph(sentence + ".")
 	var hooks []string
-	warnings := n.Warnings
+	warnings := slices.Clone(n.Warnings)
 	for _, bucket := range n.Buckets {
 		t.text.WriteByte('\n')
 		t.paragraph(bucketLine(bucket))
