@@ -19,7 +19,8 @@ func optional(set bool, seconds int64) *int64 {
 	return &seconds
 }
 
-// FuzzForContainer compares ForContainer with the kubelet's rules (checkForContainer) on generated values.
+// checkForContainer on random values: the grace period is that of the deletion, or else of the probe that has failed, or
+// else of the spec, or else the minimum.
 func FuzzForContainer(f *testing.F) {
 	f.Add(true, int64(5), true, int64(10), true, int64(20), true, int64(30), "StartupProbe")
 	f.Add(false, int64(0), true, int64(10), true, int64(20), true, int64(30), "LivenessProbe")
@@ -29,7 +30,8 @@ func FuzzForContainer(f *testing.F) {
 	})
 }
 
-// FuzzForPod compares ForPod with the kubelet's rules (checkForPod) on generated values.
+// checkForPod on random values: the grace period is at least the minimum, never longer than the current one, and does not
+// shrink for a longer override.
 func FuzzForPod(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), int64(20), true, int64(0), int64(1))
 	f.Add(true, int64(30), true, int64(0), int64(20), true, int64(60), int64(61))
@@ -39,7 +41,7 @@ func FuzzForPod(f *testing.F) {
 	})
 }
 
-// FuzzForDelete compares ForDelete with the API server's rules (checkForDelete) on generated values.
+// checkForDelete on random values: the requested grace period decides, or else that of the spec, or else 0.
 func FuzzForDelete(f *testing.F) {
 	f.Add(true, int64(30), true, int64(5), "node-1", "Running")
 	f.Add(true, int64(-1), false, int64(0), "node-1", "Failed")
@@ -48,8 +50,8 @@ func FuzzForDelete(f *testing.F) {
 	})
 }
 
-// FuzzBeforeDelete compares BeforeDelete with the API server's rules (checkBeforeDelete) on generated values. If isDeleted is set, the pod has been deleted
-// already, and its deletionTimestamp is the seconds and nanoseconds from now.
+// checkBeforeDelete on random values: the first delete is graceful, and a repeated one can only shorten the grace period. If
+// isDeleted is set, the pod has been deleted already, and its deletionTimestamp is the seconds and nanoseconds from now.
 func FuzzBeforeDelete(f *testing.F) {
 	f.Add(true, int64(25), int64(500), true, int64(30), true, int64(10), int64(3))
 	f.Add(true, int64(-1), int64(0), true, int64(math.MaxInt64), true, int64(0), int64(0))
@@ -66,8 +68,8 @@ func FuzzBeforeDelete(f *testing.F) {
 	})
 }
 
-// FuzzForSoftEviction runs checkForSoftEviction on generated values: the shorter of the spec's grace period and the
-// eviction's limit decides, and a negative limit does not count.
+// checkForSoftEviction on random values: the shorter of the spec's grace period and the eviction's limit decides, and a
+// negative limit does not count.
 func FuzzForSoftEviction(f *testing.F) {
 	f.Add(true, int64(60), int64(20))
 	f.Add(false, int64(0), int64(-1))

@@ -15,7 +15,7 @@ import (
 )
 
 // The check functions of this file check properties that hold for every input. The tests of this file call the check
-// functions with all combinations of edge values, and the fuzz targets (fuzz_test.go) call them with generated values.
+// functions with all combinations of edge values, and the fuzz targets (fuzz_test.go) call them with random values.
 
 // edges returns the numbers of seconds at which a result changes.
 func edges() []int64 {
