@@ -117,8 +117,11 @@ func (t *drainTurns) add(f NodeFact) (violations []string) {
 func (t *drainTurns) setWindows(f NodeFact) {
 	previous := t.windows
 	t.windows = slices.Clone(f.Windows)
+	if isSameDrain := f.Shutdown == t.lastState.Drain; !isSameDrain {
+		return
+	}
 	for i := range min(len(previous), len(t.windows)) {
-		if f.Shutdown == t.lastState.Drain && previous[i].KillsEnd.Before(f.At) {
+		if hasPassed := previous[i].KillsEnd.Before(f.At); hasPassed {
 			t.windows[i].KillsEnd = previous[i].KillsEnd
 		}
 	}
