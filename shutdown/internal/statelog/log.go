@@ -109,23 +109,24 @@ func (l *Log) Append(entries node.Entries) *call.Future[struct{}] {
 	if waitingBatch := l.writes.appendToLast(copied); waitingBatch != nil {
 		return waitingBatch.written
 	}
-	return l.add(copied, false)
+	return l.add(&batch{entries: copied})
 }
 
 // Begin replaces the log by one with only these entries. The old log stays until the new one is
 // written. It may have entries that are still needed: call Read first.
-func (l *Log) Begin(entries node.Entries) *call.Future[struct{}] { return l.add(entries.Clone(), true) }
+func (l *Log) Begin(entries node.Entries) *call.Future[struct{}] {
+	return l.add(&batch{entries: entries.Clone(), replacesAll: true})
+}
 
-// add queues a write. replaceAll says that the entries replace the whole log, rather than add to it. The future completes
-// with the error of the write.
-func (l *Log) add(entries node.Entries, replaceAll bool) *call.Future[struct{}] {
+// add queues the write of a batch. It sets, and returns, the future that completes with the error of the write.
+func (l *Log) add(added *batch) *call.Future[struct{}] {
 	future, complete := newFuture()
-	added := &batch{entries: entries, written: future}
+	added.written = future
 	l.writes.add(task{batch: added, refuse: complete, run: func() {
-		if l.file == nil || replaceAll {
+		if l.file == nil || added.replacesAll {
 			l.markStale()
 		}
-		if replaceAll {
+		if added.replacesAll {
 			l.newest = newestEntries{}
 		}
 		lines, err := l.newest.update(added.entries)

@@ -30,8 +30,9 @@ type task struct {
 // batch is what one write appends: the entries of one or more calls of Append. A later entry of an entity replaces an
 // earlier one.
 type batch struct {
-	entries node.Entries
-	written *call.Future[struct{}]
+	entries     node.Entries
+	replacesAll bool // the entries replace the whole log, rather than add to it: they are those of Begin
+	written     *call.Future[struct{}]
 }
 
 // newFuture returns a future and the function that completes it.
