@@ -31,7 +31,7 @@ func TestFailedStopOfAnEndedContainerIsReported(t *testing.T) {
 		require.Len(b, b.rt.Stops(), 1)
 	}, func(o *lifecycle.TerminatorOptions) {
 		runtime := o.Runtime
-		o.StopTimeoutSlack = 15 * time.Second // a list may take that long; here one takes up to 10 s
+		o.StopTimeoutSlack = 15 * time.Second // the timeout of a list, which waits up to 10 s for the next poll
 		o.Runtime = runtimeWithStop{runtime, func(ctx context.Context, id string, seconds int64) error {
 			return cmp.Or(runtime.StopContainer(ctx, id, seconds), lifecycletest.ErrScripted)
 		}}

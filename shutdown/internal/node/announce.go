@@ -200,7 +200,7 @@ func (n *Node) settleByLog() {
 	case len(n.shutdown.Announced) == 0:
 		n.cancel()
 	case n.hasTimeLeft(n.shutdown):
-		n.resume(nil)
+		n.resume(nil) // nil: the log alone decides
 	default:
 		n.endUnsettled()
 	}
