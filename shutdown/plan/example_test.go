@@ -116,26 +116,33 @@ func timeline(b plan.Budget) string {
 	return string(line)
 }
 
-// The budget has time for the steps besides the kills. If the host grants less, these are shortened before the pods'
-// time.
+// The budget has time for the pods and for the other steps: publishing (2 s), and for each bucket readiness (1 s), unmounts
+// (5 s) and final statuses (1 s). With 2.5 s at the end this is 48.5 s.
+//
+//   - If the host grants 38.1 s, the pods keep their 30 s, and the other steps get half of their 16 s.
+//   - If it grants 15 s, the other steps get nothing, and the pods' times are halved.
+//
+// At least the last 0.1 s is kept for the release of the lock.
 func ExampleNewBudget() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
 	opts := plan.Options{
-		Limit: 35 * time.Second,
-		Steps: plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true},
-		// volumes that take long to unmount
-		UnmountTimeout: 5 * time.Second,
+		Steps:          plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true},
+		UnmountTimeout: 5 * time.Second, // volumes that take long to unmount
 	}
 	wanted := plan.NewBudget(schedule, opts)
-	fmt.Println("request", opts.Cap(wanted.Total()), "of", wanted.Total())
-	for _, b := range []plan.Budget{wanted, wanted.Fit(35*time.Second, nil), wanted.Fit(15*time.Second, nil)} {
-		fmt.Println("pods", b.Pods(), "beside the kills", b.Beside(), "buckets end at", b.Buckets[0].End, b.Buckets[1].End, "and all waits at", b.WaitEnd)
+	show := func(name string, b plan.Budget) {
+		fmt.Printf("%s: pods %v, other steps %v, buckets end at %v and %v, all waits at %v\n",
+			name, b.Pods(), b.Beside(), b.Buckets[0].End, b.Buckets[1].End, b.WaitEnd)
 	}
+	fmt.Println("request", wanted.Total())
+	show("48.5 s granted", wanted)
+	show("38.1 s granted", wanted.Fit(38100*time.Millisecond, nil))
+	show("15 s granted", wanted.Fit(15*time.Second, nil))
 	// Output:
-	// request 35s of 48.5s
-	// pods 30s beside the kills 16s buckets end at 29s 46s and all waits at 48s
-	// pods 30s beside the kills 4.9s buckets end at 22.75625s 34.9s and all waits at 34.9s
-	// pods 15s beside the kills 0s buckets end at 10s 15s and all waits at 14.9s
+	// request 48.5s
+	// 48.5 s granted: pods 30s, other steps 16s, buckets end at 29s and 46s, all waits at 48s
+	// 38.1 s granted: pods 30s, other steps 8s, buckets end at 24.5s and 38s, all waits at 38s
+	// 15 s granted: pods 15s, other steps 0s, buckets end at 10s and 15s, all waits at 14.9s
 }
 
 // The pods of a bucket that starts early have more time, until the end of the bucket.
