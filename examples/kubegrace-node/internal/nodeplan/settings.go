@@ -77,10 +77,16 @@ func (s Settings) needed() time.Duration {
 	}
 }
 
-// limitIsTooShort reports whether the host is known to wait for less time than the agent needs. A limit of 0
-// means that no limit is known, and a negative one that the host does not wait.
+// limit returns how long the host waits. isKnown is false if that is not known, or if the host sets no limit: options.Limit
+// is then 0. If it is negative, the host does not wait.
+func (s Settings) limit() (limit time.Duration, isKnown bool) {
+	return max(s.options.Limit, 0), s.options.Limit != 0
+}
+
+// limitIsTooShort reports whether the host is known to wait for less time than the agent needs.
 func (s Settings) limitIsTooShort() bool {
-	return s.options.Limit != 0 && max(s.options.Limit, 0) < s.needed()
+	limit, isKnown := s.limit()
+	return isKnown && limit < s.needed()
 }
 
 // noLock reports whether the agent is a kubelet that takes no lock. If the host's limit is too short, the
@@ -108,9 +114,9 @@ func (s Settings) limitedTo(limit time.Duration) Settings {
 // Header returns what a document says about the agent and its configuration, as opposed to the nodes.
 func (s Settings) Header() Header {
 	h := Header{Agent: s.agent, Configuration: s.config, Off: s.off, NoLock: s.noLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.limitFile}
-	if s.options.Limit != 0 {
-		limit := max(s.options.Limit, 0).Seconds() // negative: the host does not wait
-		h.LimitSeconds = &limit
+	if limit, isKnown := s.limit(); isKnown {
+		seconds := limit.Seconds()
+		h.LimitSeconds = &seconds
 	}
 	return h
 }
