@@ -38,9 +38,9 @@ func runtimesPod(namespace, name string) *v1.Pod {
 	}
 }
 
-// apiServersPod returns the pod shop/web as an API server knows it: with the priority 1000, with proxy as a sidecar,
-// and with secrets that must not be stored.
-func apiServersPod() v1.Pod {
+// fullPod returns the pod shop/web as the API server and the kubelet know it: with the priority 1000, with proxy as a
+// sidecar, ready, and with secrets that must not be stored.
+func fullPod() v1.Pod {
 	return v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web", UID: "uid", Annotations: map[string]string{"secret": "x"}},
 		Spec: v1.PodSpec{
@@ -92,12 +92,14 @@ func TestInvalidRules(t *testing.T) {
 }
 
 // Save stores what the kubelet knows about its pods, so that a new agent has it when the kubelet is gone. The file must
-// not have secrets of the pods, nor pods that the runtime does not have. A pod that the new agent completes has the
-// priority and the sidecar from the file, and its grace period, phase and address from the runtime.
+// have neither the pods' secrets nor pods that the runtime does not have.
+//
+// A pod that the new agent completes has the file's priority (1000), sidecar (proxy) and readiness, the only condition.
+// Its grace period (45 s), phase, address and annotations are the runtime's.
 func TestSaveStoresTheKubeletsPods(t *testing.T) {
 	dir := t.TempDir()
 	info := newInfo(t, dir)
-	info.Record(podinfo.FromKubelet, []v1.Pod{apiServersPod(), {ObjectMeta: metav1.ObjectMeta{UID: "gone"}}})
+	info.Record(podinfo.FromKubelet, []v1.Pod{fullPod(), {ObjectMeta: metav1.ObjectMeta{UID: "gone"}}})
 	info.ForgetAllBut([]*v1.Pod{runtimesPod("shop", "web")})
 	require.NoError(t, info.Save())
 	text, err := os.ReadFile(filepath.Join(dir, podinfo.File))
@@ -152,7 +154,7 @@ func TestABrokenFileCountsAsEmpty(t *testing.T) {
 // The API server does not have a static pod, only its mirror pod with another UID. The static pod must get the priority
 // of its mirror pod. The runtime's UID of the static pod is the hash in the mirror pod's annotation.
 func TestAStaticPodHasThePriorityOfItsMirrorPod(t *testing.T) {
-	mirror := apiServersPod()
+	mirror := fullPod()
 	mirror.UID, mirror.DeletionTimestamp = "another", ptr.To(metav1.Now())
 	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "uid", "kubernetes.io/config.hash": "uid"}
 	info := newInfo(t, "")
@@ -166,7 +168,7 @@ func TestAStaticPodHasThePriorityOfItsMirrorPod(t *testing.T) {
 
 // The kubelet's pods are read over HTTPS with credentials. An answer with another status than 200 is an error.
 func TestKubeletPods(t *testing.T) {
-	answer, status := v1.PodList{Items: []v1.Pod{apiServersPod()}}, http.StatusOK
+	answer, status := v1.PodList{Items: []v1.Pod{fullPod()}}, http.StatusOK
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(status)
 		_ = json.NewEncoder(w).Encode(answer) // if this fails, the client's request fails
@@ -185,7 +187,7 @@ func TestKubeletPods(t *testing.T) {
 // The watch learns the pod web, which exists when it starts, and the pod later, which is created afterwards. web is
 // deleted in the API server. Its priority must still be known, because the pod may still run.
 func TestWatchAPIServer(t *testing.T) {
-	pod := apiServersPod()
+	pod := fullPod()
 	pod.Spec.NodeName = "node"
 	client := fake.NewClientset(&pod)
 	info, synced := newInfo(t, ""), make(chan struct{})
@@ -196,7 +198,7 @@ func TestWatchAPIServer(t *testing.T) {
 	defer cancel()
 	<-synced
 	require.EqualValues(t, 1000, *info.Complete(runtimesPod("shop", "web")).Spec.Priority)
-	later := apiServersPod()
+	later := fullPod()
 	later.Name, later.UID, later.Spec.Priority = "later", "later", ptr.To(int32(7))
 	_, err := client.CoreV1().Pods("shop").Create(t.Context(), &later, metav1.CreateOptions{})
 	require.NoError(t, err)
