@@ -108,7 +108,7 @@ type Agent struct {
 	manager    *shutdown.Manager
 	killer     *killer
 	hooks      hooks
-	lacks      *lackList
+	missing    *missingList
 	reports    chan shutdown.Report // of shutdowns whose pods have ended
 	requests   chan func(*loop)     // the loop calls each function; unbuffered
 	loopEnded  chan struct{}        // closed when the loop has ended
@@ -123,7 +123,7 @@ func New(opts Options) (*Agent, error) {
 		opts.Info, _ = podinfo.New("", nil) // cannot fail either
 	}
 	a := &Agent{
-		opts: opts, registry: prometheus.NewRegistry(), lacks: newLackList(opts.Logger), hooks: hooksIn(opts.StateDir),
+		opts: opts, registry: prometheus.NewRegistry(), missing: newMissingList(opts.Logger), hooks: hooksIn(opts.StateDir),
 		reports: make(chan shutdown.Report, 16), requests: make(chan func(*loop)), loopEnded: make(chan struct{}),
 	}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

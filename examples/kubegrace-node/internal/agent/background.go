@@ -49,9 +49,9 @@ func repeat(ctx context.Context, interval time.Duration, call func() error) {
 // shuttingDown reports whether a shutdown has begun, be it the host's, a drain or a cloud's notice.
 func (a *Agent) shuttingDown() bool { return a.manager.ShutdownStatus() != nil }
 
-// keepInfo lists the runtime's pods at intervals. After each list it saves in the state folder what the API server
-// and the kubelet know about these pods (priorities, sidecars), for the next agent, and forgets all other pods. It
-// does nothing during a shutdown, in which the manager lists the pods.
+// keepInfo lists the runtime's pods at intervals. After each list it forgets what Info has about other pods, and saves
+// the rest in the state folder for the next agent: the priorities and sidecars that watchAPIServer and askKubelet have
+// stored in Info. It does nothing during a shutdown, in which the manager lists the pods.
 func (a *Agent) keepInfo(ctx context.Context) {
 	repeat(ctx, listInterval, func() error {
 		if a.shuttingDown() {
@@ -60,7 +60,7 @@ func (a *Agent) keepInfo(ctx context.Context) {
 		pods, err := a.listPods(ctx)
 		if err == nil {
 			a.opts.Info.ForgetAllBut(pods)
-			a.lacks.record(ctx, "state folder", a.opts.Info.Save())
+			a.missing.set(ctx, "state folder", a.opts.Info.Save())
 		}
 		return err
 	})
@@ -74,13 +74,13 @@ func (a *Agent) watchAPIServer(ctx context.Context) {
 	if a.opts.APIServer == nil {
 		return
 	}
-	a.lacks.record(ctx, name, errors.New("it has not sent the node's pods yet"))
+	a.missing.set(ctx, name, errors.New("it has not sent the node's pods yet"))
 	for {
 		client, err := a.opts.APIServer.Load()
 		if err == nil {
-			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, func() { a.lacks.record(ctx, name, nil) })
+			err = podinfo.WatchAPIServer(ctx, client, a.opts.NodeName, a.opts.Info, func() { a.missing.set(ctx, name, nil) })
 		}
-		a.lacks.record(ctx, name, err)
+		a.missing.set(ctx, name, err)
 		if !pause(ctx, retryInterval) {
 			return
 		}
@@ -100,7 +100,7 @@ func (a *Agent) askKubelet(ctx context.Context) {
 			pods, err = a.opts.Kubelet(ctx)
 			a.opts.Info.Record(podinfo.FromKubelet, pods)
 		}
-		a.lacks.record(ctx, "kubelet's pods", err)
+		a.missing.set(ctx, "kubelet's pods", err)
 		return err
 	})
 }
@@ -116,7 +116,7 @@ func (a *Agent) watchHost(ctx context.Context) {
 		askCtx, cancel := context.WithTimeout(ctx, busTimeout)
 		defer cancel()
 		err := a.opts.Units.Check(askCtx)
-		a.lacks.record(ctx, "units to stop", err)
+		a.missing.set(ctx, "units to stop", err)
 		if a.opts.UsesLogind {
 			err = errors.Join(err, a.lookForKubelet(askCtx))
 		}
@@ -124,18 +124,18 @@ func (a *Agent) watchHost(ctx context.Context) {
 	})
 }
 
-// lookForKubelet checks whether a kubelet holds a shutdown lock, and records it as a lack of "the only drain of
-// this machine". It returns an error only if logind does not answer, which the manager reports too.
+// lookForKubelet checks whether a kubelet holds a shutdown lock: "the only drain of this machine" is then missing. It
+// returns an error only if logind does not answer, which the manager reports too.
 func (a *Agent) lookForKubelet(ctx context.Context) error {
 	logind, err := login1.Look(ctx, "")
 	if err != nil {
 		return err
 	}
-	var lack error
+	var why error
 	if slices.ContainsFunc(logind.Locks, login1.Lock.IsKubelets) {
-		lack = errKubeletLock
+		why = errKubeletLock
 	}
-	a.lacks.record(ctx, "the only drain of this machine", lack)
+	a.missing.set(ctx, "the only drain of this machine", why)
 	return nil
 }
 
@@ -148,7 +148,7 @@ func (a *Agent) watchNotice(ctx context.Context) {
 	provider := *a.opts.Notice
 	provider.OnError = func(err error) { a.opts.Logger.Error(err, "Failed to ask the cloud for notices") }
 	if err := notice.Watch(ctx, provider, a.manager.Trigger); err != nil {
-		a.lacks.record(ctx, "notices of the cloud", err)
+		a.missing.set(ctx, "notices of the cloud", err)
 	}
 }
 
@@ -176,7 +176,7 @@ func (a *Agent) startUnits(ctx context.Context) {
 			return nil
 		}
 		err := a.startUnitsNow(ctx)
-		a.lacks.record(ctx, "stopped units", err)
+		a.missing.set(ctx, "stopped units", err)
 		return err
 	})
 }
@@ -185,7 +185,7 @@ func (a *Agent) startUnits(ctx context.Context) {
 // while logind still prepares for a shutdown: a kubelet requests its lock only once, at its start, and logind
 // would refuse it.
 func (a *Agent) startUnitsNow(ctx context.Context) error {
-	if a.opts.Units.Stopped() == nil || a.opts.Units.Drained() {
+	if a.opts.Units.Stopped() == nil || a.opts.Units.IsNodeDrained() {
 		return nil
 	}
 	if a.opts.UsesLogind {

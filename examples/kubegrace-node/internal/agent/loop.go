@@ -99,7 +99,7 @@ func (l *loop) begin(ctx context.Context) {
 	}
 	l.refresh(ctx)
 	l.notify("READY=1")
-	if l.opts.Units.Drained() {
+	if l.opts.Units.IsNodeDrained() {
 		l.opts.View.Say("This node was drained by kubegrace-node drain, and stays so until kubegrace-node undrain.")
 		if err := l.trigger(source.Event{Origin: drainOrigin}); err != nil {
 			l.opts.View.Say("Warning: " + err.Error())
@@ -188,32 +188,32 @@ func reportError(report shutdown.Report) error {
 
 // The names under which /healthz and the status report what is missing.
 const (
-	lackRuntime = "container runtime"
-	lackLock    = "inhibitor lock"
-	lackTime    = "time for the pods"   // the host waits for so little that pods get less time
-	lackAnswers = "answers of the host" // the agent has a lock, and may have lost it without knowing
+	missingRuntime = "container runtime"
+	missingLock    = "inhibitor lock"
+	missingTime    = "time for the pods"   // the host waits for so little that pods get less time
+	missingAnswers = "answers of the host" // the agent has a lock, and may have lost it without knowing
 )
 
-// hostLacks returns why each of lackLock, lackTime and lackAnswers is missing. A nil error means that it is
-// not missing.
-func hostLacks(i shutdown.Inhibitor) map[string]error {
-	lacks := map[string]error{lackLock: nil, lackTime: nil, lackAnswers: nil}
+// missingOfHost returns why each of missingLock, missingTime and missingAnswers is missing. A nil error means that it is
+// not.
+func missingOfHost(i shutdown.Inhibitor) map[string]error {
+	reasons := map[string]error{missingLock: nil, missingTime: nil, missingAnswers: nil}
 	switch {
 	case errors.As(i.Err, new(*source.DelayCappedError)): // the lock is held, for less time than the pods need
-		lacks[lackTime] = i.Err
+		reasons[missingTime] = i.Err
 	case i.Held: // if there is an error, the host has not answered since the lock was taken
-		lacks[lackAnswers] = i.Err
+		reasons[missingAnswers] = i.Err
 	default: // there is no lock
-		lacks[lackLock] = i.Err
+		reasons[missingLock] = i.Err
 	}
-	return lacks
+	return reasons
 }
 
 // showInhibitor shows that the inhibitor lock was taken or lost, or that the host now grants another time.
 func (l *loop) showInhibitor(ctx context.Context) {
 	now := l.manager.Inhibitor()
-	for name, err := range hostLacks(now) {
-		l.lacks.record(ctx, name, err)
+	for name, err := range missingOfHost(now) {
+		l.missing.set(ctx, name, err)
 	}
 	switch {
 	case now.Held && (!l.shownHeld || now.Granted != l.shownGrant):
@@ -225,7 +225,7 @@ func (l *loop) showInhibitor(ctx context.Context) {
 	l.shownHeld = now.Held
 }
 
-// tellStatus tells the service manager what the agent does and what it lacks, if that has changed.
+// tellStatus tells the service manager what the agent does and what is missing, if that has changed.
 func (l *loop) tellStatus(shuttingDown bool) {
 	status := "Holds no inhibitor lock"
 	switch {
@@ -238,7 +238,7 @@ func (l *loop) tellStatus(shuttingDown bool) {
 	case l.shownHeld:
 		status = fmt.Sprintf("Holds the inhibitor lock for up to %v", l.manager.Inhibitor().Granted)
 	}
-	status = strings.Join(append([]string{status}, l.lacks.lines()...), "; ")
+	status = strings.Join(append([]string{status}, l.missing.lines()...), "; ")
 	if status != l.shownStatus {
 		l.shownStatus = status
 		l.notify("STATUS=" + status)

@@ -27,8 +27,8 @@ func (a *Agent) status(context.Context) (any, error) {
 	planned := a.document(a.manager.Plan())
 	return api.Status{
 		Meta: api.Meta{APIVersion: api.Version, Kind: "Status"},
-		Held: a.manager.Inhibitor().Held, Drained: a.opts.Units.Drained(), ShuttingDown: a.shuttingDown(),
-		AskedSeconds: planned.NeededSeconds, Missing: a.lacks.lines(), PodsUnknown: a.lacks.hasAny(lackRuntime),
+		Held: a.manager.Inhibitor().Held, Drained: a.opts.Units.IsNodeDrained(), ShuttingDown: a.shuttingDown(),
+		AskedSeconds: planned.NeededSeconds, Missing: a.missing.lines(), PodsUnknown: a.missing.hasAny(missingRuntime),
 		PodCount: planned.Summary.PodCount, CutShort: planned.Summary.CutShort, LostSeconds: planned.Summary.LostSeconds,
 	}, nil
 }
@@ -81,12 +81,12 @@ func (a *Agent) drain(ctx context.Context) (any, error) {
 // when the pods have ended. If all pods have been stopped already, be it by the host's shutdown, it sends the report
 // of that shutdown at once.
 func (l *loop) drain(outcomes chan<- drainOutcome) {
-	if !l.opts.Units.Drained() {
-		if err := l.opts.Units.SetDrained(true); err != nil { // the next agent will not know of the drain
+	if !l.opts.Units.IsNodeDrained() {
+		if err := l.opts.Units.SetNodeDrained(true); err != nil { // the next agent will not know of the drain
 			l.opts.View.Say("Warning: " + err.Error())
 		}
 		if err := l.trigger(source.Event{Origin: drainOrigin}); err != nil {
-			outcomes <- drainOutcome{err: errors.Join(err, l.opts.Units.SetDrained(false))}
+			outcomes <- drainOutcome{err: errors.Join(err, l.opts.Units.SetNodeDrained(false))}
 			return
 		}
 	}
@@ -101,10 +101,10 @@ func (l *loop) drain(outcomes chan<- drainOutcome) {
 // undrain withdraws the drain of kubegrace-node drain: it removes the stored mark, so that no later agent drains again,
 // and cancels the shutdown that the drain began. A shutdown that the host itself has announced continues.
 func (l *loop) undrain() error {
-	if !l.opts.Units.Drained() {
+	if !l.opts.Units.IsNodeDrained() {
 		return errors.New("this node is not drained")
 	}
-	return errors.Join(l.opts.Units.SetDrained(false), l.trigger(source.Event{Origin: drainOrigin, Cancelled: true}))
+	return errors.Join(l.opts.Units.SetNodeDrained(false), l.trigger(source.Event{Origin: drainOrigin, Cancelled: true}))
 }
 
 // undrain withdraws a drain. It returns when startUnits, in the background, has started the stopped units again.

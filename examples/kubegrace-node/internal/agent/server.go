@@ -76,7 +76,7 @@ func (a *Agent) serveUntil(ctx context.Context, what string, listen func() (net.
 	server.SetKeepAlivesEnabled(false) // one answer per connection, so that no client queues thousands of requests on one
 	for ctx.Err() == nil {
 		listener, err := listen()
-		a.lacks.record(ctx, what, err)
+		a.missing.set(ctx, what, err)
 		if err == nil {
 			a.serveListener(ctx, what, listener, server)
 		}
@@ -96,7 +96,7 @@ func (a *Agent) serveListener(ctx context.Context, what string, listener net.Lis
 	err := server.Serve(listener)
 	hasFailed := stopShutdown() // ctx has not ended: Serve returned because the listener failed
 	if hasFailed {
-		a.lacks.record(ctx, what, err)
+		a.missing.set(ctx, what, err)
 		return
 	}
 	if err := <-shutdownErr; err != nil {
@@ -155,9 +155,9 @@ func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	lines := []string{"ok"}
 	if err := a.manager.ShutdownStatus(); err != nil {
 		lines[0] += ": " + err.Error()
-	} else if a.lacks.hasAny(lackLock, lackTime, lackAnswers) {
+	} else if a.missing.hasAny(missingLock, missingTime, missingAnswers) {
 		lines[0] = "not ok"
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.lacks.lines()...), "\n")) // a client that has disconnected needs no answer
+	_, _ = fmt.Fprintln(w, strings.Join(append(lines, a.missing.lines()...), "\n")) // a client that has disconnected needs no answer
 }

@@ -61,7 +61,7 @@ func (k *Keeper) connect(ctx context.Context) (*systemd.Conn, error) {
 func (k *Keeper) Stop(ctx context.Context) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
-	stopped := &StoppedUnits{Drained: k.Drained(), Units: k.stoppedUnits()}
+	stopped := &StoppedUnits{Drained: k.IsNodeDrained(), Units: k.stoppedUnits()}
 	conn, err := k.connect(ctx)
 	if err != nil {
 		return errors.Join(err, k.store(stopped))

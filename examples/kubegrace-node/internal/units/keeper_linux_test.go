@@ -190,10 +190,10 @@ func TestAUnitThatHangsIsKilledInTime(t *testing.T) {
 func TestDrainedUnitsStayStopped(t *testing.T) {
 	_, _, keeper := start(t)
 	k := keeper()
-	require.NoError(t, k.SetDrained(true))
+	require.NoError(t, k.SetNodeDrained(true))
 	require.NoError(t, k.Stop(bounded(t, 10*time.Second)))
-	require.True(t, keeper().Drained())
-	require.NoError(t, k.SetDrained(false))
+	require.True(t, keeper().IsNodeDrained())
+	require.NoError(t, k.SetNodeDrained(false))
 	require.Equal(t, &StoppedUnits{Units: []string{kubeletUnit}}, keeper().Stopped())
 }
 

@@ -30,14 +30,14 @@ func (k *Keeper) Stopped() *StoppedUnits {
 	return k.stopped
 }
 
-// Drained reports whether the node is drained.
-func (k *Keeper) Drained() bool {
+// IsNodeDrained reports whether kubegrace-node drain was called, and not withdrawn since.
+func (k *Keeper) IsNodeDrained() bool {
 	stopped := k.Stopped()
 	return stopped != nil && stopped.Drained
 }
 
-// SetDrained stores whether the node is drained. It stops and starts no unit.
-func (k *Keeper) SetDrained(drained bool) error {
+// SetNodeDrained stores what IsNodeDrained returns, for later agents too. It stops and starts no unit.
+func (k *Keeper) SetNodeDrained(drained bool) error {
 	k.changing.Lock()
 	defer k.changing.Unlock()
 	return k.store(&StoppedUnits{Drained: drained, Units: k.stoppedUnits()})

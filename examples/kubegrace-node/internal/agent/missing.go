@@ -11,22 +11,22 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// lackList has what the agent works without at the moment, such as the container runtime, and why.
-type lackList struct {
+// missingList has what the agent works without at the moment, such as the container runtime, and why.
+type missingList struct {
 	logger klog.Logger
 
 	mu      sync.Mutex        // guards reasons; never held while anything waits
 	reasons map[string]string // why something is missing, by its name
 }
 
-// newLackList makes an empty list.
-func newLackList(logger klog.Logger) *lackList {
-	return &lackList{logger: logger, reasons: map[string]string{}}
+// newMissingList makes an empty list.
+func newMissingList(logger klog.Logger) *missingList {
+	return &missingList{logger: logger, reasons: map[string]string{}}
 }
 
-// record records why something is missing, or with a nil error that it is not missing. It logs changes. After the
-// end of ctx it does nothing, because then errors come only from the end of the agent.
-func (l *lackList) record(ctx context.Context, name string, err error) {
+// set stores why something is missing, or with a nil error that it is not missing. It logs changes. After the end of ctx
+// it does nothing, because then errors come only from the end of the agent.
+func (l *missingList) set(ctx context.Context, name string, err error) {
 	if ctx.Err() != nil {
 		return
 	}
@@ -51,14 +51,14 @@ func (l *lackList) record(ctx context.Context, name string, err error) {
 }
 
 // hasAny reports whether at least one of the named things is missing.
-func (l *lackList) hasAny(names ...string) bool {
+func (l *missingList) hasAny(names ...string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return slices.ContainsFunc(names, func(name string) bool { return l.reasons[name] != "" })
 }
 
 // lines returns one line for each missing thing, with the reason, sorted by name.
-func (l *lackList) lines() []string {
+func (l *missingList) lines() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	lines := make([]string, 0, len(l.reasons))
