@@ -133,7 +133,7 @@ func (p program) create(name, command string, hookSeconds int64) {
 	require.NoError(p, err)
 }
 
-// requireExitCode3 requires that a pod of runPod has ended with exit code 3, which shows that it had SIGTERM.
+// requireExitCode3 requires that a pod of runPod has ended with exit code 3, which shows that it received SIGTERM.
 func requireExitCode3(t require.TestingT, pod *v1.Pod) {
 	require.NotNil(t, pod)
 	require.Equal(t, v1.PodFailed, pod.Status.Phase)

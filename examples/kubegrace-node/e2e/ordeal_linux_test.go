@@ -320,8 +320,8 @@ func (o *ordeal) writtenAt(t *testing.T, pod *v1.Pod, suffix string) time.Time {
 	return info.ModTime()
 }
 
-// judgeContainers checks a power off by the files that the containers have written. Each container had SIGTERM in the
-// order of priorities, had its grace period, and ended before the machine was off. asked is when the machine was last
+// judgeContainers checks a power off by the files that the containers have written. Each container received SIGTERM in
+// the order of priorities, had its grace period, and ended before the machine was off. asked is when the machine was last
 // asked to power off, and off is when it was off. The result is when the containers ended.
 func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.Time) (ends map[types.UID]time.Time) {
 	ends = map[types.UID]time.Time{}
