@@ -44,8 +44,8 @@ type containerStop struct {
 	unblocked     chan struct{} // closed when the container need not wait for others; replaced when it must wait again
 	done          chan struct{} // closed when the stop has ended; nil: it has not begun
 	failing       bool          // StopContainer has failed
-	// reported is the outcome that the calls have reported that succeeded, also those of an earlier attempt; "": none
-	// has, or a list still had the container. Only the stop's goroutine uses it.
+	// reported is the outcome by the StopContainer calls that have succeeded, also those of an earlier attempt; "": none
+	// has succeeded, or a list still had the container. Only the stop's goroutine uses it.
 	reported Outcome
 	// firstCallAt is the time of the first StopContainer call. If the runtime lists the run again after
 	// not listing it, the time stays, so that such a runtime cannot postpone GiveUpAfter for ever.

@@ -251,7 +251,7 @@ func (t *Termination) stopContainer(c Container, s *containerStop, options stopO
 			return s // an earlier list had the container too
 		}
 	}
-	if s == nil && t.hookRanBefore(c) {
+	if s == nil && t.hookRunsForEarlierRun(c) {
 		c.PreStopDone = true
 	}
 	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
@@ -268,12 +268,15 @@ func (t *Termination) include(s *containerStop) {
 	}
 }
 
-// hookRanBefore reports whether c is a sidecar that exited and was started again during this termination, and whose
-// preStop hook was called in an earlier run, so that it must not run again. c must not have a stop yet.
-func (t *Termination) hookRanBefore(c Container) bool {
+// hookRunsForEarlierRun reports whether c is a sidecar that exited and was started again during this termination, and whose
+// preStop hook has begun for an earlier run, or begins for it later, so that it must not run for c too. c must not have
+// a stop yet.
+func (t *Termination) hookRunsForEarlierRun(c Container) bool {
 	_, role := findContainer(t.apiPod, c.Name)
 	return role.isSidecar() && slices.ContainsFunc(t.stops, func(s *containerStop) bool {
-		return s.container.Name == c.Name && (s.container.PreStopDone || !s.hook.startedAt.IsZero())
+		isReplaced := s.run.id == c.ID // c has the ID of the earlier run, whose hook then no longer begins
+		hasBegun := s.container.PreStopDone || !s.hook.startedAt.IsZero()
+		return s.container.Name == c.Name && (hasBegun || !isReplaced)
 	})
 }
 
