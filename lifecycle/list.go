@@ -139,7 +139,8 @@ func (p *podState) finishList(list *listCall, running []Container, err error) {
 // applyList updates the pod from a list that has arrived. The caller holds the mutex.
 //
 //   - During a termination that does not name its containers, each run on the list is stopped.
-//   - A run whose stop was given up has ended after all if the list lacks it. It no longer blocks the stops of sidecars.
+//   - A run whose stop was given up has ended after all if the list lacks it (mayRun). It no longer blocks the stops of
+//     sidecars.
 //   - A start that returned before the list began is forgotten: the list has what it started, if that still runs.
 func (p *podState) applyList(list *listCall) {
 	t := p.termination
@@ -153,7 +154,6 @@ func (p *podState) applyList(list *listCall) {
 			s.lastListedIn = list.number
 		}
 	}
-	p.dropEnded(func(s *containerStop) bool { return s.lastListedIn != list.number })
 	for start := range p.starts {
 		if start.returned && start.firstList <= list.number {
 			delete(p.starts, start)

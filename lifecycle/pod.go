@@ -57,7 +57,7 @@ func newPodState(tr *Terminator, key types.UID) *podState {
 func (p *podState) unlock() {
 	if !p.termination.inProgress() && p.postStarts == 0 {
 		for key, s := range p.stops {
-			if s.result.Outcome.hasEnded() && !s.inProgress() {
+			if !s.inProgress() && (s.result.Outcome.hasEnded() || !s.mayRun()) {
 				delete(p.stops, key)
 			}
 		}
@@ -146,16 +146,6 @@ func (p *podState) stopOf(c Container) *containerStop {
 	return found
 }
 
-// dropEnded drops each stop that was given up if, as hasEnded says, its container has ended since. The
-// stop then no longer blocks the stops of sidecars.
-func (p *podState) dropEnded(hasEnded func(*containerStop) bool) {
-	for key, s := range p.stops {
-		if hasEnded(s) && s.isGivenUp() {
-			delete(p.stops, key)
-		}
-	}
-}
-
 // isBlocked reports whether containers of a role must not stop yet. A sidecar waits for main containers
 // and for sidecars declared after it, because they may need it. Only a container that may be running is
 // waited for (k/k#125880); blockers finds these.
@@ -167,8 +157,8 @@ func (p *podState) isBlocked(r role) bool {
 	return hasMain || lastSidecar > r
 }
 
-// blockers returns which containers may be running, and so keep sidecars from stopping: those whose stop has not
-// ended, and those that are being started. hasMain says whether one is a main container, for which all sidecars wait.
+// blockers returns which containers may be running, and so keep sidecars from stopping: those that have a stop
+// (mayRun), and those that are being started. hasMain says whether one is a main container, for which all sidecars wait.
 // lastSidecar is the last sidecar, for which those declared before it wait; roleUnknown if there is none.
 func (p *podState) blockers() (hasMain bool, lastSidecar role) {
 	lastSidecar = roleUnknown
@@ -181,7 +171,7 @@ func (p *podState) blockers() (hasMain bool, lastSidecar role) {
 		}
 	}
 	for _, s := range p.stops {
-		if !s.result.Outcome.hasEnded() || s.isListedAgain() {
+		if s.mayRun() {
 			add(s.role)
 		}
 	}

@@ -35,6 +35,7 @@ type containerStop struct {
 	podStop       *podStop // stops the container together with others; nil: it stops alone
 	hook          preStop
 	lastListedIn  int           // number of the newest list that has the run; 0: none
+	listAtFinish  int           // number of the newest list when the stop ended
 	termination   *Termination  // the newest one that includes the stop; nil: none
 	lastNotified  chan struct{} // closed when the newest call of Events or OnHook has returned; nil: there was none
 	deadline      deadline      // its end is zero if the next begin starts a new grace period
@@ -66,6 +67,21 @@ func (s *containerStop) inProgress() bool { return s.done != nil && !isClosed(s.
 // isGivenUp reports whether the stop has ended although the container may still be running.
 func (s *containerStop) isGivenUp() bool {
 	return s.done != nil && isClosed(s.done) && !s.result.Outcome.hasEnded()
+}
+
+// mayRun reports whether the container may be running:
+//
+//   - the stop has not ended the container yet;
+//   - or it was given up, and no list has arrived since that lacks the container;
+//   - or a list has the container again (isListedAgain).
+//
+// The caller holds the mutex.
+func (s *containerStop) mayRun() bool {
+	if s.isGivenUp() {
+		newest := s.pod.lists.newestNumber
+		return newest == s.listAtFinish || newest == s.lastListedIn
+	}
+	return !s.result.Outcome.hasEnded() || s.isListedAgain()
 }
 
 // isListedAgain reports whether the newest list has the container although an earlier list showed that it
@@ -290,7 +306,7 @@ func (s *containerStop) finish() {
 	s.pod.mu.Lock()
 	defer s.pod.unlock()
 	s.timer.Stop()
-	s.result.Phase = PhaseEnded
+	s.result.Phase, s.listAtFinish = PhaseEnded, s.pod.lists.newestNumber
 	close(s.done)
 	if t := s.pod.termination; t.inProgress() && t.usesLists && s.isListedAgain() {
 		t.requireList() // the next list begins another stop of the same run

@@ -82,7 +82,11 @@ func (t *Termination) stopNamed(req *Request) {
 			named[s.run] = true
 		}
 	}
-	p.dropEnded(func(s *containerStop) bool { return !named[s.run] })
+	for run, s := range p.stops {
+		if s.isGivenUp() && !named[run] {
+			delete(p.stops, run)
+		}
+	}
 	for _, c := range req.Containers {
 		t.stopContainer(c, p.stopOf(c), stopOptions{trustSuccess: true, oneAttempt: req.OneAttempt, hooks: req.Hooks})
 	}
