@@ -17,7 +17,7 @@ const onReportTime = 10 * time.Second
 func (s *shell) report(e node.Effect) {
 	of := e.Shutdown
 	report := s.reportOf(of)
-	s.lastShutdown = of // not the report, because a pod that outlives the shutdown gets its Ended later
+	s.showReport(of)
 	logger := klog.FromContext(s.ctx).WithValues("pods", len(report.Pods), "notEnded", len(report.podErrs()), "errors", len(report.Errors), "cancelled", report.Cancelled)
 	s.logLines.Write(func() { logger.Info("Shutdown manager completed processing shutdown event") })
 	r := s.reportingOf(of.Number)

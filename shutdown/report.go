@@ -149,6 +149,14 @@ func (s *shell) lastReport() (Report, bool) {
 	}
 }
 
+// showReport makes LastReport return the report of a shutdown, unless it returns that of a later one. It keeps the shutdown
+// and not the report, because a pod that outlives the shutdown gets its Ended later. The mutex is held.
+func (s *shell) showReport(of *node.Shutdown) {
+	if s.lastShutdown == nil || s.lastShutdown.Number <= of.Number {
+		s.lastShutdown = of
+	}
+}
+
 // showStoredShutdown makes LastReport return the report of the shutdown in the log, unless this agent has had a shutdown
 // already. It also sets the metrics to the times in the kubelet's state file.
 func (s *shell) showStoredShutdown(c statelog.Contents) {

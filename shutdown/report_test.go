@@ -221,3 +221,24 @@ func asJSON(t *testing.T, value any) string {
 	require.NoError(t, err)
 	return string(data)
 }
+
+// The first shutdown is cancelled, but web, which got 5 s, never ends. The host waits for the second shutdown for 5 s. OnReport
+// gets the report of the first shutdown only 10 s after web's grace period, when the second one is over. LastReport returns
+// that of the second one even then.
+func TestLastReportIsThatOfTheLatestShutdown(t *testing.T) {
+	inBubble(t, []*v1.Pod{shutdowntest.Pod("web", 0, 5)}, func(t *testing.T, n *node) {
+		var reported []source.Kind
+		n.opts.OnReport = func(_ context.Context, r shutdown.Report) { reported = append(reported, r.Kind) }
+		n.killer.Default = shutdowntest.Behaviour{Hangs: true}
+		n.run()
+		n.announce()
+		n.advance(time.Second)
+		n.host.Cancel()
+		n.advance(time.Second)
+		require.NoError(t, n.m.Trigger(source.Event{Kind: source.KindReboot, Deadline: time.Now().Add(5 * time.Second)}))
+		n.advance(13 * time.Second)
+
+		require.Equal(t, []source.Kind{source.KindUnknown}, reported)
+		require.Equal(t, source.KindReboot, n.lastReport().Kind)
+	})
+}

@@ -50,7 +50,6 @@ type shell struct {
 
 	storedReport *Report            // the report in the log; nil: none
 	lastShutdown *node.Shutdown     // LastReport returns its report; nil: LastReport returns storedReport
-	lastEnded    *node.Shutdown     // the newest shutdown that this agent has ended; nil: none
 	reported     map[int]*reporting // by the number of the shutdown
 
 	terminated        chan struct{} // closed when TerminateAll has drained the node or was stopped
@@ -172,8 +171,8 @@ func (s *shell) afterStep() {
 	if _, isOver := s.node.Terminated(); isOver {
 		s.setTerminated()
 	}
-	if newest := s.node.Shutdown(); newest != nil && newest != s.lastEnded && !newest.Ended.IsZero() {
-		s.lastEnded, s.lastShutdown = newest, newest // now, because OnReport waits for pods that outlive the shutdown
+	if newest := s.node.Shutdown(); newest != nil && !newest.Ended.IsZero() {
+		s.showReport(newest) // now, because OnReport waits for pods that outlive the shutdown
 	}
 	s.showTimes()
 }
