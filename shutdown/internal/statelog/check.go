@@ -85,8 +85,6 @@ func checkShutdown(s *node.Shutdown, now time.Time) error {
 // checkPod returns why a pod is damaged; nil: it is not. now is as in checkShutdown.
 func checkPod(p *node.Pod, now time.Time) error {
 	switch {
-	case p.Name == "":
-		return errors.New("it has no name")
 	case p.Object == nil:
 		return errors.New("it has no object")
 	case p.Object.Namespace != p.Namespace || p.Object.Name != p.Name || podkey.Of(p.Object) != p.Key:

@@ -188,8 +188,8 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 		require.Len(t, left.Pods, 1)
 	}
 	for named, damage := range map[string]func(p *node.Pod){
-		"its pod text/ is damaged: it has no name":                             func(p *node.Pod) { p.Name = "" },
-		"it has no object":                                                     func(p *node.Pod) { p.Object = nil },
+		`its pod text/ is damaged: its object is that of pod text/text`: func(p *node.Pod) { p.Name = "" },
+		"it has no object": func(p *node.Pod) { p.Object = nil },
 		`its object is that of pod text/text with the key "text"`:              func(p *node.Pod) { p.Key = "texu" },
 		`its object is that of pod text/other with the key "text"`:             func(p *node.Pod) { p.Object.Name = "other" },
 		"grantedSeconds -9223372036854775808 must not be negative":             func(p *node.Pod) { p.Granted = math.MinInt64 },
@@ -212,6 +212,16 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 		require.NotNil(t, left.Shutdown)
 		require.Empty(t, left.Pods)
 	}
+}
+
+// A drain also kills a pod whose lister has set no name. The next agent then finds the pod by its UID.
+func TestAPodWithoutANameIsRead(t *testing.T) {
+	p := wholePod(t)
+	p.Name, p.Object.Name = "", ""
+	found := parse(logOf(t, wholeShutdown(t), p), "one", now())
+	require.Empty(t, found.Errs)
+	require.Len(t, found.Entries.Pods, 1)
+	require.Equal(t, p.Key, found.Entries.Pods[0].Key)
 }
 
 // requireDamaged writes a log with a shutdown and a pod, one of them damaged, and reads it. It requires one error, with
