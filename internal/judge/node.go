@@ -31,6 +31,9 @@ const (
 	NodeCancelled    NodeWhat = "the shutdown is cancelled"              // Shutdown
 	NodeStored       NodeWhat = "a pod is stored"                        // Pod, Until: its deadline
 	NodeLogHas       NodeWhat = "the log has pending final statuses"     // Pods: all of them; Failed: a power cut or another agent may have taken others
+	NodeStep         NodeWhat = "the drain calls"                        // Call, Text: the name of the step; the drain waits for the call
+	NodeStepped      NodeWhat = "a step was answered"                    // Call
+	NodeAborted      NodeWhat = "a call is aborted"                      // Call
 	NodeSync         NodeWhat = "the log is to be synced"                // Call
 	NodeSynced       NodeWhat = "the log is synced"                      // Call
 	NodeListing      NodeWhat = "a list is requested"                    // Call
@@ -174,6 +177,7 @@ func NodeRules() map[string]func(*NodeRecord) []string {
 		"a failed kill is repeated":                                 failedKillsAreRepeated,
 		"a kill that was given up is not repeated":                  givenUpKillsAreNotRepeated,
 		"the number of calls is bounded":                            callsAreBounded,
+		"a step that nobody waits for is aborted":                   obsoleteStepsAreAborted,
 		"no busy loop":                                              noBusyLoop,
 		"no panic":                                                  noPanic,
 		"every drain ends without faults":                           drainsEndOnceFaultsStop,

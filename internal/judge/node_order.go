@@ -212,3 +212,34 @@ func lockIsReleasedOnceInTime(r *NodeRecord) (violations []string) {
 	}
 	return violations
 }
+
+// obsoleteStepsAreAborted checks that the drain waits for one step at a time, such as Prepare or the unmount. When the next
+// step begins, or the drain is over, the call of the last one has returned or was aborted. The end of Run ends all calls.
+func obsoleteStepsAreAborted(r *NodeRecord) (violations []string) {
+	var step NodeFact // the call in progress; Call is 0 if there is none
+	check := func(f NodeFact) {
+		if step.Call != 0 {
+			violations = append(violations, nodeViolation(f, "%s (call %d) goes on", step.Text, step.Call))
+			step = NodeFact{}
+		}
+	}
+	for _, f := range r.Facts {
+		switch f.What {
+		case NodeBegan, NodeRunEnded:
+			step = NodeFact{}
+		case NodeStep:
+			check(f)
+			step = f
+		case NodeStepped, NodeAborted:
+			if f.Call == step.Call {
+				step = NodeFact{}
+			}
+		case NodeState:
+			if f.Drain == 0 {
+				check(f)
+			}
+		default:
+		}
+	}
+	return violations
+}

@@ -51,9 +51,11 @@ func soundNode(t *testing.T) nodeHistory {
 		state(2, 0),
 		{At: second(5), What: NodePodEnded, Pod: "low"},
 		{At: second(5), What: NodeKilled, Pod: "low", Call: 3},
+		{At: second(5), What: NodeStep, Call: 7, Text: "Unmount"},
 		{At: second(5), What: NodeCounted, Pod: "low"},
 		{At: second(5), What: NodeLogHas, Pods: []string{"low"}},
 		state(5, 1),
+		{At: second(6), What: NodeStepped, Call: 7},
 		{At: second(6), What: NodeTold, Pod: "low"},
 		{At: second(6), What: NodeLogHas},
 		{At: second(6), What: NodeStored, Pod: "high", Until: second(21)},
@@ -65,7 +67,9 @@ func soundNode(t *testing.T) nodeHistory {
 		{At: second(9), What: NodeKilled, Pod: "high", Call: 5},
 		{At: second(9), What: NodeCounted, Pod: "high"},
 		{At: second(9), What: NodeTold, Pod: "high"},
+		{At: second(9), What: NodeStep, Call: 8, Text: "Unmount"},
 		state(9, 2),
+		{At: second(10), What: NodeAborted, Call: 8},
 		{At: second(10), What: NodeReleased},
 		{At: second(10), What: NodeReported, Shutdown: 1, Pods: []string{"low", "high"}},
 		{At: second(10), What: NodeState, State: "released", Refuses: true, Shutdown: 1},
@@ -251,6 +255,10 @@ func TestNodeRulesRefuse(t *testing.T) {
 					h.insert(NodePublished, 2, NodeFact{What: NodeTicked})
 				}
 			},
+		},
+		"a step that nobody waits for is aborted": {
+			"not at the next step": func(h nodeHistory) { h.drop(NodeStepped, 6, "") },
+			"not at the end":       func(h nodeHistory) { h.drop(NodeAborted, 10, "") },
 		},
 		"no panic": {
 			"a panic": func(h nodeHistory) { h.insert(NodePublished, 2, NodeFact{What: NodePanicked}) },

@@ -337,6 +337,16 @@ func (t *Termination) isOneAttempt() bool {
 	return slices.ContainsFunc(t.Requests, func(request *Request) bool { return request.OneAttempt })
 }
 
+// wasForgottenBefore reports whether Forget was certainly called between the beginning of a termination and the given time.
+// A Forget call beside the termination's first Terminate call may have come before that one, and does not count.
+func (p *podHistory) wasForgottenBefore(t *Termination, at time.Time) bool {
+	begun := t.startedAt()
+	if !t.IsForLateStart {
+		begun = t.Requests[0].Returned
+	}
+	return slices.ContainsFunc(p.forgets, func(request *Request) bool { return begun.Before(request.Called) && request.Called.At.Before(at) })
+}
+
 // isOneAttempt reports whether any request for the pod has OneAttempt: its caller repeats failed stops itself.
 func (p *podHistory) isOneAttempt() bool {
 	return slices.ContainsFunc(p.terminations, (*Termination).isOneAttempt) || slices.ContainsFunc(p.kills, func(request *Request) bool { return request.OneAttempt })

@@ -152,7 +152,7 @@ func (p *podHistory) mayStop(t *Termination, c lifecycle.Container, called Momen
 	if t.namesID(c.ID) && !t.Done.Before(called) {
 		return true
 	}
-	if forgotten := p.forgottenAt(t.startedAt()); !forgotten.IsZero() && forgotten.At.Before(c.Began) {
+	if p.wasForgottenBefore(t, c.Began) {
 		return false
 	}
 	hasLateStart := slices.ContainsFunc(p.starts, func(s *Start) bool { return s.Begun.Before(t.Done) && !s.Ended.Before(t.Done) })

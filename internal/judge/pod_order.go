@@ -63,15 +63,18 @@ func (p *podHistory) dependentOf(t *Termination, c lifecycle.Container, at Momen
 
 // listedDependent returns the ID of a container that certainly needs the sidecar at a moment; "": there is none. It is not
 // known which of the newest lists the termination has seen by then (visibleLists), so a container counts only if all of
-// them have it. It does not count if a successful stop proves its end (isTrustedEnded).
+// them have it. It does not count if a successful stop proves its end (isTrustedEnded), or if since these lists the caller
+// has named it no more.
 func (p *podHistory) listedDependent(t *Termination, sidecar spec, at Moment) string {
 	seen := p.visibleLists(at)
 	if len(seen) == 0 || !t.firstListRequest().Before(seen[len(seen)-1].Called) {
 		return "" // the termination may have seen no list that it requested
 	}
+	oldest := seen[len(seen)-1].Returned
 	for _, other := range seen[0].Running {
 		isInAll := !slices.ContainsFunc(seen, func(l *List) bool { return l.lacks(other) })
-		if isInAll && !p.isTrustedEnded(other.ID, at) && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
+		hasEnded := p.isTrustedEnded(other.ID, at) || p.isNamedNoMore(t, other, oldest, at)
+		if isInAll && !hasEnded && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
 			return other.ID
 		}
 	}
@@ -115,7 +118,7 @@ func (p *podHistory) namedDependent(t *Termination, sidecar spec, at Moment) str
 				})
 				return s.ID == other.ID && (hasSucceeded || isMissing)
 			})
-			if request.Called.At.Before(at.At) && !isStopped && !p.isNamedNoMore(t, other, at) && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
+			if request.Called.At.Before(at.At) && !isStopped && !p.isNamedNoMore(t, other, Moment{}, at) && sidecar.mustOutlive(specOf(t.Pod, other.Name)) {
 				return other.ID
 			}
 		}
@@ -123,12 +126,14 @@ func (p *podHistory) namedDependent(t *Termination, sidecar spec, at Moment) str
 	return ""
 }
 
-// isNamedNoMore reports whether a Terminate call has named the containers to stop without c, after all stops of c had
-// returned. Such a call names every container that runs (lifecycle.Request.Containers), so c has ended.
-func (p *podHistory) isNamedNoMore(t *Termination, c lifecycle.Container, at Moment) bool {
+// isNamedNoMore reports whether a Terminate call between two moments has named the containers to stop without c, after all
+// stops of c had returned. Such a call names every container that runs (lifecycle.Request.Containers), so c has ended. A
+// zero since counts all calls before at.
+func (p *podHistory) isNamedNoMore(t *Termination, c lifecycle.Container, since, at Moment) bool {
 	return slices.ContainsFunc(t.Requests, func(request *Request) bool {
 		isNamed := slices.ContainsFunc(request.Containers, func(named lifecycle.Container) bool { return named.ID == c.ID })
-		if request.UsesList || isNamed || !request.Called.Before(at) {
+		isBetween := (since.IsZero() || since.Before(request.Called)) && request.Called.Before(at)
+		if request.UsesList || isNamed || !isBetween {
 			return false
 		}
 		wasStopped := false

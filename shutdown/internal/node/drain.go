@@ -99,7 +99,7 @@ func (d *drain) begin(n *Node, s *Shutdown) {
 // (such as Prepare or Unmount), and no longer sends NotReady for pods whose kills wait for that. Kills in progress
 // continue.
 func (d *drain) stop(n *Node) {
-	if d.call != 0 && !d.hasReturned {
+	if d.call != 0 {
 		n.emit(Effect{Do: Abort, Call: d.call})
 	}
 	for _, p := range d.picked {

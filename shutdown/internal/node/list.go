@@ -107,9 +107,7 @@ func (n *Node) updateFromList(listed *Pod) {
 				n.reportNow(s)
 			}
 		}
-		if p.update.call != 0 {
-			n.emit(Effect{Do: Abort, Call: p.update.call})
-		}
+		n.abortUpdate(p)
 		p.update = apiUpdate{}
 	}
 	if p == nil || startedAgain {

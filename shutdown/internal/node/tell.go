@@ -107,8 +107,13 @@ func (n *Node) updateWanted(p *Pod) {
 	case NotReady, Ready:
 		n.api.readiness = append(n.api.readiness, p)
 	}
-	if update.call != 0 {
-		n.emit(Effect{Do: Abort, Call: update.call})
+	n.abortUpdate(p)
+}
+
+// abortUpdate cancels the call in progress about a pod, if there is one.
+func (n *Node) abortUpdate(p *Pod) {
+	if p.update.call != 0 {
+		n.emit(Effect{Do: Abort, Call: p.update.call})
 	}
 }
 

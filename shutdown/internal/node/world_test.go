@@ -461,7 +461,11 @@ func (w *world) call(e node.Effect, latency int, answer func(err error)) {
 func (w *world) carryOut(e node.Effect) {
 	switch e.Do {
 	case node.Prepare, node.Hold, node.Unmount, node.OnRelease:
-		w.call(e, 800, func(err error) { w.step(node.Answered{Call: e.Call, Err: err}, string(e.Do)+" returns") })
+		w.add(judge.NodeFact{What: judge.NodeStep, Call: e.Call, Text: string(e.Do)})
+		w.call(e, 800, func(err error) {
+			w.add(judge.NodeFact{What: judge.NodeStepped, Call: e.Call})
+			w.step(node.Answered{Call: e.Call, Err: err}, string(e.Do)+" returns")
+		})
 	case node.Sync:
 		w.add(judge.NodeFact{What: judge.NodeSync, Call: e.Call})
 		log := slices.Clip(w.log)
@@ -481,6 +485,7 @@ func (w *world) carryOut(e node.Effect) {
 	case node.Publish:
 		w.publish(e)
 	case node.Abort:
+		w.add(judge.NodeFact{What: judge.NodeAborted, Call: e.Call})
 		if abort := w.calls[e.Call]; abort != nil && !w.isFaulty() {
 			w.after(time.Millisecond, abort)
 		}
