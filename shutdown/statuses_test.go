@@ -211,3 +211,34 @@ func TestAServerThatRefusesEverythingIsAskedLessAndLess(t *testing.T) {
 		require.Contains(t, n.lastReport().Errors[0], "failed to flush the final statuses of 100 pods: connection refused")
 	})
 }
+
+// deafMarker is a reporter whose MarkNotReady takes 8 s, even if its context ends earlier.
+type deafMarker struct{ *shutdowntest.Reporter }
+
+// MarkNotReady ignores ctx.
+func (deafMarker) MarkNotReady(context.Context, *v1.Pod) error {
+	<-time.After(8 * time.Second)
+	return nil
+}
+
+// Ten MarkNotReady calls, as many as the manager makes at a time, go on after the kills, for which they come too late. They
+// delay no final status: all ten pods are killed after 1 s, and the API server has their statuses when they end, at 2 s.
+func TestMarksThatIgnoreTheirContextsDelayNoFinalStatus(t *testing.T) {
+	var pods []*v1.Pod
+	for i := range 10 {
+		pods = append(pods, shutdowntest.Pod(fmt.Sprint("web-", i), 0, 30))
+	}
+	inBubble(t, pods, func(t *testing.T, n *node) {
+		reporter := &shutdowntest.Reporter{}
+		n.opts.Reporter = deafMarker{reporter}
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Second}
+		n.run()
+		began := time.Now()
+		n.announce()
+		n.advance(time.Minute)
+		require.Len(t, reporter.Flushed(), 10)
+		for _, f := range reporter.Flushed() {
+			require.Equal(t, 2*time.Second, f.At.Sub(began).Round(100*time.Millisecond))
+		}
+	})
+}

@@ -20,7 +20,7 @@ func encodeMessage(f testing.TB, kind dbus.Type, order binary.ByteOrder, body ..
 	f.Helper()
 	message := &dbus.Message{Type: kind, Body: body, Headers: map[dbus.HeaderField]dbus.Variant{
 		dbus.FieldSender: dbus.MakeVariant(":1.7"), dbus.FieldPath: dbus.MakeVariant(login1Path), dbus.FieldInterface: dbus.MakeVariant(login1Manager),
-		dbus.FieldMember: dbus.MakeVariant(prepareForShutdown), dbus.FieldReplySerial: dbus.MakeVariant(uint32(5)), dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(body...)),
+		dbus.FieldErrorName: dbus.MakeVariant("an.Error"), dbus.FieldMember: dbus.MakeVariant(prepareForShutdown), dbus.FieldReplySerial: dbus.MakeVariant(uint32(5)), dbus.FieldSignature: dbus.MakeVariant(dbus.SignatureOf(body...)),
 	}}
 	var encoded bytes.Buffer
 	require.NoError(f, message.EncodeTo(&encoded, order))

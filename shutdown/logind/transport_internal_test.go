@@ -3,12 +3,14 @@
 package logind
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"net"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/godbus/dbus/v5"
@@ -39,6 +41,23 @@ func TestALateNegotiationReplyIsSkipped(t *testing.T) {
 			require.Equal(t, append(message, message...), read)
 			require.NoError(t, connection.Close())
 		})
+	}
+}
+
+// A reply of up to 16 MiB is read, because logind's list of inhibitors may be long. A signal that is larger than 4 KiB is
+// skipped: any user of the bus may send it.
+func TestOnlyRepliesMayBeLarge(t *testing.T) {
+	for size, isRead := range map[int]map[dbus.Type]bool{
+		1 << 10:  {dbus.TypeSignal: true, dbus.TypeMethodReply: true, dbus.TypeError: true},
+		1 << 20:  {dbus.TypeSignal: false, dbus.TypeMethodReply: true, dbus.TypeError: true},
+		17 << 20: {dbus.TypeSignal: false, dbus.TypeMethodReply: false, dbus.TypeError: false},
+	} {
+		for kind, want := range isRead {
+			message := encodeMessage(t, kind, binary.LittleEndian, strings.Repeat("x", size))
+			read, err := readMessage(bytes.NewReader(message))
+			require.NoError(t, err)
+			require.Equal(t, want, read != nil, "%v of %d bytes", kind, size)
+		}
 	}
 }
 

@@ -117,6 +117,14 @@ func (n *Node) abortUpdate(p *Pod) {
 	}
 }
 
+// awaitsAnswer reports whether a call about the pod must return before the next one is made. A call whose message is not
+// wanted any more was aborted, and is waited for only until its deadline: it may ignore its context.
+func (n *Node) awaitsAnswer(p *Pod) bool {
+	update := &p.update
+	isWanted := update.sending == update.wanted
+	return update.call != 0 && (isWanted || !n.reachedOrWakeAt(update.deadline))
+}
+
 // sendUpdates makes the calls that are due. At most maxConcurrentCalls about pods are in progress at a time. Final
 // statuses go before readiness, and first tries before retries.
 func (n *Node) sendUpdates() {
@@ -130,7 +138,7 @@ func (n *Node) sendUpdates() {
 		}
 	}
 	for _, p := range append(n.dueUpdates(&a.finalStatuses, free), n.dueUpdates(&a.readiness, free)...) {
-		if free > 0 && p.update.call == 0 {
+		if free > 0 && !n.awaitsAnswer(p) {
 			free--
 			n.sendUpdate(p)
 		}
@@ -154,7 +162,7 @@ func (n *Node) dueUpdates(queue *[]*Pod, limit int) (due []*Pod) {
 	var retries []*Pod
 	for _, p := range *queue {
 		switch update := &p.update; {
-		case isObsolete(p) || update.call != 0 || !n.reachedOrWakeAt(update.retryAt): // nothing to send now
+		case isObsolete(p) || n.awaitsAnswer(p) || !n.reachedOrWakeAt(update.retryAt): // nothing to send now
 		case update.tries > 0:
 			retries = append(retries, p)
 		default:
@@ -181,7 +189,7 @@ func (n *Node) sendUpdate(p *Pod) {
 			n.storeDirty()
 		}
 	}
-	n.api.calls = append(n.api.calls, p)
+	n.api.calls = append(slices.DeleteFunc(n.api.calls, func(other *Pod) bool { return other == p }), p)
 	update.call = n.startCall(Effect{Do: Tell, Pod: p, What: update.sending, Until: update.deadline})
 }
 
