@@ -56,7 +56,7 @@ func (w *walker) input(in node.Input, what string) {
 	if _, is := in.(node.Tick); is {
 		w.add(judge.NodeFact{What: judge.NodeTicked, Effects: len(effects)})
 	}
-	w.recordTimetable()
+	w.recordTimetable(effects)
 	for _, e := range effects {
 		switch e.Do {
 		case node.Kill:

@@ -317,10 +317,7 @@ func (w *world) step(in node.Input, what string) {
 	if _, is := in.(node.Tick); is {
 		w.add(judge.NodeFact{What: judge.NodeTicked, Effects: len(effects)})
 	}
-	if slices.ContainsFunc(effects, func(e node.Effect) bool { return e.Do == node.Retake }) {
-		w.add(judge.NodeFact{What: judge.NodeRetaken})
-	}
-	w.recordTimetable()
+	w.recordTimetable(effects)
 	for _, e := range effects {
 		if !w.isQuiet && w.chance(w.dieOneIn) {
 			w.die()
@@ -397,8 +394,12 @@ func (w *world) draining() *node.Shutdown {
 	return nil
 }
 
-// recordTimetable records the timetable of the drain in progress, if it has changed.
-func (w *world) recordTimetable() {
+// recordTimetable records the timetable of the drain in progress, if the effects of a step have changed it. If they begin
+// another drain of a shutdown whose lock is released, that is recorded first: its timetable is a new one.
+func (w *world) recordTimetable(effects []node.Effect) {
+	if slices.ContainsFunc(effects, func(e node.Effect) bool { return e.Do == node.Retake }) {
+		w.add(judge.NodeFact{What: judge.NodeRetaken})
+	}
 	s := w.draining()
 	if s == nil || s.Timetable == nil {
 		return
