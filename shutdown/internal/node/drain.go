@@ -158,10 +158,12 @@ func (d *drain) enterStage(n *Node, s stage) (moved bool) {
 	return true
 }
 
-// prepareEnd returns the deadline of Prepare, which gets at most half of the time that the host leaves.
+// prepareEnd returns the deadline of Prepare: that of the timetable or, if an agent that has taken over the drain calls
+// Prepare again and later, up to half of the time that is left.
 func (d *drain) prepareEnd() time.Time {
-	half := d.shutdown.end().Sub(d.stageBegan) / 2
-	return times.Earlier(d.stageBegan.Add(min(d.shutdown.table.Budget().Prepare, half)), d.shutdown.WaitEnd())
+	prepare, half := d.shutdown.table.Budget().Prepare, d.shutdown.end().Sub(d.stageBegan)/2
+	end := times.Later(timeOf(d.shutdown.Timetable.Received+prepare), d.stageBegan.Add(min(prepare, half)))
+	return times.Earlier(end, d.shutdown.WaitEnd())
 }
 
 // finishCall returns true if the stage waits for no call, or its call has returned or has timed out (at until). An

@@ -3,6 +3,7 @@ package node_test
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -147,12 +148,20 @@ func planPod(name string, priority int32, grace int64) *v1.Pod {
 }
 
 // In the worst case every step of a drain takes its whole time, and one pod of each bucket does not end. For random
-// schedules, limits and pods, such a drain kills each pod when plan.New predicts it, and with the predicted seconds.
+// schedules, limits and pods, such a drain kills each pod when plan.New predicts it, and with the predicted seconds. The
+// test draws every field of plan.Options, so that a new one cannot be forgotten in the plan or in the drain.
 func TestADrainDoesWhatWasPlanned(t *testing.T) {
+	drawn := map[string]bool{
+		"PriorityOf":     true,                          // the plan and the drain get pods whose priorities are resolved
+		"PublishTimeout": true, "StatusesTimeout": true, // the test does not draw these steps
+	}
 	for seed := range uint64(5000) {
 		random := rand.New(rand.NewPCG(seed, 0))
 		flip := func() bool { return random.IntN(2) == 0 }
-		c := node.Config{Options: plan.Options{NoRollOver: flip()}}
+		timeout := func() time.Duration {
+			return []time.Duration{0, -1, time.Duration(random.IntN(20_000)) * time.Millisecond}[random.IntN(3)]
+		}
+		c := node.Config{Options: plan.Options{NoRollOver: flip(), PrepareTimeout: timeout(), HoldTimeout: timeout(), UnmountTimeout: timeout()}}
 		c.Options.Steps = plan.Steps{Prepare: flip(), Hold: flip(), Unmount: flip()}
 		pods, ends := []*v1.Pod(nil), map[string]time.Duration{}
 		for i := range 1 + random.IntN(4) {
@@ -181,6 +190,9 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 				c.Options = opts
 			}
 		}
+		for _, field := range reflect.VisibleFields(reflect.TypeFor[plan.Options]()) {
+			drawn[field.Name] = drawn[field.Name] || !reflect.ValueOf(opts).FieldByIndex(field.Index).IsZero()
+		}
 		run := runDrain(drainOptions{config: c, pods: pods, endsAfter: ends, limit: limit, usesAllTime: true})
 
 		about := fmt.Sprintf("seed %d: %v within %v", seed, c.Schedule, opts.Limit)
@@ -193,5 +205,8 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 			}
 		}
 		require.Equal(t, wantKills, run.kills, about)
+	}
+	for option, isDrawn := range drawn {
+		require.True(t, isDrawn, "the test must draw plan.Options.%s", option)
 	}
 }
