@@ -132,6 +132,11 @@ func (m *Lifecycle) HookEnded(handler, outcome string, took time.Duration) {
 	}
 }
 
+// outcomes returns the outcomes of package lifecycle, which this package does not import.
+func outcomes() []string {
+	return []string{"Graceful", "NotFound", "GraceExceeded", "Forced", "RuntimeStuck", "LeftRunning"}
+}
+
 // PodTerminated records the duration of a pod's termination
 // (kubelet_pod_termination_duration_seconds). outcome is that of the pod's worst container:
 // Graceful, NotFound, GraceExceeded, Forced, RuntimeStuck or LeftRunning. Any other value is
@@ -140,7 +145,7 @@ func (m *Lifecycle) PodTerminated(outcome string, took time.Duration) {
 	if !m.isMade() {
 		return
 	}
-	outcome = known(outcome, "Graceful", "NotFound", "GraceExceeded", "Forced", "RuntimeStuck", "LeftRunning")
+	outcome = known(outcome, outcomes()...)
 	m.terminations.WithLabelValues(outcome).Observe(max(took, 0).Seconds())
 }
 

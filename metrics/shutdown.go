@@ -117,9 +117,7 @@ func (m *Shutdown) Bucket(took time.Duration) {
 
 // podOutcomes returns the outcomes of package lifecycle, and Ended and Failed, which package
 // shutdown uses if a killer returns no outcome.
-func podOutcomes() []string {
-	return []string{"Graceful", "GraceExceeded", "Forced", "RuntimeStuck", "NotFound", "LeftRunning", "Ended", "Failed"}
-}
+func podOutcomes() []string { return append(outcomes(), "Ended", "Failed") }
 
 // PodKilled counts a killed pod by outcome (kubelet_graceful_shutdown_pods_total): one of
 // package lifecycle, Ended or Failed. Any other outcome is counted as "other".

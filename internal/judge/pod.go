@@ -460,5 +460,5 @@ func (t *Termination) result(c lifecycle.Container) *lifecycle.ContainerResult {
 
 // hasEnded reports whether an outcome means that the container has ended.
 func hasEnded(o lifecycle.Outcome) bool {
-	return o == lifecycle.OutcomeGraceful || o == lifecycle.OutcomeNotFound || o == lifecycle.OutcomeGraceExceeded || o == lifecycle.OutcomeForced
+	return o != "" && o != lifecycle.OutcomeRuntimeStuck && o != lifecycle.OutcomeLeftRunning
 }
