@@ -300,13 +300,14 @@ func randomPods(r *rand.Rand) []*v1.Pod {
 // each other until the release.
 func checkPlan(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options, p plan.Plan) {
 	t.Helper()
-	require.Len(t, p.Buckets, len(s))
+	about := fmt.Sprintf("%v: %+v", s, opts)
+	require.Len(t, p.Buckets, len(s), about)
 	seen, at := map[*v1.Pod]bool{}, min(p.Fitted.Prepare+p.Fitted.Hold+p.Fitted.Publish, p.Release)
 	for i, b := range p.Buckets {
-		require.LessOrEqual(t, b.Seconds, b.WantedSeconds)
-		require.Equal(t, at, b.Start)
-		require.LessOrEqual(t, b.Start, b.End)
-		require.LessOrEqual(t, b.End, p.Release)
+		require.LessOrEqual(t, b.Seconds, b.WantedSeconds, about)
+		require.Equal(t, at, b.Start, about)
+		require.LessOrEqual(t, b.Start, b.End, about)
+		require.LessOrEqual(t, b.End, p.Release, about)
 		at = b.End
 		for _, pod := range b.Pods {
 			require.False(t, seen[pod.Pod])
