@@ -79,7 +79,7 @@ func (s *settings) priorities(ctx context.Context, calls *call.Group, opts plan.
 		}
 		return known, nil
 	})
-	known, err := asked.Await(ctx, time.Now().Add(answerTime))
+	known, err := asked.Await(ctx, time.Now().Add(priorityTime))
 	opts.PriorityOf = func(class string) (int32, bool) {
 		value, isKnown := known[class]
 		return value, isKnown

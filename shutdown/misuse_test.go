@@ -13,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
@@ -109,6 +110,41 @@ func TestPlanSurvivesAPriorityOfThatMisbehaves(t *testing.T) {
 			close(release)
 		})
 	}
+}
+
+// The host grants 5 s, and web uses all of them. No time is left for the list before the second bucket, which has no pods.
+// That is no error of ListPods, which returns at once.
+func TestPodsThatUseAllTheTimeAreNoErrorOfTheList(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 30)), func(t *testing.T, n *node) {
+		n.setLimit(5 * time.Second)
+		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
+			<-time.After(time.Millisecond) // an informer needs less
+			return n.currentPods(), nil
+		}
+		n.killer.Default = shutdowntest.Behaviour{Takes: time.Hour}
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		require.Empty(t, n.lastReport().Errors)
+	})
+}
+
+// PriorityOf hangs in a drain. The report blames PriorityOf alone, not the list of the pods.
+func TestAPriorityOfThatHangsIsNoErrorOfTheList(t *testing.T) {
+	batch := shutdowntest.Pod("batch", 0, 5)
+	batch.Spec.Priority, batch.Spec.PriorityClassName = nil, "batch"
+	inBubble(t, list(batch), func(t *testing.T, n *node) {
+		release := make(chan struct{})
+		n.opts.Plan.PriorityOf = func(string) (int32, bool) {
+			<-release
+			return 0, false
+		}
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, []string{"failed to get the values of priority classes: timed out"}, n.lastReport().Errors)
+		close(release)
+	})
 }
 
 // StoredReport returns an error, not an empty report, for a folder that does not exist or is a file, and for an unusable

@@ -22,6 +22,10 @@ import (
 // answerTime is how long the manager waits for embedder functions that should return at once.
 const answerTime = time.Second
 
+// priorityTime is how long the manager waits for Options.Plan.PriorityOf. It is less than the time that a drain waits for
+// a list: if PriorityOf hangs, the list still comes in time, and only PriorityOf is reported.
+const priorityTime = 900 * time.Millisecond
+
 // settings are the options of a manager and values derived from them. They do not change.
 type settings struct {
 	opts       Options
