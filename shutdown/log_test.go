@@ -77,6 +77,7 @@ func (l logLines) valuesWith(key string) map[string]any {
 // A drain logs one line when it begins and one when it ends, and no error if nothing fails.
 func TestADrainLogsItsBeginningAndItsEnd(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.ListPods = n.podsNotEnded
 		n.run()
 		require.Empty(t, n.log.all(nil))
 		n.killer.Default = shutdowntest.Behaviour{Takes: 5 * time.Second}

@@ -3,14 +3,17 @@
 package shutdown_test
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
@@ -127,6 +130,48 @@ func TestPodsThatUseAllTheTimeAreNoErrorOfTheList(t *testing.T) {
 		n.advance(time.Minute)
 		require.Empty(t, n.lastReport().Errors)
 	})
+}
+
+// ListPods still lists pods whose kills have succeeded. One log line says so if a kill returned at once, as if it had only
+// sent the signal, or more than a second before the list. It says nothing of a pod that ended right before the list, which
+// may come from an informer, of one that had no container to stop, and of one whose phase says that it has ended.
+func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
+	ended := shutdowntest.Pod("web", 0, 30)
+	ended.Status.Phase = v1.PodFailed
+	for name, c := range map[string]struct {
+		pods     []*v1.Pod
+		kill     shutdowntest.Behaviour
+		outcome  string // of the kills; "": that of shutdowntest.Killer
+		isLogged bool
+	}{
+		"the kill returns at once":       {pods: twoPods(), isLogged: true},
+		"the kill is long over":          {pods: twoPods(), kill: shutdowntest.Behaviour{Takes: time.Second}, isLogged: true}, // that of web, when etcd has ended
+		"the kill is just over":          {pods: list(shutdowntest.Pod("web", 0, 30)), kill: shutdowntest.Behaviour{Takes: time.Second}},
+		"nothing was to be stopped":      {pods: twoPods(), outcome: "NotFound"},
+		"the phase says that it is over": {pods: list(ended)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, c.pods, func(t *testing.T, n *node) {
+				n.killer.Default = c.kill
+				n.opts.Killer = shutdown.PodKillerFunc(func(ctx context.Context, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
+					result, err := n.killer.KillPod(ctx, pod, req)
+					result.Outcome = cmp.Or(c.outcome, result.Outcome)
+					return result, err
+				})
+				n.run()
+				n.advance(time.Second)
+				n.announce()
+				n.advance(time.Minute)
+				lines := n.log.all(func(l ktesting.LogEntry) bool { return strings.HasPrefix(l.Message, "Options.ListPods still lists") })
+				if c.isLogged {
+					require.Len(t, lines, 1)
+					require.Contains(t, lines[0].Message, "first: default/web)")
+				} else {
+					require.Empty(t, lines)
+				}
+			})
+		})
+	}
 }
 
 // PriorityOf hangs in a drain. The report blames PriorityOf alone, not the list of the pods.

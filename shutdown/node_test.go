@@ -183,6 +183,14 @@ func (n *node) currentPods() []*v1.Pod {
 	return slices.Clone(n.pods)
 }
 
+// podsNotEnded implements [shutdown.Options].ListPods. It leaves out the pods whose kills have returned.
+func (n *node) podsNotEnded(context.Context) ([]*v1.Pod, error) {
+	return slices.DeleteFunc(n.currentPods(), func(pod *v1.Pod) bool {
+		kill, isKilled := n.killer.Kill(pod.Name)
+		return isKilled && !kill.Ended.IsZero()
+	}), nil
+}
+
 // setPods replaces the pods of the node.
 func (n *node) setPods(pods ...*v1.Pod) {
 	n.mu.Lock()

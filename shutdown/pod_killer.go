@@ -8,8 +8,9 @@ import (
 )
 
 // PodKiller kills pods. KillPod kills one pod and returns when the pod has ended, or an error if it cannot
-// be killed. The manager calls it for many pods concurrently. ctx ends when both Run and TerminateAll
-// have ended, which may be after the lock was released.
+// be killed. If it returned right after the stop signal, the lock would be released while the pod still runs.
+// KillPod must not change the pod. The manager calls it for many pods concurrently. ctx ends when both Run
+// and TerminateAll have ended, which may be after the lock was released.
 //
 // KillPod may be called again for the same pod:
 //

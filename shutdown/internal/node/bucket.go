@@ -3,6 +3,7 @@ package node
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/kubegrace/kubegrace/internal/times"
 )
@@ -100,6 +101,37 @@ func (d *drain) takeBucket(n *Node, indexOf func(priority int32) int) {
 	}
 }
 
+const (
+	// listLag is how much older than a pod's end a list may be, because the informer behind it lags.
+	listLag = time.Second
+	// minKillTime is less than what it takes to stop a container and to notice its end.
+	minKillTime = 10 * time.Millisecond
+)
+
+// logStillListed logs that the final list has pods whose kills have succeeded, because such a kill may have returned before
+// the pod had ended: the lock is then released while the pod runs. The list of a good agent may lag behind. So a pod counts
+// only if its kill has ended listLag before the list was requested, or was too short to have stopped anything. "NotFound"
+// says that there was nothing to stop.
+func (d *drain) logStillListed(n *Node) {
+	var first *Pod
+	count := 0
+	for _, p := range n.pods.all {
+		isListed := p.listNumber == n.lister.listCount && p.lastCallAtEnd < n.lister.newestCall
+		if p.pickedBy != d.number || p.Ended.IsZero() || !isListed || p.Outcome == "NotFound" || p.hasTerminalPhase() {
+			continue
+		}
+		if wasShort := p.Ended.Sub(p.Signalled) < minKillTime; wasShort || d.stageBegan.Sub(p.Ended) >= listLag {
+			if count++; first == nil {
+				first = p
+			}
+		}
+	}
+	if count > 0 {
+		n.log(fmt.Sprintf("Options.ListPods still lists pods whose kills have succeeded: KillPod must return after the pod has ended, and ListPods must then leave the pod out (pods: %d, first: %s/%s)",
+			count, first.Namespace, first.Name))
+	}
+}
+
 // pickLate waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
 // were first listed after their bucket. They get the remaining time.
 func (d *drain) pickLate(n *Node) (moved bool) {
@@ -107,6 +139,9 @@ func (d *drain) pickLate(n *Node) (moved bool) {
 	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.WaitEnd())) {
 		n.lister.retry(n)
 		return false
+	}
+	if isListed {
+		d.logStillListed(n)
 	}
 	buckets := d.shutdown.table.Budget().Buckets
 	d.bucket = len(buckets) - 1

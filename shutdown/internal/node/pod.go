@@ -57,6 +57,11 @@ type Pod struct {
 // isSignalled reports whether a kill was started.
 func (p *Pod) isSignalled() bool { return !p.Signalled.IsZero() }
 
+// hasTerminalPhase reports whether the pod, as last listed, has ended.
+func (p *Pod) hasTerminalPhase() bool {
+	return p.Object != nil && (p.Object.Status.Phase == v1.PodSucceeded || p.Object.Status.Phase == v1.PodFailed)
+}
+
 // isTerminating reports whether the pod was signalled and its end is still awaited.
 func (p *Pod) isTerminating() bool { return p.isSignalled() && p.Ended.IsZero() && !p.isGivenUp }
 
