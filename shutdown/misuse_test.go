@@ -134,10 +134,11 @@ func TestPodsThatUseAllTheTimeAreNoErrorOfTheList(t *testing.T) {
 
 // ListPods still lists pods whose kills have succeeded. One log line says so if a kill returned at once, as if it had only
 // sent the signal, or more than a second before the list. It says nothing of a pod that ended right before the list, which
-// may come from an informer, of one that had no container to stop, and of one whose phase says that it has ended.
+// may come from an informer, of one that had no container to stop, and of one whose status says that it has ended.
 func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
-	ended := shutdowntest.Pod("web", 0, 30)
-	ended.Status.Phase = v1.PodFailed
+	failed, terminated := shutdowntest.Pod("web", 0, 30), shutdowntest.Pod("web", 0, 30)
+	failed.Status.Phase = v1.PodFailed
+	terminated.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}}}
 	for name, c := range map[string]struct {
 		pods     []*v1.Pod
 		kill     shutdowntest.Behaviour
@@ -148,7 +149,8 @@ func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
 		"the kill is long over":          {pods: twoPods(), kill: shutdowntest.Behaviour{Takes: time.Second}, isLogged: true}, // that of web, when etcd has ended
 		"the kill is just over":          {pods: list(shutdowntest.Pod("web", 0, 30)), kill: shutdowntest.Behaviour{Takes: time.Second}},
 		"nothing was to be stopped":      {pods: twoPods(), outcome: "NotFound"},
-		"the phase says that it is over": {pods: list(ended)},
+		"the pod has failed":             {pods: list(failed)},
+		"all containers have terminated": {pods: list(terminated)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inBubble(t, c.pods, func(t *testing.T, n *node) {

@@ -117,7 +117,7 @@ func (d *drain) logStillListed(n *Node) {
 	count := 0
 	for _, p := range n.pods.all {
 		isListed := p.listNumber == n.lister.listCount && p.lastCallAtEnd < n.lister.newestCall
-		if p.pickedBy != d.number || p.Ended.IsZero() || !isListed || p.Outcome == "NotFound" || p.hasTerminalPhase() {
+		if p.pickedBy != d.number || p.Ended.IsZero() || !isListed || p.Outcome == "NotFound" || p.isListedAsEnded() {
 			continue
 		}
 		if wasShort := p.Ended.Sub(p.Signalled) < minKillTime; wasShort || d.stageBegan.Sub(p.Ended) >= listLag {

@@ -57,9 +57,14 @@ type Pod struct {
 // isSignalled reports whether a kill was started.
 func (p *Pod) isSignalled() bool { return !p.Signalled.IsZero() }
 
-// hasTerminalPhase reports whether the pod, as last listed, has ended.
-func (p *Pod) hasTerminalPhase() bool {
-	return p.Object != nil && (p.Object.Status.Phase == v1.PodSucceeded || p.Object.Status.Phase == v1.PodFailed)
+// isListedAsEnded reports whether the status of the pod, as last listed, says that it has ended: by its phase, or because
+// all its containers have terminated. The list of a container runtime has such a pod until its sandbox is stopped.
+func (p *Pod) isListedAsEnded() bool {
+	status := &p.Object.Status
+	containers := status.ContainerStatuses
+	runs := func(c v1.ContainerStatus) bool { return c.State.Terminated == nil }
+	isTerminated := len(containers) > 0 && !slices.ContainsFunc(containers, runs)
+	return isTerminated || status.Phase == v1.PodSucceeded || status.Phase == v1.PodFailed
 }
 
 // isTerminating reports whether the pod was signalled and its end is still awaited.
