@@ -19,9 +19,9 @@ type Inhibitor struct {
 	// Budget is the requested delay, part by part. Options.Plan.Limit shortens it and, once the host has
 	// answered, so does a shorter grant.
 	Budget plan.Budget
-	// Err says what is wrong with the lock: the host is unreachable, it refuses the lock, or it grants
-	// so little that a bucket loses time (a *[source.DelayCappedError]). Nil: nothing is wrong, or no
-	// host is watched.
+	// Err says what is wrong with the lock: Run has not been called or has ended, the host is unreachable,
+	// it refuses the lock, or it grants so little that a bucket loses time (a *[source.DelayCappedError]).
+	// Nil: nothing is wrong, or no host is watched.
 	Err error
 }
 

@@ -20,6 +20,9 @@ import (
 
 var (
 	errNotRunning = errors.New("shutdown manager is not running")
+	// errNoRun and errRunOver are the errors of Inhibitor before Run and after its end.
+	errNoRun   = errors.New("no inhibitor lock is held: Manager.Run has not been called")
+	errRunOver = errors.New("no inhibitor lock is held: Manager.Run has ended")
 	// ErrInterrupted is wrapped by the error of [Manager.Run] if its context ended during a drain. With
 	// [Options.StateDir] the next agent resumes the shutdown.
 	ErrInterrupted = errors.New("the end of Run interrupted a shutdown")
@@ -107,7 +110,17 @@ func (m *Manager) Inhibitor() Inhibitor {
 	if !m.isMade() {
 		return Inhibitor{Off: errNotMade.Error(), Err: errNotMade}
 	}
-	return m.shell.inhibitor(m.shell.host.Load())
+	shown := m.shell.inhibitor(m.shell.host.Load())
+	if m.shell.watches() && !shown.Held {
+		switch m.shell.phaseOfRun() {
+		case phaseIdle:
+			shown.Err = errNoRun
+		case phaseOver:
+			shown.Err = errRunOver
+		case phaseRunning:
+		}
+	}
+	return shown
 }
 
 // Plan returns what a shutdown would do if it began now, for the current pods and the delay that the
@@ -148,6 +161,7 @@ func (m *Manager) Admit(pod *v1.Pod) Admission {
 	}
 	now := m.shell.admission.Load()
 	if !now.refusesAll() {
+		m.shell.logMissingRun()
 		if pod == nil {
 			return Admission{Admit: true}
 		}

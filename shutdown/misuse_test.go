@@ -9,10 +9,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -40,6 +42,67 @@ func TestAManagerThatNewManagerHasNotMadeIsAnError(t *testing.T) {
 			require.False(t, found)
 		})
 	}
+}
+
+// Before Run and after its end Inhibitor returns an error, because nobody watches the host. Without a host there is no lock
+// to be missed.
+func TestAMissingRunIsAnErrorOfInhibitor(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.newManager()
+		require.EqualError(t, n.m.Inhibitor().Err, "no inhibitor lock is held: Manager.Run has not been called")
+		require.Empty(t, n.m.Inhibitor().Off)
+		n.run()
+		require.NoError(t, n.m.Inhibitor().Err)
+		n.end()
+		require.EqualError(t, n.m.Inhibitor().Err, "no inhibitor lock is held: Manager.Run has ended")
+		n.opts.Source = nil
+		n.newManager()
+		require.NoError(t, n.m.Inhibitor().Err)
+	})
+}
+
+// Admit logs once that Run was forgotten, if a host should be watched and Run has not been called within ten seconds.
+func TestPodsThatAreAdmittedWithoutRunAreLogged(t *testing.T) {
+	for name, c := range map[string]struct {
+		hasSource, runs bool
+		lines           int
+	}{
+		"Run is forgotten": {hasSource: true, lines: 1},
+		"Run is called":    {hasSource: true, runs: true},
+		"without a host":   {},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, n *node) {
+				klog.SetLogger(n.log.Logger)
+				defer klog.SetLogger(klog.Logger{})
+				if !c.hasSource {
+					n.opts.Source = nil
+				}
+				n.newManager()
+				require.True(t, n.m.Admit(nil).Admit)
+				if c.runs {
+					n.start(n.m)
+				}
+				n.advance(10 * time.Second)
+				require.True(t, n.m.Admit(nil).Admit)
+				require.True(t, n.m.Admit(nil).Admit)
+				synctest.Wait()
+				lines := n.log.all(func(l ktesting.LogEntry) bool { return strings.HasPrefix(l.Message, "Pods are admitted, but") })
+				require.Len(t, lines, c.lines)
+			})
+		})
+	}
+}
+
+// Run with a context that has ended returns nil. One log line says why nothing happens.
+func TestRunWithAnEndedContextIsLogged(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.newManager()
+		ctx, end := context.WithCancel(klog.NewContext(t.Context(), n.log.Logger))
+		end()
+		require.NoError(t, n.m.Run(ctx))
+		require.Len(t, n.log.all(nil), 1)
+	})
 }
 
 // TerminateAll with a context that has ended kills no pod. The next call drains all pods. A third call, again with

@@ -6,11 +6,33 @@ import (
 	"fmt"
 	"time"
 
+	"k8s.io/klog/v2"
+
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
 // hangTime is how long Run and TerminateAll wait for calls that ignore their contexts.
 const hangTime = 10 * time.Second
+
+// runTime is how long after NewManager a missing Run is logged.
+const runTime = 10 * time.Second
+
+// logMissingRun logs, once, that pods are admitted but nobody watches the host, because Run has not been called.
+func (s *shell) logMissingRun() {
+	if !s.watches() || time.Since(s.madeAt) < runTime {
+		return
+	}
+	s.runLogged.Do(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.phase == phaseIdle {
+			logger := klog.FromContext(s.ctx)
+			s.logLines.Write(func() {
+				logger.Info("Pods are admitted, but Manager.Run has not been called: nothing notices a shutdown of the host")
+			})
+		}
+	})
+}
 
 // run implements [Manager.Run]. It watches the host and drains the pods in shutdowns until ctx ends. If the state folder
 // cannot be used and Options.RequireStateDir is set, it ends at once. At the end it releases the lock, waits for the
@@ -25,6 +47,11 @@ func (s *shell) run(ctx context.Context) error {
 	s.mu.Unlock()
 	defer s.ready.close() // Ready is closed even if ctx ends early
 	s.enter(ctx)
+	if ctx.Err() != nil {
+		s.logLines.Write(func() {
+			klog.FromContext(ctx).Info("Manager.Run ends at once: its context had already ended")
+		})
+	}
 	s.step(node.Opening{})
 	slowRead := time.AfterFunc(openTime, s.endSlowOpening)
 	defer slowRead.Stop()

@@ -27,6 +27,8 @@ type shell struct {
 	opening   opening
 	logOpened chan struct{}                     // closed when Run has read the log or has failed to
 	admission atomic.Pointer[admissionSnapshot] // replaced after each step
+	madeAt    time.Time
+	runLogged sync.Once                         // logMissingRun has done its work
 	logLines  call.LogLines
 	calls     *call.Group
 
@@ -79,7 +81,7 @@ func newShell(s *settings, disk statelog.Options) *shell {
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
 		reported: map[int]*reporting{}, terminated: make(chan struct{}),
-		log: statelog.New(disk), ready: newReadySignal(), logOpened: make(chan struct{}),
+		log: statelog.New(disk), ready: newReadySignal(), logOpened: make(chan struct{}), madeAt: time.Now(),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })
 	sh.logLines.Calls = sh.calls
@@ -97,6 +99,13 @@ func newShell(s *settings, disk statelog.Options) *shell {
 	sh.admission.Store(snapshot)
 	sh.showStoredShutdown(contents)
 	return sh
+}
+
+// phaseOfRun returns the phase of Run.
+func (s *shell) phaseOfRun() phase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.phase
 }
 
 // now returns the current time as the core and the state log count it: time.Unix(0, 0) is the boot, and steps of the

@@ -60,6 +60,9 @@ func (p *Pod) isSignalled() bool { return !p.Signalled.IsZero() }
 // isListedAsEnded reports whether the status of the pod, as last listed, says that it has ended: by its phase, or because
 // all its containers have terminated. The list of a container runtime has such a pod until its sandbox is stopped.
 func (p *Pod) isListedAsEnded() bool {
+	if p.Object == nil {
+		return false
+	}
 	status := &p.Object.Status
 	containers := status.ContainerStatuses
 	runs := func(c v1.ContainerStatus) bool { return c.State.Terminated == nil }
