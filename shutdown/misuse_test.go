@@ -5,6 +5,7 @@ package shutdown_test
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
@@ -238,6 +240,63 @@ func TestPodsThatAreListedAfterTheirKillsAreLogged(t *testing.T) {
 		})
 	}
 }
+
+// The API server accepts nothing, and refuses the node state, each readiness mark and each final status for a reason of
+// its own. The report has each reason with what it is about, not the newest error of any call. The host grants so little
+// that the node state is published beside the kills, in the first case. No time is left for the status of etcd.
+func TestTheReportSaysWhyTheAPIServerHasNotAcceptedSomething(t *testing.T) {
+	flush := func(*v1.Pod) error { <-time.After(time.Millisecond); return errors.New("no UID") }
+	const flushError = "failed to flush the final statuses of 2 pods: default/web: no UID; default/etcd: the time for it was spent"
+	for name, c := range map[string]struct {
+		limit    time.Duration // 0: none
+		reporter shutdown.Reporter
+		errs     []string
+	}{
+		"the node state": {
+			limit: 30 * time.Second, reporter: failingReporter{flushFunc: flush, publishErr: errors.New("no node")},
+			errs: []string{"failed to publish the node state: no node", flushError},
+		},
+		"the readiness marks": {
+			reporter: failingMarker{failingReporter{flushFunc: flush}},
+			errs:     []string{"failed to mark 1 pods not ready: no patch", flushError},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, twoPods(), func(t *testing.T, n *node) {
+				n.setLimit(c.limit)
+				n.opts.Reporter = c.reporter
+				n.run()
+				n.announce()
+				n.advance(time.Minute)
+				require.Equal(t, c.errs, n.lastReport().Errors)
+			})
+		})
+	}
+}
+
+// failingReporter is a flushFunc whose PublishNode returns an error.
+type failingReporter struct {
+	flushFunc
+
+	publishErr error // nil: PublishNode succeeds
+}
+
+// PublishNode returns r.publishErr.
+func (r failingReporter) PublishNode(context.Context, shutdown.NodeState) error { return r.publishErr }
+
+// failingMarker is a failingReporter that cannot mark the pod etcd as not ready.
+type failingMarker struct{ failingReporter }
+
+// MarkNotReady returns an error for etcd, which asks for a pause that is longer than the time for the mark.
+func (failingMarker) MarkNotReady(_ context.Context, pod *v1.Pod) error {
+	if pod.Name == "etcd" {
+		return apierrors.NewTooManyRequests("no patch", 5)
+	}
+	return nil
+}
+
+// RestoreReadiness does nothing.
+func (failingMarker) RestoreReadiness(context.Context, *v1.Pod) error { return nil }
 
 // PriorityOf hangs in a drain. The report blames PriorityOf alone, not the list of the pods.
 func TestAPriorityOfThatHangsIsNoErrorOfTheList(t *testing.T) {

@@ -28,7 +28,7 @@ type shell struct {
 	logOpened chan struct{}                     // closed when Run has read the log or has failed to
 	admission atomic.Pointer[admissionSnapshot] // replaced after each step
 	madeAt    time.Time
-	runLogged sync.Once                         // logMissingRun has done its work
+	runLogged sync.Once // logMissingRun has done its work
 	logLines  call.LogLines
 	calls     *call.Group
 

@@ -168,7 +168,7 @@ func TestARefusedStatusDelaysNoOtherStatus(t *testing.T) {
 		require.Equal(t, 300, acked)
 		require.Equal(t, 600*time.Millisecond+2500*time.Millisecond, n.killedAfter("etcd", began).Round(10*time.Millisecond))
 		require.Equal(t, 620*time.Millisecond+2*2500*time.Millisecond, n.releasedAfter(began).Round(10*time.Millisecond), "two waits of 2.5 s; the status of etcd was acknowledged between them")
-		require.Equal(t, []string{`failed to flush the final statuses of 1 pods: pods "pod-0000" is forbidden: <nil>`}, n.lastReport().Errors)
+		require.Equal(t, []string{`failed to flush the final statuses of 1 pods: default/pod-0000: pods "pod-0000" is forbidden: <nil>`}, n.lastReport().Errors)
 		for _, pod := range n.lastReport().Pods {
 			require.Equal(t, pod.Name == "pod-0000", pod.Unflushed, pod.Name)
 		}
@@ -208,7 +208,7 @@ func TestAServerThatRefusesEverythingIsAskedLessAndLess(t *testing.T) {
 		before := calls.Load()
 		n.advance(5 * time.Minute)
 		require.LessOrEqual(t, calls.Load()-before, int64(100*5*2), "100 pods, five minutes, two requests a minute")
-		require.Contains(t, n.lastReport().Errors[0], "failed to flush the final statuses of 100 pods: connection refused")
+		require.Contains(t, n.lastReport().Errors[0], "failed to flush the final statuses of 100 pods: default/pod-0000: connection refused")
 	})
 }
 

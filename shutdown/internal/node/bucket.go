@@ -69,8 +69,8 @@ func (d *drain) finishNotReadyWaits(n *Node) bool {
 		return false
 	}
 	if d.killedUnmarked > 0 {
-		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.killedUnmarked, n.api.lastError()))
-		d.killedUnmarked = 0
+		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.killedUnmarked, orTimeSpent(d.unmarkedFailure)))
+		d.killedUnmarked, d.unmarkedFailure = 0, ""
 	}
 	return true
 }

@@ -80,6 +80,7 @@ type drain struct {
 	picked            []*Pod // the pods of the current bucket
 	firstAwaited      int    // findAwaited begins at this index
 	killedUnmarked    int    // how many pods were killed before the API server had accepted NotReady
+	unmarkedFailure   string // the last error of the call for one of them; "": none
 }
 
 // begin begins a drain of s at the first bucket that is not over, in place of the drain in progress, if any.
@@ -257,7 +258,7 @@ func (d *drain) finishPublish(n *Node) (moved bool) {
 			return false
 		}
 		if publishTime > 0 {
-			n.reportError(s, "failed to publish the node state: "+n.api.lastError())
+			n.reportError(s, "failed to publish the node state: "+orTimeSpent(n.api.publishFailure))
 		}
 	}
 	s.Published = true
@@ -276,11 +277,9 @@ func (d *drain) finishFlushAll(n *Node) (moved bool) {
 	// for it so far.
 	isPublishedDuringKills := s.table.Budget().Publish == 0 && !s.isTerminateAll
 	if isPublishedDuringKills && !n.isPublished() && n.api.tries > 1 { // 1: the first try may still be in progress
-		n.reportError(s, "failed to publish the node state: "+n.api.lastError())
+		n.reportError(s, "failed to publish the node state: "+orTimeSpent(n.api.publishFailure))
 	}
-	if pending := n.PendingStatuses(); pending > 0 {
-		n.reportError(s, fmt.Sprintf("failed to flush the final statuses of %d pods: %s", pending, n.api.lastError()))
-	}
+	n.reportPendingStatuses(s)
 	return d.enterStage(n, syncing)
 }
 

@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -64,6 +65,7 @@ func (n *Node) endNotReadyWait(p *Pod, isAccepted bool) {
 	}
 	if !isAccepted {
 		n.drain.killedUnmarked++
+		n.drain.unmarkedFailure = cmp.Or(p.update.failure, n.drain.unmarkedFailure)
 	}
 	p.awaitsNotReady = false
 	n.signal(p)

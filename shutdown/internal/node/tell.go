@@ -2,7 +2,9 @@ package node
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/kubegrace/kubegrace/internal/times"
@@ -29,6 +31,7 @@ type apiUpdate struct {
 	call       int       // the call in progress; 0: none
 	deadline   time.Time // of the call
 	tries      int       // how many calls were made for wanted
+	failure    string    // the last error of a call for wanted; "": none
 	retryAt    time.Time
 	notReadyBy time.Time // NotReady is not sent after this time
 }
@@ -49,6 +52,7 @@ type api struct {
 	publishing      *nodeState // the state that the call publishes
 	publishDeadline time.Time  // of the call
 	tries           int        // how many calls were made for wanted
+	publishFailure  string     // the last error of a call for wanted; "": none
 	retryAt         time.Time
 }
 
@@ -100,7 +104,7 @@ func (n *Node) updateWanted(p *Pod) {
 	if wanted == update.wanted {
 		return
 	}
-	update.wanted, update.tries, update.retryAt = wanted, 0, time.Time{}
+	update.wanted, update.tries, update.failure, update.retryAt = wanted, 0, "", time.Time{}
 	switch wanted {
 	case FinalStatus:
 		n.api.finalStatuses = append(n.api.finalStatuses, p)
@@ -207,6 +211,9 @@ func (t Told) apply(n *Node) {
 	}
 	update := &p.update
 	update.call = 0
+	if isWanted && t.Err != nil {
+		update.failure = t.Err.Error()
+	}
 	switch {
 	case !isWanted:
 	case t.Err == nil:
@@ -272,8 +279,8 @@ func (a *api) retryNow() {
 	}
 }
 
-// lastError says why the server has not accepted something: its last error or, without one, that time ran out.
-func (a *api) lastError() string { return cmp.Or(a.failure, "the time for it was spent") }
+// orTimeSpent returns why the server has not accepted something: the last error or, without one, that time ran out.
+func orTimeSpent(failure string) string { return cmp.Or(failure, "the time for it was spent") }
 
 // apply drops the pending final status of a static pod that starts again, as if the API server had accepted it: the
 // status would end the new pod, which has the same UID. The old pod counts as ended even if its kill was given up, so
@@ -302,7 +309,7 @@ func (n *Node) publish(s *Shutdown) {
 		return
 	}
 	a.wanted, a.isAccepted = &nodeState{shutdown: s}, !n.Options.Steps.Publish
-	a.tries, a.retryAt, a.acceptedAt = 0, time.Time{}, time.Time{}
+	a.tries, a.publishFailure, a.retryAt, a.acceptedAt = 0, "", time.Time{}, time.Time{}
 	if a.publishCall != 0 {
 		n.emit(Effect{Do: Abort, Call: a.publishCall})
 	}
@@ -348,7 +355,25 @@ func (p Published) apply(n *Node) {
 	case p.Err == nil:
 		a.isAccepted = true
 	default:
+		a.publishFailure = p.Err.Error()
 		a.retryAt = n.now.Add(retryPause(a.tries, maxIdleRetryPause))
+	}
+}
+
+// reportPendingStatuses adds to the report of s how many final statuses the API server has not accepted, and why. It names
+// a pod for each reason, and at most three pods.
+func (n *Node) reportPendingStatuses(s *Shutdown) {
+	const maxReasons = 3
+	var reasons, examples []string
+	for _, p := range n.pods.all {
+		reason := orTimeSpent(p.update.failure)
+		if n.isPending(p) && len(reasons) < maxReasons && !slices.Contains(reasons, reason) {
+			reasons = append(reasons, reason)
+			examples = append(examples, fmt.Sprintf("%s/%s: %s", p.Namespace, p.Name, reason))
+		}
+	}
+	if len(reasons) > 0 {
+		n.reportError(s, fmt.Sprintf("failed to flush the final statuses of %d pods: %s", n.PendingStatuses(), strings.Join(examples, "; ")))
 	}
 }
 
