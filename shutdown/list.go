@@ -3,6 +3,7 @@ package shutdown
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -29,33 +30,39 @@ func (s *shell) list(e node.Effect) {
 		if priorityErr != nil {
 			s.step(node.Failed{Text: "failed to get the values of priority classes: " + priorityErr.Error()})
 		}
+		if slices.ContainsFunc(pods, isNobody) {
+			s.step(node.Failed{Text: "Options.ListPods lists a pod that is nil or has neither a UID nor a name: it is not killed"})
+		}
+		pods = slices.DeleteFunc(slices.Clone(pods), isNobody)
 		for _, text := range podsWithTheSameKey(pods) {
 			s.step(node.Failed{Text: text})
 		}
 		listed = make([]node.Pod, 0, len(pods))
 		for _, pod := range pods {
-			if pod != nil {
-				listed = append(listed, listedPod(pod, opts))
-			}
+			listed = append(listed, listedPod(pod, opts))
 		}
 		return nil
 	}, func(a answer) node.Input { return node.Listed{Call: e.Call, Pods: listed, Err: a.err} })
 }
 
-// podsWithTheSameKey returns an error text for each pod with the key (UID or name) of an earlier pod in the list: the
-// manager takes the two for one pod and kills only one of them. The same pointer twice is no error.
+// isNobody reports whether a pod has nothing by which it could be known.
+func isNobody(pod *v1.Pod) bool { return pod == nil || pod.UID == "" && pod.Name == "" }
+
+// podsWithTheSameKey returns an error text for each pod with the key (UID or name) of the first such pod in the list: the
+// manager takes the two for one pod and kills only one of them. Copies of a pod that has a UID are no error.
 func podsWithTheSameKey(pods []*v1.Pod) (texts []string) {
-	seen := make(map[types.UID]*v1.Pod, len(pods))
+	firsts := make(map[types.UID]*v1.Pod, len(pods))
 	for _, pod := range pods {
-		if pod == nil {
-			continue
-		}
 		key := podkey.Of(pod)
-		if other := seen[key]; other != nil && other != pod {
+		first := firsts[key]
+		isCopy := first == pod || first != nil && pod.UID != "" && klog.KObj(first) == klog.KObj(pod)
+		switch {
+		case first == nil:
+			firsts[key] = pod
+		case !isCopy:
 			texts = append(texts, fmt.Sprintf("Options.ListPods lists the pods %s and %s, which are both known as %q: only one of them is killed",
-				klog.KObj(other), klog.KObj(pod), key))
+				klog.KObj(first), klog.KObj(pod), key))
 		}
-		seen[key] = pod
 	}
 	return texts
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/klog/v2"
 	"k8s.io/klog/v2/ktesting"
 
@@ -135,14 +136,33 @@ func TestTriggerRefusesAKindThatItDoesNotKnow(t *testing.T) {
 	})
 }
 
-// Two pods without UID, namespace and name cannot be told apart. Only one of them is killed, and the error says so.
+// ListPods lists pods that cannot be told apart: two with one UID, whose conflict is named once although one is listed
+// three times, and two without a UID that have the same name. Only one of each is killed.
 func TestPodsThatCannotBeToldApartAreAnError(t *testing.T) {
-	inBubble(t, nil, func(t *testing.T, n *node) {
-		n.opts.ListPods = shutdown.ListPodsFunc(func() []*v1.Pod { return []*v1.Pod{{}, {}} }, nil)
+	web, other := shutdowntest.Pod("web", 0, 5), shutdowntest.Pod("other", 0, 5)
+	web.UID, other.UID = "1", "1"
+	nameless := func() *v1.Pod { return &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "no-uid"}} }
+	inBubble(t, list(web, other, web, web.DeepCopy(), nameless(), nameless()), func(t *testing.T, n *node) {
 		n.run()
 		report, err := n.m.TerminateAll(t.Context())
-		require.ErrorContains(t, err, "which are both known as")
+		require.Error(t, err)
+		require.Equal(t, []string{
+			`Options.ListPods lists the pods default/web and default/other, which are both known as "1": only one of them is killed`,
+			`Options.ListPods lists the pods default/no-uid and default/no-uid, which are both known as "default/no-uid": only one of them is killed`,
+		}, report.Errors)
+		require.Len(t, report.Pods, 2)
+	})
+}
+
+// ListPods lists a nil pod and one with neither a UID nor a name. No killer could find such a pod, so that it is not
+// killed, and the error says so.
+func TestAPodThatIsNobodyIsAnError(t *testing.T) {
+	inBubble(t, []*v1.Pod{nil, {}, shutdowntest.Pod("web", 0, 5)}, func(t *testing.T, n *node) {
+		n.run()
+		report, err := n.m.TerminateAll(t.Context())
+		require.EqualError(t, err, "Options.ListPods lists a pod that is nil or has neither a UID nor a name: it is not killed")
 		require.Len(t, report.Pods, 1)
+		require.Len(t, n.killer.Kills(), 1)
 	})
 }
 
