@@ -3,6 +3,7 @@ package shutdown
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/internal/podcondition"
+	"github.com/kubegrace/kubegrace/internal/podkey"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 )
 
@@ -46,9 +48,13 @@ func (s *shell) prepareKill(e node.Effect) (start func()) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
 	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
 	logger := klog.FromContext(s.ctx)
+	name, identity := pod.Namespace+"/"+pod.Name, podkey.Of(pod)
 	var result KillResult
-	startKill := s.prepare(e, "Options.Killer for pod "+pod.Namespace+"/"+pod.Name, func(ctx context.Context) (err error) {
+	startKill := s.prepare(e, "Options.Killer for pod "+name, func(ctx context.Context) (err error) {
 		result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
+		if podkey.Of(pod) != identity {
+			s.step(node.Failed{Text: fmt.Sprintf("Options.Killer has changed the UID or the name of pod %s, which may be killed twice", name)})
+		}
 		if result, err = awaitKill(ctx, result, err); err == nil {
 			s.logKilled(logger, pod, result.Outcome)
 		}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/klog/v2/ktesting"
 
 	"github.com/kubegrace/kubegrace/shutdown"
+	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/shutdowntest"
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
@@ -317,6 +319,52 @@ func (failingMarker) MarkNotReady(_ context.Context, pod *v1.Pod) error {
 
 // RestoreReadiness does nothing.
 func (failingMarker) RestoreReadiness(context.Context, *v1.Pod) error { return nil }
+
+// In the list form a bucket has 0 s, because its field was misspelt. One log line of Run names its priority. The two-field
+// form has 0 s for critical pods unless they get some, which is no mistake.
+func TestABucketWithoutTimeIsLogged(t *testing.T) {
+	for name, c := range map[string]struct {
+		config plan.Config
+		want   any
+	}{
+		"list form": {plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
+			{Priority: 0}, {Priority: 1000, ShutdownGracePeriodSeconds: 10},
+		}}, []int32{0}},
+		"two-field form": {config(30*time.Second, 0), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, nil, func(t *testing.T, n *node) {
+				n.opts.Config = c.config
+				n.run()
+				require.Equal(t, c.want, n.log.valuesWith("priorities")["priorities"])
+			})
+		})
+	}
+}
+
+// A timeout of more than a day, such as math.MaxInt64, would be asked of the host.
+func TestATimeoutOfMoreThanADayIsAnError(t *testing.T) {
+	inBubble(t, nil, func(t *testing.T, n *node) {
+		n.opts.Plan.PrepareTimeout, n.opts.Plan.UnmountTimeout = math.MaxInt64, 24*time.Hour
+		_, err := shutdown.NewManager(n.opts)
+		require.EqualError(t, err, "invalid shutdown options: Options.Plan.PrepareTimeout is 2562047h47m16.854775807s, it must be at most 24h0m0s: the host is asked for this time")
+	})
+}
+
+// The killer gives the pod another UID, which changes the list too, so that the pod is killed again as another one. The
+// report names the pod by the name that it was listed with.
+func TestAKillerThatChangesThePodIsReported(t *testing.T) {
+	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
+		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
+			pod.UID, pod.Name = "changed", "changed"
+			return shutdown.KillResult{}, nil
+		})
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		require.Equal(t, []string{"Options.Killer has changed the UID or the name of pod default/web, which may be killed twice"}, n.lastReport().Errors)
+	})
+}
 
 // PriorityOf hangs in a drain. The report blames PriorityOf alone, not the list of the pods.
 func TestAPriorityOfThatHangsIsNoErrorOfTheList(t *testing.T) {

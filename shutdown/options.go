@@ -66,7 +66,8 @@ type Options struct {
 	// kubelet. An unknown policy is reported as an error and treated as PolicySetTerminal.
 	Policy func(source.Kind) PodPolicy
 	// Plan sets the times of the other steps, priorities, and a limit for the whole drain. The
-	// manager overwrites Plan.Steps: they follow from Prepare, Hold, Reporter and Volumes.
+	// manager overwrites Plan.Steps: they follow from Prepare, Hold, Reporter and Volumes. A timeout of more
+	// than 24 h is an error.
 	Plan plan.Options
 
 	// Prepare is called when a drain begins, before the pods are listed, to stop whatever would start
@@ -154,6 +155,9 @@ type EventRecorder interface {
 	Event(object runtime.Object, eventtype, reason, message string)
 }
 
+// maxTimeout is the longest timeout of a step in Options.Plan.
+const maxTimeout = 24 * time.Hour
+
 // validate returns all problems of o, joined.
 func (o *Options) validate() error {
 	var errs []error
@@ -192,6 +196,20 @@ func (o *Options) validate() error {
 			errs = append(errs, fmt.Errorf("Options.StateDir is not usable: %w", err))
 		} else if !info.IsDir() {
 			errs = append(errs, fmt.Errorf("Options.StateDir %q is not a directory", o.StateDir))
+		}
+	}
+	for _, timeout := range []struct {
+		name  string
+		value time.Duration
+	}{
+		{"PrepareTimeout", o.Plan.PrepareTimeout},
+		{"HoldTimeout", o.Plan.HoldTimeout},
+		{"PublishTimeout", o.Plan.PublishTimeout},
+		{"UnmountTimeout", o.Plan.UnmountTimeout},
+		{"StatusesTimeout", o.Plan.StatusesTimeout},
+	} {
+		if timeout.value > maxTimeout {
+			errs = append(errs, fmt.Errorf("Options.Plan.%s is %v, it must be at most %v: the host is asked for this time", timeout.name, timeout.value, maxTimeout))
 		}
 	}
 	if !nilcheck.IsTypedNil(o.Gates) {

@@ -57,6 +57,7 @@ func (s *shell) run(ctx context.Context) error {
 	defer slowRead.Stop()
 	runCtx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
+	s.logBucketsWithoutTime(runCtx)
 	h, hostEnded := s.startHost(runCtx)
 	openErr := s.open(runCtx, h != nil)
 	var folderErr error // ends Run

@@ -81,6 +81,22 @@ func (s *settings) shortensBucket(limit time.Duration) bool {
 	return s.budget().Fit(limit, nil).Pods() < s.schedule.Total()
 }
 
+// logBucketsWithoutTime logs which priorities have 0 s by the list form of Options.Config: the field may be misspelt. In the
+// two-field form, 0 s for critical pods is the kubelet's default.
+func (s *shell) logBucketsWithoutTime(ctx context.Context) {
+	var priorities []int32
+	for _, p := range s.opts.Config.ShutdownGracePeriodByPodPriority {
+		if p.ShutdownGracePeriodSeconds == 0 {
+			priorities = append(priorities, p.Priority)
+		}
+	}
+	if len(s.schedule) > 0 && len(priorities) > 0 {
+		s.logLines.Write(func() {
+			klog.FromContext(ctx).Info("Pods are killed at once, because shutdownGracePeriodSeconds is 0 for their priorities", "priorities", priorities)
+		})
+	}
+}
+
 // logRequestedDelay logs the delay that is requested from the host. It also logs if Options.Plan.Limit makes the delay too short
 // for the schedule.
 func (s *settings) logRequestedDelay(ctx context.Context) {
