@@ -29,7 +29,7 @@ type Budget struct {
 	Hold time.Duration `json:"holdNanoseconds"`
 	// Publish is for publishing the node state.
 	Publish time.Duration `json:"publishNanoseconds"`
-	// Buckets are the buckets of the schedule, in its order.
+	// Buckets are the buckets of the schedule, ascending by priority.
 	Buckets []BucketBudget `json:"buckets"`
 	// Floor follows the last bucket. It is for containers whose grace period is used up: each still gets
 	// 2 s to stop. It is 2 s, unless Fit has shortened it.
@@ -62,10 +62,11 @@ type BucketBudget struct {
 // beside returns the bucket's time for everything but the kills: readiness marks, unmounts and final statuses.
 func (b *BucketBudget) beside() time.Duration { return sum(b.Readiness, b.Unmount, b.Statuses) }
 
-// NewBudget returns the budget of a drain by a schedule, which must be ascending by priority. It does not
-// apply Options.Limit: pass Total to [Options.Cap] for the delay to request from the host, and the granted
+// NewBudget returns the budget of a drain by a schedule. Buckets has the schedule's buckets ascending by
+// priority, even if the schedule is not. NewBudget does not apply Options.Limit: pass Total to [Options.Cap] for the delay to request from the host, and the granted
 // delay to [Budget.Fit].
 func NewBudget(s Schedule, opts Options) Budget {
+	s, _ = s.sorted()
 	b := Budget{
 		Prepare: orDefault(opts.PrepareTimeout, 2*time.Second, opts.Steps.Prepare),
 		Hold:    orDefault(opts.HoldTimeout, 10*time.Second, opts.Steps.Hold),

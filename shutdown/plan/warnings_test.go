@@ -69,6 +69,17 @@ func TestPlanWarnsOfABucketWithoutTime(t *testing.T) {
 	require.Equal(t, []string{"bucket 0 has no time, its pods (2) are killed at once"}, p.Warnings)
 }
 
+// A budget of a schedule that is not ascending is the budget of the sorted one: a pod of priority 0 gets the time of the
+// bucket 0. The schedule itself is not changed.
+func TestABudgetSortsItsSchedule(t *testing.T) {
+	unsorted := plan.Schedule{{Priority: 1000, Seconds: 5}, {Priority: 0, Seconds: 20}}
+	pods := list(pod("a", withGrace(60)))
+	p := plan.NewBudget(unsorted, plan.Options{}).Plan(pods, plan.Options{})
+	require.Equal(t, []int32{0, 1000}, []int32{p.Buckets[0].Priority, p.Buckets[1].Priority})
+	require.Equal(t, int64(20), p.Buckets[0].Pods[0].GrantedSeconds)
+	require.Equal(t, int32(1000), unsorted[0].Priority)
+}
+
 // A schedule is not ascending and has a priority twice. Two warnings say so.
 func TestPlanWarnsOfAnUnsortedSchedule(t *testing.T) {
 	p := plan.New(plan.Schedule{{Priority: 10, Seconds: 5}, {Priority: 0, Seconds: 5}, {Priority: 10, Seconds: 1}}, nil, plan.Options{})
