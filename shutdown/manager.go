@@ -69,8 +69,9 @@ func (m *Manager) Ready() <-chan struct{} {
 }
 
 // Run watches the host, holds the inhibitor lock, and drains the pods when the host shuts down. It
-// runs until ctx ends. It returns the errors of releasing the lock, closing the session and storing
-// the state; nil if there are none. A manager runs once: a second call returns an error.
+// runs until ctx ends. It returns the errors of releasing the lock and closing the session, and an error
+// if a part of the state is not stored when it ends; nil if there are none. Other failures to read or store
+// the state are logged, and are in [Report.Errors]. A manager runs once: a second call returns an error.
 //
 // If ctx ends during a drain, Run cancels the drain's kills and waits, calls OnReport, and returns an
 // error that wraps [ErrInterrupted] and names the pods that are not known to have ended.

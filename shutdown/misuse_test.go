@@ -387,7 +387,9 @@ func TestAPriorityOfThatHangsIsNoErrorOfTheList(t *testing.T) {
 // StoredReport returns an error, not an empty report, for a folder that does not exist or is a file, and for an unusable
 // log. A folder without a log has no report.
 func TestStoredReportOfAnUnusableFolderIsAnError(t *testing.T) {
-	_, _, err := shutdown.StoredReport("/nonexistent/folder")
+	_, _, err := shutdown.StoredReport("")
+	require.EqualError(t, err, "no state folder is given: dir is empty")
+	_, _, err = shutdown.StoredReport("/nonexistent/folder")
 	require.ErrorContains(t, err, "failed to read the state folder: stat /nonexistent/folder")
 	_, _, err = shutdown.StoredReport("/dev/null")
 	require.EqualError(t, err, `the state folder "/dev/null" is no directory`)

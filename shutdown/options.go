@@ -42,8 +42,8 @@ type Options struct {
 	// Killer kills pods. It is called for many pods concurrently.
 	Killer PodKiller
 
-	// Source announces the shutdowns of the host and provides its inhibitor lock. Nil: only Trigger
-	// announces shutdowns.
+	// Source announces the shutdowns of the host and provides its inhibitor lock. Use one manager for a host:
+	// a second one would take its own lock and kill the pods too. Nil: only Trigger announces shutdowns.
 	Source source.Source
 	// Volumes waits for the volumes of a bucket's pods after the pods have ended. Nil: no wait, and
 	// the plan reserves no time for it.
@@ -107,7 +107,8 @@ type Options struct {
 	// up to 5 s if reading the log takes long. After that it reports an error, and stores and resumes
 	// nothing.
 	StateDir string
-	// RequireStateDir makes Run return an error if it cannot use StateDir.
+	// RequireStateDir makes Run return an error if it cannot lock StateDir, or cannot read it in time. A
+	// damaged log is no such error.
 	RequireStateDir bool
 }
 

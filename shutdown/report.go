@@ -31,12 +31,14 @@ type Report struct {
 
 // PodReport says what happened to one pod in a shutdown.
 type PodReport struct {
-	Namespace      string    `json:"namespace"`
-	Name           string    `json:"name"`
-	UID            types.UID `json:"uid,omitempty"`
-	Priority       int32     `json:"priority"`          // as resolved by the plan
-	Bucket         int32     `json:"bucket"`            // the Priority of its bucket
-	GrantedSeconds int64     `json:"grantedSeconds"`    // the grace period in the first call of the killer
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid,omitempty"`
+	Priority  int32     `json:"priority"` // as resolved by the plan
+	Bucket    int32     `json:"bucket"`   // the Priority of its bucket
+	// GrantedSeconds is the grace period in the first call of the killer. It may exceed the seconds of the
+	// bucket, because pods also get the time that lower buckets have not used: see Window of package plan.
+	GrantedSeconds int64     `json:"grantedSeconds"`
 	Started        time.Time `json:"started"`           // the first call of the killer
 	Ended          time.Time `json:"ended"`             // zero: the pod is not known to have ended
 	Outcome        string    `json:"outcome,omitempty"` // from KillResult
@@ -109,6 +111,9 @@ func uidOf(p *node.Pod) types.UID {
 // Ended is zero if the shutdown has not ended. StoredReport neither locks nor changes the folder. Only the
 // agent's user and root may read the log.
 func StoredReport(dir string) (report Report, found bool, err error) {
+	if dir == "" {
+		return Report{}, false, errors.New("no state folder is given: dir is empty")
+	}
 	if info, err := os.Stat(dir); err != nil {
 		return Report{}, false, fmt.Errorf("failed to read the state folder: %w", err)
 	} else if !info.IsDir() {

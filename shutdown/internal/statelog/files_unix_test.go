@@ -169,7 +169,7 @@ func TestLockRemovesTemporaryFiles(t *testing.T) {
 func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 	for mode, text := range map[fs.FileMode]string{
 		0o755:                 "",
-		0o777:                 "others may write to it: its mode is -rwxrwxrwx",
+		0o777:                 "others may write to it: its mode is -rwxrwxrwx; they could replace its files, but the folder is used",
 		0o777 | fs.ModeSticky: "", // like /tmp: others cannot replace files
 		0o775:                 "others may write to it: its mode is -rwxrwxr-x",
 	} {

@@ -135,7 +135,9 @@ func (l *Log) waitForLock(ctx context.Context, lock *os.File) error {
 func (l *Log) removeLeftovers() error {
 	info, err := os.Stat(l.opts.Dir)
 	if err == nil && info.Mode()&fs.ModeSticky == 0 {
-		err = checkMode(info)
+		if err = checkMode(info); err != nil {
+			err = fmt.Errorf("%w; they could replace its files, but the folder is used", err)
+		}
 	}
 	entries, listErr := os.ReadDir(l.opts.Dir)
 	errs := []error{err, listErr}
