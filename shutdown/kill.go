@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
@@ -48,7 +47,7 @@ func (s *shell) prepareKill(e node.Effect) (start func()) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
 	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
 	logger := klog.FromContext(s.ctx)
-	name, identity := pod.Namespace+"/"+pod.Name, podkey.Of(pod)
+	name, ref, identity := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // the killer may change the pod
 	var result KillResult
 	startKill := s.prepare(e, "Options.Killer for pod "+name, func(ctx context.Context) (err error) {
 		result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
@@ -56,7 +55,7 @@ func (s *shell) prepareKill(e node.Effect) (start func()) {
 			s.step(node.Failed{Text: fmt.Sprintf("Options.Killer has changed the UID or the name of pod %s, which may be killed twice", name)})
 		}
 		if result, err = awaitKill(ctx, result, err); err == nil {
-			s.logKilled(logger, pod, result.Outcome)
+			s.logKilled(logger, ref, result.Outcome)
 		}
 		return err
 	}, func(a answer) node.Input {
@@ -65,7 +64,7 @@ func (s *shell) prepareKill(e node.Effect) (start func()) {
 	return func() {
 		if logger := logger.V(1); logger.Enabled() {
 			s.logLines.Write(func() {
-				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", klog.KObj(pod), "gracePeriod", seconds)
+				logger.Info("Shutdown manager killing pod with gracePeriod", "pod", ref, "gracePeriod", seconds)
 			})
 		}
 		startKill()
@@ -85,14 +84,14 @@ func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, e
 }
 
 // logKilled logs that the killer has ended a pod. The verbosity is 1 if the outcome is good or not known, otherwise 0.
-func (s *shell) logKilled(logger klog.Logger, pod *v1.Pod, outcome string) {
+func (s *shell) logKilled(logger klog.Logger, pod klog.ObjectRef, outcome string) {
 	switch outcome {
 	case "", "Graceful", "NotFound":
 		logger = logger.V(1)
 	}
 	if logger.Enabled() {
 		s.logLines.Write(func() {
-			logger.Info("Shutdown manager finished killing pod", "pod", klog.KObj(pod), "outcome", outcome)
+			logger.Info("Shutdown manager finished killing pod", "pod", pod, "outcome", outcome)
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -153,6 +154,7 @@ func TestPodsThatCannotBeToldApartAreAnError(t *testing.T) {
 			`Options.ListPods lists the pods default/no-uid and default/no-uid, which are both known as "default/no-uid": only one of them is killed`,
 		}, report.Errors)
 		require.Len(t, report.Pods, 2)
+		require.Len(t, n.log.errors(), 2, "each conflict is logged once, although every bucket has a list")
 	})
 }
 
@@ -357,11 +359,12 @@ func TestAKillerThatChangesThePodIsReported(t *testing.T) {
 	inBubble(t, list(shutdowntest.Pod("web", 0, 5)), func(t *testing.T, n *node) {
 		n.opts.Killer = shutdown.PodKillerFunc(func(_ context.Context, pod *v1.Pod, _ shutdown.KillRequest) (shutdown.KillResult, error) {
 			pod.UID, pod.Name = "changed", "changed"
-			return shutdown.KillResult{}, nil
+			return shutdown.KillResult{Outcome: "Changed"}, nil
 		})
 		n.run()
 		n.announce()
 		n.advance(time.Minute)
+		require.Equal(t, "default/web", fmt.Sprint(n.log.valuesWith("outcome")["pod"]))
 		require.Equal(t, []string{"Options.Killer has changed the UID or the name of pod default/web, which may be killed twice"}, n.lastReport().Errors)
 	})
 }

@@ -112,10 +112,11 @@ func (Opening) apply(n *Node) {
 	}
 }
 
-// apply logs the failure and adds it to the report of the current drain. Without one, it adds it to the
-// report of the shutdown whose lock is released, or else to that of the next drain.
+// apply logs the failure, unless the report of the current drain has it already, and adds it to that report. Without a
+// drain, it adds the failure to the report of the shutdown whose lock is released, or else to that of the next drain.
 func (f Failed) apply(n *Node) {
-	if f.Text != n.loggedFailure {
+	isInReport := n.drain.shutdown != nil && slices.Contains(n.drain.shutdown.Errors, f.Text)
+	if f.Text != n.loggedFailure && !isInReport {
 		n.emit(Effect{Do: LogError, Text: f.Text})
 		n.loggedFailure = f.Text
 	}
