@@ -63,8 +63,8 @@ type BucketBudget struct {
 func (b *BucketBudget) beside() time.Duration { return sum(b.Readiness, b.Unmount, b.Statuses) }
 
 // NewBudget returns the budget of a drain by a schedule. Buckets has the schedule's buckets ascending by
-// priority, even if the schedule is not. NewBudget does not apply Options.Limit: pass Total to [Options.Cap] for the delay to request from the host, and the granted
-// delay to [Budget.Fit].
+// priority, even if the schedule is not. NewBudget does not apply Options.Limit: pass Total to [Options.Cap]
+// for the delay to request from the host, and the granted delay to [Budget.Fit].
 func NewBudget(s Schedule, opts Options) Budget {
 	s, _ = s.sorted()
 	b := Budget{
