@@ -119,7 +119,7 @@ func (r *handlerRunner) Run(ctx context.Context, containerID string, pod *v1.Pod
 		hook, action = "Sleep", strconv.FormatInt(handler.Sleep.Seconds, 10)
 		err = r.sleep(ctx, handler.Sleep.Seconds)
 	case kindOther:
-		err = fmt.Errorf("invalid handler: %v", handler)
+		err = fmt.Errorf("%w: %v", errInvalidHandler, handler)
 		return "Cannot run handler: " + err.Error(), err
 	}
 	if err != nil {
@@ -168,7 +168,10 @@ func formatPod(pod *v1.Pod) string {
 // of megabytes does not exhaust the agent's memory.
 const maxOutput = 64 << 10
 
-var errNoCommands = errors.New("no command runner for exec hooks: Commands is nil")
+var (
+	errNoCommands     = errors.New("no command runner for exec hooks: Commands is nil")
+	errInvalidHandler = errors.New("invalid handler") // the kubelet's
+)
 
 // exec runs the command of an exec hook. Without Commands, or if ctx leaves no time, it fails and runs nothing. If it
 // fails, output has what the command printed, at most maxOutput bytes, as a part of the hook's message.

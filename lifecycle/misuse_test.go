@@ -202,7 +202,17 @@ func TestMisuse(t *testing.T) {
 			do: func(m misuse) {
 				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", httpHandler(v1.HTTPGetAction{}))), lifecycle.Request{})
 				require.NoError(m, err)
-				m.requireLogged("PreStop hook failed: failed to find networking container: web_default(uid)")
+				m.requireLogged("PreStop hook failed: failed to find networking container: web_default(uid): " +
+					"status.podIP, or what the option PodIP returned, is empty")
+			},
+		},
+		"a hook that is not exec, httpGet or sleep": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = newMisused(containerNamed("a")) },
+			do: func(m misuse) {
+				hook := &v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{Host: "db"}}
+				_, err := m.KillPod(m.context(), misusedPod(containerSpec("a", hook)), lifecycle.Request{})
+				require.NoError(m, err)
+				m.requireLogged("PreStop hook failed: invalid handler: &LifecycleHandler{Exec:nil,HTTPGet:nil,TCPSocket:&TCPSocketAction{")
 			},
 		},
 		"a start function waits for the termination of its own pod": {
@@ -363,6 +373,9 @@ Hooks is a nil lifecycle_test.hookFunc: leave it out or set a value
 Exits is a nil *lifecycletest.Runtime: leave it out or set a value
 Events is a nil *lifecycletest.Events: leave it out or set a value
 Gates is a nil *lifecycle_test.nilGates: leave it out or set a value`)
+	hooks := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{})
+	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newMisused(), Commands: lifecycletest.NewRuntime(), Hooks: hooks})
+	require.EqualError(t, err, "failed to create terminator: Commands: has no effect with Hooks, which has no Commands: set it in HandlerRunnerOptions")
 }
 
 // nilGates is a feature gate of which the test has only a nil pointer.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -113,14 +114,19 @@ func (s *containerStop) noteHookCancelled(cause Cause) {
 }
 
 // hookReturned sets the outcome of a hook that has returned with err, and logs a failure. The error may
-// contain secret output of the hook, so the event and the log omit it; only verbosity 1 shows it.
+// contain secret output of the hook, so the event and the log omit it; only verbosity 1 shows it. An error of this
+// package has no secrets.
 func (s *containerStop) hookReturned(err error) {
 	defer close(s.hook.returned) // last, so that the log line is written before the termination can end
 	if s.setHookOutcome(err) != HookFailed {
 		return
 	}
 	logger := s.logger()
-	if !logger.V(1).Enabled() && !errors.Is(err, errNoCommands) && !errors.Is(err, errNoPodIP) {
+	switch {
+	case errors.Is(err, errNoPodIP): // the kubelet's error, which does not say what is missing
+		err = fmt.Errorf("%w: status.podIP, or what the option PodIP returned, is empty", err)
+	case errors.Is(err, errNoCommands), errors.Is(err, errInvalidHandler), logger.V(1).Enabled():
+	default:
 		err = errHookFailed
 	}
 	logger.Error(err, "PreStop hook failed")

@@ -31,7 +31,8 @@ type TerminatorOptions struct {
 	// called with the remaining grace period, at least 2 s. Containers have no order, sidecars are not
 	// started again, and HooksAtTurn has no effect.
 	Pods PodStopper
-	// Commands and PodIP are as in [HandlerRunnerOptions]. They have no effect if Hooks is set.
+	// Commands and PodIP are as in [HandlerRunnerOptions]. They have no effect if Hooks is set. Commands is an
+	// error if Hooks was made with [NewHandlerRunner] without Commands.
 	Commands CommandRunner
 	PodIP    func(context.Context, *v1.Pod) (string, error)
 	// Hooks runs the hooks; nil: [NewHandlerRunner] with Commands, PodIP, Events, Metrics and Gates of
@@ -89,6 +90,9 @@ func (o TerminatorOptions) validate() error {
 	}
 	errs = append(errs, nilcheck.Option("Pods", o.Pods), nilcheck.Option("Commands", o.Commands), nilcheck.Option("Hooks", o.Hooks),
 		nilcheck.Option("Exits", o.Exits), nilcheck.Option("Events", o.Events), nilcheck.Option("Gates", o.Gates))
+	if builtin, _ := o.Hooks.(*handlerRunner); builtin != nil && builtin.Commands == nil && o.Commands != nil {
+		errs = append(errs, errors.New("Commands: has no effect with Hooks, which has no Commands: set it in HandlerRunnerOptions"))
+	}
 	if o.StopTimeoutSlack < 0 {
 		errs = append(errs, fmt.Errorf("StopTimeoutSlack: must not be negative, is %v", o.StopTimeoutSlack))
 	}
