@@ -79,6 +79,10 @@
 //	a kill exceeds its timeout       TimedKiller.KillPod returns an         call OverdueError.Await
 //	                                   *OverdueError; the kill continues
 //	a function of Options hangs      KillPod waits for it                   return when ctx ends
+//	a function of Options panics     the stack is logged, KillPod returns   fix the function
+//	                                   an error
+//	the runtime cannot list, and     KillPod returns an error               set it
+//	  Options.Containers is nil
 //	the terminator is closed         the error wraps shutdown.ErrNoRetry    nothing
 //
 // # Concurrency

@@ -64,6 +64,27 @@ func TestMistakesOfTheCallerAreNamed(t *testing.T) {
 			_, err := podkiller.Timed(&shutdowntest.Killer{}, nil).KillPod(t.Context(), nil, podkiller.HardEviction("low"))
 			require.EqualError(t, err, "the pod is nil")
 		},
+		"a runtime that cannot list, without Containers": func(t *testing.T) {
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{
+				Runtime: lifecycle.RuntimeFunc(func(context.Context, string, int64) error { return nil }),
+			})
+			require.NoError(t, err)
+			_, err = podkiller.New(terminator, podkiller.Options{}).KillPod(t.Context(), pod, shutdown.KillRequest{})
+			require.ErrorContains(t, err, "podkiller.Options.Containers must be set for a runtime that cannot list: ")
+		},
+		"functions that panic": func(t *testing.T) {
+			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
+			require.NoError(t, err)
+			_, err = podkiller.New(terminator, podkiller.Options{
+				Containers: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { panic("boom") },
+			}).KillPod(t.Context(), pod, shutdown.KillRequest{})
+			require.EqualError(t, err, "failed to get the containers of pod default/web: podkiller.Options.Containers panicked: boom")
+			result, err := podkiller.New(terminator, podkiller.Options{
+				Status: func(context.Context, *v1.Pod) *v1.PodStatus { panic("boom") },
+			}).KillPod(t.Context(), pod, shutdown.KillRequest{})
+			require.EqualError(t, err, "podkiller.Options.Status panicked: boom")
+			require.Equal(t, "NotFound", result.Outcome)
+		},
 		"Wait for a kill that does not end": func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				log := make(lines, 10)

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
+	"github.com/kubegrace/kubegrace/internal/call"
 	"github.com/kubegrace/kubegrace/lifecycle"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
@@ -19,9 +20,10 @@ import (
 // kill. Their results are not modified.
 type Options struct {
 	// Containers returns the running containers of a pod ([lifecycle.Request.Containers]), for a
-	// runtime that cannot list them. Otherwise it must be nil. It is called once for each kill,
-	// before any container is stopped. An empty result means that nothing is running. An error
-	// fails the kill, which a [shutdown.Manager] then retries.
+	// runtime that cannot list them. Otherwise it must be nil, because a container that it leaves out
+	// is not stopped. It is called once for each kill, before any container is stopped. An empty
+	// result means that nothing is running. An error fails the kill, which a [shutdown.Manager] then
+	// retries.
 	Containers func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error)
 	// Status returns the status of a pod, with exit codes, after all its containers have ended. If
 	// it is nil or returns nil, KillPod returns no final status.
@@ -58,7 +60,11 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	}
 	request := lifecycle.Request{GracePeriodSeconds: req.GracePeriodSeconds}
 	if k.opts.Containers != nil {
-		running, err := k.opts.Containers(ctx, pod)
+		var running []lifecycle.Container
+		err := guard(ctx, "podkiller.Options.Containers", func() (err error) {
+			running, err = k.opts.Containers(ctx, pod)
+			return err
+		})
 		if err != nil {
 			return shutdown.KillResult{}, fmt.Errorf("failed to get the containers of pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
@@ -70,15 +76,27 @@ func (k *killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 	}
 	result, err := k.terminator.KillPod(ctx, pod, request)
 	killed := shutdown.KillResult{Outcome: string(result.Outcome())}
-	if errors.Is(err, lifecycle.ErrClosed) {
+	switch {
+	case errors.Is(err, lifecycle.ErrClosed):
 		err = fmt.Errorf("%w: %w", shutdown.ErrNoRetry, err)
+	case errors.Is(err, errors.ErrUnsupported) && k.opts.Containers == nil:
+		err = fmt.Errorf("podkiller.Options.Containers must be set for a runtime that cannot list: %w", err)
 	}
 	if err != nil || k.opts.Status == nil {
 		return killed, err
 	}
-	killed.Status = k.opts.Status(ctx, pod).DeepCopy()
+	err = guard(ctx, "podkiller.Options.Status", func() error {
+		killed.Status = k.opts.Status(ctx, pod).DeepCopy()
+		return nil
+	})
 	if killed.Status != nil && req.SetStatus != nil {
 		req.SetStatus(killed.Status)
 	}
-	return killed, nil
+	return killed, err
+}
+
+// guard calls f, and returns its error. It logs a panic of f, and returns it as an error.
+func guard(ctx context.Context, name string, f func() error) (err error) {
+	call.Guard(ctx, name, f, func(failure error) { err = failure })
+	return err
 }
