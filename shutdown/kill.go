@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/internal/call"
@@ -48,6 +50,7 @@ func (s *shell) prepareKill(e node.Effect) (start func()) {
 	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
 	logger := klog.FromContext(s.ctx)
 	name, ref, identity := pod.Namespace+"/"+pod.Name, klog.KObj(pod), podkey.Of(pod) // the killer may change the pod
+	isFinal := pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed
 	var result KillResult
 	startKill := s.prepare(e, "Options.Killer for pod "+name, func(ctx context.Context) (err error) {
 		result, err = s.opts.Killer.KillPod(ctx, pod, KillRequest{GracePeriodSeconds: &seconds, SetStatus: setStatus})
@@ -55,7 +58,7 @@ func (s *shell) prepareKill(e node.Effect) (start func()) {
 			s.step(node.Failed{Text: fmt.Sprintf("Options.Killer has changed the UID or the name of pod %s, which may be killed twice", name)})
 		}
 		if result, err = awaitKill(ctx, result, err); err == nil {
-			s.logKilled(logger, ref, result.Outcome)
+			s.logKilled(logger, ref, isFinal, result.Outcome)
 		}
 		return err
 	}, func(a answer) node.Input {
@@ -83,15 +86,18 @@ func awaitKill(ctx context.Context, result KillResult, err error) (KillResult, e
 	return result, err
 }
 
-// logKilled logs that the killer has ended a pod. The verbosity is 1 if the outcome is good or not known, otherwise 0.
-func (s *shell) logKilled(logger klog.Logger, pod klog.ObjectRef, outcome string) {
-	switch outcome {
-	case "", "Graceful", "NotFound":
+// logKilled logs that the killer has ended a pod. The verbosity is 1 if the outcome is good or not known, otherwise 0. It
+// is 0 too if the killer found nothing to stop although the pod's phase was not final: a killer that looks for the wrong
+// containers would otherwise end a drain at once, and nobody would see why.
+func (s *shell) logKilled(logger klog.Logger, pod klog.ObjectRef, isFinal bool, outcome string) {
+	text := "Shutdown manager finished killing pod"
+	switch {
+	case outcome == "NotFound" && !isFinal:
+		text += ", but the killer found nothing running: does it look for the right containers?"
+	case slices.Contains([]string{"", "Graceful", "NotFound"}, outcome):
 		logger = logger.V(1)
 	}
 	if logger.Enabled() {
-		s.logLines.Write(func() {
-			logger.Info("Shutdown manager finished killing pod", "pod", pod, "outcome", outcome)
-		})
+		s.logLines.Write(func() { logger.Info(text, "pod", pod, "outcome", outcome) })
 	}
 }

@@ -136,6 +136,27 @@ func TestAnOutcomeOtherThanGracefulIsLogged(t *testing.T) {
 	})
 }
 
+// A killer that finds nothing to stop of a running pod may look for the wrong pod, which is logged. Of a pod that has ended
+// it finds nothing either, which is not.
+func TestAKillerThatFindsNothingOfARunningPodIsLogged(t *testing.T) {
+	inBubble(t, twoPods(), func(t *testing.T, n *node) {
+		n.opts.ListPods = func(context.Context) ([]*v1.Pod, error) {
+			ended := shutdowntest.Pod("ended", 0, 30)
+			ended.Status.Phase = v1.PodSucceeded
+			return []*v1.Pod{shutdowntest.Pod("web", 0, 30), ended}, nil
+		}
+		n.opts.Killer = shutdown.PodKillerFunc(func(context.Context, *v1.Pod, shutdown.KillRequest) (shutdown.KillResult, error) {
+			return shutdown.KillResult{Outcome: "NotFound"}, nil
+		})
+		n.run()
+		n.announce()
+		n.advance(time.Minute)
+		require.Len(t, n.lastReport().Pods, 2)
+		require.Len(t, n.log.about("NotFound"), 1)
+		require.Contains(t, valuesOf(n.log.about("NotFound")[0]), klog.KRef("default", "web"))
+	})
+}
+
 // Without a source one log line says so.
 func TestAMissingSourceIsLogged(t *testing.T) {
 	inBubble(t, nil, func(t *testing.T, n *node) {

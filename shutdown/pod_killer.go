@@ -56,7 +56,8 @@ type KillRequest struct {
 // KillResult says how a pod ended.
 type KillResult struct {
 	// Outcome is a short text of the killer's choice for the report, the metrics and the log. Outcomes
-	// other than "", "Graceful" and "NotFound" are logged at verbosity 0, these at 1.
+	// other than "", "Graceful" and "NotFound" are logged at verbosity 0, these at 1. "NotFound" says that
+	// nothing was running; for a pod whose phase is not final it is logged at 0.
 	Outcome string
 	// Status is the pod's status after its end, with the states of its containers, for the [Reporter]. Do not
 	// change it after KillPod has returned. In a copy of it the manager sets the final phase, reason, message
