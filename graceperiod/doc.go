@@ -40,11 +40,16 @@
 //   - To terminate a pod in a node agent: [ForPod] takes that override, and [ForContainer] returns the grace
 //     period of one container. [Remaining] is the time for the stop after a preStop hook, [KillTimeout] how
 //     long to wait for the whole kill, and [LeftOfDeletion] the remaining time after an agent restart.
+//   - To read how long a container will have in a node shutdown or an eviction: [ForPod] with the override,
+//     which applies to all containers; [ForContainer] does not know it. A sidecar has what the main
+//     containers leave, at least [MinimumContainerSeconds].
 //
 // Each For function has an Explain function with the same parameters. It returns an [Explanation], which
 // prints as a sentence that names every grace period that was read.
 //
-// All numbers are seconds, as in k8s.io/api. Pods, containers, options and their fields may be nil.
+// All numbers of type int64 are seconds, as in k8s.io/api: for a time.Duration d pass int64(d/time.Second),
+// because int64(d) is its nanoseconds. A time.Duration parameter needs a unit: 12*time.Second, not 12. Pods,
+// containers, options and their fields may be nil.
 //
 // # Differences from the kubelet
 //
