@@ -20,8 +20,9 @@ type Container struct {
 	// without a hook and without waiting for others, and its result has an error.
 	Name string
 	// ID is the agent's ID of the container, without the prefix ("containerd://") that IDs in a pod's
-	// status have. It must not be empty. It must be unique on the node at any time, because the
-	// [Runtime], the [CommandRunner] and the [ExitWatcher] get no other identification.
+	// status have. It must not be empty, and must be the same in each list during the run. It must be
+	// unique on the node at any time, because the [Runtime], the [CommandRunner] and the [ExitWatcher] get
+	// no other identification.
 	ID string
 	// Began is a time that stays the same during the run, such as CRI's CreatedAt. If it is zero, the
 	// terminator recognizes a new run with the same ID only after a list without that ID.
@@ -91,7 +92,8 @@ type CommandRunner interface {
 
 // ExitWatcher reports when a container exits, so that its sleep hook ends. To the terminator this does not
 // prove that the container has ended; only [Runtime].Running does. Exited returns a channel that is closed
-// when the container exits or has already exited; nil: the container cannot be watched.
+// when the container exits or has already exited; nil: the container cannot be watched. A channel that is
+// closed too early costs a running container its sleep hook ([CauseContainerExited]).
 type ExitWatcher interface {
 	Exited(containerID string) <-chan struct{}
 }

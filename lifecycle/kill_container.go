@@ -40,6 +40,8 @@ func (tr *Terminator) KillContainer(ctx context.Context, pod *v1.Pod, c Containe
 		result.Outcome = OutcomeLeftRunning
 		return result, ErrClosed
 	}
+	podCopy := *pod // the stop may outlast this call, and the caller may then change its pod
+	pod = &podCopy
 	newDeadline := deadlineIn(req.grace(pod, c.Name))
 	options := stopOptions{ignoreOrder: true, oneAttempt: req.OneAttempt, message: req.message(pod, c.Name), hooks: req.Hooks}
 	// Look for the run in a new list.

@@ -138,7 +138,8 @@ func (p *podState) finishList(list *listCall, running []Container, err error) {
 
 // applyList updates the pod from a list that has arrived. The caller holds the mutex.
 //
-//   - During a termination that does not name its containers, each run on the list is stopped.
+//   - During a termination that does not name its containers, each run on the list is stopped, or given up at once if it
+//     is too late to begin (isOverdue).
 //   - A run whose stop was given up has ended after all if the list lacks it (mayRun). It no longer blocks the stops of
 //     sidecars.
 //   - A start that returned before the list began is forgotten: the list has what it started, if that still runs.
@@ -147,7 +148,11 @@ func (p *podState) applyList(list *listCall) {
 	stopsAll := t.inProgress() && t.usesLists
 	for _, c := range list.running {
 		s := p.stopOf(c)
-		if stopsAll {
+		isStopping := s != nil && s.inProgress()
+		switch {
+		case stopsAll && t.isOverdue() && !isStopping:
+			s = t.giveUp(c, s)
+		case stopsAll:
 			s = t.stopContainer(c, s, stopOptions{oneAttempt: t.request.OneAttempt, hooks: t.request.Hooks})
 		}
 		if s != nil {

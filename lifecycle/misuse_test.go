@@ -4,6 +4,8 @@ package lifecycle_test
 
 import (
 	"context"
+	"errors"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -75,6 +77,7 @@ type misuse struct {
 	*testing.T
 	*lifecycle.Terminator
 
+	began   time.Time
 	record  *judge.Record
 	release chan struct{} // closed to end the calls of the agent that hang
 }
@@ -215,6 +218,111 @@ func TestMisuse(t *testing.T) {
 				m.requireLogged("PreStop hook failed: invalid handler: &LifecycleHandler{Exec:nil,HTTPGet:nil,TCPSocket:&TCPSocketAction{")
 			},
 		},
+		"a caller waits until an outcome is set, or with a context that has ended": {
+			options: func(o *lifecycle.TerminatorOptions, release <-chan struct{}) {
+				runtime := newMisused(containerNamed("a"))
+				list := runtime.list
+				runtime.list = func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+					<-release
+					return list(ctx, pod)
+				}
+				o.Runtime = runtime
+			},
+			do: func(m misuse) {
+				ended, cancel := context.WithCancel(m.context())
+				cancel()
+				result, err := m.KillPod(ended, misusedPod(containerSpec("a", nil)), lifecycle.Request{})
+				require.ErrorContains(m, err, "stopped waiting: containers that have not ended: default/web: context canceled")
+				require.True(m, result.InProgress)
+				require.Empty(m, result.Outcome(), "nothing is known before the first list")
+				close(m.release)
+				result, err = m.KillPod(m.context(), misusedPod(), lifecycle.Request{})
+				require.NoError(m, err)
+				require.False(m, result.InProgress)
+				require.Equal(m, lifecycle.OutcomeGraceful, result.Outcome())
+			},
+		},
+		"the caller changes its pod during the termination": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				runtime := newMisused(containerNamed("a"))
+				list := runtime.list
+				runtime.list = func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+					if pod.UID != "uid" {
+						return nil, nil
+					}
+					return list(ctx, pod)
+				}
+				o.Runtime = runtime
+			},
+			do: func(m misuse) {
+				pod := misusedPod(containerSpec("a", sleepHandler(1)))
+				termination := m.Terminate(m.context(), pod, lifecycle.Request{})
+				*pod = v1.Pod{}
+				result, err := termination.Wait(m.context())
+				require.NoError(m, err)
+				require.Equal(m, lifecycle.OutcomeGraceful, result.Outcome())
+				require.Equal(m, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
+			},
+		},
+		"Forget before the first list": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = newMisused(containerNamed("a")) },
+			do: func(m misuse) {
+				const want = "Forget was called before the runtime had listed the pod's containers"
+				pod := misusedPod(containerSpec("a", nil))
+				termination := m.Terminate(m.context(), pod, lifecycle.Request{})
+				m.Forget(pod)
+				result, err := termination.Wait(m.context())
+				require.EqualError(m, err, want)
+				require.Equal(m, lifecycle.OutcomeRuntimeStuck, result.Outcome())
+				m.requireLogged("Gave up waiting for container: " + want + " pod=default/web containerName=a")
+			},
+		},
+		"a new ID in each list": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				var lists, stops atomic.Int64
+				o.Runtime = misused{
+					list: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) {
+						return []lifecycle.Container{{Name: "a", ID: strconv.FormatInt(lists.Add(1), 10)}}, nil
+					},
+					stop: func(context.Context, string) error {
+						if stops.Add(1) > 150 {
+							return errors.New("the runtime is called too often")
+						}
+						return nil
+					},
+				}
+			},
+			do: func(m misuse) {
+				result, err := m.KillPod(m.context(), misusedPod(containerSpec("a", nil)), lifecycle.Request{})
+				require.Equal(m, 2*time.Second+lifecycle.DefaultGiveUpAfter, time.Since(m.began).Truncate(time.Second))
+				require.Equal(m, lifecycle.OutcomeRuntimeStuck, result.Outcome())
+				const want = "the runtime listed it after the termination had given up; are its ID and Began the same in each list?"
+				require.ErrorContains(m, err, want)
+				m.requireLogged("The runtime lists a new run of the container again and again: are its ID and Began the same in each list?")
+				m.requireLogged("Gave up waiting for container: " + err.Error())
+				require.NotContains(m, m.record.Story(), "called too often")
+			},
+		},
+		"a pod that no API server has given a grace period": {
+			do: func(m misuse) {
+				pod := misusedPod()
+				pod.Spec.TerminationGracePeriodSeconds = nil
+				for range 2 {
+					_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
+					require.NoError(m, err)
+				}
+				m.requireLogged("The pod has no grace period and gets the minimum: set terminationGracePeriodSeconds, which is 30 by default in the API server pod=default/web gracePeriod=1")
+			},
+		},
+		"a time.Duration as seconds": {
+			do: func(m misuse) {
+				pod := misusedPod()
+				pod.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30 * time.Second))
+				_, err := m.KillPod(m.context(), pod, lifecycle.Request{})
+				require.NoError(m, err)
+				m.requireLogged("The grace period is longer than a year: was a time.Duration passed as seconds? pod=default/web gracePeriod=30000000000")
+			},
+		},
 		"a start function waits for the termination of its own pod": {
 			do: func(m misuse) {
 				pod := misusedPod(containerSpec("a", nil))
@@ -281,7 +389,7 @@ func TestMisuse(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := misuse{T: t, record: judge.NewRecord(), release: make(chan struct{})}
+				m := misuse{T: t, began: time.Now(), record: judge.NewRecord(), release: make(chan struct{})}
 				options := lifecycle.TerminatorOptions{Runtime: newMisused()}
 				if test.options != nil {
 					test.options(&options, m.release)

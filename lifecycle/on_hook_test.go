@@ -40,10 +40,12 @@ func TestLateOnHookGetsThePodOfItsHook(t *testing.T) {
 		b.addMain("app", sleepHandler(1), lifecycletest.Script{FailStops: 1})
 		_, err := b.KillPod(b.quietContext(), b.pod, lifecycle.Request{OneAttempt: true})
 		require.ErrorIs(b, err, lifecycletest.ErrScripted)
-		_, err = b.KillPod(b.Context(), b.pod.DeepCopy(), lifecycle.Request{OneAttempt: true})
+		later := b.pod.DeepCopy()
+		later.Generation++
+		_, err = b.KillPod(b.Context(), later, lifecycle.Request{OneAttempt: true})
 		require.NoError(b, err)
 		close(observer)
-		require.Same(b, b.pod, <-got)
+		require.Equal(b, b.pod, <-got)
 	}, func(o *lifecycle.TerminatorOptions) {
 		observer = make(hangingObserver)
 		o.Events = observer

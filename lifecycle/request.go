@@ -12,8 +12,8 @@ import (
 // Request says how to terminate a pod. The zero value stops the containers that the [Runtime] lists,
 // with the pod's own grace period.
 type Request struct {
-	// GracePeriodSeconds overrides the grace period of the pod's spec; nil: no override. Values below 1
-	// count as 1. The grace period of a deleted pod never gets longer (the kubelet's
+	// GracePeriodSeconds overrides the grace period of the pod's spec; nil: no override. A pod without
+	// either has 1 s, unlike one from an API server, whose default is 30. Values below 1 count as 1. The grace period of a deleted pod never gets longer (the kubelet's
 	// calculateEffectiveGracePeriod, [graceperiod.ForPod]).
 	//
 	// With Containers, the value is used unchanged; 0 or less leaves no time for a hook. nil then means
@@ -56,6 +56,23 @@ func (r *Request) grace(pod *v1.Pod, current int64) int64 {
 		return current
 	default:
 		return graceperiod.ForContainer(pod, nil, graceperiod.ReasonUnknown)
+	}
+}
+
+// A longer grace period than maxLikely seconds, a year, is probably a time.Duration, which counts nanoseconds.
+const maxLikely = 365 * 24 * 60 * 60
+
+// doubt returns a line for the log if the grace period of a new termination, in seconds, is probably a mistake; "" if
+// it is not.
+func (r *Request) doubt(pod *v1.Pod, granted int64) string {
+	hasOwn := pod.Spec.TerminationGracePeriodSeconds != nil || pod.DeletionGracePeriodSeconds != nil
+	switch {
+	case granted > maxLikely:
+		return "The grace period is longer than a year: was a time.Duration passed as seconds?"
+	case !hasOwn && r.GracePeriodSeconds == nil:
+		return "The pod has no grace period and gets the minimum: set terminationGracePeriodSeconds, which is 30 by default in the API server"
+	default:
+		return ""
 	}
 }
 

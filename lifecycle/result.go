@@ -13,7 +13,8 @@ const (
 	// OutcomeGraceful means that the container ended within its grace period.
 	OutcomeGraceful Outcome = "Graceful"
 	// OutcomeNotFound means that there was nothing to stop: the runtime did not list the container, or
-	// no longer had it. It is a success.
+	// no longer had it. It is a success, so a [Runtime] that looks for the pod under a wrong key, or an empty
+	// [Request].Containers, makes the pod count as ended.
 	OutcomeNotFound Outcome = "NotFound"
 	// OutcomeGraceExceeded means that the container used up its grace period and the runtime killed it:
 	// StopContainer took as long as its timeout.
@@ -127,7 +128,8 @@ type ContainerResult struct {
 	// cancelled hook has that long to return.
 	Outcome Outcome
 	Hook    HookResult
-	// GrantedSeconds is the container's first grace period in seconds; it may be below 1.
+	// GrantedSeconds is the container's first grace period in seconds; it may be below 1. For a sidecar that
+	// was started again during the termination it is that of the pod, of which only a rest was left.
 	// [Result].GracePeriodSeconds is the current one, if the termination was shortened.
 	GrantedSeconds int64
 	// Stopping is the time from the first StopContainer to the end; 0 before the end.
@@ -143,6 +145,8 @@ type ContainerResult struct {
 
 // Result is the result so far of a pod's termination.
 type Result struct {
+	// InProgress says that the termination has not ended: more containers may be listed.
+	InProgress bool
 	// GracePeriodSeconds is the current grace period in seconds: the first one, or the newest one that
 	// shortened it. It may be below 1 if the request has Containers.
 	GracePeriodSeconds int64
@@ -153,10 +157,13 @@ type Result struct {
 }
 
 // Outcome returns the worst outcome of the containers: the constants are in the order from best to worst.
-// Without containers it is [OutcomeNotFound]. "" is worse than all others, so the result is "" until each
-// container has an outcome.
+// It is "" until the termination has ended (InProgress) and each container has an outcome. Without containers
+// it is [OutcomeNotFound].
 func (r Result) Outcome() Outcome {
-	if len(r.Containers) == 0 {
+	switch {
+	case r.InProgress:
+		return ""
+	case len(r.Containers) == 0:
 		return OutcomeNotFound
 	}
 	worst, all := OutcomeGraceful, outcomes()

@@ -36,7 +36,8 @@ type startCall struct {
 // turns a panic into an error. The container may be running even after an error; the runtime then lists
 // it.
 //
-// If the pod's termination begins while start runs, start's context ends with the cause
+// start must not wait for the termination of its own pod, which waits for start until GiveUpAfter past its
+// deadline. If the pod's termination begins while start runs, start's context ends with the cause
 // [ErrTerminating], which the error of Start wraps. The termination stops the container if it was
 // started anyway. If the termination has already ended, Start stops the container before it returns.
 //

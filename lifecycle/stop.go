@@ -16,6 +16,7 @@ type stopOptions struct {
 	trustSuccess bool          // a successful StopContainer proves that the container has ended
 	oneAttempt   bool          // the stop ends when the first StopContainer fails
 	message      string        // of the Killing event; "": the kubelet's
+	earlierRuns  int           // number of runs of the container that the termination has stopped before
 	hooks        HandlerRunner // nil: [TerminatorOptions].Hooks
 }
 
@@ -210,6 +211,7 @@ func (s *containerStop) execute(recordsKilling bool) {
 	}
 	s.runHook()
 	s.waitForOrder()
+	s.pauseAfterManyRuns()
 	outcome, err := s.stopUntilEnded()
 	s.end(outcome, err) // at once, so that the containers that wait for this one can stop
 	s.waitForHook()
@@ -226,6 +228,21 @@ func (s *containerStop) waitForOrder() {
 		case <-s.expired:
 		case <-s.ctx.Done():
 		}
+	}
+}
+
+// manyRuns is the number of runs of one container in one termination after which its stops pause. It is more than an agent
+// starts that restarts a sidecar while the main containers end.
+const manyRuns = 10
+
+// pauseAfterManyRuns pauses if the termination has stopped manyRuns runs of the container: a runtime whose IDs change
+// with each list would otherwise be called without end and without a pause. The tenth time it says so.
+func (s *containerStop) pauseAfterManyRuns() {
+	if s.options.earlierRuns == manyRuns {
+		s.logger().Info("The runtime lists a new run of the container again and again: are its ID and Began the same in each list?", "runs", manyRuns)
+	}
+	if s.options.earlierRuns >= manyRuns {
+		sleepContext(s.ctx, maxRetry)
 	}
 }
 

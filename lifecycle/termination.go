@@ -96,13 +96,23 @@ func (t *Termination) stopNamed(req *Request) {
 // newTermination begins a termination, makes it the pod's current one, and cancels the starts of
 // containers that are in progress. The caller holds the mutex.
 func (p *podState) newTermination(ctx context.Context, apiPod *v1.Pod, req *Request, newDeadline deadline) *Termination {
+	pod := *apiPod // the caller may change its pod, and the runtime would then look for another one
 	t := &Termination{
-		pod: p, ctx: ctx, apiPod: apiPod, request: *req, previous: p.termination, deadline: newDeadline, startedAt: time.Now(),
+		pod: p, ctx: ctx, apiPod: &pod, request: *req, previous: p.termination, deadline: newDeadline, startedAt: time.Now(),
 		wakeup: make(chan struct{}, 1), done: make(chan struct{}),
 	}
 	p.termination = t
 	p.cancelStarts()
-	p.terminator.calls.Go(func() string { return "the termination of " + fullName(apiPod, "") }, t.run)
+	doubt := ""
+	if t.previous == nil { // else it has been logged
+		doubt = req.doubt(apiPod, newDeadline.granted)
+	}
+	p.terminator.calls.Go(func() string { return "the termination of " + fullName(&pod, "") }, func() {
+		if doubt != "" {
+			klog.FromContext(ctx).Info(doubt, "pod", klog.KObj(&pod), "gracePeriod", newDeadline.granted)
+		}
+		t.run()
+	})
 	return t
 }
 
@@ -142,8 +152,8 @@ func (t *Termination) run() {
 	}
 }
 
-// logGivenUp logs the containers that the termination gives up without a known ID, because no list arrived
-// or their start did not return. Other containers have a stop, which logs. run calls logGivenUp before
+// logGivenUp logs the containers that the termination gives up without a stop: no list arrived, their start did not
+// return, or they were listed too late. Other containers have a stop, which logs. run calls logGivenUp before
 // finishIfDone, so that a caller who waits for the end of the termination finds the log complete.
 func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
 	for _, c := range t.givenUp(failure) {
@@ -151,17 +161,21 @@ func (t *Termination) logGivenUp(logger klog.Logger, failure error) {
 	}
 }
 
-// givenUp returns the results of the containers that finishIfDone is about to give up because no list arrived or
-// their start did not return in time; nil if there are none. They have no known ID. A container with one has a
-// stop, which gives up by itself. failure is the last list's error. givenUp locks the mutex.
+// givenUp returns the results of the containers that finishIfDone is about to give up although they have no stop: the
+// pod was forgotten or the time was up before a list arrived or their start returned, or they were listed too late. It
+// returns nil if there are none, or if they are given up because the terminator was closed or the runtime cannot list.
+// A container with a stop gives up by itself. failure is the last list's error. givenUp locks the mutex.
 func (t *Termination) givenUp(failure error) []ContainerResult {
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
-	endsAnyway := t.isComplete() || t.mustNotWait(failure) // not because the time is up
-	if endsAnyway || t.isStopping() || !t.isOverdue() {
+	isTimeUp := t.isOverdue() || t.isForgotten()
+	if t.isStopping() || !isTimeUp || t.ctx.Err() != nil || errors.Is(failure, errors.ErrUnsupported) {
 		return nil
 	}
-	return slices.DeleteFunc(t.finalResults(failure), func(c ContainerResult) bool { return c.ID != "" || c.Outcome != OutcomeRuntimeStuck })
+	return slices.DeleteFunc(t.finalResults(failure), func(c ContainerResult) bool {
+		hasStop := c.ID != "" && !errors.Is(c.Err, errListedTooLate)
+		return hasStop || c.Outcome != OutcomeRuntimeStuck
+	})
 }
 
 // nextList requests the list that the termination waits for, and returns it; nil if it waits for none. It
@@ -258,7 +272,39 @@ func (t *Termination) stopContainer(c Container, s *containerStop, options stopO
 	if s == nil && t.hookRunsForEarlierRun(c) {
 		c.PreStopDone = true
 	}
+	options.earlierRuns = t.endedRuns(c.Name)
 	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
+	t.include(s)
+	return s
+}
+
+// endedRuns returns the number of a container's runs that this termination has stopped.
+func (t *Termination) endedRuns(name string) (count int) {
+	for _, s := range t.stops {
+		if s.container.Name == name && s.result.Outcome.hasEnded() {
+			count++
+		}
+	}
+	return count
+}
+
+// giveUp makes a run part of the termination that was listed after giveUpAt, and does not stop it. s is its existing
+// stop, which is not in progress; nil if there is none.
+func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
+	switch {
+	case s == nil:
+		s = newStop(t.pod, c)
+		s.ctx, s.apiPod, s.done = t.ctx, t.apiPod, make(chan struct{})
+		s.spec, s.role = findContainer(t.apiPod, c.Name)
+		s.result.GrantedSeconds = t.deadline.granted
+		close(s.done)
+		t.pod.stops[s.run] = s
+	case s.termination == t && s.isGivenUp():
+		return s // an earlier list had the container too
+	}
+	s.result.Phase, s.result.Outcome = PhaseEnded, OutcomeRuntimeStuck
+	s.result.Err = errors.Join(s.result.Err, &stopError{name: c.Name, id: c.ID, err: errListedTooLate})
+	s.listAtFinish = t.pod.lists.newestNumber
 	t.include(s)
 	return s
 }
@@ -291,6 +337,9 @@ func (t *Termination) hookRunsForEarlierRun(c Container) bool {
 //     was closed, the pod was forgotten, or the runtime cannot list;
 //   - for one more list if the newest list has a container that an earlier list showed to have ended. If it may not
 //     wait for a list, that container is stuck or left running.
+//
+// After giveUpAt no stop begins (applyList), so that a runtime that lists another run in each list cannot keep the
+// termination from ending.
 //
 // failure is the last list's error. finishIfDone locks the mutex.
 func (t *Termination) finishIfDone(failure error) (ended bool) {

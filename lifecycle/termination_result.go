@@ -9,7 +9,11 @@ import (
 	"slices"
 )
 
-var errNotListed = errors.New("the runtime has not listed the pod's containers")
+var (
+	errNotListed     = errors.New("the runtime has not listed the pod's containers")
+	errForgotten     = errors.New("Forget was called before the runtime had listed the pod's containers")
+	errListedTooLate = errors.New("the runtime listed it after the termination had given up; are its ID and Began the same in each list?")
+)
 
 // Result returns a copy of the result so far. It is final once [Termination.Done] is closed.
 func (t *Termination) Result() Result {
@@ -22,10 +26,10 @@ func (t *Termination) Result() Result {
 // result returns a copy of the result so far. The caller holds the mutex.
 func (t *Termination) result() Result {
 	results := t.results
-	if results == nil {
+	if t.inProgress() {
 		results = t.stopResults()
 	}
-	return Result{GracePeriodSeconds: t.deadline.granted, Containers: slices.Clone(results)}
+	return Result{InProgress: t.inProgress(), GracePeriodSeconds: t.deadline.granted, Containers: slices.Clone(results)}
 }
 
 // stopResults returns the result so far of each container that is or was being stopped.
@@ -57,6 +61,9 @@ func (t *Termination) finalResults(failure error) []ContainerResult {
 	outcome, cause := OutcomeRuntimeStuck, errNotListed
 	if failure != nil {
 		cause = fmt.Errorf("%w: %w", errNotListed, failure)
+	}
+	if t.isForgotten() {
+		cause = errForgotten
 	}
 	if t.ctx.Err() != nil {
 		outcome, cause = OutcomeLeftRunning, ErrClosed

@@ -40,8 +40,8 @@ func (tr *Terminator) check(pod *v1.Pod) error {
 	}
 }
 
-// Terminator terminates pods. Create it with [NewTerminator], and end it with [Terminator.Close]. All
-// methods are safe for concurrent use. A pod is identified by its UID or, without a UID, by its namespace
+// Terminator terminates pods. Create it with [NewTerminator], and end it with [Terminator.Close]. Use one for all
+// pods of a node: two terminators that terminate the same pod run its hooks twice. All methods are safe for concurrent use. A pod is identified by its UID or, without a UID, by its namespace
 // and name. Methods return an error for the zero Terminator, and for a pod with neither a UID nor a name.
 type Terminator struct {
 	opts         TerminatorOptions
@@ -78,8 +78,8 @@ func (tr *Terminator) KillPod(ctx context.Context, pod *v1.Pod, req Request) (Re
 	return tr.Terminate(ctx, pod, req).Wait(ctx)
 }
 
-// Terminate begins the termination of a pod and returns at once. The pod must not be modified until the
-// termination has ended.
+// Terminate begins the termination of a pod and returns at once. The termination keeps a shallow copy of the
+// pod: the caller may set the pod's fields, but must not modify its containers until the termination has ended.
 //
 // A pod has one termination at a time. If one is in progress, Terminate returns it, requests a new list
 // from the runtime, and shortens the grace period if the pod or the request now specifies less. After
@@ -121,7 +121,8 @@ func (tr *Terminator) Termination(pod *v1.Pod) (*Termination, bool) {
 // allows a pod with the same UID, such as a recreated static pod, to be started and terminated again. A
 // nil pod has no effect.
 //
-// Forget stops nothing. A termination in progress continues with the containers listed so far.
+// Forget stops nothing. A termination in progress continues with the containers listed so far. If none has
+// been listed yet, they keep running, and the result is [OutcomeRuntimeStuck].
 func (tr *Terminator) Forget(pod *v1.Pod) {
 	if tr.check(pod) != nil {
 		return

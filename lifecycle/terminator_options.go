@@ -59,7 +59,8 @@ type TerminatorOptions struct {
 	StopTimeoutSlack time.Duration
 	// GiveUpAfter is how long the terminator keeps trying to stop a container after its deadline, or
 	// after the first StopContainer call if that is later. A container that the runtime still lists
-	// then is [OutcomeRuntimeStuck]. 0 means [DefaultGiveUpAfter]; a negative value is an error.
+	// then is [OutcomeRuntimeStuck], and so is one that is first listed GiveUpAfter past the pod's deadline
+	// or later. 0 means [DefaultGiveUpAfter]; a negative value is an error.
 	//
 	// A request with OneAttempt waits longer for its single call: until GiveUpAfter plus
 	// StopTimeoutSlack past the call's timeout. A client of the runtime that gives up by itself, such
