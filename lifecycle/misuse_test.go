@@ -264,6 +264,40 @@ func TestMisuse(t *testing.T) {
 				require.Equal(m, lifecycle.HookCompleted, result.Containers[0].Hook.Outcome)
 			},
 		},
+		"the caller changes its pod after KillContainer has stopped waiting": {
+			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) {
+				runtime := newMisused(containerNamed("a"))
+				list, stop := runtime.list, runtime.stop
+				runtime.list = func(ctx context.Context, pod *v1.Pod) ([]lifecycle.Container, error) {
+					if pod.UID != "uid" {
+						return nil, nil
+					}
+					return list(ctx, pod)
+				}
+				var isRepeated atomic.Bool
+				runtime.stop = func(ctx context.Context, id string) error {
+					if isRepeated.CompareAndSwap(false, true) {
+						<-time.After(2 * time.Second)
+						return errors.New("not stopped")
+					}
+					return stop(ctx, id)
+				}
+				o.Runtime = runtime
+			},
+			do: func(m misuse) {
+				ctx, cancel := context.WithTimeout(m.context(), time.Second)
+				defer cancel()
+				pod := misusedPod(containerSpec("a", nil))
+				_, err := m.KillContainer(ctx, pod, containerNamed("a"), lifecycle.ContainerRequest{})
+				require.ErrorIs(m, err, context.DeadlineExceeded)
+				*pod = v1.Pod{}
+				<-time.After(3 * time.Second)
+				m.requireLogged("Stopped container after earlier failures pod=default/web")
+				result, err := m.KillContainer(m.context(), misusedPod(), containerNamed("a"), lifecycle.ContainerRequest{})
+				require.NoError(m, err)
+				require.Equal(m, lifecycle.OutcomeNotFound, result.Outcome, "the second call has stopped it")
+			},
+		},
 		"Forget before the first list": {
 			options: func(o *lifecycle.TerminatorOptions, _ <-chan struct{}) { o.Runtime = newMisused(containerNamed("a")) },
 			do: func(m misuse) {
