@@ -517,7 +517,7 @@ Events is a nil *lifecycletest.Events: leave it out or set a value
 Gates is a nil *lifecycle_test.nilGates: leave it out or set a value`)
 	hooks := lifecycle.NewHandlerRunner(lifecycle.HandlerRunnerOptions{})
 	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: newMisused(), Commands: lifecycletest.NewRuntime(), Hooks: hooks})
-	require.EqualError(t, err, "failed to create terminator: Commands: has no effect with Hooks, which has no Commands: set it in HandlerRunnerOptions")
+	require.EqualError(t, err, "failed to create terminator: the option Commands has no effect with Hooks, which has no Commands: set it in HandlerRunnerOptions")
 }
 
 // nilGates is a feature gate of which the test has only a nil pointer.

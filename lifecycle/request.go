@@ -59,7 +59,7 @@ func (r *Request) grace(pod *v1.Pod, current int64) int64 {
 	}
 }
 
-// A longer grace period than maxLikely seconds, a year, is probably a time.Duration, which counts nanoseconds.
+// maxLikely is a year in seconds. A longer grace period is probably a time.Duration, which counts nanoseconds.
 const maxLikely = 365 * 24 * 60 * 60
 
 // doubt returns a line for the log if the grace period of a new termination, in seconds, is probably a mistake; "" if

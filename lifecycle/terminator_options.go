@@ -92,7 +92,7 @@ func (o TerminatorOptions) validate() error {
 	errs = append(errs, nilcheck.Option("Pods", o.Pods), nilcheck.Option("Commands", o.Commands), nilcheck.Option("Hooks", o.Hooks),
 		nilcheck.Option("Exits", o.Exits), nilcheck.Option("Events", o.Events), nilcheck.Option("Gates", o.Gates))
 	if builtin, _ := o.Hooks.(*handlerRunner); builtin != nil && builtin.Commands == nil && o.Commands != nil {
-		errs = append(errs, errors.New("Commands: has no effect with Hooks, which has no Commands: set it in HandlerRunnerOptions"))
+		errs = append(errs, errors.New("the option Commands has no effect with Hooks, which has no Commands: set it in HandlerRunnerOptions"))
 	}
 	if o.StopTimeoutSlack < 0 {
 		errs = append(errs, fmt.Errorf("StopTimeoutSlack: must not be negative, is %v", o.StopTimeoutSlack))
