@@ -28,7 +28,7 @@ func (p *podHistory) noStartAfterTermination() {
 
 // lateStartsAreStopped: if a start began before the pod's termination and ended after the termination had begun, what it
 // has left running is listed and stopped before Start returns, because nobody else knows of it. There need be no list if
-// the result says that a container could not be stopped. Not judged are
+// the result says that a container could not be stopped, and no stop if it says so of that container. Not judged are
 //   - a start after which another termination or another late start may clean up (isStoppedByOthers),
 //   - a start that has not returned, that ended its goroutine, or that returned after Close,
 //   - a start during a termination that does not list, or whose pod was forgotten.
@@ -49,13 +49,17 @@ func (p *podHistory) lateStartsAreStopped() {
 					lists = append(lists, l)
 				}
 			}
-			isGivenUp := s.Result != nil && slices.ContainsFunc(s.Result.Containers, func(c lifecycle.ContainerResult) bool { return !hasEnded(c.Outcome) })
-			if len(lists) == 0 && !isGivenUp {
+			var givenUp []lifecycle.ContainerResult
+			if s.Result != nil {
+				givenUp = slices.DeleteFunc(slices.Clone(s.Result.Containers), func(c lifecycle.ContainerResult) bool { return hasEnded(c.Outcome) })
+			}
+			if len(lists) == 0 && len(givenUp) == 0 {
 				p.violation(s.Returned.At, "Start(%s) returned, but no list was requested", s.Name)
 			}
 			for _, l := range lists {
 				for _, c := range l.Running {
-					if len(p.stopsOf(c)) == 0 {
+					isGivenUp := slices.ContainsFunc(givenUp, func(r lifecycle.ContainerResult) bool { return r.ID == c.ID }) // listed too late
+					if len(p.stopsOf(c)) == 0 && !isGivenUp {
 						p.violation(s.Returned.At, "Start(%s) returned, but %q was not stopped", s.Name, c.ID)
 					}
 				}
