@@ -69,12 +69,14 @@ func TestMistakesOfTheCallerAreNamed(t *testing.T) {
 				Runtime: lifecycle.RuntimeFunc(func(context.Context, string, int64) error { return nil }),
 			})
 			require.NoError(t, err)
+			defer func() { require.NoError(t, terminator.Close(t.Context())) }()
 			_, err = podkiller.New(terminator, podkiller.Options{}).KillPod(t.Context(), pod, shutdown.KillRequest{})
 			require.ErrorContains(t, err, "podkiller.Options.Containers must be set for a runtime that cannot list: ")
 		},
 		"functions that panic": func(t *testing.T) {
 			terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycletest.NewRuntime()})
 			require.NoError(t, err)
+			defer func() { require.NoError(t, terminator.Close(t.Context())) }()
 			_, err = podkiller.New(terminator, podkiller.Options{
 				Containers: func(context.Context, *v1.Pod) ([]lifecycle.Container, error) { panic("boom") },
 			}).KillPod(t.Context(), pod, shutdown.KillRequest{})
