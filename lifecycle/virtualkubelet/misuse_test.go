@@ -408,6 +408,30 @@ func TestMisuse(t *testing.T) {
 			close(m.release)
 			require.NoError(m, <-ended)
 		},
+		"Status calls the provider, twice": func(m *misuse) {
+			m.options.Status = func(pod *v1.Pod) {
+				for range 2 {
+					_, err := m.GetPodStatus(m.Context(), pod.Namespace, pod.Name)
+					require.NoError(m, err)
+				}
+				pod.Status.PodIP = "10.0.0.1"
+			}
+			pod := m.createPod("a")
+			m.requireLogged("Options.Status has not returned from many calls, does it call the provider? pod=default/w calls=100")
+			require.Equal(m, "10.0.0.1", m.lastStatus().PodIP, "the outermost call has its effect")
+			require.NoError(m, m.DeletePod(m.Context(), pod))
+			wait(time.Minute)
+			require.Equal(m, v1.PodSucceeded, m.lastStatus().Phase)
+			require.Equal(m, "10.0.0.1", m.lastStatus().PodIP)
+			m.requireLogged("Options.Status has not returned from many calls")
+		},
+		"a pod of a previous agent is not adopted": func(m *misuse) {
+			m.rt.Start(misusedPod("w", "uid", "a", "b"), "b", "of-the-previous-agent", lifecycletest.Script{})
+			m.createPod("a", "b")
+			wait(time.Minute)
+			m.requireLogged("The runtime lists two runs of a container, was the pod not adopted after a restart of the agent? " +
+				"pod=default/w containerName=b containerIDs=[of-the-previous-agent w/b]")
+		},
 		"Admit refuses without a reason": func(m *misuse) {
 			m.options.Admit = func(*v1.Pod) shutdown.Admission { return shutdown.Admission{} }
 			m.createPod("a")
@@ -527,6 +551,10 @@ func TestNewNamesAllInvalidOptions(t *testing.T) {
 			want: `failed to make a provider: Runtime is a nil *virtualkubelet_test.misusedRuntime: leave it out or set a value
 PollInterval: must not be negative, is -1ns
 failed to create terminator: StopTimeoutSlack: must not be negative, is -1ns`,
+		},
+		"a PollInterval without a unit": {
+			opts: virtualkubelet.Options{Runtime: rt, PollInterval: 5},
+			want: "failed to make a provider: PollInterval: must be at least 1ms, is 5ns",
 		},
 		"fields of the terminator that Runtime replaces": {
 			opts: virtualkubelet.Options{Runtime: rt, Terminator: lifecycle.TerminatorOptions{Runtime: rt, Exits: rt}},

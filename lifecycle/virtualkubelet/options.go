@@ -17,8 +17,10 @@ import (
 const (
 	// maxStarts bounds the concurrent calls of StartContainer or Create, for all pods.
 	maxStarts = 10
-	// defaultPollInterval is the default of [Options.PollInterval].
+	// defaultPollInterval and leastPollInterval are the default and the least value of [Options.PollInterval]. A shorter
+	// interval is a number without a unit, which means nanoseconds.
 	defaultPollInterval = 5 * time.Second
+	leastPollInterval   = time.Millisecond
 	// podGiveUpAfter is ten years: the terminator stops a whole pod again and again, and never gives it up.
 	podGiveUpAfter = 10 * 365 * 24 * time.Hour
 )
@@ -31,8 +33,8 @@ type Options struct {
 	// Pods runs whole pods.
 	Pods PodRuntime
 	// PollInterval is the time between two calls of PodRuntime.Statuses, or of Runtime.Running for each
-	// running pod, and the pause after a failed Stop or Delete. 0 means 5 s; a negative value is an
-	// error.
+	// running pod, and the pause after a failed Stop or Delete. 0 means 5 s; a negative value, or
+	// one of less than 1 ms, is an error.
 	PollInterval time.Duration
 	// Terminator holds the options for stopping containers. Its Runtime, Pods and Exits must be nil; the
 	// fields above replace them. If its Commands is nil, Runtime or Pods runs exec hooks.
@@ -45,7 +47,8 @@ type Options struct {
 	// is called with a copy of the pod for each status, from any goroutine. Annotations that it sets are
 	// kept and sent too. After a change, call [Provider.StatusChanged]. Nil sets nothing; httpGet hooks
 	// without a host then fail, because there is no podIP. It must not call the provider, which
-	// would call it again.
+	// would call it again: when 100 calls for a pod are in progress, that is logged, and the pod's
+	// status is used as it is until they have returned.
 	Status func(pod *v1.Pod)
 	// ContainerEnded cleans up after a container of the Runtime that has ended. Nil: nothing is called.
 	//
@@ -76,8 +79,11 @@ func (o Options) validate() error {
 	if o.Terminator.Exits != nil {
 		errs = append(errs, errors.New("Terminator.Exits: must not be set, use Runtime"))
 	}
-	if o.PollInterval < 0 {
+	switch {
+	case o.PollInterval < 0:
 		errs = append(errs, fmt.Errorf("PollInterval: must not be negative, is %v", o.PollInterval))
+	case o.PollInterval > 0 && o.PollInterval < leastPollInterval:
+		errs = append(errs, fmt.Errorf("PollInterval: must be at least %v, is %v", leastPollInterval, o.PollInterval))
 	}
 	return errors.Join(errs...)
 }
