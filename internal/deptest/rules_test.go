@@ -52,7 +52,7 @@ func allowedImports() map[string][]string {
 		"shutdown/logind/logindtest": {module + "/internal/logindfake"},
 		"shutdown/notice":            {module + "/shutdown/source"},
 		"shutdown/unixsocket":        {klog, module + "/shutdown/source"},
-		"shutdown/apistatus":         {api, machine, klog, gates, client, module + "/shutdown", module + "/internal/features", module + "/internal/podcondition", module + "/internal/staticpod"},
+		"shutdown/apistatus":         {api, machine, klog, gates, client, module + "/shutdown", module + "/internal/features", module + "/internal/nilcheck", module + "/internal/podcondition", module + "/internal/staticpod"},
 
 		"internal/readme":     {},
 		"validation":          {api, machine, module + "/graceperiod", module + "/shutdown/plan"},

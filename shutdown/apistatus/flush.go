@@ -26,6 +26,9 @@ import (
 // [apierrors.APIStatus] if the API server answered. Every error may be transient, except those for a
 // nil pod and for a pod without a namespace, a name or, unless it is static, a UID.
 func (r *Reporter) FlushPod(ctx context.Context, pod *v1.Pod) error {
+	if !r.isMade() {
+		return errNotMade
+	}
 	target, err := r.identify(ctx, pod)
 	if err != nil || target == nil {
 		return err

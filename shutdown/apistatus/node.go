@@ -34,6 +34,9 @@ import (
 // 1 s, but at most a quarter of the remaining time; each further attempt has twice as long as the one
 // before. [Options.RequestTimeout] bounds each of its requests.
 func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) error {
+	if !r.isMade() {
+		return errNotMade
+	}
 	ctx, cancel := withHeadroom(ctx)
 	defer cancel()
 	return retry(ctx, func(ctx context.Context) error { return r.publishOnce(ctx, state) })

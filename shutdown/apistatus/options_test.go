@@ -8,11 +8,14 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
+	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/apistatus"
 )
 
@@ -22,6 +25,27 @@ func TestNewJoinsAllOptionErrors(t *testing.T) {
 	require.EqualError(t, err, `Options.Client is required
 Options.NodeName is required
 Options.RequestTimeout must not be negative: -1s`)
+}
+
+// A client that is a nil pointer would panic in the shutdown.
+func TestNewRejectsANilPointer(t *testing.T) {
+	_, err := apistatus.New(apistatus.Options{Client: (*fake.Clientset)(nil), NodeName: nodeName})
+	require.EqualError(t, err, "Options.Client is a nil *fake.Clientset: leave it out or set a value")
+}
+
+// A Reporter that New has not made returns an error from each method, even if the method had nothing to do for the pod.
+func TestMethodsOfTheZeroReporterFail(t *testing.T) {
+	ended := &v1.Pod{Status: v1.PodStatus{Phase: v1.PodSucceeded}}
+	for _, r := range []*apistatus.Reporter{nil, {}} {
+		for name, err := range map[string]error{
+			"PublishNode":      r.PublishNode(t.Context(), shutdown.NodeState{}),
+			"FlushPod":         r.FlushPod(t.Context(), ended),
+			"MarkNotReady":     r.MarkNotReady(t.Context(), ended),
+			"RestoreReadiness": r.RestoreReadiness(t.Context(), ended),
+		} {
+			require.EqualError(t, err, "the Reporter was not made with New", name)
+		}
+	}
 }
 
 // The client changes only what the reporter needs: JSON and HTTP/1.1, even if the server offers HTTP/2. It

@@ -32,6 +32,9 @@ const (
 // It makes one attempt and returns errors as [Reporter.FlushPod] does. It returns nil if the pod is
 // gone.
 func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
+	if !r.isMade() {
+		return errNotMade
+	}
 	if pod != nil {
 		ready := podcondition.Get(&pod.Status, v1.PodReady)
 		if isTerminal(pod.Status.Phase) || ready != nil && ready.Status != v1.ConditionTrue {
@@ -53,6 +56,9 @@ func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 // It reads the pod first and uses the version it read as a precondition. If the pod has changed in
 // between, the error is a conflict, and the caller may try again.
 func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
+	if !r.isMade() {
+		return errNotMade
+	}
 	if err := validatePod(pod); err != nil {
 		return err
 	}

@@ -8,11 +8,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/kubegrace/kubegrace/internal/features"
+	"github.com/kubegrace/kubegrace/internal/nilcheck"
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
 // Reporter writes a node's conditions and its pods' final statuses to the API server. Make one with
-// [New]. All methods may be called concurrently.
+// [New]: the methods of another one return an error. All methods may be called concurrently.
 type Reporter struct {
 	node           string
 	ready          func() v1.NodeCondition
@@ -26,11 +27,16 @@ var (
 	_ shutdown.ReadinessMarker = (*Reporter)(nil)
 )
 
+var errNotMade = errors.New("the Reporter was not made with New")
+
 // New returns a Reporter. It makes no request. The error joins an error for each invalid option.
 func New(opts Options) (*Reporter, error) {
 	var errs []error
 	if opts.Client == nil {
 		errs = append(errs, errors.New("Options.Client is required"))
+	}
+	if err := nilcheck.Option("Options.Client", opts.Client); err != nil {
+		errs = append(errs, err)
 	}
 	if opts.NodeName == "" {
 		errs = append(errs, errors.New("Options.NodeName is required"))
@@ -51,3 +57,6 @@ func New(opts Options) (*Reporter, error) {
 	}
 	return r, nil
 }
+
+// isMade reports whether New has made the Reporter.
+func (r *Reporter) isMade() bool { return r != nil && r.ready != nil }

@@ -39,3 +39,20 @@ func TestNewNamesInvalidOptions(t *testing.T) {
 	_, err := logind.New(logind.Options{})
 	require.NoError(t, err, "the zero value is the system bus of this host")
 }
+
+// A Source that New has not made returns an error from each method, or no lock.
+func TestMethodsOfTheZeroSourceFail(t *testing.T) {
+	for _, s := range []*logind.Source{nil, {}} {
+		_, err := s.Connect(t.Context())
+		for name, err := range map[string]error{
+			"Available": s.Available(t.Context()), "RemoveDropIn": s.RemoveDropIn(t.Context()), "Connect": err,
+		} {
+			if runtime.GOOS != "linux" {
+				require.ErrorIs(t, err, errors.ErrUnsupported, name)
+				continue
+			}
+			require.EqualError(t, err, "logind: the Source was not made with New", name)
+		}
+		require.Nil(t, s.Adopt())
+	}
+}

@@ -2,6 +2,7 @@ package logind
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -12,8 +13,10 @@ import (
 // availableTimeout is the timeout of Available.
 const availableTimeout = 2 * time.Second
 
-// Source is the [source.Source] of a host with systemd-logind. Make one with [New]. All methods may be
-// called concurrently.
+var errNotMade = errors.New("logind: the Source was not made with New")
+
+// Source is the [source.Source] of a host with systemd-logind. Make one with [New]: the methods of another
+// one return an error, or nil. All methods may be called concurrently.
 type Source struct {
 	options Options
 	files   *delayFiles
@@ -46,9 +49,15 @@ func New(options Options) (*Source, error) {
 	return s, nil
 }
 
+// isMade reports whether New has made the Source.
+func (s *Source) isMade() bool { return s != nil && s.files != nil }
+
 // Available returns nil if logind answers on the bus, within 2 s. Calling it is optional: without
 // logind the manager logs that and retries every second.
 func (s *Source) Available(ctx context.Context) (err error) {
+	if !s.isMade() {
+		return errNotMade
+	}
 	ctx, cancel := context.WithTimeout(ctx, availableTimeout)
 	defer cancel()
 	c, err := dial(ctx, s.options.Address, newSignalQueue())
@@ -67,6 +76,9 @@ func (s *Source) Available(ctx context.Context) (err error) {
 // lock also removes it from the store. Adopt needs no bus. If Adopt is not called, Inhibit uses or closes the
 // lock.
 func (s *Source) Adopt() io.Closer {
+	if !s.isMade() {
+		return nil
+	}
 	stored := s.store.adopt()
 	if stored == nil {
 		return nil // an untyped nil
@@ -77,11 +89,19 @@ func (s *Source) Adopt() io.Closer {
 // RemoveDropIn removes the drop-in and reloads logind, for the uninstallation of an agent. It does
 // nothing without a drop-in. A file of the same name that this package did not write is not changed,
 // and is an error. A running manager writes the drop-in again.
-func (s *Source) RemoveDropIn(ctx context.Context) error { return s.files.removeDropIn(ctx) }
+func (s *Source) RemoveDropIn(ctx context.Context) error {
+	if !s.isMade() {
+		return errNotMade
+	}
+	return s.files.removeDropIn(ctx)
+}
 
 // Connect opens a session and subscribes to logind's signals. ctx bounds the connecting, at most 12 s,
 // and has the session's logger; its end does not end the session.
 func (s *Source) Connect(ctx context.Context) (source.Session, error) {
+	if !s.isMade() {
+		return nil, errNotMade
+	}
 	ctx, cancel := context.WithTimeout(ctx, replyTimeout)
 	defer cancel()
 	signals := newSignalQueue()
