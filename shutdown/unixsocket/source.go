@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -26,8 +27,8 @@ const (
 
 // Options configures a [Source].
 type Options struct {
-	// Path is the absolute path of the socket, at most 90 bytes. Its folder must exist. An existing file,
-	// even the socket of a running agent, is replaced. Required.
+	// Path is the absolute path of the socket, at most 90 bytes. Its folder must exist. An existing
+	// socket, even that of a running agent, is replaced; with another file there, Connect fails. Required.
 	Path string
 	// Delay is how long the host waits after an announcement without SECONDS. 0: as long as the manager
 	// requests. Negative: an error.
@@ -66,10 +67,10 @@ func (s *Source) Connect(ctx context.Context) (source.Session, error) {
 	if s == nil || s.hosts == nil {
 		return nil, errors.New("unixsocket: the Source was not made with New")
 	}
-	if info, err := os.Lstat(s.options.Path); err == nil && info.IsDir() {
-		return nil, fmt.Errorf("failed to listen for the host on %s: it is a directory", s.options.Path)
+	if info, err := os.Lstat(s.options.Path); err == nil && info.Mode().Type() != fs.ModeSocket {
+		return nil, fmt.Errorf("failed to listen for the host on %s: it exists and is no socket, its mode is %v", s.options.Path, info.Mode())
 	}
-	if err := removeStale(s.options.Path, time.Now()); err != nil {
+	if err := removeStale(s.options.Path, time.Now()); err != nil && !errors.Is(err, fs.ErrNotExist) { // listen names a missing folder
 		klog.FromContext(ctx).Error(err, "Failed to remove leftovers beside the socket", "path", s.options.Path)
 	}
 	e, err := listen(ctx, s.options.Path)

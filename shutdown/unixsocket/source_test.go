@@ -2,7 +2,9 @@ package unixsocket_test
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -12,7 +14,9 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown/source"
 
+	"github.com/go-logr/logr"
 	"github.com/stretchr/testify/require"
+	"k8s.io/klog/v2"
 
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
@@ -174,11 +178,15 @@ func TestInvalidLinesChangeNothing(t *testing.T) {
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "the first event: no invalid line was one")
 }
 
-// There is a file at the path of the socket. Connect replaces it by a socket with the mode 0600. Close removes the socket
-// and ends the events. A folder that does not exist is an error of Connect.
-func TestTheSocketReplacesAFile(t *testing.T) {
+// An agent has died, and its socket has the mode 0777. Connect replaces it by a socket with the mode 0600. Close removes
+// the socket and ends the events.
+func TestTheSocketReplacesThatOfADeadAgent(t *testing.T) {
 	src, path := newSource(t)
-	require.NoError(t, os.WriteFile(path, nil, 0o666))
+	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	require.NoError(t, err)
+	dead.SetUnlinkOnClose(false)
+	require.NoError(t, dead.Close())
+	require.NoError(t, os.Chmod(path, 0o777))
 	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
 	info, err := os.Stat(path)
@@ -192,11 +200,27 @@ func TestTheSocketReplacesAFile(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Dir(path))
 	require.NoError(t, err)
 	require.Empty(t, entries, "nothing is left beside the socket either")
+}
 
-	src, err = unixsocket.New(unixsocket.Options{Path: "/nonexistent/shutdown.sock"})
+// The path is that of a file, by mistake. Connect returns an error and does not touch the file.
+func TestConnectDoesNotReplaceAFile(t *testing.T) {
+	src, path := newSource(t)
+	require.NoError(t, os.WriteFile(path, []byte("important"), 0o600))
+	_, err := src.Connect(t.Context())
+	require.EqualError(t, err, "failed to listen for the host on "+path+": it exists and is no socket, its mode is -rw-------")
+	content, err := os.ReadFile(path)
 	require.NoError(t, err)
-	_, err = src.Connect(t.Context())
+	require.Equal(t, "important", string(content))
+}
+
+// The folder of the socket does not exist. Connect returns an error, and logs nothing beside it.
+func TestConnectNeedsTheFolder(t *testing.T) {
+	src, err := unixsocket.New(unixsocket.Options{Path: "/nonexistent/shutdown.sock"})
+	require.NoError(t, err)
+	var lines bytes.Buffer
+	_, err = src.Connect(klog.NewContext(t.Context(), logr.FromSlogHandler(slog.NewTextHandler(&lines, nil))))
 	require.ErrorContains(t, err, "/nonexistent/shutdown.sock")
+	require.Empty(t, lines.String())
 }
 
 // A host waits for the reply when the session ends. The next session finds the shutdown pending, and the host gets its
