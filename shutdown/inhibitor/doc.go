@@ -28,9 +28,12 @@
 //		}
 //	}
 //
-//	// saveWork must return before event.Deadline. The machine shuts down when it returns.
+//	// saveWork must return before event.Deadline, which is zero if the host does not say it. The machine
+//	// shuts down when saveWork returns: it must not leave work to a goroutine.
 //	func saveWork(ctx context.Context, event source.Event) {
-//		log.Printf("the machine shuts down (%s) at %v at the latest", event.Kind, event.Deadline)
+//		if end, isKnown := ctx.Deadline(); isKnown {
+//			log.Printf("the machine shuts down at %v at the latest", end)
+//		}
 //	}
 //
 // # Failures
@@ -45,6 +48,8 @@
 //	the program starts during a      OnShutdown is called; there is no     see the source's documentation
 //	  shutdown                         lock unless the host or systemd
 //	                                   has kept the previous run's
+//	OnShutdown returns before its    the machine shuts down; Run logs      wait for goroutines before the
+//	  work is done                     when it has returned                  return
 //	OnShutdown ignores its context   after 5 s Run logs it; the lock       mend OnShutdown
 //	                                   stays held until the host's limit
 //	a call of the source hangs       it is abandoned and logged            check the host

@@ -1,6 +1,7 @@
 package inhibitor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ type Holder struct {
 // new lock. When ctx ends, Run waits for OnShutdown, releases the lock, and returns the errors of the release
 // and of closing the session, and an error that names calls of the source and of the logger that hang. If a
 // required field is missing, it returns an error immediately.
+//
+// Run logs each shutdown, its cancellation and the return of OnShutdown. While the lock is held as requested
+// it logs nothing; systemd-inhibit --list shows a lock of logind.
 func (h Holder) Run(ctx context.Context) error {
 	if err := h.validate(); err != nil {
 		return err
@@ -48,6 +52,9 @@ func (h Holder) Run(ctx context.Context) error {
 	calls := &call.Group{}
 	holding := &holding{Holder: h, ctx: ctx, logLines: call.LogLines{Calls: calls}, ended: make(chan struct{})}
 	close(holding.ended)
+	if ctx.Err() != nil {
+		holding.log("Run's context ended before the inhibitor lock was taken")
+	}
 	holding.host = host.New(host.Options{
 		Source: h.Source, Delay: h.Delay, Calls: calls, Listener: holding,
 		ShortensPods: func(time.Duration) bool { return true },
@@ -125,6 +132,11 @@ func (h *holding) announce(event source.Event) {
 	if h.hold != nil {
 		return
 	}
+	deadline := "unknown"
+	if !event.Deadline.IsZero() {
+		deadline = event.Deadline.Format(time.RFC3339)
+	}
+	h.log("The host shuts down, calling Holder.OnShutdown", "kind", cmp.Or(string(event.Kind), "unknown"), "deadline", deadline)
 	h.hold = h.host.Suspend()
 	ctx, cancel := context.WithCancelCause(h.ctx)
 	hold, previousEnded, ended := h.hold, h.ended, make(chan struct{})
@@ -132,8 +144,10 @@ func (h *holding) announce(event source.Event) {
 	go func() {
 		defer close(ended)
 		defer cancel(nil)
-		defer h.release(hold) // also if OnShutdown ends its goroutine
+		began := time.Now()
+		defer func() { h.release(ctx, hold, time.Since(began)) }() // also if OnShutdown ends its goroutine
 		<-previousEnded
+		began = time.Now()
 		if !errors.Is(context.Cause(ctx), errCancelled) {
 			h.callOnShutdown(ctx, event)
 		}
@@ -157,9 +171,12 @@ func (h *holding) callOnShutdown(ctx context.Context, event source.Event) {
 }
 
 // release releases the lock, unless the shutdown was cancelled. An error is logged or, if Run is ending, returned by Run.
-func (h *holding) release(hold *host.Hold) {
+// ctx is the context of OnShutdown, which took this long.
+func (h *holding) release(ctx context.Context, hold *host.Hold, took time.Duration) {
 	switch err := hold.Release()(h.ctx); {
-	case err == nil:
+	case err == nil && errors.Is(context.Cause(ctx), errCancelled): // the lock is still held
+	case err == nil: // a program that works on after the return of OnShutdown sees here how short that was
+		h.log("Holder.OnShutdown has returned, the machine may shut down", "after", took)
 	case h.ctx.Err() != nil:
 		h.releaseErr = err
 	default:
@@ -174,5 +191,11 @@ func (h *holding) cancelShutdown() {
 		h.hold.End() // before OnShutdown can return because of cancel, which would release the lock
 		h.hold = nil
 		h.cancel(errCancelled)
+		h.log("The host has cancelled the shutdown")
 	}
+}
+
+// log writes a line to the logger in the context of Run, without waiting for it.
+func (h *holding) log(line string, keysAndValues ...any) {
+	h.logLines.Write(func() { klog.FromContext(h.ctx).Info(line, keysAndValues...) })
 }

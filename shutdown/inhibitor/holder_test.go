@@ -104,6 +104,15 @@ func (p *program) waitUntil(elapsed time.Duration) {
 	synctest.Wait()
 }
 
+// logLines returns the lines of the log, without their time.
+func (p *program) logLines() (lines []string) {
+	for line := range strings.Lines(p.log.String()) {
+		_, rest, _ := strings.Cut(line, " ")
+		lines = append(lines, strings.TrimSpace(rest))
+	}
+	return lines
+}
+
 // requireReleased checks that no lock is held, and that the last one was released at this time after the
 // start of the test.
 func (p *program) requireReleased(at time.Duration) {
@@ -117,11 +126,25 @@ func (p *program) requireReleased(at time.Duration) {
 func TestTheLockIsReleasedWhenOnShutdownReturns(t *testing.T) {
 	inBubble(t, &shutdowntest.Host{}, func(p *program) {
 		require.Equal(p, 1, p.host.Held())
-		p.host.Announce(source.Event{Deadline: p.began.Add(30 * time.Second)})
+		p.host.Announce(source.Event{Deadline: p.began.UTC().Add(30 * time.Second)})
 		p.waitUntil(time.Minute)
 		require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
 		p.requireReleased(3 * time.Second)
-		require.Empty(p, p.log.String())
+		require.Equal(p, []string{
+			`level=INFO msg="The host shuts down, calling Holder.OnShutdown" kind=unknown deadline=2000-01-01T00:00:30Z`,
+			`level=INFO msg="Holder.OnShutdown has returned, the machine may shut down" after=3s`,
+		}, p.logLines())
+	})
+}
+
+// The context of Run has ended before Run is called. Run returns at once, and logs why no lock was taken.
+func TestRunWithAnEndedContextLogsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &program{T: t, host: &shutdowntest.Host{}}
+		ctx, cancel := context.WithCancel(loggingTo(t, &p.log))
+		cancel()
+		require.NoError(t, inhibitor.Holder{Source: p.host, Delay: time.Second, OnShutdown: p.onShutdown}.Run(ctx))
+		require.Equal(t, []string{`level=INFO msg="Run's context ended before the inhibitor lock was taken"`}, p.logLines())
 	})
 }
 
@@ -160,6 +183,8 @@ func TestACancelledShutdownKeepsTheLock(t *testing.T) {
 		p.host.Announce(source.Event{})
 		p.waitUntil(time.Second)
 		p.host.Cancel()
+		synctest.Wait()
+		require.Contains(p, p.logLines(), `level=INFO msg="The host has cancelled the shutdown"`)
 		p.waitUntil(10 * time.Second)
 		require.Equal(p, []call{{ended: time.Second, cause: context.Canceled}}, p.calls)
 		require.Equal(p, 1, p.host.Held())
@@ -240,7 +265,10 @@ func TestAShutdownThatIsPendingAtTheStartCallsOnShutdown(t *testing.T) {
 			inBubble(t, host, func(p *program) {
 				p.waitUntil(time.Minute)
 				require.Equal(p, []call{{ended: 3 * time.Second}}, p.calls)
-				require.Empty(p, p.log.String())
+				require.Equal(p, []string{
+					`level=INFO msg="The host shuts down, calling Holder.OnShutdown" kind=unknown deadline=unknown`,
+					`level=INFO msg="Holder.OnShutdown has returned, the machine may shut down" after=3s`,
+				}, p.logLines())
 				if name == "no lock" {
 					require.Zero(p, p.host.Held())
 					return
