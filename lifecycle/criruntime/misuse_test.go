@@ -48,3 +48,9 @@ func TestMisuse(t *testing.T) {
 		})
 	}
 }
+
+// A HostIP that is no address is an error of Dial, and not of the first hook.
+func TestDialRejectsAHostNameAsHostIP(t *testing.T) {
+	_, err := criruntime.Dial(t.Context(), "unix:///run/containerd/containerd.sock", criruntime.Options{HostIP: "node-1"})
+	require.EqualError(t, err, `Options.HostIP "node-1": must be an IP address`)
+}

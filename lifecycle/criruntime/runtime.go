@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -34,7 +35,8 @@ const (
 // Options configures a [Runtime]. The zero value is valid.
 type Options struct {
 	// HostIP is the node's address, which becomes status.podIP of pods in the host network. Their
-	// httpGet hooks without a host use it. If it is "", those hooks fail.
+	// httpGet hooks without a host use it. If it is "", those hooks fail. A value that is no IP address is
+	// an error.
 	HostIP string
 }
 
@@ -55,6 +57,9 @@ type Runtime struct {
 func Dial(ctx context.Context, endpoint string, options Options) (*Runtime, error) {
 	if err := checkEndpoint(endpoint); err != nil {
 		return nil, err
+	}
+	if options.HostIP != "" && net.ParseIP(options.HostIP) == nil {
+		return nil, fmt.Errorf("Options.HostIP %q: must be an IP address", options.HostIP)
 	}
 	conn, err := dial(endpoint)
 	if err != nil {
