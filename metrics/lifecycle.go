@@ -34,7 +34,7 @@ func (m *Lifecycle) isMade() bool { return m != nil && m.hooks != nil }
 // is shared. If reg has a series of the same name with another description, NewLifecycle
 // returns an error and registers nothing.
 func NewLifecycle(reg prometheus.Registerer, opts Options) (*Lifecycle, error) {
-	r := newRegistration(reg)
+	r := newRegistration(reg, opts)
 	namespace := opts.namespace()
 	newCounter := func(name, help string) counter {
 		return registerOrFind[counter](r, prometheus.NewCounter(prometheus.CounterOpts{Namespace: namespace, Name: name, Help: help}))

@@ -38,6 +38,17 @@ func TestMisuse(t *testing.T) {
 			_, err = metrics.NewShutdown(registry, metrics.Options{})
 			require.EqualError(t, err, want)
 		},
+		"a Namespace with a dash": func(t *testing.T) {
+			const want = `failed to register metrics: Options.Namespace "my-agent": must consist of letters, digits, underscores and colons, and not begin with a digit`
+			registry := prometheus.NewRegistry()
+			_, err := metrics.NewLifecycle(registry, metrics.Options{Namespace: "my-agent"})
+			require.EqualError(t, err, want)
+			_, err = metrics.NewShutdown(registry, metrics.Options{Namespace: "my-agent"})
+			require.EqualError(t, err, want)
+			registered, err := registry.Gather()
+			require.NoError(t, err)
+			require.Empty(t, registered)
+		},
 	} {
 		t.Run(name, do)
 	}

@@ -1,9 +1,15 @@
 package metrics
 
+import (
+	"fmt"
+	"regexp"
+)
+
 // Options configures the names of the series. The zero value uses the kubelet's names.
 type Options struct {
 	// Namespace is the first part of every series' name; "" means "kubelet". Choose another
-	// one if the series must not be shared with a kubelet in the same registry.
+	// one if the series must not be shared with a kubelet in the same registry. It must consist of
+	// letters, digits, underscores and colons, and not begin with a digit; anything else is an error.
 	Namespace string
 }
 
@@ -13,4 +19,12 @@ func (o Options) namespace() string {
 		return "kubelet"
 	}
 	return o.Namespace
+}
+
+// validate returns an error for a Namespace that needs quotes in PromQL and becomes another name for most scrapers.
+func (o Options) validate() error {
+	if isName := regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*$`).MatchString(o.namespace()); !isName {
+		return fmt.Errorf("Options.Namespace %q: must consist of letters, digits, underscores and colons, and not begin with a digit", o.Namespace)
+	}
+	return nil
 }

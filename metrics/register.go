@@ -28,9 +28,10 @@ type registration struct {
 	errs  []error
 }
 
-// newRegistration returns a registration, with an error for a registerer that holds a nil pointer.
-func newRegistration(reg prometheus.Registerer) *registration {
-	if err := nilcheck.Option("the registerer", reg); err != nil {
+// newRegistration returns a registration. It has an error, and registers nothing, if the registerer holds a nil pointer
+// or the options are invalid.
+func newRegistration(reg prometheus.Registerer, opts Options) *registration {
+	if err := errors.Join(nilcheck.Option("the registerer", reg), opts.validate()); err != nil {
 		return &registration{errs: []error{err}}
 	}
 	return &registration{reg: reg}

@@ -27,7 +27,7 @@ func (m *Shutdown) isMade() bool { return m != nil && m.pods != nil }
 // If reg has a series of the same name with another description, NewShutdown returns an error and
 // registers nothing.
 func NewShutdown(reg prometheus.Registerer, opts Options) (*Shutdown, error) {
-	r := newRegistration(reg)
+	r := newRegistration(reg, opts)
 	namespace := opts.namespace()
 	newGauge := func(name, help string) gauge {
 		return registerOrFind[gauge](r, prometheus.NewGauge(prometheus.GaugeOpts{Namespace: namespace, Name: name, Help: help}))
