@@ -94,7 +94,7 @@
 // # Concurrency
 //
 // A [Provider] may be used concurrently. announce and OnError are called in the goroutine of [Watch]'s caller,
-// one at a time.
+// one at a time; a panic of theirs reaches the caller.
 //
 // # Testing
 //

@@ -58,7 +58,7 @@ type reading struct {
 // announce, a Provider that was not made with [EC2], [GCE] or [Azure], and an invalid Endpoint.
 //
 // announce and OnError are called in the caller's goroutine, one at a time, and nothing is read while
-// they block.
+// they block. A panic of theirs reaches the caller.
 func Watch(ctx context.Context, p Provider, announce func(source.Event) error) error {
 	if err := p.validate(); err != nil {
 		return err
