@@ -55,6 +55,8 @@
 //	what fails                          what happens                         what to do
 //	a name is registered with another   the constructor returns an error     choose another
 //	  description                         and registers nothing                Options.Namespace
+//	Options.Namespace is no metric      the same                             choose another
+//	  name
 //	the registerer is nil               the handle counts, but is not        pass a registerer
 //	                                      exposed
 //	the handle is nil                   it counts nothing                    nothing
