@@ -30,7 +30,7 @@
 // # Which function
 //
 //   - To read how long a pod will have: [ForPod] with 0 and nil, and [ForContainer] for each container,
-//     including sidecars. For a manifest without spec.terminationGracePeriodSeconds, set [DefaultSeconds]
+//     including sidecars. An eviction and a node shutdown override both. For a manifest without spec.terminationGracePeriodSeconds, set [DefaultSeconds]
 //     first, as the API server does. Otherwise the results are the minimums, 1 s and 2 s.
 //   - To delete a pod in an API server: [BeforeDelete] is the whole delete, [ForDelete] only its grace
 //     period. [PodDeleteStrategy] is a strategy for k8s.io/apiserver. [DeleteSeconds] is for pod types
@@ -40,15 +40,11 @@
 //   - To terminate a pod in a node agent: [ForPod] takes that override, and [ForContainer] returns the grace
 //     period of one container. [Remaining] is the time for the stop after a preStop hook, [KillTimeout] how
 //     long to wait for the whole kill, and [LeftOfDeletion] the remaining time after an agent restart.
-//   - To read how long a container will have in a node shutdown or an eviction: [ForPod] with the override,
-//     which applies to all containers; [ForContainer] does not know it. A sidecar has what the main
-//     containers leave, at least [MinimumContainerSeconds].
 //
 // Each For function has an Explain function with the same parameters. It returns an [Explanation], which
 // prints as a sentence that names every grace period that was read.
 //
-// All numbers of type int64 are seconds, as in k8s.io/api: for a time.Duration d pass int64(d/time.Second),
-// because int64(d) is its nanoseconds. A time.Duration parameter needs a unit: 12*time.Second, not 12. Pods,
+// All int64 numbers are seconds, as in k8s.io/api: of a time.Duration d, pass int64(d/time.Second). Pods,
 // containers, options and their fields may be nil.
 //
 // # Differences from the kubelet

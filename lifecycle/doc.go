@@ -82,8 +82,6 @@
 //	  return                           means that nothing is running.
 //	A container is still listed      RuntimeStuck with an error.           Call Terminate again. The
 //	  GiveUpAfter past the deadline                                          old deadline applies.
-//	ID or Began of a container       Each run is stopped, after 10 runs    Keep them the same
-//	  changes in each list             with pauses, then RuntimeStuck.       during a run.
 //	A sidecar exits                  Nothing.                              Start it again while
 //	                                                                         ShouldRestart is true.
 //	A hook fails                     FailedPreStopHook event. The          Read HookResult.Err.
@@ -92,8 +90,6 @@
 //	A start does not return          RuntimeStuck. Start stops the         End it with its context.
 //	                                   container when it returns.
 //	A callback panics                The stack is logged. The call fails.  Fix the callback.
-//	Forget comes before the first    RuntimeStuck. Nothing is stopped.     Call Forget after Done.
-//	  list
 //	The agent stops                  Close: LeftRunning.                   Pass LeftOfDeletion and
 //	                                                                         PreStopDone next time.
 //

@@ -81,8 +81,6 @@
 //	  time                                                               the *DelayCappedError
 //	a kill                        retried every second with the        wrap ErrNoRetry to stop
 //	                                remaining time                       the retries
-//	KillPod returns before the    the lock is released too early;      return after the end; leave
-//	  end of its pod                logged if the pod is still listed    ended pods out of the list
 //	ListPods                      retried; the last complete list      return an error, never a
 //	                                is used                              partial list
 //	the API server                retried; a drain waits 2.5 s, once   set StateDir: the next agent

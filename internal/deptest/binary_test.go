@@ -20,10 +20,10 @@ import (
 const largestBinary = 20 << 20
 
 // The binary of an agent with lifecycle, shutdown, logind and metrics does not exceed its maximum size. The
-// platform is fixed, and the Kubernetes version is that of the README.
+// platform is fixed, and the Kubernetes version is that of .github/PACKAGES.md.
 func TestTheBinaryOfAnAgentIsSmall(t *testing.T) {
 	need.Long(t, "the size of an agent's program")
-	if _, minor := readmeFigures(t); !strings.HasPrefix(kubernetesVersion(t), minor+".") {
+	if _, minor := pageFigures(t); !strings.HasPrefix(kubernetesVersion(t), minor+".") {
 		t.Skip("the maximum is for Kubernetes " + minor)
 	}
 	binary := filepath.Join(t.TempDir(), "agent")

@@ -17,7 +17,7 @@ import (
 )
 
 // mostPackages returns the maximum number of inherited packages, besides the standard library and kubegrace,
-// for each import, with the Kubernetes minor of the README. The README has the current numbers.
+// for each import, with the Kubernetes minor of PACKAGES.md, which has the current numbers.
 func mostPackages() map[string]int {
 	return map[string]int{
 		"graceperiod":         70,
@@ -36,11 +36,11 @@ func mostPackages() map[string]int {
 // agent has the imports of an agent that drains its pods on a host with systemd.
 const agent = "lifecycle shutdown shutdown/logind"
 
-// A module that imports only one public package builds, and inherits as many packages as the README says. The numbers
-// depend on the version of Kubernetes, so they are compared only for the minor version that the README names.
+// A module that imports only one public package builds, and inherits as many packages as PACKAGES.md says. The numbers
+// depend on the version of Kubernetes, so they are compared only for the minor version that the page names.
 func TestAnOutsideModuleBuilds(t *testing.T) {
 	need.Long(t, "modules outside of the repository that import it")
-	documented, minor := readmeFigures(t)
+	documented, minor := pageFigures(t)
 	isDocumented := strings.HasPrefix(kubernetesVersion(t), minor+".")
 	counted := map[string]string{} // "PACKAGES MODULES" by the imports
 	for _, imports := range append(publicPackages(t), agent) {
@@ -51,7 +51,7 @@ func TestAnOutsideModuleBuilds(t *testing.T) {
 		}
 	}
 	if isDocumented {
-		require.Equal(t, counted, documented, "the table of packages in README.md, and the sentence after it")
+		require.Equal(t, counted, documented, "the table of packages in .github/PACKAGES.md, and the sentence after it")
 	}
 }
 
@@ -110,20 +110,20 @@ func buildOutside(t *testing.T, imports []string) (packages, modules []string) {
 	return packages, slices.Sorted(maps.Keys(moduleSet))
 }
 
-// readmeFigures reads the README: the numbers "PACKAGES MODULES" for each import, and the Kubernetes minor that they
+// pageFigures reads PACKAGES.md: the numbers "PACKAGES MODULES" for each import, and the Kubernetes minor that they
 // apply to.
-func readmeFigures(t *testing.T) (figures map[string]string, minor string) {
+func pageFigures(t *testing.T) (figures map[string]string, minor string) {
 	t.Helper()
-	readme, err := os.ReadFile("../../README.md")
+	text, err := os.ReadFile("../../.github/PACKAGES.md")
 	require.NoError(t, err)
-	heading := regexp.MustCompile(`\| package \| what it does \| packages, with Kubernetes (v0\.\d+) \| modules \|`).FindSubmatch(readme)
-	require.NotNil(t, heading, "README.md has no table of packages")
+	heading := regexp.MustCompile(`\| package \| what it does \| packages, with Kubernetes (v0\.\d+) \| modules \|`).FindSubmatch(text)
+	require.NotNil(t, heading, "PACKAGES.md has no table of packages")
 	figures = map[string]string{}
-	for _, row := range regexp.MustCompile(`(?m)^\| \[.*\]\((\S+)\) \| .* \| (\d+) \| (\d+) \| [^|]+ \|$`).FindAllSubmatch(readme, -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| \[.*\]\(\.\./(\S+)\) \| .* \| (\d+) \| (\d+) \| [^|]+ \|$`).FindAllSubmatch(text, -1) {
 		figures[string(row[1])] = fmt.Sprintf("%s %s", row[2], row[3])
 	}
-	together := regexp.MustCompile(`An agent of (.*) gets (\d+) packages of (\d+) modules`).FindSubmatch(readme)
-	require.NotNil(t, together, "README.md has no sentence about an agent")
+	together := regexp.MustCompile(`An agent of (.*) gets (\d+) packages of (\d+) modules`).FindSubmatch(text)
+	require.NotNil(t, together, "PACKAGES.md has no sentence about an agent")
 	figures[strings.NewReplacer("`", "", ",", "", " and", "").Replace(string(together[1]))] = fmt.Sprintf("%s %s", together[2], together[3])
 	return figures, string(heading[1])
 }

@@ -63,7 +63,7 @@ func TestVersionsMatchMakeCompat(t *testing.T) {
 		want = append(want, strconv.Itoa(i))
 	}
 	require.Greater(t, len(want), 1)
-	for _, row := range regexp.MustCompile(`(?m)^\| v0\.(\d+)\.\d+ +\| go`).FindAllStringSubmatch(page(t, "README.md"), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| v0\.(\d+)\.\d+ +\| go`).FindAllStringSubmatch(page(t, ".github/PACKAGES.md"), -1) {
 		rows = append(rows, row[1])
 	}
 	require.Equal(t, want, slices.Compact(rows))

@@ -17,7 +17,7 @@ func TestTheTableOfPackagesIsComplete(t *testing.T) {
 			want = append(want, s.path)
 		}
 	}
-	require.ElementsMatch(t, want, firstCells(t, page(t, "README.md"), "| package | what it does |", `^\[.*\]\((.*)\)$`))
+	require.ElementsMatch(t, want, firstCells(t, page(t, ".github/PACKAGES.md"), "| package | what it does |", `^\[.*\]\(\.\./(.*)\)$`))
 }
 
 // The table has for each package the level of stability that begins the last section of its documentation. A
@@ -34,7 +34,7 @@ func TestStability(t *testing.T) {
 		want = append(want, s.path+" "+strings.ToLower(level))
 	}
 	var rows []string
-	for _, row := range regexp.MustCompile(`(?m)^\| \[.*\]\((\S+)\) \| .* \| ([^|]+) \|$`).FindAllStringSubmatch(page(t, "README.md"), -1) {
+	for _, row := range regexp.MustCompile(`(?m)^\| \[.*\]\(\.\./(\S+)\) \| .* \| ([^|]+) \|$`).FindAllStringSubmatch(page(t, ".github/PACKAGES.md"), -1) {
 		rows = append(rows, row[1]+" "+row[2])
 	}
 	require.ElementsMatch(t, want, rows)

@@ -94,16 +94,8 @@
 //	your code panics                logged; the call fails              nothing
 //	the agent restarts              containers keep running             Adopt before the node runs;
 //	                                                                      a PodRuntime needs nothing
-//	Adopt is not called             each container is started beside    call Adopt
-//	                                  the one that runs; logged
-//	go mod tidy: k8s.io/api does    k8s.io/api is newer than            in a new module, go get this
-//	  not contain package ...         client-go                           package before go mod tidy
-//
-// In a module that has a newer k8s.io/api, go get this package and all k8s.io modules in one command and one
-// version; lowering them one by one does not work:
-//
-//	go get k8s.io/api@v0.37.2 k8s.io/apimachinery@v0.37.2 k8s.io/client-go@v0.37.2 \
-//		k8s.io/component-base@v0.37.2 github.com/kubegrace/kubegrace/lifecycle/virtualkubelet
+//	Adopt is not called             every container starts twice        call Adopt
+//	go mod tidy in a new module     k8s.io/api is newer than client-go  go get this package before
 //
 // # Concurrency
 //

@@ -76,7 +76,6 @@
 //	What fails                              What happens
 //	socket removed or replaced              it is created again within 1 s; if that fails, Events is
 //	                                          closed, and Connect returns the error
-//	a file that is no socket at the path    Connect returns an error and leaves it
 //	two agents with one path                the later one has the socket until it ends or dies
 //	another user                            the reply is an error
 //	no line within 10 s, or over 256 B      the reply is an error, and the connection is closed
