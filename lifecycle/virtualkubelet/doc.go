@@ -94,7 +94,7 @@
 //	your code panics                logged; the call fails              nothing
 //	the agent restarts              containers keep running             Adopt before the node runs;
 //	                                                                      a PodRuntime needs nothing
-//	Adopt is not called             every container starts twice        call Adopt
+//	Adopt is not called             containers start twice              call it
 //	go mod tidy in a new module     k8s.io/api is newer than client-go  go get this package before
 //
 // # Concurrency
