@@ -35,7 +35,8 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 			stoppedAt := known.At
 			// The first call since the run was known. For a run that was not found, calls with its ID do not count.
 			firstStop := slices.IndexFunc(p.stops, func(s *Stop) bool {
-				return (s.ID == "" || s.ID == run.ID && !isNotFound) && !s.Called.At.Before(known.At)
+				isDuring := !s.Called.At.Before(known.At) && s.Called.Before(t.Done)
+				return (s.ID == "" || s.ID == run.ID && !isNotFound) && isDuring
 			})
 			if firstStop >= 0 {
 				stoppedAt = p.stops[firstStop].Called.At
@@ -216,7 +217,8 @@ func (p *podHistory) failedStopsAreLogged() {
 		}
 		again := p.stops[i+1+next]
 		needsNoLog := slices.ContainsFunc(p.stops, func(beside *Stop) bool {
-			return beside.ID == s.ID && beside.succeeded() && s.Called.Before(beside.Returned) && beside.Returned.Before(s.Returned)
+			isUnread := !beside.Returned.At.Before(s.Called.At) // when s was called, this success was perhaps not read yet
+			return beside.ID == s.ID && beside.succeeded() && isUnread && beside.Returned.Before(s.Returned)
 		})
 		isLogged := slices.ContainsFunc(p.logs, func(line LogEntry) bool {
 			return line.IsError && line.Before(again.Called) && strings.Contains(line.Text, p.key) && strings.Contains(line.Text, s.ID)

@@ -104,6 +104,6 @@
 //
 // # Stability
 //
-// Experimental: any release may change exported names; the changelog says how. The package
+// Experimental: any release may change exported names; the changelog says how. It
 // follows virtual-kubelet's interfaces.
 package virtualkubelet
