@@ -51,11 +51,9 @@ func (p *podHistory) noRunningContainerIsReportedEnded() {
 // hasEmptyList reports whether a list that a termination has requested and used was empty. A list that returned after
 // Forget is not used.
 func (p *podHistory) hasEmptyList(t *Termination) bool {
-	forgotten := p.forgottenAt(t.startedAt())
 	return slices.ContainsFunc(p.lists, func(l *List) bool {
 		isOfTermination := t.startedAt().Before(l.Called) && l.Returned.Before(t.Done)
-		isUsed := forgotten.IsZero() || !l.Returned.At.After(forgotten.At)
-		return isOfTermination && isUsed && len(l.Running) == 0
+		return isOfTermination && !p.wasForgottenBefore(t, l.Returned.At) && len(l.Running) == 0
 	})
 }
 
