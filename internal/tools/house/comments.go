@@ -38,9 +38,9 @@ func checkComments(repo repository) (checked int, problems []string, err error) 
 
 // memberList has the fields or methods of a type, or the constants or variables of a group.
 type memberList struct {
-	of        string    // "Options." or ""
-	commented token.Pos // a member on the line after it needs no comment
-	members   []member
+	prefix         string    // of the members' names in a problem: "Options." or ""
+	commentedUntil token.Pos // a member on the line after it needs no comment
+	members        []member
 }
 
 // member is a field, a method, or a line of a group.
@@ -52,8 +52,8 @@ type member struct {
 }
 
 // memberLists returns a list for each exported struct or interface of a file, with its fields or methods, and for
-// each group of constants or variables in parentheses. The comment of a type counts for its first fields, unless the
-// name of the type ends in Options or Config.
+// each group of constants or variables in parentheses. The first members of a type, up to a blank line, need no comments
+// of their own, because the comment of the type is about them too; unless its name ends in Options or Config.
 func memberLists(file *ast.File) []memberList {
 	var lists []memberList
 	ast.Inspect(file, func(node ast.Node) bool {
@@ -63,12 +63,15 @@ func memberLists(file *ast.File) []memberList {
 		case *ast.GenDecl:
 			var group memberList
 			for _, spec := range node.Specs {
-				if spec, isValue := spec.(*ast.ValueSpec); isValue && node.Lparen.IsValid() {
-					group.members = append(group.members, member{spec, spec.Names, []*ast.CommentGroup{spec.Doc, spec.Comment}})
+				if values, isValues := spec.(*ast.ValueSpec); isValues && node.Lparen.IsValid() {
+					group.members = append(group.members, member{values, values.Names, []*ast.CommentGroup{values.Doc, values.Comment}})
 				}
 			}
 			lists = append(lists, group)
 		case *ast.TypeSpec:
+			if !node.Name.IsExported() {
+				return true
+			}
 			fields := &ast.FieldList{}
 			switch kind := node.Type.(type) {
 			case *ast.StructType:
@@ -76,12 +79,9 @@ func memberLists(file *ast.File) []memberList {
 			case *ast.InterfaceType:
 				fields = kind.Methods
 			}
-			if !node.Name.IsExported() {
-				return true
-			}
-			list := memberList{of: node.Name.Name + "."}
-			if !strings.HasSuffix(list.of, "Options.") && !strings.HasSuffix(list.of, "Config.") {
-				list.commented = fields.Opening
+			list := memberList{prefix: node.Name.Name + "."}
+			if !strings.HasSuffix(node.Name.Name, "Options") && !strings.HasSuffix(node.Name.Name, "Config") {
+				list.commentedUntil = fields.Opening
 			}
 			for _, field := range fields.List {
 				list.members = append(list.members, member{field, field.Names, []*ast.CommentGroup{field.Doc, field.Comment}})
@@ -98,8 +98,8 @@ func memberLists(file *ast.File) []memberList {
 func (l memberList) uncommented(files *token.FileSet) []string {
 	var problems []string
 	commented := -1 // the last line that has a comment
-	if l.commented.IsValid() {
-		commented = files.Position(l.commented).Line
+	if l.commentedUntil.IsValid() {
+		commented = files.Position(l.commentedUntil).Line
 	}
 	for _, member := range l.members {
 		from, to := files.Position(member.Pos()), files.Position(member.End()).Line
@@ -110,7 +110,7 @@ func (l memberList) uncommented(files *token.FileSet) []string {
 		}
 		for _, name := range member.names {
 			if name.IsExported() {
-				problems = append(problems, fmt.Sprintf("%s:%d: %s%s has no comment", from.Filename, from.Line, l.of, name))
+				problems = append(problems, fmt.Sprintf("%s:%d: %s%s has no comment", from.Filename, from.Line, l.prefix, name))
 			}
 		}
 	}
