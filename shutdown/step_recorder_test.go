@@ -44,7 +44,7 @@ func (m *Manager) RecordSteps(w *StepRecorder) {
 	}
 	w.now = m.shell.now()
 	w.began = len(w.Record.Facts)
-	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: true}) // until the log is read
+	w.add(judge.NodeFact{What: judge.NodeAgentBegan, Failed: true}) // until the log is read
 	m.shell.observe = w.step
 }
 

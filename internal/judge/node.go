@@ -14,7 +14,7 @@ type NodeWhat string
 // mean if their names do not say it.
 const (
 	NodeBooted       NodeWhat = "the machine has booted"                 // times count from here
-	NodeBegan        NodeWhat = "an agent begins"                        //
+	NodeAgentBegan   NodeWhat = "an agent begins"                        //
 	NodeDied         NodeWhat = "the agent has died"                     //
 	NodeRunEnded     NodeWhat = "Run ends"                               //
 	NodeTerminateAll NodeWhat = "TerminateAll is called"                 //

@@ -27,7 +27,7 @@ func nodeBucket(windows []NodeWindow, priority int32) int {
 // that cannot read it begins with the first.
 func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 	signalled := signalledPods{}
-	turns := drainTurns{noRollOver: r.NoRollOver, running: map[string]NodeFact{}, mustWait: map[string]bool{}}
+	turns := drainTurns{noRollOver: r.NoRollOver, running: map[string]NodeFact{}, awaited: map[string]bool{}}
 	var firstKills []NodeFact // of the current step, whose NodeState fact says which turn it is
 	for _, f := range r.Facts {
 		isFirstKill := signalled.add(f)
@@ -35,7 +35,7 @@ func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 			firstKills = append(firstKills, f)
 		}
 		switch f.What {
-		case NodeBegan:
+		case NodeAgentBegan:
 			firstKills = nil
 		case NodeState:
 			for _, kill := range firstKills {
@@ -51,13 +51,13 @@ func bucketsDoNotOverlap(r *NodeRecord) (violations []string) {
 	return violations
 }
 
-// drainTurns follows the turns of the buckets of a drain. A turn waits for the pods of its bucket and of lower ones that
-// the agent has killed, and for which no turn of this drain has waited. It does not wait for a pod whose kill has failed
-// for good.
+// drainTurns follows the turns of a drain (see bucketsDoNotOverlap). A turn must wait for the pods of its bucket and of
+// lower ones that the agent has killed, except those that an earlier turn of the same drain has waited for, and those
+// whose kill has failed for good (NoRetry).
 type drainTurns struct {
 	noRollOver bool                // a turn has only the time of its bucket
 	running    map[string]NodeFact // by pod that is running: its NodePodRuns fact
-	mustWait   map[string]bool     // by running pod that this agent has killed: no turn has waited for it yet
+	awaited    map[string]bool     // by running pod that this agent has killed: whether the drain has still to wait for it
 	windows    []NodeWindow        // of the newest timetable
 	lastState  NodeFact            // the last NodeState fact; its Drain is 0 before the first one of a drain
 	turnBegan  time.Time           // when the current turn began, which may be before its first kill
@@ -74,8 +74,8 @@ func (t *drainTurns) bucketOf(pod string) int { return nodeBucket(t.windows, t.r
 // Done says are over.
 func (t *drainTurns) add(f NodeFact) (violations []string) {
 	switch f.What {
-	case NodeBegan:
-		clear(t.mustWait)
+	case NodeAgentBegan:
+		clear(t.awaited)
 		t.lastState = NodeFact{}
 	case NodeRetaken:
 		t.lastState = NodeFact{} // the same shutdown drains again
@@ -83,23 +83,23 @@ func (t *drainTurns) add(f NodeFact) (violations []string) {
 		t.running[f.Pod] = f
 	case NodePodEnded:
 		delete(t.running, f.Pod)
-		delete(t.mustWait, f.Pod)
+		delete(t.awaited, f.Pod)
 	case NodeWindows:
 		t.setWindows(f)
 	case NodeKill:
-		if _, isKnown := t.mustWait[f.Pod]; !isKnown && t.isRunning(f.Pod) {
-			t.mustWait[f.Pod] = true
+		if _, isKnown := t.awaited[f.Pod]; !isKnown && t.isRunning(f.Pod) {
+			t.awaited[f.Pod] = true
 		}
 	case NodeKilled:
 		if f.NoRetry {
-			delete(t.mustWait, f.Pod)
+			delete(t.awaited, f.Pod)
 		}
 	case NodeState:
 		isNewDrain := f.Drain != t.lastState.Drain
 		if isNewDrain {
 			t.lastState, t.turnBegan = f, f.At
-			for pod := range t.mustWait { // the new drain waits again for the pods of earlier ones
-				t.mustWait[pod] = true
+			for pod := range t.awaited { // the new drain waits again for the pods of earlier ones
+				t.awaited[pod] = true
 			}
 		}
 		for turn := t.lastState.Done; turn < f.Done; turn++ {
@@ -137,12 +137,12 @@ func (t *drainTurns) end(turn int, f NodeFact) (violations []string) {
 	if t.noRollOver {
 		turnEnd = times.Earlier(turnEnd, t.turnBegan.Add(w.Pods))
 	}
-	for pod, mustWait := range t.mustWait {
+	for pod, isAwaited := range t.awaited {
 		if t.bucketOf(pod) > turn {
 			continue
 		}
-		t.mustWait[pod] = false
-		if mustWait && w.Pods > 0 && f.At.Before(turnEnd) {
+		t.awaited[pod] = false
+		if isAwaited && w.Pods > 0 && f.At.Before(turnEnd) {
 			violations = append(violations, nodeViolation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, pod, turnEnd.Sub(time.Unix(0, 0))))
 		}
 	}

@@ -106,7 +106,7 @@ func eachShutdownIsReportedOnce(r *NodeRecord) (violations []string) {
 	shutdown := 0                                   // the one in progress; 0: none
 	for _, f := range r.Facts {
 		switch f.What {
-		case NodeBegan, NodeDied:
+		case NodeAgentBegan, NodeDied:
 			clear(reports)
 			clear(drains)
 			clear(killed)
@@ -167,7 +167,7 @@ func eachPodIsCountedOnce(r *NodeRecord) (violations []string) {
 	counted := map[string]NodeFact{}
 	for _, f := range r.Facts {
 		switch f.What {
-		case NodeBegan:
+		case NodeAgentBegan:
 			clear(counted)
 		case NodeWindows:
 			if !f.Planned { // a drain begins
@@ -197,7 +197,7 @@ func shutdownRefusesPods(r *NodeRecord) (violations []string) {
 	terminatesAll := false
 	for _, f := range r.Facts {
 		switch f.What {
-		case NodeBegan:
+		case NodeAgentBegan:
 			terminatesAll = false
 		case NodeTerminateAll:
 			terminatesAll = true

@@ -13,7 +13,7 @@ func failedKillsAreRepeated(r *NodeRecord) (violations []string) {
 	state, runHasEnded := "", false
 	for _, f := range r.Facts {
 		switch f.What {
-		case NodeBegan, NodeDied:
+		case NodeAgentBegan, NodeDied:
 			runHasEnded = false
 			clear(failed)
 			clear(calls)
@@ -68,7 +68,7 @@ func givenUpKillsAreNotRepeated(r *NodeRecord) (violations []string) {
 		switch f.What {
 		case NodeLogged:
 			signalledEarlier[f.Pod] = true
-		case NodeBegan:
+		case NodeAgentBegan:
 			drains++
 			clear(calls)
 		case NodeCancelled, NodeRetaken:
@@ -149,7 +149,7 @@ func drainsEndOnceFaultsStop(r *NodeRecord) (violations []string) {
 		switch f.What {
 		case NodeState:
 			state = f
-		case NodeBegan:
+		case NodeAgentBegan:
 			runHasEnded = false
 		case NodeRunEnded:
 			runHasEnded = true

@@ -36,7 +36,7 @@ func refuseAndPublishBeforeKill(r *NodeRecord) (violations []string) {
 	for _, f := range r.Facts {
 		isFirstKill := signalled.add(f)
 		switch f.What {
-		case NodeBegan:
+		case NodeAgentBegan:
 			clear(publishes)
 			published = 0
 		case NodePublish:
@@ -80,7 +80,7 @@ func logIsSyncedBeforeRelease(r *NodeRecord) (violations []string) {
 	for i, f := range r.Facts {
 		isFirstKill := signalled.add(f)
 		switch f.What {
-		case NodeBegan:
+		case NodeAgentBegan:
 			runHasEnded = false
 			clear(syncs)
 			clear(unsynced)
@@ -129,7 +129,7 @@ func cancellationRevertsEverything(r *NodeRecord) (violations []string) {
 	isHeld, terminatesAll, published, publishes := false, false, 0, map[int]bool{}
 	for i, f := range r.Facts {
 		switch f.What {
-		case NodeBegan:
+		case NodeAgentBegan:
 			cancelled, terminatesAll, published = nil, false, 0
 			clear(publishes)
 		case NodeTerminateAll:
@@ -173,7 +173,7 @@ func lockIsReleasedOnceInTime(r *NodeRecord) (violations []string) {
 	isReleased, runHasEnded := false, false
 	for _, f := range r.Facts {
 		switch f.What {
-		case NodeBegan, NodeBooted:
+		case NodeAgentBegan, NodeBooted:
 			releaseBy, isReleased, runHasEnded = time.Time{}, false, false
 		case NodeDied:
 			releaseBy = time.Time{}
@@ -217,7 +217,7 @@ func lockIsReleasedOnceInTime(r *NodeRecord) (violations []string) {
 // step begins, or the drain is over, the call of the last one has returned or was aborted. The end of Run ends all calls.
 func obsoleteStepsAreAborted(r *NodeRecord) (violations []string) {
 	var step NodeFact // the call in progress; Call is 0 if there is none
-	check := func(f NodeFact) {
+	mustBeOver := func(f NodeFact) {
 		if step.Call != 0 {
 			violations = append(violations, nodeViolation(f, "%s (call %d) goes on", step.Text, step.Call))
 			step = NodeFact{}
@@ -225,18 +225,18 @@ func obsoleteStepsAreAborted(r *NodeRecord) (violations []string) {
 	}
 	for _, f := range r.Facts {
 		switch f.What {
-		case NodeBegan, NodeRunEnded:
+		case NodeAgentBegan, NodeRunEnded:
 			step = NodeFact{}
 		case NodeStep:
-			check(f)
+			mustBeOver(f)
 			step = f
 		case NodeStepped, NodeAborted:
 			if f.Call == step.Call {
 				step = NodeFact{}
 			}
 		case NodeState:
-			if f.Drain == 0 {
-				check(f)
+			if f.Drain == 0 { // no shutdown drains, so the drain is over
+				mustBeOver(f)
 			}
 		default:
 		}

@@ -36,7 +36,7 @@ func soundNode(t *testing.T) nodeHistory {
 	return nodeHistory{t, &NodeRecord{Publishes: true, Statuses: true, Marks: true, Facts: []NodeFact{
 		{At: second(0), What: NodePodRuns, Pod: "low", Seconds: 30},
 		{At: second(0), What: NodePodRuns, Pod: "high", Priority: 1000, Seconds: 30},
-		{At: second(0), What: NodeBegan},
+		{At: second(0), What: NodeAgentBegan},
 		{At: second(0), What: NodeState, State: "none"},
 		{At: second(1), What: NodeInput, Text: "the host announces"},
 		{At: second(1), What: NodeWindows, Shutdown: 1, Windows: windows, WaitEnd: second(21), ReleaseBy: second(22), Planned: true},

@@ -13,7 +13,7 @@ func deadlinesOnlyMoveEarlier(r *NodeRecord) (violations []string) {
 			delete(deadlines, f.Pod)
 		case NodeBooted:
 			clear(deadlines)
-		case NodeBegan:
+		case NodeAgentBegan:
 			if f.Failed { // the agent has no log, and does not know the deadlines
 				clear(deadlines)
 			}
@@ -133,7 +133,7 @@ func windowsOnlyMoveEarlier(r *NodeRecord) (violations []string) {
 			previous = NodeFact{}
 		case NodeState:
 			isStored = true
-		case NodeBegan:
+		case NodeAgentBegan:
 			if f.Failed || previous.Own || previous.Failed || !isStored { // TerminateAll stores nothing
 				previous = NodeFact{}
 			}

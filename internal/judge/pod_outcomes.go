@@ -190,7 +190,7 @@ func (p *podHistory) everyListedRunHasAResult() {
 	}
 }
 
-// failuresAreReported: a run that was forced, is stuck or was left running has an error in its result, which says why.
+// failuresAreReported: if a container was forced, is stuck or was left running, its result has an error that says why.
 func (p *podHistory) failuresAreReported() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {

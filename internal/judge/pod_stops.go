@@ -124,9 +124,9 @@ func (p *podHistory) failedStopsAreRepeated() {
 	}
 }
 
-// nothingIsGivenUpEarly: a container is reported as stuck only GiveUpAfter past its deadline, and as left running
-// only after Close, because nobody stops it any more. A stuck container is not judged if its caller repeats failed
-// stops (OneAttempt), if the runtime cannot list, or if the pod was forgotten.
+// nothingIsGivenUpEarly: a container is reported as left running only if Close was called, and as stuck only once
+// GiveUpAfter has passed since its deadline. A stuck container may be reported earlier, and is not judged, if its caller
+// repeats failed stops (OneAttempt), if the runtime cannot list, or if Forget was called for its pod.
 func (p *podHistory) nothingIsGivenUpEarly() {
 	for _, t := range p.terminations {
 		for _, c := range t.Result.Containers {

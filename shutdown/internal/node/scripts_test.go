@@ -149,7 +149,7 @@ func (s *script) print() string {
 				fmt.Fprintln(&b, f)
 			}
 		case judge.NodeKill, judge.NodeTold, judge.NodeMarked, judge.NodeUnmarked, judge.NodePublish, judge.NodeReleased, judge.NodeHeldAgain, judge.NodeRetaken,
-			judge.NodeReported, judge.NodeCancelled, judge.NodePodEnded, judge.NodeBegan, judge.NodePanicked,
+			judge.NodeReported, judge.NodeCancelled, judge.NodePodEnded, judge.NodeAgentBegan, judge.NodePanicked,
 			judge.NodeAborted:
 			fmt.Fprintln(&b, f)
 		default:

@@ -42,7 +42,7 @@ func newWalker() *walker {
 	w.addPod("low", 0, 2, 0)
 	w.addPod("critical", 1000, 2, 0)
 	w.agent, w.ownsLog, w.calls, w.generation = node.New(c), true, map[int]func(){}, 1
-	w.add(judge.NodeFact{What: judge.NodeBegan})
+	w.add(judge.NodeFact{What: judge.NodeAgentBegan})
 	w.input(node.Read{SameBoot: true}, "the log is empty")
 	return w
 }

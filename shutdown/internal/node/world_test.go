@@ -235,7 +235,7 @@ func (w *world) start(delay time.Duration) {
 	w.calls, w.hung = map[int]func(){}, nil
 	w.terminateAllCalled, w.runEnded, w.hostAnswered, w.ownsLog = false, false, false, false
 	w.timetable, w.drainBefore = nil, nil
-	w.add(judge.NodeFact{What: judge.NodeBegan, Failed: delay != 0})
+	w.add(judge.NodeFact{What: judge.NodeAgentBegan, Failed: delay != 0})
 	if delay != 0 {
 		w.step(node.Opening{}, "the state folder is not locked yet")
 	}
