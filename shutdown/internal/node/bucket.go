@@ -57,15 +57,16 @@ func (d *drain) pickBucket(n *Node) (moved bool) {
 	return d.enterStage(n, awaitingNotReady)
 }
 
-// finishNotReadyWaits kills the picked pods that have waited too long for NotReady. It returns false while a pod
-// still waits. At the end it reports how many pods were killed before the API server had accepted NotReady.
+// finishNotReadyWaits kills the picked pods whose NotReady the API server has not accepted in time (notReadyBy). It
+// returns false while a pod still waits. Once none does, it reports how many pods were killed in this way.
 func (d *drain) finishNotReadyWaits(n *Node) bool {
-	if d.findAwaited(d.picked, func(p *Pod) bool {
+	stillWaits := func(p *Pod) bool {
 		if p.awaitsNotReady && n.reachedOrWakeAt(p.update.notReadyBy) {
-			n.endNotReadyWait(p, false)
+			n.killUnmarked(p)
 		}
 		return p.awaitsNotReady
-	}) {
+	}
+	if d.findAwaited(d.picked, stillWaits) {
 		return false
 	}
 	if d.killedUnmarked > 0 {

@@ -57,18 +57,23 @@ func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	n.updateWanted(p)
 }
 
-// endNotReadyWait kills a pod whose kill waits for NotReady. isAccepted says that the API server has accepted NotReady;
-// if not, the drain's report counts the pod.
-func (n *Node) endNotReadyWait(p *Pod, isAccepted bool) {
-	if !p.awaitsNotReady {
-		return
+// killMarked kills a pod if its kill waits for NotReady, which the API server has accepted.
+func (n *Node) killMarked(p *Pod) {
+	if p.awaitsNotReady {
+		p.awaitsNotReady = false
+		n.signal(p)
 	}
-	if !isAccepted {
+}
+
+// killUnmarked kills a pod if its kill waits for NotReady, although the API server has not accepted it. The drain's report
+// counts the pod.
+func (n *Node) killUnmarked(p *Pod) {
+	if p.awaitsNotReady {
 		n.drain.killedUnmarked++
 		n.drain.unmarkedFailure = cmp.Or(p.update.failure, n.drain.unmarkedFailure)
+		p.awaitsNotReady = false
+		n.signal(p)
 	}
-	p.awaitsNotReady = false
-	n.signal(p)
 }
 
 // signal kills a pod within the window of the current bucket. A pod that was signalled before keeps its deadline or gets

@@ -111,14 +111,15 @@ func (n *Node) reachedOrWakeAt(t time.Time) bool {
 	return false
 }
 
-// markDirty adds a changed shutdown to the Store effect of this step. A drain of TerminateAll is not stored.
+// markDirty has this step append s, which has changed, to the state log. A drain of TerminateAll is not stored: the node
+// stays up, so the next agent must not resume it.
 func (n *Node) markDirty(s *Shutdown) {
 	if !s.isTerminateAll {
 		n.dirty.Shutdown = s
 	}
 }
 
-// markPodDirty adds a changed pod to the Store effect of this step.
+// markPodDirty has this step append p, which has changed, to the state log.
 func (n *Node) markPodDirty(p *Pod) {
 	if !p.isDirty {
 		p.isDirty = true

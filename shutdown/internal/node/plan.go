@@ -87,7 +87,7 @@ func (n *Node) Due() (due []*Pod) {
 	return due
 }
 
-// occupied returns, for each bucket of the schedule, whether it has pods to kill. The first done buckets are over: pods
+// occupied returns, for each bucket of the schedule, whether it has pods to kill. The buckets below done are over: pods
 // that they still have count for the first bucket that is not over, which kills them. If all buckets are over, such pods
 // count for the last one.
 func (n *Node) occupied(schedule plan.Schedule, done int) []bool {

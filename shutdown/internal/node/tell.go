@@ -219,7 +219,7 @@ func (t Told) apply(n *Node) {
 	case t.Err == nil:
 		n.updateAccepted(p, update.sending)
 	case update.wanted == NotReady && !n.now.Before(update.notReadyBy):
-		n.endNotReadyWait(p, false)
+		n.killUnmarked(p)
 	default:
 		longest := maxRetryPause
 		if n.drain.shutdown == nil {
@@ -245,7 +245,7 @@ func (n *Node) updateAccepted(p *Pod, what Message) {
 	case FinalStatus:
 		p.Told = true
 	case NotReady:
-		n.endNotReadyWait(p, true)
+		n.killMarked(p)
 	case Ready:
 		p.Marked = false
 	}
