@@ -31,15 +31,15 @@ func (o *Hold) ifCurrent(f func(l *lock)) {
 // lock of the next Hold of the same shutdown. ctx has the logger; its end has no effect.
 func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 	o.ifCurrent(func(l *lock) {
-		l.stopAlarm()
-		var alarm *time.Timer
-		alarm = time.AfterFunc(time.Until(t), func() {
+		l.cancelScheduledRelease()
+		var timer *time.Timer
+		timer = time.AfterFunc(time.Until(t), func() {
 			l.calls.Go(func() string { return "the release of the shutdown inhibitor in time" }, func() {
 				err := l.closeResult(ctx, func() io.Closer {
-					if l.alarm != alarm { // the alarm was stopped or replaced while it fired
+					if l.scheduledRelease != timer { // the timer was stopped or replaced while it fired
 						return nil
 					}
-					l.alarm = nil
+					l.scheduledRelease = nil
 					return l.hold.release()
 				})
 				if err != nil {
@@ -47,7 +47,7 @@ func (o *Hold) ReleaseAt(ctx context.Context, t time.Time) {
 				}
 			})
 		})
-		l.alarm = alarm
+		l.scheduledRelease = timer
 	})
 }
 
@@ -111,7 +111,7 @@ func (o *Hold) End() {
 	o.ifCurrent(func(l *lock) {
 		l.hold, l.phase = nil, phaseWanted
 		l.epoch++
-		l.stopAlarm()
+		l.cancelScheduledRelease()
 		l.wakeUp()
 	})
 }

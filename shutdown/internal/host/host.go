@@ -179,8 +179,8 @@ func (h *Host) adopt(ctx context.Context) {
 	if !ok {
 		return
 	}
-	h.lock.do(h.lock.beginAdoption)
-	defer h.lock.do(h.lock.endAdoption)
+	h.lock.do(h.lock.beginAdoptionAttempt)
+	defer h.lock.do(h.lock.endAdoptionAttempt)
 	_, err := callSource(ctx, h.contact, "Adopt", answerTimeout, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, h.lock.adopt(ctx, adopter.Adopt())
 	})
@@ -241,9 +241,10 @@ func (h *Host) LimitSetBy() string {
 // Adopted reports whether the held lock is the previous agent's.
 func (h *Host) Adopted() bool { return h.Status().State == StateAdopted }
 
-// Suspend begins a shutdown, in which the held lock is kept and no new one is taken. If none is held, the
-// session tries once to adopt the previous agent's lock. The returned Hold controls the lock from now on. If it replaces
-// the Hold of a shutdown in progress, the lock and the time of ReleaseAt stay.
+// Suspend begins a shutdown, and returns the Hold that controls the lock until the shutdown ends. A lock that is held
+// stays held. If none is held, no new one is taken: if Run is connected to the host, it tries once to adopt the previous
+// agent's lock. If a shutdown is in progress already, Suspend only replaces its Hold, and the old Hold does nothing any
+// more: the lock stays as it is, and so does the release that ReleaseAt has scheduled.
 func (h *Host) Suspend() *Hold {
 	hold, l := &Hold{lock: h.lock}, h.lock
 	l.do(func() {
@@ -251,7 +252,7 @@ func (h *Host) Suspend() *Hold {
 			return
 		}
 		l.hold = hold
-		if l.phase == phaseWanted {
+		if l.phase == phaseWanted { // no shutdown was in progress
 			l.phase = phaseSuspended
 			l.startAdoption()
 		}
@@ -265,8 +266,8 @@ func (h *Host) Close(ctx context.Context) error {
 	l := h.lock
 	return l.closeResult(ctx, func() io.Closer {
 		l.hold = nil
-		l.stopAlarm()
-		l.endAdoption()
+		l.cancelScheduledRelease()
+		l.endAdoptionAttempt()
 		return l.drop(phaseClosed)
 	})
 }

@@ -41,18 +41,18 @@ type lock struct {
 	metrics Metrics
 	wake    chan struct{} // of size 1; signals a new task
 
-	mu          sync.Mutex // guards all below; never held while a lock is closed
-	phase       phase
-	hold        *Hold         // of the shutdown in progress; nil: none
-	held        io.Closer     // the lock that is held; nil: none
-	adopted     bool          // held is the previous agent's lock
-	hasTakenOwn bool          // this agent has taken a lock of its own
-	mayBeLost   bool          // a session was lost while this lock was held
-	epoch       uint64        // counts sessions and ends of shutdowns
-	heldEpoch   uint64        // the epoch in which held was requested
-	isSessionUp bool          // a session is connected
-	adoption    chan struct{} // closed when the attempt to get a lock in a shutdown ends; nil: none is in progress
-	alarm       *time.Timer   // of ReleaseAt; nil: not set
+	mu               sync.Mutex // guards all below; never held while a lock is closed
+	phase            phase
+	hold             *Hold         // of the shutdown in progress; nil: none
+	held             io.Closer     // the lock that is held; nil: none
+	adopted          bool          // held is the previous agent's lock
+	hasTakenOwn      bool          // this agent has taken a lock of its own
+	mayBeLost        bool          // a session was lost while this lock was held
+	epoch            uint64        // counts sessions and ends of shutdowns
+	heldEpoch        uint64        // the epoch in which held was requested
+	isSessionUp      bool          // a session is connected
+	adoption         chan struct{} // closed when the attempt to get a lock in a shutdown ends; nil: none is in progress
+	scheduledRelease *time.Timer   // by ReleaseAt; nil: none is scheduled
 }
 
 // do calls f with the mutex held.
@@ -91,7 +91,7 @@ func (l *lock) beginSession() {
 	defer l.mu.Unlock()
 	l.isSessionUp = true
 	l.epoch++
-	l.beginAdoption()
+	l.beginAdoptionAttempt()
 }
 
 // endSession records that the session has ended. The held lock may have been lost with it.
@@ -100,7 +100,7 @@ func (l *lock) endSession() {
 	defer l.mu.Unlock()
 	l.mayBeLost = l.mayBeLost || l.isSessionUp && l.held != nil
 	l.isSessionUp = false
-	l.endAdoption()
+	l.endAdoptionAttempt()
 }
 
 // nextTask returns what the session has to do now:
@@ -157,7 +157,7 @@ func (l *lock) setHeld(given io.Closer, adopted bool, epoch uint64) (surplus io.
 	l.adopted, l.mayBeLost, l.heldEpoch = adopted, false, epoch
 	l.hasTakenOwn = l.hasTakenOwn || !adopted
 	l.metrics.Inhibitor(true)
-	l.endAdoption()
+	l.endAdoptionAttempt()
 	return surplus
 }
 
@@ -170,24 +170,24 @@ func (l *lock) drop(next phase) io.Closer {
 	return held
 }
 
-// stopAlarm cancels the release that ReleaseAt has scheduled, if any. The mutex is held.
-func (l *lock) stopAlarm() {
-	if l.alarm != nil {
-		l.alarm.Stop()
-		l.alarm = nil
+// cancelScheduledRelease cancels the release that ReleaseAt has scheduled, if any. The mutex is held.
+func (l *lock) cancelScheduledRelease() {
+	if l.scheduledRelease != nil {
+		l.scheduledRelease.Stop()
+		l.scheduledRelease = nil
 	}
 }
 
-// beginAdoption records that an attempt to adopt a lock is in progress, unless a lock is held. The mutex is
+// beginAdoptionAttempt records that an attempt to adopt a lock is in progress, unless a lock is held. The mutex is
 // held.
-func (l *lock) beginAdoption() {
+func (l *lock) beginAdoptionAttempt() {
 	if l.held == nil && l.adoption == nil {
 		l.adoption = make(chan struct{})
 	}
 }
 
-// endAdoption records that the attempt is over, so that nothing waits for it. The mutex is held.
-func (l *lock) endAdoption() {
+// endAdoptionAttempt records that the attempt is over, so that nothing waits for it. The mutex is held.
+func (l *lock) endAdoptionAttempt() {
 	if l.adoption != nil {
 		close(l.adoption)
 		l.adoption = nil
@@ -198,7 +198,7 @@ func (l *lock) endAdoption() {
 // mutex is held.
 func (l *lock) startAdoption() {
 	if l.isSessionUp {
-		l.beginAdoption()
+		l.beginAdoptionAttempt()
 		l.wakeUp()
 	}
 }

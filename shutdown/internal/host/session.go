@@ -194,7 +194,7 @@ func (s *session) doTask(ctx context.Context) (task, error) {
 		lockErr = s.inhibit(ctx, epoch, false)
 	case taskAdopt:
 		lockErr = s.inhibit(ctx, epoch, true)
-		s.lock.do(s.lock.endAdoption)
+		s.lock.do(s.lock.endAdoptionAttempt)
 	default:
 	}
 	return next, errors.Join(delayErr, lockErr)
