@@ -141,7 +141,7 @@ func TestAllFieldsAreStored(t *testing.T) {
 	for _, head := range []*node.Shutdown{s, cancelled} {
 		text := logOf(t, head, p)
 		require.NotContains(t, string(text), "not stored")
-		found := parse(text, "one", now())
+		found := parse(text, bootOfLog, now())
 		require.Empty(t, found.Errs)
 		want, object := wholePod(t), wholeObject()
 		object.Labels, object.ManagedFields, object.Spec.NodeName = nil, nil, ""
@@ -218,7 +218,7 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 func TestAPodWithoutANameIsRead(t *testing.T) {
 	p := wholePod(t)
 	p.Name, p.Object.Name = "", ""
-	found := parse(logOf(t, wholeShutdown(t), p), "one", now())
+	found := parse(logOf(t, wholeShutdown(t), p), bootOfLog, now())
 	require.Empty(t, found.Errs)
 	require.Len(t, found.Entries.Pods, 1)
 	require.Equal(t, p.Key, found.Entries.Pods[0].Key)
@@ -228,20 +228,20 @@ func TestAPodWithoutANameIsRead(t *testing.T) {
 // the texts prefix and named, and returns the entries that are left.
 func requireDamaged(t *testing.T, s *node.Shutdown, p *node.Pod, prefix, named string) (left node.Entries) {
 	t.Helper()
-	found := parse(logOf(t, s, p), "one", now())
+	found := parse(logOf(t, s, p), bootOfLog, now())
 	require.Len(t, found.Errs, 1, named)
 	require.ErrorContains(t, found.Errs[0], prefix)
 	require.ErrorContains(t, found.Errs[0], named)
 	return found.Entries
 }
 
-// logOf returns a log of the boot "one" with a shutdown and a pod.
+// logOf returns a log with a shutdown and a pod.
 func logOf(t *testing.T, s *node.Shutdown, p *node.Pod) []byte {
 	t.Helper()
 	var newest newestEntries
 	_, err := newest.update(node.Entries{Shutdown: s, Pods: []*node.Pod{p}})
 	require.NoError(t, err)
-	text, err := newest.text("one")
+	text, err := newest.text(bootOfLog)
 	require.NoError(t, err)
 	return text
 }
@@ -254,11 +254,11 @@ func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	require.Empty(t, found.Errs)
 	require.NotNil(t, found.Entries.Shutdown)
 	require.Len(t, found.Entries.Pods, 1)
-	found = parse(text, "one", at(1))
+	found = parse(text, bootOfLog, at(1))
 	require.Len(t, found.Errs, 2, "a snapshot of this machine, or the log of another one")
 }
 
-// The checks accept every timetable that an agent may store: random ones, also after an earlier deadline has shortened
+// The checks of a stored log accept every timetable that an agent may store: random ones, also after an earlier deadline has shortened
 // them once or twice.
 func TestEveryTimetableIsAccepted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed

@@ -43,7 +43,7 @@ func (a *agent) step(in node.Input) {
 		case node.NewLog:
 			a.entries = newestEntries{}
 			a.store(e)
-			a.log, _ = a.entries.text("one")
+			a.log, _ = a.entries.text(bootOfLog)
 		case node.Store:
 			a.log = append(a.log, a.store(e)...)
 		case node.Kill:
@@ -97,7 +97,7 @@ func TestADamagedLogGrantsNoTime(t *testing.T) {
 	}
 	planned := map[string]time.Time{"web": began.Add(20 * time.Second), "batch": began.Add(20 * time.Second), "etcd": began.Add(30 * time.Second)}
 	check := func(text []byte) (c Contents) {
-		c = parse(text, "one", began.Add(6*time.Second))
+		c = parse(text, bootOfLog, began.Add(6*time.Second))
 		latest := planned
 		if !c.SameBoot || c.Entries.Shutdown == nil {
 			latest = resumedGraceEnds(Contents{})

@@ -16,15 +16,18 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
-// growth returns the text of a log that grew entry by entry, and its size and contents after each entry.
-func growth(t testing.TB) (text []byte, sizes []int, states []node.Entries) {
+// bootOfLog is the ID of the boot in which the logs of these tests are written.
+const bootOfLog = "one"
+
+// growingLog returns the text of a log that grew entry by entry, and its size and contents after each entry.
+func growingLog(t testing.TB) (text []byte, sizes []int, states []node.Entries) {
 	t.Helper()
 	first, meant := wholeShutdown(t), wholePod(t)
 	meant.Signalled, meant.Deadline, meant.Ended, meant.Policy = time.Time{}, time.Time{}, time.Time{}, ""
 	signalled, second := wholePod(t), wholeShutdown(t)
 	signalled.Ended, second.Number = time.Time{}, 6
 	var entries newestEntries
-	text, err := entries.text("one")
+	text, err := entries.text(bootOfLog)
 	require.NoError(t, err)
 	for _, changed := range []node.Entries{
 		{Shutdown: first}, {Pods: []*node.Pod{meant}}, {Pods: []*node.Pod{signalled}}, {Shutdown: second}, {Pods: []*node.Pod{wholePod(t)}}, {Shutdown: first},
@@ -32,7 +35,7 @@ func growth(t testing.TB) (text []byte, sizes []int, states []node.Entries) {
 		lines, err := entries.update(changed)
 		require.NoError(t, err)
 		text = append(text, lines...)
-		found := parse(text, "one", now())
+		found := parse(text, bootOfLog, now())
 		require.Empty(t, found.Errs)
 		sizes, states = append(sizes, len(text)), append(states, found.Entries)
 	}
@@ -42,7 +45,7 @@ func growth(t testing.TB) (text []byte, sizes []int, states []node.Entries) {
 // A log is cut at any byte, and zero bytes may follow, as after a power cut. Reading it gives all entries that were written
 // completely, and no error.
 func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
-	text, sizes, states := growth(t)
+	text, sizes, states := growingLog(t)
 	first := bytes.IndexByte(text, '\n')
 	step := 1
 	if need.Less(t, "four of five bytes at which a state log ends") {
@@ -50,7 +53,7 @@ func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 	}
 	for size := 0; size <= len(text); size += step {
 		for _, after := range []string{"", "\x00\x00\x00", "\x00\n"} {
-			found := parse(append(bytes.Clone(text[:size]), after...), "one", now())
+			found := parse(append(bytes.Clone(text[:size]), after...), bootOfLog, now())
 			var want node.Entries
 			for i, state := range states {
 				if sizes[i] <= size {
@@ -69,18 +72,18 @@ func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 // FuzzRead reads any input as a log. Entries that are accepted can be stored and read again, and a Node handles them
 // without a panic.
 func FuzzRead(f *testing.F) {
-	text, sizes, _ := growth(f)
+	text, sizes, _ := growingLog(f)
 	for _, size := range sizes {
 		f.Add(text[:size])
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		found := parse(text, "one", now())
+		found := parse(text, bootOfLog, now())
 		var kept newestEntries
 		_, err := kept.update(found.Entries)
 		require.NoError(t, err)
-		again, err := kept.text("one")
+		again, err := kept.text(bootOfLog)
 		require.NoError(t, err)
-		reread := parse(again, "one", now())
+		reread := parse(again, bootOfLog, now())
 		require.Empty(t, reread.Errs)
 		require.Len(t, reread.Entries.Pods, len(found.Entries.Pods))
 		drainWith(found)
@@ -133,10 +136,11 @@ func drainWith(found Contents) {
 	}
 }
 
-// One or two values of a log with a shutdown and a pod are changed at random. An agent that reads the log never panics. If
+// One or two values of a log with a shutdown and a pod are changed at random; the second change uses the offsets of the
+// undamaged text, so that it may hit any bytes. An agent that reads the log never panics. If
 // the agent reads no shutdown or no pod, there is an error.
 func TestDamagedLogsNeverPanic(t *testing.T) {
-	text, _, _ := growth(t)
+	text, _, _ := growingLog(t)
 	value := regexp.MustCompile(`:("[^"]*"|[-0-9]+|true|false)`)
 	values := value.FindAllIndex(text, -1)
 	others := []string{"0", "-1", "9223372036854775807", "-9223372036854775808", "null", "true", `""`, "[]", "{}", `"0001-01-01T00:00:00Z"`, `"9999-12-31T23:59:59Z"`, `"1970-01-01T00:00:00Z"`, "1e9"}
@@ -148,7 +152,7 @@ func TestDamagedLogsNeverPanic(t *testing.T) {
 				damaged = slices.Concat(damaged[:at[0]+1], []byte(others[random.IntN(len(others))]), damaged[at[1]:])
 			}
 		}
-		found := parse(damaged, "one", now())
+		found := parse(damaged, bootOfLog, now())
 		if len(found.Errs) == 0 {
 			require.NotNil(t, found.Entries.Shutdown, "seed %d", seed)
 			require.NotEmpty(t, found.Entries.Pods, "seed %d", seed)
