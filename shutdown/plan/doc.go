@@ -52,7 +52,8 @@
 // # Failures
 //
 // No input fails: negative durations count as 0 or as "none" (see [Options]), sums saturate at the longest
-// duration (292 years), and nil pods are left out. Only the Validate methods of [Config] return errors.
+// duration (292 years), and nil pods are left out. Only the Validate methods of [Config] return errors. A
+// panic of Options.PriorityOf reaches the caller.
 //
 // # Concurrency
 //

@@ -15,7 +15,8 @@ type Options struct {
 	Limit time.Duration
 	// PriorityOf returns the priority of a priority class that is not built in, and false if it is
 	// unknown. It is called for pods without spec.priority. It must not block, and may be called
-	// concurrently. Nil: every such class is unknown.
+	// concurrently. A panic reaches the caller of [New] or [Options.Priority]; a manager recovers it.
+	// Nil: every such class is unknown.
 	PriorityOf func(className string) (int32, bool)
 
 	// Steps are the steps of a drain besides the kills. A manager sets them from its own options.
