@@ -230,8 +230,8 @@ func TestAHangingCallIsLoggedOnce(t *testing.T) {
 	})
 }
 
-// Trigger announces a shutdown whose deadline has passed. The pods are killed without any time, so that an error that names
-// the origin of the event is logged.
+// Trigger announces a shutdown whose deadline has passed. The pods are killed without any time. Therefore an error is logged,
+// which names the origin of the event.
 func TestADeadlineThatHasPassedIsLogged(t *testing.T) {
 	inBubble(t, twoPods(), func(t *testing.T, n *node) {
 		n.run()

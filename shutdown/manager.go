@@ -34,7 +34,9 @@ var (
 
 // Manager drains the pods of one node when its host shuts down. [NewManager] returns one. All methods
 // may be called concurrently. Only Run and TerminateAll wait for pods or for the host.
-type Manager struct{ shell *shell }
+type Manager struct {
+	shell *shell // connects the core, which decides what to do, to the host, the disk and the embedder's code
+}
 
 // NewManager validates the options and returns a manager. Its error names all invalid options. Before
 // Run, [Manager.Admit] refuses every pod if [Options.StateDir] has a shutdown of this boot that may still
@@ -42,12 +44,13 @@ type Manager struct{ shell *shell }
 // statuses are pending.
 func NewManager(opts Options) (*Manager, error) { return newManager(opts, statelog.Options{}) }
 
-// newManager returns a manager that uses the disk and the boot clock of disk. Tests replace these.
-func newManager(opts Options, disk statelog.Options) (*Manager, error) {
+// newManager returns a manager. Tests replace the boot clock and the disk operations of its state log (Boot and Before of
+// log); newShell sets the other fields.
+func newManager(opts Options, log statelog.Options) (*Manager, error) {
 	if err := opts.validate(); err != nil {
 		return nil, fmt.Errorf("invalid shutdown options: %w", err)
 	}
-	return &Manager{shell: newShell(newSettings(opts), disk)}, nil
+	return &Manager{shell: newShell(newSettings(opts), log)}, nil
 }
 
 // isMade reports whether NewManager has made the manager.

@@ -214,7 +214,8 @@ func TestTheAgentOfTheNextBootShowsTheStoredReport(t *testing.T) {
 	})
 }
 
-// asJSON encodes a value, so that it equals one that was stored and has no monotonic times.
+// asJSON encodes a value, to compare it with one that was read from the disk. In JSON times have no monotonic clock
+// readings, which only the value in memory has.
 func asJSON(t *testing.T, value any) string {
 	t.Helper()
 	data, err := json.Marshal(value)

@@ -76,12 +76,12 @@ const (
 // of the log's shutdown even before Run. A temporary node decides which pods are refused before Run: all pods while the
 // log's shutdown may be under way, until its drain would stop waiting, and after that the shutdown's pods that may not
 // have ended. Run locks the folder and then reads the log again, into the shell's own node.
-func newShell(s *settings, disk statelog.Options) *shell {
-	disk.Dir, disk.Times = s.opts.StateDir, s.byPriority
+func newShell(s *settings, log statelog.Options) *shell {
+	log.Dir, log.Times = s.opts.StateDir, s.byPriority
 	sh := &shell{
 		settings: s, node: node.New(s.nodeConfig()), calls: &call.Group{}, aborts: map[int]context.CancelFunc{},
 		reported: map[int]*reporting{}, terminated: make(chan struct{}),
-		log: statelog.New(disk), ready: newReadySignal(), logOpened: make(chan struct{}), madeAt: time.Now(),
+		log: statelog.New(log), ready: newReadySignal(), logOpened: make(chan struct{}), madeAt: time.Now(),
 	}
 	sh.setTerminated = sync.OnceFunc(func() { close(sh.terminated) })
 	sh.logLines.Calls = sh.calls

@@ -40,7 +40,8 @@ func newBenchHost(b *testing.B) *host {
 	return h
 }
 
-// BenchmarkSignalToFirstStop measures the time from logind's signal to the first StopContainer of 110 pods.
+// BenchmarkSignalToFirstStop measures the time from logind's signal to the first StopContainer of 110 pods: with an agent
+// that uses kubegrace (startManaged), and with one that works like the kubelet (startPlain).
 func BenchmarkSignalToFirstStop(b *testing.B) {
 	const pods = 110
 	for way, start := range map[string]func(b *testing.B, h *host, n int, stopped func()) (end func()){"plain": startPlain, "kubegrace": startManaged} {

@@ -9,10 +9,9 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// Signals and replies count in the order of their arrival, in whatever order they are handled. Each step handles one
-// message, whose number is its place in the order of arrival: in announced(3), confirmed(1) the reply arrived first and is
-// handled late. want is, for a signal, whether the signal is news; for a reply, whether a shutdown is in progress after the
-// reply; and for ended, whether the shutdown has ended.
+// Signals and replies are handled in any order, but one that arrived earlier never overrides one that arrived later. Each
+// step handles one message, whose number is its place in the order of arrival: in announced(3), confirmed(1) the reply
+// arrived first and is handled last.
 func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 	type call func(*preparation) bool
 	announced := func(at dbus.Sequence) call { return func(p *preparation) bool { return p.signalled(true, at) } }
@@ -22,6 +21,8 @@ func TestMessagesCountInTheOrderOfArrival(t *testing.T) {
 		return func(p *preparation) bool { p.denied(at); return p.isInProgress() }
 	}
 	ended := (*preparation).endIfDenied
+	// want is what the call returns. announced and cancelled: the signal is news. confirmed and denied: a shutdown is in
+	// progress after the reply. ended: the shutdown has ended.
 	type step struct {
 		call call
 		want bool

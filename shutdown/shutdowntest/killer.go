@@ -13,8 +13,8 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown"
 )
 
-// errNotWaited is the error of KillPod if its context ends before the pod does.
-var errNotWaited = errors.New("timeout waiting to kill pod")
+// errStillRunning is the error of KillPod if its context ends before the pod does.
+var errStillRunning = errors.New("timeout waiting to kill pod")
 
 // Behaviour describes how a pod ends when it is killed. With the zero value it ends immediately.
 type Behaviour struct {
@@ -88,7 +88,7 @@ func (k *Killer) KillPod(ctx context.Context, pod *v1.Pod, req shutdown.KillRequ
 		case <-termination.ended: // the pod ended at the same time
 		default:
 			k.setReturned(call)
-			return shutdown.KillResult{}, errNotWaited
+			return shutdown.KillResult{}, errStillRunning
 		}
 	}
 	k.setReturned(call)
