@@ -42,9 +42,10 @@ func (s *containerStop) runHook() {
 	if !s.beginHook(handler) {
 		return
 	}
+	// The hook sees the deadline, which may move earlier, but its context ends only by cancel, with a Cause.
 	ctx, cancel := context.WithCancelCause(&graceContext{Context: s.ctx, stop: s})
 	defer cancel(nil)
-	apiPod, spec := s.apiPod, s.spec // begin may change them before Run is called
+	apiPod, spec := s.apiPod, s.spec // copies: before Run is called, another attempt may replace them (containerStop.begin)
 	s.pod.spawn(ctx, "the hook", apiPod, spec.Name, func() error {
 		_, err := hooks.Run(ctx, s.container.ID, apiPod, spec, handler)
 		return err

@@ -115,9 +115,9 @@ func (s *containerStop) replacedBy() (laterRun *Container) {
 	return laterRun
 }
 
-// begin starts the stop's goroutine, for the first time or again. A stop that begins again keeps its old
-// deadline if that is earlier. It records no second Killing event, except after a request with OneAttempt,
-// because the kubelet records one in each attempt. The caller holds the mutex.
+// begin starts an attempt to stop the container: the first one, or another one after the container was given up or a list
+// had it again. Another attempt keeps the old deadline if that is earlier. It records no second Killing event, except
+// after a request with OneAttempt, because the kubelet records one in each attempt. The caller holds the mutex.
 func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline deadline, options stopOptions) {
 	// First read what the previous attempt has left, if there was one.
 	resumes := !s.deadline.end.IsZero()                // zero: it is the first time, or giveUp lets a new grace period start
@@ -126,25 +126,19 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline d
 		newDeadline = s.deadline
 	}
 	isFirstAttempt := s.done == nil
-	if !s.result.Outcome.hasEnded() { // it was given up, so GiveUpAfter starts again
+	if !s.result.Outcome.hasEnded() { // the previous attempt, if any, gave up: GiveUpAfter starts again
 		s.firstCallAt = time.Time{}
 	}
 	// Then set the state of the new attempt.
 	s.ctx, s.apiPod, s.options, s.deadline = ctx, apiPod, options, newDeadline
-	s.spec, s.role = findContainer(apiPod, s.container.Name)
 	s.expired, s.deadlineMoved, s.unblocked, s.done = make(chan struct{}), make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	s.failing, s.result.Phase, s.result.Outcome, s.result.Err = false, "", "", nil
 	if s.result.GrantedSeconds == 0 { // the result keeps the first grace period
 		s.result.GrantedSeconds = newDeadline.granted
 	}
-	if s.spec == nil {
-		// The kubelet returns this error; its reason is the event's message. Unlike the kubelet, continue
-		// without a hook and without waiting for other containers.
-		s.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
-			s.container.Name, s.container.ID, formatPod(apiPod), options.message)
-	}
+	s.readSpec()
 	s.podStop = s.pod.joinPodStop(s)
-	if !s.obeysOrder() {
+	if !s.obeysOrder() { // it waits for no other container
 		s.unblock()
 	}
 	s.timer = time.AfterFunc(time.Until(newDeadline.end), s.expire)
@@ -154,6 +148,17 @@ func (s *containerStop) begin(ctx context.Context, apiPod *v1.Pod, newDeadline d
 		}
 		s.execute(recordsKilling)
 	})
+}
+
+// readSpec reads the container's spec and role from the pod. If the pod has no such container, the result gets the error
+// that the kubelet returns, whose reason is the message of the event. Unlike the kubelet, the stop goes on, without a hook
+// and without waiting for other containers. The caller holds the mutex.
+func (s *containerStop) readSpec() {
+	s.spec, s.role = findContainer(s.apiPod, s.container.Name)
+	if s.spec == nil {
+		s.result.Err = fmt.Errorf("failed to get containerSpec %q (id=%q) in pod %q when killing container for reason %q",
+			s.container.Name, s.container.ID, formatPod(s.apiPod), s.options.message)
+	}
 }
 
 // expire is the function of the timer. It tells the stop's goroutine that the deadline has come, by

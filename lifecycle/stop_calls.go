@@ -58,8 +58,8 @@ var errNoTimeLeft = errors.New("killed at once, because the deadline had passed 
 // The error is the newest failure, even if a later call succeeded.
 func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 	ctx, cancel := context.WithCancelCause(c.ctx)
-	// Close cancels c.ctx, and a moment later its child ctx. The child must end with Close's cause, even if
-	// this function returns in between: a StopContainer call in progress may read it.
+	// A StopContainer call that is still in progress may read the cause of ctx. If Close has ended c.ctx, it must be that
+	// of c.ctx, even if that end has not reached ctx yet.
 	defer func() { cancel(context.Cause(c.ctx)) }()
 	c.replies, c.callCtx = make(chan *stopReply), ctx
 	c.slack = c.pod.terminator.opts.StopTimeoutSlack
@@ -68,26 +68,15 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 		if c.newestListShowsEnd() {
 			return c.outcomeOfEnded()
 		}
-		reply := c.callAndWait()
-		if c.ctx.Err() != nil {
-			break
-		}
-		callErr := c.callError(reply)
-		if callErr != nil {
-			c.recordFailure(callErr)
-		}
-		switch mayRunErr := c.checkEnded(callErr, reply); {
-		case mayRunErr == nil:
+		ended, returned := c.callOnce()
+		switch {
+		case ended:
 			return c.outcomeOfEnded()
 		case c.ctx.Err() != nil:
 			return OutcomeLeftRunning, c.failure
-		case callErr == nil: // the call succeeded, but the container may still run
-			c.recordFailure(mayRunErr)
-		}
-		if c.options.oneAttempt {
+		case c.options.oneAttempt:
 			return c.giveUp()
-		}
-		if reply != nil { // nil: the wait for the call was pause enough
+		case returned: // otherwise the wait for the call was pause enough
 			sleepContext(c.ctx, min(pause.next(), time.Until(c.giveUpAt())))
 		}
 		if !time.Now().Before(c.giveUpAt()) {
@@ -95,6 +84,24 @@ func (c *stopCalls) stopUntilEnded() (Outcome, error) {
 		}
 	}
 	return OutcomeLeftRunning, c.failure
+}
+
+// callOnce makes a call, and then checks with a list whether the containers have ended. Unless the terminator was closed,
+// it records why they may still run. returned is false if the call has not returned in time.
+func (c *stopCalls) callOnce() (ended, returned bool) {
+	reply := c.callAndWait()
+	if c.ctx.Err() != nil {
+		return false, false
+	}
+	callErr := c.callError(reply)
+	if callErr != nil {
+		c.recordFailure(callErr)
+	}
+	listErr := c.checkEnded(callErr, reply)
+	if listErr != nil && callErr == nil && c.ctx.Err() == nil { // the call succeeded, but the container may still run
+		c.recordFailure(listErr)
+	}
+	return listErr == nil, reply != nil
 }
 
 // newestListShowsEnd reports whether the newest list shows that the containers have ended, so that no further call is
@@ -203,14 +210,14 @@ func (r *stopReply) isSuccess() bool {
 	return r.err == nil || errors.Is(r.err, ErrContainerNotFound)
 }
 
-// firstKill returns the earliest time at which the runtime kills the container: when the timeout of the newest call
+// earliestKill returns the earliest time at which the runtime kills the container: when the timeout of the newest call
 // ends, or that of an earlier call that has not failed.
-func (c *stopCalls) firstKill() time.Time {
-	first := c.killAt
+func (c *stopCalls) earliestKill() time.Time {
+	earliest := c.killAt
 	for _, killAt := range c.killTimes {
-		first = times.Earlier(first, killAt)
+		earliest = times.Earlier(earliest, killAt)
 	}
-	return first
+	return earliest
 }
 
 // setReported sets the outcome that a reply reports; a failed call reports none. The container counts as killed
@@ -219,7 +226,7 @@ func (c *stopCalls) setReported(reply *stopReply) {
 	if !reply.isSuccess() {
 		c.killTimes[reply.number-1] = time.Time{}
 	}
-	tookTimeout := !reply.returnedAt.Before(c.firstKill())
+	tookTimeout := !reply.returnedAt.Before(c.earliestKill())
 	wasKilledBefore := c.reported == OutcomeGraceExceeded
 	wasKilled := tookTimeout || wasKilledBefore
 	switch {
@@ -301,14 +308,14 @@ func (c *stopCalls) outcomeOfEnded() (Outcome, error) {
 	return outcome, c.lastFailure()
 }
 
-// impliedOutcome returns the outcome of containers that have ended although no call has reported that.
+// impliedOutcome returns the outcome when a list shows that the containers have ended, but no call has reported it.
 func (c *stopCalls) impliedOutcome() Outcome {
 	switch {
-	case c.callsMade == 0: // a later run had replaced this one before the first call
+	case c.callsMade == 0: // the runtime had restarted the container before the first call (newestListShowsEnd)
 		return OutcomeNotFound
 	case c.forced:
 		return OutcomeForced
-	case time.Now().Before(c.firstKill()): // no call's timeout has ended
+	case time.Now().Before(c.earliestKill()): // no call's timeout has ended
 		return OutcomeGraceful
 	default:
 		return OutcomeGraceExceeded

@@ -288,24 +288,30 @@ func (t *Termination) endedRuns(name string) (count int) {
 	return count
 }
 
-// giveUp makes a run part of the termination that was listed after giveUpAt, and does not stop it. s is its existing
-// stop, which is not in progress; nil if there is none.
+// giveUp reports a run as stuck instead of stopping it, because the list that shows it came after giveUpAt. s is the stop
+// of the run, of this termination or an earlier one, which has ended; nil if there is none.
 func (t *Termination) giveUp(c Container, s *containerStop) *containerStop {
-	switch {
-	case s == nil:
-		s = newStop(t.pod, c)
-		s.ctx, s.apiPod, s.done = t.ctx, t.apiPod, make(chan struct{})
-		s.spec, s.role = findContainer(t.apiPod, c.Name)
-		s.result.GrantedSeconds = t.deadline.granted
-		close(s.done)
-		t.pod.stops[s.run] = s
-	case s.termination == t && s.isGivenUp():
+	if s != nil && s.termination == t && s.isGivenUp() {
 		return s // an earlier list had the container too
+	}
+	if s == nil {
+		s = t.addEndedStop(c)
 	}
 	s.result.Phase, s.result.Outcome = PhaseEnded, OutcomeRuntimeStuck
 	s.result.Err = errors.Join(s.result.Err, &stopError{name: c.Name, id: c.ID, err: errListedTooLate})
 	s.listAtFinish = t.pod.lists.newestNumber
 	t.include(s)
+	return s
+}
+
+// addEndedStop adds a stop for a run that is not stopped.
+func (t *Termination) addEndedStop(c Container) *containerStop {
+	s := newStop(t.pod, c)
+	s.ctx, s.apiPod, s.done = t.ctx, t.apiPod, make(chan struct{})
+	s.spec, s.role = findContainer(t.apiPod, c.Name)
+	s.result.GrantedSeconds = t.deadline.granted
+	close(s.done)
+	t.pod.stops[s.run] = s
 	return s
 }
 

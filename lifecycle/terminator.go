@@ -186,8 +186,9 @@ type valuesContext struct {
 	caller context.Context
 }
 
-// Value implements [context.Context]. It looks in the terminator's context first, because package context asks for a
-// value of its own to find out what ends a context: it must not find the caller's. There are no other values in it.
+// Value implements [context.Context]. It asks the terminator's context first: with a private key, package context looks
+// for the context that ends this one, and must not find the caller's. The terminator's context has no other values, so
+// that all other keys are looked up in the caller's.
 func (c *valuesContext) Value(key any) any {
 	if value := c.Context.Value(key); value != nil {
 		return value

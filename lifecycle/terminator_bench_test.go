@@ -94,7 +94,8 @@ func benchmarkCases() []benchmarkCase {
 	}
 }
 
-// terminateAll terminates pods with a Terminator.
+// terminateAll begins to terminate pods with a Terminator. It returns while the hooks still sleep. The function that it
+// returns closes the Terminator.
 func terminateAll(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits lifecycle.ExitWatcher) func() {
 	terminator, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: rt, Exits: exits})
 	require.NoError(b, err)
@@ -106,16 +107,17 @@ func terminateAll(b *testing.B, pods []*v1.Pod, rt lifecycle.Runtime, exits life
 	return func() { require.NoError(b, terminator.Close(ctx)) }
 }
 
-// terminatePlainly terminates pods as the kubelet does: with goroutines for the pod worker, the kill of the pod, each
-// container and each hook, and with timers. If exited is not nil, another goroutine for each container waits for its exit;
-// the kubelet does not have this one. It returns when so many goroutines for each pod exist.
-func terminatePlainly(b *testing.B, pods []*v1.Pod, goroutines int, exited <-chan struct{}) func() {
+// terminatePlainly begins to terminate pods as the kubelet does: with goroutines for the pod worker, the kill of the pod,
+// each container and each hook, and with timers. If exited is not nil, another goroutine for each container waits for its
+// exit; the kubelet does not have this one. It returns when each pod has goroutinesPerPod goroutines, while the hooks still
+// sleep. The function that it returns ends them all.
+func terminatePlainly(b *testing.B, pods []*v1.Pod, goroutinesPerPod int, exited <-chan struct{}) func() {
 	ctx, cancel := context.WithCancel(b.Context())
 	var workers sync.WaitGroup
 	for _, pod := range pods {
 		workers.Go(func() { plainKill(ctx, pod, exited) })
 	}
-	awaitGoroutines(goroutines * len(pods))
+	awaitGoroutines(goroutinesPerPod * len(pods))
 	return func() {
 		cancel()
 		workers.Wait()
