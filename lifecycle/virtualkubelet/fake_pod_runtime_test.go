@@ -50,14 +50,14 @@ type fakePodRuntime struct {
 	stopping     sync.WaitGroup     // the StopContainer calls that Stop has begun
 }
 
-// onFakePodRuntime replaces the provider's Runtime with a fakePodRuntime on it.
+// onFakePodRuntime makes the provider use p instead of its Runtime. p then runs the containers of its pods in that Runtime.
 func onFakePodRuntime(p *fakePodRuntime) func(*virtualkubelet.Options) {
 	return func(o *virtualkubelet.Options) {
 		if o.Runtime != nil {
 			p.runtime = o.Runtime.(watchedRuntime)
 		}
 		o.Runtime, o.Pods, o.PollInterval = nil, p, p.poll
-		o.Terminator.StopTimeoutSlack = 10*time.Second + time.Millisecond // no list returns at the very end of its time
+		o.Terminator.StopTimeoutSlack = 10*time.Second + time.Millisecond // the millisecond: a list that takes exactly 10 s is in time
 	}
 }
 
@@ -198,7 +198,7 @@ func (p *fakePodRuntime) statuses() (pods []*v1.Pod, listDelay time.Duration, er
 	return append(pods, p.alsoListed...), p.listDelay, nil
 }
 
-// Delete forgets the pod. As many calls as lostDeletes says return nil too, but keep the pod.
+// Delete forgets the pod. The first lostDeletes calls return nil too, but keep the pod.
 func (p *fakePodRuntime) Delete(_ context.Context, pod *v1.Pod) error {
 	p.change(func() { p.deleted = pod })
 	if _, err := p.receive(pod, &p.deletes); err != nil {

@@ -29,7 +29,7 @@ type randomRuntime struct {
 
 	mu          sync.Mutex
 	random      *rand.Rand
-	quick       bool               // starts take no time and succeed
+	isWholePods bool               // a fakePodRuntime uses it: starts take no time and succeed, and nothing is adopted
 	runs        map[string]*v1.Pod // by container ID
 	endReported map[types.UID]bool // virtual-kubelet was told that the pod has ended
 	violations  []string           // what must not happen, but has happened
@@ -42,11 +42,11 @@ func (r *randomRuntime) intn(below int) int {
 	return r.random.IntN(below)
 }
 
-// StartContainer takes up to 3 s and fails once in ten times, unless the runtime is quick. It records a violation if an
+// StartContainer takes up to 3 s and fails once in ten times, unless isWholePods is set. It records a violation if an
 // earlier pod with the pod's name still runs, or an earlier run of this container, or if the pod was already reported as ended.
 func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.Container) (string, error) {
 	takes := time.Duration(0)
-	if !r.quick {
+	if !r.isWholePods {
 		takes = time.Duration(r.intn(3000)) * time.Millisecond
 	}
 	select {
@@ -54,7 +54,7 @@ func (r *randomRuntime) StartContainer(ctx context.Context, pod *v1.Pod, c *v1.C
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
-	if !r.quick && r.intn(10) == 0 {
+	if !r.isWholePods && r.intn(10) == 0 {
 		return "", errAway
 	}
 	id, err := r.scriptedRuntime.StartContainer(ctx, pod, c)
@@ -130,11 +130,30 @@ func (r *randomRuntime) podOf(id string) *v1.Pod {
 type randomNode struct {
 	*testbed
 
-	rt      *randomRuntime
-	options func(*virtualkubelet.Options)
-	pods    map[string]*v1.Pod // of the API server, by name
-	kills   sync.WaitGroup
-	uids    int
+	rt         *randomRuntime
+	options    func(*virtualkubelet.Options)
+	podRuntime *fakePodRuntime    // nil: the provider uses rt itself
+	pods       map[string]*v1.Pod // of the API server, by name
+	kills      sync.WaitGroup
+	uids       int
+}
+
+// newRandomNode starts an agent on a runtime of this kind (runtimeKinds).
+func newRandomNode(b *testbed, kind string, seed uint64) *randomNode {
+	b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 7 * second}
+	b.rt.scripts["log"] = lifecycletest.Script{IgnoreTerm: true}
+	b.rt.codes["app"] = int32(seed % 2)
+	b.rt.noExitCodes = seed%3 == 0
+	rt := &randomRuntime{scriptedRuntime: b.rt, random: rand.New(rand.NewPCG(seed, 1)), runs: map[string]*v1.Pod{}, endReported: map[types.UID]bool{}}
+	n := &randomNode{testbed: b, rt: rt, pods: map[string]*v1.Pod{}, options: func(*virtualkubelet.Options) {}}
+	if kind == "whole pods" {
+		rt.isWholePods = true
+		n.podRuntime = newFakePodRuntime(second)
+		n.options = onFakePodRuntime(n.podRuntime)
+	}
+	require.NoError(b, b.Close(b.Context())) // the provider of inBubble: start makes one that uses rt
+	n.start()
+	return n
 }
 
 // start starts an agent: a provider, whose statuses the runtime checks.
@@ -185,7 +204,7 @@ func (n *randomNode) restart() {
 	n.kills.Wait()
 	n.start()
 	for _, pod := range known {
-		if !n.rt.quick && !n.rt.isEndReported(pod) {
+		if !n.rt.isWholePods && !n.rt.isEndReported(pod) {
 			require.NoError(n, n.Adopt(n.Context(), virtualkubelet.Adopted{Pod: pod}))
 		}
 	}
@@ -232,6 +251,23 @@ func (n *randomNode) step() {
 	}
 }
 
+// requireNothingIsLeft deletes all pods, waits until their terminations have ended, and requires that nothing remains.
+func (n *randomNode) requireNothingIsLeft() {
+	for _, pod := range n.pods {
+		n.delete(pod)
+	}
+	wait(5 * time.Minute) // enough for each termination
+	n.kills.Wait()
+	require.Empty(n, n.rt.violations)
+	require.Empty(n, n.rt.running())
+	known, err := n.GetPods(n.Context())
+	require.NoError(n, err)
+	require.Empty(n, known)
+	if n.podRuntime != nil {
+		require.Empty(n, n.podRuntime.kept())
+	}
+}
+
 // Random operations are done with pods of three names: they are created, deleted, killed and replaced, containers exit, and
 // the agent restarts. Never do two pods with one name run at the same time, or two runs of one container. No container runs or
 // starts after the end of its pod was reported, and nothing of a deleted pod remains.
@@ -240,39 +276,17 @@ func TestRandomOperationsKeepInvariants(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			for seed := range uint64(60) {
 				inBubble(t, func(b *testbed) {
-					b.rt.scripts["app"] = lifecycletest.Script{ExitAfterTerm: 7 * second}
-					b.rt.scripts["log"] = lifecycletest.Script{IgnoreTerm: true}
-					b.rt.codes["app"] = int32(seed % 2)
-					b.rt.noExitCodes = seed%3 == 0
-					rt := &randomRuntime{scriptedRuntime: b.rt, random: rand.New(rand.NewPCG(seed, 1)), runs: map[string]*v1.Pod{}, endReported: map[types.UID]bool{}}
-					n := &randomNode{testbed: b, rt: rt, pods: map[string]*v1.Pod{}, options: func(*virtualkubelet.Options) {}}
-					var pods *fakePodRuntime
-					if kind != "containers" {
-						pods = newFakePodRuntime(second)
-						n.options = onFakePodRuntime(pods)
-						rt.quick = true
-						defer pods.stopping.Wait()
+					b.Log("seed", seed)
+					n := newRandomNode(b, kind, seed)
+					if n.podRuntime != nil {
+						defer n.podRuntime.stopping.Wait()
 					}
-					require.NoError(b, b.Close(b.Context()))
-					n.start()
 					for range 80 {
 						n.step()
-						wait(time.Duration(rt.intn(6000)) * time.Millisecond)
-						require.Empty(b, rt.violations, "seed %d", seed)
+						wait(time.Duration(n.rt.intn(6000)) * time.Millisecond)
+						require.Empty(b, n.rt.violations)
 					}
-					for _, pod := range n.pods {
-						n.delete(pod)
-					}
-					wait(5 * time.Minute)
-					n.kills.Wait()
-					require.Empty(b, rt.violations, "seed %d", seed)
-					require.Empty(b, rt.running(), "seed %d", seed)
-					known, err := n.GetPods(n.Context())
-					require.NoError(b, err)
-					require.Empty(b, known, "seed %d", seed)
-					if pods != nil {
-						require.Empty(b, pods.kept(), "seed %d", seed)
-					}
+					n.requireNothingIsLeft()
 				})
 			}
 		})
