@@ -67,7 +67,7 @@ func TestREADMEShowsTheCostOfEachProgram(t *testing.T) {
 	}
 }
 
-// The program grace reads testdata/pods.yaml. It must print what README.md shows for that.
+// The program "grace", given testdata/pods.yaml, prints what README.md shows.
 func TestGracePrintsTheDocumentedOutput(t *testing.T) {
 	pods, err := os.Open("testdata/pods.yaml")
 	require.NoError(t, err)
@@ -79,7 +79,7 @@ func TestGracePrintsTheDocumentedOutput(t *testing.T) {
 	require.Equal(t, documentedOutput(t, "../bin/grace < small/testdata/pods.yaml"), string(out))
 }
 
-// The program limit reads the kubelet's configuration of the demo. It must print what README.md shows for that.
+// The program "limit", given the kubelet's configuration of the demo, prints what README.md shows.
 func TestLimitPrintsTheDocumentedOutput(t *testing.T) {
 	out, err := exec.CommandContext(t.Context(), build(t, "limit"), "../kubegrace-node/demo/kubelet.yaml").CombinedOutput()
 	require.NoError(t, err, "%s", out)

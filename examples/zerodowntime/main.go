@@ -18,7 +18,7 @@ import (
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop) // a second signal ends the program at once
-	if err := newCommand(loopback(), os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
+	if err := newCommand(loopbackNetwork(), os.Stdout, os.Stderr).ExecuteContext(ctx); err != nil {
 		fmt.Fprintf(os.Stderr, "zerodowntime: %v\n", err)
 		os.Exit(1)
 	}

@@ -89,7 +89,7 @@ func (l *pipeListener) String() string  { return l.address }
 // The other tests use pipes. This one uses the sockets of the program itself: a request is answered, and after
 // the container was stopped, a new connection is refused.
 func TestRequestsPassTheLoopbackNetwork(t *testing.T) {
-	n := newNode(loopback())
+	n := newNode(loopbackNetwork())
 	server, err := n.start(t.Context(), "web", http.HandlerFunc(answer))
 	require.NoError(t, err)
 	client := &http.Client{Transport: &http.Transport{DialContext: n.network.dial, DisableKeepAlives: true}}

@@ -99,8 +99,9 @@ func (a *Agent) listPods(ctx context.Context) ([]*v1.Pod, error) {
 }
 
 // onPlan shows that a shutdown begins, and stores its plan, which kubegrace-node report shows with the report. It also
-// saves what Info knows about the pods, because keepInfo pauses during a shutdown. It forgets no pods: the plan has none
-// if they could not be listed in time. The drain waits neither for onPlan nor for the disk.
+// saves what Info knows about the pods, because keepInfo pauses during a shutdown. Unlike keepInfo, it does not first
+// remove the other pods from Info: if the pods could not be listed in time, the plan has none. The drain waits neither for
+// onPlan nor for the disk.
 func (a *Agent) onPlan(ctx context.Context, p plan.Plan) {
 	a.opts.View.Begin(p)
 	a.missing.set(ctx, "state folder", a.opts.Info.Save())

@@ -41,7 +41,7 @@ func TestGolden(t *testing.T) {
 		"nolock.golden": {"testdata/pods.yaml", "--config", "testdata/kubelet.yaml", "--limit", "29s", "--node", "worker-1"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := run(t, "", args...)
+			r := run(t, noInput, args...)
 			if r.err != nil {
 				require.ErrorIs(t, r.err, inspect.ErrCutShort)
 			}
@@ -53,8 +53,8 @@ func TestGolden(t *testing.T) {
 // The outputs as JSON and as YAML have the same document, with all nodes.
 func TestJSONAndYAMLAreTheSameDocument(t *testing.T) {
 	var fromJSON, fromYAML nodeplan.Document
-	require.NoError(t, json.Unmarshal([]byte(run(t, "", cutShortArgs("-o", "json")...).out), &fromJSON))
-	require.NoError(t, yaml.UnmarshalStrict([]byte(run(t, "", cutShortArgs("-o", "yaml")...).out), &fromYAML))
+	require.NoError(t, json.Unmarshal([]byte(run(t, noInput, cutShortArgs("-o", "json")...).out), &fromJSON))
+	require.NoError(t, yaml.UnmarshalStrict([]byte(run(t, noInput, cutShortArgs("-o", "yaml")...).out), &fromYAML))
 	require.Equal(t, fromJSON, fromYAML)
 	require.Equal(t, nodeplan.APIVersion, fromJSON.APIVersion)
 	require.Len(t, fromJSON.Nodes, 2)
@@ -115,16 +115,16 @@ func TestAPlanWithoutAConfigurationSaysSo(t *testing.T) {
 	require.NotContains(t, run(t, "kind: Pod\n", "--shutdown-grace-period", "30s").log, note)
 }
 
-// Without an argument, kubegrace-node plan asks the running agent for its plan. It then refuses flags such as --limit,
-// which the agent would ignore.
+// Without an argument, kubegrace-node plan asks the running agent for its plan, which in this test fails with "the agent is
+// asked" (newCommand). It then refuses flags such as --limit, which the agent would ignore.
 func TestWithoutAnArgumentTheAgentIsAsked(t *testing.T) {
-	require.ErrorContains(t, run(t, "").err, "the agent is asked")
-	require.ErrorContains(t, run(t, "", "--limit", "30s", "--node", "n").err, "--limit, --node: the agent of this machine plans by its own settings; for other pods give a FILE")
+	require.ErrorContains(t, run(t, noInput).err, "the agent is asked")
+	require.ErrorContains(t, run(t, noInput, "--limit", "30s", "--node", "n").err, "--limit, --node: the agent of this machine plans by its own settings; for other pods give a FILE")
 }
 
 // No line of the help is wider than a terminal of 80 columns.
 func TestHelpFits(t *testing.T) {
-	r := run(t, "", "--help")
+	r := run(t, noInput, "--help")
 	require.NoError(t, r.err)
 	require.Contains(t, r.out, "kubectl get pods")
 	for line := range strings.Lines(r.out) {
@@ -144,8 +144,8 @@ func TestGuessedPrioritiesAreMarked(t *testing.T) {
 // Objects that are left out of the plan are counted on standard error: a pod that has ended, pods that were given
 // twice, and an object that is no pod. Giving the pods twice does not change the plan.
 func TestPodsThatAreLeftOutAreCounted(t *testing.T) {
-	once := run(t, "", cutShortArgs()...)
-	twice := run(t, "", cutShortArgs("testdata/pods.yaml", "testdata/kubelet.yaml")...)
+	once := run(t, noInput, cutShortArgs()...)
+	twice := run(t, noInput, cutShortArgs("testdata/pods.yaml", "testdata/kubelet.yaml")...)
 	require.Equal(t, "kubegrace-node plan: left out are pods that have ended: 1\n", once.log)
 	require.Contains(t, twice.log, "given more than once, and counted once, are pods: 5\n")
 	require.Contains(t, twice.log, "left out is what is no pod: KubeletConfiguration\n")
@@ -199,12 +199,15 @@ type result struct {
 	err      error
 }
 
-// run runs kubegrace-node plan, or kubegrace-node status if "status" is the first argument. If stdin is not empty, the
+// noInput says to run that the command reads no standard input.
+const noInput = ""
+
+// run runs kubegrace-node plan, or kubegrace-node status if "status" is the first argument. Unless stdin is noInput, the
 // command reads it as standard input: "-" is added to the arguments.
 func run(t *testing.T, stdin string, args ...string) result {
 	t.Helper()
 	var out, log bytes.Buffer
-	if stdin != "" {
+	if stdin != noInput {
 		args = append(args, "-")
 	}
 	c := newCommand(args...)
@@ -234,7 +237,7 @@ func TestPLANShowsWhatIsPrinted(t *testing.T) {
 	page, err := os.ReadFile("../../PLAN.md")
 	require.NoError(t, err)
 	const folder = "../../../kubegrace-node/demo/"
-	r := run(t, "", "--agent", "kubegrace", "--config", folder+"kubelet.yaml", "--limit", "16s", folder+"pods")
+	r := run(t, noInput, "--agent", "kubegrace", "--config", folder+"kubelet.yaml", "--limit", "16s", folder+"pods")
 	require.ErrorIs(t, r.err, inspect.ErrCutShort)
 	plan, _, found := strings.Cut(r.out, "\nWarnings:\n")
 	require.True(t, found, r.out)
@@ -304,7 +307,7 @@ func TestStatusDoesNotStartLogind(t *testing.T) {
 	t.Cleanup(func() { _ = daemon.Wait() }) // the end of the context has killed it, which is an error
 	address, err := bufio.NewReader(out).ReadString('\n')
 	require.NoError(t, err)
-	r := run(t, "", "status", "--root", root, "--bus", strings.TrimSpace(address))
+	r := run(t, noInput, "status", "--root", root, "--bus", strings.TrimSpace(address))
 	require.ErrorIs(t, r.err, inspect.ExitStatus(4))
 	require.Contains(t, r.out, "systemd-logind does not run")
 	require.NoFileExists(t, started)
