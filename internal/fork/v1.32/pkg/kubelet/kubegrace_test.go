@@ -118,8 +118,8 @@ func TestKillPodNowHasTheKubeletsTimeouts(t *testing.T) {
 	}
 }
 
-// A kill takes 25 s, and has the shortest timeout, 10 s. It continues after the timeout. With the error that the call
-// returned, the shutdown manager can wait for the end of the kill.
+// A kill takes 25 s. With its grace period of 1 s it has the shortest timeout, 10 s. It continues after the timeout. With
+// the error that the call returned, the shutdown manager can wait for the end of the kill.
 func TestAKillThatTimedOutCanBeAwaited(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &scriptedWorkers{delay: 25 * time.Second}
