@@ -127,19 +127,27 @@ func testRealLimitExtremes(t *testing.T, host *logindhost.Host) {
 	require.Equal(t, time.Duration(1<<63-1), granted, "the drop-in is removed for a file with a higher limit")
 }
 
-// An agent that needs a shorter delay does not lower the limit of another agent. Without the other agent a request lowers
-// the limit, and one that logind's default of 5 s covers removes the drop-in.
+// An agent that needs a shorter delay does not lower the limit of another agent, whose lock has the same reason. If only a
+// program with another reason holds a lock, a request lowers the limit, and one that logind's default of 5 s covers removes
+// the drop-in.
 func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	granted, err := session.RequestDelay(t.Context(), 42*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 42*time.Second, granted)
-	ctx, end := context.WithCancel(t.Context())
-	defer end()
-	other := exec.CommandContext(ctx, need.Program(t, "systemd-inhibit", "systemd"), "--what=shutdown", "--mode=delay", "--who=another",
-		"--why=Pods need time to end before the node shuts down", "sleep", "1000")
-	require.NoError(t, other.Start())
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 1 }, testTimeout, time.Millisecond)
+	inhibit := func(why string) (end func()) {
+		ctx, cancel := context.WithCancel(t.Context())
+		other := exec.CommandContext(ctx, need.Program(t, "systemd-inhibit", "systemd"), "--what=shutdown", "--mode=delay", "--who=another",
+			"--why="+why, "sleep", "1000")
+		require.NoError(t, other.Start())
+		require.Eventually(t, func() bool { return len(host.Inhibitors()) == 1 }, testTimeout, time.Millisecond)
+		return func() {
+			cancel()
+			require.Error(t, other.Wait(), "it was killed")
+			require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond)
+		}
+	}
+	endAgent := inhibit("Pods need time to end before the node shuts down")
 	for _, wish := range []time.Duration{0, 5 * time.Second, 7 * time.Second} {
 		granted, err = session.RequestDelay(t.Context(), wish)
 		require.NoError(t, err)
@@ -148,9 +156,9 @@ func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	granted, err = session.RequestDelay(t.Context(), 50*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 50*time.Second, granted, "a larger limit changes nothing")
-	end()
-	require.Error(t, other.Wait(), "it was killed")
-	require.Eventually(t, func() bool { return len(host.Inhibitors()) == 0 }, testTimeout, time.Millisecond)
+	endAgent()
+	endProgram := inhibit("A backup is running")
+	defer endProgram()
 	granted, err = session.RequestDelay(t.Context(), 7*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, 7*time.Second, granted)
