@@ -121,12 +121,14 @@ func (n *Node) abortUpdate(p *Pod) {
 	}
 }
 
-// awaitsAnswer reports whether a call about the pod must return before the next one is made. A call whose message is not
-// wanted any more was aborted, and is waited for only until its deadline: it may ignore its context.
+// awaitsAnswer reports whether a call about the pod must return before the next one is made, so that messages arrive in
+// order. A final status waits for a call about readiness only until the deadline of that call, which may ignore its context:
+// the readiness of a pod that has ended does not matter.
 func (n *Node) awaitsAnswer(p *Pod) bool {
 	update := &p.update
-	isWanted := update.sending == update.wanted
-	return update.call != 0 && (isWanted || !n.reachedOrWakeAt(update.deadline))
+	isReadiness := update.sending != FinalStatus
+	mayOvertake := isReadiness && update.wanted == FinalStatus
+	return update.call != 0 && !(mayOvertake && n.reachedOrWakeAt(update.deadline))
 }
 
 // sendUpdates makes the calls that are due. At most maxConcurrentCalls about pods are in progress at a time. Final
