@@ -20,8 +20,9 @@ func graceOf(probe *v1.Probe) *int64 {
 	return probe.TerminationGracePeriodSeconds
 }
 
-// readinessProbe checks that a readiness probe has no grace period. One of 0 or less causes
-// two errors, as in the API server (validateReadinessProbe).
+// readinessProbe checks that a readiness probe has no grace period. A grace period of 0
+// or less causes two errors, as in the API server (validateReadinessProbe): one from probe, and one
+// because it is set at all.
 func (c *checker) readinessProbe(probe *v1.Probe, at place) {
 	c.probe(probe, at, fieldReadinessProbe)
 	if seconds := graceOf(probe); seconds != nil {

@@ -47,10 +47,12 @@ func TestSleepWithANegativeOrMissingGracePeriod(t *testing.T) {
 	requireErrors(t, validate(none), "spec.terminationGracePeriodSeconds: Required value")
 }
 
-// The feature of sleep hooks is off. A sleep hook is forbidden, whatever its duration. Other hooks stay valid.
+// The feature of sleep hooks is off. A sleep hook is forbidden, whatever its duration. Other hooks, and a
+// lifecycle without hooks, stay valid.
 func TestSleepWithItsFeatureOff(t *testing.T) {
-	errs := validation.ValidatePodTermination(spec(withHook(sleep(-1))), validation.Options{NoSleepAction: true}, nil)
+	sleepIsOff := validation.Options{NoSleepAction: true}
+	errs := validation.ValidatePodTermination(spec(withHook(sleep(-1))), sleepIsOff, nil)
 	requireErrors(t, errs, "containers[0].lifecycle.preStop.sleep: Forbidden: may not be set when feature gate PodLifecycleSleepAction is disabled")
-	require.Nil(t, validation.ValidatePodTermination(spec(withHook(exec("true"))), gateMap{}.resolve(), nil))
-	require.Nil(t, validate(spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}}))))
+	require.Nil(t, validation.ValidatePodTermination(spec(withHook(exec("true"))), sleepIsOff, nil))
+	require.Nil(t, validation.ValidatePodTermination(spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}})), sleepIsOff, nil))
 }
