@@ -497,7 +497,7 @@ func TestMisuseOfANilFeatureGate(t *testing.T) {
 // would panic.
 func TestMisuseOfOptions(t *testing.T) {
 	_, err := lifecycle.NewTerminator(lifecycle.TerminatorOptions{Runtime: lifecycle.RuntimeFunc(nil)})
-	require.ErrorContains(t, err, "Runtime: must be set")
+	require.ErrorContains(t, err, "Runtime is a nil lifecycle.RuntimeFunc")
 	_, err = lifecycle.NewTerminator(lifecycle.TerminatorOptions{StopTimeoutSlack: -time.Second, GiveUpAfter: -time.Second})
 	require.ErrorContains(t, err, "Runtime: must be set")
 	require.ErrorContains(t, err, "StopTimeoutSlack: must not be negative, is -1s\nGiveUpAfter: must not be negative, is -1s")

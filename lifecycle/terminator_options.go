@@ -77,14 +77,9 @@ type TerminatorOptions struct {
 
 // validate returns one error that joins the errors of all invalid options.
 func (o TerminatorOptions) validate() error {
-	var errs []error
-	function, isFunc := o.Runtime.(RuntimeFunc)
-	isNilFunc := isFunc && function == nil
-	isMissing := o.Runtime == nil && o.Pods == nil
-	if isNilFunc || isMissing {
+	errs := []error{nilcheck.Option("Runtime", o.Runtime)}
+	if o.Runtime == nil && o.Pods == nil {
 		errs = append(errs, errors.New("Runtime: must be set"))
-	} else {
-		errs = append(errs, nilcheck.Option("Runtime", o.Runtime))
 	}
 	if o.Runtime != nil && o.Pods != nil {
 		errs = append(errs, errors.New("Runtime: must not be set with Pods, which replaces it"))
