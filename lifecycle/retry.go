@@ -11,14 +11,14 @@ type backoff time.Duration
 
 // The limits of the pause.
 const (
-	minRetry = 100 * time.Millisecond
-	maxRetry = time.Second
+	shortestPause = 100 * time.Millisecond
+	longestPause  = time.Second
 )
 
 // next returns the pause before the next call, and doubles the one after it.
 func (b *backoff) next() time.Duration {
-	pause := max(time.Duration(*b), minRetry)
-	*b = backoff(min(2*pause, maxRetry))
+	pause := max(time.Duration(*b), shortestPause)
+	*b = backoff(min(2*pause, longestPause))
 	return pause
 }
 

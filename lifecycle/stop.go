@@ -240,14 +240,15 @@ func (s *containerStop) waitForOrder() {
 // starts that restarts a sidecar while the main containers end.
 const manyRuns = 10
 
-// pauseAfterManyRuns pauses if the termination has stopped manyRuns runs of the container: a runtime whose IDs change
-// with each list would otherwise be called without end and without a pause. The tenth time it says so.
+// pauseAfterManyRuns pauses before a stop if the termination has already stopped manyRuns runs of the container: a runtime
+// whose IDs change with each list would otherwise be called without end and without a pause. Before the first such pause
+// it logs the suspicion.
 func (s *containerStop) pauseAfterManyRuns() {
 	if s.options.earlierRuns == manyRuns {
 		s.logger().Info("The runtime lists a new run of the container again and again: are its ID and Began the same in each list?", "runs", manyRuns)
 	}
 	if s.options.earlierRuns >= manyRuns {
-		sleepContext(s.ctx, maxRetry)
+		sleepContext(s.ctx, longestPause)
 	}
 }
 

@@ -44,9 +44,9 @@ func endedTermination(outcome Outcome, err error) *Termination {
 
 var errNoTermination = errors.New("there is no termination, Terminate begins one")
 
-// orNone lets exported methods be called on a nil or zero Termination: it returns one that has ended with
+// orEnded lets exported methods be called on a nil or zero Termination: it returns one that has ended with
 // an error in its place.
-func (t *Termination) orNone() *Termination {
+func (t *Termination) orEnded() *Termination {
 	if t == nil || t.done == nil {
 		return endedTermination(OutcomeRuntimeStuck, errNoTermination)
 	}
@@ -252,9 +252,9 @@ func (t *Termination) wake() {
 	}
 }
 
-// giveUpAt returns the time at which the termination stops waiting for starts and lists: GiveUpAfter past
-// the deadline. A termination that began after its deadline, as a repeated one does, counts from its
-// beginning. Stops have their own limit.
+// giveUpAt returns the time at which the termination gives up on calls that start a container or list the
+// running ones: GiveUpAfter past the deadline, or past its own beginning if that was later, because an
+// earlier termination had used up the time. Each stop has its own limit (stopCalls.giveUpAt).
 func (t *Termination) giveUpAt() time.Time {
 	return times.Later(t.deadline.end, t.startedAt).Add(t.pod.terminator.opts.GiveUpAfter)
 }

@@ -7,15 +7,16 @@ import (
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
-// ShouldRestart reports whether the agent should start a sidecar again, with [Terminator.Start], that
-// has exited during its pod's termination. It returns true while main containers or later sidecars,
-// which may need the sidecar, are being stopped (KEP-4438), even if KillContainer stopped the sidecar.
-// left is the time until the deadline.
+// ShouldRestart reports whether the agent should start a sidecar again with [Terminator.Start], after
+// the sidecar has exited during its pod's termination. It returns true while main containers or later
+// sidecars, which may need the sidecar, are being stopped (KEP-4438), even if KillContainer stopped the
+// sidecar. left is the time until the deadline.
 //
 // It returns false and 0 for a container that is not a sidecar of this termination, while a start of it
-// is in progress, after the deadline, for a grace period of 1 s or less, and with a [PodStopper].
+// is in progress, after the deadline, for a grace period of 1 s or less, and with a [PodStopper], which
+// stops the pod as a unit.
 func (t *Termination) ShouldRestart(name string) (restart bool, left time.Duration) {
-	t = t.orNone()
+	t = t.orEnded()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	if !t.canRestart(name) {

@@ -17,7 +17,7 @@ var (
 
 // Result returns a copy of the result so far. It is final once [Termination.Done] is closed.
 func (t *Termination) Result() Result {
-	t = t.orNone()
+	t = t.orEnded()
 	t.pod.mu.Lock()
 	defer t.pod.mu.Unlock()
 	return t.result()

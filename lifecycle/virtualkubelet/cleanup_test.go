@@ -110,8 +110,9 @@ func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 	})
 }
 
-// A runtime may keep the ID of a container over its restart. The end of the old run must not be taken for that of
-// the new one: the third run, from 12 s on after a back-off of 10 s, keeps running until its pod is deleted.
+// A runtime may keep the ID of a container when it restarts it. The first run lasts from 0 s to 1 s, the second, without a
+// back-off, from 1 s to 2 s. The third begins at 12 s, after a back-off of 10 s, and does not exit by itself. The exit of
+// an earlier run must not be taken for its exit: the third run keeps running until its pod is deleted.
 func TestARestartedContainerMayReuseItsID(t *testing.T) {
 	rt := &sameIDRuntime{}
 	inBubble(t, func(b *testbed) {
@@ -127,7 +128,7 @@ func TestARestartedContainerMayReuseItsID(t *testing.T) {
 		require.Equal(b, []stop{{id: "uid/app", timeout: 5, at: 12 * second}}, b.stops())
 		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 	}, func(o *virtualkubelet.Options) {
-		rt.scriptedRuntime = o.Runtime.(*scriptedRuntime)
+		rt.scriptedRuntime = o.Runtime.(*scriptedRuntime) // the runtime of the testbed
 		o.Runtime = rt
 	})
 }
