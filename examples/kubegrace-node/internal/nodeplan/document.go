@@ -127,7 +127,7 @@ type Summary struct {
 	Losses []Loss `json:"losses,omitempty"`
 	// Proposals are alternatives, each of which makes the plan better. The best comes first.
 	Proposals []Proposal `json:"proposals,omitempty"`
-	// Outliers are workloads whose grace period is longer than any proposed bucket, at most [MaxWorst].
+	// Outliers are workloads whose grace period is longer than their bucket in the proposed schedule, at most [MaxWorst].
 	Outliers []Outlier `json:"outliers,omitempty"`
 }
 

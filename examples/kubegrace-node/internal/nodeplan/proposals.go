@@ -119,10 +119,10 @@ const longestBucket = 10 * 60
 // grace period that counts in it, and never shorter than it was. A grace period of more than longestBucket
 // does not count. Of the pods that are not critical, the 1 % with the longest grace periods do not count
 // either, so that one odd pod does not delay every shutdown; of fewer than 100 pods all count.
-func (s Settings) longerSchedule(asks map[ask]int) plan.Schedule {
+func (s Settings) longerSchedule(podCounts map[ask]int) plan.Schedule {
 	longer := slices.Clone(s.schedule)
 	graces := make([][]int64, len(longer)) // by bucket: the grace period of each pod that is not critical
-	for a, count := range asks {
+	for a, count := range podCounts {
 		if !a.critical {
 			graces[a.bucket] = append(graces[a.bucket], slices.Repeat([]int64{a.seconds}, count)...)
 		} else if a.seconds <= longestBucket {
@@ -142,9 +142,9 @@ func (s Settings) longerSchedule(asks map[ask]int) plan.Schedule {
 
 // outliers returns the workloads with pods whose grace period is longer than their bucket in the schedule. The
 // longest grace period comes first.
-func outliers(asks map[ask]int, schedule plan.Schedule) (all []Outlier) {
+func outliers(podCounts map[ask]int, schedule plan.Schedule) (all []Outlier) {
 	found := map[string]Outlier{}
-	for a, count := range asks {
+	for a, count := range podCounts {
 		if a.seconds > schedule[a.bucket].Seconds {
 			o := found[a.workload]
 			o.Name = a.workload

@@ -22,8 +22,8 @@ const (
 	ByNode     = "node"
 )
 
-// Document plans the shutdown of all nodes and sums up what their pods lose. If a pod is cut short, it also
-// says what to change.
+// Document plans the shutdown of all nodes and sums up what their pods lose. If a pod is cut short, the
+// summary also has proposals, and outliers: workloads whose grace period is too long for the proposed buckets.
 func (s Settings) Document(nodes []*podlist.Node) Document {
 	planned := make([]Node, 0, len(nodes))
 	for _, node := range nodes {
@@ -31,10 +31,10 @@ func (s Settings) Document(nodes []*podlist.Node) Document {
 	}
 	d := documentOf(s.Header(), planned)
 	if d.Summary.CutShort > 0 {
-		asks := asksOf(planned)
-		longer := s.longerSchedule(asks)
-		d.Summary.Outliers = outliers(asks, longer)
-		d.Summary.Proposals = s.proposals(d.Summary, longer, nodes)
+		podCounts := countByAsk(planned)
+		longerBuckets := s.longerSchedule(podCounts)
+		d.Summary.Outliers = outliers(podCounts, longerBuckets)
+		d.Summary.Proposals = s.proposals(d.Summary, longerBuckets, nodes)
 	}
 	return d
 }
@@ -102,16 +102,16 @@ type ask struct {
 	seconds  int64
 }
 
-// asksOf counts the pods of all nodes by what they ask for.
-func asksOf(nodes []Node) map[ask]int {
-	asks := map[ask]int{}
+// countByAsk counts the pods of all nodes by what they ask for.
+func countByAsk(nodes []Node) map[ask]int {
+	podCounts := map[ask]int{}
 	for _, n := range nodes {
 		for i := range n.Buckets {
 			for _, pod := range n.Buckets[i].Pods {
 				isCritical := pod.Priority >= plan.SystemCriticalPriority
-				asks[ask{workload: pod.workload, bucket: i, critical: isCritical, seconds: pod.OwnSeconds}]++
+				podCounts[ask{workload: pod.workload, bucket: i, critical: isCritical, seconds: pod.OwnSeconds}]++
 			}
 		}
 	}
-	return asks
+	return podCounts
 }
