@@ -85,8 +85,8 @@ type NodeFact struct {
 
 // NodeWindow is the time that a drain gives to a bucket, the pods of one range of priorities.
 type NodeWindow struct {
-	Priority      int32 // the lowest priority of its pods
-	Pods          time.Duration
+	Priority      int32         // the lowest priority of its pods
+	OwnTime       time.Duration // without what lower buckets leave unused
 	KillsEnd, End time.Time
 }
 

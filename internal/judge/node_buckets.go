@@ -135,14 +135,14 @@ func (t *drainTurns) end(turn int, f NodeFact) (violations []string) {
 	w := t.windows[turn]
 	turnEnd := w.KillsEnd
 	if t.noRollOver {
-		turnEnd = times.Earlier(turnEnd, t.turnBegan.Add(w.Pods))
+		turnEnd = times.Earlier(turnEnd, t.turnBegan.Add(w.OwnTime))
 	}
 	for pod, isAwaited := range t.awaited {
 		if t.bucketOf(pod) > turn {
 			continue
 		}
 		t.awaited[pod] = false
-		if isAwaited && w.Pods > 0 && f.At.Before(turnEnd) {
+		if isAwaited && w.OwnTime > 0 && f.At.Before(turnEnd) {
 			violations = append(violations, nodeViolation(f, "the turn of bucket %d is over, though %s runs and has until %v", turn, pod, turnEnd.Sub(time.Unix(0, 0))))
 		}
 	}

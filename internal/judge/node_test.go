@@ -24,8 +24,8 @@ type nodeHistory struct {
 // lock is released, the host cancels the shutdown, and another pod, "late", starts.
 func soundNode(t *testing.T) nodeHistory {
 	windows := []NodeWindow{
-		{Priority: math.MinInt32, Pods: 10 * time.Second, KillsEnd: second(11), End: second(11)},
-		{Priority: 1000, Pods: 10 * time.Second, KillsEnd: second(21), End: second(21)},
+		{Priority: math.MinInt32, OwnTime: 10 * time.Second, KillsEnd: second(11), End: second(11)},
+		{Priority: 1000, OwnTime: 10 * time.Second, KillsEnd: second(21), End: second(21)},
 	}
 	draining := NodeFact{What: NodeState, State: "draining", Refuses: true, Calls: 2, Shutdown: 1, Drain: 1}
 	state := func(at float64, done int) NodeFact {
@@ -148,7 +148,7 @@ func TestNodeRulesRefuse(t *testing.T) {
 			"a pod is killed before its turn": func(h nodeHistory) { h.fact(NodeState, 6, "").Done = 0; h.fact(NodeState, 5, "").Done = 0 },
 			"a turn ends early without roll-over": func(h nodeHistory) {
 				h.NoRollOver = true
-				h.fact(NodeWindows, 1, "").Windows[1].Pods = 2 * time.Second // it is over at 7 s
+				h.fact(NodeWindows, 1, "").Windows[1].OwnTime = 2 * time.Second // it is over at 7 s
 				h.fact(NodeState, 6, "").Done = 2
 			},
 		},

@@ -78,7 +78,7 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 			if most := mostTime(possible); r.NoRollOver && most > 0 && f.Seconds > int64((most+nodeLag)/time.Second) {
 				violations = append(violations, nodeViolation(f, "its bucket has only %v", most))
 			}
-			if least := r.leastGrace(pods[f.Pod], possible, f.At); possible[0].Pods > 0 && f.Seconds < least {
+			if least := r.leastGrace(pods[f.Pod], possible, f.At); possible[0].OwnTime > 0 && f.Seconds < least {
 				violations = append(violations, nodeViolation(f, "its window leaves %d s", least))
 			}
 		default:
@@ -90,27 +90,27 @@ func graceFillsTheWindow(r *NodeRecord) (violations []string) {
 // mostTime returns the most time that one of several windows gives to pods.
 func mostTime(windows []NodeWindow) (most time.Duration) {
 	for _, w := range windows {
-		most = max(most, w.Pods)
+		most = max(most, w.OwnTime)
 	}
 	return most
 }
 
-// leastGrace returns the seconds that a pod must get at least if it is killed at the time at: the rest of its bucket's
-// window, but no more than its own grace period. A pod without a grace period, and each pod with NoRollOver, may also be
-// limited to the time of a bucket. windows are those of its bucket and of the higher ones: the shortest of them counts,
-// because a pod that came late may be killed with any of them.
+// leastGrace returns the seconds that a pod must get at least if it is killed at the time at: the time until its bucket's
+// KillsEnd, or its own grace period if that is shorter. A pod without a grace period, and each pod with NoRollOver, may
+// also be limited to a bucket's own time. windows are those of its bucket and of the higher ones: the shortest own time
+// counts, because a pod that came late may be killed with any of them.
 func (r *NodeRecord) leastGrace(pod NodeFact, windows []NodeWindow, at time.Time) int64 {
 	remaining, hasGrace := windows[0].KillsEnd.Sub(at), pod.Seconds >= 0
 	if !hasGrace || r.NoRollOver {
 		for _, w := range windows {
-			remaining = min(remaining, w.Pods)
+			remaining = min(remaining, w.OwnTime)
 		}
 	}
 	least := int64(remaining / time.Second)
 	if hasGrace {
 		least = min(least, pod.Seconds)
 	}
-	if r.NoRollOver { // readiness marks may have used up to 2 s of the window
+	if r.NoRollOver { // marking the pods as not ready may have taken up to 2 s of the bucket's own time
 		least -= 2
 	}
 	return least

@@ -320,7 +320,7 @@ func (t *Termination) firstListRequest() Moment {
 		return t.startedAt()
 	}
 	for _, request := range t.Requests {
-		if request.UsesList {
+		if request.ListsContainers {
 			return request.Called
 		}
 	}
@@ -329,7 +329,7 @@ func (t *Termination) firstListRequest() Moment {
 
 // usesList reports whether the termination gets its containers from the runtime's lists, at least for one request.
 func (t *Termination) usesList() bool {
-	return t.IsForLateStart || slices.ContainsFunc(t.Requests, func(request *Request) bool { return request.UsesList })
+	return t.IsForLateStart || slices.ContainsFunc(t.Requests, func(request *Request) bool { return request.ListsContainers })
 }
 
 // isOneAttempt reports whether a request for the termination has OneAttempt: its caller repeats failed stops itself.

@@ -46,7 +46,7 @@ func (p *podHistory) isUnnamed(id string, from, to Moment) bool {
 	return slices.ContainsFunc(p.terminations, func(t *Termination) bool {
 		return slices.ContainsFunc(t.Requests, func(request *Request) bool {
 			isBetween := from.Before(request.Returned) && request.Called.Before(to)
-			return !request.UsesList && isBetween && !slices.ContainsFunc(request.Containers, func(c lifecycle.Container) bool { return c.ID == id })
+			return !request.ListsContainers && isBetween && !slices.ContainsFunc(request.Containers, func(c lifecycle.Container) bool { return c.ID == id })
 		})
 	})
 }

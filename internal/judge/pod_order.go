@@ -133,7 +133,7 @@ func (p *podHistory) isNamedNoMore(t *Termination, c lifecycle.Container, since,
 	return slices.ContainsFunc(t.Requests, func(request *Request) bool {
 		isNamed := slices.ContainsFunc(request.Containers, func(named lifecycle.Container) bool { return named.ID == c.ID })
 		isBetween := (since.IsZero() || since.Before(request.Called)) && request.Called.Before(at)
-		if request.UsesList || isNamed || !isBetween {
+		if request.ListsContainers || isNamed || !isBetween {
 			return false
 		}
 		wasStopped := false

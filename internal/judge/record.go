@@ -133,7 +133,7 @@ type Request struct {
 
 	HasDefaultGrace bool                  // Terminate: no grace period is requested, so it shortens no termination in progress
 	IsPostStart     bool                  // PostStart may call KillContainer, and returns when KillContainer does
-	UsesList        bool                  // Terminate: the runtime lists the containers
+	ListsContainers bool                  // Terminate: the runtime lists the containers, because the call names none
 	Containers      []lifecycle.Container // Terminate: the named containers; KillContainer: the one to stop
 	Result          lifecycle.ContainerResult
 }
@@ -291,7 +291,7 @@ func (r *Record) Lines() []Line {
 	}
 	for _, t := range r.terminations {
 		for _, request := range t.Requests {
-			add(request.Called, "%s: Terminate(until %v, oneAttempt %t, lists %t, %v)", t.Key, r.sinceStart(request.Deadline), request.OneAttempt, request.UsesList, names(request.Containers))
+			add(request.Called, "%s: Terminate(until %v, oneAttempt %t, lists %t, %v)", t.Key, r.sinceStart(request.Deadline), request.OneAttempt, request.ListsContainers, names(request.Containers))
 		}
 		for _, request := range t.Shortens {
 			add(request.Called, "%s: Shorten(until %v)", t.Key, r.sinceStart(request.Deadline))

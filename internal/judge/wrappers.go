@@ -57,22 +57,22 @@ func (r *Record) NewTerminator(options lifecycle.TerminatorOptions) (*Terminator
 	return &Terminator{Terminator: tr, record: r}, nil
 }
 
-// Terminate records the call with the deadline that it requests, and the end of the termination. A call that
-// Terminate refuses is not recorded.
+// Terminate records the call with the deadline that it requests, and the end of the termination that it begins
+// or joins. A call that Terminate refuses is not recorded.
 func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.Request) *lifecycle.Termination {
 	if pod == nil {
 		return t.Terminator.Terminate(ctx, pod, req)
 	}
 	r := t.record
 	request := &Request{
-		Pod: pod, Key: keyOf(pod), OneAttempt: req.OneAttempt, Hooks: req.Hooks, UsesList: req.Containers == nil,
+		Pod: pod, Key: keyOf(pod), OneAttempt: req.OneAttempt, Hooks: req.Hooks, ListsContainers: req.Containers == nil,
 		Containers:      slices.Clone(req.Containers),
 		HasDefaultGrace: req.GracePeriodSeconds == nil && pod.DeletionGracePeriodSeconds == nil,
 	}
-	var current int64 // the grace period of a termination in progress; 0: none
+	var joinedGrace int64 // the grace period of the termination that the call joins; 0: it joins none
 	before, found := t.Termination(pod)
 	if found {
-		current = before.Result().GracePeriodSeconds
+		joinedGrace = before.Result().GracePeriodSeconds // read before the call, which may shorten it
 	}
 	r.record(func(now Moment) { request.Called = now })
 	handle := t.Terminator.Terminate(ctx, pod, req)
@@ -80,9 +80,9 @@ func (t *Terminator) Terminate(ctx context.Context, pod *v1.Pod, req lifecycle.R
 		return handle
 	}
 	if handle != before { // the call has begun another termination
-		current = 0
+		joinedGrace = 0
 	}
-	request.Deadline = request.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, current), 0)))
+	request.Deadline = request.Called.At.Add(graceperiod.Duration(max(graceOf(pod, &req, joinedGrace), 0)))
 	r.addTermination(handle, pod, request)
 	return handle
 }
@@ -98,16 +98,16 @@ func isFailed(handle *lifecycle.Termination) bool {
 }
 
 // graceOf returns the grace period in seconds that a request for a pod has, as documented for lifecycle.Request.
-// current is the grace period of the termination that the request joins; 0: it joins none.
-func graceOf(pod *v1.Pod, req *lifecycle.Request, current int64) int64 {
+// joinedGrace is the grace period of the termination that the request joins; 0: it joins none.
+func graceOf(pod *v1.Pod, req *lifecycle.Request, joinedGrace int64) int64 {
 	switch {
 	case req.Containers == nil:
-		seconds, _ := graceperiod.ForPod(pod, current, req.GracePeriodSeconds)
+		seconds, _ := graceperiod.ForPod(pod, joinedGrace, req.GracePeriodSeconds)
 		return seconds
 	case req.GracePeriodSeconds != nil:
 		return *req.GracePeriodSeconds
-	case current != 0:
-		return current
+	case joinedGrace != 0:
+		return joinedGrace
 	default:
 		return graceperiod.ForContainer(pod, nil, graceperiod.ReasonUnknown)
 	}

@@ -417,7 +417,7 @@ func (w *world) recordTimetable(effects []node.Effect) {
 		if i == 0 { // the first bucket also has the pods of all lower priorities
 			priority = math.MinInt32
 		}
-		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, Pods: b.Pods, KillsEnd: kills, End: end})
+		f.Windows = append(f.Windows, judge.NodeWindow{Priority: priority, OwnTime: b.Pods, KillsEnd: kills, End: end})
 	}
 	if old := w.timetable; old != nil && old.Shutdown == f.Shutdown && old.WaitEnd.Equal(f.WaitEnd) && old.Planned == f.Planned && slices.Equal(old.Windows, f.Windows) {
 		return
