@@ -62,7 +62,7 @@ func (d *drain) pickBucket(n *Node) (moved bool) {
 func (d *drain) finishNotReadyWaits(n *Node) bool {
 	stillWaits := func(p *Pod) bool {
 		if p.awaitsNotReady && n.reachedOrWakeAt(p.update.notReadyBy) {
-			n.killUnmarked(p)
+			n.killWithoutNotReady(p)
 		}
 		return p.awaitsNotReady
 	}
@@ -154,7 +154,7 @@ func (d *drain) pickLate(n *Node) (moved bool) {
 		for _, p := range n.pods.all {
 			if p.pickedBy != d.number && n.isDue(p) {
 				p.pickedBy = d.number
-				n.signal(p)
+				n.killInCurrentBucket(p)
 			}
 		}
 	}

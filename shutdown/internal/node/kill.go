@@ -50,35 +50,35 @@ func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
 	isAlreadyLeaving := p.Deleted || p.isSignalled()
 	isServerUp := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero() // it has accepted something since the node state changed
 	if !n.Options.Steps.Readiness || isAlreadyLeaving || !isServerUp || !n.now.Before(killBy) {
-		n.signal(p)
+		n.killInCurrentBucket(p)
 		return
 	}
 	p.awaitsNotReady, p.update.notReadyBy = true, killBy
 	n.updateWanted(p)
 }
 
-// killMarked kills a pod if its kill waits for NotReady, which the API server has accepted.
-func (n *Node) killMarked(p *Pod) {
+// killAfterNotReady kills a pod if its kill waits for NotReady. Call it when the API server has accepted NotReady.
+func (n *Node) killAfterNotReady(p *Pod) {
 	if p.awaitsNotReady {
 		p.awaitsNotReady = false
-		n.signal(p)
+		n.killInCurrentBucket(p)
 	}
 }
 
-// killUnmarked kills a pod if its kill waits for NotReady, although the API server has not accepted it. The drain's report
-// counts the pod.
-func (n *Node) killUnmarked(p *Pod) {
+// killWithoutNotReady kills a pod if its kill waits for NotReady, although the API server has not accepted it. The drain's
+// report counts the pod.
+func (n *Node) killWithoutNotReady(p *Pod) {
 	if p.awaitsNotReady {
 		n.drain.killedUnmarked++
 		n.drain.unmarkedFailure = cmp.Or(p.update.failure, n.drain.unmarkedFailure)
 		p.awaitsNotReady = false
-		n.signal(p)
+		n.killInCurrentBucket(p)
 	}
 }
 
-// signal kills a pod within the window of the current bucket. A pod that was signalled before keeps its deadline or gets
+// killInCurrentBucket kills a pod within the window of the current bucket. A pod that was signalled before keeps its deadline or gets
 // an earlier one, never a later one. A pod that an earlier shutdown has signalled joins the report of this shutdown too.
-func (n *Node) signal(p *Pod) {
+func (n *Node) killInCurrentBucket(p *Pod) {
 	d := &n.drain
 	seconds := d.window.Seconds(n.planObject(p), n.now)
 	switch {

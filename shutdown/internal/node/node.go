@@ -175,8 +175,9 @@ func (n *Node) Refuses() bool {
 	return n.terminateAll.requested || n.state == StateUnsettled || n.state == StateDraining || n.state == StateReleased
 }
 
-// Refused returns the pods that may not start even if Refuses is false: signalled pods that have not ended, and pods
-// whose final status is pending or being sent. [Start] can end the refusal of a static pod.
+// Refused returns the pods that may not start even when the node admits others ([Node.Refuses] is false), because their
+// previous run is not over: it was signalled and has not ended, or its final status is pending or being sent. [Start]
+// can end the refusal of a static pod: it drops a pending final status, and a kill that was given up counts as over.
 func (n *Node) Refused() (refused []*Pod) {
 	for _, p := range n.pods.all {
 		isStillEnding := p.isSignalled() && p.Ended.IsZero()

@@ -130,7 +130,7 @@ func (d *drain) shortenTable(n *Node) {
 	d.window = s.table.Window(d.bucket, n.now)
 	for _, p := range d.picked {
 		if p.isTerminating() {
-			n.signal(p)
+			n.killInCurrentBucket(p)
 		}
 		p.update.notReadyBy = times.Earlier(p.update.notReadyBy, d.window.Ready)
 	}

@@ -221,7 +221,7 @@ func (t Told) apply(n *Node) {
 	case t.Err == nil:
 		n.updateAccepted(p, update.sending)
 	case update.wanted == NotReady && !n.now.Before(update.notReadyBy):
-		n.killUnmarked(p)
+		n.killWithoutNotReady(p)
 	default:
 		longest := maxRetryPause
 		if n.drain.shutdown == nil {
@@ -247,7 +247,7 @@ func (n *Node) updateAccepted(p *Pod, what Message) {
 	case FinalStatus:
 		p.Told = true
 	case NotReady:
-		n.killMarked(p)
+		n.killAfterNotReady(p)
 	case Ready:
 		p.Marked = false
 	}
