@@ -106,7 +106,7 @@ func TestACrashAtAnyStepKeepsTheLastWrite(t *testing.T) {
 		found := contents(t, next)
 		require.Empty(t, found.Errs)
 		require.Contains(t, []node.Entries{states[max(i-1, 0)].entries, states[i].entries}, found.Entries, "step %d", step)
-		require.NoError(t, await(t, next.Append(entries(nil, pod("d")))))
+		require.NoError(t, await(t, next.Append(entriesOfPods(pod("d")))))
 		closed(t, next)
 		require.Equal(t, entries(found.Entries.Shutdown, append(found.Entries.Pods, pod("d"))...), read(t, folder).Entries)
 		left, err := filepath.Glob(filepath.Join(folder, ".tmp-*"))
@@ -127,16 +127,16 @@ func TestOnlyPendingStatusesAreSyncedBeforeAReplacement(t *testing.T) {
 		steps string
 	}{
 		{func() *call.Future[struct{}] { return l.Begin(entries(shutdown(1), pod("a"))) }, "write rename"},
-		{func() *call.Future[struct{}] { return l.Append(entries(nil, signalled("a"))) }, "write"},
+		{func() *call.Future[struct{}] { return l.Append(entriesOfPods(signalled("a"))) }, "write"},
 		{l.Sync, "sync"},
 		{func() *call.Future[struct{}] { return l.Begin(entries(shutdown(2), ended("a"))) }, "write sync rename"}, // a is pending
 		{func() *call.Future[struct{}] {
 			told := ended("a")
 			told.Told = true
-			return l.Append(entries(nil, told))
+			return l.Append(entriesOfPods(told))
 		}, "write"},
 		{func() *call.Future[struct{}] { return l.Begin(entries(shutdown(3))) }, "write rename"},
-		{func() *call.Future[struct{}] { return l.Append(entries(nil, ended("b"))) }, "write"},
+		{func() *call.Future[struct{}] { return l.Append(entriesOfPods(ended("b"))) }, "write"},
 		{func() *call.Future[struct{}] { return l.Begin(entries(shutdown(4))) }, "write sync rename"}, // b is pending
 		{func() *call.Future[struct{}] { return l.Begin(entries(shutdown(5))) }, "write rename"},
 		{func() *call.Future[struct{}] { return l.SaveTimes(statelog.Times{}) }, "times"},
@@ -174,7 +174,7 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 			err := await(t, l.Begin(entries(shutdown(1), signalled("a"), pod("b"))))
 			require.ErrorIs(t, err, errFull)
 			require.ErrorContains(t, err, "failed to store the shutdown state in "+logPath(dir)+": ")
-			require.ErrorIs(t, await(t, l.Append(entries(nil, ended("a")))), errFull)
+			require.ErrorIs(t, await(t, l.Append(entriesOfPods(ended("a")))), errFull)
 			require.ErrorIs(t, await(t, l.Sync()), errFull)
 			require.Equal(t, before, read(t, dir).Entries)
 			d.set(nil)
@@ -186,7 +186,7 @@ func TestFailedWritesAreRepeated(t *testing.T) {
 				}
 				return nil
 			})
-			require.ErrorIs(t, await(t, l.Append(entries(nil, signalled("b")))), errFull)
+			require.ErrorIs(t, await(t, l.Append(entriesOfPods(signalled("b")))), errFull)
 			require.ErrorIs(t, l.Close(time.Now()), errFull)
 			left, err := filepath.Glob(filepath.Join(dir, ".tmp-*"))
 			require.NoError(t, err)
@@ -253,7 +253,7 @@ func TestAHangingDiskBlocksNoCaller(t *testing.T) {
 					require.NoError(t, err)
 				}
 				begun = time.Now()
-				written := []*call.Future[struct{}]{l.Begin(entries(shutdown(1))), l.Sync(), l.SaveTimes(statelog.Times{}), l.Append(entries(nil, pod("b")))}
+				written := []*call.Future[struct{}]{l.Begin(entries(shutdown(1))), l.Sync(), l.SaveTimes(statelog.Times{}), l.Append(entriesOfPods(pod("b")))}
 				require.Zero(t, time.Since(begun))
 				synctest.Wait()
 				if hanging == "sync" {
@@ -299,7 +299,7 @@ func TestEveryCallFailsWithoutTheFolder(t *testing.T) {
 	contents(t, l)
 	require.NoError(t, os.RemoveAll(dir))
 	require.ErrorIs(t, await(t, l.Begin(entries(shutdown(1)))), fs.ErrNotExist)
-	require.ErrorIs(t, await(t, l.Append(entries(nil, pod("a")))), fs.ErrNotExist)
+	require.ErrorIs(t, await(t, l.Append(entriesOfPods(pod("a")))), fs.ErrNotExist)
 	require.ErrorIs(t, await(t, l.Sync()), fs.ErrNotExist)
 	require.ErrorIs(t, await(t, l.SaveTimes(statelog.Times{})), fs.ErrNotExist)
 	require.NoError(t, os.Mkdir(dir, 0o700))

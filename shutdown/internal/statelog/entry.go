@@ -50,7 +50,8 @@ func (e *podEntry) set(p *node.Pod) (hasNewObject bool, err error) {
 	return hasNewObject, nil
 }
 
-// appendTo appends the line of the pod to text. withObject says whether the line has the Object.
+// appendTo appends the line of the pod to text. withObject says whether the line has the Object, which is large and so is
+// only written when it has changed.
 func (e *podEntry) appendTo(text []byte, withObject bool) []byte {
 	text = append(append(text, `{"pod":`...), e.text...)
 	if withObject {

@@ -77,11 +77,11 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := locked(t, options(dir)), statelog.New(options(dir))
 		require.NoError(t, await(t, first.Append(entries(shutdown(1), signalled("a")))))
-		written := second.Append(entries(nil, signalled("b")))
+		written := second.Append(entriesOfPods(signalled("b")))
 		require.Equal(t, entries(shutdown(1), signalled("a")), contents(t, second).Entries, "the log can be read before the folder is locked")
 		begun := time.Now()
 		time.AfterFunc(3*time.Second, func() {
-			first.Append(entries(nil, ended("a")))
+			first.Append(entriesOfPods(ended("a")))
 			_ = first.Close(time.Now())
 		})
 		warning, err := second.Lock(t.Context())

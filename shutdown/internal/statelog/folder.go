@@ -35,8 +35,8 @@ var (
 	errClosed = errors.New("the state log is closed")
 )
 
-// Lock locks the folder and removes temporary files of interrupted writes. While another agent has locked it, Lock waits,
-// until ctx ends. After an error nothing is stored. If the disk hangs, Lock returns an error minWait after the end of
+// Lock locks the folder and removes temporary files of interrupted writes. While another agent has locked it, Lock waits
+// until ctx ends. After an error nothing is ever stored. If the disk hangs, Lock returns an error minWait after the end of
 // ctx. The warning says that temporary files could not be removed, or that others may write to the folder. Without a
 // folder Lock does nothing. Call it once.
 func (l *Log) Lock(ctx context.Context) (warning, err error) {
@@ -46,11 +46,11 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	locking := call.Start(ctx, &l.otherCalls, "the locking of "+l.opts.Dir, l.lock)
 	select {
 	case <-locking.Done():
-	case <-ctx.Done():
+	case <-ctx.Done(): // the call now has minWait to notice it
 	}
 	warning, err = locking.Await(context.WithoutCancel(ctx), time.Now().Add(minWait)) // at once, unless the disk hangs
 	if err != nil {
-		if isLocked := l.settleLock(nil); isLocked { // it was locked just before Lock gave up
+		if isLocked := l.giveUpLock(); isLocked { // it was locked just before Lock gave up
 			warning, err = locking.Wait(context.WithoutCancel(ctx))
 		}
 	}
@@ -78,6 +78,9 @@ func (l *Log) settleLock(unlock func() error) (isLocked bool) {
 	})
 	return l.unlock != nil
 }
+
+// giveUpLock records that the folder will not be locked, unless it is locked already.
+func (l *Log) giveUpLock() (isLocked bool) { return l.settleLock(nil) }
 
 // lock locks the folder and removes temporary files that interrupted writes have left. The warning is that of
 // removeLeftovers.

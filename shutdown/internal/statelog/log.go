@@ -74,7 +74,7 @@ func New(o Options) *Log {
 	}})
 	if o.Dir == "" {
 		l.err = nil // no boot ID needed
-		l.settleLock(nil)
+		l.giveUpLock()
 	}
 	if l.err != nil { // without a boot ID nothing is stored, and writes return no error
 		l.writes.close(nil)
@@ -286,7 +286,7 @@ func (l *Log) SaveTimes(t Times) *call.Future[struct{}] {
 // which calls hang. While a call hangs, the folder stays locked: a late write could otherwise replace the file of the
 // next agent.
 func (l *Log) Close(until time.Time) error {
-	isLocked := l.settleLock(nil)
+	isLocked := l.giveUpLock()
 	var err error
 	l.beginSync(func(syncErr error) { err = syncErr })
 	l.writes.close(errClosed)

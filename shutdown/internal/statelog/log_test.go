@@ -21,7 +21,7 @@ func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	l := locked(t, options(dir))
 	require.Equal(t, statelog.Contents{}, contents(t, l))
 	l.Begin(entries(shutdown(1), pod("a"), pod("b")))
-	l.Append(entries(nil, signalled("b")))
+	l.Append(entriesOfPods(signalled("b")))
 	second := shutdown(1)
 	second.Done = 1
 	l.Append(entries(second, ended("a")))
@@ -46,18 +46,18 @@ func mode(t *testing.T, path string) string {
 }
 
 // The agent has died while it wrote the last line, of which 3 bytes are missing. The next agent ignores this line, and
-// its first write removes it, so that the following lines can be read.
+// its first write removes it, so that the following lines can be read. A later line about a pod replaces an earlier one.
 func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	dir := t.TempDir()
 	l := locked(t, options(dir))
 	require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
-	require.NoError(t, await(t, l.Append(entries(nil, ended("a")))))
+	require.NoError(t, await(t, l.Append(entriesOfPods(ended("a")))))
 	closed(t, l)
 	require.NoError(t, os.Truncate(logPath(dir), int64(len(content(t, dir))-3)))
 	l = locked(t, options(dir))
 	require.Equal(t, entries(shutdown(1), signalled("a")), contents(t, l).Entries)
-	require.NoError(t, await(t, l.Append(entries(nil, pod("b")))))
-	require.NoError(t, await(t, l.Append(entries(nil, signalled("b")))))
+	require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
+	require.NoError(t, await(t, l.Append(entriesOfPods(signalled("b")))))
 	closed(t, l)
 	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), signalled("b")), SameBoot: true}, read(t, dir))
 }
@@ -74,7 +74,7 @@ func TestLinesBeforeADamagedOneCount(t *testing.T) {
 			dir := t.TempDir()
 			l := locked(t, options(dir))
 			require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
-			require.NoError(t, await(t, l.Append(entries(nil, ended("a")))))
+			require.NoError(t, await(t, l.Append(entriesOfPods(ended("a")))))
 			closed(t, l)
 			lines := strings.SplitAfter(string(content(t, dir)), "\n")
 			lines[2] += damage
@@ -84,7 +84,7 @@ func TestLinesBeforeADamagedOneCount(t *testing.T) {
 			require.Equal(t, entries(shutdown(1), signalled("a")), found.Entries)
 			require.Len(t, found.Errs, 1)
 			require.ErrorContains(t, found.Errs[0], logPath(dir)+" is not usable: line 4 and all that follow are ignored: ")
-			require.NoError(t, await(t, l.Append(entries(nil, pod("b")))))
+			require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
 			closed(t, l)
 			require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), pod("b")), SameBoot: true}, read(t, dir))
 		})
@@ -108,9 +108,9 @@ func TestUnknownLogsAreReplaced(t *testing.T) {
 		require.Zero(t, found.Entries)
 		require.Len(t, found.Errs, 1)
 		require.ErrorContains(t, found.Errs[0], named)
-		require.NoError(t, await(t, l.Append(entries(nil, pod("a")))))
+		require.NoError(t, await(t, l.Append(entriesOfPods(pod("a")))))
 		closed(t, l)
-		require.Equal(t, statelog.Contents{Entries: entries(nil, pod("a")), SameBoot: true}, read(t, dir))
+		require.Equal(t, statelog.Contents{Entries: entriesOfPods(pod("a")), SameBoot: true}, read(t, dir))
 	}
 }
 
@@ -127,10 +127,10 @@ func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"))}, contents(t, l), "although this boot is less than an hour old")
 	over := signalled("a")
 	over.Ended = at(time.Minute)
-	require.NoError(t, await(t, l.Begin(entries(nil, over))))
+	require.NoError(t, await(t, l.Begin(entriesOfPods(over))))
 	closed(t, l)
-	require.Equal(t, statelog.Contents{Entries: entries(nil, over), SameBoot: true}, contents(t, statelog.New(next)))
-	require.Equal(t, statelog.Contents{Entries: entries(nil, over)}, read(t, dir))
+	require.Equal(t, statelog.Contents{Entries: entriesOfPods(over), SameBoot: true}, contents(t, statelog.New(next)))
+	require.Equal(t, statelog.Contents{Entries: entriesOfPods(over)}, read(t, dir))
 }
 
 // The boot ID cannot be read. Only the kubelet's file is written and read; the log stays as it was.
@@ -145,7 +145,7 @@ func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	l = locked(t, o)
 	require.ErrorIs(t, l.BootErr(), os.ErrPermission)
 	require.Zero(t, contents(t, l).Entries)
-	require.NoError(t, await(t, l.Begin(entries(nil, pod("a")))))
+	require.NoError(t, await(t, l.Begin(entriesOfPods(pod("a")))))
 	require.NoError(t, await(t, l.Sync()))
 	times := statelog.Times{StartTime: at(1)}
 	require.NoError(t, await(t, l.SaveTimes(times)))
@@ -160,7 +160,7 @@ func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
 	o.Before = func(step, path string) error { t.Errorf("%s of %s", step, path); return nil } // called before each disk operation
 	l := locked(t, o)
-	for _, future := range []*call.Future[struct{}]{l.Append(entries(nil, pod("a"))), l.Begin(node.Entries{}), l.Sync(), l.SaveTimes(statelog.Times{})} {
+	for _, future := range []*call.Future[struct{}]{l.Append(entriesOfPods(pod("a"))), l.Begin(node.Entries{}), l.Sync(), l.SaveTimes(statelog.Times{})} {
 		require.NoError(t, await(t, future))
 	}
 	require.Equal(t, statelog.Contents{}, contents(t, l))
@@ -179,14 +179,14 @@ func TestBeginReplacesTheLog(t *testing.T) {
 		grown.Deadline = at(time.Hour + time.Duration(second)*time.Millisecond)
 		require.NoError(t, await(t, l.Append(entries(shutdown(1), grown))))
 	}
-	require.NoError(t, await(t, l.Append(entries(nil, pod("b")))))
+	require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
 	require.Equal(t, 1, strings.Count(string(content(t, dir)), `"uid":"uid-a"`))
 	lengthBefore := len(content(t, dir))
 	require.NoError(t, await(t, l.Begin(entries(shutdown(2), grown))))
 	require.Less(t, len(content(t, dir)), lengthBefore/50)
 	later := signalled("a")
 	later.Object.Status.Phase = "Succeeded"
-	require.NoError(t, await(t, l.Append(entries(nil, later))))
+	require.NoError(t, await(t, l.Append(entriesOfPods(later))))
 	closed(t, l)
 	require.Equal(t, entries(shutdown(2), later), read(t, dir).Entries)
 }
@@ -210,7 +210,7 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	<-firstBegan
 	var later []*call.Future[struct{}]
 	for _, p := range []*node.Pod{pod("b"), signalled("a"), signalled("b"), ended("b")} {
-		later = append(later, l.Append(entries(nil, p)))
+		later = append(later, l.Append(entriesOfPods(p)))
 	}
 	close(finishFirst)
 	for _, future := range append(later, first) {
@@ -234,10 +234,10 @@ func TestUnencodableEntriesAreErrors(t *testing.T) {
 	require.ErrorContains(t, err, "year")
 	late := signalled("c")
 	late.Ended = strange.Wall
-	require.ErrorContains(t, await(t, l.Append(entries(nil, late))), "year")
+	require.ErrorContains(t, await(t, l.Append(entriesOfPods(late))), "year")
 	closed(t, l)
-	require.Equal(t, entries(nil, pod("a")), read(t, dir).Entries)
-	require.ErrorContains(t, await(t, l.Append(entries(nil, pod("b")))), "the state log is closed")
+	require.Equal(t, entriesOfPods(pod("a")), read(t, dir).Entries)
+	require.ErrorContains(t, await(t, l.Append(entriesOfPods(pod("b")))), "the state log is closed")
 	require.ErrorContains(t, await(t, l.SaveTimes(statelog.Times{})), "the state log is closed")
 }
 

@@ -86,10 +86,13 @@ func content(t testing.TB, dir string) []byte {
 	return text
 }
 
-// entries returns the entries of a shutdown, or of none if it is nil, and of pods.
+// entries returns the entries of a shutdown and of pods.
 func entries(s *node.Shutdown, pods ...*node.Pod) node.Entries {
 	return node.Entries{Shutdown: s, Pods: pods}
 }
+
+// entriesOfPods returns the entries of pods, without a shutdown.
+func entriesOfPods(pods ...*node.Pod) node.Entries { return node.Entries{Pods: pods} }
 
 // shutdown returns a shutdown in progress.
 func shutdown(number int) *node.Shutdown {
