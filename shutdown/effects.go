@@ -116,9 +116,10 @@ func (s *shell) start(e node.Effect, name string, do func(context.Context) error
 	s.prepare(e, name, do, inputOf)()
 }
 
-// prepare prepares a call as start does, and returns the function that starts it. The mutex is held, but that function
-// does not need it.
-func (s *shell) prepare(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) (start func()) {
+// prepare is the first half of [shell.start]: it makes the context of the call, and keeps its cancel function so that the
+// core can abort the call. It returns a function that starts the call. The mutex is held, but the returned function may be
+// called without it.
+func (s *shell) prepare(e node.Effect, name string, do func(context.Context) error, inputOf func(answer) node.Input) (begin func()) {
 	var ctx context.Context
 	var cancel context.CancelFunc
 	if e.Until.IsZero() || e.Do == node.Kill {

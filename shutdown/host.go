@@ -24,7 +24,7 @@ func (s *shell) startHost(ctx context.Context) (h *host.Host, ended <-chan error
 	if !s.watches() {
 		s.ready.hostTried() // there is no lock that Ready could wait for
 		s.logLines.Write(func() {
-			klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.whyNoHost)
+			klog.FromContext(ctx).Info("No host is watched, only Trigger and TerminateAll drain", "reason", s.whyNotWatching)
 		})
 		return nil, nil
 	}

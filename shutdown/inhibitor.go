@@ -31,7 +31,7 @@ func (s *settings) inhibitor(h *host.Host) Inhibitor {
 	budgetFor := func(delay time.Duration) plan.Budget {
 		return s.budget().Fit(delay, nil) // nil: which buckets have pods is not known
 	}
-	shown := Inhibitor{Off: s.whyNoHost, Budget: budgetFor(s.requestedDelay())}
+	shown := Inhibitor{Off: s.whyNotWatching, Budget: budgetFor(s.requestedDelay())}
 	if h == nil {
 		return shown
 	}

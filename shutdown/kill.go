@@ -44,8 +44,8 @@ func (s *shell) killAll(starts []func()) {
 }
 
 // prepareKill returns a function that starts a kill in its own goroutine. It reads the pod now, because later steps may
-// change the pod before that function is called. The mutex is held, but that function does not need it.
-func (s *shell) prepareKill(e node.Effect) (start func()) {
+// change the pod before that function is called. The mutex is held, but the returned function may be called without it.
+func (s *shell) prepareKill(e node.Effect) (begin func()) {
 	pod, seconds, key := e.Pod.Object, e.Seconds, e.Pod.Key
 	setStatus := statusSetter(e.Pod.FinalPolicy(), podcondition.Generation(pod))
 	logger := klog.FromContext(s.ctx)

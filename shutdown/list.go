@@ -94,7 +94,7 @@ func (s *settings) priorities(ctx context.Context, calls *call.Group, opts plan.
 	return opts, err
 }
 
-// listedPod converts a listed pod for the core. opts resolves its priority.
+// listedPod converts a listed pod for the core (package node). opts resolves its priority class.
 func listedPod(pod *v1.Pod, opts plan.Options) node.Pod {
 	ready := podcondition.Get(&pod.Status, v1.PodReady)
 	return node.Pod{

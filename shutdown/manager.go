@@ -103,8 +103,9 @@ func (m *Manager) Trigger(event source.Event) error {
 	if !m.shell.isRunning() {
 		return errNotRunning
 	}
-	<-m.shell.opening.over
-	m.shell.step(m.shell.event(event, false))
+	<-m.shell.opening.over // the event may be about the shutdown in the state log
+	const fromHost = false
+	m.shell.step(m.shell.event(event, fromHost))
 	return nil
 }
 

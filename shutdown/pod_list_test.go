@@ -19,7 +19,8 @@ import (
 )
 
 // During the first bucket of a drain pods appear, vanish, and change their priority. The second bucket kills
-// the pods that are listed when it begins and were not killed yet. A pod that is listed twice is killed once.
+// all pods that are listed when it begins and were not killed yet, those of the lower priority too. A pod that is listed
+// twice is killed once, and a nil pod is left out.
 func TestABucketKillsThePodsThatAreListedWhenItBegins(t *testing.T) {
 	low, stays := shutdowntest.Pod("low", 0, 60), shutdowntest.Pod("stays", topPriority, 60)
 	vanishes, rises, falls := shutdowntest.Pod("vanishes", topPriority, 60), shutdowntest.Pod("rises", 0, 60), shutdowntest.Pod("falls", topPriority, 60)

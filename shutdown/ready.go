@@ -15,7 +15,7 @@ type readySignal struct {
 	hostTried, folderTried func()
 }
 
-// newReadySignal returns a signal that waits for both attempts.
+// newReadySignal returns a signal whose channel is closed when both hostTried and folderTried have been called.
 func newReadySignal() readySignal {
 	closed := make(chan struct{})
 	closeOnce := sync.OnceFunc(func() { close(closed) })

@@ -28,13 +28,13 @@ const priorityTime = 900 * time.Millisecond
 
 // settings are the options of a manager and values derived from them. They do not change.
 type settings struct {
-	opts       Options
-	schedule   plan.Schedule   // nil: the feature is off, or nothing is configured
-	isGateOn   bool            // the feature gate GracefulNodeShutdown is on
-	byPriority bool            // the feature gate GracefulNodeShutdownBasedOnPodPriority is on
-	whyNoHost  string          // why no host is watched; "" if one is
-	flusher    StatusFlusher   // Options.Reporter; nil: it is no StatusFlusher
-	marker     ReadinessMarker // Options.Reporter; nil: it is no ReadinessMarker
+	opts           Options
+	schedule       plan.Schedule   // nil: the feature is off, or nothing is configured
+	isGateOn       bool            // the feature gate GracefulNodeShutdown is on
+	byPriority     bool            // the feature gate GracefulNodeShutdownBasedOnPodPriority is on
+	whyNotWatching string          // why no host is watched; "" if one is
+	flusher        StatusFlusher   // Options.Reporter; nil: it is no StatusFlusher
+	marker         ReadinessMarker // Options.Reporter; nil: it is no ReadinessMarker
 }
 
 // newSettings returns the settings for valid options.
@@ -49,21 +49,21 @@ func newSettings(opts Options) *settings {
 	if s.isGateOn {
 		s.schedule = opts.Config.Schedule(s.byPriority)
 	} else {
-		s.opts.StateDir = "" // an agent whose gate is off must not change the log of one whose gate is on
+		s.opts.StateDir = "" // an agent whose gate is off must not change the state log of one whose gate is on
 	}
 	switch {
 	case opts.Source == nil:
-		s.whyNoHost = "Options.Source is not set"
+		s.whyNotWatching = "Options.Source is not set"
 	case !s.isGateOn:
-		s.whyNoHost = "the feature gate GracefulNodeShutdown is off"
+		s.whyNotWatching = "the feature gate GracefulNodeShutdown is off"
 	case len(s.schedule) == 0:
-		s.whyNoHost = "no grace period is configured"
+		s.whyNotWatching = "no grace period is configured"
 	}
 	return s
 }
 
 // watches reports whether a host is watched.
-func (s *settings) watches() bool { return s.whyNoHost == "" }
+func (s *settings) watches() bool { return s.whyNotWatching == "" }
 
 // nodeConfig returns the configuration of the core. askPolicies passes the pod policies to the core later.
 func (s *settings) nodeConfig() node.Config {

@@ -95,9 +95,9 @@ func TestTheDeadlineIsTheAnnouncementPlusTheLimit(t *testing.T) {
 	}
 }
 
-// logind sends signals with invalid bodies, which are ignored. The last signal announces a shutdown, but its metadata is
-// invalid: it is the first event, of an unknown kind.
-func TestMalformedSignalsAreIgnored(t *testing.T) {
+// Signals with invalid bodies, of other subjects, and the cancellation of no shutdown are ignored. The last signal
+// announces a shutdown, but its metadata is invalid: it is the first event, of an unknown kind.
+func TestSignalsThatAnnounceNothingAreIgnored(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
 	h.login1.Emit("PrepareForShutdown")
@@ -108,7 +108,7 @@ func TestMalformedSignalsAreIgnored(t *testing.T) {
 	h.login1.Emit("PrepareForShutdownWithMetadata", map[string]dbus.Variant{}, true)
 	h.login1.Emit("PrepareForSleep", true)
 	h.login1.Emit("PrepareForShutdown", false) // no shutdown is in progress
-	h.login1.SetPreparing(true)
+	h.login1.SetPreparing(true)                // otherwise the next poll takes the shutdown for cancelled
 	h.login1.Emit("PrepareForShutdownWithMetadata", true, "not metadata")
 	event := nextEvent(t, session)
 	require.False(t, event.Cancelled)

@@ -88,14 +88,15 @@ func TestFitShortensBucketsWithoutPodsFirst(t *testing.T) {
 	require.Equal(t, []time.Duration{5 * second, 10 * second, 5 * second}, podTimes(three.Fit(20*second, []bool{true, true, true})))
 }
 
-// From row to row the limit gets shorter. First the hold loses its time, then the floor, the margin down
-// to 100 ms, the steps beside the kills in proportion, and last the rest of the margin. The pods keep
-// their 30 s.
+// The whole budget is 52.5 s: Hold 10 s, Publish 2 s, two buckets with 20 s and 10 s for their pods and 4 s each for their
+// other steps, Floor 2 s, and Margin 0.5 s. From row to row the limit gets shorter. First Hold loses its time, then
+// Floor, Margin down to 100 ms, Publish and the buckets' other steps in proportion, and last the rest of Margin. The pods
+// keep their 30 s.
 func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 	for _, c := range []struct {
 		limit                        time.Duration
 		hold, floor, margin, publish time.Duration
-		readiness                    time.Duration // per bucket; statuses are as long, unmounts twice as long
+		readiness                    time.Duration // of each bucket, and as long for Statuses, and twice as long for Unmount
 	}{
 		{math.MaxInt64, 10000 * ms, 2000 * ms, 500 * ms, 2000 * ms, 1000 * ms},
 		{52500 * ms, 10000 * ms, 2000 * ms, 500 * ms, 2000 * ms, 1000 * ms},
@@ -119,7 +120,7 @@ func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 		low.End = high.End - 10*second - 4*c.readiness
 		require.Equal(t, plan.Budget{
 			Hold: c.hold, Publish: c.publish, Buckets: []plan.BucketBudget{low, high}, Floor: c.floor, Margin: c.margin,
-			WaitEnd: end - max(c.margin, 100*ms), End: end,
+			WaitEnd: end - max(c.margin, 100*ms), End: end, // the last 100 ms are never for waiting
 		}, budget(twoBuckets()).Fit(c.limit, nil), c.limit)
 	}
 }

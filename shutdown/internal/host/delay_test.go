@@ -71,9 +71,9 @@ func seconds(all []time.Duration) (s []int) {
 	return s
 }
 
-// The source grants 10 s of 30 s without an error that says why. The Host treats the grant like an error: its status
+// The source grants 10 s of the requested 30 s, without an error that says why. The Host treats the grant like an error: its status
 // has a DelayCappedError, and it calls the listener, which logs the error. The Host itself logs nothing. When the limit
-// rises to 26 s, the status has no error any more: 26 s are enough for the pods (see rig.options).
+// rises to 26 s, the status has no error any more: by the options of the rig, 25 s are enough for the pods.
 func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 	inBubble(t, func(t *testing.T, r *rig) {
 		r.script.capWithoutError, r.script.limit = true, 10*time.Second
@@ -82,7 +82,7 @@ func TestALowGrantWithoutAnErrorIsACap(t *testing.T) {
 		require.ErrorAs(t, r.host.Status().Err, &capped)
 		require.Equal(t, source.DelayCappedError{Requested: requestedDelay, Granted: 10 * time.Second}, *capped)
 		require.Equal(t, 10*time.Second, r.host.Status().Granted)
-		require.Contains(t, r.allReceived(), "0s capped")
+		require.Contains(t, r.allReceived(), "0s capped", "HostCapped was called 0 s after the start")
 		require.Empty(t, r.log.lines(), "the listener logs it")
 		r.script.set(func(s *script) { s.limit = 26 * time.Second })
 		r.advance(time.Second)
