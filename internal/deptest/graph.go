@@ -66,11 +66,10 @@ func (g Graph) Disallowed(path string, allowed ...string) []string {
 	})
 }
 
-// Denied returns the direct and indirect imports of a package that a deny list forbids: what is in or below one of
-// the denied import paths.
-func (g Graph) Denied(path string, denied ...string) []string {
+// DepsWithin returns the direct and indirect imports of a package that are in or below one of the import paths roots.
+func (g Graph) DepsWithin(path string, roots ...string) []string {
 	return slices.DeleteFunc(slices.Clone(g[path].Deps), func(dep string) bool {
-		return !within(dep, denied)
+		return !within(dep, roots)
 	})
 }
 

@@ -29,9 +29,9 @@ func TestDisallowed(t *testing.T) {
 }
 
 // Indirect imports count too: us/sub imports a.org/x/y by way of us.
-func TestDenied(t *testing.T) {
-	require.Equal(t, []string{"a.org/x/y"}, smallGraph(t).Denied("us/sub", "a.org/x"))
-	require.Empty(t, smallGraph(t).Denied("us/sub", "b.org"))
+func TestDepsWithin(t *testing.T) {
+	require.Equal(t, []string{"a.org/x/y"}, smallGraph(t).DepsWithin("us/sub", "a.org/x"))
+	require.Empty(t, smallGraph(t).DepsWithin("us/sub", "b.org"))
 }
 
 // An error of the go command, and output that is cut off, are returned and not taken for an empty graph.
