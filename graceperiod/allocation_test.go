@@ -13,7 +13,7 @@ import (
 
 // A node agent calls these functions repeatedly for every pod and container, so they must not allocate.
 func TestForFunctionsDoNotAllocate(t *testing.T) {
-	pod, deleted := scheduledPod(ptr.To(int64(30))), deletedPod(9*time.Second, ptr.To(int64(30)))
+	pod, deleted := scheduledPod(ptr.To(int64(30))), podEndingIn(9*time.Second, ptr.To(int64(30)))
 	pod.Spec.Containers = []v1.Container{containerWithProbes("app", ptr.To(int64(10)), nil)}
 	options, override, now := deleteOptions(nil), ptr.To(int64(10)), testTime()
 	var span time.Duration

@@ -18,10 +18,13 @@ import (
 // testTime is the time of the deletes in the tests.
 func testTime() time.Time { return time.Date(2026, 5, 4, 3, 2, 1, 0, time.UTC) }
 
-// deletedPod returns a pod that has been deleted already: its deletionTimestamp is this long after testTime, and grace
+// seconds returns a grace period.
+func seconds(n int64) *int64 { return &n }
+
+// podEndingIn returns a pod that has been deleted already: its deletionTimestamp is this long after testTime, and grace
 // is its deletionGracePeriodSeconds.
-func deletedPod(afterTestTime time.Duration, grace *int64) *v1.Pod {
-	pod := scheduledPod(ptr.To(int64(60)))
+func podEndingIn(afterTestTime time.Duration, grace *int64) *v1.Pod {
+	pod := scheduledPod(seconds(60))
 	pod.DeletionTimestamp = &metav1.Time{Time: testTime().Add(afterTestTime)}
 	pod.DeletionGracePeriodSeconds = grace
 	return pod
@@ -38,15 +41,15 @@ func TestFirstDelete(t *testing.T) {
 		want       int64         // the grace period, in seconds
 		ends       time.Duration // from testTime to the deletionTimestamp
 	}{
-		{name: "the spec decides", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(nil), want: 30, ends: 30 * time.Second},
-		{name: "the options decide", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(90))), generation: 4, want: 90, ends: 90 * time.Second},
-		{name: "the options request 0 s", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(0))), generation: 1},
-		{name: "no options", pod: scheduledPod(ptr.To(int64(30))), generation: 1},
-		{name: "the spec is negative", pod: scheduledPod(ptr.To(int64(-30))), options: deleteOptions(nil), generation: 1, want: 1, ends: time.Second},
-		{name: "the options are negative", pod: scheduledPod(ptr.To(int64(30))), options: deleteOptions(ptr.To(int64(math.MinInt64))), generation: 1, want: 1, ends: time.Second},
-		{name: "the pod is not scheduled", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), options: deleteOptions(ptr.To(int64(20))), generation: 1},
-		{name: "the pod has a stored grace period, but no deletionTimestamp", pod: podWithSpecAndDeletion(nil, ptr.To(int64(-9))), options: deleteOptions(nil)},
-		{name: "the options request the largest int64", pod: scheduledPod(nil), options: deleteOptions(ptr.To(int64(math.MaxInt64))), want: math.MaxInt64, ends: longest},
+		{name: "the spec decides", pod: scheduledPod(seconds(30)), options: deleteOptions(nil), want: 30, ends: 30 * time.Second},
+		{name: "the options decide", pod: scheduledPod(seconds(30)), options: deleteOptions(seconds(90)), generation: 4, want: 90, ends: 90 * time.Second},
+		{name: "the options request 0 s", pod: scheduledPod(seconds(30)), options: deleteOptions(seconds(0)), generation: 1},
+		{name: "no options", pod: scheduledPod(seconds(30)), generation: 1},
+		{name: "the spec is negative", pod: scheduledPod(seconds(-30)), options: deleteOptions(nil), generation: 1, want: 1, ends: time.Second},
+		{name: "the options are negative", pod: scheduledPod(seconds(30)), options: deleteOptions(seconds(math.MinInt64)), generation: 1, want: 1, ends: time.Second},
+		{name: "the pod is not scheduled", pod: podWithSpecAndDeletion(seconds(30), nil), options: deleteOptions(seconds(20)), generation: 1},
+		{name: "the pod has a stored grace period, but no deletionTimestamp", pod: podWithSpecAndDeletion(nil, seconds(-9)), options: deleteOptions(nil)},
+		{name: "the options request the largest int64", pod: scheduledPod(nil), options: deleteOptions(seconds(math.MaxInt64)), want: math.MaxInt64, ends: longest},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = c.generation
@@ -70,7 +73,7 @@ func TestFirstDelete(t *testing.T) {
 // A repeated delete can only shorten the grace period, and never changes the generation. If it shortens 30 s to 10 s,
 // the deletionTimestamp moves earlier by the difference of 20 s, such as from 25 s to 5 s after now. If it would move
 // into the past, it becomes now, and the stored grace period becomes 1, or 0 if 0 was requested. Negative values count
-// as 1.
+// as 1. The options get the grace period of the pod if they have none, unless the pod must be removed.
 //
 // BeforeDelete returns graceful if the grace period was shortened, and pending if there was nothing to shorten. If it
 // returns neither, the pod must be removed now, because its stored grace period is nil or 0.
@@ -87,19 +90,19 @@ func TestRepeatedDelete(t *testing.T) {
 		options *metav1.DeleteOptions
 		want    outcome
 	}{
-		{"shorter", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{graceful: true, ends: 5 * s, stored: ptr.To(int64(10)), options: ptr.To(int64(10))}},
-		{"shorter, ends now", deletedPod(20*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{graceful: true, stored: ptr.To(int64(10)), options: ptr.To(int64(10))}},
-		{"shorter, has already ended", deletedPod(15*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(10))), outcome{graceful: true, stored: ptr.To(int64(1)), options: ptr.To(int64(10))}},
-		{"forced", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{graceful: true, stored: ptr.To(int64(0)), options: ptr.To(int64(0))}},
-		{"forced by negative options", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(-4))), outcome{graceful: true, stored: ptr.To(int64(1)), options: ptr.To(int64(1))}},
-		{"forced, deletionTimestamp beyond the grace period", deletedPod(40*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(0))), outcome{graceful: true, ends: 10 * s, stored: ptr.To(int64(0)), options: ptr.To(int64(0))}},
-		{"equal", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(30))), outcome{pending: true, ends: 25 * s, stored: ptr.To(int64(30)), options: ptr.To(int64(30))}},
-		{"longer", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(ptr.To(int64(31))), outcome{pending: true, ends: 25 * s, stored: ptr.To(int64(30)), options: ptr.To(int64(31))}},
-		{"options without a grace period", deletedPod(25*s, ptr.To(int64(30))), deleteOptions(nil), outcome{pending: true, ends: 25 * s, stored: ptr.To(int64(30)), options: ptr.To(int64(30))}},
-		{"stored nil", deletedPod(25*s, nil), deleteOptions(ptr.To(int64(9))), outcome{ends: 25 * s, options: ptr.To(int64(9))}},
-		{"stored 0", deletedPod(0, ptr.To(int64(0))), deleteOptions(nil), outcome{stored: ptr.To(int64(0))}},
-		{"stored negative", deletedPod(25*s, ptr.To(int64(-8))), deleteOptions(nil), outcome{pending: true, ends: 25 * s, stored: ptr.To(int64(1)), options: ptr.To(int64(1))}},
-		{"stored max int64", deletedPod(0, ptr.To(int64(math.MaxInt64))), deleteOptions(ptr.To(int64(7))), outcome{graceful: true, stored: ptr.To(int64(1)), options: ptr.To(int64(7))}},
+		{"shorter", podEndingIn(25*s, seconds(30)), deleteOptions(seconds(10)), outcome{graceful: true, ends: 5 * s, stored: seconds(10), options: seconds(10)}},
+		{"shorter, ends now", podEndingIn(20*s, seconds(30)), deleteOptions(seconds(10)), outcome{graceful: true, stored: seconds(10), options: seconds(10)}},
+		{"shorter, has already ended", podEndingIn(15*s, seconds(30)), deleteOptions(seconds(10)), outcome{graceful: true, stored: seconds(1), options: seconds(10)}},
+		{"forced", podEndingIn(25*s, seconds(30)), deleteOptions(seconds(0)), outcome{graceful: true, stored: seconds(0), options: seconds(0)}},
+		{"forced by negative options", podEndingIn(25*s, seconds(30)), deleteOptions(seconds(-4)), outcome{graceful: true, stored: seconds(1), options: seconds(1)}},
+		{"forced, deletionTimestamp beyond the grace period", podEndingIn(40*s, seconds(30)), deleteOptions(seconds(0)), outcome{graceful: true, ends: 10 * s, stored: seconds(0), options: seconds(0)}},
+		{"equal", podEndingIn(25*s, seconds(30)), deleteOptions(seconds(30)), outcome{pending: true, ends: 25 * s, stored: seconds(30), options: seconds(30)}},
+		{"longer", podEndingIn(25*s, seconds(30)), deleteOptions(seconds(31)), outcome{pending: true, ends: 25 * s, stored: seconds(30), options: seconds(31)}},
+		{"options without a grace period", podEndingIn(25*s, seconds(30)), deleteOptions(nil), outcome{pending: true, ends: 25 * s, stored: seconds(30), options: seconds(30)}},
+		{"stored nil", podEndingIn(25*s, nil), deleteOptions(seconds(9)), outcome{ends: 25 * s, options: seconds(9)}},
+		{"stored 0", podEndingIn(0, seconds(0)), deleteOptions(nil), outcome{stored: seconds(0)}},
+		{"stored negative", podEndingIn(25*s, seconds(-8)), deleteOptions(nil), outcome{pending: true, ends: 25 * s, stored: seconds(1), options: seconds(1)}},
+		{"stored max int64, does not overflow", podEndingIn(0, seconds(math.MaxInt64)), deleteOptions(seconds(7)), outcome{graceful: true, stored: seconds(1), options: seconds(7)}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			c.pod.Generation = 4
@@ -118,36 +121,36 @@ func TestRepeatedDelete(t *testing.T) {
 // A pod has 25 s of its 30 s left when it is deleted again without options, which means a request for 0 s. Its grace
 // period becomes 0, and its deletionTimestamp becomes now. graceful is true, because the grace period was shortened.
 func TestRepeatedDeleteWithoutOptionsIsForced(t *testing.T) {
-	pod := deletedPod(25*time.Second, ptr.To(int64(30)))
+	pod := podEndingIn(25*time.Second, seconds(30))
 	graceful, pending, err := graceperiod.BeforeDelete(pod, nil, testTime())
 	require.NoError(t, err)
 	require.True(t, graceful)
 	require.False(t, pending)
-	require.Equal(t, deletedPod(0, ptr.To(int64(0))), pod)
+	require.Equal(t, podEndingIn(0, seconds(0)), pod)
 }
 
 // BeforeDelete writes the grace period into the options too, which callers often reuse for many pods. A later change of
 // the options must not change the grace period of the pod.
 func TestBeforeDeleteSharesNoPointers(t *testing.T) {
-	running, deleted := scheduledPod(ptr.To(int64(30))), deletedPod(25*time.Second, ptr.To(int64(30)))
+	running, deleted := scheduledPod(seconds(30)), podEndingIn(25*time.Second, seconds(30))
 	for _, pod := range []*v1.Pod{running, deleted} {
 		options := deleteOptions(nil)
 		_, _, err := graceperiod.BeforeDelete(pod, options, testTime())
 		require.NoError(t, err)
 		*options.GracePeriodSeconds = 99 // BeforeDelete has set it to the pod's 30 s
-		require.Equal(t, ptr.To(int64(30)), pod.DeletionGracePeriodSeconds)
+		require.Equal(t, seconds(30), pod.DeletionGracePeriodSeconds)
 	}
-	shortened, options := deletedPod(25*time.Second, ptr.To(int64(30))), deleteOptions(ptr.To(int64(20)))
+	shortened, options := podEndingIn(25*time.Second, seconds(30)), deleteOptions(seconds(20))
 	_, _, err := graceperiod.BeforeDelete(shortened, options, testTime())
 	require.NoError(t, err)
 	*options.GracePeriodSeconds = 99
-	require.Equal(t, ptr.To(int64(20)), shortened.DeletionGracePeriodSeconds)
+	require.Equal(t, seconds(20), shortened.DeletionGracePeriodSeconds)
 }
 
 // BeforeDelete rejects a delete with the API server's error. It then changes neither the pod nor the options. Both have
 // a negative grace period, which an accepted delete would replace.
 func TestBeforeDeleteErrors(t *testing.T) {
-	pod := deletedPod(0, ptr.To(int64(-3)))
+	pod := podEndingIn(0, seconds(-3))
 	pod.Name, pod.UID, pod.ResourceVersion = "web", "u-1", "17"
 	if graceful, pending, err := graceperiod.BeforeDelete(nil, nil, testTime()); graceful || pending || !apierrors.IsInternalError(err) {
 		t.Fatal("a nil pod:", graceful, pending, err)
@@ -178,7 +181,7 @@ func TestBeforeDeleteErrors(t *testing.T) {
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			c.options.GracePeriodSeconds = ptr.To(int64(-2))
+			c.options.GracePeriodSeconds = seconds(-2)
 			before, requested := pod.DeepCopy(), c.options.DeepCopy()
 			graceful, pending, err := graceperiod.BeforeDelete(pod, &c.options, testTime())
 			require.True(t, c.is(err), "%v", err)
@@ -193,7 +196,7 @@ func TestBeforeDeleteErrors(t *testing.T) {
 
 // A delete whose preconditions are met is handled as one without preconditions.
 func TestBeforeDeleteWithMetPreconditions(t *testing.T) {
-	pod := scheduledPod(ptr.To(int64(30)))
+	pod := scheduledPod(seconds(30))
 	pod.UID, pod.ResourceVersion = "u-1", "17"
 	options := &metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: ptr.To(types.UID("u-1")), ResourceVersion: ptr.To("17")}}
 	graceful, _, err := graceperiod.BeforeDelete(pod, options, testTime())

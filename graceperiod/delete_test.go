@@ -7,7 +7,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -34,8 +33,8 @@ func TestForDeleteWithoutPodOrOptions(t *testing.T) {
 		graceful bool
 	}{
 		{"nil pod and options", nil, nil, false},
-		{"nil options", scheduledPod(ptr.To(int64(30))), nil, false},
-		{"nil pod", nil, deleteOptions(ptr.To(int64(9))), true},
+		{"nil options", scheduledPod(seconds(30)), nil, false},
+		{"nil pod", nil, deleteOptions(seconds(9)), true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seconds, graceful := graceperiod.ForDelete(c.pod, c.options)
@@ -49,21 +48,21 @@ func TestForDeleteWithoutPodOrOptions(t *testing.T) {
 // another object's delete.
 func TestCheckGracefulDelete(t *testing.T) {
 	var strategy graceperiod.PodDeleteStrategy
-	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduledPod(ptr.To(int64(30))), nil), "nil options")
+	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduledPod(seconds(30)), nil), "nil options")
 
 	for name, other := range map[string]runtime.Object{"node": &v1.Node{}, "nil": nil} {
-		options := deleteOptions(ptr.To(int64(-3)))
+		options := deleteOptions(seconds(-3))
 		require.False(t, strategy.CheckGracefulDelete(t.Context(), other, options), name)
-		require.Equal(t, deleteOptions(ptr.To(int64(-3))), options, name)
+		require.Equal(t, deleteOptions(seconds(-3)), options, name)
 	}
 
-	pod, options := scheduledPod(ptr.To(int64(30))), deleteOptions(nil)
+	pod, options := scheduledPod(seconds(30)), deleteOptions(nil)
 	require.True(t, strategy.CheckGracefulDelete(t.Context(), pod, options))
-	require.Equal(t, deleteOptions(ptr.To(int64(30))), options)
+	require.Equal(t, deleteOptions(seconds(30)), options)
 	*options.GracePeriodSeconds = 5
-	require.Equal(t, scheduledPod(ptr.To(int64(30))), pod, "the options share no pointer with the pod")
+	require.Equal(t, scheduledPod(seconds(30)), pod, "the options share no pointer with the pod")
 
 	options = deleteOptions(nil)
 	require.True(t, strategy.CheckGracefulDelete(t.Context(), (*v1.Pod)(nil), options), "a nil pod is not scheduled")
-	require.Equal(t, deleteOptions(ptr.To(int64(0))), options)
+	require.Equal(t, deleteOptions(seconds(0)), options)
 }

@@ -206,7 +206,7 @@ func TestBeforeDeleteAtEdgeValues(t *testing.T) {
 	for _, stored := range optionalEdges() {
 		for _, requested := range optionalEdges() {
 			for _, afterTestTime := range []time.Duration{shortest, -time.Second, 0, 1, 10 * time.Second, longest} {
-				checkBeforeDelete(t, deletedPod(afterTestTime, stored), deleteOptions(requested), testTime())
+				checkBeforeDelete(t, podEndingIn(afterTestTime, stored), deleteOptions(requested), testTime())
 			}
 			checkBeforeDelete(t, scheduledPod(stored), deleteOptions(requested), testTime())
 			checkBeforeDelete(t, scheduledPod(stored), nil, testTime())

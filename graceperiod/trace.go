@@ -5,7 +5,8 @@ import v1 "k8s.io/api/core/v1"
 // ruleName is the name of a rule, such as "Deletion", "Spec" or "PodMinimum".
 type ruleName string
 
-// The rules. Each function evaluates some of them, in the order of its explanation's steps.
+// The names of the rules. Each pair such as ForDelete and ExplainDelete evaluates some of the rules, and the explanation
+// lists these in the order of the evaluation.
 const (
 	// ruleDeletion uses metadata.deletionGracePeriodSeconds.
 	ruleDeletion ruleName = "Deletion"
@@ -80,8 +81,8 @@ type trace struct {
 	steps []step
 }
 
-// appliesField reports whether a rule that read value from field applies: it returns applied. It
-// also adds the rule to the trace. The methods appliesField, applies, note and probeField are small
+// appliesField adds a rule that has read value from field to the trace. It returns applied, so that
+// the call can be the condition of an if. The methods appliesField, applies, note and probeField are small
 // enough to be inlined, so that a nil trace costs only a comparison.
 func (t *trace) appliesField(rule ruleName, field string, value *int64, applied bool) bool {
 	if t != nil {
@@ -90,8 +91,8 @@ func (t *trace) appliesField(rule ruleName, field string, value *int64, applied 
 	return applied
 }
 
-// applies reports whether a rule that always has a value applies: it returns applied. It also adds
-// the rule to the trace.
+// applies adds a rule that always has a value to the trace. It returns applied, so that the call can
+// be the condition of an if.
 func (t *trace) applies(rule ruleName, field string, seconds int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, &seconds, applied)

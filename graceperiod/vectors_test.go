@@ -113,21 +113,21 @@ func TestVectorsForRepeatedDelete(t *testing.T) {
 	now := testTime()
 	for _, row := range group.Cases {
 		t.Run(fmt.Sprint(row[:2]...), func(t *testing.T) {
-			pod := podWithSpecAndDeletion(nil, seconds(row[0]))
+			pod := podWithSpecAndDeletion(nil, secondsIn(row[0]))
 			pod.DeletionTimestamp = &metav1.Time{Time: now}
-			options := &metav1.DeleteOptions{GracePeriodSeconds: seconds(row[1])}
+			options := &metav1.DeleteOptions{GracePeriodSeconds: secondsIn(row[1])}
 
 			graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)
 			require.NoError(t, err)
 			require.Equal(t, row[4:], []any{graceful, pending})
-			require.Equal(t, seconds(row[2]), pod.DeletionGracePeriodSeconds)
-			require.Equal(t, seconds(row[3]), options.GracePeriodSeconds)
+			require.Equal(t, secondsIn(row[2]), pod.DeletionGracePeriodSeconds)
+			require.Equal(t, secondsIn(row[3]), options.GracePeriodSeconds)
 		})
 	}
 }
 
-// seconds returns a cell of the YAML file as a grace period.
-func seconds(cell any) *int64 {
+// secondsIn returns a cell of the YAML file as a grace period.
+func secondsIn(cell any) *int64 {
 	return ptr.To(int64(cell.(float64)))
 }
 
