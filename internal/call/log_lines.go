@@ -18,16 +18,16 @@ func (l *LogLines) Write(line func()) {
 	if l.waiting = append(l.waiting, line); len(l.waiting) > 1 {
 		return // the goroutine that writes the first line goes on with this one
 	}
-	first := line
-	l.Calls.Go(func() string { return "the logger" }, func() {
-		for line := first; line != nil; line = l.next() {
-			line()
+	nameOfCall := func() string { return "the logger" }
+	l.Calls.Go(nameOfCall, func() {
+		for write := line; write != nil; write = l.removeFirst() {
+			write()
 		}
 	})
 }
 
-// next removes the first line, which has been written, and returns the one after it; nil: there is none.
-func (l *LogLines) next() func() {
+// removeFirst removes the first line, which has been written, and returns the one after it; nil: there is none.
+func (l *LogLines) removeFirst() func() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.waiting = l.waiting[1:]; len(l.waiting) == 0 {

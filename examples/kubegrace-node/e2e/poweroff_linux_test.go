@@ -189,11 +189,11 @@ func TestAHostWhoseDiskIsReadOnly(t *testing.T) {
 
 // The agent is killed at random intervals during a drain, until the machine is off, at most 20 times. systemd starts it
 // again each time. All the same no bucket may begin before the previous one has ended, and the machine must go down in
-// time. The least times of the buckets are not checked, because a hook that ends with its agent starts again.
+// time. It is not checked that each bucket lasts long enough, because a hook that ends with its agent starts again.
 func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, nil)
-		agentIsDead, wasSaid := row(t, "agent killed"), false // wasSaid: by kubegrace-node status
+		agentIsDead, wasSaid := statusRow(t, "agent killed"), false // wasSaid: by kubegrace-node status
 		asked, exits := powerOff(t, m, server, containers, func() {
 			for i := range 20 {
 				pause := time.Duration(200+rand.IntN(1500)) * time.Millisecond
@@ -236,7 +236,7 @@ shutdownGracePeriodByPodPriority:
 func TestContainerdIsRestartedInADrain(t *testing.T) {
 	eachPlatform(t, func(t *testing.T, on platform) {
 		m, server, containers := bootAgent(t, on, map[string]string{configFile: roomyConfig})
-		containerdIsAway, wasSaid := row(t, "containerd restarted"), false // wasSaid: by kubegrace-node status
+		containerdIsAway, wasSaid := statusRow(t, "containerd restarted"), false // wasSaid: by kubegrace-node status
 		kill := func() {
 			server.Kill(t)
 			wasSaid = wasSaid || containerdIsAway.MatchString(status(t, m, nil, ""))

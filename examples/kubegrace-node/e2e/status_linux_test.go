@@ -126,9 +126,9 @@ func status(t *testing.T, m *machine.Machine, asUser []string, flags string) str
 // asNobody is the start of a command line that runs a program as the user nobody.
 var asNobody = []string{"setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"}
 
-// row returns a pattern for the output of status, made from the row of the table in COMPARED.md whose first column is
+// statusRow returns a pattern for the output of status, made from the row of the table in COMPARED.md whose first column is
 // name. The row quotes a sentence, in which … stands for any text, and an exit status.
-func row(t *testing.T, name string) *regexp.Regexp {
+func statusRow(t *testing.T, name string) *regexp.Regexp {
 	t.Helper()
 	cells := regexp.MustCompile(`(?m)^\| ` + regexp.QuoteMeta(name) + ` \|.*\| ` + "`([^`]+)`" + `, exit status (\d) \|[^|]*\|$`).FindStringSubmatch(string(readFile(t, "../COMPARED.md")))
 	require.Len(t, cells, 3, name)
@@ -138,7 +138,7 @@ func row(t *testing.T, name string) *regexp.Regexp {
 // awaitStatus waits until the output of kubegrace-node status is as COMPARED.md says in the row with this name.
 func awaitStatus(t *testing.T, m *machine.Machine, name string) {
 	t.Helper()
-	want, text := row(t, name), ""
+	want, text := statusRow(t, name), ""
 	isFound := assert.Eventually(t, func() bool { text = status(t, m, nil, ""); return want.MatchString(text) }, 20*time.Second, 200*time.Millisecond)
 	require.Truef(t, isFound, "%s: %s", name, text)
 }

@@ -66,8 +66,8 @@ func (k *kubelet) configWithSlowKills(d time.Duration) *Config {
 	return conf
 }
 
-// The shutdown is cancelled while the pod web, which has 20 s, is being killed. The manager admits pods at once. It
-// never kills the critical pod dns, and it takes a new lock.
+// The shutdown is cancelled while the pod web is being killed, which takes 15 s of the 20 s that its bucket has. The
+// manager admits pods at once. It never kills the critical pod dns, and it takes a new lock.
 func TestACancelledShutdownTakesANewLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("dns", critical, 60))
