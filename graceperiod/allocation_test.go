@@ -6,16 +6,15 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // A node agent calls these functions repeatedly for every pod and container, so they must not allocate.
 func TestForFunctionsDoNotAllocate(t *testing.T) {
-	pod, deleted := scheduledPod(ptr.To(int64(30))), podEndingIn(9*time.Second, ptr.To(int64(30)))
-	pod.Spec.Containers = []v1.Container{containerWithProbes("app", ptr.To(int64(10)), nil)}
-	options, override, now := deleteOptions(nil), ptr.To(int64(10)), testTime()
+	pod, deleted := scheduledPod(seconds(30)), podEndingIn(9*time.Second, seconds(30))
+	pod.Spec.Containers = []v1.Container{containerWithProbes("app", seconds(10), nil)}
+	options, override, now := deleteOptions(nil), seconds(10), testTime()
 	var span time.Duration
 	require.Zero(t, testing.AllocsPerRun(100, func() {
 		graceperiod.ForContainer(pod, &pod.Spec.Containers[0], graceperiod.ReasonLivenessProbe)

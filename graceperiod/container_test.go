@@ -5,15 +5,14 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // A nil pod has no grace period, and a nil container no probe. TestForContainerAtEdgeValues has the other cases.
 func TestForContainerWithoutPodOrContainer(t *testing.T) {
-	probed := containerWithProbes("app", ptr.To(int64(10)), ptr.To(int64(20)))
-	pod := podWithSpecAndDeletion(ptr.To(int64(30)), nil)
+	probed := containerWithProbes("app", seconds(10), seconds(20))
+	pod := podWithSpecAndDeletion(seconds(30), nil)
 	for _, c := range []struct {
 		name      string
 		pod       *v1.Pod

@@ -5,17 +5,16 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
 
 // The sentence of an explanation names each value that was read, and says why it did or did not decide.
 func TestExplanationSentences(t *testing.T) {
-	withStartupGrace := podOf(containerWithProbes("app", nil, nil), containerWithProbes("proxy", ptr.To(int64(10)), nil))
-	withStartupGrace.Spec.TerminationGracePeriodSeconds = ptr.To(int64(30))
-	withoutSpecGrace := podOf(containerWithProbes("app", nil, ptr.To(int64(9))))
-	finished := scheduledPod(ptr.To(int64(30)))
+	withStartupGrace := podOf(containerWithProbes("app", nil, nil), containerWithProbes("proxy", seconds(10), nil))
+	withStartupGrace.Spec.TerminationGracePeriodSeconds = seconds(30)
+	withoutSpecGrace := podOf(containerWithProbes("app", nil, seconds(9)))
+	finished := scheduledPod(seconds(30))
 	finished.Status.Phase = v1.PodFailed
 
 	for _, c := range []struct {
@@ -30,7 +29,7 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 2 s because metadata.deletionGracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a container without a grace period gets 2 s.",
 		},
 		{
-			"container, deletion", graceperiod.ExplainContainer(podWithSpecAndDeletion(nil, ptr.To(int64(5))), nil, graceperiod.ReasonUnknown),
+			"container, deletion", graceperiod.ExplainContainer(podWithSpecAndDeletion(nil, seconds(5)), nil, graceperiod.ReasonUnknown),
 			"The grace period is 5 s because metadata.deletionGracePeriodSeconds is 5.",
 		},
 		{
@@ -47,27 +46,27 @@ func TestExplanationSentences(t *testing.T) {
 		},
 
 		{
-			"pod, shortened twice to the minimum", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(5))), 20, ptr.To(int64(0))),
+			"pod, shortened twice to the minimum", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, seconds(5)), 20, seconds(0)),
 			"The grace period is 1 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is shorter with 5, the override is shorter with 0, and a pod gets at least 1 s.",
 		},
 		{
-			"pod, longer deletion grace period", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(25))), 20, nil),
+			"pod, longer deletion grace period", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, seconds(25)), 20, nil),
 			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds (25) is not shorter, and the override is not set.",
 		},
 		{
-			"pod, equal override", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, nil), 20, ptr.To(int64(20))),
+			"pod, equal override", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, nil), 20, seconds(20)),
 			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is not set, and the override (20) is not shorter.",
 		},
 		{
-			"pod, override equal to the minimum", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, nil), 0, ptr.To(int64(1))),
+			"pod, override equal to the minimum", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, nil), 0, seconds(1)),
 			"The grace period is 1 s because metadata.deletionGracePeriodSeconds is not set and the override is 1.",
 		},
 		{
-			"pod, spec", graceperiod.ExplainPod(podWithSpecAndDeletion(ptr.To(int64(30)), nil), 0, nil),
+			"pod, spec", graceperiod.ExplainPod(podWithSpecAndDeletion(seconds(30), nil), 0, nil),
 			"The grace period is 30 s because metadata.deletionGracePeriodSeconds is not set, the override is not set, and spec.terminationGracePeriodSeconds is 30.",
 		},
 		{
-			"pod, override longer than the current grace period", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, ptr.To(int64(0))), 20, ptr.To(int64(60))),
+			"pod, override longer than the current grace period", graceperiod.ExplainPod(podWithSpecAndDeletion(nil, seconds(0)), 20, seconds(60)),
 			"The grace period is 20 s because the pod already has 20 s, metadata.deletionGracePeriodSeconds is shorter with 0, the override is 60, and a grace period is never extended.",
 		},
 
@@ -76,7 +75,7 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 0 s because there are no delete options.",
 		},
 		{
-			"delete, options", graceperiod.ExplainDelete(scheduledPod(nil), deleteOptions(ptr.To(int64(7)))),
+			"delete, options", graceperiod.ExplainDelete(scheduledPod(nil), deleteOptions(seconds(7))),
 			"The grace period is 7 s because options.gracePeriodSeconds is 7.",
 		},
 		{
@@ -84,7 +83,7 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is not set, and a delete without a grace period is immediate.",
 		},
 		{
-			"delete, not scheduled", graceperiod.ExplainDelete(nil, deleteOptions(ptr.To(int64(7)))),
+			"delete, not scheduled", graceperiod.ExplainDelete(nil, deleteOptions(seconds(7))),
 			"The grace period is 0 s because options.gracePeriodSeconds is 7 and spec.nodeName is empty.",
 		},
 		{
@@ -92,20 +91,20 @@ func TestExplanationSentences(t *testing.T) {
 			"The grace period is 0 s because options.gracePeriodSeconds is not set, spec.terminationGracePeriodSeconds is 30, and status.phase says that the pod has finished.",
 		},
 		{
-			"delete, negative", graceperiod.ExplainDelete(scheduledPod(nil), deleteOptions(ptr.To(int64(-7)))),
+			"delete, negative", graceperiod.ExplainDelete(scheduledPod(nil), deleteOptions(seconds(-7))),
 			"The grace period is 1 s because options.gracePeriodSeconds is -7 and a negative grace period becomes 1.",
 		},
 
 		{
-			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(60)), nil), 20),
+			"soft eviction, limited", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(seconds(60), nil), 20),
 			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds (60) is not shorter.",
 		},
 		{
-			"soft eviction, shorter spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(5)), nil), 20),
+			"soft eviction, shorter spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(seconds(5), nil), 20),
 			"The grace period is 5 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds is shorter with 5.",
 		},
 		{
-			"soft eviction, equal spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20),
+			"soft eviction, equal spec", graceperiod.ExplainSoftEviction(podWithSpecAndDeletion(seconds(20), nil), 20),
 			"The grace period is 20 s because the eviction maximum is 20 and spec.terminationGracePeriodSeconds (20) is not shorter.",
 		},
 		{
@@ -114,11 +113,11 @@ func TestExplanationSentences(t *testing.T) {
 		},
 
 		{
-			"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWithSpecAndDeletion(ptr.To(int64(60)), nil), 20),
+			"node shutdown, bucket", graceperiod.ExplainNodeShutdown(podWithSpecAndDeletion(seconds(60), nil), 20),
 			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds (60) is not shorter.",
 		},
 		{
-			"node shutdown, equal spec", graceperiod.ExplainNodeShutdown(podWithSpecAndDeletion(ptr.To(int64(20)), nil), 20),
+			"node shutdown, equal spec", graceperiod.ExplainNodeShutdown(podWithSpecAndDeletion(seconds(20), nil), 20),
 			"The grace period is 20 s because the bucket has 20 s left and spec.terminationGracePeriodSeconds is 20.",
 		},
 	} {

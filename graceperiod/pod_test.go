@@ -6,7 +6,6 @@ import (
 
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -24,32 +23,32 @@ func TestForPod(t *testing.T) {
 		isShorter bool // the result is shorter than current
 	}{
 		{name: "nil pod", want: 1},
-		{name: "nil pod with an override", override: ptr.To(int64(9)), want: 9},
+		{name: "nil pod with an override", override: seconds(9), want: 9},
 		{name: "empty pod", pod: &v1.Pod{}, want: 1},
-		{name: "spec", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), want: 30},
-		{name: "spec of 0", pod: podWithSpecAndDeletion(ptr.To(int64(0)), nil), want: 1},
-		{name: "negative spec", pod: podWithSpecAndDeletion(ptr.To(int64(-1)), nil), want: 1},
-		{name: "override longer than spec", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), override: ptr.To(int64(60)), want: 60},
-		{name: "override longer than deletion", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(5))), override: ptr.To(int64(60)), want: 5},
-		{name: "negative override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), override: ptr.To(int64(-7)), want: 1},
-		{name: "override of 0 alone", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), override: ptr.To(int64(0)), want: 1},
-		{name: "deletion of 0, override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), override: ptr.To(int64(20)), want: 20},
+		{name: "spec", pod: podWithSpecAndDeletion(seconds(30), nil), want: 30},
+		{name: "spec of 0", pod: podWithSpecAndDeletion(seconds(0), nil), want: 1},
+		{name: "negative spec", pod: podWithSpecAndDeletion(seconds(-1), nil), want: 1},
+		{name: "override longer than spec", pod: podWithSpecAndDeletion(seconds(30), nil), override: seconds(60), want: 60},
+		{name: "override longer than deletion", pod: podWithSpecAndDeletion(seconds(30), seconds(5)), override: seconds(60), want: 5},
+		{name: "negative override", pod: podWithSpecAndDeletion(seconds(30), nil), override: seconds(-7), want: 1},
+		{name: "override of 0 alone", pod: podWithSpecAndDeletion(seconds(30), nil), override: seconds(0), want: 1},
+		{name: "deletion of 0, override", pod: podWithSpecAndDeletion(seconds(30), seconds(0)), override: seconds(20), want: 20},
 
-		{name: "current only", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 20, want: 20},
-		{name: "current, shorter spec", pod: podWithSpecAndDeletion(ptr.To(int64(5)), nil), current: 20, want: 20},
-		{name: "current, shorter deletion", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(5))), current: 20, want: 5, isShorter: true},
-		{name: "current, longer deletion", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(25))), current: 20, want: 20},
-		{name: "current, shorter override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 20, override: ptr.To(int64(2)), want: 2, isShorter: true},
-		{name: "current, equal override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 20, override: ptr.To(int64(20)), want: 20},
-		{name: "current, longer override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 20, override: ptr.To(int64(21)), want: 20},
-		{name: "current, override of 0", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 20, override: ptr.To(int64(0)), want: 1, isShorter: true},
-		{name: "current, deletion of 0", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), current: 20, want: 1, isShorter: true},
-		{name: "current, deletion of 0, longer override", pod: podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(0))), current: 20, override: ptr.To(int64(60)), want: 20},
-		{name: "current is the minimum", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: 1, override: ptr.To(int64(0)), want: 1},
-		{name: "negative current", pod: podWithSpecAndDeletion(ptr.To(int64(30)), nil), current: -5, want: 1},
+		{name: "current only", pod: podWithSpecAndDeletion(seconds(30), nil), current: 20, want: 20},
+		{name: "current, shorter spec", pod: podWithSpecAndDeletion(seconds(5), nil), current: 20, want: 20},
+		{name: "current, shorter deletion", pod: podWithSpecAndDeletion(seconds(30), seconds(5)), current: 20, want: 5, isShorter: true},
+		{name: "current, longer deletion", pod: podWithSpecAndDeletion(seconds(30), seconds(25)), current: 20, want: 20},
+		{name: "current, shorter override", pod: podWithSpecAndDeletion(seconds(30), nil), current: 20, override: seconds(2), want: 2, isShorter: true},
+		{name: "current, equal override", pod: podWithSpecAndDeletion(seconds(30), nil), current: 20, override: seconds(20), want: 20},
+		{name: "current, longer override", pod: podWithSpecAndDeletion(seconds(30), nil), current: 20, override: seconds(21), want: 20},
+		{name: "current, override of 0", pod: podWithSpecAndDeletion(seconds(30), nil), current: 20, override: seconds(0), want: 1, isShorter: true},
+		{name: "current, deletion of 0", pod: podWithSpecAndDeletion(seconds(30), seconds(0)), current: 20, want: 1, isShorter: true},
+		{name: "current, deletion of 0, longer override", pod: podWithSpecAndDeletion(seconds(30), seconds(0)), current: 20, override: seconds(60), want: 20},
+		{name: "current is the minimum", pod: podWithSpecAndDeletion(seconds(30), nil), current: 1, override: seconds(0), want: 1},
+		{name: "negative current", pod: podWithSpecAndDeletion(seconds(30), nil), current: -5, want: 1},
 
-		{name: "min int64", pod: podWithSpecAndDeletion(ptr.To(int64(math.MinInt64)), ptr.To(int64(math.MinInt64))), current: math.MaxInt64, override: ptr.To(int64(math.MinInt64)), want: 1, isShorter: true},
-		{name: "max int64", pod: podWithSpecAndDeletion(ptr.To(int64(math.MaxInt64)), nil), override: ptr.To(int64(math.MaxInt64)), want: math.MaxInt64},
+		{name: "min int64", pod: podWithSpecAndDeletion(seconds(math.MinInt64), seconds(math.MinInt64)), current: math.MaxInt64, override: seconds(math.MinInt64), want: 1, isShorter: true},
+		{name: "max int64", pod: podWithSpecAndDeletion(seconds(math.MaxInt64), nil), override: seconds(math.MaxInt64), want: math.MaxInt64},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			seconds, shortened := graceperiod.ForPod(c.pod, c.current, c.override)
@@ -61,7 +60,7 @@ func TestForPod(t *testing.T) {
 
 // ForPod must not write a corrected value, such as the minimum of 1 s, into the pod or the override.
 func TestForPodDoesNotChangeItsArguments(t *testing.T) {
-	pod := podWithSpecAndDeletion(ptr.To(int64(30)), ptr.To(int64(-5)))
+	pod := podWithSpecAndDeletion(seconds(30), seconds(-5))
 	override := int64(-3)
 	before := pod.DeepCopy()
 	graceperiod.ForPod(pod, 0, &override)

@@ -67,7 +67,7 @@ func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, r
 // The grace periods of a container's deletion, probes and spec are unset, negative, 0, 5 s, and the largest number, in
 // all combinations.
 func TestForContainerAtEdgeValues(t *testing.T) {
-	values := []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(5)), ptr.To(int64(math.MaxInt64))}
+	values := []*int64{nil, seconds(math.MinInt64), seconds(0), seconds(5), seconds(math.MaxInt64)}
 	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
 		for _, deletion := range values {
 			for _, startup := range values {
@@ -106,8 +106,8 @@ func checkForPod(t *testing.T, spec, deletion *int64, current int64, override *i
 // For all combinations of edge values, the grace period is at least 1 s, never longer than the current one, and does
 // not shrink for a longer override.
 func TestForPodAtEdgeValues(t *testing.T) {
-	for _, spec := range []*int64{nil, ptr.To(int64(math.MinInt64)), ptr.To(int64(0)), ptr.To(int64(30)), ptr.To(int64(math.MaxInt64))} {
-		for _, deletion := range []*int64{nil, ptr.To(int64(-1)), ptr.To(int64(0)), ptr.To(int64(7)), ptr.To(int64(math.MaxInt64))} {
+	for _, spec := range []*int64{nil, seconds(math.MinInt64), seconds(0), seconds(30), seconds(math.MaxInt64)} {
+		for _, deletion := range []*int64{nil, seconds(-1), seconds(0), seconds(7), seconds(math.MaxInt64)} {
 			for _, current := range []int64{math.MinInt64, 0, 1, 3, math.MaxInt64} {
 				for i, override := range optionalEdges() {
 					longer := edges()[min(i, len(edges())-1)] // the next edge, because optionalEdges begins with nil
@@ -234,7 +234,7 @@ func checkForSoftEviction(t *testing.T, spec *int64, limit int64) {
 // checkForNodeShutdown checks ForNodeShutdown: the result is the shorter of what the bucket has and the spec's grace
 // period. The grace period of a deletion, here 3 s, has no effect, because ForPod considers it.
 func checkForNodeShutdown(t *testing.T, spec *int64, bucket int64) {
-	pod := podWithSpecAndDeletion(spec, ptr.To(int64(3)))
+	pod := podWithSpecAndDeletion(spec, seconds(3))
 	want := min(bucket, ptr.Deref(spec, bucket))
 	require.Equal(t, want, graceperiod.ForNodeShutdown(pod, bucket))
 	requireExplained(t, want, graceperiod.ExplainNodeShutdown(pod, bucket))

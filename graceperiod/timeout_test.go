@@ -8,7 +8,6 @@ import (
 	"github.com/stretchr/testify/require"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 
 	"github.com/kubegrace/kubegrace/graceperiod"
 )
@@ -73,7 +72,7 @@ func TestRemaining(t *testing.T) {
 // An agent that restarts gives a terminating pod the time until its deletionTimestamp, rounded up to
 // seconds, at least 1 s and at most its grace period.
 func TestLeftOfDeletion(t *testing.T) {
-	unset := podWithSpecAndDeletion(ptr.To(int64(60)), nil)
+	unset := podWithSpecAndDeletion(seconds(60), nil)
 	unset.DeletionTimestamp = &metav1.Time{}
 	for _, c := range []struct {
 		name string
@@ -82,20 +81,20 @@ func TestLeftOfDeletion(t *testing.T) {
 	}{
 		{"nil pod", nil, 1},
 		{"not deleted, no spec", &v1.Pod{}, 1},
-		{"not deleted", podWithSpecAndDeletion(ptr.To(int64(60)), nil), 60},
-		{"no timestamp, deletion grace period", podWithSpecAndDeletion(ptr.To(int64(60)), ptr.To(int64(20))), 20},
+		{"not deleted", podWithSpecAndDeletion(seconds(60), nil), 60},
+		{"no timestamp, deletion grace period", podWithSpecAndDeletion(seconds(60), seconds(20)), 20},
 		{"zero timestamp", unset, 60},
-		{"all left", podEndingIn(30*time.Second, ptr.To(int64(30))), 30},
-		{"some left", podEndingIn(10*time.Second, ptr.To(int64(30))), 10},
-		{"rounded up", podEndingIn(10*time.Second+time.Nanosecond, ptr.To(int64(30))), 11},
-		{"clock of the node is behind", podEndingIn(time.Hour, ptr.To(int64(30))), 30},
-		{"ended now", podEndingIn(0, ptr.To(int64(30))), 1},
-		{"ended long ago", podEndingIn(-time.Hour, ptr.To(int64(30))), 1},
-		{"ended a nanosecond ago", podEndingIn(-time.Nanosecond, ptr.To(int64(30))), 1},
-		{"forced", podEndingIn(0, ptr.To(int64(0))), 1},
-		{"negative grace period", podEndingIn(time.Hour, ptr.To(int64(-5))), 1},
+		{"all left", podEndingIn(30*time.Second, seconds(30)), 30},
+		{"some left", podEndingIn(10*time.Second, seconds(30)), 10},
+		{"rounded up", podEndingIn(10*time.Second+time.Nanosecond, seconds(30)), 11},
+		{"clock of the node is behind", podEndingIn(time.Hour, seconds(30)), 30},
+		{"ended now", podEndingIn(0, seconds(30)), 1},
+		{"ended long ago", podEndingIn(-time.Hour, seconds(30)), 1},
+		{"ended a nanosecond ago", podEndingIn(-time.Nanosecond, seconds(30)), 1},
+		{"forced", podEndingIn(0, seconds(0)), 1},
+		{"negative grace period", podEndingIn(time.Hour, seconds(-5)), 1},
 		{"deletion without a grace period", podEndingIn(time.Hour, nil), 1},
-		{"max int64", podEndingIn(longest, ptr.To(int64(math.MaxInt64))), math.MaxInt64/int64(time.Second) + 1},
+		{"max int64", podEndingIn(longest, seconds(math.MaxInt64)), math.MaxInt64/int64(time.Second) + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.LeftOfDeletion(c.pod, testTime()))
@@ -117,7 +116,7 @@ func TestLeftOfDeletionDoesNotOverflow(t *testing.T) {
 		{time.Unix(math.MaxInt64, 9), time.Unix(0, 0), 600},
 		{time.Unix(math.MinInt64, 0), time.Unix(math.MaxInt64, 0), 1},
 	} {
-		pod := podWithSpecAndDeletion(nil, ptr.To(int64(600)))
+		pod := podWithSpecAndDeletion(nil, seconds(600))
 		pod.DeletionTimestamp = &metav1.Time{Time: c.deletion}
 		require.Equal(t, c.want, graceperiod.LeftOfDeletion(pod, c.now), "%v to %v", c.now, c.deletion)
 	}

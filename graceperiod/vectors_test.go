@@ -128,7 +128,7 @@ func TestVectorsForRepeatedDelete(t *testing.T) {
 
 // secondsIn returns a cell of the YAML file as a grace period.
 func secondsIn(cell any) *int64 {
-	return ptr.To(int64(cell.(float64)))
+	return seconds(int64(cell.(float64)))
 }
 
 // podWithSpecAndDeletion returns a pod with these grace periods in its spec and metadata; nil is unset.
