@@ -210,7 +210,7 @@ func TestAgentThatIsKilledAgainAndAgainDrainsInOrder(t *testing.T) {
 				}
 			}
 		})
-		require.True(t, wasSaid, "at least once status said that the agent is dead and still delays the shutdown, as COMPARED.md says")
+		require.True(t, wasSaid, "at least once status said that the agent is dead and still delays the shutdown")
 		const checkLeast = false
 		checkOrder(t, asked, exits, checkLeast)
 		require.Less(t, exits.lastExit().Sub(asked), 42*time.Second, "the schedule of 38 s, and at least 2 s for each container")

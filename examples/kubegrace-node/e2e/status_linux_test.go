@@ -83,7 +83,7 @@ func (h host) compare(name string, rows ...string) {
 	golden.Require(h.t, "status/"+name+".golden", text)
 	require.Equal(h.t, text, status(h.t, h.Machine, asNobody, flags), name)
 	for _, name := range rows {
-		require.Regexp(h.t, row(h.t, name), text)
+		require.Regexp(h.t, statusRow(h.t, name), text)
 	}
 }
 
