@@ -114,7 +114,6 @@ func TestContainerEndedForAContainerAdoptedAfterItsEnd(t *testing.T) {
 // back-off, from 1 s to 2 s. The third begins at 12 s, after a back-off of 10 s, and does not exit by itself. The exit of
 // an earlier run must not be taken for its exit: the third run keeps running until its pod is deleted.
 func TestARestartedContainerMayReuseItsID(t *testing.T) {
-	rt := &sameIDRuntime{}
 	inBubble(t, func(b *testbed) {
 		b.rt.scripts["app"] = lifecycletest.Script{ExitAfter: second}
 		pod := restartingPod(plain("app"))
@@ -128,8 +127,7 @@ func TestARestartedContainerMayReuseItsID(t *testing.T) {
 		require.Equal(b, []stop{{id: "uid/app", timeout: 5, at: 12 * second}}, b.stops())
 		require.Equal(b, v1.PodFailed, b.lastNotification().pod.Status.Phase)
 	}, func(o *virtualkubelet.Options) {
-		rt.scriptedRuntime = o.Runtime.(*scriptedRuntime) // the runtime of the testbed
-		o.Runtime = rt
+		o.Runtime = &sameIDRuntime{o.Runtime.(*scriptedRuntime)} // it wraps the testbed's runtime
 	})
 }
 
