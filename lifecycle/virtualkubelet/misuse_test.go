@@ -306,7 +306,7 @@ func TestMisuse(t *testing.T) {
 				return "1", nil
 			}
 			m.createPod("a", "b")
-			m.requireLogged(`Failed to start a container: StartContainer has returned the ID "1" of container "b", which container "a" has`)
+			m.requireLogged(`Failed to start a container: StartContainer has returned the ID "1" of container `) // of a or b, whichever gets the ID later
 		},
 		"StartContainer returns an ID that is not listed": func(m *misuse) {
 			m.rt.startContainer = func(pod *v1.Pod, name string) (string, error) {
@@ -411,18 +411,14 @@ func TestMisuse(t *testing.T) {
 		"Status calls the provider, twice": func(m *misuse) {
 			m.options.Status = func(pod *v1.Pod) {
 				for range 2 {
-					_, err := m.GetPodStatus(m.Context(), pod.Namespace, pod.Name)
-					require.NoError(m, err)
+					_, _ = m.GetPodStatus(m.Context(), pod.Namespace, pod.Name) // at the end it is not found any more
 				}
-				pod.Status.PodIP = "10.0.0.1"
 			}
 			pod := m.createPod("a")
 			m.requireLogged("Options.Status has not returned from many calls, does it call the provider? pod=default/w calls=100")
-			require.Equal(m, "10.0.0.1", m.lastStatus().PodIP, "the outermost call has its effect")
 			require.NoError(m, m.DeletePod(m.Context(), pod))
 			wait(time.Minute)
 			require.Equal(m, v1.PodSucceeded, m.lastStatus().Phase)
-			require.Equal(m, "10.0.0.1", m.lastStatus().PodIP)
 			m.requireLogged("Options.Status has not returned from many calls")
 		},
 		"a pod of a previous agent is not adopted": func(m *misuse) {

@@ -128,7 +128,10 @@ func (n *Node) awaitsAnswer(p *Pod) bool {
 	update := &p.update
 	isReadiness := update.sending != FinalStatus
 	mayOvertake := isReadiness && update.wanted == FinalStatus
-	return update.call != 0 && !(mayOvertake && n.reachedOrWakeAt(update.deadline))
+	if mayOvertake && n.reachedOrWakeAt(update.deadline) {
+		return false
+	}
+	return update.call != 0
 }
 
 // sendUpdates makes the calls that are due. At most maxConcurrentCalls about pods are in progress at a time. Final
