@@ -28,8 +28,8 @@ const (
 	maxOtherSize = 4 << 10
 )
 
-// readMessage reads one message. It skips a message that is too large, and returns nil for it: every user of
-// the bus may send 32 MiB, which takes twenty times as much memory when decoded.
+// readMessage reads one message. It skips a message that is too large, and one that godbus cannot decode without a panic,
+// and returns nil for it. Every user of the bus may send 32 MiB, which takes twenty times as much memory when decoded.
 func readMessage(from io.Reader) ([]byte, error) {
 	header := make([]byte, fixedHeaderSize)
 	if _, err := io.ReadFull(from, header); err != nil {
@@ -55,8 +55,21 @@ func readMessage(from io.Reader) ([]byte, error) {
 	}
 	message := make([]byte, fixedHeaderSize+remaining)
 	copy(message, header)
-	_, err := io.ReadFull(from, message[fixedHeaderSize:])
-	return message, err
+	if _, err := io.ReadFull(from, message[fixedHeaderSize:]); err != nil {
+		return nil, err
+	}
+	if !isDecodable(message) {
+		return nil, nil
+	}
+	return message, nil
+}
+
+// isDecodable reports whether godbus decodes a message, or refuses it, without a panic. It panics if a header field ends
+// behind the length that the header states. A bus delivers no such message; something else at its address may.
+func isDecodable(message []byte) (hasReturned bool) {
+	defer func() { _ = recover() }()
+	_, _ = dbus.DecodeMessage(bytes.NewReader(message)) // godbus handles the error when it decodes the message
+	return true
 }
 
 // transport is the connection that godbus reads and writes. It protects the memory and the descriptors of this
