@@ -88,6 +88,7 @@ func (m misuse) context() context.Context { return m.record.Context(m.Context())
 // requireLogged checks that exactly one line of the log contains a text: a misuse must be logged, and only once.
 func (m misuse) requireLogged(text string) {
 	m.Helper()
+	synctest.Wait() // some lines are written in goroutines of their own
 	require.Equal(m, 1, strings.Count(m.record.Story(), text), "%q in\n%s", text, m.record.Story())
 }
 

@@ -103,16 +103,14 @@ func (p *podState) newTermination(ctx context.Context, apiPod *v1.Pod, req *Requ
 	}
 	p.termination = t
 	p.cancelStarts()
-	doubt := ""
-	if t.previous == nil { // else it has been logged
-		doubt = req.doubt(apiPod, newDeadline.granted)
-	}
-	p.terminator.calls.Go(func() string { return "the termination of " + fullName(&pod, "") }, func() {
-		if doubt != "" {
+	p.terminator.calls.Go(func() string { return "the termination of " + fullName(&pod, "") }, t.run)
+	isFirst := t.previous == nil // else the line has been logged
+	if doubt := req.doubt(apiPod, newDeadline.granted); doubt != "" && isFirst {
+		// In another goroutine, because a logger that blocks must not keep the pod running.
+		p.terminator.calls.Go(func() string { return "the log line about the grace period of " + fullName(&pod, "") }, func() {
 			klog.FromContext(ctx).Info(doubt, "pod", klog.KObj(&pod), "gracePeriod", newDeadline.granted)
-		}
-		t.run()
-	})
+		})
+	}
 	return t
 }
 
@@ -272,16 +270,16 @@ func (t *Termination) stopContainer(c Container, s *containerStop, options stopO
 	if s == nil && t.hookRunsForEarlierRun(c) {
 		c.PreStopDone = true
 	}
-	options.earlierRuns = t.endedRuns(c.Name)
+	options.earlierRuns = t.runsBefore(s, c.Name)
 	s = t.pod.stop(t.ctx, t.apiPod, c, t.deadline, options)
 	t.include(s)
 	return s
 }
 
-// endedRuns returns the number of a container's runs that this termination has stopped.
-func (t *Termination) endedRuns(name string) (count int) {
-	for _, s := range t.stops {
-		if s.container.Name == name && s.result.Outcome.hasEnded() {
+// runsBefore returns how many runs of a container this termination stops or has stopped, without the run of s.
+func (t *Termination) runsBefore(s *containerStop, name string) (count int) {
+	for _, other := range t.stops {
+		if other.container.Name == name && other != s {
 			count++
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/stretchr/testify/require"
@@ -106,6 +107,28 @@ func TestLoggerMayCallTheTerminator(t *testing.T) {
 		_, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
 		require.NoError(b, err)
 		require.GreaterOrEqual(b, messages.Load(), int32(2), "the failure and the outcome")
+	})
+}
+
+// infoFunc is a loggerFunc for the lines of verbosity 0 alone.
+type infoFunc struct{ loggerFunc }
+
+func (do infoFunc) Enabled(level int) bool         { return level == 0 }
+func (do infoFunc) WithValues(...any) klog.LogSink { return do }
+
+// The pod has no grace period, which is logged. The logger blocks, but the pod is stopped at once nevertheless.
+func TestALoggerThatBlocksKeepsNoPodRunning(t *testing.T) {
+	inBubble(t, graceSeconds(10), func(b *testBed) {
+		b.pod.Spec.TerminationGracePeriodSeconds = nil
+		b.addMain("app", nil, lifecycletest.Script{})
+		release, blocked := make(chan struct{}), false
+		ctx := klog.NewContext(b.Context(), klog.New(infoFunc{func() { blocked = true; <-release }}))
+		result, err := b.KillPod(ctx, b.pod, lifecycle.Request{})
+		require.NoError(b, err)
+		require.Equal(b, lifecycle.OutcomeGraceful, result.Outcome())
+		synctest.Wait()
+		require.True(b, blocked)
+		close(release)
 	})
 }
 
