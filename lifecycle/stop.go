@@ -16,7 +16,7 @@ type stopOptions struct {
 	trustSuccess bool          // a successful StopContainer proves that the container has ended
 	oneAttempt   bool          // the stop ends when the first StopContainer fails
 	message      string        // of the Killing event; "": the kubelet's
-	earlierRuns  int           // number of runs of the container that the termination has stopped before
+	earlierRuns  int           // number of other runs of the container in the termination (runsBefore)
 	hooks        HandlerRunner // nil: [TerminatorOptions].Hooks
 }
 
