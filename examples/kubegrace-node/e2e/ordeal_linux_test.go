@@ -202,7 +202,7 @@ func (o *ordeal) run(t *testing.T, seed uint64) {
 	off := time.Now()
 	require.NoError(t, o.api.Revive())
 	t.Logf("seed %d: off after %v; %s", seed, off.Sub(asked).Round(time.Millisecond), strings.Join(faults, ", "))
-	ends := o.judgeContainers(t, pods, askedAgain, off)
+	ends := o.judgeContainers(t, pods, asked, askedAgain, off)
 	o.boot(t)
 	o.judgeStatuses(t, pods, ends, firstRequest)
 	o.removePods(t, pods)
@@ -321,9 +321,10 @@ func (o *ordeal) writtenAt(t *testing.T, pod *v1.Pod, suffix string) time.Time {
 }
 
 // judgeContainers checks a power off by the files that the containers have written. Each container received SIGTERM in
-// the order of priorities, had its grace period, and ended before the machine was off. asked is when the machine was last
-// asked to power off, and off is when it was off. The result is when the containers ended.
-func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.Time) (ends map[types.UID]time.Time) {
+// the order of priorities, had its grace period, and ended before the machine was off. asked is when the machine was first
+// asked to power off, askedAgain when it was last asked, which may be after logind has proceeded with the shutdown, and off
+// is when it was off. The result is when the containers ended.
+func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, askedAgain, off time.Time) (ends map[types.UID]time.Time) {
 	ends = map[types.UID]time.Time{}
 	for i, pod := range pods {
 		p, term, end := ordealPods[i], o.writtenAt(t, pod, ".term"), o.writtenAt(t, pod, ".end")
@@ -346,7 +347,7 @@ func (o *ordeal) judgeContainers(t *testing.T, pods []*v1.Pod, asked, off time.T
 	})
 	if assert.GreaterOrEqual(t, begins, 0, "logind logs the shutdown") {
 		begun := o.m.Journal(t)[begins].Time // the shutdown, after logind has waited for the agent's lock
-		assert.Less(t, begun.Sub(asked), ordealLimit+ordealSlack, "the machine must go down within its limit")
+		assert.Less(t, begun.Sub(askedAgain), ordealLimit+ordealSlack, "the machine must go down within its limit")
 		for i, pod := range pods {
 			assert.True(t, ends[pod.UID].Before(begun.Add(ordealTick)), "%s must end before logind proceeds with the shutdown", ordealPods[i].name)
 		}
