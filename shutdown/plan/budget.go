@@ -68,9 +68,9 @@ func (b *BucketBudget) beside() time.Duration { return sum(b.Readiness, b.Unmoun
 func NewBudget(s Schedule, opts Options) Budget {
 	s, _ = s.sorted()
 	b := Budget{
-		Prepare: orDefault(opts.PrepareTimeout, 2*time.Second, opts.Steps.Prepare),
-		Hold:    orDefault(opts.HoldTimeout, 10*time.Second, opts.Steps.Hold),
-		Publish: orDefault(opts.PublishTimeout, 2*time.Second, opts.Steps.Publish),
+		Prepare: stepTime(opts.Steps.Prepare, opts.PrepareTimeout, 2*time.Second),
+		Hold:    stepTime(opts.Steps.Hold, opts.HoldTimeout, 10*time.Second),
+		Publish: stepTime(opts.Steps.Publish, opts.PublishTimeout, 2*time.Second),
 		Buckets: make([]BucketBudget, len(s)),
 		Floor:   containersFloor,
 		Margin:  wantedMargin,
@@ -82,8 +82,8 @@ func NewBudget(s Schedule, opts Options) Budget {
 			if opts.Steps.Readiness {
 				bucket.Readiness = time.Second
 			}
-			bucket.Unmount = orDefault(opts.UnmountTimeout, 2*time.Second, opts.Steps.Unmount)
-			bucket.Statuses = orDefault(opts.StatusesTimeout, time.Second, opts.Steps.Statuses)
+			bucket.Unmount = stepTime(opts.Steps.Unmount, opts.UnmountTimeout, 2*time.Second)
+			bucket.Statuses = stepTime(opts.Steps.Statuses, opts.StatusesTimeout, time.Second)
 		}
 		b.Buckets[i] = bucket
 	}
@@ -146,15 +146,15 @@ func (b Budget) Fit(limit time.Duration, occupied []bool) Budget {
 // parts are served in the order that [Budget.Fit] lists: the first get all they want, and the last ones (floor
 // and hold) may get nothing.
 func (b *Budget) shortenOtherParts(left time.Duration) {
-	// take takes wanted out of left, or all of left if that is less. It returns what it has taken.
-	take := func(wanted time.Duration) time.Duration {
-		taken := min(wanted, left)
-		left -= taken
-		return taken
+	// give returns wanted, or left if that is less, and subtracts the result from left.
+	give := func(wanted time.Duration) time.Duration {
+		given := min(wanted, left)
+		left -= given
+		return given
 	}
-	margin := take(min(b.Margin, leastMargin))
+	firstOfMargin := give(min(b.Margin, leastMargin))
 	// Publishing and the steps of the buckets other than the kills share what is left in proportion.
-	if beside := take(b.Beside()); beside < b.Beside() {
+	if beside := give(b.Beside()); beside < b.Beside() {
 		parts := append(make([]*time.Duration, 0, 1+3*len(b.Buckets)), &b.Publish)
 		for i := range b.Buckets {
 			bucket := &b.Buckets[i]
@@ -162,9 +162,9 @@ func (b *Budget) shortenOtherParts(left time.Duration) {
 		}
 		shorten(parts, beside)
 	}
-	b.Margin = margin + take(b.Margin-margin)
-	b.Floor = take(b.Floor)
-	b.Hold = take(b.Hold)
+	b.Margin = firstOfMargin + give(b.Margin-firstOfMargin)
+	b.Floor = give(b.Floor)
+	b.Hold = give(b.Hold)
 }
 
 // shortenPods shortens the pods' time to left, which is too short for all buckets. The other parts get nothing.
@@ -202,7 +202,7 @@ func shorten(parts []*time.Duration, limit time.Duration) {
 	}
 }
 
-// scaled returns part * limit / all, or part if all fits into limit. part is at most all.
+// scaled returns part * limit / all, or part if all is at most limit. part is at most all.
 func scaled(part, limit, all time.Duration) time.Duration {
 	if all <= limit {
 		return part
@@ -213,22 +213,15 @@ func scaled(part, limit, all time.Duration) time.Duration {
 	return time.Duration(quotient)
 }
 
-// setEnds sets WaitEnd and the End of each bucket, from the parts and b.End. It adds up the parts forward from the
-// announcement and also backward from b.End, and takes the later result: if the sum of the later buckets saturates,
-// the backward result is too early. WaitEnd is at least 100 ms before End, even if the margin is shorter.
+// setEnds sets WaitEnd and the End of each bucket, from the parts and b.End, which is their sum. WaitEnd is at least 100 ms
+// before End, even if the margin is shorter.
 func (b *Budget) setEnds() {
 	b.WaitEnd = max(b.End-max(b.Margin, leastMargin), 0)
-	forward := b.beforeBuckets()
+	end := b.beforeBuckets()
 	for i := range b.Buckets {
 		bucket := &b.Buckets[i]
-		forward = sum(forward, bucket.Pods, bucket.beside())
-		bucket.End = min(forward, b.End)
-	}
-	after := sum(b.Floor, b.Margin) // the parts between the end of the bucket and b.End
-	for i := range slices.Backward(b.Buckets) {
-		bucket := &b.Buckets[i]
-		bucket.End = max(bucket.End, b.End-after)
-		after = sum(after, bucket.Pods, bucket.beside())
+		end = sum(end, bucket.Pods, bucket.beside())
+		bucket.End = end
 	}
 }
 

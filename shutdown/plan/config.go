@@ -127,13 +127,13 @@ func duplicatePriorities(list []PodPriorityGracePeriod) error {
 // overflow returns an error for the first entry at which the sum of the seconds overflows a time.Duration, which
 // is the type of the requested delay. Negative seconds count as 0.
 func overflow(list []PodPriorityGracePeriod) error {
-	const most = int64(math.MaxInt64 / time.Second)
+	const maxSeconds = int64(math.MaxInt64 / time.Second)
 	var sum int64
 	for i, p := range list {
 		seconds := max(p.ShutdownGracePeriodSeconds, 0)
-		if seconds > most-sum {
+		if seconds > maxSeconds-sum {
 			return fmt.Errorf("invalid configuration: %s[%d].shutdownGracePeriodSeconds %d makes the sum exceed %d, the maximum of a duration",
-				byPriorityField, i, p.ShutdownGracePeriodSeconds, most)
+				byPriorityField, i, p.ShutdownGracePeriodSeconds, maxSeconds)
 		}
 		sum += seconds
 	}

@@ -1,6 +1,7 @@
 package plan_test
 
 import (
+	"math"
 	"testing"
 	"time"
 
@@ -10,6 +11,10 @@ import (
 
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
+
+// Arguments of Config.Validate (the gate GracefulNodeShutdown, and then the gate of the list form), and of
+// Config.Schedule (only the gate of the list form).
+const gateOn, gateOff = true, false
 
 // config returns a configuration with both forms; the list may be empty.
 func config(total, critical time.Duration, list ...plan.PodPriorityGracePeriod) plan.Config {
@@ -44,19 +49,19 @@ shutdownGracePeriodByPodPriority:
 func TestValidateAcceptsWhatTheKubeletAccepts(t *testing.T) {
 	list := []plan.PodPriorityGracePeriod{entry(0, 10), entry(5, 0)}
 	for name, c := range map[string]struct {
-		cfg          plan.Config
-		priorityGate bool
+		cfg      plan.Config
+		listGate bool
 	}{
-		"nothing":                  {plan.Config{}, true},
-		"nothing, gate off":        {plan.Config{}, false},
-		"an empty list, gate off":  {config(0, 0, []plan.PodPriorityGracePeriod{}...), false},
-		"one second":               {config(time.Second, 0), true},
-		"all of it critical":       {config(time.Second, time.Second), true},
-		"a list":                   {config(0, 0, list...), true},
-		"the longest list":         {config(0, 0, entry(0, 10), entry(5, 9223372026)), true},
-		"a total without the gate": {config(time.Second, 0), false},
+		"nothing":                          {plan.Config{}, gateOn},
+		"nothing, gate off":                {plan.Config{}, gateOff},
+		"an empty list, gate off":          {config(0, 0, []plan.PodPriorityGracePeriod{}...), gateOff},
+		"one second":                       {config(time.Second, 0), gateOn},
+		"all of it critical":               {config(time.Second, time.Second), gateOn},
+		"a list":                           {config(0, 0, list...), gateOn},
+		"a list with the longest Duration": {config(0, 0, entry(0, 10), entry(5, math.MaxInt64/int64(time.Second)-10)), gateOn},
+		"a total, gate off":                {config(time.Second, 0), gateOff},
 	} {
-		require.NoError(t, c.cfg.Validate(true, c.priorityGate), name)
+		require.NoError(t, c.cfg.Validate(gateOn, c.listGate), name)
 	}
 }
 
@@ -65,43 +70,53 @@ func TestValidateAcceptsWhatTheKubeletAccepts(t *testing.T) {
 func TestValidateReturnsTheKubeletsErrorsInOrder(t *testing.T) {
 	list := entry(0, 10)
 	for name, c := range map[string]struct {
-		cfg          plan.Config
-		priorityGate bool
-		want         string
+		cfg      plan.Config
+		listGate bool
+		want     string
 	}{
-		"critical above total": {config(time.Second, 2*time.Second), true, "" +
+		"critical above total": {config(time.Second, 2*time.Second), gateOn, "" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2s} must be <= shutdownGracePeriod {1s}"},
-		"negative total": {config(-time.Second, -time.Second), true, "" +
+		"negative total": {config(-time.Second, -time.Second), gateOn, "" +
 			"invalid configuration: shutdownGracePeriod {-1s} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {-1s} must be either zero or otherwise >= 1 sec"},
-		"too short, gate off": {config(time.Millisecond, 2*time.Millisecond, list), false, "" +
+		"too short, gate off": {config(time.Millisecond, 2*time.Millisecond, list), gateOff, "" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be <= shutdownGracePeriod {1ms}\n" +
 			"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be either zero or otherwise >= 1 sec\n" +
 			"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"},
-		"a sum that overflows": {config(0, 0, list, entry(5, 9223372027)), true, "" +
+		"a sum that overflows": {config(0, 0, list, entry(5, 9223372027)), gateOn, "" +
 			"invalid configuration: shutdownGracePeriodByPodPriority[1].shutdownGracePeriodSeconds 9223372027 makes the sum exceed 9223372036, the maximum of a duration"},
-		"both forms": {config(time.Second, 0, list), true, "" +
+		"both forms": {config(time.Second, 0, list), gateOn, "" +
 			"invalid configuration: Cannot specify both shutdownGracePeriodByPodPriority and shutdownGracePeriod at the same time"},
-		"both forms, gate off": {config(time.Second, 0, list), false, "" +
+		"both forms, gate off": {config(time.Second, 0, list), gateOff, "" +
 			"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority"},
 	} {
-		require.EqualError(t, c.cfg.Validate(true, c.priorityGate), c.want, name)
+		require.EqualError(t, c.cfg.Validate(gateOn, c.listGate), c.want, name)
 	}
 }
 
-// Without the gate GracefulNodeShutdown a positive total is an error. The list form depends only on its
-// own gate.
+const totalNeedsGate = "invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"
+
+// Without the gate GracefulNodeShutdown a positive total is an error. The list form depends only on its own gate.
 func TestValidateRejectsATotalWithTheGateOff(t *testing.T) {
-	const refused = "invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown"
-	require.EqualError(t, config(time.Second, 0).Validate(false, true), refused)
-	require.NoError(t, config(0, 0, entry(0, 10)).Validate(false, true), "the list has a gate of its own")
-	require.EqualError(t, config(-time.Second, -time.Second).Validate(false, true), config(-time.Second, -time.Second).Validate(true, true).Error(),
-		"as the kubelet, which speaks of the values only")
-	require.EqualError(t, config(time.Millisecond, 2*time.Millisecond, entry(0, 10)).Validate(false, false), ""+
+	require.EqualError(t, config(time.Second, 0).Validate(gateOff, gateOn), totalNeedsGate)
+	require.NoError(t, config(0, 0, entry(0, 10)).Validate(gateOff, gateOn))
+}
+
+// The total is negative, which is an error with and without the gate. Like the kubelet, Validate then does not also name
+// the gate.
+func TestValidateRejectsANegativeTotalWithTheGateOff(t *testing.T) {
+	negative := config(-time.Second, -time.Second)
+	require.EqualError(t, negative.Validate(gateOff, gateOn), negative.Validate(gateOn, gateOn).Error())
+}
+
+// The error about the gate has its place in the kubelet's order: after the errors about the values, and before that about
+// the list form.
+func TestValidateOrdersTheErrorAboutTheGate(t *testing.T) {
+	require.EqualError(t, config(time.Millisecond, 2*time.Millisecond, entry(0, 10)).Validate(gateOff, gateOff), ""+
 		"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be <= shutdownGracePeriod {1ms}\n"+
 		"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n"+
 		"invalid configuration: shutdownGracePeriodCriticalPods {2ms} must be either zero or otherwise >= 1 sec\n"+
-		refused+"\n"+
-		"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority", "in the kubelet's order")
+		totalNeedsGate+"\n"+
+		"invalid configuration: Specifying shutdownGracePeriodByPodPriority requires feature gate GracefulNodeShutdownBasedOnPodPriority")
 }

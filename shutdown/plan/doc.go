@@ -20,7 +20,7 @@
 //			ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 //			ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 //		}
-//		if err := config.Validate(true, true); err != nil {
+//		if err := config.Validate(true, true); err != nil { // both feature gates are on
 //			log.Fatal(err)
 //		}
 //		grace := int64(60)

@@ -13,13 +13,11 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// A two-field form of 1 ns counts as used, so that the list form beside it is an error.
+// A total or a critical part of 1 ns means that the two-field form is used, so that the list form beside it is an error.
 func TestValidateRejectsBothFormsHoweverShort(t *testing.T) {
 	for _, c := range []plan.Config{config(1, 0, entry(0, 10)), config(0, 1, entry(0, 10))} {
-		require.ErrorContains(t, c.Validate(true, true), "Cannot specify both")
+		require.ErrorContains(t, c.Validate(gateOn, gateOn), "Cannot specify both")
 	}
-	require.Equal(t, plan.Schedule{{0, 0}, {2_000_000_000, 20}}, config(20*time.Second, 20*time.Second).Schedule(false))
-	require.Equal(t, plan.Schedule{{0, 0}, {2_000_000_000, 0}}, config(1, 0).Schedule(false))
 }
 
 // The pods have init containers and a postStart hook, but neither preStop hooks nor sidecars. Their containers are stopped
@@ -27,9 +25,9 @@ func TestValidateRejectsBothFormsHoweverShort(t *testing.T) {
 func TestPodsWithoutHooksEndWithTheirGracePeriod(t *testing.T) {
 	initialized := pod("initialized", withGrace(10))
 	initialized.Spec.InitContainers = []v1.Container{{}}
-	other := v1.ContainerRestartPolicy("Never") // a constant since v0.34
+	notAlways := v1.ContainerRestartPolicy("Never") // a constant since v0.34
 	never := pod("never", withGrace(10))
-	never.Spec.InitContainers = []v1.Container{{RestartPolicy: &other}}
+	never.Spec.InitContainers = []v1.Container{{RestartPolicy: &notAlways}}
 	plain := pod("plain", withGrace(10))
 	plain.Spec.Containers = []v1.Container{{}}
 	started := pod("started", withGrace(10))
@@ -57,16 +55,20 @@ func TestBudgetPlanEqualsNew(t *testing.T) {
 	require.Equal(t, p, p.Fitted.Plan(pods, opts))
 }
 
-// The steps after the kills take all the time, so that the kills have none: their deadlines are at the announcement. The
-// window of a bucket that does not exist is zero.
+// The steps after the kills take all the time, so that the kills have none: their deadlines are at the announcement.
 func TestWindowIsEmptyIfTheLaterStepsTakeAllTime(t *testing.T) {
 	opts := plan.Options{Steps: allSteps(), UnmountTimeout: math.MaxInt64, StatusesTimeout: math.MaxInt64}
-	w := plan.NewBudget(twoBuckets(), opts).Window(0, 0, opts)
+	const firstBucket, atAnnouncement = 0, 0
+	w := plan.NewBudget(twoBuckets(), opts).Window(firstBucket, atAnnouncement, opts)
 	require.Zero(t, w.Ready)
 	require.Zero(t, w.KillsEnd)
 	require.Zero(t, w.UnmountsEnd)
-	require.Zero(t, w.Seconds(pod("a", withGrace(99)), 0))
-	for _, bucket := range []int{-1, 2} { // there is no such bucket
-		require.Zero(t, plan.NewBudget(twoBuckets(), opts).Window(bucket, 0, opts))
+	require.Zero(t, w.Seconds(pod("a", withGrace(99)), atAnnouncement))
+}
+
+// The schedule has the buckets 0 and 1. The window of any other bucket is zero.
+func TestWindowOfNoBucketIsZero(t *testing.T) {
+	for _, bucket := range []int{-1, 2} {
+		require.Zero(t, plan.NewBudget(twoBuckets(), plan.Options{}).Window(bucket, time.Second, plan.Options{}))
 	}
 }

@@ -17,7 +17,7 @@ func Example() {
 		ShutdownGracePeriod:             metav1.Duration{Duration: 30 * time.Second},
 		ShutdownGracePeriodCriticalPods: metav1.Duration{Duration: 10 * time.Second},
 	}
-	if err := config.Validate(true, true); err != nil {
+	if err := config.Validate(true, true); err != nil { // both feature gates are on
 		fmt.Println(err)
 		return
 	}
@@ -48,7 +48,7 @@ shutdownGracePeriodCriticalPods: 10s
 	// pods of priority 2000000000 and above: 10 s
 }
 
-// Critical pods cannot have more time than all pods together.
+// Critical pods cannot have more time than all pods together. Both feature gates are on.
 func ExampleConfig_Validate() {
 	cfg := plan.Config{
 		ShutdownGracePeriod:             metav1.Duration{Duration: time.Second},
@@ -76,9 +76,9 @@ func ExampleSchedule_Index() {
 // 15 s are less than the schedule: both buckets get half of their time.
 func ExampleBudget_Fit() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
-	asked := plan.NewBudget(schedule, plan.Options{Steps: plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}})
+	requested := plan.NewBudget(schedule, plan.Options{Steps: plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}})
 	for _, limit := range []time.Duration{60 * time.Second, 36 * time.Second, 15 * time.Second} {
-		fmt.Printf("%v s %s\n", limit.Seconds(), timeline(asked.Fit(limit, nil)))
+		fmt.Printf("%v s %s\n", limit.Seconds(), timeline(requested.Fit(limit, nil)))
 	}
 	// Output:
 	// 60 s hhhhhhhhhhpprLLLLLLLLLLLLLLLLLLLLuusrCCCCCCCCCCuusff
@@ -162,7 +162,8 @@ func ExampleBudget_Window() {
 // The kubelet rejects the two-field form if its feature gate GracefulNodeShutdown is off.
 func ExampleConfig_Validate_gateOff() {
 	cfg := plan.Config{ShutdownGracePeriod: metav1.Duration{Duration: 30 * time.Second}}
-	fmt.Println(cfg.Validate(false, true))
+	const graceful, byPriority = false, true
+	fmt.Println(cfg.Validate(graceful, byPriority))
 	// Output:
 	// invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown
 }
@@ -214,7 +215,7 @@ func ExampleOptions_Priority() {
 	// lead 0
 }
 
-// A priority may occur only once.
+// A priority may occur only once. Both feature gates are on.
 func ExampleConfig_Validate_duplicatePriority() {
 	cfg := plan.Config{ShutdownGracePeriodByPodPriority: []plan.PodPriorityGracePeriod{
 		{Priority: 0, ShutdownGracePeriodSeconds: 20}, {Priority: 0, ShutdownGracePeriodSeconds: 10},

@@ -50,7 +50,7 @@ func TestFitShortensBucketsInProportion(t *testing.T) {
 	}{
 		"0 s":                 {twoBuckets(), 0, []time.Duration{0, 0}},
 		"a negative limit":    {twoBuckets(), math.MinInt64, []time.Duration{0, 0}},
-		"5 s for 20 and 10":   {twoBuckets(), 5 * second, []time.Duration{3333333333, 1666666667}},
+		"5 s for 20 and 10":   {twoBuckets(), 5 * second, []time.Duration{3333333333, 1666666667}}, // in ns: two thirds, one third
 		"15 s for 40 and 20":  {plan.Schedule{{0, 40}, {1, 20}}, 15 * second, []time.Duration{10 * second, 5 * second}},
 		"just short of 30 s":  {twoBuckets(), 30*second - 3, []time.Duration{20*second - 2, 10*second - 1}},
 		"30 s for 20 and 10":  {twoBuckets(), 30 * second, []time.Duration{20 * second, 10 * second}},
@@ -69,23 +69,23 @@ func TestFitShortensBucketsInProportion(t *testing.T) {
 }
 
 // The buckets have 10 s, 20 s and 10 s, the limit is at most their sum, and the bucket of 20 s has no pods. It gets only
-// what the others leave. If it is not known which buckets have pods, all are shortened in proportion.
+// what the others leave. If it is not known which buckets have pods, or all or none have, all are shortened in proportion.
 func TestFitShortensBucketsWithoutPodsFirst(t *testing.T) {
 	three := plan.NewBudget(plan.Schedule{{0, 10}, {1, 20}, {2, 10}}, plan.Options{Steps: allSteps()})
+	occupied := []bool{true, false, true} // which buckets have pods
 	for limit, want := range map[time.Duration][]time.Duration{
 		10 * second: {5 * second, 0, 5 * second},
 		20 * second: {10 * second, 0, 10 * second},
 		30 * second: {10 * second, 10 * second, 10 * second},
 		40 * second: {10 * second, 20 * second, 10 * second},
 	} {
-		fitted := three.Fit(limit, []bool{true, false, true})
+		fitted := three.Fit(limit, occupied)
 		require.Equal(t, want, podTimes(fitted), limit)
-		require.Equal(t, fitted, three.Fit(limit, []bool{true, false, true, false}), "further entries have no effect")
+		require.Equal(t, fitted, three.Fit(limit, append(occupied, false)), "further entries have no effect")
 	}
-	for _, nobody := range [][]bool{nil, {}, {false, false, false}} {
-		require.Equal(t, []time.Duration{5 * second, 10 * second, 5 * second}, podTimes(three.Fit(20*second, nobody)))
+	for _, allAlike := range [][]bool{nil, {}, {false, false, false}, {true, true, true}} {
+		require.Equal(t, []time.Duration{5 * second, 10 * second, 5 * second}, podTimes(three.Fit(20*second, allAlike)))
 	}
-	require.Equal(t, []time.Duration{5 * second, 10 * second, 5 * second}, podTimes(three.Fit(20*second, []bool{true, true, true})))
 }
 
 // The whole budget is 52.5 s: Hold 10 s, Publish 2 s, two buckets with 20 s and 10 s for their pods and 4 s each for their
@@ -125,49 +125,58 @@ func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 	}
 }
 
-// Prepare gets its time before all other parts, but at most half of the limit.
+// Prepare gets its 2 s before all other parts, but at most half of the limit.
 func TestFitGivesPrepareAtMostHalfOfTheLimit(t *testing.T) {
 	wanted := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true, Publish: true}})
-	require.Equal(t, 2*second, wanted.Prepare)
-	require.Equal(t, 36500*ms, wanted.Total())
 	for limit, want := range map[time.Duration]time.Duration{0: 0, second: 500 * ms, 4 * second: 2 * second, time.Hour: 2 * second} {
 		require.Equal(t, want, wanted.Fit(limit, nil).Prepare, limit)
 	}
 	long := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true}, PrepareTimeout: time.Minute})
 	require.Equal(t, time.Minute, long.Fit(2*time.Minute, nil).Prepare, "longer than all that follows")
-	require.Equal(t, long, long.Fit(math.MaxInt64, nil))
-	require.Equal(t, []time.Duration{20 * second, 10 * second}, podTimes(wanted.Fit(32*second, nil)))
-	require.Equal(t, []time.Duration{22 * second, 32 * second}, ends(wanted.Fit(32*second, nil)))
-	require.Equal(t, 900*ms, wanted.Fit(33*second, nil).Publish, "33 s less 2 s for Prepare, 30 s for the pods and 100 ms of the margin")
-	require.Equal(t, []time.Duration{12 * second, 17 * second}, ends(wanted.Fit(17*second, nil)), "2 s for Prepare, then 10 s and 5 s")
 }
 
-// A timeout of 0 means the default, a negative one means 0, and a step that is not set has no time.
-func TestNewBudgetAppliesTimeoutsAndSteps(t *testing.T) {
-	all := plan.Options{
-		Steps:       plan.Steps{Prepare: true, Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
-		HoldTimeout: 1, PublishTimeout: 2, UnmountTimeout: 4, StatusesTimeout: 5, PrepareTimeout: 7,
-	}
-	one := plan.Schedule{{0, 1}, {1, 0}}
-	// The bucket of 1 s ends after the timeouts before it (7 + 1 + 2 ns), 1 s for readiness marks, its 1 s, and the
-	// timeouts after that (4 + 5 ns): 2 s + 19 ns. The bucket of 0 s takes no time.
+// The budget of 36.5 s is: Prepare 2 s, Publish 2 s, pods 20 s and 10 s, Floor 2 s and Margin 0.5 s. What a shorter limit
+// leaves after Prepare is shared as usual.
+func TestFitSharesWhatPrepareLeaves(t *testing.T) {
+	wanted := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true, Publish: true}})
+	require.Equal(t, 36500*ms, wanted.Total())
+	require.Equal(t, 900*ms, wanted.Fit(33*second, nil).Publish, "33 s less 2 s for Prepare, 30 s for the pods and 100 ms of the margin")
+	require.Equal(t, []time.Duration{(2 + 20) * second, (2 + 20 + 10) * second}, ends(wanted.Fit(32*second, nil)), "all for Prepare and the pods")
+	require.Equal(t, []time.Duration{(2 + 10) * second, (2 + 10 + 5) * second}, ends(wanted.Fit(17*second, nil)), "15 s, half of the pods' time")
+}
+
+// Each timeout (in ns here, and different from the others) is the time of its step. The bucket of 1 s also has 1 s for
+// readiness marks, which have no timeout option. It ends after the timeouts before it (7 + 1 + 2 ns), these 2 s, and the
+// timeouts after the kills (4 + 5 ns): 2 s + 19 ns. The bucket of 0 s takes no time.
+func TestNewBudgetAppliesTimeouts(t *testing.T) {
 	require.Equal(t, plan.Budget{
 		Prepare: 7, Hold: 1, Publish: 2, Floor: 2 * second, Margin: 500 * ms,
-		Buckets: []plan.BucketBudget{{Seconds: 1, Readiness: second, Pods: second, Unmount: 4, Statuses: 5, End: 2*second + 19}, {Priority: 1, End: 2*second + 19}},
-		WaitEnd: 4*second + 19, End: 4500*ms + 19,
-	}, plan.NewBudget(one, all))
+		Buckets: []plan.BucketBudget{
+			{Priority: 0, Seconds: 1, Readiness: second, Pods: second, Unmount: 4, Statuses: 5, End: 2*second + 19},
+			{Priority: 1, End: 2*second + 19},
+		},
+		WaitEnd: 4*second + 19, End: 4500*ms + 19, // Floor after the last bucket, and then Margin
+	}, plan.NewBudget(plan.Schedule{{0, 1}, {1, 0}}, plan.Options{
+		Steps:          plan.Steps{Prepare: true, Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true},
+		PrepareTimeout: 7, HoldTimeout: 1, PublishTimeout: 2, UnmountTimeout: 4, StatusesTimeout: 5,
+	}))
+}
 
-	steps := all.Steps
-	all.Steps = plan.Steps{}
-	buckets := []plan.BucketBudget{{Seconds: 1, Pods: second, End: second}, {Priority: 1, End: second}}
-	require.Equal(t, plan.Budget{Buckets: buckets, Floor: 2 * second, Margin: 500 * ms, WaitEnd: 3 * second, End: 3500 * ms}, plan.NewBudget(one, all))
-
-	steps.Readiness = false // it has no timeout option
-	none := plan.Options{
-		Steps:          steps,
-		PrepareTimeout: -1, HoldTimeout: -1, PublishTimeout: -1, UnmountTimeout: -1, StatusesTimeout: -1,
+// Neither a step that is not set nor one with a negative timeout gets time: only the 1 s for the pods is left, then Floor
+// and Margin.
+func TestNewBudgetWithoutTimeForOtherSteps(t *testing.T) {
+	for name, opts := range map[string]plan.Options{
+		"no steps": {PrepareTimeout: second, HoldTimeout: second, PublishTimeout: second, UnmountTimeout: second, StatusesTimeout: second},
+		"negative timeouts": {
+			Steps:          plan.Steps{Prepare: true, Hold: true, Publish: true, Unmount: true, Statuses: true}, // Readiness has no timeout
+			PrepareTimeout: -1, HoldTimeout: -1, PublishTimeout: -1, UnmountTimeout: -1, StatusesTimeout: -1,
+		},
+	} {
+		require.Equal(t, plan.Budget{
+			Buckets: []plan.BucketBudget{{Seconds: 1, Pods: second, End: second}},
+			Floor:   2 * second, Margin: 500 * ms, WaitEnd: (1 + 2) * second, End: 3500 * ms,
+		}, plan.NewBudget(plan.Schedule{{0, 1}}, opts), name)
 	}
-	require.Equal(t, plan.Budget{Buckets: buckets, Floor: 2 * second, Margin: 500 * ms, WaitEnd: 3 * second, End: 3500 * ms}, plan.NewBudget(one, none))
 }
 
 // Cap returns the duration or the limit, whichever is shorter; 0 is no limit.

@@ -60,9 +60,9 @@ func (o Options) Cap(d time.Duration) time.Duration {
 	return min(d, max(o.Limit, 0))
 }
 
-// orDefault returns the time of a step: its timeout, or the default if the timeout is 0. A negative timeout means
-// 0. A step that the drain does not have gets no time.
-func orDefault(timeout, defaultTimeout time.Duration, hasStep bool) time.Duration {
+// stepTime returns the time of a step: its timeout, or the default if the timeout is 0. A negative timeout means 0. A step
+// that the drain does not have gets no time.
+func stepTime(hasStep bool, timeout, defaultTimeout time.Duration) time.Duration {
 	switch {
 	case !hasStep || timeout < 0:
 		return 0

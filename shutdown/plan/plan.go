@@ -131,7 +131,7 @@ func (p *PodPlan) grant(w Window) {
 		p.WantedSeconds = max(*seconds, 0)
 	}
 	grace := graceperiod.Duration(max(p.GrantedSeconds, graceperiod.MinimumPodSeconds))
-	if p.Truncated() { // a kill before w.Ready grants more seconds, which may end later, but not after graceEnd
+	if p.Truncated() { // a kill before w.Ready grants more seconds, and these may end later, but not after graceEnd
 		grace = max(grace, w.graceEnd-w.Ready)
 	}
 	p.Start, p.End = w.Ready, sum(w.Ready, p.maxTermination(grace))

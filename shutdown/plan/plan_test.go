@@ -79,11 +79,11 @@ func TestPodsMayUseTheTimeOfEarlierEmptyBuckets(t *testing.T) {
 	pods := list(pod("long", critical(), withGrace(1000)), pod("nil", critical()), pod("short", critical(), withGrace(3)))
 
 	p := plan.New(s, pods, plan.Options{})
-	require.Equal(t, map[string]int64{"long": 35, "nil": 10, "short": 3}, granted(p))
+	require.Equal(t, map[string]int64{"long": 20 + 5 + 10, "nil": 10, "short": 3}, granted(p))
 	require.Equal(t, []time.Duration{0, 0, 0, 0, 0, 35 * time.Second}, startsAndEnds(p))
 
 	p = plan.New(s, pods, plan.Options{Steps: allSteps()})
-	require.Equal(t, map[string]int64{"long": 43, "nil": 10, "short": 3}, granted(p), "and the time of their other steps")
+	require.Equal(t, map[string]int64{"long": 35 + 2*4, "nil": 10, "short": 3}, granted(p))
 
 	p = plan.New(s, pods, plan.Options{NoRollOver: true})
 	require.Equal(t, map[string]int64{"long": 10, "nil": 10, "short": 3}, granted(p))
@@ -100,7 +100,7 @@ func TestPodsStartAfterReadinessMarksAndGetTheMinimumStopTimeout(t *testing.T) {
 	sidecar := pod("sidecar", withGrace(3))
 	sidecar.Spec.InitContainers = []v1.Container{{RestartPolicy: &always}}
 	pods := list(pod("plain", withGrace(10)), pod("short", withGrace(1)), pod("eternal", withGrace(math.MaxInt64)), hooked, sidecar)
-	p := plan.New(plan.Schedule{{Seconds: 1000}}, pods, plan.Options{Steps: allSteps(), HoldTimeout: -1})
+	p := plan.New(plan.Schedule{{Seconds: 1000}}, pods, plan.Options{Steps: allSteps()})
 	ends := map[string]time.Duration{}
 	for _, planned := range p.Buckets[0].Pods {
 		require.Equal(t, 3*time.Second, planned.Start, "after publishing and the readiness marks")

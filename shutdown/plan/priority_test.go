@@ -50,27 +50,27 @@ func TestPriorityComesFromTheSpecTheClassOrPriorityOf(t *testing.T) {
 	static := withAnnotation(source, "file")
 	mirror := withAnnotation(v1.MirrorPodAnnotationKey, "hash")
 	gold := plan.Options{PriorityOf: func(class string) (int32, bool) { return 500, class == "gold" }}
-	var zero plan.Options
+	var noOptions plan.Options
 	for name, c := range map[string]struct {
 		pod  *v1.Pod
 		opts plan.Options
 		want int32
 	}{
-		"nil pod":                        {nil, zero, 0},
-		"neither priority nor class":     {pod("p"), zero, 0},
-		"explicit":                       {pod("p", withPriority(7)), zero, 7},
+		"nil pod":                        {nil, noOptions, 0},
+		"neither priority nor class":     {pod("p"), noOptions, 0},
+		"explicit":                       {pod("p", withPriority(7)), noOptions, 7},
 		"explicit 0 of a critical class": {pod("p", withPriority(0), withClass("system-node-critical"), static), gold, 0},
-		"node critical by name":          {pod("p", withClass("system-node-critical")), zero, 2_000_001_000},
-		"cluster critical by name":       {pod("p", withClass("system-cluster-critical"), static), zero, 2_000_000_000},
+		"node critical by name":          {pod("p", withClass("system-node-critical")), noOptions, 2_000_001_000},
+		"cluster critical by name":       {pod("p", withClass("system-cluster-critical"), static), noOptions, 2_000_000_000},
 		"PriorityOf is not asked about a built-in class": {pod("p", withClass("system-node-critical")), plan.Options{
 			PriorityOf: func(string) (int32, bool) { return 1, true },
 		}, 2_000_001_000},
-		"a class that is known":       {pod("p", withClass("gold"), static), gold, 500},
-		"a class that is not":         {pod("p", withClass("lead")), gold, 0},
-		"no PriorityOf":               {pod("p", withClass("gold")), zero, 0},
-		"static":                      {pod("p", static), gold, 0},
-		"static of a class not known": {pod("p", static, withClass("lead")), gold, 0},
-		"mirror":                      {pod("p", mirror), gold, 0},
+		"a class that is known":      {pod("p", withClass("gold"), static), gold, 500},
+		"a class that is not known":  {pod("p", withClass("lead")), gold, 0},
+		"a class without PriorityOf": {pod("p", withClass("gold")), noOptions, 0},
+		"static":                     {pod("p", static), gold, 0},
+		"static of an unknown class": {pod("p", static, withClass("lead")), gold, 0},
+		"mirror":                     {pod("p", mirror), gold, 0},
 	} {
 		require.Equal(t, c.want, c.opts.Priority(c.pod), name)
 	}

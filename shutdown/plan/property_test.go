@@ -15,29 +15,26 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
-// randomOptions returns random steps and timeouts. A timeout is negative, 0 (the default), less than 5 s or, with extremes,
-// an extreme value.
-func randomOptions(r *rand.Rand, extremes bool) plan.Options {
-	span := func() time.Duration {
-		switch r.IntN(5) {
-		case 0:
-			return 0
-		case 1:
-			return -1
-		case 2:
-			if extremes {
-				return time.Duration(randomValue(r))
-			}
-			fallthrough
-		default:
-			return time.Duration(r.Int64N(int64(5 * time.Second)))
-		}
+// shortTimeout returns a random timeout: negative, 0 (the default), or up to 5 s.
+func shortTimeout(r *rand.Rand) time.Duration {
+	return []time.Duration{0, -1, time.Duration(r.Int64N(int64(5 * time.Second)))}[r.IntN(3)]
+}
+
+// anyTimeout returns a random timeout, which may be an extreme value.
+func anyTimeout(r *rand.Rand) time.Duration {
+	if r.IntN(5) == 0 {
+		return time.Duration(randomValue(r))
 	}
+	return shortTimeout(r)
+}
+
+// randomOptions returns random steps, with timeouts that the function timeout returns.
+func randomOptions(r *rand.Rand, timeout func(*rand.Rand) time.Duration) plan.Options {
 	likely := func() bool { return r.IntN(3) > 0 }
 	return plan.Options{
 		Steps:          plan.Steps{Prepare: likely(), Hold: likely(), Publish: likely(), Readiness: likely(), Unmount: likely(), Statuses: likely()},
-		PrepareTimeout: span(), HoldTimeout: span(), PublishTimeout: span(),
-		UnmountTimeout: span(), StatusesTimeout: span(),
+		PrepareTimeout: timeout(r), HoldTimeout: timeout(r), PublishTimeout: timeout(r),
+		UnmountTimeout: timeout(r), StatusesTimeout: timeout(r),
 		NoRollOver: r.IntN(2) == 0,
 	}
 }
@@ -71,7 +68,7 @@ func (s failureContext) String() string {
 // newRandomCase returns the case of a seed. Its limit is likely to shorten something.
 func newRandomCase(seed uint64) (c randomCase) {
 	r := rand.New(rand.NewPCG(seed, 0))
-	c.opts = randomOptions(r, false)
+	c.opts = randomOptions(r, shortTimeout)
 	most := []int64{3, 12, 121}[r.IntN(3)]
 	for i := range 1 + r.IntN(6) {
 		c.schedule = append(c.schedule, plan.Bucket{Priority: int32(i), Seconds: r.Int64N(most)})
@@ -88,13 +85,15 @@ func newRandomCase(seed uint64) (c randomCase) {
 	if r.IntN(4) == 0 {
 		c.occupied = nil
 	}
-	total := plan.NewBudget(c.schedule, c.opts).Total()
-	c.limit = time.Duration(r.Int64N(int64([]time.Duration{c.schedule.Total(), total, total + 10*second}[r.IntN(3)]) + 1))
+	pods, total := c.schedule.Total(), plan.NewBudget(c.schedule, c.opts).Total()
+	if r.IntN(8) == 0 {
+		c.limit = pods
+		return c
+	}
+	longest := []time.Duration{pods, total, total + 10*second}[r.IntN(3)]
+	c.limit = time.Duration(r.Int64N(int64(longest) + 1))
 	if r.IntN(3) == 0 {
 		c.limit = c.limit.Truncate(second)
-	}
-	if r.IntN(8) == 0 {
-		c.limit = c.schedule.Total()
 	}
 	return c
 }
@@ -120,9 +119,9 @@ func checkRule(t *testing.T, ok bool, about fmt.Stringer, rule string, args ...a
 // together fit into the limit, and the ends are in order and within the limit.
 func checkBudget(t *testing.T, wanted, fitted plan.Budget, limit time.Duration, about fmt.Stringer) {
 	t.Helper()
-	all := wanted
-	all.Prepare = fitted.Prepare
-	checkRule(t, fitted.End == min(max(limit, 0), all.Total()), about, "the drain must end at the limit or after all parts, not at %v", fitted.End)
+	withFittedPrepare := wanted
+	withFittedPrepare.Prepare = fitted.Prepare
+	checkRule(t, fitted.End == min(max(limit, 0), withFittedPrepare.Total()), about, "the drain must end at the limit or after all parts, not at %v", fitted.End)
 	checkRule(t, fitted.Total() <= fitted.End, about, "the parts take %v", fitted.Total())
 	checkRule(t, fitted.Prepare == min(wanted.Prepare, max(limit, 0)/2), about, "Prepare must get its time or half of the limit")
 	checkRule(t, fitted.WaitEnd == max(fitted.End-max(fitted.Margin, 100*ms), 0), about, "waits must end the margin before the end, not at %v", fitted.WaitEnd)
@@ -130,11 +129,11 @@ func checkBudget(t *testing.T, wanted, fitted plan.Budget, limit time.Duration, 
 	for i, part := range parts(fitted) {
 		checkRule(t, 0 <= part && part <= most[i], about, "part %d is %v of %v", i, part, most[i])
 	}
-	end := time.Duration(0)
+	previousEnd := time.Duration(0)
 	for i, of := range fitted.Buckets {
 		checkRule(t, of.Priority == wanted.Buckets[i].Priority && of.Seconds == wanted.Buckets[i].Seconds, about, "bucket %d has another priority or other seconds", i)
-		checkRule(t, end <= of.End && of.End <= fitted.End, about, "bucket %d ends at %v", i, of.End)
-		end = of.End
+		checkRule(t, previousEnd <= of.End && of.End <= fitted.End, about, "bucket %d ends at %v", i, of.End)
+		previousEnd = of.End
 	}
 }
 
@@ -147,11 +146,12 @@ func TestFitInvariantsOnRandomSchedules(t *testing.T) {
 		fitted := wanted.Fit(c.limit, c.occupied)
 		about := failureContext{seed, c, fitted}
 		r := rand.New(rand.NewPCG(seed, 1))
-		longer := c.limit + time.Duration(r.Int64N(int64([]time.Duration{3, second, time.Minute}[r.IntN(3)])))
-		more := wanted.Fit(longer, c.occupied)
-		checkRule(t, fitted.WaitEnd <= more.WaitEnd, about, "a limit of %v moves the end of all waits to %v", longer, more.WaitEnd)
+		difference := []time.Duration{3, second, time.Minute}[r.IntN(3)] // at most
+		longer := c.limit + time.Duration(r.Int64N(int64(difference)))
+		withLonger := wanted.Fit(longer, c.occupied)
+		checkRule(t, fitted.WaitEnd <= withLonger.WaitEnd, about, "a limit of %v moves the end of all waits to %v", longer, withLonger.WaitEnd)
 		for i, of := range fitted.Buckets {
-			checkRule(t, of.End <= more.Buckets[i].End, about, "a limit of %v moves the end of bucket %d to %v", longer, i, more.Buckets[i].End)
+			checkRule(t, of.End <= withLonger.Buckets[i].End, about, "a limit of %v moves the end of bucket %d to %v", longer, i, withLonger.Buckets[i].End)
 		}
 		checkBudget(t, wanted, fitted, c.limit, about)
 		checkWindows(t, fitted, about)
@@ -205,18 +205,18 @@ func checkProportion(t *testing.T, wanted, fitted plan.Budget, about failureCont
 	checkRule(t, fitted.Beside()+fitted.Hold+fitted.Floor+fitted.Margin == 0, about, "other parts than the pods have time")
 	checkRule(t, fitted.Pods() == left, about, "the pods have %v of %v", fitted.Pods(), left)
 	share := float64(left) / float64(wanted.Pods())
-	isShort, hasEmpty := false, false
+	isOccupiedShort, hasEmptyTime := false, false
 	for i, of := range fitted.Buckets {
 		whole := wanted.Buckets[i].Pods
 		if about.random.occupied == nil || about.random.occupied[i] {
 			const rounding = 1000 // ns
 			checkRule(t, float64(of.Pods)+rounding >= share*float64(whole), about, "bucket %d has less than its proportion", i)
-			isShort = isShort || of.Pods < whole
+			isOccupiedShort = isOccupiedShort || of.Pods < whole
 		} else {
-			hasEmpty = hasEmpty || of.Pods > 0
+			hasEmptyTime = hasEmptyTime || of.Pods > 0
 		}
 	}
-	checkRule(t, !isShort || !hasEmpty, about, "an empty bucket has time that a bucket with pods lacks")
+	checkRule(t, !isOccupiedShort || !hasEmptyTime, about, "an empty bucket has time that a bucket with pods lacks")
 }
 
 // New is called for 30,000 random schedules. If the limit covers the schedule, each pod gets at least the seconds that the
@@ -226,7 +226,7 @@ func TestNewInvariantsOnRandomSchedules(t *testing.T) {
 		c := newRandomCase(seed)
 		c.opts.Limit = c.limit
 		if c.limit == 0 {
-			c.opts.Limit = -1
+			c.opts.Limit = -1 // 0 would mean that there is no limit
 		}
 		p := plan.New(c.schedule, c.pods, c.opts)
 		about := failureContext{seed, c, p.Fitted}
@@ -234,15 +234,16 @@ func TestNewInvariantsOnRandomSchedules(t *testing.T) {
 		for i, b := range p.Buckets {
 			for _, planned := range b.Pods {
 				granted, kubelet := planned.GrantedSeconds, graceperiod.ForNodeShutdown(planned.Pod, c.schedule[i].Seconds)
-				checkRule(t, !covered || granted >= kubelet, about, "pod %s has %d s, but %d s in the kubelet", planned.Pod.Name, granted, kubelet)
-				checkRule(t, !c.opts.NoRollOver || granted <= kubelet, about, "pod %s has %d s without roll-over", planned.Pod.Name, granted)
+				checkRule(t, granted >= kubelet || !covered, about, "pod %s has %d s, but %d s in the kubelet", planned.Pod.Name, granted, kubelet)
+				checkRule(t, granted <= kubelet || !c.opts.NoRollOver, about, "pod %s has %d s without roll-over", planned.Pod.Name, granted)
 				checkRule(t, planned.Start+graceperiod.Duration(granted) <= p.Fitted.End+100*ms, about, "the %d s of pod %s end after the host", granted, planned.Pod.Name)
 			}
 		}
-		longer, rolled := c.opts, c.opts
+		longer, rollOver := c.opts, c.opts
 		longer.Limit = c.limit + second
-		rolled.NoRollOver = false
-		withLongerLimit, withRollOver := granted(plan.New(c.schedule, c.pods, longer)), granted(plan.New(c.schedule, c.pods, rolled))
+		rollOver.NoRollOver = false
+		withLongerLimit := granted(plan.New(c.schedule, c.pods, longer))
+		withRollOver := granted(plan.New(c.schedule, c.pods, rollOver))
 		for name, seconds := range granted(p) {
 			checkRule(t, withRollOver[name] >= seconds, about, "roll-over leaves pod %s %d s of %d s", name, withRollOver[name], seconds)
 			checkRule(t, withLongerLimit[name] >= seconds, about, "a longer limit leaves pod %s %d s of %d s", name, withLongerLimit[name], seconds)
@@ -263,7 +264,7 @@ func FuzzNew(f *testing.F) {
 		if len(s) > 0 && seed%5 == 0 {
 			s[0].Seconds = math.MinInt64 // Config.Schedule returns no negative ones
 		}
-		opts := randomOptions(r, true)
+		opts := randomOptions(r, anyTimeout)
 		opts.Limit = time.Duration(limit)
 		before := fmt.Sprintf("%v %d %+v", s, len(pods), opts)
 		copies := make([]*v1.Pod, len(pods))
@@ -302,13 +303,14 @@ func checkPlan(t *testing.T, s plan.Schedule, pods []*v1.Pod, opts plan.Options,
 	t.Helper()
 	about := fmt.Sprintf("%v: %+v", s, opts)
 	require.Len(t, p.Buckets, len(s), about)
-	seen, at := map[*v1.Pod]bool{}, min(p.Fitted.Prepare+p.Fitted.Hold+p.Fitted.Publish, p.Release)
+	seen := map[*v1.Pod]bool{}
+	previousEnd := min(p.Fitted.Prepare+p.Fitted.Hold+p.Fitted.Publish, p.Release)
 	for i, b := range p.Buckets {
 		require.LessOrEqual(t, b.Seconds, b.WantedSeconds, about)
-		require.Equal(t, at, b.Start, about)
+		require.Equal(t, previousEnd, b.Start, about)
 		require.LessOrEqual(t, b.Start, b.End, about)
 		require.LessOrEqual(t, b.End, p.Release, about)
-		at = b.End
+		previousEnd = b.End
 		for _, pod := range b.Pods {
 			require.False(t, seen[pod.Pod])
 			seen[pod.Pod] = true

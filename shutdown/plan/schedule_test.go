@@ -17,7 +17,7 @@ import (
 func TestScheduleSortsACopy(t *testing.T) {
 	cfg := config(0, 0, entry(10, 1), entry(-5, 2), entry(0, 3), entry(0, 4))
 	before := slices.Clone(cfg.ShutdownGracePeriodByPodPriority)
-	require.Equal(t, plan.Schedule{{-5, 2}, {0, 3}, {0, 4}, {10, 1}}, cfg.Schedule(true), "equal priorities keep their order")
+	require.Equal(t, plan.Schedule{{-5, 2}, {0, 3}, {0, 4}, {10, 1}}, cfg.Schedule(gateOn), "equal priorities keep their order")
 	require.Equal(t, before, cfg.ShutdownGracePeriodByPodPriority)
 }
 
@@ -25,17 +25,32 @@ func TestScheduleSortsACopy(t *testing.T) {
 // critical pods.
 func TestSchedulePrefersTheListIfItsGateIsOn(t *testing.T) {
 	both := config(30*time.Second, 10*time.Second, entry(0, 99))
-	require.Equal(t, plan.Schedule{{0, 99}}, both.Schedule(true))
-	require.Equal(t, plan.Schedule{{0, 20}, {2_000_000_000, 10}}, both.Schedule(false))
-	require.Nil(t, config(0, 0, entry(0, 99)).Schedule(false), "the list alone, with its gate off")
-	require.Nil(t, plan.Config{}.Schedule(true))
+	require.Equal(t, plan.Schedule{{0, 99}}, both.Schedule(gateOn))
+	require.Equal(t, plan.Schedule{{0, 20}, {2_000_000_000, 10}}, both.Schedule(gateOff))
+	require.Nil(t, config(0, 0, entry(0, 99)).Schedule(gateOff), "there is only a list, and its gate is off")
+	require.Nil(t, plan.Config{}.Schedule(gateOn), "nothing is configured")
+}
+
+// The two-field form becomes two buckets: the total less the critical part, and the critical part. Each is rounded down to
+// whole seconds.
+func TestScheduleOfTheTwoFieldForm(t *testing.T) {
+	for _, c := range []struct {
+		total, critical         time.Duration
+		wantLower, wantCritical int64
+	}{
+		{30 * time.Second, 10 * time.Second, 20, 10},
+		{20 * time.Second, 20 * time.Second, 0, 20},
+		{2999 * time.Millisecond, 1500 * time.Millisecond, 1, 1}, // 1.499 s and 1.5 s
+		{time.Nanosecond, 0, 0, 0},
+	} {
+		require.Equal(t, plan.Schedule{{0, c.wantLower}, {2_000_000_000, c.wantCritical}}, config(c.total, c.critical).Schedule(gateOn))
+	}
 }
 
 // A configuration that Config.Validate rejects must not lead to a negative time: negative seconds count as 0, and a
 // nonsensical two-field form means no graceful shutdown.
 func TestAScheduleOfInvalidDurationsIsNotNegative(t *testing.T) {
-	require.Equal(t, plan.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(true), "negative seconds count as 0")
-	require.Equal(t, plan.Schedule{{0, 1}, {2_000_000_000, 1}}, config(3*time.Second-1, 3*time.Second/2).Schedule(true), "whole seconds")
+	require.Equal(t, plan.Schedule{{0, 0}}, config(0, 0, entry(0, -7)).Schedule(gateOn))
 	for _, odd := range []plan.Config{
 		config(-time.Second, 0),
 		config(-time.Second, -2*time.Second),
@@ -43,7 +58,7 @@ func TestAScheduleOfInvalidDurationsIsNotNegative(t *testing.T) {
 		config(math.MaxInt64, math.MinInt64),
 		config(math.MinInt64, math.MinInt64),
 	} {
-		require.Nil(t, odd.Schedule(true), odd)
+		require.Nil(t, odd.Schedule(gateOn), odd)
 	}
 }
 
@@ -102,7 +117,7 @@ func randomSchedule(r *rand.Rand) plan.Schedule {
 	for range r.IntN(7) {
 		list = append(list, entry(int32(randomValue(r)), randomValue(r)))
 	}
-	return config(0, 0, list...).Schedule(true)
+	return config(0, 0, list...).Schedule(gateOn)
 }
 
 // For any configuration the schedule ascends, has no negative seconds, and does not exceed the two-field
@@ -111,20 +126,20 @@ func FuzzSchedule(f *testing.F) {
 	f.Add(int64(30*time.Second), int64(10*time.Second), true, int32(0), int64(10), int32(5), int64(20))
 	f.Add(int64(math.MaxInt64), int64(math.MinInt64), false, int32(math.MaxInt32), int64(math.MaxInt64), int32(math.MinInt32), int64(math.MinInt64))
 	f.Add(int64(math.MinInt64), int64(math.MaxInt64), true, int32(0), int64(math.MaxInt64), int32(0), int64(math.MaxInt64))
-	f.Fuzz(func(t *testing.T, total, critical int64, byPriority bool, priorityA int32, secondsA int64, priorityB int32, secondsB int64) {
+	f.Fuzz(func(t *testing.T, total, critical int64, listGate bool, priorityA int32, secondsA int64, priorityB int32, secondsB int64) {
 		cfg := config(time.Duration(total), time.Duration(critical), entry(priorityA, secondsA), entry(priorityB, secondsB))
-		s := cfg.Schedule(byPriority)
+		s := cfg.Schedule(listGate)
 		for i, b := range s {
 			require.GreaterOrEqual(t, b.Seconds, int64(0))
 			require.True(t, i == 0 || s[i-1].Priority <= b.Priority, "ascending")
 			require.GreaterOrEqual(t, s[:i+1].Total(), s[:i].Total(), "a sum never overflows")
 		}
-		if !byPriority {
-			require.LessOrEqual(t, s.Total(), max(time.Duration(total), 0), "the migrated form adds nothing")
+		if !listGate {
+			require.LessOrEqual(t, s.Total(), max(time.Duration(total), 0), "the two-field form adds nothing")
 		}
 		checkIndex(t, s, priorityA)
 		checkIndex(t, s, priorityB-1)
-		_ = errors.Join(cfg.Validate(true, byPriority), cfg.Validate(false, byPriority)) // must not panic
+		_ = errors.Join(cfg.Validate(gateOn, listGate), cfg.Validate(gateOff, listGate)) // must not panic
 	})
 }
 

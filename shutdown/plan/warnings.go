@@ -26,13 +26,15 @@ func (u *unknownClasses) add(pod *v1.Pod) {
 // pods names one of them and their number, which keeps the list short.
 func (p *Plan) warnings(unknown unknownClasses) []string {
 	var texts []string
-	bucketTexts, podsLoseTime := make([]string, 0, len(p.Buckets)), false
+	bucketTexts := make([]string, 0, len(p.Buckets))
+	podsLoseTime := false
 	for i := range p.Buckets {
-		b, wanted, fitted := &p.Buckets[i], p.Wanted.Buckets[i].Pods, p.Fitted.Buckets[i].Pods
-		if len(b.Pods) > 0 && fitted < wanted {
+		bucket := &p.Buckets[i]
+		wanted, fitted := p.Wanted.Buckets[i].Pods, p.Fitted.Buckets[i].Pods
+		if len(bucket.Pods) > 0 && fitted < wanted {
 			podsLoseTime = true
 		}
-		bucketTexts = append(bucketTexts, b.warnings(fitted)...)
+		bucketTexts = append(bucketTexts, bucket.warnings(fitted)...)
 	}
 	if wanted, fitted := p.Wanted.Pods(), p.Fitted.Pods(); fitted < wanted {
 		text := fmt.Sprintf("the schedule takes %v but is cut to %v", wanted, fitted)
@@ -64,7 +66,7 @@ func (b *BucketPlan) warnings(fitted time.Duration) []string {
 	if b.Seconds < b.WantedSeconds {
 		texts = append(texts, fmt.Sprintf("bucket %d is cut from %ds to %v", b.Priority, b.WantedSeconds, fitted.Round(100*time.Millisecond)))
 	}
-	// Pods of a bucket without time of its own may get time that lower buckets leave unused.
+	// Pods of a bucket that was cut to less than 1 s may get time that lower buckets leave unused.
 	anyPodHasTime := slices.ContainsFunc(b.Pods, func(p PodPlan) bool { return p.GrantedSeconds > 0 })
 	if b.Seconds == 0 && !anyPodHasTime {
 		return append(texts, fmt.Sprintf("bucket %d has no time, its pods (%d) are killed at once", b.Priority, len(b.Pods)))

@@ -16,27 +16,32 @@ func TestPlanWithoutWarnings(t *testing.T) {
 	require.Empty(t, p.Warnings)
 }
 
-// A limit below 30 s shortens the buckets of 20 s and 10 s in proportion. Each bucket with pods gets a
-// warning of its own. If only buckets without pods lose time, one warning says so.
+// The limit of 20 s shortens the buckets of 20 s and 10 s in proportion, to two thirds. Each bucket has pods, and gets a
+// warning of its own. So does the pod a, whose grace period is longer than its bucket.
 func TestPlanWarnsOfALimit(t *testing.T) {
-	low, high := pod("a", withGrace(25)), pod("b", critical(), withGrace(6))
-	p := plan.New(twoBuckets(), list(low, high), plan.Options{Limit: 20 * time.Second})
+	p := plan.New(twoBuckets(), list(pod("a", withGrace(25)), pod("b", critical(), withGrace(6))), plan.Options{Limit: 20 * time.Second})
 	require.Equal(t, []string{
 		"the schedule takes 30s but is cut to 20s",
 		"bucket 0 is cut from 20s to 13.3s",
 		"bucket 0 is too short for 1 of its 1 pods: test/a asks for 25s and gets 13s",
 		"bucket 2000000000 is cut from 10s to 6.7s",
 	}, p.Warnings)
-	p = plan.New(twoBuckets(), list(low, high), plan.Options{Limit: time.Second})
+}
+
+// The limit of 1 s leaves the buckets 0.67 s and 0.33 s. Grace periods are whole seconds, so that the pods get 0 s.
+func TestPlanWarnsOfALimitThatLeavesNoWholeSecond(t *testing.T) {
+	p := plan.New(twoBuckets(), list(pod("a", withGrace(25)), pod("b", critical(), withGrace(6))), plan.Options{Limit: time.Second})
 	require.Equal(t, []string{
 		"the schedule takes 30s but is cut to 1s",
 		"bucket 0 is cut from 20s to 700ms", "bucket 0 has no time, its pods (1) are killed at once",
 		"bucket 2000000000 is cut from 10s to 300ms", "bucket 2000000000 has no time, its pods (1) are killed at once",
 	}, p.Warnings)
-	p = plan.New(twoBuckets(), list(high), plan.Options{Limit: 11 * time.Second})
+}
+
+// Only the second bucket, of 10 s, has a pod. The limit of 11 s shortens the first bucket, which takes no time from a pod.
+func TestPlanWarnsOfALimitThatShortensOnlyEmptyBuckets(t *testing.T) {
+	p := plan.New(twoBuckets(), list(pod("b", critical(), withGrace(6))), plan.Options{Limit: 11 * time.Second})
 	require.Equal(t, []string{"the schedule takes 30s but is cut to 11s, only in buckets without pods"}, p.Warnings)
-	p = plan.New(twoBuckets(), list(high), plan.Options{Limit: 30 * time.Second})
-	require.Empty(t, p.Warnings)
 }
 
 // A limit of 35.1 s leaves 30 s for the pods, 0.1 s of the margin and 5 s for the steps beside the kills, which want 10 s.

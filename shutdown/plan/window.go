@@ -44,13 +44,15 @@ func (b Budget) Window(i int, start time.Duration, opts Options) Window {
 	}
 	bucket := &b.Buckets[i]
 	start = max(start, 0)
-	end, maxGrace := bucket.End, time.Duration(math.MaxInt64)
+	end := bucket.End
+	maxGrace := time.Duration(math.MaxInt64) // no maximum
 	switch {
 	case bucket.Seconds <= 0:
 		end, maxGrace = start, 0
 	case opts.NoRollOver:
 		lastEnd := b.Buckets[len(b.Buckets)-1].End
-		end, maxGrace = min(sum(start, bucket.Pods, bucket.beside()), lastEnd), bucket.Pods
+		end = min(sum(start, bucket.Pods, bucket.beside()), lastEnd)
+		maxGrace = bucket.Pods
 	}
 	w := Window{graceEnd: max(end-bucket.Unmount-bucket.Statuses, 0), maxGrace: maxGrace, ownTime: bucket.Pods}
 	// The kills wait for the readiness marks. In a bucket that starts late they wait for less time, so that the pods do not
