@@ -110,14 +110,14 @@ func (r Request) shorten(old Table) plan.Budget {
 	return fitted
 }
 
-// fillGaps adapts the parts of a budget to its ends, which may have moved. The first done buckets are over, and the next
-// one is in progress. In each later bucket the pods get the time from the end of the previous bucket to the end of their
+// fillGaps adapts the parts of a budget to its ends, which may have moved. The first doneBuckets are over, and the next
+// bucket is in progress. In each later bucket the pods get the time from the end of the previous bucket to the end of their
 // own, less the bucket's other steps, but at most what they had before the budget was fitted (unfitted).
 //
 // If the parts then exceed the remaining time, some of the time of the parts in progress has passed already. The excess
 // is cut off from these.
-func fillGaps(b *plan.Budget, unfitted []plan.BucketBudget, done int) {
-	for i := done + 1; i < len(b.Buckets); i++ {
+func fillGaps(b *plan.Budget, unfitted []plan.BucketBudget, doneBuckets int) {
+	for i := doneBuckets + 1; i < len(b.Buckets); i++ {
 		bucket := &b.Buckets[i]
 		gap := bucket.End - b.Buckets[i-1].End - bucket.Readiness - bucket.Unmount - bucket.Statuses
 		bucket.Pods = min(unfitted[i].Pods, max(bucket.Pods, gap))
