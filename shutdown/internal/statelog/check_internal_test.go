@@ -133,13 +133,14 @@ func wholeShutdown(t testing.TB) *node.Shutdown {
 	return s
 }
 
-// Every exported field is stored, except for fields of the pod's Object that are not needed.
+// Every exported field is stored, except for the fields of the pod's Object that wholeObject sets to "not stored". A shutdown
+// cannot have all fields: one that is cancelled has no announcements.
 func TestAllFieldsAreStored(t *testing.T) {
 	p, s := wholePod(t), wholeShutdown(t)
 	cancelled := wholeShutdown(t)
 	cancelled.Cancelled, cancelled.Announced = true, nil
-	for _, head := range []*node.Shutdown{s, cancelled} {
-		text := logOf(t, head, p)
+	for _, whole := range []*node.Shutdown{s, cancelled} {
+		text := logOf(t, whole, p)
 		require.NotContains(t, string(text), "not stored")
 		found := parse(text, bootOfLog, now())
 		require.Empty(t, found.Errs)
@@ -149,14 +150,14 @@ func TestAllFieldsAreStored(t *testing.T) {
 		object.Spec.Containers[0].Lifecycle.PostStart = nil
 		object.Spec.InitContainers[0].Image, object.Spec.Containers[0].Image, object.Spec.EphemeralContainers[0].Image = "", "", ""
 		want.Object = object
-		require.Equal(t, node.Entries{Shutdown: head, Pods: []*node.Pod{want}}, found.Entries)
+		require.Equal(t, node.Entries{Shutdown: whole, Pods: []*node.Pod{want}}, found.Entries)
 	}
 }
 
-// A log has a shutdown and a pod, one of them with a value that no agent writes. The damaged one is named by an error and
-// left out; the other counts, even a pod of a damaged shutdown, because its final status may be pending. Times begin with
-// the boot, 00:00:00: the present is 01:00:00, and undamaged values are around 00:50:00 (3000 s).
-func TestDamagedEntitiesAreLeftOut(t *testing.T) {
+// A log has a pod, and a shutdown with a value that no agent writes. The shutdown is named by an error and left out. The pod
+// counts, because its final status may be pending. Times begin with the boot, 00:00:00: the present is 01:00:00, and
+// undamaged values are around 00:50:00 (3000 s).
+func TestADamagedShutdownIsLeftOut(t *testing.T) {
 	for named, damage := range map[string]func(s *node.Shutdown){
 		"number -1 is not from 1 to 2147483647":          func(s *node.Shutdown) { s.Number = -1 },
 		"number 2147483648 is not":                       func(s *node.Shutdown) { s.Number = math.MaxInt32 + 1 },
@@ -187,6 +188,11 @@ func TestDamagedEntitiesAreLeftOut(t *testing.T) {
 		require.Nil(t, left.Shutdown)
 		require.Len(t, left.Pods, 1)
 	}
+}
+
+// A log has a shutdown, and a pod with a value that no agent writes. The pod is named by an error and left out, and the
+// shutdown counts. The times are as in TestADamagedShutdownIsLeftOut.
+func TestADamagedPodIsLeftOut(t *testing.T) {
 	for named, damage := range map[string]func(p *node.Pod){
 		`its pod text/ is damaged: its object is that of pod text/text`: func(p *node.Pod) { p.Name = "" },
 		"it has no object": func(p *node.Pod) { p.Object = nil },
@@ -258,15 +264,16 @@ func TestTimesOfAnotherBootMayBeLater(t *testing.T) {
 	require.Len(t, found.Errs, 2, "a snapshot of this machine, or the log of another one")
 }
 
-// The checks of a stored log accept every timetable that an agent may store: random ones, also after an earlier deadline has shortened
-// them once or twice.
+// The checks of a stored log accept every timetable that an agent may store: random ones, also after an earlier deadline
+// has shortened them once or twice.
 func TestEveryTimetableIsAccepted(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a seed
-	upTo := func(n int) time.Duration { return time.Duration(random.IntN(n)) * time.Millisecond }
+	upTo := func(longest time.Duration) time.Duration { return time.Duration(random.Int64N(int64(longest))) }
+	flip := func() bool { return random.IntN(2) == 0 }
 	for range 5000 {
 		opts := plan.Options{
-			Steps:       plan.Steps{Prepare: random.IntN(2) == 0, Hold: random.IntN(2) == 0, Publish: random.IntN(2) == 0, Readiness: random.IntN(2) == 0, Unmount: random.IntN(2) == 0, Statuses: random.IntN(2) == 0},
-			HoldTimeout: upTo(20_000), PrepareTimeout: upTo(5_000), NoRollOver: random.IntN(2) == 0,
+			Steps:       plan.Steps{Prepare: flip(), Hold: flip(), Publish: flip(), Readiness: flip(), Unmount: flip(), Statuses: flip()},
+			HoldTimeout: upTo(20 * time.Second), PrepareTimeout: upTo(5 * time.Second), NoRollOver: flip(),
 		}
 		var schedule plan.Schedule
 		for i := range random.IntN(5) + 1 {
@@ -276,9 +283,9 @@ func TestEveryTimetableIsAccepted(t *testing.T) {
 			}
 			schedule = append(schedule, plan.Bucket{Priority: int32(i), Seconds: seconds}) //nolint:gosec // it is small
 		}
-		r := timetable.Request{Schedule: schedule, Options: opts, Received: at(3000).Add(upTo(500))}
+		r := timetable.Request{Schedule: schedule, Options: opts, Received: at(3000).Add(upTo(time.Second / 2))}
 		if random.IntN(4) > 0 {
-			r.HostEnd = r.Received.Add(upTo(120_000))
+			r.HostEnd = r.Received.Add(upTo(2 * time.Minute))
 		}
 		s := wholeShutdown(t)
 		table := timetable.New(r)
@@ -286,8 +293,8 @@ func TestEveryTimetableIsAccepted(t *testing.T) {
 			s.Timetable, s.Done = stored(table), random.IntN(len(schedule)+1)
 			require.NoError(t, checkShutdown(s, now()), "%+v, shortened %d times", r, shortened)
 			before := table
-			r.Old, r.DoneBuckets, r.Received = &before, s.Done, r.Received.Add(upTo(60_000))
-			r.HostEnd = r.Received.Add(upTo(60_000))
+			r.Old, r.DoneBuckets, r.Received = &before, s.Done, r.Received.Add(upTo(time.Minute))
+			r.HostEnd = r.Received.Add(upTo(time.Minute))
 			table = timetable.New(r)
 		}
 	}

@@ -116,7 +116,7 @@ func TestADamagedLogGrantsNoTime(t *testing.T) {
 	for i := 0; i < len(log); i += step {
 		check(log[:i])
 		for bit := range 8 {
-			if step == 1 || bit == i/step%8 {
+			if step == 1 || bit == i/step%8 { // with a longer step one bit of each byte, in turn
 				damaged := bytes.Clone(log)
 				damaged[i] ^= 1 << bit
 				check(damaged)

@@ -25,15 +25,14 @@ type header struct {
 
 // podEntry is the newest entry of a pod, encoded.
 type podEntry struct {
-	text      []byte  // the JSON of the pod, without its Object
-	pod       *v1.Pod // the Object
-	object    []byte  // the JSON of the Object; nil: there is none
+	text      []byte  // the JSON of the node.Pod, which has no Object
+	pod       *v1.Pod // the Object: the pod as the API server has it
+	object    []byte  // the JSON of what is stored of the Object; nil: there is none
 	isPending bool    // the pod's final status may be pending: the entry must survive a power cut
 }
 
-// set encodes a pod into the entry. After an error the entry is unchanged. hasNewObject says that the encoded Object
-// has changed, so that the next line of the pod must contain it. An Object is large, so it is encoded only if its pointer
-// has changed.
+// set encodes a pod into the entry. After an error the entry is unchanged. hasNewObject says that the encoded Object has
+// changed, so that the pod's next line must contain it. To save time, the Object is encoded only if its pointer has changed.
 func (e *podEntry) set(p *node.Pod) (hasNewObject bool, err error) {
 	next := *e
 	next.isPending = !p.Signalled.IsZero() && !p.Told
@@ -50,8 +49,8 @@ func (e *podEntry) set(p *node.Pod) (hasNewObject bool, err error) {
 	return hasNewObject, nil
 }
 
-// appendTo appends the line of the pod to text. withObject says whether the line has the Object, which is large and so is
-// only written when it has changed.
+// appendTo appends the pod's line of the log to text. withObject says whether the line also contains the stored part of the
+// Object: it is large, so a line contains it only if it is new or has changed.
 func (e *podEntry) appendTo(text []byte, withObject bool) []byte {
 	text = append(append(text, `{"pod":`...), e.text...)
 	if withObject {

@@ -23,10 +23,10 @@ import (
 // block). The next write replaces them, but not a file that they link to.
 func TestForeignFilesAreNotRead(t *testing.T) {
 	target := t.TempDir() // its log is the target of the symbolic link
-	l := locked(t, options(target))
+	l := newLocked(t, options(target))
 	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
-	closed(t, l)
-	whole := content(t, target)
+	closeLog(t, l)
+	whole := logText(t, target)
 	for text, plant := range map[string]func(path string) error{
 		"it is not a regular file but p": func(path string) error { return syscall.Mkfifo(path, 0o600) },
 		"too many levels":                func(path string) error { return os.Symlink(logPath(target), path) },
@@ -49,7 +49,7 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 					require.NoError(t, err)
 				}
 			}
-			l := locked(t, options(dir))
+			l := newLocked(t, options(dir))
 			found := contents(t, l)
 			require.Zero(t, found.Entries)
 			require.Zero(t, found.Times)
@@ -63,9 +63,9 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 
 			require.NoError(t, await(t, l.Append(entries(shutdown(2)))))
 			require.NoError(t, await(t, l.SaveTimes(statelog.Times{StartTime: at(1)})))
-			closed(t, l)
+			closeLog(t, l)
 			require.Equal(t, statelog.Contents{Entries: entries(shutdown(2)), SameBoot: true, Times: statelog.Times{StartTime: at(1)}}, read(t, dir))
-			require.Equal(t, whole, content(t, target))
+			require.Equal(t, whole, logText(t, target))
 		})
 	}
 }
@@ -75,7 +75,7 @@ func TestForeignFilesAreNotRead(t *testing.T) {
 func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := locked(t, options(dir)), statelog.New(options(dir))
+		first, second := newLocked(t, options(dir)), statelog.New(options(dir))
 		require.NoError(t, await(t, first.Append(entries(shutdown(1), signalled("a")))))
 		written := second.Append(entriesOfPods(signalled("b")))
 		require.Equal(t, entries(shutdown(1), signalled("a")), contents(t, second).Entries, "the log can be read before the folder is locked")
@@ -89,7 +89,7 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 		require.InDelta(t, 3*time.Second, time.Since(begun), float64(100*time.Millisecond))
 		require.NoError(t, await(t, written))
 		require.Equal(t, entries(shutdown(1), ended("a")), contents(t, second).Entries, "the contents when the folder was locked")
-		closed(t, second)
+		closeLog(t, second)
 		require.Equal(t, entries(shutdown(1), ended("a"), signalled("b")), read(t, dir).Entries)
 	})
 }
@@ -99,7 +99,7 @@ func TestOnlyOneAgentLocksTheFolder(t *testing.T) {
 func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := locked(t, options(dir)), statelog.New(options(dir))
+		first, second := newLocked(t, options(dir)), statelog.New(options(dir))
 		before, times := second.Append(entries(shutdown(2))), second.SaveTimes(statelog.Times{StartTime: at(2)})
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
@@ -111,8 +111,8 @@ func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 			require.NoError(t, await(t, future))
 		}
 		require.Equal(t, statelog.Contents{}, contents(t, second))
-		closed(t, first)
-		closed(t, second)
+		closeLog(t, first)
+		closeLog(t, second)
 		require.NoFileExists(t, logPath(dir))
 		require.NoFileExists(t, filepath.Join(dir, timesFile))
 	})
@@ -123,7 +123,7 @@ func TestNothingIsStoredWithoutTheLock(t *testing.T) {
 func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 	dir := t.TempDir()
 	synctest.Test(t, func(t *testing.T) {
-		first, second := locked(t, options(dir)), statelog.New(options(dir))
+		first, second := newLocked(t, options(dir)), statelog.New(options(dir))
 		written := second.Append(entries(shutdown(1)))
 		gotLock := make(chan error, 1)
 		go func() {
@@ -136,7 +136,7 @@ func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 		require.Zero(t, time.Since(begun))
 		require.ErrorContains(t, <-gotLock, "another agent uses it")
 		require.NoError(t, await(t, written))
-		closed(t, first)
+		closeLog(t, first)
 		_, err := second.Lock(t.Context())
 		require.ErrorContains(t, err, "the state log is closed")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -155,7 +155,7 @@ func TestLockRemovesTemporaryFiles(t *testing.T) {
 	for _, name := range []string{".tmp-graceful_node_shutdown_123", ".tmp-" + timesFile + "9", ".tmp-other1", "tmp-" + logFile} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), nil, 0o600))
 	}
-	closed(t, locked(t, options(dir)))
+	closeLog(t, newLocked(t, options(dir)))
 	entries, err := os.ReadDir(dir)
 	require.NoError(t, err)
 	var left []string
@@ -184,7 +184,7 @@ func TestAWorldWritableFolderIsAWarning(t *testing.T) {
 			require.ErrorContains(t, warning, text)
 		}
 		require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
-		closed(t, l)
+		closeLog(t, l)
 	}
 }
 

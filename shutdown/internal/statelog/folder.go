@@ -50,7 +50,7 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 	}
 	warning, err = locking.Await(context.WithoutCancel(ctx), time.Now().Add(minWait)) // at once, unless the disk hangs
 	if err != nil {
-		if isLocked := l.giveUpLock(); isLocked { // it was locked just before Lock gave up
+		if isLocked := l.giveUpLock(); isLocked { // the call has locked the folder in the meantime, and returns soon
 			warning, err = locking.Wait(context.WithoutCancel(ctx))
 		}
 	}
@@ -61,18 +61,18 @@ func (l *Log) Lock(ctx context.Context) (warning, err error) {
 }
 
 // settleLock records once and for all whether the folder is locked: only the first call counts. unlock unlocks the
-// folder; nil says that the folder will not be locked. If the folder is locked, waiting writes begin; otherwise they are
-// refused and nothing is stored. The result is what the first call has recorded.
+// folder; nil says that the folder will not be locked. If the folder is locked, waiting writes begin. Otherwise they return
+// no error, but nothing is stored. The result is what the first call has recorded.
 func (l *Log) settleLock(unlock func() error) (isLocked bool) {
 	l.lockOnce.Do(func() {
-		if l.unlock = unlock; unlock == nil {
-			for _, q := range []*queue{&l.writes, &l.times} {
-				q.close(nil) // nil: writes succeed, but store nothing
+		l.unlock = unlock
+		for _, q := range []*queue{&l.writes, &l.times} {
+			if unlock != nil {
+				q.open()
+			} else { // nil: tasks return no error, although they store nothing
+				q.close(nil)
 				q.drop(nil)
 			}
-		} else {
-			l.writes.open()
-			l.times.open()
 		}
 		close(l.lockSettled)
 	})

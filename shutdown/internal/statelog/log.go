@@ -293,14 +293,14 @@ func (l *Log) Close(until time.Time) error {
 	l.times.close(errClosed)
 	if isLocked {
 		l.otherCalls.Go(func() string { return "the unlocking of " + l.opts.Dir }, func() {
-			l.calls.Wait(nil)
+			l.calls.Wait(nil) // nil: without a limit
 			if l.file != nil {
 				_ = l.file.Close()
 			}
 			_ = l.unlock()
 		})
 	}
-	giveUp := make(chan struct{})
+	giveUp := make(chan struct{}) // closed when Close must return
 	timer := time.AfterFunc(max(time.Until(until), minWait), func() { close(giveUp) })
 	defer timer.Stop()
 	if hanging := append(l.calls.Wait(giveUp), l.otherCalls.Wait(giveUp)...); len(hanging) > 0 {

@@ -18,7 +18,7 @@ import (
 // entries.
 func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	dir := t.TempDir()
-	l := locked(t, options(dir))
+	l := newLocked(t, options(dir))
 	require.Equal(t, statelog.Contents{}, contents(t, l))
 	l.Begin(entries(shutdown(1), pod("a"), pod("b")))
 	l.Append(entriesOfPods(signalled("b")))
@@ -28,7 +28,7 @@ func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	times := statelog.Times{StartTime: at(1), EndTime: at(2)}
 	l.SaveTimes(times)
 	require.NoError(t, await(t, l.Sync()))
-	closed(t, l)
+	closeLog(t, l)
 	want := statelog.Contents{Entries: entries(second, ended("a"), signalled("b")), SameBoot: true, Times: times}
 	require.Equal(t, want, read(t, dir))
 	found, err := statelog.ReadFile(dir)
@@ -49,16 +49,16 @@ func mode(t *testing.T, path string) string {
 // its first write removes it, so that the following lines can be read. A later line about a pod replaces an earlier one.
 func TestAppendRemovesAnIncompleteLastLine(t *testing.T) {
 	dir := t.TempDir()
-	l := locked(t, options(dir))
+	l := newLocked(t, options(dir))
 	require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
 	require.NoError(t, await(t, l.Append(entriesOfPods(ended("a")))))
-	closed(t, l)
-	require.NoError(t, os.Truncate(logPath(dir), int64(len(content(t, dir))-3)))
-	l = locked(t, options(dir))
+	closeLog(t, l)
+	require.NoError(t, os.Truncate(logPath(dir), int64(len(logText(t, dir))-3)))
+	l = newLocked(t, options(dir))
 	require.Equal(t, entries(shutdown(1), signalled("a")), contents(t, l).Entries)
 	require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
 	require.NoError(t, await(t, l.Append(entriesOfPods(signalled("b")))))
-	closed(t, l)
+	closeLog(t, l)
 	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), signalled("b")), SameBoot: true}, read(t, dir))
 }
 
@@ -72,20 +72,20 @@ func TestLinesBeforeADamagedOneCount(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			l := locked(t, options(dir))
+			l := newLocked(t, options(dir))
 			require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
 			require.NoError(t, await(t, l.Append(entriesOfPods(ended("a")))))
-			closed(t, l)
-			lines := strings.SplitAfter(string(content(t, dir)), "\n")
+			closeLog(t, l)
+			lines := strings.SplitAfter(string(logText(t, dir)), "\n")
 			lines[2] += damage
 			require.NoError(t, os.WriteFile(logPath(dir), []byte(strings.Join(lines, "")), 0o600))
-			l = locked(t, options(dir))
+			l = newLocked(t, options(dir))
 			found := contents(t, l)
 			require.Equal(t, entries(shutdown(1), signalled("a")), found.Entries)
 			require.Len(t, found.Errs, 1)
 			require.ErrorContains(t, found.Errs[0], logPath(dir)+" is not usable: line 4 and all that follow are ignored: ")
 			require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
-			closed(t, l)
+			closeLog(t, l)
 			require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"), pod("b")), SameBoot: true}, read(t, dir))
 		})
 	}
@@ -103,13 +103,13 @@ func TestUnknownLogsAreReplaced(t *testing.T) {
 	} {
 		dir := t.TempDir()
 		require.NoError(t, os.WriteFile(logPath(dir), []byte(text), 0o600))
-		l := locked(t, options(dir))
+		l := newLocked(t, options(dir))
 		found := contents(t, l)
 		require.Zero(t, found.Entries)
 		require.Len(t, found.Errs, 1)
 		require.ErrorContains(t, found.Errs[0], named)
 		require.NoError(t, await(t, l.Append(entriesOfPods(pod("a")))))
-		closed(t, l)
+		closeLog(t, l)
 		require.Equal(t, statelog.Contents{Entries: entriesOfPods(pod("a")), SameBoot: true}, read(t, dir))
 	}
 }
@@ -118,17 +118,17 @@ func TestUnknownLogsAreReplaced(t *testing.T) {
 // The new log is one of the boot "two"; an agent of the boot "one" reads it as another boot's.
 func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 	dir := t.TempDir()
-	l := locked(t, options(dir))
+	l := newLocked(t, options(dir))
 	require.NoError(t, await(t, l.Append(entries(shutdown(1), signalled("a")))))
-	closed(t, l)
+	closeLog(t, l)
 	next := options(dir)
 	next.Boot = nextBoot
-	l = locked(t, next)
+	l = newLocked(t, next)
 	require.Equal(t, statelog.Contents{Entries: entries(shutdown(1), signalled("a"))}, contents(t, l), "although this boot is less than an hour old")
 	over := signalled("a")
 	over.Ended = at(time.Minute)
 	require.NoError(t, await(t, l.Begin(entriesOfPods(over))))
-	closed(t, l)
+	closeLog(t, l)
 	require.Equal(t, statelog.Contents{Entries: entriesOfPods(over), SameBoot: true}, contents(t, statelog.New(next)))
 	require.Equal(t, statelog.Contents{Entries: entriesOfPods(over)}, read(t, dir))
 }
@@ -136,21 +136,21 @@ func TestBeginReplacesTheLogOfAnotherBoot(t *testing.T) {
 // The boot ID cannot be read. Only the kubelet's file is written and read; the log stays as it was.
 func TestNothingIsStoredWithoutABootID(t *testing.T) {
 	dir := t.TempDir()
-	l := locked(t, options(dir))
+	l := newLocked(t, options(dir))
 	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
-	closed(t, l)
-	before := content(t, dir)
+	closeLog(t, l)
+	before := logText(t, dir)
 	o := options(dir)
 	o.Boot = func() (string, time.Duration, error) { return "", 0, os.ErrPermission }
-	l = locked(t, o)
+	l = newLocked(t, o)
 	require.ErrorIs(t, l.BootErr(), os.ErrPermission)
 	require.Zero(t, contents(t, l).Entries)
 	require.NoError(t, await(t, l.Begin(entriesOfPods(pod("a")))))
 	require.NoError(t, await(t, l.Sync()))
 	times := statelog.Times{StartTime: at(1)}
 	require.NoError(t, await(t, l.SaveTimes(times)))
-	closed(t, l)
-	require.Equal(t, before, content(t, dir))
+	closeLog(t, l)
+	require.Equal(t, before, logText(t, dir))
 	require.Equal(t, statelog.Contents{Times: times}, contents(t, statelog.New(o)))
 }
 
@@ -159,35 +159,35 @@ func TestNothingIsStoredWithoutABootID(t *testing.T) {
 func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	o := options("")
 	o.Before = func(step, path string) error { t.Errorf("%s of %s", step, path); return nil } // called before each disk operation
-	l := locked(t, o)
+	l := newLocked(t, o)
 	for _, future := range []*call.Future[struct{}]{l.Append(entriesOfPods(pod("a"))), l.Begin(node.Entries{}), l.Sync(), l.SaveTimes(statelog.Times{})} {
 		require.NoError(t, await(t, future))
 	}
 	require.Equal(t, statelog.Contents{}, contents(t, l))
 	sinceBoot := l.Since(time.Now())
 	require.False(t, sinceBoot.Before(at(time.Hour)), "the boot was an hour ago")
-	closed(t, l)
+	closeLog(t, l)
 }
 
 // Each change of a pod adds a short line to the log, without the pod's object, which is written once. Begin replaces the
 // log by its own entries, so that it is short again. A changed object is written again.
 func TestBeginReplacesTheLog(t *testing.T) {
 	dir := t.TempDir()
-	l := locked(t, options(dir))
+	l := newLocked(t, options(dir))
 	grown := signalled("a")
 	for second := range 100 {
 		grown.Deadline = at(time.Hour + time.Duration(second)*time.Millisecond)
 		require.NoError(t, await(t, l.Append(entries(shutdown(1), grown))))
 	}
 	require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
-	require.Equal(t, 1, strings.Count(string(content(t, dir)), `"uid":"uid-a"`))
-	lengthBefore := len(content(t, dir))
+	require.Equal(t, 1, strings.Count(string(logText(t, dir)), `"uid":"uid-a"`))
+	lengthBefore := len(logText(t, dir))
 	require.NoError(t, await(t, l.Begin(entries(shutdown(2), grown))))
-	require.Less(t, len(content(t, dir)), lengthBefore/50)
+	require.Less(t, len(logText(t, dir)), lengthBefore/50)
 	later := signalled("a")
 	later.Object.Status.Phase = "Succeeded"
 	require.NoError(t, await(t, l.Append(entriesOfPods(later))))
-	closed(t, l)
+	closeLog(t, l)
 	require.Equal(t, entries(shutdown(2), later), read(t, dir).Entries)
 }
 
@@ -205,7 +205,7 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 		}
 		return nil
 	}
-	l := locked(t, o)
+	l := newLocked(t, o)
 	first := l.Append(entries(shutdown(1), pod("a")))
 	<-firstBegan
 	var later []*call.Future[struct{}]
@@ -216,9 +216,9 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 	for _, future := range append(later, first) {
 		require.NoError(t, await(t, future))
 	}
-	closed(t, l)
+	closeLog(t, l)
 	require.LessOrEqual(t, writes, 2, "the first entries, and all that came during that write")
-	require.LessOrEqual(t, strings.Count(string(content(t, o.Dir)), `"uid-b"`), 2, "its entry and its object")
+	require.LessOrEqual(t, strings.Count(string(logText(t, o.Dir)), `"uid-b"`), 2, "its entry and its object")
 	require.Equal(t, entries(shutdown(1), signalled("a"), ended("b")), read(t, o.Dir).Entries)
 }
 
@@ -226,7 +226,7 @@ func TestWaitingEntriesAreWrittenTogether(t *testing.T) {
 // for them, and writes the other entries. A closed log accepts no entry.
 func TestUnencodableEntriesAreErrors(t *testing.T) {
 	dir := t.TempDir()
-	l := locked(t, options(dir))
+	l := newLocked(t, options(dir))
 	strange := shutdown(2)
 	strange.Wall = time.Date(20000, 1, 1, 0, 0, 0, 0, time.UTC)
 	err := await(t, l.Append(entries(strange, pod("a"))))
@@ -235,7 +235,7 @@ func TestUnencodableEntriesAreErrors(t *testing.T) {
 	late := signalled("c")
 	late.Ended = strange.Wall
 	require.ErrorContains(t, await(t, l.Append(entriesOfPods(late))), "year")
-	closed(t, l)
+	closeLog(t, l)
 	require.Equal(t, entriesOfPods(pod("a")), read(t, dir).Entries)
 	require.ErrorContains(t, await(t, l.Append(entriesOfPods(pod("b")))), "the state log is closed")
 	require.ErrorContains(t, await(t, l.SaveTimes(statelog.Times{})), "the state log is closed")
@@ -248,12 +248,12 @@ func TestAppendCopiesItsEntries(t *testing.T) {
 	s, p := shutdown(1), ended("a")
 	s.Errors, p.Joined = []string{"failed"}, []int{2}
 	written := l.Append(entries(s, p))
-	s.Errors[0], s.Announced[0].Origin, s.Done, p.Joined[0], p.Told = "", "", 1, 0, true
+	s.Errors[0], s.Announced[0].Origin, s.Done, p.Joined[0], p.Told = "", "", 1, 0, true // the caller changes what it has passed
 	_, err := l.Lock(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, await(t, written))
-	closed(t, l)
-	s, p = shutdown(1), ended("a")
+	closeLog(t, l)
+	s, p = shutdown(1), ended("a") // as they were
 	s.Errors, p.Joined = []string{"failed"}, []int{2}
 	require.Equal(t, entries(s, p), read(t, dir).Entries)
 }
@@ -272,10 +272,10 @@ func TestTimesNeedStartAndEnd(t *testing.T) {
 		require.EqualError(t, found.Errs[0], "shutdown state "+filepath.Join(dir, timesFile)+" is not usable: "+named)
 		without := options(dir)
 		without.Times = false
-		l := locked(t, without)
+		l := newLocked(t, without)
 		require.Equal(t, statelog.Contents{}, contents(t, l))
 		require.NoError(t, await(t, l.SaveTimes(statelog.Times{})))
-		closed(t, l)
+		closeLog(t, l)
 		left, err := os.ReadFile(filepath.Join(dir, timesFile))
 		require.NoError(t, err)
 		require.Equal(t, text, string(left))

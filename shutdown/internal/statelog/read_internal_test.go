@@ -22,15 +22,17 @@ const bootOfLog = "one"
 // growingLog returns the text of a log that grew entry by entry, and its size and contents after each entry.
 func growingLog(t testing.TB) (text []byte, sizes []int, states []node.Entries) {
 	t.Helper()
-	first, meant := wholeShutdown(t), wholePod(t)
-	meant.Signalled, meant.Deadline, meant.Ended, meant.Policy = time.Time{}, time.Time{}, time.Time{}, ""
-	signalled, second := wholePod(t), wholeShutdown(t)
-	signalled.Ended, second.Number = time.Time{}, 6
+	first, second := wholeShutdown(t), wholeShutdown(t)
+	second.Number = first.Number + 1
+	planned, signalled, ended := wholePod(t), wholePod(t), wholePod(t) // three states of one pod
+	planned.Signalled, planned.Deadline, planned.Ended, planned.Policy = time.Time{}, time.Time{}, time.Time{}, ""
+	signalled.Ended = time.Time{}
 	var entries newestEntries
 	text, err := entries.text(bootOfLog)
 	require.NoError(t, err)
 	for _, changed := range []node.Entries{
-		{Shutdown: first}, {Pods: []*node.Pod{meant}}, {Pods: []*node.Pod{signalled}}, {Shutdown: second}, {Pods: []*node.Pod{wholePod(t)}}, {Shutdown: first},
+		{Shutdown: first}, {Pods: []*node.Pod{planned}}, {Pods: []*node.Pod{signalled}},
+		{Shutdown: second}, {Pods: []*node.Pod{ended}}, {Shutdown: first},
 	} {
 		lines, err := entries.update(changed)
 		require.NoError(t, err)
@@ -46,7 +48,7 @@ func growingLog(t testing.TB) (text []byte, sizes []int, states []node.Entries) 
 // completely, and no error.
 func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 	text, sizes, states := growingLog(t)
-	first := bytes.IndexByte(text, '\n')
+	firstLineEnd := bytes.IndexByte(text, '\n')
 	step := 1
 	if need.Less(t, "four of five bytes at which a state log ends") {
 		step = 5
@@ -61,7 +63,7 @@ func TestALogTruncatedAtAnyByteHasTheEarlierEntries(t *testing.T) {
 				}
 			}
 			require.Equal(t, want, found.Entries, "%d of %d bytes", size, len(text))
-			if size > first {
+			if size > firstLineEnd {
 				require.Empty(t, found.Errs, "%d of %d bytes", size, len(text))
 				require.True(t, found.SameBoot)
 			}
@@ -136,9 +138,9 @@ func drainWith(found Contents) {
 	}
 }
 
-// One or two values of a log with a shutdown and a pod are changed at random; the second change uses the offsets of the
-// undamaged text, so that it may hit any bytes. An agent that reads the log never panics. If
-// the agent reads no shutdown or no pod, there is an error.
+// One or two values of a log with a shutdown and a pod are changed at random. The second change uses the offsets of the
+// undamaged text, so that it may hit any bytes. An agent that reads the log never panics. If it reads no shutdown or no
+// pod, there is an error.
 func TestDamagedLogsNeverPanic(t *testing.T) {
 	text, _, _ := growingLog(t)
 	value := regexp.MustCompile(`:("[^"]*"|[-0-9]+|true|false)`)

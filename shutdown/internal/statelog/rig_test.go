@@ -38,8 +38,8 @@ func options(dir string) statelog.Options {
 	return statelog.Options{Dir: dir, Times: true, Boot: boot}
 }
 
-// locked returns a log that has locked its folder. The test must close the log.
-func locked(t testing.TB, o statelog.Options) *statelog.Log {
+// newLocked returns a log that has locked its folder. The test must close the log.
+func newLocked(t testing.TB, o statelog.Options) *statelog.Log {
 	t.Helper()
 	l := statelog.New(o)
 	warning, err := l.Lock(t.Context())
@@ -55,8 +55,8 @@ func await(t testing.TB, written *call.Future[struct{}]) error {
 	return err
 }
 
-// closed closes a log, which must succeed.
-func closed(t testing.TB, l *statelog.Log) {
+// closeLog closes a log, which must succeed.
+func closeLog(t testing.TB, l *statelog.Log) {
 	t.Helper()
 	require.NoError(t, l.Close(time.Now().Add(time.Minute)))
 }
@@ -78,8 +78,8 @@ func read(t testing.TB, dir string) statelog.Contents {
 // logPath returns the path of the log file in a folder.
 func logPath(dir string) string { return filepath.Join(dir, logFile) }
 
-// content returns the text of the log file.
-func content(t testing.TB, dir string) []byte {
+// logText returns the text of the log file.
+func logText(t testing.TB, dir string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(logPath(dir))
 	require.NoError(t, err)
