@@ -152,9 +152,6 @@ func TestBeforeDeleteSharesNoPointers(t *testing.T) {
 func TestBeforeDeleteErrors(t *testing.T) {
 	pod := podEndingIn(0, seconds(-3))
 	pod.Name, pod.UID, pod.ResourceVersion = "web", "u-1", "17"
-	if graceful, pending, err := graceperiod.BeforeDelete(nil, nil, testTime()); graceful || pending || !apierrors.IsInternalError(err) {
-		t.Fatal("a nil pod:", graceful, pending, err)
-	}
 	for _, c := range []struct {
 		name    string
 		options metav1.DeleteOptions
@@ -192,6 +189,14 @@ func TestBeforeDeleteErrors(t *testing.T) {
 			require.Equal(t, requested, &c.options)
 		})
 	}
+}
+
+// A nil pod is an InternalError.
+func TestBeforeDeleteOfANilPod(t *testing.T) {
+	graceful, pending, err := graceperiod.BeforeDelete(nil, nil, testTime())
+	require.True(t, apierrors.IsInternalError(err), "%v", err)
+	require.False(t, graceful)
+	require.False(t, pending)
 }
 
 // A delete whose preconditions are met is handled as one without preconditions.

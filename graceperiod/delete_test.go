@@ -44,18 +44,20 @@ func TestForDeleteWithoutPodOrOptions(t *testing.T) {
 	}
 }
 
-// CheckGracefulDelete writes the grace period into the options of a pod's delete. It does not change the options of
-// another object's delete.
-func TestCheckGracefulDelete(t *testing.T) {
+// A delete without options, or of another object than a pod, is not graceful, and its options stay as they are.
+func TestCheckGracefulDeleteWithoutPodOrOptions(t *testing.T) {
 	var strategy graceperiod.PodDeleteStrategy
-	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduledPod(seconds(30)), nil), "nil options")
-
+	require.False(t, strategy.CheckGracefulDelete(t.Context(), scheduledPod(seconds(30)), nil))
 	for name, other := range map[string]runtime.Object{"node": &v1.Node{}, "nil": nil} {
 		options := deleteOptions(seconds(-3))
 		require.False(t, strategy.CheckGracefulDelete(t.Context(), other, options), name)
 		require.Equal(t, deleteOptions(seconds(-3)), options, name)
 	}
+}
 
+// CheckGracefulDelete writes the grace period into the options of a pod's delete. A nil pod is not scheduled, so it has 0 s.
+func TestCheckGracefulDelete(t *testing.T) {
+	var strategy graceperiod.PodDeleteStrategy
 	pod, options := scheduledPod(seconds(30)), deleteOptions(nil)
 	require.True(t, strategy.CheckGracefulDelete(t.Context(), pod, options))
 	require.Equal(t, deleteOptions(seconds(30)), options)
@@ -63,6 +65,6 @@ func TestCheckGracefulDelete(t *testing.T) {
 	require.Equal(t, scheduledPod(seconds(30)), pod, "the options share no pointer with the pod")
 
 	options = deleteOptions(nil)
-	require.True(t, strategy.CheckGracefulDelete(t.Context(), (*v1.Pod)(nil), options), "a nil pod is not scheduled")
+	require.True(t, strategy.CheckGracefulDelete(t.Context(), (*v1.Pod)(nil), options))
 	require.Equal(t, deleteOptions(seconds(0)), options)
 }

@@ -94,7 +94,7 @@ func TestLeftOfDeletion(t *testing.T) {
 		{"forced", podEndingIn(0, seconds(0)), 1},
 		{"negative grace period", podEndingIn(time.Hour, seconds(-5)), 1},
 		{"deletion without a grace period", podEndingIn(time.Hour, nil), 1},
-		{"max int64", podEndingIn(longest, seconds(math.MaxInt64)), math.MaxInt64/int64(time.Second) + 1},
+		{"max int64, rounded up", podEndingIn(longest, seconds(math.MaxInt64)), math.MaxInt64/int64(time.Second) + 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			require.Equal(t, c.want, graceperiod.LeftOfDeletion(c.pod, testTime()))

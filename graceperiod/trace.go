@@ -91,8 +91,8 @@ func (t *trace) appliesField(rule ruleName, field string, value *int64, applied 
 	return applied
 }
 
-// applies adds a rule that always has a value to the trace. It returns applied, so that the call can
-// be the condition of an if.
+// applies adds a rule to the trace and returns applied, so that the call can be the condition of an if.
+// seconds is the rule's value; a rule that reads a field, which may be nil, calls appliesField instead.
 func (t *trace) applies(rule ruleName, field string, seconds int64, applied bool) bool {
 	if t != nil {
 		t.add(rule, field, &seconds, applied)
@@ -100,7 +100,7 @@ func (t *trace) applies(rule ruleName, field string, seconds int64, applied bool
 	return applied
 }
 
-// note adds a rule that always has a value to the trace.
+// note adds a rule to the trace, like applies, for callers that know whether it applies.
 func (t *trace) note(rule ruleName, field string, seconds int64, applied bool) {
 	if t != nil {
 		t.add(rule, field, &seconds, applied)

@@ -104,24 +104,23 @@ func TestVectorsForDelete(t *testing.T) {
 	}
 }
 
-// BeforeDelete gives the results of the API server's rest.BeforeDelete for a pod that has been deleted before. The
-// first two columns of a case are its input: the grace periods that are stored in the pod and requested by the options.
+// BeforeDelete gives the results of the API server's rest.BeforeDelete for a pod that has been deleted before.
 func TestVectorsForRepeatedDelete(t *testing.T) {
 	group := readVectors(t).RepeatedDelete
 	require.Equal(t, []string{"cur", "opt", "want_obj_grace", "want_opt_grace", "graceful", "pending"}, group.Columns)
 	require.Len(t, group.Cases, 16)
-	now := testTime()
 	for _, row := range group.Cases {
+		stored, requested := secondsIn(row[0]), secondsIn(row[1])
+		wantStored, wantInOptions := secondsIn(row[2]), secondsIn(row[3])
+		wantGraceful, wantPending := row[4], row[5]
 		t.Run(fmt.Sprint(row[:2]...), func(t *testing.T) {
-			pod := podWithSpecAndDeletion(nil, secondsIn(row[0]))
-			pod.DeletionTimestamp = &metav1.Time{Time: now}
-			options := &metav1.DeleteOptions{GracePeriodSeconds: secondsIn(row[1])}
-
-			graceful, pending, err := graceperiod.BeforeDelete(pod, options, now)
+			pod, options := podEndingIn(0, stored), deleteOptions(requested)
+			graceful, pending, err := graceperiod.BeforeDelete(pod, options, testTime())
 			require.NoError(t, err)
-			require.Equal(t, row[4:], []any{graceful, pending})
-			require.Equal(t, secondsIn(row[2]), pod.DeletionGracePeriodSeconds)
-			require.Equal(t, secondsIn(row[3]), options.GracePeriodSeconds)
+			require.Equal(t, wantGraceful, graceful)
+			require.Equal(t, wantPending, pending)
+			require.Equal(t, wantStored, pod.DeletionGracePeriodSeconds)
+			require.Equal(t, wantInOptions, options.GracePeriodSeconds)
 		})
 	}
 }
