@@ -38,7 +38,7 @@ func TestDropFromEachKindOfContainer(t *testing.T) {
 		"empty hook":                 {preStop(&v1.LifecycleHandler{}), preStop(&v1.LifecycleHandler{})},
 	} {
 		dropped := specWithEachKind(c.before)
-		validation.DropDisabledFields(dropped, nil, gateMap{}.resolve())
+		validation.DropDisabledFields(dropped, nil, allOff())
 		require.Equal(t, specWithEachKind(c.after), dropped, name)
 	}
 }
@@ -74,7 +74,7 @@ func TestAFeatureThatTheStoredSpecUsesIsNotDropped(t *testing.T) {
 	} {
 		old := spec(withContainer(v1.Container{}), withEphemeral(c.old))
 		before, dropped := old.DeepCopy(), specWithEachKind(all)
-		validation.DropDisabledFields(dropped, old, gateMap{}.resolve())
+		validation.DropDisabledFields(dropped, old, allOff())
 		require.Equal(t, specWithEachKind(c.want), dropped, name)
 		require.Equal(t, before, old, "the stored spec is not changed")
 	}
@@ -86,9 +86,12 @@ func TestDropDoesNotChangeASharedLifecycle(t *testing.T) {
 	hook := sleep(3)
 	shared := &v1.Lifecycle{PostStart: hook, PreStop: hook, StopSignal: ptr.To(v1.SIGINT)}
 	s := spec(withContainer(v1.Container{Lifecycle: shared}), withContainer(v1.Container{Lifecycle: shared}))
-	validation.DropDisabledFields(s, nil, gateMap{}.resolve())
+	validation.DropDisabledFields(s, nil, allOff())
 	require.Equal(t, spec(withContainer(v1.Container{}), withContainer(v1.Container{})), s)
 	require.Equal(t, &v1.Lifecycle{PostStart: sleep(3), PreStop: sleep(3), StopSignal: ptr.To(v1.SIGINT)}, shared)
+}
 
-	validation.DropDisabledFields(nil, s, gateMap{}.resolve()) // a nil spec is accepted
+// A nil spec must not cause a panic.
+func TestDropFromANilSpec(*testing.T) {
+	validation.DropDisabledFields(nil, spec(withHook(sleep(3))), allOff())
 }

@@ -121,14 +121,14 @@ func FuzzValidatePodTermination(f *testing.F) {
 		s, old := randomSpecs{rand.New(rand.NewPCG(seed, 0))}.spec(), randomSpecs{rand.New(rand.NewPCG(oldSeed, 0))}.spec()
 		before, path := s.DeepCopy(), field.NewPath("spec")
 		errs := validation.ValidatePodTermination(s, options(off), path)
-		inherent := validation.ValidatePodTermination(s, validation.Options{}, path) // with all features on
-		require.LessOrEqual(t, len(inherent), len(errs), "%v\n%v", inherent, errs)
+		withAllOn := validation.ValidatePodTermination(s, validation.Options{}, path)
+		require.LessOrEqual(t, len(withAllOn), len(errs), "%v\n%v", withAllOn, errs)
 		requireOnce(t, errs)
 
-		template := validation.ValidatePodTermination(s, options(off).ForUpdate(old), path)
-		require.LessOrEqual(t, len(template), len(errs))
-		unchanged := validation.ValidatePodTermination(s, options(off).ForUpdate(s), path)
-		require.Len(t, unchanged, len(inherent), "the features that a stored spec uses are on")
+		asUpdate := validation.ValidatePodTermination(s, options(off).ForUpdate(old), path)
+		require.LessOrEqual(t, len(asUpdate), len(errs))
+		asUpdateOfItself := validation.ValidatePodTermination(s, options(off).ForUpdate(s), path)
+		require.Len(t, asUpdateOfItself, len(withAllOn), "the features that a stored spec uses are on")
 		validation.WarnPodTermination(s, path)
 		require.Equal(t, before, s)
 	})
@@ -168,8 +168,8 @@ func FuzzDropDisabledFields(f *testing.F) {
 		if !opts.NoSleepAction && !opts.NoStopSignals {
 			require.Equal(t, given, s, "nothing is dropped")
 		}
-		validation.DropDisabledFields(s, nil, gateMap{}.resolve())
-		require.Equal(t, gateMap{}.resolve(), gateMap{}.resolve().ForUpdate(s), "no sleep and no stop signal remains")
+		validation.DropDisabledFields(s, nil, allOff())
+		require.Equal(t, allOff(), allOff().ForUpdate(s), "no sleep and no stop signal remains")
 	})
 }
 
@@ -187,8 +187,8 @@ func FuzzDecodedSpec(f *testing.F) {
 		errs := validation.ValidatePodTermination(s, validation.Options{}.ForUpdate(s), nil)
 		require.Equal(t, len(errs) > 0, errs.ToAggregate() != nil)
 		validation.WarnPodTermination(s, nil)
-		validation.DropDisabledFields(s, nil, gateMap{}.resolve())
-		require.Equal(t, gateMap{}.resolve(), gateMap{}.resolve().ForUpdate(s))
+		validation.DropDisabledFields(s, nil, allOff())
+		require.Equal(t, allOff(), allOff().ForUpdate(s))
 	})
 }
 
@@ -200,13 +200,13 @@ func FuzzValidateNodeShutdown(f *testing.F) {
 	f.Fuzz(func(t *testing.T, priorityA int32, secondsA int64, priorityB int32, secondsB, grace int64) {
 		cfg := byPriority([2]int64{int64(priorityA), secondsA}, [2]int64{int64(priorityB), secondsB})
 		err := validation.ValidateNodeShutdown(cfg, validation.Options{})
-		areNatural := secondsA >= 0 && secondsB >= 0
+		noneIsNegative := secondsA >= 0 && secondsB >= 0
 		sumFits := secondsA <= most && secondsB <= most-secondsA
-		isValid := areNatural && sumFits && priorityA != priorityB
+		isValid := noneIsNegative && sumFits && priorityA != priorityB
 		require.Equal(t, isValid, err == nil, "%v", err)
-		require.Equal(t, !isValid, err != nil && err.Error() != "")
 		if isValid {
-			require.Equal(t, secondsA+secondsB, int64(cfg.Schedule(true).Total()/time.Second))
+			const isListGateOn = true
+			require.Equal(t, secondsA+secondsB, int64(cfg.Schedule(isListGateOn).Total()/time.Second))
 		}
 		pods := []*v1.Pod{podOfClass("a", "system-node-critical", secondsA), podOfClass("b", "", grace), nil}
 		validation.WarnNodeShutdown(cfg, pods, plan.Options{Limit: time.Duration(grace)})

@@ -53,7 +53,7 @@ func TestNodeShutdownErrorsAreJoined(t *testing.T) {
 	cfg := byPriority([2]int64{0, math.MinInt64}, [2]int64{0, math.MaxInt64}, [2]int64{1, 5})
 	cfg.ShutdownGracePeriod.Duration = time.Millisecond
 	cfg.ShutdownGracePeriodCriticalPods.Duration = time.Second
-	require.EqualError(t, validation.ValidateNodeShutdown(cfg, gateMap{}.resolve()), ""+
+	require.EqualError(t, validation.ValidateNodeShutdown(cfg, allOff()), ""+
 		"invalid configuration: shutdownGracePeriodCriticalPods {1s} must be <= shutdownGracePeriod {1ms}\n"+
 		"invalid configuration: shutdownGracePeriod {1ms} must be either zero or otherwise >= 1 sec\n"+
 		"invalid configuration: specifying shutdownGracePeriod or shutdownGracePeriodCriticalPods requires feature gate GracefulNodeShutdown\n"+

@@ -19,7 +19,7 @@ func TestZeroOptionsHaveEveryFeatureOn(t *testing.T) {
 
 // Without a stored pod ForUpdate returns the options as they are. A feature that is on stays on.
 func TestForUpdateWithoutAStoredPod(t *testing.T) {
-	off := gateMap{}.resolve()
+	off := allOff()
 	require.Equal(t, off, off.ForUpdate(nil))
 	require.Zero(t, validation.Options{}.ForUpdate(nil))
 	require.Zero(t, validation.Options{}.ForUpdate(tenContainers()))
@@ -31,7 +31,7 @@ func TestForUpdateOfAStoredPod(t *testing.T) {
 	const sleepAction, zeroSleep, stopSignals = "PodLifecycleSleepAction", "PodLifecycleSleepActionAllowZero", "ContainerStopSignals"
 	for name, c := range map[string]struct {
 		old  *v1.PodSpec
-		want gateMap
+		want gateMap // the features that are on for the update
 	}{
 		"empty lifecycle":                      {spec(withContainer(v1.Container{Lifecycle: &v1.Lifecycle{}})), gateMap{}},
 		"exec hook":                            {spec(withHook(exec("true"))), gateMap{}},
@@ -43,12 +43,12 @@ func TestForUpdateOfAStoredPod(t *testing.T) {
 		"stop signal":                          {spec(withContainer(v1.Container{Lifecycle: signal(v1.SIGINT)})), gateMap{stopSignals: true}},
 		"stop signal in a sidecar":             {spec(withContainer(v1.Container{}), withInit(sidecar(signal(v1.SIGINT)))), gateMap{stopSignals: true}},
 	} {
-		require.Equal(t, c.want.resolve(), gateMap{}.resolve().ForUpdate(c.old), name)
+		require.Equal(t, c.want.resolve(), allOff().ForUpdate(c.old), name)
 	}
 }
 
 // ForUpdate is called for every pod that is admitted, so it must not allocate.
 func TestForUpdateAllocatesNothing(t *testing.T) {
-	old, off := tenContainers(), gateMap{}.resolve()
+	old, off := tenContainers(), allOff()
 	require.Zero(t, testing.AllocsPerRun(100, func() { _ = off.ForUpdate(old) }))
 }

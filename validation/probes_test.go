@@ -8,15 +8,18 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The grace period of a liveness or startup probe must be more than 0, and may be longer than that of the pod. A
-// readiness probe must have none, so a readiness probe with a grace period of 0 or less has two errors.
-func TestProbes(t *testing.T) {
+// The grace period of a liveness or startup probe may be longer than that of the pod. Any probe may have none.
+func TestValidProbes(t *testing.T) {
 	plain := &v1.Probe{}
 	require.Nil(t, validate(spec(withContainer(v1.Container{
 		LivenessProbe: probe(1), StartupProbe: probe(math.MaxInt64), ReadinessProbe: plain,
-	}))), "longer than the grace period of the pod")
+	}))))
 	require.Nil(t, validate(spec(withContainer(v1.Container{LivenessProbe: plain, StartupProbe: plain}))))
+}
 
+// The grace period of a liveness or startup probe must be more than 0. A readiness probe must have none, so a readiness
+// probe with a grace period of 0 or less has two errors.
+func TestInvalidProbes(t *testing.T) {
 	requireErrors(t, validate(spec(withContainer(v1.Container{
 		LivenessProbe: probe(0), ReadinessProbe: probe(-1), StartupProbe: probe(math.MinInt64),
 	}))),

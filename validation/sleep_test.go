@@ -17,23 +17,23 @@ func TestSleepSeconds(t *testing.T) {
 		on  = ": must be non-negative and less than terminationGracePeriodSeconds (30)"
 		off = ": must be greater than 0 and less than terminationGracePeriodSeconds (30). Enable AllowPodLifecycleSleepActionZeroValue feature gate for zero sleep."
 	)
+	zeroIsOn, zeroIsOff := validation.Options{}, validation.Options{NoZeroSleep: true}
 	for _, c := range []struct {
 		seconds int64
-		zero    bool // a sleep of 0 s is allowed
+		opts    validation.Options
 		want    []string
 	}{
-		{0, true, nil},
-		{30, true, nil}, // valid, although the message says "less than"
-		{31, true, []string{hookPath + ".sleep: Invalid value: 31" + on}},
-		{-1, true, []string{hookPath + ".sleep: Invalid value: -1" + on}},
-		{math.MinInt64, true, []string{hookPath + ".sleep: Invalid value: -9223372036854775808" + on}},
-		{1, false, nil},
-		{30, false, nil},
-		{0, false, []string{hookPath + ".sleep: Invalid value: 0" + off}},
-		{math.MaxInt64, false, []string{hookPath + ".sleep: Invalid value: 9223372036854775807" + off}},
+		{0, zeroIsOn, nil},
+		{30, zeroIsOn, nil}, // valid, although the message says "less than"
+		{31, zeroIsOn, []string{hookPath + ".sleep: Invalid value: 31" + on}},
+		{-1, zeroIsOn, []string{hookPath + ".sleep: Invalid value: -1" + on}},
+		{math.MinInt64, zeroIsOn, []string{hookPath + ".sleep: Invalid value: -9223372036854775808" + on}},
+		{1, zeroIsOff, nil},
+		{30, zeroIsOff, nil},
+		{0, zeroIsOff, []string{hookPath + ".sleep: Invalid value: 0" + off}},
+		{math.MaxInt64, zeroIsOff, []string{hookPath + ".sleep: Invalid value: 9223372036854775807" + off}},
 	} {
-		opts := validation.Options{NoZeroSleep: !c.zero}
-		requireErrors(t, validation.ValidatePodTermination(spec(withHook(sleep(c.seconds))), opts, field.NewPath("spec")), c.want...)
+		requireErrors(t, validation.ValidatePodTermination(spec(withHook(sleep(c.seconds))), c.opts, field.NewPath("spec")), c.want...)
 	}
 }
 

@@ -27,6 +27,9 @@ func (g gateMap) resolve() validation.Options {
 	}
 }
 
+// allOff returns the options that switch off every feature.
+func allOff() validation.Options { return gateMap{}.resolve() }
+
 // spec returns a spec for Linux with a grace period of 30 s, after these changes.
 func spec(changes ...func(*v1.PodSpec)) *v1.PodSpec {
 	s := &v1.PodSpec{TerminationGracePeriodSeconds: ptr.To(int64(30)), OS: &v1.PodOS{Name: v1.Linux}}
