@@ -86,38 +86,41 @@ func (all *newestEntries) update(entries node.Entries) (lines []byte, err error)
 	}
 	var errs []error
 	if entries.Shutdown != nil {
-		if text, err := json.Marshal(*entries.Shutdown); err != nil {
-			errs = append(errs, err)
-		} else {
+		text, err := json.Marshal(*entries.Shutdown)
+		if err == nil {
 			all.shutdown = text
 			all.lines = all.appendShutdown(all.lines)
 		}
+		errs = append(errs, err)
 	}
 	unwritten := make(map[node.Key]*node.Pod, len(entries.Pods)) // the last state of each pod that has no line yet
 	for _, p := range entries.Pods {
 		unwritten[p.Key] = p
 	}
 	for _, p := range entries.Pods {
-		newest, isUnwritten := unwritten[p.Key]
-		if !isUnwritten {
-			continue
+		if last, isUnwritten := unwritten[p.Key]; isUnwritten {
+			delete(unwritten, p.Key)
+			errs = append(errs, all.updatePod(last))
 		}
-		delete(unwritten, p.Key)
-		e, isKnown := all.byKey[p.Key]
-		if !isKnown {
-			e = &podEntry{}
-		}
-		hasNewObject, err := e.set(newest)
-		if err != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if !isKnown {
-			all.byKey[p.Key], all.pods = e, append(all.pods, e)
-		}
-		all.lines = e.appendTo(all.lines, hasNewObject)
 	}
 	return all.lines, errors.Join(errs...)
+}
+
+// updatePod replaces the entry of a pod, and appends its line to all.lines. After an error nothing has changed.
+func (all *newestEntries) updatePod(p *node.Pod) error {
+	e, isKnown := all.byKey[p.Key]
+	if !isKnown {
+		e = &podEntry{}
+	}
+	hasNewObject, err := e.set(p)
+	if err != nil {
+		return err
+	}
+	if !isKnown {
+		all.byKey[p.Key], all.pods = e, append(all.pods, e)
+	}
+	all.lines = e.appendTo(all.lines, hasNewObject)
+	return nil
 }
 
 // isEmpty reports whether there are no entries.

@@ -125,16 +125,16 @@ func TestCloseEndsTheWaitForTheLock(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		first, second := newLocked(t, options(dir)), statelog.New(options(dir))
 		written := second.Append(entries(shutdown(1)))
-		gotLock := make(chan error, 1)
+		lockErr := make(chan error, 1)
 		go func() {
 			_, err := second.Lock(t.Context())
-			gotLock <- err
+			lockErr <- err
 		}()
 		synctest.Wait()
 		begun := time.Now()
 		require.NoError(t, second.Close(begun.Add(time.Minute)))
 		require.Zero(t, time.Since(begun))
-		require.ErrorContains(t, <-gotLock, "another agent uses it")
+		require.ErrorContains(t, <-lockErr, "another agent uses it")
 		require.NoError(t, await(t, written))
 		closeLog(t, first)
 		_, err := second.Lock(t.Context())

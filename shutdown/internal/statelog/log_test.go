@@ -34,15 +34,17 @@ func TestTheLastEntryOfEachEntityCounts(t *testing.T) {
 	found, err := statelog.ReadFile(dir)
 	require.NoError(t, err)
 	require.Equal(t, want.Entries, found.Entries)
-	require.Equal(t, "-rw-------", mode(t, logPath(dir)))
 }
 
-// mode returns the mode of a file as text, such as "-rw-------".
-func mode(t *testing.T, path string) string {
-	t.Helper()
-	info, err := os.Stat(path)
+// Other users cannot read the log, because preStop hooks may have secrets.
+func TestTheLogIsPrivate(t *testing.T) {
+	dir := t.TempDir()
+	l := newLocked(t, options(dir))
+	require.NoError(t, await(t, l.Append(entries(shutdown(1)))))
+	closeLog(t, l)
+	info, err := os.Stat(logPath(dir))
 	require.NoError(t, err)
-	return info.Mode().String()
+	require.Equal(t, "-rw-------", info.Mode().String())
 }
 
 // The agent has died while it wrote the last line, of which 3 bytes are missing. The next agent ignores this line, and
@@ -169,26 +171,42 @@ func TestNothingIsStoredWithoutAFolder(t *testing.T) {
 	closeLog(t, l)
 }
 
-// Each change of a pod adds a short line to the log, without the pod's object, which is written once. Begin replaces the
-// log by its own entries, so that it is short again. A changed object is written again.
-func TestBeginReplacesTheLog(t *testing.T) {
+// appendChanges appends 100 changes of the pod a, and returns its last state.
+func appendChanges(t *testing.T, l *statelog.Log) *node.Pod {
+	t.Helper()
+	changed := signalled("a")
+	for ms := range 100 {
+		changed.Deadline = at(time.Hour + time.Duration(ms)*time.Millisecond)
+		require.NoError(t, await(t, l.Append(entries(shutdown(1), changed))))
+	}
+	return changed
+}
+
+// Each change of a pod adds a line to the log, but the pod's object is written only once. A changed object is written again.
+func TestAnObjectIsWrittenOnce(t *testing.T) {
 	dir := t.TempDir()
 	l := newLocked(t, options(dir))
-	grown := signalled("a")
-	for second := range 100 {
-		grown.Deadline = at(time.Hour + time.Duration(second)*time.Millisecond)
-		require.NoError(t, await(t, l.Append(entries(shutdown(1), grown))))
-	}
-	require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
+	appendChanges(t, l)
 	require.Equal(t, 1, strings.Count(string(logText(t, dir)), `"uid":"uid-a"`))
-	lengthBefore := len(logText(t, dir))
-	require.NoError(t, await(t, l.Begin(entries(shutdown(2), grown))))
-	require.Less(t, len(logText(t, dir)), lengthBefore/50)
 	later := signalled("a")
 	later.Object.Status.Phase = "Succeeded"
 	require.NoError(t, await(t, l.Append(entriesOfPods(later))))
 	closeLog(t, l)
-	require.Equal(t, entries(shutdown(2), later), read(t, dir).Entries)
+	require.Equal(t, entries(shutdown(1), later), read(t, dir).Entries)
+}
+
+// The log has grown by 100 changes of a pod. Begin replaces it by its own entries, so that it is short again, and has the
+// pod b no more.
+func TestBeginReplacesTheLog(t *testing.T) {
+	dir := t.TempDir()
+	l := newLocked(t, options(dir))
+	last := appendChanges(t, l)
+	require.NoError(t, await(t, l.Append(entriesOfPods(pod("b")))))
+	lengthBefore := len(logText(t, dir))
+	require.NoError(t, await(t, l.Begin(entries(shutdown(2), last))))
+	require.Less(t, len(logText(t, dir)), lengthBefore/50)
+	closeLog(t, l)
+	require.Equal(t, entries(shutdown(2), last), read(t, dir).Entries)
 }
 
 // While the disk writes the first entries, four changes of two pods come. They are written together: the newest entry of
