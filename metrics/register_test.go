@@ -130,21 +130,21 @@ func TestSeriesOfAnotherTypeIsAnError(t *testing.T) {
 // A counter with another help is registered with a name of the handle. New returns an error and registers nothing, and
 // the counter stays registered.
 func TestOneConflictRegistersNothing(t *testing.T) {
-	taken := map[string]string{
+	conflicting := map[string]string{
 		"lifecycle": "kubelet_pod_termination_grace_period_exceeded_total",
 		"shutdown":  "kubelet_graceful_shutdown_end_time_seconds",
 	}
 	for name, construct := range constructors() {
 		t.Run(name, func(t *testing.T) {
 			reg := prometheus.NewPedanticRegistry()
-			theirs := prometheus.NewCounter(prometheus.CounterOpts{Name: taken[name], Help: "of a kubelet"})
+			theirs := prometheus.NewCounter(prometheus.CounterOpts{Name: conflicting[name], Help: "of a kubelet"})
 			require.NoError(t, reg.Register(theirs))
 
-			require.ErrorContains(t, construct(reg, metrics.Options{}), taken[name])
+			require.ErrorContains(t, construct(reg, metrics.Options{}), conflicting[name])
 			families, err := reg.Gather()
 			require.NoError(t, err)
 			require.Len(t, families, 1)
-			require.Equal(t, taken[name], families[0].GetName())
+			require.Equal(t, conflicting[name], families[0].GetName())
 		})
 	}
 }
