@@ -42,7 +42,7 @@ func (d *drain) pickBucket(n *Node) (moved bool) {
 		n.lister.retry(n)
 		if n.lister.listCount == 0 && n.reachedOrWakeAt(d.stageBegan.Add(answerTimeout)) {
 			n.lister.reportTimeout(n)
-			d.takeBucket(n, schedule.Index)
+			d.killBucket(n, schedule.Index)
 			d.finishNotReadyWaits(n)
 		}
 		return false
@@ -50,7 +50,7 @@ func (d *drain) pickBucket(n *Node) (moved bool) {
 	if !isListed {
 		n.lister.reportTimeout(n)
 	}
-	d.takeBucket(n, schedule.Index)
+	d.killBucket(n, schedule.Index)
 	if len(d.picked) == 0 || schedule[d.bucket].Seconds <= 0 { // the drain does not wait for a bucket of 0 s
 		return d.bucketDone(n)
 	}
@@ -60,7 +60,7 @@ func (d *drain) pickBucket(n *Node) (moved bool) {
 // finishNotReadyWaits kills the picked pods whose NotReady the API server has not accepted in time (notReadyBy). It
 // returns false while a pod still waits. Once none does, it reports how many pods were killed in this way.
 func (d *drain) finishNotReadyWaits(n *Node) bool {
-	stillWaits := func(p *Pod) bool {
+	stillWaits := func(p *Pod) bool { // kills p if its time to wait is over
 		if p.awaitsNotReady && n.reachedOrWakeAt(p.update.notReadyBy) {
 			n.killWithoutNotReady(p)
 		}
@@ -69,28 +69,28 @@ func (d *drain) finishNotReadyWaits(n *Node) bool {
 	if d.findAwaited(d.picked, stillWaits) {
 		return false
 	}
-	if d.killedUnmarked > 0 {
-		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.killedUnmarked, orTimeSpent(d.unmarkedFailure)))
-		d.killedUnmarked, d.unmarkedFailure = 0, ""
+	if d.killedWithoutNotReady > 0 {
+		n.reportError(d.shutdown, fmt.Sprintf("failed to mark %d pods not ready: %s", d.killedWithoutNotReady, orTimeSpent(d.notReadyFailure)))
+		d.killedWithoutNotReady, d.notReadyFailure = 0, ""
 	}
 	return true
 }
 
-// takeBucket picks pods, sets them NotReady and kills them. It picks the due pods of the current bucket and of lower
+// killBucket picks pods, sets them NotReady and kills them. It picks the due pods of the current bucket and of lower
 // buckets that this drain has not picked yet. Two kinds of buckets have no time:
 //
 //   - A bucket whose time was cut to 0 picks no pods. The next bucket that has time picks them.
 //   - A bucket that is configured with 0 s picks only its own pods.
 //
 // indexOf returns the index of the bucket for a priority.
-func (d *drain) takeBucket(n *Node, indexOf func(priority int32) int) {
+func (d *drain) killBucket(n *Node, indexOf func(priority int32) int) {
 	var due []*Pod
 	bucket := d.shutdown.table.Budget().Buckets[d.bucket]
 	hasTime, isConfiguredWithoutTime := bucket.Pods > 0, bucket.Seconds == 0 // Pods is the time for the kills
 	for _, p := range n.pods.all {
 		podBucket := indexOf(p.Priority)
-		isTaken := podBucket <= d.bucket && hasTime || podBucket == d.bucket && isConfiguredWithoutTime
-		if isTaken && p.pickedBy != d.number && n.isDue(p) {
+		isOfBucket := podBucket <= d.bucket && hasTime || podBucket == d.bucket && isConfiguredWithoutTime
+		if isOfBucket && p.pickedBy != d.number && n.isDue(p) {
 			p.pickedBy = d.number
 			due = append(due, p)
 		}
@@ -114,22 +114,20 @@ const (
 // only if its kill has ended listLag before the list was requested, or was too short to have stopped anything. "NotFound"
 // says that there was nothing to stop.
 func (d *drain) logStillListed(n *Node) {
-	var first *Pod
-	count := 0
+	var suspects []*Pod
 	for _, p := range n.pods.all {
-		isListed := p.listNumber == n.lister.listCount && p.lastCallAtEnd < n.lister.newestCall
-		if p.pickedBy != d.number || p.Ended.IsZero() || !isListed || p.Outcome == "NotFound" || p.isListedAsEnded() {
-			continue
-		}
-		if wasShort := p.Ended.Sub(p.Signalled) < minKillTime; wasShort || d.stageBegan.Sub(p.Ended) >= listLag {
-			if count++; first == nil {
-				first = p
-			}
+		wasStopped := p.pickedBy == d.number && !p.Ended.IsZero() && p.Outcome != "NotFound"
+		isListed := p.listNumber == n.lister.listCount && !p.isListedAsEnded()
+		isListNewer := n.lister.newestCall > p.lastCallAtEnd
+		wasShort := p.Ended.Sub(p.Signalled) < minKillTime
+		endedLongBefore := d.stageBegan.Sub(p.Ended) >= listLag
+		if wasStopped && isListed && isListNewer && (wasShort || endedLongBefore) {
+			suspects = append(suspects, p)
 		}
 	}
-	if count > 0 {
+	if len(suspects) > 0 {
 		n.log(fmt.Sprintf("Options.ListPods still lists pods whose kills have succeeded: KillPod must return after the pod has ended, and ListPods must then leave the pod out (pods: %d, first: %s/%s)",
-			count, first.Namespace, first.Name))
+			len(suspects), suspects[0].Namespace, suspects[0].Name))
 	}
 }
 

@@ -20,15 +20,16 @@ func TestCancelledShutdownsLeaveNothingBehind(t *testing.T) {
 	const cycles = 200
 	c := node.Config{Schedule: plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 1000, Seconds: 10}}}
 	c.Options.Steps = plan.Steps{Publish: true, Statuses: true}
-	w := newWorld(1, c)
+	const seed, logDelay, priority, grace = 1, 0, 0, 5
+	w := newWorld(seed, c)
 	w.hasFixedLatency = true
-	w.start(0)
+	w.start(logDelay)
 	w.run(2 * time.Second)
 	for i := range cycles {
-		w.addPod(fmt.Sprintf("pod-%d", i), 0, 5, time.Second).isStuck = true
+		w.addPod(fmt.Sprintf("pod-%d", i), priority, grace, time.Second).isStuck = true
 		w.step(node.Event{Event: source.Event{Origin: "logind"}, Host: true}, "the host announces")
 		w.run(time.Second)
-		w.step(node.Event{Event: source.Event{Cancelled: true}, Host: true}, "the host takes back")
+		w.step(node.Event{Event: source.Event{Cancelled: true}, Host: true}, "the host cancels")
 		w.run(time.Minute)
 		require.LessOrEqual(t, len(w.calls), i+1+2, "a kill for each pod so far, and two other calls")
 		w.record.Facts = reportsOf(w.record.Facts) // the test counts the reports and needs no other facts

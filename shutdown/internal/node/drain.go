@@ -79,8 +79,9 @@ type drain struct {
 	bucketBegan       time.Time
 	picked            []*Pod // the pods of the current bucket
 	firstAwaited      int    // findAwaited begins at this index
-	killedUnmarked    int    // how many pods were killed before the API server had accepted NotReady
-	unmarkedFailure   string // the last error of the call for one of them; "": none
+
+	killedWithoutNotReady int    // how many pods of the bucket were killed before the API server had accepted NotReady
+	notReadyFailure       string // the last error of the call for one of them; "": none
 }
 
 // begin begins a drain of s at the first bucket that is not over, in place of the drain in progress, if any.

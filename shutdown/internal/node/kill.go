@@ -69,27 +69,27 @@ func (n *Node) killAfterNotReady(p *Pod) {
 // report counts the pod.
 func (n *Node) killWithoutNotReady(p *Pod) {
 	if p.awaitsNotReady {
-		n.drain.killedUnmarked++
-		n.drain.unmarkedFailure = cmp.Or(p.update.failure, n.drain.unmarkedFailure)
+		n.drain.killedWithoutNotReady++
+		n.drain.notReadyFailure = cmp.Or(p.update.failure, n.drain.notReadyFailure)
 		p.awaitsNotReady = false
 		n.killInCurrentBucket(p)
 	}
 }
 
-// killInCurrentBucket kills a pod within the window of the current bucket. A pod that was signalled before keeps its deadline or gets
-// an earlier one, never a later one. A pod that an earlier shutdown has signalled joins the report of this shutdown too.
+// killInCurrentBucket kills a pod within the window of the current bucket. A pod that was signalled before keeps its
+// deadline or gets an earlier one, never a later one. If an earlier shutdown has signalled it, it is now in the report of
+// this shutdown too.
 func (n *Node) killInCurrentBucket(p *Pod) {
 	d := &n.drain
-	seconds := d.window.Seconds(n.planObject(p), n.now)
-	switch {
-	case !p.isSignalled():
+	if !p.isSignalled() {
 		p.Shutdown, p.Policy = d.shutdown.Number, d.shutdown.Policy
 		p.Bucket = d.shutdown.table.Schedule()[d.bucket].Priority
-		p.Granted, p.Signalled, p.Deadline = seconds, n.now, n.now.Add(graceperiod.Duration(seconds))
-	case !p.belongsTo(d.shutdown):
-		n.addToShutdown(p, d.shutdown)
-		fallthrough
-	default:
+		p.Granted, p.Signalled = d.window.Seconds(n.planObject(p), n.now), n.now
+		p.Deadline = n.now.Add(graceperiod.Duration(p.Granted))
+	} else {
+		if !p.belongsTo(d.shutdown) {
+			n.addToShutdown(p, d.shutdown)
+		}
 		p.shortenDeadline(times.Later(d.window.KillsEnd, n.now))
 	}
 	p.isGivenUp, p.retryAt = false, time.Time{}

@@ -56,7 +56,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 			r.Received = n.now // the time for a slow list is not taken from the pods' grace periods
 		}
 		if isListed {
-			r.Occupied = n.occupied(r.Schedule, 0)
+			r.Occupied = n.occupied(r.Schedule, d.bucket)
 		}
 		s.setTable(timetable.New(r))
 	}
@@ -87,17 +87,18 @@ func (n *Node) Due() (due []*Pod) {
 	return due
 }
 
-// occupied returns, for each bucket of the schedule, whether it has pods to kill. The buckets below done are over: pods
-// that they still have count for the first bucket that is not over, which kills them. If all buckets are over, such pods
-// count for the last one.
-func (n *Node) occupied(schedule plan.Schedule, done int) []bool {
-	has := make([]bool, len(schedule))
+// occupied returns, for each bucket of the schedule, whether it has pods to kill. The first doneBuckets are over: pods that
+// they still have count for the first bucket that is not over, which kills them. If all buckets are over, such pods count
+// for the last one.
+func (n *Node) occupied(schedule plan.Schedule, doneBuckets int) []bool {
+	hasPods := make([]bool, len(schedule))
 	for _, p := range n.pods.all {
 		if n.isDue(p) {
-			has[min(max(schedule.Index(p.Priority), done), len(schedule)-1)] = true
+			bucket := max(schedule.Index(p.Priority), doneBuckets)
+			hasPods[min(bucket, len(schedule)-1)] = true
 		}
 	}
-	return has
+	return hasPods
 }
 
 // shortenTable adapts the timetable if the host now shuts down (s.HostEnd) before the timetable ends. Until the drain is

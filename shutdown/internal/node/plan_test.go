@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/kubegrace/kubegrace/internal/times"
 	"github.com/kubegrace/kubegrace/shutdown/internal/node"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 	"github.com/kubegrace/kubegrace/shutdown/source"
@@ -23,7 +24,7 @@ type drainRun struct {
 	drainOptions
 
 	now      time.Time
-	answers  []answer          // inputs that will come
+	answers  []answer          // inputs that will come, in any order
 	kills    map[string]killed // the first kill of each pod, by its name
 	order    []string          // the names of the pods, in the order of their first kills
 	plan     plan.Plan         // the plan that OnPlan got
@@ -65,21 +66,24 @@ func runDrain(o drainOptions) *drainRun {
 	}
 	run.step(e)
 	for run.released.IsZero() {
-		next, nth := answer{at: run.Wake(), in: node.Tick{}}, -1 // the earliest answer, or the Tick that comes before it
-		for i, a := range run.answers {
-			if next.at.IsZero() || !next.at.Before(a.at) {
-				next, nth = a, i
-			}
-		}
-		if nth >= 0 {
-			run.answers = slices.Delete(run.answers, nth, nth+1)
-		}
-		if run.now.Before(next.at) {
-			run.now = next.at
-		}
-		run.step(next.in)
+		run.step(run.nextInput())
 	}
 	return run
+}
+
+// nextInput moves the time on to the next input and returns it: the earliest answer, or a Tick if that is due before.
+func (p *drainRun) nextInput() node.Input {
+	next, index := answer{at: p.Wake(), in: node.Tick{}}, -1 // the index of the answer; -1: it is the Tick
+	for i, a := range p.answers {
+		if next.at.IsZero() || !next.at.Before(a.at) {
+			next, index = a, i
+		}
+	}
+	if index >= 0 {
+		p.answers = slices.Delete(p.answers, index, index+1)
+	}
+	p.now = times.Later(p.now, next.at)
+	return next.in
 }
 
 // step passes an input, and queues the results of the effects for later steps.
@@ -147,56 +151,65 @@ func planPod(name string, priority int32, grace int64) *v1.Pod {
 	return pod
 }
 
-// In the worst case every step of a drain takes its whole time, and one pod of each bucket does not end. For random
-// schedules, limits and pods, such a drain kills each pod when plan.New predicts it, and with the predicted seconds. The
-// test draws every field of plan.Options, so that a new one cannot be forgotten in the plan or in the drain.
+// randomDrain draws a drain in which every step takes its whole time, and the first pod of each bucket does not end. opts are
+// the options with which package plan plans it: those of the drain, with the time that the host waits as the limit.
+func randomDrain(random *rand.Rand) (o drainOptions, opts plan.Options) {
+	flip := func() bool { return random.IntN(2) == 0 }
+	timeout := func() time.Duration {
+		return []time.Duration{0, -1, time.Duration(random.IntN(20_000)) * time.Millisecond}[random.IntN(3)]
+	}
+	o = drainOptions{endsAfter: map[string]time.Duration{}, usesAllTime: true}
+	c := &o.config
+	c.Options = plan.Options{
+		NoRollOver: flip(), PrepareTimeout: timeout(), HoldTimeout: timeout(), UnmountTimeout: timeout(),
+		Steps: plan.Steps{Prepare: flip(), Hold: flip(), Unmount: flip()},
+	}
+	for i := range 1 + random.IntN(4) {
+		c.Schedule = append(c.Schedule, plan.Bucket{Priority: int32(i), Seconds: random.Int64N(30)})
+		for k := range random.IntN(4) {
+			pod := planPod(fmt.Sprint("pod-", i, "-", k), int32(i), random.Int64N(60)-1)
+			o.pods = append(o.pods, pod)
+			if k == 0 {
+				o.endsAfter[pod.Name] = time.Hour
+			}
+		}
+	}
+	opts = c.Options
+	if flip() {
+		return o, opts
+	}
+	opts.Limit = time.Duration(random.Int64N(int64(plan.NewBudget(c.Schedule, opts).Total())))
+	opts.Limit = max(opts.Limit, 2*time.Second)        // Prepare may use up a shorter limit, and a drain lasts at least 200 ms
+	if opts.Limit%time.Second > 800*time.Millisecond { // up to 200 ms below a whole second are rounded up
+		opts.Limit -= 300 * time.Millisecond
+	}
+	if flip() {
+		o.limit = opts.Limit // of the host
+	} else {
+		c.Options = opts
+	}
+	return o, opts
+}
+
+// For random schedules, limits and pods, a drain in which everything takes its whole time kills each pod when plan.New
+// predicts it, and with the predicted seconds. The test draws every field of plan.Options, so that a new one cannot be
+// forgotten in the plan or in the drain.
 func TestADrainDoesWhatWasPlanned(t *testing.T) {
-	drawn := map[string]bool{
+	isDrawn := map[string]bool{
 		"PriorityOf":     true,                          // the plan and the drain get pods whose priorities are resolved
-		"PublishTimeout": true, "StatusesTimeout": true, // the test does not draw these steps
+		"PublishTimeout": true, "StatusesTimeout": true, // randomDrain does not draw these steps
 	}
 	for seed := range uint64(5000) {
-		random := rand.New(rand.NewPCG(seed, 0))
-		flip := func() bool { return random.IntN(2) == 0 }
-		timeout := func() time.Duration {
-			return []time.Duration{0, -1, time.Duration(random.IntN(20_000)) * time.Millisecond}[random.IntN(3)]
-		}
-		c := node.Config{Options: plan.Options{NoRollOver: flip(), PrepareTimeout: timeout(), HoldTimeout: timeout(), UnmountTimeout: timeout()}}
-		c.Options.Steps = plan.Steps{Prepare: flip(), Hold: flip(), Unmount: flip()}
-		pods, ends := []*v1.Pod(nil), map[string]time.Duration{}
-		for i := range 1 + random.IntN(4) {
-			c.Schedule = append(c.Schedule, plan.Bucket{Priority: int32(i), Seconds: random.Int64N(30)})
-			for k := range random.IntN(4) {
-				pod := planPod(fmt.Sprint("pod-", i, "-", k), int32(i), random.Int64N(60)-1)
-				pods = append(pods, pod)
-				if k == 0 { // the pod of the bucket that does not end
-					ends[pod.Name] = time.Hour
-				}
-			}
-		}
-		if len(pods) == 0 {
-			continue
-		}
-		opts, limit := c.Options, time.Duration(0)
-		if flip() {
-			opts.Limit = time.Duration(random.Int64N(int64(plan.NewBudget(c.Schedule, opts).Total())))
-			opts.Limit = max(opts.Limit, 2*time.Second)        // Prepare may use up a shorter limit, and a drain lasts at least 200 ms
-			if opts.Limit%time.Second > 800*time.Millisecond { // up to 200 ms below a whole second are rounded up
-				opts.Limit -= 300 * time.Millisecond
-			}
-			if flip() {
-				limit = opts.Limit
-			} else {
-				c.Options = opts
-			}
+		o, opts := randomDrain(rand.New(rand.NewPCG(seed, 0)))
+		if len(o.pods) == 0 {
+			continue // nothing is planned
 		}
 		for _, field := range reflect.VisibleFields(reflect.TypeFor[plan.Options]()) {
-			drawn[field.Name] = drawn[field.Name] || !reflect.ValueOf(opts).FieldByIndex(field.Index).IsZero()
+			isDrawn[field.Name] = isDrawn[field.Name] || !reflect.ValueOf(opts).FieldByIndex(field.Index).IsZero()
 		}
-		run := runDrain(drainOptions{config: c, pods: pods, endsAfter: ends, limit: limit, usesAllTime: true})
-
-		about := fmt.Sprintf("seed %d: %v within %v", seed, c.Schedule, opts.Limit)
-		want := plan.New(c.Schedule, pods, opts)
+		about := fmt.Sprintf("seed %d: %v within %v", seed, o.config.Schedule, opts.Limit)
+		want := plan.New(o.config.Schedule, o.pods, opts)
+		run := runDrain(o)
 		require.Equal(t, want.Buckets, run.plan.Buckets, about)
 		wantKills := map[string]killed{}
 		for _, bucket := range want.Buckets {
@@ -206,7 +219,7 @@ func TestADrainDoesWhatWasPlanned(t *testing.T) {
 		}
 		require.Equal(t, wantKills, run.kills, about)
 	}
-	for option, isDrawn := range drawn {
-		require.True(t, isDrawn, "the test must draw plan.Options.%s", option)
+	for option, drawn := range isDrawn {
+		require.True(t, drawn, "the test must draw plan.Options.%s", option)
 	}
 }

@@ -13,8 +13,8 @@ import (
 //     shutdown. The state is StateUnsettled until the host answers.
 //   - The log's shutdown may still be in progress, and this agent already drains for a shutdown that may be the same: the
 //     two are merged.
-//   - Otherwise the log's shutdown is over or was cancelled, and its pods are kept. If this agent has had no shutdown, LastReport still
-//     reports that of the log.
+//   - Otherwise the log's shutdown is over or was cancelled, and its pods are kept. If this agent has had no shutdown,
+//     LastReport still reports that of the log.
 func (r Read) apply(n *Node) {
 	entries := r.Entries.Clone()
 	previous, pods := entries.Shutdown, entries.Pods
@@ -170,7 +170,8 @@ func (n *Node) closePrevious(pods []*Pod, sameBoot bool) {
 			if known := n.pods.byKey[p.Key]; known != nil && known.isSignalled() {
 				continue
 			}
-			if p.Marked = false; p.isTerminating() {
+			p.Marked = false
+			if p.isTerminating() {
 				p.Ended = n.now
 			}
 			p.Told = p.Told || p.Static

@@ -76,7 +76,8 @@ func (a Announcement) isOfHost() bool { return a.Host }
 // or the host once it has announced the shutdown. HostEnd moves earlier with each deadline of the newest drain.
 func (s *Shutdown) announce(a Announcement) (isNewAnnouncer bool) {
 	i := slices.IndexFunc(s.Announced, func(b Announcement) bool { return a.Host == b.Host && a.Origin == b.Origin })
-	if isNewAnnouncer = i < 0; isNewAnnouncer {
+	isNewAnnouncer = i < 0
+	if isNewAnnouncer {
 		isFirstOfHost := a.Host && !slices.ContainsFunc(s.Announced, Announcement.isOfHost)
 		if len(s.Announced) == 0 || isFirstOfHost {
 			s.Origin = a.Origin

@@ -158,9 +158,12 @@ func (n *Node) sendUpdates() {
 // tries as limit, it returns only that many of them. It removes pods from the queue that have no message of its kind to
 // send any more.
 func (n *Node) dueUpdates(queue *[]*Pod, limit int) (due []*Pod) {
+	isForFinalStatuses := queue == &n.api.finalStatuses
 	isObsolete := func(p *Pod) bool { // nothing is wanted any more, or a message of the other queue
-		wanted := p.update.wanted
-		return wanted == "" || (wanted == FinalStatus) != (queue == &n.api.finalStatuses)
+		if isForFinalStatuses {
+			return p.update.wanted != FinalStatus
+		}
+		return p.update.wanted != NotReady && p.update.wanted != Ready
 	}
 	for len(*queue) > 0 && isObsolete((*queue)[0]) {
 		*queue = (*queue)[1:]
@@ -269,8 +272,9 @@ func (a *api) noteAnswer(n *Node, err error, isWanted bool) {
 	if !isWanted {
 		return
 	}
-	wasFailing := a.failure != ""
-	if a.failure = err.Error(); !wasFailing && a.failure != a.loggedFailure {
+	isFirstError := a.failure == ""
+	a.failure = err.Error()
+	if isFirstError && a.failure != a.loggedFailure {
 		a.loggedFailure = a.failure
 		n.emit(Effect{Do: LogError, Text: "Failed to update the API server, will retry: " + a.failure})
 	}
@@ -348,8 +352,10 @@ func (n *Node) sendNodeState() {
 // by a later call and may have overwritten that call's state.
 func (p Published) apply(n *Node) {
 	a := &n.api
-	a.noteAnswer(n, p.Err, p.Call == a.publishCall && a.publishing == a.wanted)
-	if p.Call != a.publishCall {
+	isCurrent := p.Call == a.publishCall
+	isWanted := isCurrent && a.publishing == a.wanted
+	a.noteAnswer(n, p.Err, isWanted)
+	if !isCurrent {
 		a.isAccepted = a.isAccepted && p.Err != nil // an older call may have overwritten the wanted state
 		return
 	}
