@@ -191,7 +191,7 @@ func TestBeforeDeleteErrors(t *testing.T) {
 	}
 }
 
-// A nil pod is an InternalError.
+// BeforeDelete of a nil pod returns an InternalError.
 func TestBeforeDeleteOfANilPod(t *testing.T) {
 	graceful, pending, err := graceperiod.BeforeDelete(nil, nil, testTime())
 	require.True(t, apierrors.IsInternalError(err), "%v", err)

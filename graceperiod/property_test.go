@@ -64,8 +64,8 @@ func checkForContainer(t *testing.T, deletion, startup, liveness, spec *int64, r
 	requireExplained(t, seconds, graceperiod.ExplainContainer(pod, &pod.Spec.Containers[0], reason))
 }
 
-// The grace periods of a container's deletion, probes and spec are unset, negative, 0, 5 s, and the largest number, in
-// all combinations.
+// The first grace period that is set decides: that of the deletion, of the failed probe, of the spec, or else the minimum.
+// Each is unset, negative, 0, 5 s, and the largest number, in all combinations.
 func TestForContainerAtEdgeValues(t *testing.T) {
 	values := []*int64{nil, seconds(math.MinInt64), seconds(0), seconds(5), seconds(math.MaxInt64)}
 	for _, reason := range []graceperiod.KillReason{"", graceperiod.ReasonUnknown, graceperiod.ReasonStartupProbe, graceperiod.ReasonLivenessProbe, graceperiod.ReasonFailedPostStartHook} {
@@ -148,8 +148,8 @@ func checkForDelete(t *testing.T, spec, requested *int64, node string, phase v1.
 	require.Equal(t, deleteOptions(&want), options, "the strategy agrees")
 }
 
-// The requested grace period and that of the spec are edge values or unset, in all combinations, with and without a
-// node, and in all phases of the pod.
+// The requested grace period decides, or else that of the spec, or else 0. Both are edge values or unset, in all
+// combinations, with and without a node, and in all phases of the pod.
 func TestForDeleteAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, requested := range optionalEdges() {
@@ -240,8 +240,8 @@ func checkForNodeShutdown(t *testing.T, spec *int64, bucket int64) {
 	requireExplained(t, want, graceperiod.ExplainNodeShutdown(pod, bucket))
 }
 
-// The spec's grace period, the limit of a soft eviction and the seconds of a bucket are edge values, in all
-// combinations.
+// The shorter one decides: the spec's grace period, or the limit of a soft eviction or the seconds of a bucket. They are
+// edge values, in all combinations.
 func TestOverridesAtEdgeValues(t *testing.T) {
 	for _, spec := range optionalEdges() {
 		for _, limit := range edges() {
@@ -281,8 +281,8 @@ func checkRemaining(t *testing.T, seconds int64, elapsed, later time.Duration) {
 	}
 }
 
-// Grace periods are edge values in seconds, and elapsed times are edge values in nanoseconds and in seconds, in all
-// combinations.
+// No conversion overflows, and what remains of a grace period is at least 2 s and does not grow with time. Grace periods are
+// edge values in seconds, and elapsed times are edge values in nanoseconds and in seconds, in all combinations.
 func TestDurationsAtEdgeValues(t *testing.T) {
 	for _, seconds := range edges() {
 		for _, other := range edges() {
@@ -322,8 +322,9 @@ func checkLeftOfDeletion(t *testing.T, grace *int64, end, now, later time.Time) 
 	}
 }
 
-// The end of a deletion, and the later time for which the result is computed again, are edge values in seconds and in
-// nanoseconds from now.
+// What is left of a deletion is at least 1 s and at most its grace period, and does not grow with time. The end of the
+// deletion, and the later time for which the result is computed again, are edge values in seconds and in nanoseconds from
+// now.
 func TestLeftOfDeletionAtEdgeValues(t *testing.T) {
 	for _, grace := range optionalEdges() {
 		for _, end := range edges() {

@@ -77,8 +77,9 @@ func ExampleSchedule_Index() {
 func ExampleBudget_Fit() {
 	schedule := plan.Schedule{{Priority: 0, Seconds: 20}, {Priority: 2_000_000_000, Seconds: 10}}
 	requested := plan.NewBudget(schedule, plan.Options{Steps: plan.Steps{Hold: true, Publish: true, Readiness: true, Unmount: true, Statuses: true}})
+	var occupied []bool // nil: it is not known which buckets have pods
 	for _, limit := range []time.Duration{60 * time.Second, 36 * time.Second, 15 * time.Second} {
-		fmt.Printf("%v s %s\n", limit.Seconds(), timeline(requested.Fit(limit, nil)))
+		fmt.Printf("%v s %s\n", limit.Seconds(), timeline(requested.Fit(limit, occupied)))
 	}
 	// Output:
 	// 60 s hhhhhhhhhhpprLLLLLLLLLLLLLLLLLLLLuusrCCCCCCCCCCuusff
@@ -136,8 +137,9 @@ func ExampleNewBudget() {
 	}
 	fmt.Println("request", wanted.Total())
 	show("48.5 s granted", wanted)
-	show("38.1 s granted", wanted.Fit(38100*time.Millisecond, nil))
-	show("15 s granted", wanted.Fit(15*time.Second, nil))
+	var occupied []bool // nil: it is not known which buckets have pods
+	show("38.1 s granted", wanted.Fit(38100*time.Millisecond, occupied))
+	show("15 s granted", wanted.Fit(15*time.Second, occupied))
 	// Output:
 	// request 48.5s
 	// 48.5 s granted: pods 30s, other steps 16s, buckets end at 29s and 46s, all waits at 48s

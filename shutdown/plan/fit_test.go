@@ -40,6 +40,9 @@ func budget(s plan.Schedule) plan.Budget {
 	return plan.NewBudget(s, plan.Options{Steps: steps})
 }
 
+// fit fits a budget into limit when it is not known which buckets have pods.
+func fit(b plan.Budget, limit time.Duration) plan.Budget { return b.Fit(limit, nil) }
+
 // A limit below the schedule shortens all buckets in proportion, with and without other steps of the drain. A longer limit,
 // such as the total of 52.5 s, leaves the pods their time.
 func TestFitShortensBucketsInProportion(t *testing.T) {
@@ -62,7 +65,7 @@ func TestFitShortensBucketsInProportion(t *testing.T) {
 	} {
 		before := append(plan.Schedule(nil), c.schedule...)
 		for _, wanted := range []plan.Budget{plan.NewBudget(c.schedule, plan.Options{}), budget(c.schedule)} {
-			require.Equal(t, c.want, podTimes(wanted.Fit(c.limit, nil)), name)
+			require.Equal(t, c.want, podTimes(fit(wanted, c.limit)), name)
 		}
 		require.Equal(t, before, c.schedule, name+": the schedule is not changed")
 	}
@@ -121,7 +124,7 @@ func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 		require.Equal(t, plan.Budget{
 			Hold: c.hold, Publish: c.publish, Buckets: []plan.BucketBudget{low, high}, Floor: c.floor, Margin: c.margin,
 			WaitEnd: end - max(c.margin, 100*ms), End: end, // the last 100 ms are never for waiting
-		}, budget(twoBuckets()).Fit(c.limit, nil), c.limit)
+		}, fit(budget(twoBuckets()), c.limit), c.limit)
 	}
 }
 
@@ -129,10 +132,10 @@ func TestFitShortensTheOtherPartsInOrder(t *testing.T) {
 func TestFitGivesPrepareAtMostHalfOfTheLimit(t *testing.T) {
 	wanted := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true, Publish: true}})
 	for limit, want := range map[time.Duration]time.Duration{0: 0, second: 500 * ms, 4 * second: 2 * second, time.Hour: 2 * second} {
-		require.Equal(t, want, wanted.Fit(limit, nil).Prepare, limit)
+		require.Equal(t, want, fit(wanted, limit).Prepare, limit)
 	}
 	long := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true}, PrepareTimeout: time.Minute})
-	require.Equal(t, time.Minute, long.Fit(2*time.Minute, nil).Prepare, "longer than all that follows")
+	require.Equal(t, time.Minute, fit(long, 2*time.Minute).Prepare, "longer than all that follows")
 }
 
 // The budget of 36.5 s is: Prepare 2 s, Publish 2 s, pods 20 s and 10 s, Floor 2 s and Margin 0.5 s. What a shorter limit
@@ -140,9 +143,9 @@ func TestFitGivesPrepareAtMostHalfOfTheLimit(t *testing.T) {
 func TestFitSharesWhatPrepareLeaves(t *testing.T) {
 	wanted := plan.NewBudget(twoBuckets(), plan.Options{Steps: plan.Steps{Prepare: true, Publish: true}})
 	require.Equal(t, 36500*ms, wanted.Total())
-	require.Equal(t, 900*ms, wanted.Fit(33*second, nil).Publish, "33 s less 2 s for Prepare, 30 s for the pods and 100 ms of the margin")
-	require.Equal(t, []time.Duration{(2 + 20) * second, (2 + 20 + 10) * second}, ends(wanted.Fit(32*second, nil)), "all for Prepare and the pods")
-	require.Equal(t, []time.Duration{(2 + 10) * second, (2 + 10 + 5) * second}, ends(wanted.Fit(17*second, nil)), "15 s, half of the pods' time")
+	require.Equal(t, 900*ms, fit(wanted, 33*second).Publish, "33 s less 2 s for Prepare, 30 s for the pods and 100 ms of the margin")
+	require.Equal(t, []time.Duration{(2 + 20) * second, (2 + 20 + 10) * second}, ends(fit(wanted, 32*second)), "all for Prepare and the pods")
+	require.Equal(t, []time.Duration{(2 + 10) * second, (2 + 10 + 5) * second}, ends(fit(wanted, 17*second)), "15 s, half of the pods' time")
 }
 
 // Each timeout (in ns here, and different from the others) is the time of its step. The bucket of 1 s also has 1 s for

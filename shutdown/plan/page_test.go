@@ -13,6 +13,6 @@ func TestTheDocumentationShowsTheTimelinesOfTheExample(t *testing.T) {
 	page, err := os.ReadFile("doc.go")
 	require.NoError(t, err)
 	for _, limit := range []time.Duration{60 * second, 36 * second, 15 * second} {
-		require.Contains(t, string(page), timeline(budget(twoBuckets()).Fit(limit, nil)))
+		require.Contains(t, string(page), timeline(fit(budget(twoBuckets()), limit)))
 	}
 }

@@ -137,8 +137,8 @@ func checkBudget(t *testing.T, wanted, fitted plan.Budget, limit time.Duration, 
 	}
 }
 
-// Fit is called for 100,000 random schedules and limits. All checks of its result hold, and a longer limit makes no bucket
-// end earlier.
+// Fit is called for 100,000 random schedules and limits. All parts fit into the limit. Either the pods keep all their time,
+// or the buckets with pods have at least their share. A longer limit makes no bucket end earlier.
 func TestFitInvariantsOnRandomSchedules(t *testing.T) {
 	for seed := range uint64(100_000) {
 		c := newRandomCase(seed)
@@ -251,7 +251,8 @@ func TestNewInvariantsOnRandomSchedules(t *testing.T) {
 	}
 }
 
-// FuzzNew checks the plans for any schedule, pods and limit, including extreme values.
+// For any schedule, pods and limit, including extreme values, the budget fits into the limit, each pod is in its bucket, and
+// New changes no argument.
 func FuzzNew(f *testing.F) {
 	for seed := range uint64(20) {
 		for _, limit := range []time.Duration{0, -1, second, 5 * second, 30 * second, 34 * second, time.Minute, math.MaxInt64, math.MinInt64} {

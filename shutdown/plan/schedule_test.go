@@ -143,7 +143,7 @@ func FuzzSchedule(f *testing.F) {
 	})
 }
 
-// The properties of checkIndex hold for any schedule and priority.
+// For any schedule and priority, Index returns the nearest lower bucket, or the first one if all are higher.
 func FuzzIndex(f *testing.F) {
 	f.Add(uint64(1), int32(0))
 	f.Add(uint64(2), int32(math.MaxInt32))

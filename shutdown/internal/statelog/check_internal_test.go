@@ -111,9 +111,9 @@ func wholePod(t testing.TB) *node.Pod {
 }
 
 // table returns a timetable of buckets of 20 s and 10 s, of a host that waits 30 s.
-func table(opts plan.Options, occupied []bool) timetable.Table {
+func table() timetable.Table {
 	return timetable.New(timetable.Request{
-		Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Options: opts, Received: at(3000), HostEnd: at(3030), Occupied: occupied,
+		Schedule: plan.Schedule{{Seconds: 20}, {Priority: 10, Seconds: 10}}, Received: at(3000), HostEnd: at(3030),
 	})
 }
 
@@ -129,7 +129,7 @@ func wholeShutdown(t testing.TB) *node.Shutdown {
 	v := reflect.ValueOf(s).Elem()
 	fill(t, v)
 	requireFilled(t, v)
-	s.Policy, s.Done, s.Timetable, s.Cancelled = node.Delete, 1, stored(table(plan.Options{}, nil)), false
+	s.Policy, s.Done, s.Timetable, s.Cancelled = node.Delete, 1, stored(table()), false
 	return s
 }
 

@@ -79,7 +79,7 @@ func TestLinesBeforeADamagedOneCount(t *testing.T) {
 			require.NoError(t, await(t, l.Append(entriesOfPods(ended("a")))))
 			closeLog(t, l)
 			lines := strings.SplitAfter(string(logText(t, dir)), "\n")
-			lines[2] += damage
+			lines[2] += damage // after the header, the shutdown and the pod; the line of the pod's end follows
 			require.NoError(t, os.WriteFile(logPath(dir), []byte(strings.Join(lines, "")), 0o600))
 			l = newLocked(t, options(dir))
 			found := contents(t, l)

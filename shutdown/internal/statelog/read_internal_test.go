@@ -31,8 +31,12 @@ func growingLog(t testing.TB) (text []byte, sizes []int, states []node.Entries) 
 	text, err := entries.text(bootOfLog)
 	require.NoError(t, err)
 	for _, changed := range []node.Entries{
-		{Shutdown: first}, {Pods: []*node.Pod{planned}}, {Pods: []*node.Pod{signalled}},
-		{Shutdown: second}, {Pods: []*node.Pod{ended}}, {Shutdown: first},
+		{Shutdown: first},
+		{Pods: []*node.Pod{planned}},
+		{Pods: []*node.Pod{signalled}},
+		{Shutdown: second},
+		{Pods: []*node.Pod{ended}},
+		{Shutdown: first},
 	} {
 		lines, err := entries.update(changed)
 		require.NoError(t, err)

@@ -27,8 +27,8 @@ func TestWallClockStepsDoNotMoveWindows(t *testing.T) {
 	table := timetable.New(timetable.Request{Schedule: schedule, Received: received, HostEnd: received.Add(25 * time.Second)})
 	pod := &v1.Pod{}
 	for _, step := range []time.Duration{-time.Hour, time.Hour} {
-		require.Zero(t, stepped(received, step).Sub(received), "by the monotonic clock")
-		require.Equal(t, step, stepped(received, step).Round(0).Sub(received.Round(0)), "by the wall clock")
+		require.Zero(t, stepped(received, step).Sub(received), "a step does not move the monotonic clock")
+		require.Equal(t, step, stepped(received, step).Round(0).Sub(received.Round(0)), "a step moves the wall clock")
 		for _, after := range []time.Duration{0, 3 * time.Second, 17 * time.Second, 40 * time.Second} {
 			now := received.Add(after)
 			for i := range schedule {

@@ -39,10 +39,13 @@ func allSteps() plan.Steps {
 	return plan.Steps{Publish: true, Readiness: true, Unmount: true, Statuses: true}
 }
 
-// request returns a request with two buckets of 20 s and 10 s, and a host that waits for limit; 0: it waits without limit.
+// noLimit is the limit of a host that waits without limit.
+const noLimit = time.Duration(0)
+
+// request returns a request with two buckets of 20 s and 10 s, and a host that waits for limit.
 func request(limit time.Duration, opts plan.Options) timetable.Request {
 	r := timetable.Request{Schedule: buckets(20, 10), Options: opts, Received: received()}
-	if limit != 0 {
+	if limit != noLimit {
 		r.HostEnd = after(limit)
 	}
 	return r
@@ -110,7 +113,7 @@ func TestWaitsEndBeforeTheHost(t *testing.T) {
 
 // The sum of the schedule exceeds the longest time.Duration. The drain ends in more than 100 years, and not in the past.
 func TestEndSaturates(t *testing.T) {
-	r := request(0, plan.Options{})
+	r := request(noLimit, plan.Options{})
 	r.Schedule = buckets(math.MaxInt64, math.MaxInt64)
 	saturated := timetable.New(r)
 	require.True(t, saturated.WaitEnd().After(after(100*365*24*time.Hour)))
@@ -230,7 +233,7 @@ func TestADeadlineDuringABucketTakesNoMoreThanItMust(t *testing.T) {
 			secondBegins := first.At(first.Budget().Buckets[0].End)
 			for earlier := time.Duration(0); earlier <= 4*second; earlier += second {
 				for passed := time.Duration(0); passed <= 20*second; passed += 100 * ms {
-					r := request(0, opts)
+					r := request(noLimit, opts)
 					r.Received, r.HostEnd, r.Old = after(passed), first.At(first.Budget().End-earlier), &first
 					made := timetable.New(r)
 					for _, p := range []*v1.Pod{pod(99), pod()} {

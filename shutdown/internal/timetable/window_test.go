@@ -84,7 +84,7 @@ func TestWindowEndsWithTheHost(t *testing.T) {
 // A bucket of 0 s gives its pods 0 s, whatever earlier buckets left unused. All four deadlines of its window (NotReady,
 // kills, volumes, statuses) are its start.
 func TestABucketOf0sGets0s(t *testing.T) {
-	r := request(0, plan.Options{Steps: allSteps()})
+	r := request(noLimit, plan.Options{Steps: allSteps()})
 	r.Schedule = buckets(9, 0)
 	tt := timetable.New(r)
 	w := tt.Window(1, after(second))
