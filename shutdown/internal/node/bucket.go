@@ -33,21 +33,22 @@ func (d *drain) bucketDone(n *Node) (moved bool) {
 func (d *drain) pickBucket(n *Node) (moved bool) {
 	schedule := d.shutdown.table.Schedule()
 	d.window = d.shutdown.table.Window(d.bucket, n.now)
-	waitUntil := d.stageBegan.Add(answerTimeout)
-	if n.lister.listCount == 0 {
+	hasNewList, hasAnyList := n.lister.listCount > d.listCountBefore, n.lister.listCount > 0
+	answerEnd := d.stageBegan.Add(answerTimeout)
+	waitUntil := answerEnd
+	if !hasAnyList {
 		waitUntil = d.window.End
 	}
-	isListed := n.lister.listCount > d.listCountBefore
-	if !isListed && !n.reachedOrWakeAt(times.Earlier(waitUntil, d.shutdown.WaitEnd())) { // still waiting
+	if !hasNewList && !n.reachedOrWakeAt(times.Earlier(waitUntil, d.shutdown.WaitEnd())) { // still waiting
 		n.lister.retry(n)
-		if n.lister.listCount == 0 && n.reachedOrWakeAt(d.stageBegan.Add(answerTimeout)) {
+		if !hasAnyList && n.reachedOrWakeAt(answerEnd) {
 			n.lister.reportTimeout(n)
 			d.killBucket(n, schedule.Index)
 			d.finishNotReadyWaits(n)
 		}
 		return false
 	}
-	if !isListed {
+	if !hasNewList {
 		n.lister.reportTimeout(n)
 	}
 	d.killBucket(n, schedule.Index)
@@ -134,12 +135,12 @@ func (d *drain) logStillListed(n *Node) {
 // pickLate waits for the final list, and then kills the due pods that no bucket has picked, such as pods that
 // were first listed after their bucket. They get the remaining time.
 func (d *drain) pickLate(n *Node) (moved bool) {
-	isListed, until := n.lister.listCount > d.listCountBefore, d.stageBegan.Add(answerTimeout)
-	if !isListed && !n.reachedOrWakeAt(times.Earlier(until, d.shutdown.WaitEnd())) {
+	hasNewList, waitUntil := n.lister.listCount > d.listCountBefore, d.stageBegan.Add(answerTimeout)
+	if !hasNewList && !n.reachedOrWakeAt(times.Earlier(waitUntil, d.shutdown.WaitEnd())) {
 		n.lister.retry(n)
 		return false
 	}
-	if isListed {
+	if hasNewList {
 		d.logStillListed(n)
 	}
 	buckets := d.shutdown.table.Budget().Buckets

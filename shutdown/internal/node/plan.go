@@ -31,31 +31,31 @@ func (d *drain) plan(n *Node) (moved bool) {
 	if len(n.Schedule) == 0 {
 		listTimeout = firstListTimeout
 	}
-	isListed, warmUpEnd := n.lister.listCount > d.listCountBefore, n.startedAt.Add(listWarmUp)
-	isFirstAndEmpty := isListed && !d.wasFirstListEmpty && n.lister.isNewestEmpty
+	hasList, warmUpEnd := n.lister.listCount > d.listCountBefore, n.startedAt.Add(listWarmUp)
+	isFirstListEmpty := hasList && !d.wasFirstListEmpty && n.lister.isNewestEmpty
 	switch {
-	case !isListed && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(listTimeout), s.WaitEnd())):
+	case !hasList && !n.reachedOrWakeAt(times.Earlier(d.stageBegan.Add(listTimeout), s.WaitEnd())):
 		n.lister.retry(n)
 		return false
-	case isFirstAndEmpty && !n.reachedOrWakeAt(warmUpEnd): // an informer may not be filled yet
+	case isFirstListEmpty && !n.reachedOrWakeAt(warmUpEnd): // an informer may not be filled yet
 		return false
-	case isFirstAndEmpty && d.stageBegan.Before(warmUpEnd): // list once more, now that the informer should be filled
+	case isFirstListEmpty && d.stageBegan.Before(warmUpEnd): // list once more, now that the informer should be filled
 		d.wasFirstListEmpty = true
 		return d.enterStage(n, planning)
 	}
-	if !isListed {
+	if !hasList {
 		n.lister.reportTimeout(n)
 	}
 	if !s.Planned {
 		s.Planned = true
 		r := n.tableRequest(s, timeOf(s.Timetable.Received), s.HostEnd)
-		if isListed && len(n.Schedule) == 0 {
+		if hasList && len(n.Schedule) == 0 {
 			if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
 				r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
 			}
 			r.Received = n.now // the time for a slow list is not taken from the pods' grace periods
 		}
-		if isListed {
+		if hasList {
 			r.Occupied = n.occupied(r.Schedule, d.bucket)
 		}
 		s.setTable(timetable.New(r))

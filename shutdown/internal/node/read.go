@@ -26,7 +26,7 @@ func (r Read) apply(n *Node) {
 		moveToThisBoot(previous, pods, n.now)
 	}
 	n.awaitsLog = false
-	hasHadNoShutdown := n.shutdown == nil && n.state != StateDraining
+	hasHadNoShutdown := n.shutdown == nil
 	mayContinue := previous != nil && r.SameBoot && !previous.Cancelled && len(previous.Announced) > 0
 	if mayContinue && n.state == StateDraining {
 		n.withdrawCancelled(previous)
