@@ -50,7 +50,7 @@ func forContainer(t *trace, pod *v1.Pod, container *v1.Container, reason KillRea
 	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
-	t.note(ruleContainerMinimum, "", MinimumContainerSeconds, true)
+	t.note(ruleContainerMinimum, noField, MinimumContainerSeconds)
 	return MinimumContainerSeconds
 }
 

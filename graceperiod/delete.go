@@ -63,7 +63,7 @@ func deleteSeconds(t *trace, spec, requested *int64, scheduled, terminated bool)
 	if t.applies(ruleFinished, "status.phase", 0, terminated) {
 		seconds = 0
 	}
-	if t.applies(ruleNegative, "", minimumGracefulSeconds, seconds < 0) {
+	if t.applies(ruleNegative, noField, minimumGracefulSeconds, seconds < 0) {
 		seconds = minimumGracefulSeconds
 	}
 	return seconds
@@ -78,7 +78,7 @@ func requestedSeconds(t *trace, spec, requested *int64) int64 {
 	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil) {
 		return *spec
 	}
-	t.note(ruleNoGrace, "", 0, true)
+	t.note(ruleNoGrace, noField, 0)
 	return 0
 }
 

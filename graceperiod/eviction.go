@@ -26,13 +26,13 @@ func ExplainSoftEviction(pod *v1.Pod, maxPodGracePeriodSeconds int64) Explanatio
 // spec's grace period. A negative maximum does not count; if there is no grace period either, the
 // result is the default. It records each rule in t, for ExplainSoftEviction; t may be nil.
 func forSoftEviction(t *trace, pod *v1.Pod, maximum int64) int64 {
-	spec, hasMaximum := specGrace(pod), maximum >= 0
-	t.note(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, hasMaximum)
+	hasMaximum := t.applies(ruleEvictionMaximum, "maxPodGracePeriodSeconds", maximum, maximum >= 0)
+	spec := specGrace(pod)
 	usesSpec := spec != nil && (!hasMaximum || *spec < maximum)
 	if t.appliesField(ruleSpec, fieldSpecGrace, spec, usesSpec) {
 		return *spec
 	}
-	if t.applies(ruleDefault, "", DefaultSeconds, !hasMaximum) {
+	if t.applies(ruleDefault, noField, DefaultSeconds, !hasMaximum) {
 		return DefaultSeconds
 	}
 	return maximum

@@ -50,7 +50,7 @@ func forPod(t *trace, pod *v1.Pod, current int64, override *int64) int64 {
 	if t.applies(ruleNeverExtended, "current", current, current > 0 && grace > current) {
 		grace = current
 	}
-	if t.applies(rulePodMinimum, "", MinimumPodSeconds, grace < MinimumPodSeconds) {
+	if t.applies(rulePodMinimum, noField, MinimumPodSeconds, grace < MinimumPodSeconds) {
 		grace = MinimumPodSeconds
 	}
 	return grace

@@ -23,7 +23,7 @@ func ExplainNodeShutdown(pod *v1.Pod, remainingSeconds int64) Explanation {
 // seconds and the spec's grace period. It records each rule in t, for ExplainNodeShutdown; t may
 // be nil.
 func forNodeShutdown(t *trace, pod *v1.Pod, remainingSeconds int64) int64 {
-	t.note(ruleBucket, "bucketSeconds", remainingSeconds, true)
+	t.note(ruleBucket, "bucketSeconds", remainingSeconds)
 	spec := specGrace(pod)
 	if t.appliesField(ruleSpec, fieldSpecGrace, spec, spec != nil && *spec <= remainingSeconds) {
 		return *spec

@@ -57,7 +57,7 @@ type step struct {
 	rule ruleName
 	// field is what the rule read: the path of a field of the pod or the delete options,
 	// such as spec.containers[2].livenessProbe.terminationGracePeriodSeconds, the name of a
-	// parameter, or "".
+	// parameter, or noField.
 	field string
 	// value is the value of field, or a constant, in seconds. It is 0 if set is false.
 	value int64
@@ -70,6 +70,7 @@ type step struct {
 
 // The fields that the rules read.
 const (
+	noField            = "" // of a rule with a constant value
 	fieldDeletionGrace = "metadata.deletionGracePeriodSeconds"
 	fieldSpecGrace     = "spec.terminationGracePeriodSeconds"
 )
@@ -100,10 +101,10 @@ func (t *trace) applies(rule ruleName, field string, seconds int64, applied bool
 	return applied
 }
 
-// note adds a rule to the trace, like applies, for callers that know whether it applies.
-func (t *trace) note(rule ruleName, field string, seconds int64, applied bool) {
+// note adds a rule that always applies to the trace. seconds is the rule's value.
+func (t *trace) note(rule ruleName, field string, seconds int64) {
 	if t != nil {
-		t.add(rule, field, &seconds, applied)
+		t.add(rule, field, &seconds, true)
 	}
 }
 

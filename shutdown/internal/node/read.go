@@ -127,7 +127,7 @@ func (n *Node) withdrawCancelled(previous *Shutdown) {
 // hostHasNonePending reports whether the host's newest answer is that no shutdown is pending.
 func (n *Node) hostHasNonePending() bool {
 	switch answer := n.hostAnswer.(type) {
-	case Event: // only those that cancel are answers
+	case Event: // hostAnswer is only an event that cancels
 		return true
 	case Pending:
 		return answer.hasNone()

@@ -416,6 +416,6 @@ func (n *Node) finishFlush(pods []*Pod, stageBegan, until time.Time) (isOver boo
 	if !n.reachedOrWakeAt(times.Later(stageBegan, a.acceptedAt).Add(unresponsiveAfter)) {
 		return false
 	}
-	a.isUnresponsive = !a.acceptedAt.After(stageBegan)
+	a.isUnresponsive = !a.acceptedAt.After(stageBegan) // it has accepted nothing in the whole stage
 	return true
 }

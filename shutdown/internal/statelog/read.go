@@ -41,7 +41,7 @@ func (l *Log) Read(ctx context.Context) (Contents, error) {
 	}
 	found := l.contents
 	select {
-	case <-l.lockSettled:
+	case <-l.lockSettled: // l.contents is known, or will be soon
 	default:
 		found = call.Start(ctx, &l.otherCalls, "the reading of "+l.path(logFile), func(context.Context) (Contents, error) {
 			return l.load(), nil
