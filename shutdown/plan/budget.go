@@ -186,9 +186,9 @@ func (b *Budget) shortenPods(left time.Duration, occupied []bool) {
 	shorten(withoutPods, max(left-needed, 0))
 }
 
-// shorten shortens parts in proportion until their sum is limit. It does not scale each part, but the end of each part:
-// the sum up to and including it. So the parts add up to exactly limit in spite of rounding, and a longer limit never
-// makes a part end earlier.
+// shorten shortens parts in proportion until their sum is limit, if it is more. It does not scale each part, but the end of
+// each part: the sum up to and including it. So the parts add up to exactly limit in spite of rounding, and a longer limit
+// never makes a part end earlier.
 func shorten(parts []*time.Duration, limit time.Duration) {
 	var total time.Duration
 	for _, part := range parts {

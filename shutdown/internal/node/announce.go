@@ -405,7 +405,7 @@ func (n *Node) tableRequest(s *Shutdown, received, hostEnd time.Time) timetable.
 	}
 }
 
-// newTable returns the timetable of a drain until its first list. The method plan of drain then replaces it.
+// newTable returns the timetable of a drain until its first list. makeFinalTable then replaces it.
 func (n *Node) newTable(s *Shutdown, received time.Time) timetable.Table {
 	return timetable.New(n.tableRequest(s, received, s.HostEnd))
 }

@@ -47,14 +47,14 @@ func (n *Node) planObject(p *Pod) *v1.Pod {
 // the API server has accepted NotReady, or at killBy. If NotReady is off, would change nothing, or cannot be sent in
 // time, the pod is killed at once.
 func (n *Node) markNotReadyThenKill(p *Pod, killBy time.Time) {
-	isAlreadyLeaving := p.Deleted || p.isSignalled()
+	changesPod := n.Options.Steps.Readiness && !p.Deleted && !p.isSignalled()
 	isServerUp := !n.Options.Steps.Publish || !n.api.acceptedAt.IsZero() // it has accepted something since the node state changed
-	if !n.Options.Steps.Readiness || isAlreadyLeaving || !isServerUp || !n.now.Before(killBy) {
+	if changesPod && isServerUp && n.now.Before(killBy) {
+		p.awaitsNotReady, p.update.notReadyBy = true, killBy
+		n.updateWanted(p)
+	} else {
 		n.killInCurrentBucket(p)
-		return
 	}
-	p.awaitsNotReady, p.update.notReadyBy = true, killBy
-	n.updateWanted(p)
 }
 
 // killAfterNotReady kills a pod if its kill waits for NotReady. Call it when the API server has accepted NotReady.

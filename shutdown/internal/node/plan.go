@@ -48,17 +48,7 @@ func (d *drain) plan(n *Node) (moved bool) {
 	}
 	if !s.Planned {
 		s.Planned = true
-		r := n.tableRequest(s, timeOf(s.Timetable.Received), s.HostEnd)
-		if hasList && len(n.Schedule) == 0 {
-			if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
-				r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
-			}
-			r.Received = n.now // the time for a slow list is not taken from the pods' grace periods
-		}
-		if hasList {
-			r.Occupied = n.occupied(r.Schedule, d.bucket)
-		}
-		s.setTable(timetable.New(r))
+		d.makeFinalTable(n, hasList)
 	}
 	s.Prepared = true   // the timetable has no time for Prepare any more
 	s.isPrepared = true // this agent does not call Prepare again; the next one does
@@ -75,6 +65,22 @@ func (d *drain) plan(n *Node) (moved bool) {
 	}
 	n.startCall(Effect{Do: OnPlan, Shutdown: s, Pods: n.Due()})
 	return d.enterStage(n, holding)
+}
+
+// makeFinalTable makes the timetable that replaces the preliminary one of newTable. hasList says that the pods are known.
+func (d *drain) makeFinalTable(n *Node, hasList bool) {
+	s := d.shutdown
+	r := n.tableRequest(s, timeOf(s.Timetable.Received), s.HostEnd)
+	if hasList {
+		r.Occupied = n.occupied(r.Schedule, d.bucket)
+	}
+	if hasList && len(n.Schedule) == 0 {
+		if limit := n.Options.Limit; limit != 0 { // 0: no limit; negative: no time
+			r.HostEnd = times.Earlier(r.HostEnd, r.Received.Add(max(limit, 0)))
+		}
+		r.Received = n.now // the time for a slow list is not taken from the pods' grace periods
+	}
+	s.setTable(timetable.New(r))
 }
 
 // Due returns the pods that have not ended and that a drain has to kill or has signalled.
