@@ -62,7 +62,7 @@ func (a *agent) run() {
 	<-m.Ready()
 }
 
-// end stops the manager.
+// end stops the manager, and ends the kills that hang.
 func (a *agent) end() {
 	a.t.Helper()
 	a.stop()
@@ -70,7 +70,7 @@ func (a *agent) end() {
 	require.NoError(a.t, <-a.ended)
 }
 
-// interrupt stops the manager during a drain.
+// interrupt stops the manager during a drain, as end does outside one.
 func (a *agent) interrupt() {
 	a.t.Helper()
 	a.stop()

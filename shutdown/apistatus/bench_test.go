@@ -25,9 +25,9 @@ import (
 // patches 25 pods one after the other, as the kubelet does.
 func BenchmarkFlush(b *testing.B) {
 	server, _, pods := serveWithPods(b, 500)
-	before := map[string]*v1.Pod{}
+	running := map[string]*v1.Pod{} // the pods before they got their final statuses, by name
 	for _, pod := range server.pods() {
-		before[pod.Name] = &pod
+		running[pod.Name] = &pod
 	}
 	for _, delay := range []time.Duration{0, 20 * time.Millisecond, 100 * time.Millisecond} {
 		measure := func(b *testing.B, n int, client func(*rest.Config) (kubernetes.Interface, error), flush func(*testing.B, kubernetes.Interface, []*v1.Pod)) {
@@ -40,7 +40,7 @@ func BenchmarkFlush(b *testing.B) {
 				b.StopTimer()
 				require.Equal(b, n, server.terminated())
 				tenAtATime(b, pods[:n], func(_ context.Context, pod *v1.Pod) error {
-					server.setStatus(before[pod.Name])
+					server.setStatus(running[pod.Name])
 					return nil
 				})
 				b.StartTimer()

@@ -21,8 +21,8 @@ const (
 	// k8s.io/api v0.37 on v1.NodeGracefulNodeShutdownInProgress and v1.NodeDrainInProgress.
 	gracefulNodeShutdownInProgress v1.NodeConditionType = "GracefulNodeShutdownInProgress"
 	drainInProgress                v1.NodeConditionType = "DrainInProgress"
-	// reasonNodeShutdown is the reason of both, True and False: in KEP-5683 the reason names a cause,
-	// not a state. A DrainInProgress with another reason belongs to another program.
+	// reasonNodeShutdown is the reason of both conditions, whether they are True or False: in KEP-5683 the reason
+	// names a cause, not a state. A DrainInProgress with another reason belongs to another program.
 	reasonNodeShutdown = "NodeShutdown"
 	// messageShutdown and messageDrain are KEP-6249's messages of the two conditions when they are True.
 	messageShutdown = "Kubelet received a shutdown signal and is terminating pods"

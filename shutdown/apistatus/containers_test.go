@@ -87,19 +87,20 @@ func containersOf(n int, policy *v1.ContainerRestartPolicy) []v1.Container {
 // A pod is flushed in a terminal phase. The API server then has a terminated state for each container that may have been
 // started, with the exit code 137 if the exit code is not known. Containers that were never started stay waiting.
 func TestContainerStatusesInATerminalPhase(t *testing.T) {
-	type lists struct{ init, main, ephemeral []string }
+	type words = []string
+	type lists struct{ init, main, ephemeral words }
 	for name, test := range map[string]struct{ node, want lists }{
-		"all running":          {lists{nil, []string{runs, runs}, nil}, lists{nil, []string{unknown, unknown}, nil}},
-		"known exit codes":     {lists{nil, []string{interrupt, runs, succeeds}, nil}, lists{nil, []string{interrupt, unknown, succeeds}, nil}},
-		"waiting":              {lists{nil, []string{waits, restarts, nothing}, nil}, lists{nil, []string{unknown, unknown, unknown}, nil}},
-		"ephemeral":            {lists{nil, []string{interrupt}, []string{runs, succeeds}}, lists{nil, []string{interrupt}, []string{unknown, succeeds}}},
-		"sidecars":             {lists{[]string{succeeds, runs}, []string{runs}, nil}, lists{[]string{succeeds, unknown}, []string{unknown}, nil}},
-		"first init running":   {lists{[]string{runs, waits}, []string{waits}, nil}, lists{[]string{unknown, waits}, []string{waits}, nil}},
-		"second init restarts": {lists{[]string{waits, restarts, waits}, []string{waits}, nil}, lists{[]string{unknown, unknown, waits}, []string{waits}, nil}},
-		"nothing started":      {lists{[]string{waits, waits}, []string{waits}, nil}, lists{[]string{unknown, waits}, []string{waits}, nil}},
-		"inits succeeded":      {lists{[]string{succeeds, succeeds}, []string{waits}, nil}, lists{[]string{succeeds, succeeds}, []string{unknown}, nil}},
-		"last init running":    {lists{[]string{succeeds, runs}, []string{waits}, nil}, lists{[]string{succeeds, unknown}, []string{waits}, nil}},
-		"first init failed":    {lists{[]string{interrupt, waits}, []string{waits}, nil}, lists{[]string{interrupt, waits}, []string{waits}, nil}},
+		"all running":          {lists{main: words{runs, runs}}, lists{main: words{unknown, unknown}}},
+		"known exit codes":     {lists{main: words{interrupt, runs, succeeds}}, lists{main: words{interrupt, unknown, succeeds}}},
+		"waiting":              {lists{main: words{waits, restarts, nothing}}, lists{main: words{unknown, unknown, unknown}}},
+		"ephemeral":            {lists{main: words{interrupt}, ephemeral: words{runs, succeeds}}, lists{main: words{interrupt}, ephemeral: words{unknown, succeeds}}},
+		"sidecars":             {lists{init: words{succeeds, runs}, main: words{runs}}, lists{init: words{succeeds, unknown}, main: words{unknown}}},
+		"first init running":   {lists{init: words{runs, waits}, main: words{waits}}, lists{init: words{unknown, waits}, main: words{waits}}},
+		"second init restarts": {lists{init: words{waits, restarts, waits}, main: words{waits}}, lists{init: words{unknown, unknown, waits}, main: words{waits}}},
+		"nothing started":      {lists{init: words{waits, waits}, main: words{waits}}, lists{init: words{unknown, waits}, main: words{waits}}},
+		"inits succeeded":      {lists{init: words{succeeds, succeeds}, main: words{waits}}, lists{init: words{succeeds, succeeds}, main: words{unknown}}},
+		"last init running":    {lists{init: words{succeeds, runs}, main: words{waits}}, lists{init: words{succeeds, unknown}, main: words{waits}}},
+		"first init failed":    {lists{init: words{interrupt, waits}, main: words{waits}}, lists{init: words{interrupt, waits}, main: words{waits}}},
 	} {
 		for _, phase := range []v1.PodPhase{v1.PodFailed, v1.PodSucceeded} {
 			t.Run(name+" "+string(phase), func(t *testing.T) {
@@ -119,7 +120,11 @@ func TestContainerStatusesInATerminalPhase(t *testing.T) {
 			})
 		}
 	}
-	// Whether a regular container that waits may have been started depends on the last init container.
+}
+
+// A pod is flushed in a terminal phase, and its regular container waits. Whether that container may have been started
+// depends on the last init container: only then is it written as ended, with an unknown exit code.
+func TestAWaitingContainerMayHaveStartedOnlyAfterTheLastInitContainer(t *testing.T) {
 	for name, test := range map[string]struct {
 		inits    []v1.Container // of the spec
 		statuses []string       // of the init containers
@@ -165,10 +170,10 @@ func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 	always := ptr.To(v1.ContainerRestartPolicyAlways)
 	for name, test := range map[string]struct {
 		phase           v1.PodPhase
-		init, main      []string
-		sidecars, inits int  // how many the spec has
-		ephemeral       bool // the spec has an ephemeral container
-		removed         bool
+		init, main      []string // the statuses of the init and of the regular containers
+		sidecars, inits int      // how many sidecars and plain init containers the spec has
+		ephemeral       bool     // the spec has an ephemeral container
+		removed         bool     // FlushPod deletes the pod
 	}{
 		"failed":                          {phase: v1.PodFailed, main: []string{runs}, removed: true},
 		"succeeded":                       {phase: v1.PodSucceeded, main: []string{runs}, removed: true},

@@ -123,8 +123,8 @@ func TestTheNextAgentSendsAFinalStatus(t *testing.T) {
 	require.NoError(t, server.Revive())
 	require.Zero(t, server.terminated())
 
-	a.host.SetPending(nil)
-	a.pods = nil
+	a.host.SetPending(nil) // the machine has booted again,
+	a.pods = nil           // and the pod is gone from the node
 	a.run()
 	defer a.end()
 	require.Eventually(t, func() bool { return server.terminated() == 1 }, time.Minute, 10*time.Millisecond)

@@ -106,20 +106,20 @@ func changeConditions(status *v1.NodeStatus, state shutdown.NodeState, condition
 	changed := false
 	for _, condition := range conditions {
 		old := nodeCondition(status, condition.Type)
-		switch {
-		case !state.ShuttingDown && !isShutdownCondition(old), isForeignDrain(old):
+		hasNothingToReset := !state.ShuttingDown && !isShutdownCondition(old)
+		isUpToDate := old != nil && equalExceptTimes(old, &condition)
+		if hasNothingToReset || isUpToDate || isForeignDrain(old) {
 			continue
-		case old == nil:
-			status.Conditions = append(status.Conditions, condition)
-		case equalExceptTimes(old, &condition):
-			continue
-		default:
-			if old.Status == condition.Status {
-				condition.LastTransitionTime = old.LastTransitionTime
-			}
-			*old = condition
 		}
 		changed = true
+		if old == nil {
+			status.Conditions = append(status.Conditions, condition)
+			continue
+		}
+		if old.Status == condition.Status {
+			condition.LastTransitionTime = old.LastTransitionTime
+		}
+		*old = condition
 	}
 	return changed
 }

@@ -35,7 +35,7 @@ func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
 	if !r.isMade() {
 		return errNotMade
 	}
-	if pod != nil {
+	if pod != nil { // identify returns an error for nil
 		ready := podcondition.Get(&pod.Status, v1.PodReady)
 		if isTerminal(pod.Status.Phase) || ready != nil && ready.Status != v1.ConditionTrue {
 			return nil
@@ -97,14 +97,14 @@ func restoredReady(pod *v1.Pod) *v1.PodCondition {
 		return nil
 	}
 	restored := &v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, ObservedGeneration: ready.ObservedGeneration}
-	containers, gates := podcondition.Get(&pod.Status, v1.ContainersReady), unmetGates(pod)
+	containersReady, unmet := podcondition.Get(&pod.Status, v1.ContainersReady), unmetGates(pod)
 	switch {
-	case containers == nil:
+	case containersReady == nil:
 		restored.Reason = reasonContainers
-	case containers.Status != v1.ConditionTrue:
-		restored.Reason, restored.Message = containers.Reason, containers.Message
-	case gates != "":
-		restored.Reason, restored.Message = reasonGates, gates
+	case containersReady.Status != v1.ConditionTrue:
+		restored.Reason, restored.Message = containersReady.Reason, containersReady.Message
+	case unmet != "":
+		restored.Reason, restored.Message = reasonGates, unmet
 	default:
 		restored.Status = v1.ConditionTrue
 	}

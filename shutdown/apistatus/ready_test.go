@@ -45,13 +45,14 @@ func TestMarkNotReadySkipsPodsThatAreNotReady(t *testing.T) {
 	})
 }
 
-// restore calls RestoreReadiness on a cluster that has the pod. It returns the pod's Ready condition after the call.
-func restore(t *testing.T, pod *v1.Pod) (v1.PodCondition, *cluster) {
+// restore calls RestoreReadiness in a cluster whose API server has this pod. The node's own pod has the generation 1. It
+// returns the pod's Ready condition after the call, and the cluster.
+func restore(t *testing.T, server *v1.Pod) (v1.PodCondition, *cluster) {
 	t.Helper()
-	c := newCluster(pod)
-	own := running("web")
-	own.Generation = 1
-	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), own))
+	c := newCluster(server)
+	pod := running("web")
+	pod.Generation = 1
+	require.NoError(t, c.reporter(t).RestoreReadiness(t.Context(), pod))
 	return c.pod(t, pod.Name).Status.Conditions[readyIndex], c
 }
 
@@ -129,14 +130,15 @@ func TestRestoreReadinessComputesReady(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
 			pod.Status.Conditions[readyIndex] = markedNotReady()
-			pod.Status.Conditions[readyIndex].ObservedGeneration = 2 // higher than the node's
+			pod.Status.Conditions[readyIndex].ObservedGeneration = 2 // the node's pod has the generation 1
 			test.change(pod)
 			got, _ := restore(t, pod)
 			require.EqualValues(t, 2, got.ObservedGeneration)
 			require.Equal(t, test.status, got.Status)
 			require.Equal(t, test.reason, got.Reason)
 			require.Equal(t, test.message, got.Message)
-			require.Equal(t, test.status == v1.ConditionFalse, got.LastTransitionTime.Equal(&before))
+			keptTransitionTime := got.LastTransitionTime.Equal(&before)
+			require.Equal(t, test.status == v1.ConditionFalse, keptTransitionTime)
 		})
 	}
 }

@@ -154,7 +154,7 @@ func TestFinalStatusOnARealServer(t *testing.T) {
 	require.Equal(t, v1.PodFailed, got.Phase)
 	require.EqualValues(t, 1, got.ObservedGeneration)
 	require.Equal(t, "10.0.0.7", got.PodIP)
-	require.ElementsMatch(t, []conditionSummary{
+	require.ElementsMatch(t, []conditionSummary{ // type, status, reason, observed generation, whether the transition time is new
 		{v1.PodScheduled, v1.ConditionTrue, "", 0, false},
 		{"example.com/gate", v1.ConditionTrue, "", 0, false},
 		{v1.PodReady, v1.ConditionFalse, "PodFailed", 1, true},
