@@ -64,7 +64,7 @@ type scheduledEvent struct {
 
 // read implements polledValue.read. It returns the notice of the earliest event. An event that had begun when it was
 // first read is skipped. Any other event counts as long as the service lists it. Once the event has begun, its deadline
-// is unknown. Each answer of the service is fresh.
+// is unknown. Azure always answers at once, so read need not know whether the answer must be fresh.
 func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	events, ahead, err := z.events(ctx)
 	if err != nil {
@@ -73,20 +73,20 @@ func (z *azure) read(ctx context.Context, _ bool) (notice, error) {
 	var earliest notice
 	known := map[string]notice{}
 	for _, e := range events {
-		n, wasKnown := z.known[e.EventID] // an event that has begun has no NotBefore, and keeps its last known notice
-		hasBegun := e.EventStatus != "Scheduled"
-		if !hasBegun {
-			n = e.notice(ahead)
-			hasBegun = n.hasPassed()
+		lastKnown, wasKnown := z.known[e.EventID]
+		n := e.notice(ahead)
+		isStarted := e.EventStatus != "Scheduled"
+		if isStarted {
+			n = lastKnown // a started event has no NotBefore any more
 		}
-		if hasBegun {
+		if isStarted || n.hasPassed() {
 			if !wasKnown {
 				continue // the machine may have survived the event
 			}
-			n.event.Deadline = time.Time{}
+			n.event.Deadline = time.Time{} // earlier than any other deadline
 		}
 		known[e.EventID] = n
-		isEarliest := earliest.key == "" || n.event.Deadline.Before(earliest.event.Deadline) // zero if it has begun
+		isEarliest := earliest.key == "" || n.event.Deadline.Before(earliest.event.Deadline)
 		if isEarliest && !n.isTooEarly() {
 			earliest = n
 		}

@@ -45,7 +45,7 @@ type azure struct {
 	incarnation int
 	events      []azureEvent
 	started     []string      // the IDs of the events that were acknowledged
-	firstTakes  time.Duration // how long the next request for the events takes, as if it had to switch the service on
+	nextTakes   time.Duration // how long the next request for the events takes, as if it had to switch the service on
 }
 
 // ServeHTTP answers like Azure: with the machine's name, with the document of events, and to acknowledgements.
@@ -55,7 +55,7 @@ func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	z.mu.Lock()
-	takes := z.firstTakes
+	takes := z.nextTakes
 	z.mu.Unlock()
 	switch r.Method + " " + r.URL.Path {
 	case "GET /metadata/instance/compute/name":
@@ -68,7 +68,7 @@ func (z *azure) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		z.mu.Lock()
 		defer z.mu.Unlock()
-		z.firstTakes = 0
+		z.nextTakes = 0
 		if err := json.NewEncoder(w).Encode(map[string]any{"DocumentIncarnation": z.incarnation, "Events": z.events}); err != nil {
 			panic(err)
 		}
@@ -152,11 +152,12 @@ func TestEachAzureEventIsAnnounced(t *testing.T) {
 func TestOtherAzureEventsAreIgnored(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
-		otherMachines, started, withoutID, noMachine := event("A", "Reboot", at(time.Minute)), event("B", "Reboot", at(time.Minute)), event("", "Reboot", at(time.Minute)), event("C", "Preempt", at(time.Minute))
-		otherMachines.Resources = []string{"node-2", "node-11"}
+		when := at(time.Minute)
+		otherMachines, noMachine, started := event("A", "Reboot", when), event("B", "Preempt", when), event("C", "Reboot", when)
+		otherMachines.Resources, noMachine.Resources = []string{"node-2", "node-11"}, nil
 		started.EventStatus, started.NotBefore = "Started", ""
-		noMachine.Resources = nil
-		service.set(otherMachines, started, withoutID, noMachine, event("D", "Freeze", at(time.Minute)), event("E", "New", at(time.Minute)))
+		withoutID, noShutdown, unknownType := event("", "Reboot", when), event("D", "Freeze", when), event("E", "New", when)
+		service.set(otherMachines, noMachine, withoutID, noShutdown, unknownType, started)
 		w.watch()
 		advance(2 * time.Minute)
 		service.set()
@@ -268,7 +269,7 @@ func TestAnAzureEventThatStartsEarlyIsAnnounced(t *testing.T) {
 // The first request for the events switches the service on, and may take two minutes. A later request that takes so long
 // fails.
 func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
-	service := &azure{firstTakes: 2 * time.Minute}
+	service := &azure{nextTakes: 2 * time.Minute}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		service.set(event("A", "Terminate", at(10*time.Minute)))
 		w.watch()
@@ -278,7 +279,7 @@ func TestTheFirstAzureRequestMayTakeTwoMinutes(t *testing.T) {
 		require.Len(t, w.takeAnnounced(), 1)
 		require.Empty(t, w.takeErrors())
 		service.mu.Lock()
-		service.firstTakes = 2 * time.Minute
+		service.nextTakes = 2 * time.Minute
 		service.mu.Unlock()
 		advance(7 * time.Second) // more than 1 s to the next request and 5 s for its answer
 		require.Len(t, w.takeErrors(), 1)
@@ -298,21 +299,15 @@ func TestAnAzureMachineWithoutANameIsAFailure(t *testing.T) {
 	})
 }
 
-// Acknowledge tells Azure to start the announced shutdown of this machine now. It leaves out
-//   - B: it is a day away, so that it was not announced;
-//   - D: a freeze is not a shutdown;
-//   - A, when it has started already;
-//   - C: it is of two machines, and the other one may not be ready. This is an error.
-//
-// If Azure refuses the acknowledgement, that is an error too.
-func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
+// Acknowledge tells Azure to start the announced shutdown of this machine now. It acknowledges neither an event that is a
+// day away, which was not announced, nor a freeze, which is no shutdown. An event that has started is not acknowledged
+// again. Without an event Acknowledge does nothing.
+func TestAcknowledgeStartsTheAnnouncedEvent(t *testing.T) {
 	service := &azure{}
 	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		require.NoError(t, notice.Acknowledge(t.Context(), w.provider), "nothing is announced")
 		require.Empty(t, service.acknowledged())
-		far, shared := event("B", "Redeploy", at(24*time.Hour)), event("C", "Reboot", at(time.Minute))
-		shared.Resources = []string{"node-1", "node-2"}
-		service.set(event("A", "Terminate", at(5*time.Minute)), far, event("D", "Freeze", at(time.Minute)))
+		service.set(event("A", "Terminate", at(5*time.Minute)), event("B", "Redeploy", at(24*time.Hour)), event("C", "Freeze", at(time.Minute)))
 		w.watch()
 		require.Len(t, w.takeAnnounced(), 1)
 		require.NoError(t, notice.Acknowledge(t.Context(), w.provider))
@@ -321,10 +316,26 @@ func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 		require.Equal(t, []string{"A"}, service.acknowledged())
 		advance(time.Second)
 		require.Empty(t, w.takeAnnounced(), "its start is not announced again")
+	})
+}
 
-		service.set(event("E", "Preempt", at(time.Minute)), shared)
-		require.ErrorContains(t, notice.Acknowledge(t.Context(), w.provider), "event C of 2 machines")
-		require.Equal(t, []string{"A", "E"}, service.acknowledged())
+// An event of two machines is not acknowledged, because the other machine may not be ready. That is an error, but the
+// event of this machine alone is acknowledged.
+func TestAcknowledgeLeavesOutAnEventOfTwoMachines(t *testing.T) {
+	service := &azure{}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
+		shared := event("A", "Reboot", at(time.Minute))
+		shared.Resources = []string{"node-1", "node-2"}
+		service.set(event("B", "Preempt", at(time.Minute)), shared)
+		require.ErrorContains(t, notice.Acknowledge(t.Context(), w.provider), "event A of 2 machines")
+		require.Equal(t, []string{"B"}, service.acknowledged())
+	})
+}
+
+// Azure refuses the acknowledgement, which is a POST. Acknowledge returns an error.
+func TestARefusedAcknowledgementIsAnError(t *testing.T) {
+	service := &azure{}
+	inBubble(t, notice.Azure(), service, func(t *testing.T, w *world) {
 		w.failService(func(rw http.ResponseWriter, r *http.Request) {
 			if r.Method == http.MethodPost {
 				http.Error(rw, "", http.StatusServiceUnavailable)
@@ -332,7 +343,7 @@ func TestAcknowledgeStartsTheEventsOfThisMachine(t *testing.T) {
 			}
 			service.ServeHTTP(rw, r)
 		})
-		service.set(event("F", "Preempt", at(time.Minute)))
+		service.set(event("A", "Preempt", at(time.Minute)))
 		require.ErrorContains(t, notice.Acknowledge(t.Context(), w.provider), "503")
 	})
 }

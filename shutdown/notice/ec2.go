@@ -41,7 +41,8 @@ type ec2 struct {
 
 // read implements polledValue.read. If the service does not know the token, read gets a new one and asks again: the
 // instance may have hibernated, or the service restarted. After any other failure the next read uses a new
-// token, in case the old one was the reason. Each answer is fresh.
+// token, in case the old one was the reason. EC2 always answers at once, so read need not know whether the answer must
+// be fresh.
 func (e *ec2) read(ctx context.Context, _ bool) (n notice, err error) {
 	defer func() {
 		if err != nil {

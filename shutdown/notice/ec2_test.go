@@ -188,7 +188,7 @@ func TestEC2WithoutATokenIsAFailure(t *testing.T) {
 				require.Len(t, w.takeErrors(), 1)
 				require.Empty(t, w.takeAnnounced())
 				w.failService(nil)
-				advance(10 * time.Second)
+				advance(10 * time.Second) // the longest pause between two attempts
 				require.Len(t, w.takeAnnounced(), 1)
 				service.dropTokens()
 				w.failService(withoutTokens)

@@ -162,7 +162,7 @@ func TestAFailedGCEAnnouncementIsRepeated(t *testing.T) {
 		advance(10 * time.Second)
 		require.Len(t, w.takeErrors(), 1)
 		w.failAnnounce(nil)
-		advance(5 * time.Second)
+		advance(5 * time.Second) // the refused attempts were after 0, 1, 3 and 7 s; the next is after 15 s
 		require.Equal(t, []source.Event{{Kind: source.KindPoweroff, Deadline: deadline, Origin: notice.OriginGCEPreempted}}, w.takeAnnounced())
 	})
 }

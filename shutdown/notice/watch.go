@@ -152,7 +152,7 @@ func (r reading) handle(announce func(source.Event) error) error {
 	switch {
 	case r.err != nil:
 		return fmt.Errorf("%s: %w", v.origin, r.err)
-	case r.notice.key == v.announcedKey:
+	case r.notice.key == v.announcedKey: // nothing has changed
 		return nil
 	case r.notice.key == "": // the announced notice is gone
 		event = source.Event{Cancelled: true}
