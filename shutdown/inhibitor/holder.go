@@ -51,13 +51,13 @@ func (h Holder) Run(ctx context.Context) error {
 	}
 	calls := &call.Group{}
 	holding := &holding{Holder: h, ctx: ctx, logLines: call.LogLines{Calls: calls}, ended: make(chan struct{})}
-	close(holding.ended)
+	close(holding.ended) // no OnShutdown is running yet
 	if ctx.Err() != nil {
 		holding.log("Run's context ended before the inhibitor lock was taken")
 	}
 	holding.host = host.New(host.Options{
 		Source: h.Source, Delay: h.Delay, Calls: calls, Listener: holding,
-		ShortensPods: func(time.Duration) bool { return true },
+		ShortensPods: func(time.Duration) bool { return true }, // HostCapped is called for each grant below Delay
 	})
 	err := holding.host.Run(ctx)
 	<-holding.ended
@@ -144,10 +144,9 @@ func (h *holding) announce(event source.Event) {
 	go func() {
 		defer close(ended)
 		defer cancel(nil)
+		<-previousEnded
 		began := time.Now()
 		defer func() { h.release(ctx, hold, time.Since(began)) }() // also if OnShutdown ends its goroutine
-		<-previousEnded
-		began = time.Now()
 		if !errors.Is(context.Cause(ctx), errCancelled) {
 			h.callOnShutdown(ctx, event)
 		}

@@ -207,9 +207,9 @@ func TestOnShutdownIsNotCalledConcurrently(t *testing.T) {
 		}
 	}
 	inBubbleWith(t, &shutdowntest.Host{}, takes5s, func(p *program) {
-		for i := range 5 {
-			p.waitUntil(time.Duration(i) * time.Second)
-			if i%2 == 0 {
+		for second := range 5 {
+			p.waitUntil(time.Duration(second) * time.Second)
+			if isEven := second%2 == 0; isEven {
 				p.host.Announce(source.Event{})
 			} else {
 				p.host.Cancel()
@@ -319,7 +319,6 @@ func TestOnShutdownIsCalledEvenIfTheContextOfRunHasEnded(t *testing.T) {
 		require.Len(p, p.calls, 2)
 		require.Equal(p, call{began: 5 * time.Second, ended: 10 * time.Second, cause: context.Canceled}, p.calls[1])
 		p.requireReleased(10 * time.Second)
-		p.stop = func() error { return nil } // Run has ended, and inBubble must not end it again
 	})
 }
 
@@ -388,7 +387,7 @@ func TestRunWaitsForTheLogger(t *testing.T) {
 			}, funcr.Options{})
 			stop := run(klog.NewContext(t.Context(), logger), inhibitor.Holder{
 				Source: &shutdowntest.Host{Limit: time.Second}, Delay: time.Minute, OnShutdown: func(context.Context, source.Event) {},
-			})
+			}) // logs one line: the limit is shorter than Delay
 			synctest.Wait()
 			stopped := time.Now()
 			err := stop()
@@ -398,7 +397,7 @@ func TestRunWaitsForTheLogger(t *testing.T) {
 				require.Equal(t, 1, written)
 			} else {
 				require.EqualError(t, err, "calls that have not returned: the logger")
-				<-time.After(takes)
+				<-time.After(takes) // the bubble cannot end before the logger
 			}
 		})
 	}
@@ -450,7 +449,7 @@ func TestAnOnShutdownThatIgnoresItsContextIsLogged(t *testing.T) {
 	var release chan struct{}
 	hangs := func(h *inhibitor.Holder) { h.OnShutdown = func(context.Context, source.Event) { <-release } }
 	inBubbleWith(t, &shutdowntest.Host{}, hangs, func(p *program) {
-		release = make(chan struct{})
+		release = make(chan struct{}) // inside the bubble, which cannot wait for other channels
 		p.host.Announce(source.Event{Deadline: p.began.Add(time.Minute)})
 		p.waitUntil(time.Minute + 6*time.Second)
 		require.Contains(p, p.log.String(), "A call has not returned since its context ended")

@@ -61,20 +61,20 @@ func (r *Reporter) PublishNode(ctx context.Context, state shutdown.NodeState) er
 
 // MarkNotReady implements [shutdown.ReadinessMarker].
 func (r *Reporter) MarkNotReady(ctx context.Context, pod *v1.Pod) error {
-	return r.mark(ctx, pod, false)
+	return r.mark(ctx, Marked{Pod: pod.Name})
 }
 
 // RestoreReadiness implements [shutdown.ReadinessMarker].
 func (r *Reporter) RestoreReadiness(ctx context.Context, pod *v1.Pod) error {
-	return r.mark(ctx, pod, true)
+	return r.mark(ctx, Marked{Pod: pod.Name, Ready: true})
 }
 
-// mark takes MarkTakes and records a call of MarkNotReady or, if ready, of RestoreReadiness, even if the call fails.
-func (r *Reporter) mark(ctx context.Context, pod *v1.Pod, ready bool) error {
+// mark takes MarkTakes and records the call, even if it fails.
+func (r *Reporter) mark(ctx context.Context, call Marked) error {
 	err := wait(ctx, r.MarkTakes)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.marked = append(r.marked, Marked{Pod: pod.Name, Ready: ready})
+	r.marked = append(r.marked, call)
 	return err
 }
 

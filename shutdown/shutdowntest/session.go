@@ -39,8 +39,8 @@ func (s *session) Pending(ctx context.Context) (*source.Event, error) {
 func (s *session) RequestDelay(ctx context.Context, requested time.Duration) (time.Duration, error) {
 	h := s.host
 	h.mu.Lock()
-	h.requestedDelays = append(h.requestedDelays, requested)
 	defer h.mu.Unlock()
+	h.requestedDelays = append(h.requestedDelays, requested)
 	if err := h.recordCall(ctx, "delay", nil); err != nil {
 		return 0, err
 	}

@@ -127,8 +127,8 @@ func removeStale(path string, now time.Time) error {
 		default:
 			continue // it is not an agent's
 		}
-		for _, name := range leftovers {
-			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		for _, leftover := range leftovers {
+			if err := os.Remove(leftover); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, fmt.Errorf("remove a leftover of a previous agent: %w", err))
 				break // with the socket in it, its folder cannot be removed
 			}

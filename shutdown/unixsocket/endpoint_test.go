@@ -15,7 +15,7 @@ import (
 	"github.com/kubegrace/kubegrace/shutdown/unixsocket"
 )
 
-// requireReaches requires that a new host can announce a shutdown to the session and cancel it.
+// requireReaches requires that a new host can announce a shutdown to the session and cancel it. The session has no lock.
 func requireReaches(t *testing.T, path string, session source.Session) {
 	t.Helper()
 	h := dial(t, path)
@@ -104,7 +104,7 @@ func TestTheLaterAgentHasTheSocket(t *testing.T) {
 	require.NoError(t, err)
 	laterSocket, err := os.Lstat(path)
 	require.NoError(t, err)
-	<-time.After(3 * unixsocket.LookInterval) // the first agent has looked and could have taken the socket back
+	<-time.After(3 * unixsocket.CheckInterval) // the first agent has checked its socket, and could have taken it back
 	socket, err := os.Lstat(path)
 	require.NoError(t, err)
 	require.True(t, os.SameFile(laterSocket, socket), "the agents do not fight for the socket")

@@ -2,8 +2,8 @@ package unixsocket
 
 import "time"
 
-// SetIdle changes how long a connection that has announced nothing may take for a line.
-func (s *Source) SetIdle(idle time.Duration) { s.idleTimeout = idle }
+// SetIdleTimeout changes how long a connection that has announced nothing may take for a line.
+func (s *Source) SetIdleTimeout(timeout time.Duration) { s.idleTimeout = timeout }
 
-// LookInterval is the interval in which the session checks its socket.
-const LookInterval = checkInterval
+// CheckInterval is the interval in which the session checks its socket.
+const CheckInterval = checkInterval

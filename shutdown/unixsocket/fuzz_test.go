@@ -53,15 +53,22 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte, piece byte) { serveAll(t, text, int(piece)+1) })
 }
 
-// serveAll sends a text, in pieces of piece bytes, to a session with a lock, and then ends the session. It requires that
-// no more events come than the text has lines, and that no connection is left.
-func serveAll(t *testing.T, text []byte, piece int) {
+// lockedSession returns a session that has a lock and no socket.
+func lockedSession(t *testing.T) *session {
 	t.Helper()
 	src, err := New(Options{Path: "/unused"})
 	require.NoError(t, err)
 	src.hosts.addLock()
 	s := &session{source: src, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
 	s.ctx, s.cancel = context.WithCancel(t.Context())
+	return s
+}
+
+// serveAll sends a text, in pieces of piece bytes, to a session with a lock, and then ends the session. It requires that
+// no more events come than the text has lines, and that no connection is left.
+func serveAll(t *testing.T, text []byte, piece int) {
+	t.Helper()
+	s := lockedSession(t)
 	received := make(chan int)
 	go func() {
 		events := 0
@@ -86,7 +93,7 @@ func serveAll(t *testing.T, text []byte, piece int) {
 			break // the agent has closed the connection or reads no more
 		}
 	}
-	require.NoError(t, replyAndClose(src.hosts.removeLock(), "released"))
+	require.NoError(t, replyAndClose(s.source.hosts.removeLock(), "released"))
 	s.cancel()
 	s.goroutines.Wait()
 	close(s.events)

@@ -21,17 +21,17 @@ func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 		delay    time.Duration // Options.Delay
 		locked   bool          // a lock is held at the announcement
 		released time.Duration // from the announcement to the close of the lock; 0: never
-		over     time.Duration // from the announcement until the shutdown is no longer pending; 0: never
+		expires  time.Duration // from the announcement until the shutdown is no longer pending; 0: never
 	}{
-		"with seconds":                      {line: "poweroff 90", locked: true, over: 90*time.Second + pendingFor},
-		"with seconds, released earlier":    {line: "poweroff 90", locked: true, released: time.Minute, over: time.Minute + pendingFor},
-		"with seconds, released later":      {line: "poweroff 90", locked: true, released: 2 * time.Minute, over: 90*time.Second + pendingFor},
-		"of a year":                         {line: "reboot 31536000", locked: true, over: 8760*time.Hour + pendingFor},
+		"with seconds":                      {line: "poweroff 90", locked: true, expires: 90*time.Second + pendingFor},
+		"with seconds, released earlier":    {line: "poweroff 90", locked: true, released: time.Minute, expires: time.Minute + pendingFor},
+		"with seconds, released later":      {line: "poweroff 90", locked: true, released: 2 * time.Minute, expires: 90*time.Second + pendingFor},
+		"of a year":                         {line: "reboot 31536000", locked: true, expires: 8760*time.Hour + pendingFor},
 		"without seconds":                   {line: "halt", locked: true},
-		"without seconds, released":         {line: "halt", locked: true, released: time.Hour, over: time.Hour + pendingFor},
-		"without seconds, of Options.Delay": {line: "halt", delay: time.Minute, locked: true, over: time.Minute + pendingFor},
-		"with seconds and Options.Delay":    {line: "poweroff 90", delay: time.Minute, locked: true, over: 90*time.Second + pendingFor},
-		"without a lock":                    {line: "halt 90", over: pendingFor},
+		"without seconds, released":         {line: "halt", locked: true, released: time.Hour, expires: time.Hour + pendingFor},
+		"without seconds, of Options.Delay": {line: "halt", delay: time.Minute, locked: true, expires: time.Minute + pendingFor},
+		"with seconds and Options.Delay":    {line: "poweroff 90", delay: time.Minute, locked: true, expires: 90*time.Second + pendingFor},
+		"without a lock":                    {line: "halt 90", expires: pendingFor},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 				}
 				event, err := parse(test.line, time.Now())
 				require.NoError(t, err)
-				src.hosts.announce(event, nil)
+				src.hosts.announce(event, nil) // nil: this test needs no connection
 				pending := func() *source.Event {
 					found, err := s.Pending(t.Context())
 					require.NoError(t, err)
@@ -56,12 +56,12 @@ func TestPendingExpiresAfterHalfAnHour(t *testing.T) {
 					<-time.After(test.released)
 					src.hosts.removeLock()
 				}
-				if test.over == 0 {
+				if test.expires == 0 {
 					<-time.After(10_000 * time.Hour) // more than a year
 					require.Equal(t, &event, pending())
 					return
 				}
-				<-time.After(test.over - time.Since(began) - 1) // a nanosecond before
+				<-time.After(test.expires - time.Since(began) - 1) // a nanosecond before
 				require.Equal(t, &event, pending(), "with its own deadline or none")
 				<-time.After(1)
 				require.Nil(t, pending())

@@ -15,11 +15,10 @@ import (
 // 400 connections send half a line and wait. Another host must still get its reply. At most 64 of the connections
 // stay open, each with one goroutine, which limits goroutines and descriptors.
 func TestIncompleteLinesBlockNobody(t *testing.T) {
-	host, path := newSource(t)
-	session := connect(t, host)
+	src, path := newSource(t)
+	session := connect(t, src)
 	before := runtime.NumGoroutine()
-	const hosts = 400
-	for range hosts {
+	for range 400 {
 		h := dial(t, path)
 		_, err := h.conn.Write([]byte("powero"))
 		require.NoError(t, err)
@@ -32,25 +31,30 @@ func TestIncompleteLinesBlockNobody(t *testing.T) {
 	require.Eventually(t, func() bool { return runtime.NumGoroutine() <= before+limit }, testTimeout, time.Millisecond)
 }
 
-// A connection that announces nothing within the idle time, 50 ms in this test, gets an error and is closed. A connection
-// that waits for its reply is not idle and stays open.
+// A connection that announces nothing within the idle time, 50 ms in this test, gets an error and is closed.
 func TestAnIdleConnectionIsClosed(t *testing.T) {
-	host, path := newSource(t)
-	host.SetIdle(50 * time.Millisecond)
-	session := connect(t, host)
+	src, path := newSource(t)
+	src.SetIdleTimeout(50 * time.Millisecond)
+	connect(t, src)
 	h := dial(t, path)
 	require.Equal(t, "error: no line within 50ms\n", h.readLine())
 	_, err := h.in.ReadByte()
 	require.ErrorIs(t, err, io.EOF, "closed")
+}
 
+// A connection that waits for its reply is not idle. It stays open for longer than the idle time, 50 ms in this test.
+func TestAWaitingConnectionIsNotIdle(t *testing.T) {
+	src, path := newSource(t)
+	src.SetIdleTimeout(50 * time.Millisecond)
+	session := connect(t, src)
 	lock, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
-	h = dial(t, path)
+	h := dial(t, path)
 	h.send("poweroff")
 	nextEvent(t, session)
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(200*time.Millisecond))) // four times the 50 ms
 	_, err = h.in.Peek(1)
-	require.ErrorContains(t, err, "timeout", "a waiting connection is not idle")
+	require.ErrorContains(t, err, "timeout", "there is neither an error nor the end of the connection")
 	require.NoError(t, h.conn.SetReadDeadline(time.Now().Add(testTimeout)))
 	require.NoError(t, lock.Close())
 	require.Equal(t, "released\n", h.readLine())
@@ -58,8 +62,8 @@ func TestAnIdleConnectionIsClosed(t *testing.T) {
 
 // A line of more than 256 bytes gets an error, and other hosts still reach the agent.
 func TestALongLineIsRefused(t *testing.T) {
-	host, path := newSource(t)
-	session := connect(t, host)
+	src, path := newSource(t)
+	session := connect(t, src)
 	h := dial(t, path)
 	h.send(strings.Repeat("x", 1000))
 	require.Equal(t, "error: a line is longer than 256 bytes\n", h.readLine())
@@ -93,21 +97,21 @@ func TestTheNumberOfWaitingConnectionsIsLimited(t *testing.T) {
 // A host cancels a shutdown, and the session ends before the manager has received the event. The host is told to cancel
 // again, and the shutdown stays pending for the next session.
 func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
-	host, path := newSource(t)
-	session, err := host.Connect(t.Context())
+	src, path := newSource(t)
+	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
 	h := dial(t, path)
 	h.send("reboot")
 	nextEvent(t, session)
 	require.Equal(t, "released\n", h.readLine())
-	h.send("cancel") // the event is not read
-	require.Eventually(t, func() bool {
+	h.send("cancel")
+	require.Eventually(t, func() bool { // the agent handles the line: no shutdown is pending, and it offers the event, which is not read
 		_, err := session.Pending(t.Context())
 		return err != nil
 	}, testTimeout, time.Millisecond)
 	require.NoError(t, session.Close())
 	require.Equal(t, "error: the agent is reopening its socket, send the line again\n", h.readLine())
-	event, err := connect(t, host).Pending(t.Context())
+	event, err := connect(t, src).Pending(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, source.KindReboot, event.Kind)
 }
@@ -115,8 +119,8 @@ func TestACancellationAtTheEndOfASessionHasNoEffect(t *testing.T) {
 // A host reads no replies, and sends lines until the buffers are full. Close must not wait for it. Close gives a reply 1 s;
 // the test allows 5 s, for a busy machine.
 func TestAHostThatDoesNotReadDoesNotBlockClose(t *testing.T) {
-	host, path := newSource(t)
-	session, err := host.Connect(t.Context())
+	src, path := newSource(t)
+	session, err := src.Connect(t.Context())
 	require.NoError(t, err)
 	client := dial(t, path)
 	require.NoError(t, client.conn.SetWriteDeadline(time.Now().Add(300*time.Millisecond)))

@@ -63,12 +63,12 @@ func TestTheSocketIsNeverOpenToOthers(t *testing.T) {
 	defer syscall.Umask(old)
 	source, path := newSource(t)
 	var open atomic.Int32
-	over, looked := make(chan struct{}), make(chan struct{})
+	stop, stopped := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(looked)
+		defer close(stopped)
 		for {
 			select {
-			case <-over:
+			case <-stop:
 				return
 			default:
 			}
@@ -86,7 +86,7 @@ func TestTheSocketIsNeverOpenToOthers(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, session.Close())
 	}
-	close(over)
-	<-looked
+	close(stop)
+	<-stopped
 	require.Zero(t, open.Load())
 }

@@ -31,7 +31,8 @@ func parse(line string, now time.Time) (source.Event, error) {
 	case event.Kind == "shutdown":
 		event.Kind = source.KindUnknown
 	case !slices.Contains(source.Kinds(), event.Kind):
-		return source.Event{}, fmt.Errorf("kind %q is not one of shutdown, %s", words[0], strings.Trim(strings.ReplaceAll(fmt.Sprint(source.Kinds()), " ", ", "), "[]"))
+		kinds := strings.Trim(strings.ReplaceAll(fmt.Sprint(source.Kinds()), " ", ", "), "[]") // "poweroff, reboot, ..."
+		return source.Event{}, fmt.Errorf("kind %q is not one of shutdown, %s", words[0], kinds)
 	}
 	if len(words) == 1 {
 		return event, nil

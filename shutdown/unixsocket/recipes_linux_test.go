@@ -220,8 +220,8 @@ func TestStoppingTheServiceAnnouncesNothing(t *testing.T) {
 }
 
 // The script for upssched announces a power off in 600 s and returns at once. Another call of the script cancels the
-// shutdown. The script for runit announces a reboot if runit's file "reboot" exists.
-func TestRecipesForUpsschedAndForRebootsOfRunit(t *testing.T) {
+// shutdown.
+func TestTheRecipeForUpssched(t *testing.T) {
 	r := writeRecipes(t)
 	session, lock := r.agent(t)
 	_, err := r.run("sh", "%s/kubegrace-upssched drain > /dev/null 2>&1")
@@ -232,9 +232,15 @@ func TestRecipesForUpsschedAndForRebootsOfRunit(t *testing.T) {
 	ended := r.start("sh", "%s/kubegrace-upssched back")
 	require.True(t, (<-session.Events()).Cancelled)
 	require.NoError(t, <-ended)
+	require.NoError(t, lock.Close())
+}
 
+// The script for runit announces a reboot, and not a power off, if runit's file "reboot" exists.
+func TestTheRecipeForRunitAnnouncesAReboot(t *testing.T) {
+	r := writeRecipes(t)
+	session, lock := r.agent(t)
 	require.NoError(t, os.WriteFile(r.dir+"/run/reboot", nil, 0o700))
-	ended = r.start("sh", ". %s/05-kubegrace.sh")
+	ended := r.start("sh", ". %s/05-kubegrace.sh")
 	require.Equal(t, source.KindReboot, (<-session.Events()).Kind)
 	require.NoError(t, lock.Close())
 	require.NoError(t, <-ended)

@@ -25,8 +25,8 @@ type session struct {
 	source *Source
 	logger klog.Logger
 	events chan source.Event
-	// eventLock is a mutex whose wait can end with ctx. It is locked while the channel is full, which is while a line is
-	// handled: events are so sent in the order in which the pending shutdown changes.
+	// eventLock is a mutex whose wait can end with ctx: a send locks it, and a receive unlocks it. It is locked while a line
+	// is handled, so that events are sent in the order in which the pending shutdown changes.
 	eventLock   chan struct{}
 	unannounced unannounced
 	ctx         context.Context

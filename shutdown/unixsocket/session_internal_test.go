@@ -4,7 +4,6 @@ package unixsocket
 
 import (
 	"bufio"
-	"context"
 	"io"
 	"net"
 	"testing"
@@ -20,15 +19,11 @@ import (
 // as the manager has received no event, and the reboot when it has received all of them.
 func TestLinesCountInOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src, err := New(Options{Path: "/unused"})
-		require.NoError(t, err)
-		src.hosts.addLock()
-		s := &session{source: src, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
-		s.ctx, s.cancel = context.WithCancel(t.Context())
+		s := lockedSession(t)
 		for _, line := range []string{"poweroff", "cancel", "reboot"} {
 			host, agent := net.Pipe()
 			defer func() { _ = host.Close() }()
-			if line != "poweroff" {
+			if line != "poweroff" { // its host reads no replies
 				go func() { _, _ = io.Copy(io.Discard, host) }()
 			}
 			s.goroutines.Go(func() { s.handleLine(line, agent) })
@@ -51,12 +46,8 @@ func TestLinesCountInOrder(t *testing.T) {
 // its line again.
 func TestALineAtTheEndOfASessionIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		src, err := New(Options{Path: "/unused"})
-		require.NoError(t, err)
-		src.hosts.addLock()
-		s := &session{source: src, events: make(chan source.Event), eventLock: make(chan struct{}, 1)}
-		s.ctx, s.cancel = context.WithCancel(t.Context())
-		s.goroutines.Go(func() { s.handleLine("poweroff", nil) })
+		s := lockedSession(t)
+		s.goroutines.Go(func() { s.handleLine("poweroff", nil) }) // waits, because nobody receives its event
 		synctest.Wait()
 		host, agent := net.Pipe()
 		s.goroutines.Go(func() { s.handleLine("cancel", agent) })
