@@ -51,7 +51,7 @@ func (h *host) writeFile(t *testing.T, file, content string) {
 
 // logind's limit is at least the requested delay. It is granted as it is, and no drop-in is written.
 func TestASufficientLimitIsKept(t *testing.T) {
-	for name, test := range map[string]struct{ limit, wish, granted time.Duration }{
+	for name, test := range map[string]struct{ limit, requested, granted time.Duration }{
 		"the same": {5 * time.Second, 5 * time.Second, 5 * time.Second},
 		"above":    {time.Minute, 5 * time.Second, time.Minute},
 		"infinite": {logindfake.Unlimited, math.MaxInt64, math.MaxInt64},
@@ -60,7 +60,7 @@ func TestASufficientLimitIsKept(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
 			h.login1.SetLimit(test.limit)
-			granted, err := h.connect(t).RequestDelay(t.Context(), test.wish)
+			granted, err := h.connect(t).RequestDelay(t.Context(), test.requested)
 			require.NoError(t, err)
 			require.Equal(t, test.granted, granted)
 			require.NoDirExists(t, filepath.Join(h.root, "etc"), "nothing is written")
@@ -68,19 +68,19 @@ func TestASufficientLimitIsKept(t *testing.T) {
 	}
 }
 
-// logind's limit of 5 s is too low for the delays requested here. A drop-in sets the requested delay,
-// rounded up to seconds, and logind is reloaded once.
+// logind's limit of 5 s is too low for the delays requested here. A drop-in, which every user may read, sets the requested
+// delay, rounded up to seconds, and logind is reloaded once.
 func TestALowLimitIsRaised(t *testing.T) {
-	for wish, seconds := range map[time.Duration]int{
+	for requested, seconds := range map[time.Duration]int{
 		42 * time.Second:             42,
 		30*time.Second + 1:           31,
 		5400 * time.Millisecond:      6,
 		time.Hour - time.Millisecond: 3600,
 	} {
-		t.Run(wish.String(), func(t *testing.T) {
+		t.Run(requested.String(), func(t *testing.T) {
 			h := newHost(t)
 			systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
-			granted, err := h.connect(t).RequestDelay(t.Context(), wish)
+			granted, err := h.connect(t).RequestDelay(t.Context(), requested)
 			require.NoError(t, err)
 			require.Equal(t, time.Duration(seconds)*time.Second, granted)
 			require.Equal(t, []string{"all"}, systemd1.Killed())
@@ -219,15 +219,15 @@ func TestTheDropInFollowsTheRequest(t *testing.T) {
 	systemd1 := h.applyDropInOnReload(t, file)
 	session := h.connect(t)
 	for _, step := range []struct {
-		wish, granted time.Duration
-		reloads       int
+		requested, granted time.Duration
+		reloads            int // so far
 	}{
 		{60 * time.Second, 60 * time.Second, 1},
 		{60 * time.Second, 60 * time.Second, 1}, // nothing to do
 		{40 * time.Second, 40 * time.Second, 2}, // a lower request lowers the limit
 		{90 * time.Second, 90 * time.Second, 3},
 	} {
-		granted, err := session.RequestDelay(t.Context(), step.wish)
+		granted, err := session.RequestDelay(t.Context(), step.requested)
 		require.NoError(t, err)
 		require.Equal(t, step.granted, granted)
 		require.Len(t, systemd1.Killed(), step.reloads)

@@ -36,12 +36,13 @@ func TestALingeringSocketDoesNotBlockTheSession(t *testing.T) {
 	require.NoError(t, socket.Close())
 
 	before := time.Now()
-	new(descriptors).keepOrClose(nil, []int{sent})
+	var noMessage []byte // no call waits for the descriptor
+	new(descriptors).keepOrClose(noMessage, []int{sent})
 	require.Less(t, time.Since(before), 2*time.Second)
 }
 
-// Two calls wait for a descriptor each. A third descriptor has come for a call that nobody waits for any more. Each call
-// takes its own descriptor, and the last one closes the third.
+// The calls with the serial numbers 1 and 2 wait for a descriptor each. A third descriptor has come for the call 3, for
+// which nobody waits any more. Each call takes its own descriptor, and the last one closes the third.
 func TestTheLastCallClosesLeftOverDescriptors(t *testing.T) {
 	open := func() *os.File {
 		file, err := os.Open(os.DevNull)

@@ -49,7 +49,7 @@ func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 }
 
 // RemoveDropIn removes our drop-in and reloads logind, so that the limit is 5 s again. It does nothing if there is no
-// drop-in, and returns an error for a file of somebody else, which it does not remove.
+// drop-in.
 func TestRemoveDropIn(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
@@ -66,9 +66,13 @@ func TestRemoveDropIn(t *testing.T) {
 	granted, err := session.RequestDelay(t.Context(), 0)
 	require.NoError(t, err)
 	require.Equal(t, 5*time.Second, granted, "as before")
+}
 
+// Somebody else has written a file with the name of the drop-in. RemoveDropIn returns an error and does not remove it.
+func TestRemoveDropInKeepsAForeignFile(t *testing.T) {
+	h := newHost(t)
 	h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\n")
-	require.ErrorContains(t, host.RemoveDropIn(t.Context()), "not changed")
+	require.ErrorContains(t, h.source(t).RemoveDropIn(t.Context()), "not changed")
 	require.FileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 }
 

@@ -26,9 +26,9 @@ const (
 )
 
 // TestAgentProcess is no test, but the process of an agent that other tests start and kill. It adopts the stored lock if
-// it was told to, and asks for a lock. It prints what it found: whether it has adopted a lock, whether a shutdown is
-// pending, whether Inhibit has succeeded, and the names of the passed descriptors. Then it follows commands: again replaces
-// the lock by a new one, and release closes it.
+// it was told to, and asks for a lock. If it gets one, it closes the adopted lock. It prints what it found: whether it has
+// adopted a lock, whether a shutdown is pending, whether Inhibit has succeeded, and the names of the passed descriptors.
+// Then it follows commands: again replaces the lock by a new one, and release closes it.
 func TestAgentProcess(t *testing.T) {
 	if os.Getenv(agentEnv) == "" {
 		return
@@ -48,17 +48,14 @@ func TestAgentProcess(t *testing.T) {
 	pending, err := session.Pending(t.Context())
 	require.NoError(t, err)
 	lock, err := session.Inhibit(t.Context())
-	if adopted != nil {
-		fmt.Printf("agent: adopted ")
-		if err == nil {
-			require.NoError(t, adopted.Close())
-		} else {
-			lock = adopted
-		}
-	} else {
-		fmt.Printf("agent: ")
+	isGranted := err == nil
+	switch {
+	case adopted != nil && isGranted:
+		require.NoError(t, adopted.Close())
+	case adopted != nil:
+		lock = adopted
 	}
-	fmt.Printf("pending=%t locked=%t names=%s\n", pending != nil, err == nil, os.Getenv("LISTEN_FDNAMES"))
+	fmt.Printf("agent: adopted=%t pending=%t locked=%t names=%s\n", adopted != nil, pending != nil, isGranted, os.Getenv("LISTEN_FDNAMES"))
 	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
 		switch in.Text() {
 		case "again":
@@ -157,7 +154,7 @@ func hostWithFDStore(t *testing.T) (*host, *logindhost.FDStore) {
 func TestInhibitStoresTheLock(t *testing.T) {
 	h, store := hostWithFDStore(t)
 	a := startAgent(t, store, nil)
-	require.Equal(t, "pending=false locked=true names=", a.found)
+	require.Equal(t, "adopted=false pending=false locked=true names=", a.found)
 	requireStored(t, store, "inhibitor")
 	require.Contains(t, store.Messages(), "FDSTORE=1\nFDPOLL=0\nFDNAME=inhibitor")
 
@@ -187,13 +184,13 @@ func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	requireHeld(t, lock)
 
 	second := startAgent(t, store, nil)
-	require.Equal(t, "pending=true locked=true names=taken", second.found, "it adopts the lock")
+	require.Equal(t, "adopted=false pending=true locked=true names=taken", second.found, "Inhibit returns the stored lock")
 	require.Len(t, h.login1.Locks(), 1)
 	second.kill() // and again
 	requireHeld(t, lock)
 
 	third := startAgent(t, store, nil)
-	require.Equal(t, "pending=true locked=true names=taken", third.found)
+	require.Equal(t, "adopted=false pending=true locked=true names=taken", third.found)
 	third.command("release")
 	awaitReleased(t, lock)
 	require.Empty(t, store.Names(), "removed from the store before it was closed")
@@ -210,7 +207,7 @@ func TestAdoptReturnsTheStoredLock(t *testing.T) {
 			requireStored(t, store, "inhibitor")
 			first.kill()
 			second := startAgentThat(t, adopts, store, nil)
-			require.Equal(t, fmt.Sprintf("adopted pending=%t locked=%t names=taken", preparing, !preparing), second.found)
+			require.Equal(t, fmt.Sprintf("adopted=true pending=%t locked=%t names=taken", preparing, !preparing), second.found)
 			locks := h.login1.Locks()
 			last := locks[len(locks)-1]
 			if !preparing {
@@ -233,7 +230,7 @@ func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 	first.kill()
 
 	second := startAgent(t, store, nil)
-	require.Equal(t, "pending=false locked=true names=taken", second.found)
+	require.Equal(t, "adopted=false pending=false locked=true names=taken", second.found)
 	requireStored(t, store, "inhibitor-2")
 	locks := h.login1.Locks()
 	require.Len(t, locks, 2)
@@ -251,7 +248,7 @@ func TestOtherPassedDescriptorsAreNotTouched(t *testing.T) {
 	require.NoError(t, err)
 	defer func() { require.NoError(t, other.Close()) }()
 	a := startAgent(t, store, map[string]*os.File{"http": other, "inhibitors": other})
-	require.Equal(t, "pending=false locked=true names=http:inhibitors:taken", a.found)
+	require.Equal(t, "adopted=false pending=false locked=true names=http:inhibitors:taken", a.found)
 }
 
 // The unit's FileDescriptorStoreMax is 0, so systemd closes what it receives. The lock is held as long as
@@ -261,14 +258,14 @@ func TestAFullFDStoreIsNoError(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
 	store := logindhost.StartFDStore(t, 0)
 	a := startAgent(t, store, nil)
-	require.Equal(t, "pending=false locked=true names=", a.found)
+	require.Equal(t, "adopted=false pending=false locked=true names=", a.found)
 	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, testTimeout, time.Millisecond)
 	a.kill()
 	awaitReleased(t, h.login1.Locks()[0])
 
 	h.login1.SetPreparing(true)
 	a = startAgent(t, store, nil)
-	require.Equal(t, "pending=true locked=false names=", a.found, "a shutdown without a lock")
+	require.Equal(t, "adopted=false pending=true locked=false names=", a.found, "a shutdown without a lock")
 }
 
 // systemd's notification socket does not exist, so the lock cannot be stored. The lock is taken and

@@ -163,9 +163,9 @@ func TestLargeSignalsAreNotDecoded(t *testing.T) {
 	// The body is an array of variants with one byte each. The package dbus would take seconds to encode it.
 	elements := bytes.Repeat([]byte("\x01y\x00\x01"), 1<<20)
 	encoded := append(header.Bytes(), elements...)
-	binary.LittleEndian.PutUint32(encoded[4:], uint32(4+len(elements)))
-	binary.LittleEndian.PutUint32(encoded[8:], 1000) // a serial that is not in use
-	binary.LittleEndian.PutUint32(encoded[header.Len()-4:], uint32(len(elements)))
+	binary.LittleEndian.PutUint32(encoded[4:], uint32(4+len(elements)))            // the length of the body
+	binary.LittleEndian.PutUint32(encoded[8:], 1000)                               // a serial that is not in use
+	binary.LittleEndian.PutUint32(encoded[header.Len()-4:], uint32(len(elements))) // the length of the array
 
 	allocated := func() uint64 {
 		var stats runtime.MemStats

@@ -117,14 +117,14 @@ func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 func TestConcurrentCallersGetSeparateLocks(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
-	goOn := h.login1.Delay() // so that all wait for the same reply
+	sendReplies := h.login1.Delay() // so that all wait at the same time
 	const callers = 8
 	locks, errs := make([]io.Closer, callers), make([]error, callers)
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() { locks[i], errs[i] = session.Inhibit(t.Context()) })
 	}
-	goOn()
+	sendReplies()
 	wg.Wait()
 	require.NoError(t, errors.Join(errs...))
 	require.Len(t, h.login1.Held(), callers)
@@ -148,18 +148,18 @@ func TestTheLockOfALateReplyIsClosed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			h := newHost(t)
 			session := h.connect(t)
-			goOn := h.login1.Delay()
+			sendReply := h.login1.Delay()
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
-			asked := make(chan error, 1)
+			inhibited := make(chan error, 1)
 			go func() {
 				_, err := session.Inhibit(ctx)
-				asked <- err
+				inhibited <- err
 			}()
 			require.Eventually(t, func() bool { return h.login1.Calls("Inhibit") == 1 }, testTimeout, time.Millisecond)
 			end(t, h, session, cancel)
-			require.Error(t, <-asked)
-			goOn()
+			require.Error(t, <-inhibited)
+			sendReply()
 			require.Eventually(t, func() bool { return len(h.login1.Locks()) == 1 }, testTimeout, time.Millisecond)
 			awaitReleased(t, h.login1.Locks()[0])
 		})

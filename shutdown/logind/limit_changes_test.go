@@ -80,24 +80,30 @@ func TestAWinningFileIsNamed(t *testing.T) {
 // logCount counts what is logged at the default verbosity.
 type logCount struct{ infos, errors atomic.Int64 }
 
-// The methods of klog.LogSink count the lines. in returns a context whose logger is this sink.
-func (*logCount) Init(klog.RuntimeInfo)                    {}
-func (*logCount) Enabled(level int) bool                   { return level == 0 }
-func (c *logCount) Info(int, string, ...any)               { c.infos.Add(1) }
-func (c *logCount) Error(error, string, ...any)            { c.errors.Add(1) }
-func (c *logCount) WithValues(...any) klog.LogSink         { return c }
-func (c *logCount) WithName(string) klog.LogSink           { return c }
-func (c *logCount) in(ctx context.Context) context.Context { return klog.NewContext(ctx, klog.New(c)) }
+// The methods of klog.LogSink count the lines.
+func (*logCount) Init(klog.RuntimeInfo)            {}
+func (*logCount) Enabled(level int) bool           { return level == 0 }
+func (c *logCount) Info(int, string, ...any)       { c.infos.Add(1) }
+func (c *logCount) Error(error, string, ...any)    { c.errors.Add(1) }
+func (c *logCount) WithValues(...any) klog.LogSink { return c }
+func (c *logCount) WithName(string) klog.LogSink   { return c }
 
-// Each request is made three times. Each change of the limit is logged once. A failure is logged once, and again only if a
-// request has succeeded in between.
-func TestLastingFailuresAreLoggedOnce(t *testing.T) {
-	h := newHost(t)
-	h.applyDropInOnReload(t, ours)
-	var log logCount
-	session, err := h.source(t).Connect(log.in(t.Context()))
+// connectCounting returns a session that is closed when the test ends, and the number of lines that it logs.
+func (h *host) connectCounting(t *testing.T) (source.Session, *logCount) {
+	t.Helper()
+	log := &logCount{}
+	session, err := h.source(t).Connect(klog.NewContext(t.Context(), klog.New(log)))
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, session.Close()) })
+	return session, log
+}
+
+// The drop-in raises the limit, and raises it again after somebody has removed the drop-in. Each request is made three
+// times, but each change of the limit is logged once.
+func TestChangesOfTheLimitAreLoggedOnce(t *testing.T) {
+	h := newHost(t)
+	h.applyDropInOnReload(t, ours)
+	session, log := h.connectCounting(t)
 	for range 3 {
 		requireMinute(t, session)
 	}
@@ -109,21 +115,29 @@ func TestLastingFailuresAreLoggedOnce(t *testing.T) {
 	}
 	require.EqualValues(t, 2, log.infos.Load(), "raised again")
 	require.Zero(t, log.errors.Load())
+}
 
-	h.writeFile(t, ours, "[Login]\nInhibitDelayMaxSec=120\n") // somebody's
-	h.login1.SetLimit(2 * time.Minute)
-	for range 3 {
+// The limit of 2 min is sufficient, so that each request succeeds. But somebody else's file has the name of the drop-in, so
+// that the drop-in cannot be changed. This failure is logged once, and again only after a request without it.
+func TestALastingFailureIsLoggedOnce(t *testing.T) {
+	h := newHost(t)
+	h.applyDropInOnReload(t, ours)
+	session, log := h.connectCounting(t)
+	request := func() {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
 		require.NoError(t, err)
 		require.Equal(t, 2*time.Minute, granted)
 	}
+	h.writeFile(t, ours, "[Login]\nInhibitDelayMaxSec=120\n")
+	h.login1.SetLimit(2 * time.Minute)
+	for range 3 {
+		request()
+	}
 	require.EqualValues(t, 1, log.errors.Load())
 	require.NoError(t, os.Remove(filepath.Join(h.root, ours)))
-	_, err = session.RequestDelay(t.Context(), time.Minute)
-	require.NoError(t, err)
+	request()
 	h.writeFile(t, ours, "[Login]\n")
-	_, err = session.RequestDelay(t.Context(), time.Minute)
-	require.NoError(t, err)
+	request()
 	require.EqualValues(t, 2, log.errors.Load(), "it succeeded in between")
 }
 
@@ -140,14 +154,10 @@ func TestADeadlineUsesTheLimitBeforeAChange(t *testing.T) {
 		h.login1.Prepare(true)
 		h.login1.SetLimit(time.Minute)
 	})
-	raised := make(chan error, 1)
 	events := make(chan source.Event, 1)
 	go func() { events <- <-session.Events() }()
-	go func() {
-		_, err := session.RequestDelay(t.Context(), time.Minute)
-		raised <- err
-	}()
-	require.NoError(t, <-raised)
+	_, err := session.RequestDelay(t.Context(), time.Minute)
+	require.NoError(t, err)
 	event := <-events
 	require.WithinDuration(t, (<-announced).Add(15*time.Second), event.Deadline, 10*time.Second, "not a minute ahead")
 }

@@ -127,7 +127,8 @@ func TestFreshProcess(t *testing.T) {
 	printPeakMemory(t)
 }
 
-// drainByManager returns when the drain is over and Run has ended.
+// drainByManager runs kubegrace's manager. It prints the peak memory when the manager holds the lock, and returns when the
+// drain is over and Run has ended.
 func drainByManager(t *testing.T, pods []*v1.Pod) {
 	t.Helper()
 	source, err := logind.New(logind.Options{Address: os.Getenv(agentBus), HostRoot: t.TempDir(), NoFDStore: true})
@@ -163,8 +164,8 @@ func drainByManager(t *testing.T, pods []*v1.Pod) {
 	require.Len(t, report.Pods, len(pods))
 }
 
-// drainPlainly works like the kubelet: it takes the lock, waits for the signal, kills groups of pods
-// and closes the lock.
+// drainPlainly works like the kubelet: it takes the lock, prints the peak memory, waits for the signal, kills the pods in
+// two groups by priority, and closes the lock.
 func drainPlainly(t *testing.T, pods []*v1.Pod) {
 	t.Helper()
 	bus, signals, err := plainConnect(t.Context(), os.Getenv(agentBus))
@@ -182,7 +183,7 @@ func drainPlainly(t *testing.T, pods []*v1.Pod) {
 	require.NoError(t, plainStore(state, began, time.Time{}))
 	var groups [2][]*v1.Pod
 	for _, pod := range pods {
-		group := min(int(*pod.Spec.Priority), 1)
+		group := min(int(*pod.Spec.Priority), 1) // 0, or 1 for the priority 1000
 		groups[group] = append(groups[group], pod)
 	}
 	for _, group := range groups {

@@ -148,8 +148,8 @@ func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 		}
 	}
 	endAgent := inhibit("Pods need time to end before the node shuts down")
-	for _, wish := range []time.Duration{0, 5 * time.Second, 7 * time.Second} {
-		granted, err = session.RequestDelay(t.Context(), wish)
+	for _, requested := range []time.Duration{0, 5 * time.Second, 7 * time.Second} {
+		granted, err = session.RequestDelay(t.Context(), requested)
 		require.NoError(t, err)
 		require.Equal(t, 42*time.Second, granted)
 	}
@@ -248,7 +248,7 @@ func testRealAgentKilledLockKept(t *testing.T, host *logindhost.Host) {
 	first.kill()
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 	second := startAgent(t, store, nil)
-	require.Equal(t, "pending=true locked=true names=taken", second.found)
+	require.Equal(t, "adopted=false pending=true locked=true names=taken", second.found)
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 	second.command("release")
 	awaitPowerOff(t, host)

@@ -170,8 +170,8 @@ func TestACancellationWithoutASignalIsPolled(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled)
 }
 
-// Pending returns the shutdown that logind has in progress, even if its announcement was missed; nil: there is none.
-// The cancellation of that shutdown is an event.
+// Pending returns nil without a shutdown. Then logind has a shutdown in progress whose announcement was missed. Pending
+// returns it, and its cancellation is an event.
 func TestPendingReadsLogind(t *testing.T) {
 	h := newHost(t)
 	session := h.connect(t)
@@ -182,14 +182,18 @@ func TestPendingReadsLogind(t *testing.T) {
 	h.login1.SetPreparing(true)
 	event, err = session.Pending(t.Context())
 	require.NoError(t, err)
-	require.Equal(t, &source.Event{Origin: "logind"}, event, "logind does not say when it goes on, nor, before v257, the kind")
+	require.Equal(t, &source.Event{Origin: "logind"}, event, "logind says neither the deadline nor, before v257, the kind")
 
 	h.login1.SetPreparing(false)
 	require.True(t, nextEvent(t, session).Cancelled, "a shutdown that Pending told of is watched")
+}
 
+// logind v257 says the kind of the shutdown in progress. Pending returns it.
+func TestPendingReadsTheKind(t *testing.T) {
+	h := newHost(t)
 	h.login1.SetKind("reboot")
 	h.login1.SetPreparing(true)
-	event, err = session.Pending(t.Context())
+	event, err := h.connect(t).Pending(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, source.KindReboot, event.Kind)
 }

@@ -38,7 +38,7 @@ type soakAgent struct {
 	rts     map[string]*lifecycletest.Runtime // the runtime of each container of this round and the previous one, by ID
 	pods    []*v1.Pod
 	made    int      // how many pods were made so far
-	running int      // how many calls of KillPod are in progress
+	killing int      // how many calls of KillPod are in progress
 	wrong   []string // pods that were said to have ended, and ran
 }
 
@@ -128,14 +128,14 @@ func (a *soakAgent) Exited(id string) <-chan struct{} { return a.runtime(id).Exi
 // checkedKill kills a pod and records a violation if the pod runs after the kill has succeeded.
 func (a *soakAgent) checkedKill(ctx context.Context, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	a.mu.Lock()
-	a.running++
+	a.killing++
 	rt := a.rts[string(pod.UID)]
 	a.mu.Unlock()
 	result, err := killer.KillPod(ctx, pod, req)
 	_, exited := rt.ExitCode(string(pod.UID))
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.running--
+	a.killing--
 	if err == nil && !exited {
 		a.wrong = append(a.wrong, fmt.Sprintf("pod %s is said to have ended (%s), and runs", pod.Name, result.Outcome))
 	}
@@ -149,8 +149,8 @@ func (a *soakAgent) unfinishedWork() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	switch {
-	case a.running > 0:
-		return fmt.Sprint(a.running, " kills")
+	case a.killing > 0:
+		return fmt.Sprint(a.killing, " kills")
 	case a.manager.ShutdownStatus() != nil:
 		return "it refuses pods"
 	case !inhibitor.Held || inhibitor.Err != nil:

@@ -76,13 +76,13 @@ func TestSoak(t *testing.T) {
 // in all later samples. So the smallest value of the second half is compared with the largest of the first half.
 func requireNoLeak(t *testing.T, samples []sample) {
 	t.Helper()
-	before, after := samples[1:len(samples)/2+1], samples[len(samples)/2+1:]
+	firstHalf, secondHalf := samples[1:len(samples)/2+1], samples[len(samples)/2+1:]
 	goroutines := func(a, b sample) int { return cmp.Compare(a.goroutines, b.goroutines) }
 	descriptors := func(a, b sample) int { return cmp.Compare(a.descriptors, b.descriptors) }
 	heap := func(a, b sample) int { return cmp.Compare(a.heap, b.heap) }
-	require.LessOrEqual(t, slices.MinFunc(after, goroutines).goroutines, slices.MaxFunc(before, goroutines).goroutines)
-	require.LessOrEqual(t, slices.MinFunc(after, descriptors).descriptors, slices.MaxFunc(before, descriptors).descriptors)
-	require.Less(t, slices.MinFunc(after, heap).heap, slices.MaxFunc(before, heap).heap+heapBound)
+	require.LessOrEqual(t, slices.MinFunc(secondHalf, goroutines).goroutines, slices.MaxFunc(firstHalf, goroutines).goroutines)
+	require.LessOrEqual(t, slices.MinFunc(secondHalf, descriptors).descriptors, slices.MaxFunc(firstHalf, descriptors).descriptors)
+	require.Less(t, slices.MinFunc(secondHalf, heap).heap, slices.MaxFunc(firstHalf, heap).heap+heapBound)
 }
 
 // memoryFolder returns a folder in memory, or on disk if there is no /dev/shm. A disk may be busy for 10 s, and an agent
@@ -156,9 +156,9 @@ func (s *soak) runRound() {
 	for _, a := range s.agents {
 		a.replacePods(4)
 	}
-	text := "idle"
+	state := "idle"
 	if s.rng.IntN(4) > 0 {
-		text = "shutdown"
+		state = "shutdown"
 		s.host.login1.Prepare(true)
 		s.waitUpTo(600 * time.Millisecond)
 	}
@@ -187,15 +187,15 @@ func (s *soak) runRound() {
 		},
 		"agent restarted": func() { s.randomAgent().restart() },
 		"to the end": func() {
-			if text == "shutdown" {
-				awaitNothing(s.t, func() string { return countText("held", len(s.host.login1.Held())) })
+			if state == "shutdown" {
+				awaitNothing(s.t, func() string { return s.wrongLockCount(0) })
 			}
 		},
 	}
 	names := []string{"agent restarted", "bus restarted", "cancelled", "cancelled and announced again", "lock refused", "logind restarted", "to the end"}
 	name := names[s.rng.IntN(len(names))]
 	harms[name]()
-	s.counts[text+", "+name]++
+	s.counts[state+", "+name]++
 	s.host.login1.Prepare(false)
 	s.awaitCalm()
 	for _, a := range s.agents {
@@ -211,19 +211,16 @@ func (s *soak) awaitCalm() {
 				return fmt.Sprintf("agent %d: %s", i, why)
 			}
 		}
-		if held := len(s.host.login1.Held()); held != len(s.agents) {
-			return countText("held", held)
-		}
-		return ""
+		return s.wrongLockCount(len(s.agents))
 	})
 }
 
-// countText returns a number and what it counts; "" for 0.
-func countText(what string, n int) string {
-	if n == 0 {
-		return ""
+// wrongLockCount says how many locks are held; "": they are want.
+func (s *soak) wrongLockCount(want int) string {
+	if held := len(s.host.login1.Held()); held != want {
+		return fmt.Sprintf("%d locks are held, not %d", held, want)
 	}
-	return fmt.Sprintf("%d locks are %s", n, what)
+	return ""
 }
 
 // awaitNothing waits until why returns "". On a timeout it fails with why's text.

@@ -18,7 +18,7 @@ func TestAnUnlistedLockEndsTheSession(t *testing.T) {
 	lock, _ := h.inhibit(t, session)
 	second, _ := h.inhibit(t, session)
 	require.NoError(t, second.Close(), "a closed lock is not lost")
-	requireSessionStays(t, h)
+	awaitListReads(t, h)
 	h.login1.Hide()
 	awaitEnd(t, session)
 	require.NoError(t, lock.Close())
@@ -36,8 +36,8 @@ func TestANeverListedLockIsNotLost(t *testing.T) {
 	require.False(t, nextEvent(t, session).Cancelled, "the session has not ended")
 }
 
-// requireSessionStays waits until the session has read the list several more times.
-func requireSessionStays(t *testing.T, h *host) {
+// awaitListReads waits until the session has read logind's list of locks several more times.
+func awaitListReads(t *testing.T, h *host) {
 	t.Helper()
 	before := h.login1.Calls("ListInhibitors")
 	require.Eventually(t, func() bool { return h.login1.Calls("ListInhibitors") >= before+2 }, testTimeout, time.Millisecond)
