@@ -12,7 +12,11 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// commands returns the commands of a change in SERIES.md. Change 0 is the section before the first.
+// preamble stands for the number of a change in commands: the section before the first change, whose commands declare the
+// functions of the others.
+const preamble = "0"
+
+// commands returns the commands of a change in SERIES.md.
 func commands(t *testing.T, change string) string {
 	t.Helper()
 	page, err := os.ReadFile("SERIES.md")
@@ -40,32 +44,10 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 	for _, version := range versions() {
 		t.Run(version, func(t *testing.T) {
 			fork, tested := filepath.Join(t.TempDir(), "fork"), mustAbs(t, version)
-			// The lines of the declarations that the series adds.
-			added := regexp.MustCompile(`(?m)^\tif kubegraceEnabled\(\) \{\n.*\n\t\}\n|^\tterminator +kubegraceTerminator\n|^\tdefer m\.kubegraceForget.*\n`)
-			declared := map[string]string{} // what the files must be after the commands, by name
-			require.NoError(t, filepath.WalkDir(tested, func(path string, entry os.DirEntry, err error) error {
-				name, errName := filepath.Rel(tested, path)
-				require.NoError(t, errName)
-				if err != nil || entry.IsDir() || isCopied(name) || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
-					return err
-				}
-				data, err := os.ReadFile(path)
-				require.NoError(t, err)
-				declared[name] = string(data)
-				require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(fork, name)), 0o750))
-				return os.WriteFile(filepath.Join(fork, name), added.ReplaceAll(data, nil), 0o600)
-			}))
-			// Functions that a real fork has, and that the commands edit or remove, are added to its files.
-			for _, only := range onlyInForks(t) {
-				path := filepath.Join(fork, only.file)
-				data, err := os.ReadFile(path)
-				require.NoError(t, err)
-				require.NoError(t, os.WriteFile(path, []byte(string(data)+only.before), 0o600))
-				declared[only.file] += only.after
-			}
+			edited := writeFork(t, fork, tested)
 			// The commands take the files from the folder in their variable FORK.
 			var script strings.Builder
-			script.WriteString(regexp.MustCompile(`(?m)^FORK=\S+`).ReplaceAllLiteralString(commands(t, "0"), "FORK="+tested))
+			script.WriteString(regexp.MustCompile(`(?m)^FORK=\S+`).ReplaceAllLiteralString(commands(t, preamble), "FORK="+tested))
 			for _, change := range []string{"1", "2", "3", "4", "5"} {
 				script.WriteString(commands(t, change))
 			}
@@ -73,7 +55,7 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 			command.Dir = fork
 			output, err := command.CombinedOutput()
 			require.NoError(t, err, string(output))
-			for name, want := range declared {
+			for name, want := range edited {
 				got, err := os.ReadFile(filepath.Join(fork, name))
 				require.NoError(t, err)
 				require.Equal(t, oneSpace(want), oneSpace(string(got)), name)
@@ -88,6 +70,34 @@ func TestTheCommandsProduceTheTestedFiles(t *testing.T) {
 			}))
 		})
 	}
+}
+
+// writeFork writes a fork: the files of the folder tested that only declare what a kubelet has, without the lines that call
+// kubegrace. It returns what these files must be after the commands, by name.
+func writeFork(t *testing.T, fork, tested string) (edited map[string]string) {
+	t.Helper()
+	added := regexp.MustCompile(`(?m)^\tif kubegraceEnabled\(\) \{\n.*\n\t\}\n|^\tterminator +kubegraceTerminator\n|^\tdefer m\.kubegraceForget.*\n`) // by the commands
+	edited = map[string]string{}
+	require.NoError(t, filepath.WalkDir(tested, func(path string, entry os.DirEntry, err error) error {
+		name, errName := filepath.Rel(tested, path)
+		require.NoError(t, errName)
+		if err != nil || entry.IsDir() || isCopied(name) || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		edited[name] = string(data)
+		require.NoError(t, os.MkdirAll(filepath.Dir(filepath.Join(fork, name)), 0o750))
+		return os.WriteFile(filepath.Join(fork, name), added.ReplaceAll(data, nil), 0o600)
+	}))
+	for _, only := range onlyInForks(t) {
+		path := filepath.Join(fork, only.file)
+		data, err := os.ReadFile(path)
+		require.NoError(t, err)
+		require.NoError(t, os.WriteFile(path, []byte(string(data)+only.before), 0o600))
+		edited[only.file] += only.after
+	}
+	return edited
 }
 
 // The table in SERIES.md says how many files each change copies, and how many lines these have: the files of the change's
@@ -130,7 +140,7 @@ import (
 var _, _ = klog.Infof, selinux.GetEnabled // not errors of a url
 var _ v1.Pod
 `), 0o600))
-	command := exec.CommandContext(t.Context(), "bash", "-e", "-c", commands(t, "0")+"\nunimport "+file)
+	command := exec.CommandContext(t.Context(), "bash", "-e", "-c", commands(t, preamble)+"\nunimport "+file)
 	output, err := command.CombinedOutput()
 	require.NoError(t, err, string(output))
 	data, err := os.ReadFile(file)
@@ -152,7 +162,7 @@ var _ v1.Pod
 
 // The commands of SERIES.md work without a network, as in a fork that vendors its dependencies.
 func TestCommandsNeedNoNetwork(t *testing.T) {
-	for _, change := range []string{"0", "1", "2", "3", "4", "5", "6"} {
+	for _, change := range []string{preamble, "1", "2", "3", "4", "5", "6"} {
 		for _, word := range []string{"go run", "go get", "go install", "curl", "wget"} {
 			require.NotContains(t, commands(t, change), word, change)
 		}

@@ -16,7 +16,7 @@ import (
 func TestEvictionGracePeriods(t *testing.T) {
 	for name, c := range map[string]struct {
 		hard, gateOff      bool
-		own, maximum, want int64
+		own, maximum, want int64 // in seconds; own is the pod's, and -1 if it has none
 	}{
 		"hard threshold":                      {hard: true, own: 60, maximum: 5, want: 1},
 		"soft, lower maximum":                 {own: 60, maximum: 5, want: 5},

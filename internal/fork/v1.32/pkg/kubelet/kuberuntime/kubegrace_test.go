@@ -81,7 +81,7 @@ func TestAFailedExecHookIsAnEvent(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.hooks.err = errors.New("the hook failed")
 		n.addMain("app", script{}).Lifecycle = &v1.Lifecycle{PreStop: &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"PreStop.sh"}}}}
-		require.NoError(t, n.killNamed(t, "app", reasonUnknown, nil))
+		require.NoError(t, n.kill(t, "app"))
 		require.Equal(t, []string{"containerd://app"}, n.hooks.ran)
 		require.Equal(t, map[string]int64{"app": 30}, n.stopTimeouts())
 		require.Equal(t, []string{"Normal Killing Stopping container app", "Warning FailedPreStopHook PreStopHook failed"}, vectors.Events(n.events))
@@ -93,7 +93,7 @@ func TestAMissingContainerIsNoError(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
 		n.runtime.remove("app")
-		require.NoError(t, n.killNamed(t, "app", reasonUnknown, nil))
+		require.NoError(t, n.kill(t, "app"))
 	})
 }
 
@@ -128,10 +128,6 @@ func TestAContainerWithoutAPodIsKilledByItsLabels(t *testing.T) {
 	})
 }
 
-// errorOf returns the error of a result. A test calls it where Go does not allow result.Error(): on the value that a
-// function has just returned.
-func errorOf(result kubecontainer.PodSyncResult) error { return result.Error() }
-
 // As in the kubelet's TestKillPod, the two containers are stopped, then the sandbox, and the result has an entry for
 // each of the three. The terminator then forgets the pod.
 func TestKillPodStopsContainersAndSandboxes(t *testing.T) {
@@ -161,7 +157,8 @@ func TestAnOverrideReplacesTheGracePeriod(t *testing.T) {
 			onNode(t, 30, func(t *testing.T, n *node) {
 				n.addMain("app", script{}).Lifecycle = sleeping(10)
 				began := time.Now()
-				require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, &override)))
+				result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, &override)
+				require.NoError(t, result.Error())
 				require.Equal(t, map[string]int64{"app": stopTimeout}, n.stopTimeouts())
 				hookTakes := time.Second * time.Duration(min(override, 10))
 				require.Equal(t, hookTakes, time.Since(began), "the container exits at once after the hook")
@@ -175,10 +172,10 @@ func TestAnOverrideReplacesTheGracePeriod(t *testing.T) {
 func TestThePodsSandboxIsStoppedWithoutContainers(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.runtime.sandboxErr = status.Error(codes.NotFound, "no such sandbox")
-		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.NoError(t, n.killPod(t))
 		require.Equal(t, []string{"sandbox"}, n.runtime.sandboxes)
 		n.runtime.sandboxErr = errors.New("the sandbox is busy")
-		require.EqualError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)),
+		require.EqualError(t, n.killPod(t),
 			`failed to "KillPodSandbox" for "u-1" with KillPodSandboxError: "the sandbox is busy"`)
 	})
 }
@@ -199,8 +196,7 @@ func TestARepeatedKillRunsNoHookAgain(t *testing.T) {
 
 		n.runtime.remove("stuck")
 		began := time.Now()
-		result = n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
-		require.NoError(t, result.Error())
+		require.NoError(t, n.killPod(t))
 		require.Less(t, time.Since(began), 3*time.Second, "the hook, which takes 3 s, does not run again")
 	})
 }
@@ -215,8 +211,7 @@ func TestAKillContinuesAfterItsContextEnds(t *testing.T) {
 		defer cancel()
 		result := n.killPodWithSyncResult(ctx, n.pod, n.running, nil)
 		require.ErrorContains(t, result.Error(), "timeout waiting to kill pod: containers that have not ended: shop/web/app")
-		result = n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
-		require.NoError(t, result.Error())
+		require.NoError(t, n.killPod(t))
 		require.Len(t, n.runtime.recordedStops(), 1, "stops of the container")
 	})
 }
@@ -226,10 +221,10 @@ type orderingCase struct {
 	Test string
 	In   struct {
 		Sidecars, Main []string
-		Waits          map[string]int64
-		MainExitAfter  float64 `json:"main_exit_after"`
-		Grace          int64   `json:"grace_each"`
-		ExitAfter      float64 `json:"each_exits_after_its_turn"`
+		Waits          map[string]int64 // the grace period of each container, in seconds; empty: Grace is set
+		MainExitAfter  float64          `json:"main_exit_after"`
+		Grace          int64            `json:"grace_each"`
+		ExitAfter      float64          `json:"each_exits_after_its_turn"`
 	}
 	Want map[string]int64 // seconds from the beginning of the kill until each container is stopped
 }
@@ -254,7 +249,7 @@ func TestTerminationOrderVectors(t *testing.T) {
 					n.addMain(name, script{takes: exitTime})
 				}
 				began := time.Now()
-				require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+				require.NoError(t, n.killPod(t))
 				stopped := map[string]int64{}
 				for _, stop := range n.runtime.recordedStops() {
 					stopped[stop.id] = int64(stop.at.Sub(began).Seconds())
@@ -271,8 +266,8 @@ func TestTheGateSelectsTheKill(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{})
 		vectors.SetGate(t, kubegrace.Termination, false)
-		require.ErrorIs(t, n.killNamed(t, "app", reasonUnknown, nil), errStock)
-		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)), errStock.Error())
+		require.ErrorIs(t, n.kill(t, "app"), errStock)
+		require.ErrorContains(t, n.killPod(t), errStock.Error())
 	})
 }
 
@@ -282,8 +277,8 @@ func TestAFailedStopIsNotRepeated(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{fails: true})
 		began := time.Now()
-		require.EqualError(t, n.killNamed(t, "app", reasonUnknown, nil), "the runtime is unavailable")
-		require.EqualError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)),
+		require.EqualError(t, n.kill(t, "app"), "the runtime is unavailable")
+		require.EqualError(t, n.killPod(t),
 			`failed to "KillContainer" for "app" with KillContainerError: "the runtime is unavailable"`)
 		require.Zero(t, time.Since(began))
 		require.Len(t, n.runtime.recordedStops(), 2, "one for each kill")
@@ -295,9 +290,9 @@ func TestAFailedStopIsNotRepeated(t *testing.T) {
 func TestARepeatedKillHasTheWholeGracePeriod(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{fails: true})
-		require.Error(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.Error(t, n.killPod(t))
 		<-time.After(10 * time.Second)
-		require.Error(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.Error(t, n.killPod(t))
 		require.Equal(t, []string{"Normal Killing Stopping container app", "Normal Killing Stopping container app"}, vectors.Events(n.events))
 		for _, stop := range n.runtime.recordedStops() {
 			require.EqualValues(t, 30, stop.timeout, "seconds, the whole grace period")
@@ -312,7 +307,7 @@ func TestASidecarWaitsForAContainerThatCannotBeStopped(t *testing.T) {
 		n.addSidecar("proxy", script{})
 		n.addMain("app", script{fails: true})
 		began := time.Now()
-		require.ErrorContains(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)), "the runtime is unavailable")
+		require.ErrorContains(t, n.killPod(t), "the runtime is unavailable")
 		require.Equal(t, map[string]int64{"app": 30, "proxy": 2}, n.stopTimeouts())
 		require.Equal(t, 30*time.Second, time.Since(began))
 	})
@@ -337,7 +332,7 @@ func TestKillPodWithoutAGracePeriod(t *testing.T) {
 				n.addSidecar("proxy", script{})
 				n.addMain("app", script{fails: true}).Lifecycle = sleeping(10)
 				began := time.Now()
-				require.Error(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+				require.Error(t, n.killPod(t))
 				require.Equal(t, map[string]int64{"app": 2, "proxy": 2}, n.stopTimeouts())
 				require.Equal(t, c.killTakes, time.Since(began))
 				require.Equal(t, c.begunHooks, n.hooks.ran)
@@ -352,10 +347,10 @@ func TestEachKillUsesTheCurrentRunner(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(1)
 		n.addMain("proxy", script{}).Lifecycle = sleeping(1)
-		require.NoError(t, n.killNamed(t, "app", reasonUnknown, nil))
+		require.NoError(t, n.kill(t, "app"))
 		newRunner := &hookFake{}
 		n.runner = newRunner
-		require.NoError(t, n.killNamed(t, "proxy", reasonUnknown, nil))
+		require.NoError(t, n.kill(t, "proxy"))
 		require.Equal(t, []string{"containerd://app"}, n.hooks.ran)
 		require.Equal(t, []string{"containerd://proxy"}, newRunner.ran)
 	})
@@ -369,7 +364,7 @@ func TestAShortenedGracePeriodAppliesAtOnce(t *testing.T) {
 		n.addMain("app", script{takes: time.Hour})
 		began := time.Now()
 		time.AfterFunc(5*time.Second, func() { n.ShortenGracePeriod(n.pod, 1) })
-		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.NoError(t, n.killPod(t))
 		require.Less(t, time.Since(began), 10*time.Second)
 		n.ShortenGracePeriod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "another"}}, 1)
 	})
@@ -382,7 +377,7 @@ func TestAStopThatTimesOutFailsTheKill(t *testing.T) {
 		n.addMain("app", script{hangs: true})
 		for range 2 { // kills
 			began := time.Now()
-			require.EqualError(t, n.killNamed(t, "app", reasonUnknown, nil), "rpc error: code = DeadlineExceeded desc = context deadline exceeded")
+			require.EqualError(t, n.kill(t, "app"), "rpc error: code = DeadlineExceeded desc = context deadline exceeded")
 			require.Equal(t, 30*time.Second+2*time.Minute, time.Since(began))
 		}
 		stops := n.runtime.recordedStops()
@@ -399,7 +394,7 @@ func TestASleepHookContinuesAfterItsContainerHasExited(t *testing.T) {
 		n.addMain("app", script{}).Lifecycle = sleeping(10)
 		time.AfterFunc(time.Second, func() { n.runtime.remove("app") })
 		began := time.Now()
-		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.NoError(t, n.killPod(t))
 		require.Equal(t, 10*time.Second, time.Since(began))
 	})
 }
@@ -409,7 +404,7 @@ func TestASleepHookContinuesAfterItsContainerHasExited(t *testing.T) {
 func TestAHookIsCancelledAtTheEndOfItsGracePeriod(t *testing.T) {
 	onNode(t, 5, func(t *testing.T, n *node) {
 		n.addMain("app", script{}).Lifecycle = sleeping(60)
-		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.NoError(t, n.killPod(t))
 		require.Equal(t, []error{context.Canceled}, n.hooks.cancelled())
 		require.Equal(t, map[string]int64{"app": 2}, n.stopTimeouts())
 		require.Equal(t, []string{"Normal Killing Stopping container app"}, vectors.Events(n.events))
@@ -421,9 +416,9 @@ func TestAHookIsCancelledAtTheEndOfItsGracePeriod(t *testing.T) {
 func TestAContainerThatTheSpecLacksIsStopped(t *testing.T) {
 	onNode(t, 30, func(t *testing.T, n *node) {
 		n.addRunning("gone", script{})
-		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.NoError(t, n.killPod(t))
 		require.Equal(t, map[string]int64{"gone": 30}, n.stopTimeouts())
-		require.NoError(t, n.killNamed(t, "gone", reasonUnknown, nil))
+		require.NoError(t, n.kill(t, "gone"))
 	})
 }
 
@@ -436,7 +431,7 @@ func TestTheOrderHoldsAcrossASidecarThatIsNotRunning(t *testing.T) {
 		n.addSidecar("last", script{takes: 5 * time.Second})
 		n.addMain("app", script{})
 		n.running.Containers = append(n.running.Containers[:1], n.running.Containers[2:]...) // without "between"
-		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.NoError(t, n.killPod(t))
 		require.Equal(t, map[string]int64{"app": 30, "last": 30, "first": 25}, n.stopTimeouts())
 	})
 }
@@ -449,7 +444,7 @@ func TestUsedTimeIsTruncatedOnce(t *testing.T) {
 		n.addSidecar("proxy", script{})
 		n.pod.Spec.InitContainers[0].Lifecycle = sleeping(0)
 		n.addMain("app", script{takes: 3200 * time.Millisecond})
-		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.NoError(t, n.killPod(t))
 		require.Equal(t, map[string]int64{"app": 30, "proxy": 27}, n.stopTimeouts())
 	})
 }
@@ -461,12 +456,15 @@ func TestAContainerThatStartedLateIsStoppedByTheNextKill(t *testing.T) {
 		n.addMain("app", script{takes: 10 * time.Second})
 		killed := make(chan error, 1)
 		running := n.running
-		go func() { killed <- errorOf(n.killPodWithSyncResult(t.Context(), n.pod, running, nil)) }()
+		go func() {
+			result := n.killPodWithSyncResult(t.Context(), n.pod, running, nil)
+			killed <- result.Error()
+		}()
 		<-time.After(time.Second)
 		n.addMain("late", script{})
 		require.NoError(t, <-killed)
 		require.NotContains(t, n.stopTimeouts(), "late")
-		require.NoError(t, errorOf(n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)))
+		require.NoError(t, n.killPod(t))
 		require.EqualValues(t, 30, n.stopTimeouts()["late"])
 	})
 }

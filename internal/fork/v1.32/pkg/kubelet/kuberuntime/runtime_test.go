@@ -139,7 +139,20 @@ func (n *node) addSidecar(name string, how script) {
 	n.addRunning(name, how)
 }
 
-// killNamed kills one container.
+// kill kills one container, with its own grace period and for no special reason.
+func (n *node) kill(t *testing.T, name string) error {
+	t.Helper()
+	return n.killNamed(t, name, reasonUnknown, nil)
+}
+
+// killPod kills the pod with its own grace period, and returns the error of the result.
+func (n *node) killPod(t *testing.T) error {
+	t.Helper()
+	result := n.killPodWithSyncResult(t.Context(), n.pod, n.running, nil)
+	return result.Error()
+}
+
+// killNamed kills one container for a reason. override replaces its grace period; nil: it has its own.
 func (n *node) killNamed(t *testing.T, name string, reason containerKillReason, override *int64) error {
 	t.Helper()
 	return n.killContainer(t.Context(), n.pod, kubecontainer.ContainerID{Type: "containerd", ID: name}, name, "", reason, override, nil)

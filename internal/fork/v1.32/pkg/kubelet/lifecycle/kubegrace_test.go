@@ -140,7 +140,7 @@ func TestHTTPHookVectors(t *testing.T) {
 		t.Run(c.Name, func(t *testing.T) {
 			fakes := &hookFakes{ips: []string{c.PodIP}}
 			pod, container := vectorPod()
-			_, err := newRunner(t, fakes, fakes, fakes, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, c.Get.handler())
+			_, err := newRunner(t, runnerParts{http: fakes, pods: fakes}).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, c.Get.handler())
 			require.NoError(t, err)
 			require.Equal(t, c.URL, fakes.requests[0].URL.String())
 			for name, value := range c.ExtraHeaders {
@@ -186,7 +186,7 @@ func (v runnerVector) run(t *testing.T) {
 	}
 	pod, container := vectorPod()
 	events := record.NewFakeRecorder(1)
-	msg, err := newRunner(t, doer, fakes, fakes, events).Run(ctx, kubecontainer.ContainerID{Type: "test", ID: "abc1234"}, pod, container, v.handler())
+	msg, err := newRunner(t, runnerParts{http: doer, commands: fakes, pods: fakes, events: events}).Run(ctx, kubecontainer.ContainerID{Type: "test", ID: "abc1234"}, pod, container, v.handler())
 
 	switch want := v.Out.Err.(type) {
 	case string:
@@ -242,24 +242,32 @@ func (f *hookFakes) serveHTTP(t *testing.T, hook action) action {
 	return hook
 }
 
+// runnerParts are the arguments of NewHandlerRunner; nil: the hook of the test does not need it.
+type runnerParts struct {
+	http     kubetypes.HTTPDoer
+	commands kubecontainer.CommandRunner
+	pods     podStatusProvider
+	events   record.EventRecorder
+}
+
 // newRunner returns kubegrace's runner: it calls NewHandlerRunner with the feature gate on.
-func newRunner(t *testing.T, doer kubetypes.HTTPDoer, commands kubecontainer.CommandRunner, pods podStatusProvider, events record.EventRecorder) kubecontainer.HandlerRunner {
+func newRunner(t *testing.T, parts runnerParts) kubecontainer.HandlerRunner {
 	t.Helper()
 	vectors.SetGate(t, kubegrace.Hooks, true)
-	return NewHandlerRunner(doer, commands, pods, events)
+	return NewHandlerRunner(parts.http, parts.commands, parts.pods, parts.events)
 }
 
 // NewHandlerRunner returns the kubelet's runner if the feature gate is off, and kubegrace's if it is on.
 func TestTheGateSelectsTheHookRunner(t *testing.T) {
 	require.IsType(t, &handlerRunner{}, NewHandlerRunner(nil, nil, nil, nil))
-	require.IsType(t, kubegraceRunner(nil), newRunner(t, nil, nil, nil, nil))
+	require.IsType(t, kubegraceRunner(nil), newRunner(t, runnerParts{}))
 }
 
 // The User-Agent of an httpGet hook has the version of the fork, which the linker sets.
 func TestTheUserAgentHasTheVersionOfTheFork(t *testing.T) {
 	fakes := &hookFakes{ips: []string{"192.0.2.1"}}
 	pod, container := vectorPod()
-	_, err := newRunner(t, fakes, fakes, fakes, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Port: intstr.FromInt32(80)}.handler())
+	_, err := newRunner(t, runnerParts{http: fakes, pods: fakes}).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Port: intstr.FromInt32(80)}.handler())
 	require.NoError(t, err)
 	require.Equal(t, "kube-lifecycle/"+version.Get().Major+"."+version.Get().Minor, fakes.requests[0].UserAgent())
 }
@@ -268,7 +276,7 @@ func TestTheUserAgentHasTheVersionOfTheFork(t *testing.T) {
 func runGetWithoutHost(t *testing.T, fakes *hookFakes) (string, error) {
 	t.Helper()
 	pod, container := vectorPod()
-	return newRunner(t, fakes, fakes, fakes, nil).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Path: "stop", Port: intstr.FromInt32(80)}.handler())
+	return newRunner(t, runnerParts{http: fakes, pods: fakes}).Run(t.Context(), kubecontainer.ContainerID{}, pod, container, action{Path: "stop", Port: intstr.FromInt32(80)}.handler())
 }
 
 // An httpGet hook has no host, and its pod has no IP. The hook fails with the kubelet's error and message.
@@ -313,7 +321,7 @@ func TestAnExecHookHasTheRemainingTime(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
 		pod, container := vectorPod()
-		_, err := newRunner(t, nil, fakes, nil, nil).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"stop"}}})
+		_, err := newRunner(t, runnerParts{commands: fakes}).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"stop"}}})
 		require.NoError(t, err)
 		require.Equal(t, []time.Duration{10 * time.Second}, fakes.timeouts)
 	})
@@ -328,7 +336,7 @@ func TestASleepThatIsCutAtItsEndSucceeds(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), cut)
 				defer cancel()
 				pod, container := vectorPod()
-				_, err := newRunner(t, nil, nil, nil, nil).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}})
+				_, err := newRunner(t, runnerParts{}).Run(ctx, kubecontainer.ContainerID{}, pod, container, &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}})
 				require.Equal(t, fails, err != nil)
 			})
 		})

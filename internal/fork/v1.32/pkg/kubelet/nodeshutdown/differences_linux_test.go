@@ -23,8 +23,7 @@ const critical = 2000000000
 // startAndAnnounce starts a manager and announces a shutdown.
 func (k *kubelet) startAndAnnounce(t *testing.T, conf *Config) Manager {
 	t.Helper()
-	m, err := k.start(t, conf)
-	require.NoError(t, err)
+	m := k.start(t, conf)
 	synctest.Wait()
 	k.host.Announce(source.Event{Kind: source.KindPoweroff})
 	synctest.Wait()

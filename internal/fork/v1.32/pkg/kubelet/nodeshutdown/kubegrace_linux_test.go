@@ -100,7 +100,7 @@ func (k *kubelet) killPod(pod *v1.Pod, isEvicted bool, override *int64, fn func(
 }
 
 // start runs a manager until the test ends.
-func (k *kubelet) start(t *testing.T, conf *Config) (Manager, error) {
+func (k *kubelet) start(t *testing.T, conf *Config) Manager {
 	t.Helper()
 	m := newManagerOfHost(conf, k.host)
 	ctx, stop := context.WithCancel(t.Context())
@@ -110,7 +110,8 @@ func (k *kubelet) start(t *testing.T, conf *Config) (Manager, error) {
 		synctest.Wait()
 		require.Zero(t, k.host.Held(), "locks after the manager stopped")
 	})
-	return m, startManager(ctx, m)
+	require.NoError(t, startManager(ctx, m))
+	return m
 }
 
 // startManager runs a manager until the caller calls stop.
@@ -128,14 +129,11 @@ func advance(d time.Duration) {
 	synctest.Wait()
 }
 
-// The host announces a shutdown. The node's status is synced once after the announcement, before the first kill. The
-// event, the unmounts that are awaited, the state file, and the times of the shutdown in the metrics are the kubelet's.
-// The only kill takes no time, so the shutdown ends at the time when it began.
+// The host announces a shutdown. The node's status is synced once after the announcement, before the first kill.
 func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		kubeletmetrics.Register()
 		k := newKubelet(shutdowntest.Pod("web", 0, 5))
-		conf := k.config(30*time.Second, 10*time.Second)
+		conf := k.defaultConfig()
 		syncedAtKill := -1
 		conf.KillPodFunc = func(pod *v1.Pod, evict bool, grace *int64, fn func(*v1.PodStatus)) error {
 			k.mu.Lock()
@@ -143,19 +141,38 @@ func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 			k.mu.Unlock()
 			return k.killPod(pod, evict, grace, fn)
 		}
-		conf.StateDirectory = t.TempDir()
-		_, err := k.start(t, conf)
-		require.NoError(t, err)
+		k.start(t, conf)
 		synctest.Wait()
 		syncedAtStart := k.synced
 		k.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(time.Minute)
 		require.Equal(t, syncedAtStart+1, syncedAtKill)
-		require.Equal(t, []string{"Normal Shutdown Shutdown manager detected shutdown event"}, vectors.Events(k.events))
+	})
+}
 
+// A shutdown has the kubelet's event and state file, and the unmounts of the killed pod are awaited.
+func TestTheEffectsOfAShutdownAreTheKubelets(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		k := newKubelet(shutdowntest.Pod("web", 0, 5))
+		conf := k.defaultConfig()
+		conf.StateDirectory = t.TempDir()
+		k.startAndAnnounce(t, conf)
+		advance(time.Minute)
+		require.Equal(t, []string{"Normal Shutdown Shutdown manager detected shutdown event"}, vectors.Events(k.events))
 		require.Equal(t, []string{"web"}, k.unmounted)
 		require.FileExists(t, filepath.Join(conf.StateDirectory, "graceful_node_shutdown_state"))
+	})
+}
 
+// The kubelet's metrics have the times of the shutdown. The only kill takes no time, so the shutdown ends at the time when
+// it began.
+func TestTheTimesOfAShutdownAreInTheKubeletsMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kubeletmetrics.Register()
+		k := newKubelet(shutdowntest.Pod("web", 0, 5))
+		began := float64(time.Now().Unix())
+		k.startAndAnnounce(t, k.defaultConfig())
+		advance(time.Minute)
 		families, err := legacyregistry.DefaultGatherer.Gather()
 		require.NoError(t, err)
 		times := map[string]float64{}
@@ -165,7 +182,6 @@ func TestTheNodesStatusIsSyncedBeforeTheFirstKill(t *testing.T) {
 				require.Contains(t, family.GetHelp(), "[ALPHA] ")
 			}
 		}
-		began := float64(time.Now().Add(-time.Minute).Unix()) // the announcement; the kill took no time
 		require.Equal(t, map[string]float64{
 			"kubelet_graceful_shutdown_start_time_seconds": began,
 			"kubelet_graceful_shutdown_end_time_seconds":   began,
@@ -179,8 +195,7 @@ func TestAFailedStartIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
 		k.host.ConnectErr = errors.New("no bus")
-		_, err := k.start(t, k.config(30*time.Second, 0))
-		require.NoError(t, err)
+		k.start(t, k.config(30*time.Second, 0))
 		require.Zero(t, k.host.Held())
 		k.host.Script(func(h *shutdowntest.Host) { h.ConnectErr = nil })
 		advance(2 * time.Second)
@@ -193,8 +208,7 @@ func TestTheLockIsTakenForAShorterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		k := newKubelet()
 		k.host.Limit = 5 * time.Second
-		_, err := k.start(t, k.config(30*time.Second, 10*time.Second))
-		require.NoError(t, err)
+		k.start(t, k.defaultConfig())
 		require.Equal(t, 1, k.host.Held())
 	})
 }
@@ -217,8 +231,7 @@ func TestUnusedTimeGoesToTheNextPriority(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60), shutdowntest.Pod("db", 10, 60))
 		conf := k.config(0, 0)
 		conf.ShutdownGracePeriodByPodPriority = []kubeletconfig.ShutdownGracePeriodByPodPriority{{Priority: 10, ShutdownGracePeriodSeconds: 20}, {Priority: 0, ShutdownGracePeriodSeconds: 30}}
-		_, err := k.start(t, conf)
-		require.NoError(t, err)
+		k.start(t, conf)
 		k.host.Announce(source.Event{Kind: source.KindReboot})
 		advance(2 * time.Minute)
 		require.Equal(t, map[string]int64{"web": 30, "db": 30 + 20}, k.kills)
@@ -232,8 +245,7 @@ func TestPrioritiesWithoutSecondsTakeTheLock(t *testing.T) {
 		k := newKubelet(shutdowntest.Pod("web", 0, 60))
 		conf := k.config(0, 0)
 		conf.ShutdownGracePeriodByPodPriority = []kubeletconfig.ShutdownGracePeriodByPodPriority{{Priority: 0}}
-		_, err := k.start(t, conf)
-		require.NoError(t, err)
+		k.start(t, conf)
 		require.Equal(t, 1, k.host.Held())
 		require.Equal(t, []time.Duration{0}, k.host.RequestedDelays())
 		k.host.Announce(source.Event{Kind: source.KindReboot})
@@ -262,7 +274,7 @@ func TestStartDoesNotWaitForAnUnresponsiveBus(t *testing.T) {
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, bus.Close()) })
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+socket)
-	m := NewManager(newKubelet().config(30*time.Second, 10*time.Second))
+	m := NewManager(newKubelet().defaultConfig())
 	began := time.Now()
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -273,7 +285,7 @@ func TestStartDoesNotWaitForAnUnresponsiveBus(t *testing.T) {
 
 // NewManager returns the kubelet's manager if the feature gate is off, and kubegrace's if it is on.
 func TestTheGateSelectsTheManager(t *testing.T) {
-	require.IsType(t, &managerImpl{}, NewManager(newKubelet().config(30*time.Second, 10*time.Second)))
+	require.IsType(t, &managerImpl{}, NewManager(newKubelet().defaultConfig()))
 	vectors.SetGate(t, kubegrace.NodeShutdown, true)
-	require.IsType(t, &kubegraceManager{}, NewManager(newKubelet().config(30*time.Second, 10*time.Second)))
+	require.IsType(t, &kubegraceManager{}, NewManager(newKubelet().defaultConfig()))
 }

@@ -29,10 +29,9 @@ func TestREADMEShowsTheLog(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dns := shutdowntest.Pod("dns", 2000000000, 30)
 		k := newKubelet(shutdowntest.Pod("web", 0, 30), dns)
-		conf := k.config(30*time.Second, 10*time.Second)
+		conf := k.defaultConfig()
 		conf.Logger = textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&log), textlogger.Verbosity(1)))
-		_, err := k.start(t, conf)
-		require.NoError(t, err)
+		k.start(t, conf)
 		synctest.Wait()
 		k.host.Announce(source.Event{Kind: source.KindPoweroff})
 		advance(time.Minute)

@@ -102,8 +102,7 @@ func TestManagerVectors(t *testing.T) {
 				k := newKubelet(cases.podsOf(t, c)...)
 				k.host.Limit = time.Duration(c.After) * time.Second
 				total := time.Duration(c.Total) * time.Second
-				m, err := k.start(t, k.config(total, time.Duration(c.Critical)*time.Second))
-				require.NoError(t, err)
+				m := k.start(t, k.config(total, time.Duration(c.Critical)*time.Second))
 				require.NoError(t, m.ShutdownStatus())
 				require.True(t, admit(m, nil).Admit)
 				require.Equal(t, 1, k.host.Held())

@@ -34,8 +34,9 @@ func (podStrategy) CheckGracefulDelete(_ context.Context, obj runtime.Object, op
 		return false
 	}
 	pod := obj.(*core.Pod)
-	terminated := pod.Status.Phase == core.PodFailed || pod.Status.Phase == core.PodSucceeded
-	seconds, graceful := graceperiod.DeleteSeconds(pod.Spec.TerminationGracePeriodSeconds, options.GracePeriodSeconds, pod.Spec.NodeName != "", terminated)
+	isScheduled := pod.Spec.NodeName != ""
+	hasEnded := pod.Status.Phase == core.PodFailed || pod.Status.Phase == core.PodSucceeded
+	seconds, graceful := graceperiod.DeleteSeconds(pod.Spec.TerminationGracePeriodSeconds, options.GracePeriodSeconds, isScheduled, hasEnded)
 	options.GracePeriodSeconds = &seconds
 	return graceful
 }

@@ -10,8 +10,7 @@ import (
 	"k8s.io/kubernetes/pkg/vectors"
 )
 
-// The cases of the API server's TestCheckGracefulDelete. A pod that has ended is deleted with 0 s, and a delete without
-// options is not graceful.
+// The cases of the API server's TestCheckGracefulDelete.
 func TestCheckGracefulDeleteVectors(t *testing.T) {
 	cases := vectors.Read[struct {
 		FirstDelete struct {
@@ -31,11 +30,19 @@ func TestCheckGracefulDeleteVectors(t *testing.T) {
 			require.Equal(t, &c.Want, options.GracePeriodSeconds)
 		})
 	}
+}
+
+// A pod that has ended is deleted with 0 s.
+func TestCheckGracefulDeleteOfAPodThatHasEnded(t *testing.T) {
 	for _, phase := range []core.PodPhase{core.PodSucceeded, core.PodFailed} {
 		options := &metav1.DeleteOptions{}
 		pod := &core.Pod{Spec: core.PodSpec{NodeName: "node", TerminationGracePeriodSeconds: vectors.Seconds(30)}, Status: core.PodStatus{Phase: phase}}
 		require.True(t, podStrategy{}.CheckGracefulDelete(t.Context(), pod, options))
-		require.Equal(t, vectors.Seconds(0), options.GracePeriodSeconds, "a pod that has ended")
+		require.Equal(t, vectors.Seconds(0), options.GracePeriodSeconds)
 	}
+}
+
+// A delete without options is not graceful.
+func TestCheckGracefulDeleteWithoutOptions(t *testing.T) {
 	require.False(t, podStrategy{}.CheckGracefulDelete(t.Context(), &core.Pod{}, nil))
 }
