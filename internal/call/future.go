@@ -32,7 +32,8 @@ func NewFuture[T any]() (future *Future[T], complete func(T, error)) {
 func Start[T any](ctx context.Context, g *Group, name string, f func(context.Context) (T, error)) *Future[T] {
 	future, complete := NewFuture[T]()
 	var value T
-	g.Call(ctx, name, 0, func() (err error) {
+	const neverSlow = 0 // a call that takes long is not logged
+	g.Call(ctx, name, neverSlow, func() (err error) {
 		value, err = f(ctx)
 		return err
 	}, func(err error) { complete(value, err) })

@@ -111,12 +111,12 @@ func TestStartCompletesItsFuture(t *testing.T) {
 func TestWaitNamesACallThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
-		over := make(chan struct{})
-		call.Start(t.Context(), &group, "Options.ListPods", func(context.Context) (int, error) { <-over; return 0, nil })
+		end := make(chan struct{})
+		call.Start(t.Context(), &group, "Options.ListPods", func(context.Context) (int, error) { <-end; return 0, nil })
 		giveUp := make(chan struct{})
 		close(giveUp)
 		require.Equal(t, []string{"Options.ListPods"}, group.Wait(giveUp))
-		close(over)
+		close(end)
 		require.Empty(t, group.Wait(nil))
 	})
 }

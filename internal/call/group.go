@@ -64,21 +64,21 @@ func (g *Group) Call(ctx context.Context, name string, slow time.Duration, f fun
 			}
 		}).Stop
 	}
-	g.Go(func() string { return name }, func() {
-		hasPanicked := false
-		guard(name, f, func(err error) {
-			hasPanicked = true
-			if g.setProblem(name, err.Error()) {
-				logPanic(logger, name, err)
-			}
-		}, func(err error) {
-			stopTimer()
-			if !hasPanicked {
-				g.setProblem(name, "")
-			}
-			end(err)
-		})
-	})
+	hasPanicked := false
+	onPanic := func(err error) {
+		hasPanicked = true
+		if g.setProblem(name, err.Error()) {
+			logPanic(logger, name, err)
+		}
+	}
+	onEnd := func(err error) {
+		stopTimer()
+		if !hasPanicked {
+			g.setProblem(name, "")
+		}
+		end(err)
+	}
+	g.Go(func() string { return name }, func() { guard(name, f, onPanic, onEnd) })
 }
 
 // setProblem stores the present problem of the calls with a name; "": none. isNew is false for a repeated problem,
@@ -92,7 +92,8 @@ func (g *Group) setProblem(name, text string) (isNew bool) {
 	if g.logged == nil {
 		g.logged = map[string]string{}
 	}
-	if g.logged[name] = text; text == "" {
+	g.logged[name] = text
+	if text == "" {
 		delete(g.logged, name)
 	}
 	return true

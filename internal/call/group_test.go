@@ -56,23 +56,24 @@ func TestWaitForAGroupThatRunsAgain(t *testing.T) {
 	})
 }
 
-// When giveUp is closed, Wait returns the current names of the running functions, sorted.
+// When giveUp is closed, Wait returns the names that the running functions then have, sorted. One of them has another name
+// than at its start: d instead of b.
 func TestWaitReturnsTheNamesOfRunningFunctions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var group call.Group
-		over, changing := make(chan struct{}), "b"
+		end, changingName := make(chan struct{}), "b"
 		for _, name := range []string{"c", "a", "c"} {
-			group.Go(func() string { return name }, func() { <-over })
+			group.Go(func() string { return name }, func() { <-end })
 		}
-		group.Go(func() string { return changing }, func() { <-over })
+		group.Go(func() string { return changingName }, func() { <-end })
 		group.Go(func() string { return "done" }, func() {})
-		changing = "d"
+		changingName = "d"
 		giveUp := make(chan struct{})
 		time.AfterFunc(time.Second, func() { close(giveUp) })
 		began := time.Now()
 		require.Equal(t, []string{"a", "c", "c", "d"}, group.Wait(giveUp))
 		require.Equal(t, time.Second, time.Since(began))
-		close(over)
+		close(end)
 		require.Empty(t, group.Wait(nil), "Wait can be called again")
 	})
 }

@@ -28,7 +28,7 @@ func (e *PanicError) Error() string {
 // Guard calls f, and then end once with the error of f. It logs a panic with its stack and converts it
 // to a [PanicError]. It also calls end after a runtime.Goexit, which then ends the goroutine.
 func Guard(ctx context.Context, name string, f func() error, end func(error)) {
-	GuardAbout(ctx, name, nil, nil, f, end)
+	guard(name, f, func(err error) { logPanic(klog.FromContext(ctx), name, err) }, end)
 }
 
 // GuardAbout calls f and then end, as [Guard] does. about returns more keys and values for the log line of a panic;
