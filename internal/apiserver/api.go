@@ -44,7 +44,7 @@ func newAPI(url, address, etcd string) (*genericapiserver.GenericAPIServer, erro
 		return nil, fmt.Errorf("failed to make an API server: %w", err)
 	}
 	installer := &installer{server: server, scheme: scheme, codecs: codecs}
-	if err := installer.install(all, storage{etcd: etcd, scheme: scheme, codecs: codecs}); err != nil {
+	if err := installer.installAll(all, storage{etcd: etcd, scheme: scheme, codecs: codecs}); err != nil {
 		return nil, err
 	}
 	return server, nil
@@ -59,11 +59,11 @@ type installer struct {
 	codecs serializer.CodecFactory
 }
 
-// install makes the stores of the resources in etcd, and serves each group version with its resources.
-func (i *installer) install(all []resource, in storage) error {
+// installAll makes the stores of the resources, and serves each group version with its resources.
+func (i *installer) installAll(all []resource, etcd storage) error {
 	groups := map[schema.GroupVersion]map[string]rest.Storage{}
 	for _, r := range all {
-		stores, err := in.stores(r)
+		stores, err := etcd.stores(r)
 		if err != nil {
 			return err
 		}

@@ -22,9 +22,10 @@ func waitReady(ctx context.Context, url string) error {
 	}
 	client := &http.Client{Transport: &http.Transport{}}
 	defer client.CloseIdleConnections()
+	const immediately = true // the first attempt is made at once
 	for _, path := range paths {
 		var lastErr error
-		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (bool, error) {
+		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, 30*time.Second, immediately, func(ctx context.Context) (bool, error) {
 			lastErr = get(ctx, client, url+path)
 			return lastErr == nil, nil
 		})

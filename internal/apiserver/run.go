@@ -40,10 +40,11 @@ func run(ctx context.Context, o options, out io.Writer) (err error) {
 		return errors.Join(err, listener.Close())
 	}
 	defer api.Destroy()
-	// RunWithContext cannot be used: without TLS it waits for nil channels and never returns.
-	hooks, endHooks := context.WithCancel(context.WithoutCancel(ctx))
+	hooksCtx, endHooks := context.WithCancel(context.WithoutCancel(ctx)) // the server's hooks run until run returns
 	defer endHooks()
-	if _, _, err := api.PrepareRun().NonBlockingRunWithContext(hooks, 0); err != nil {
+	const shutdownTimeout = 0 // is not used without TLS
+	// RunWithContext cannot be used: without TLS it waits for nil channels and never returns.
+	if _, _, err := api.PrepareRun().NonBlockingRunWithContext(hooksCtx, shutdownTimeout); err != nil {
 		return errors.Join(fmt.Errorf("failed to start the API server: %w", err), listener.Close())
 	}
 	return serve(ctx, &http.Server{Handler: api.Handler, ReadHeaderTimeout: time.Minute}, listener, func() error {

@@ -38,7 +38,8 @@ func (r statusREST) Get(ctx context.Context, name string, options *metav1.GetOpt
 func (r statusREST) Update(ctx context.Context, name string, object rest.UpdatedObjectInfo,
 	create rest.ValidateObjectFunc, update rest.ValidateObjectUpdateFunc, _ bool, options *metav1.UpdateOptions,
 ) (runtime.Object, bool, error) {
-	return r.store.Update(ctx, name, object, create, update, false, options)
+	const forceAllowCreate = false
+	return r.store.Update(ctx, name, object, create, update, forceAllowCreate, options)
 }
 
 // GetResetFields returns the fields that the path /status does not write.

@@ -13,8 +13,8 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// A pod on a node is deleted. It stays in the API server with a deletion timestamp until its node deletes it with 0 s.
-// Until then further deletes can only shorten its grace period.
+// A pod on a node is deleted. It stays in the API server with a deletion timestamp, which a status update does not change,
+// until its node deletes it with 0 s.
 func TestAGracefulDeleteKeepsThePod(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
@@ -26,11 +26,6 @@ func TestAGracefulDeleteKeepsThePod(t *testing.T) {
 	require.False(t, got.DeletionTimestamp.Time.Before(before.Add(30*time.Second)), "the end of the grace period")
 	require.EqualValues(t, 2, got.Generation, "the delete changes the generation of 1")
 
-	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(60)))
-	require.Equal(t, got, c.pod(t, "web"), "a longer grace period changes nothing")
-	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(5)))
-	require.Equal(t, ptr.To(int64(5)), c.pod(t, "web").DeletionGracePeriodSeconds)
-
 	_, err := c.patch(t.Context(), strategic, `{"status":{"phase":"Failed"}}`, "status")
 	require.NoError(t, err)
 	got = c.pod(t, "web")
@@ -41,6 +36,19 @@ func TestAGracefulDeleteKeepsThePod(t *testing.T) {
 	_, err = c.pods().Get(t.Context(), "web", metav1.GetOptions{})
 	require.True(t, apierrors.IsNotFound(err), "%v", err)
 	require.True(t, apierrors.IsNotFound(c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(0))))
+}
+
+// A pod is being deleted with its 30 s. A delete with a longer grace period changes nothing, and one with 5 s shortens the
+// grace period.
+func TestAFurtherDeleteOnlyShortensTheGracePeriod(t *testing.T) {
+	c := startCluster(t)
+	c.createRunning(t, "web")
+	require.NoError(t, c.pods().Delete(t.Context(), "web", metav1.DeleteOptions{}))
+	deleted := c.pod(t, "web")
+	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(60)))
+	require.Equal(t, deleted, c.pod(t, "web"))
+	require.NoError(t, c.pods().Delete(t.Context(), "web", *metav1.NewDeleteOptions(5)))
+	require.Equal(t, ptr.To(int64(5)), c.pod(t, "web").DeletionGracePeriodSeconds)
 }
 
 // A delete removes an object at once if nothing has to be terminated: the grace period is 0, the pod is on no node, the

@@ -26,9 +26,8 @@ func TestStrategicMergePatchMergesConditions(t *testing.T) {
 	require.Equal(t, got, c.pod(t, "web"))
 }
 
-// A server-side apply refuses a field that another manager owns, unless the apply is forced. An apply creates a missing
-// object, and removes fields that are no longer applied.
-func TestServerSideApply(t *testing.T) {
+// A server-side apply is refused if it changes a field that another manager owns, unless the apply is forced.
+func TestServerSideApplyOfAnotherManagersField(t *testing.T) {
 	c := startCluster(t)
 	c.createRunning(t, "web")
 	options := metav1.ApplyOptions{FieldManager: "agent"}
@@ -42,18 +41,23 @@ func TestServerSideApply(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
 	require.Len(t, got.Status.Conditions, 2, "the conditions of the pod stay")
+}
 
-	got, err = c.pods().Apply(t.Context(), applyv1.Pod("api", "default").WithLabels(map[string]string{"app": "shop"}), options)
-	require.NoError(t, err, "apply creates a missing object")
+// A server-side apply creates a missing object. The next one removes the labels, because it does not have them any more.
+func TestServerSideApplyOfAMissingObject(t *testing.T) {
+	c := startCluster(t)
+	options := metav1.ApplyOptions{FieldManager: "agent"}
+	got, err := c.pods().Apply(t.Context(), applyv1.Pod("api", "default").WithLabels(map[string]string{"app": "shop"}), options)
+	require.NoError(t, err)
 	require.Equal(t, "shop", got.Labels["app"])
 	got, err = c.pods().Apply(t.Context(), applyv1.Pod("api", "default"), options)
 	require.NoError(t, err)
-	require.Empty(t, got.Labels, "apply removes fields that are no longer applied")
+	require.Empty(t, got.Labels)
 }
 
-// A patch has both a spec and a status. Its path decides what is changed: /status changes only the status and some
-// metadata, and the pod's own path changes everything but the status.
-func TestPatchChangesOnlySpecOrStatus(t *testing.T) {
+// A patch of /status has metadata, a spec and a status. It changes the status and the labels, but neither the spec nor the
+// owners.
+func TestAPatchOfAStatusKeepsTheSpec(t *testing.T) {
 	const both = `{"metadata":{"labels":{"app":"shop"},"ownerReferences":[{"apiVersion":"v1","kind":"Node","name":"n","uid":"u"}]},
 		"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Failed"}}`
 	c := startCluster(t)
@@ -61,14 +65,19 @@ func TestPatchChangesOnlySpecOrStatus(t *testing.T) {
 	got, err := c.patch(t.Context(), strategic, both, "status")
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
-	require.Nil(t, got.Spec.ActiveDeadlineSeconds, "/status does not change the spec")
+	require.Nil(t, got.Spec.ActiveDeadlineSeconds)
 	require.EqualValues(t, 1, got.Generation)
-	require.Equal(t, "shop", got.Labels["app"], "/status also changes labels")
-	require.Empty(t, got.OwnerReferences, "/status does not change owners")
+	require.Equal(t, "shop", got.Labels["app"])
+	require.Empty(t, got.OwnerReferences)
+}
 
-	got, err = c.patch(t.Context(), strategic, `{"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Running"}}`)
+// A patch of a pod's own path has a spec and a status. It changes the spec, but not the status.
+func TestAPatchOfAPodKeepsItsStatus(t *testing.T) {
+	c := startCluster(t)
+	c.createRunning(t, "web")
+	got, err := c.patch(t.Context(), strategic, `{"spec":{"activeDeadlineSeconds":5},"status":{"phase":"Failed"}}`)
 	require.NoError(t, err)
-	require.Equal(t, v1.PodFailed, got.Status.Phase, "the pod's own path does not change the status")
+	require.Equal(t, v1.PodRunning, got.Status.Phase)
 	require.Equal(t, ptr.To(int64(5)), got.Spec.ActiveDeadlineSeconds)
 	require.EqualValues(t, 2, got.Generation, "a new spec increments the generation")
 }

@@ -16,7 +16,7 @@ import (
 func TestCreate(t *testing.T) {
 	c := startCluster(t)
 	given := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "mine", Generation: 7, ResourceVersion: ""},
+		ObjectMeta: metav1.ObjectMeta{Name: "web", UID: "mine", Generation: 7},
 		Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "web"}}},
 		Status:     v1.PodStatus{Phase: v1.PodFailed},
 	}
@@ -62,34 +62,47 @@ func TestQOSClass(t *testing.T) {
 	}
 }
 
-// A PUT of a pod changes everything but the status, and a PUT of its /status changes only the status. An old
-// resourceVersion is a conflict. No resourceVersion, or 0, means any version. Only a change of the spec increments the
-// generation.
-func TestUpdate(t *testing.T) {
+// A PUT of a pod has new labels, a new spec and a new status. It changes everything but the status.
+func TestAPutOfAPodKeepsItsStatus(t *testing.T) {
 	c := startCluster(t)
-	before := c.createRunning(t, "web")
-	changed := before.DeepCopy()
-	changed.Labels, changed.Status.Phase = map[string]string{"app": "shop"}, v1.PodFailed
+	changed := c.createRunning(t, "web")
+	changed.Labels, changed.Spec.ActiveDeadlineSeconds, changed.Status.Phase = map[string]string{"app": "shop"}, ptr.To(int64(100)), v1.PodFailed
 	got, err := c.pods().Update(t.Context(), changed, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, changed.Labels, got.Labels)
-	require.Equal(t, v1.PodRunning, got.Status.Phase, "only /status changes the status")
-	require.EqualValues(t, 1, got.Generation)
+	require.Equal(t, changed.Spec, got.Spec)
+	require.EqualValues(t, 2, got.Generation, "a new spec increments the generation of 1")
+	require.Equal(t, v1.PodRunning, got.Status.Phase)
+}
 
-	_, err = c.pods().UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
-	require.True(t, apierrors.IsConflict(err), "old resourceVersion: %v", err)
-	require.ErrorContains(t, err, "the object has been modified; please apply your changes to the latest version and try again")
-	changed.ResourceVersion, changed.Spec.NodeName, changed.Status.QOSClass = got.ResourceVersion, "node-2", "mine"
-	got, err = c.pods().UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
+// A PUT of a pod's /status has a new node, QoS class and phase. It changes the phase, but not the spec, nor the QoS class,
+// which the server sets.
+func TestAPutOfAStatusKeepsThePod(t *testing.T) {
+	c := startCluster(t)
+	changed := c.createRunning(t, "web")
+	changed.Spec.NodeName, changed.Status.QOSClass, changed.Status.Phase = "node-2", "mine", v1.PodFailed
+	got, err := c.pods().UpdateStatus(t.Context(), changed, metav1.UpdateOptions{})
 	require.NoError(t, err)
 	require.Equal(t, v1.PodFailed, got.Status.Phase)
-	require.Equal(t, v1.PodQOSBestEffort, got.Status.QOSClass, "the server sets the class")
-	require.Equal(t, "node-1", got.Spec.NodeName, "/status does not change the spec")
+	require.Equal(t, v1.PodQOSBestEffort, got.Status.QOSClass)
+	require.Equal(t, "node-1", got.Spec.NodeName)
+	require.EqualValues(t, 1, got.Generation)
+}
 
-	for i, version := range []string{"", "0"} {
-		changed.ResourceVersion, changed.Spec.ActiveDeadlineSeconds = version, ptr.To(int64(100-i))
-		got, err = c.pods().Update(t.Context(), changed, metav1.UpdateOptions{})
-		require.NoError(t, err, "resourceVersion %q means any version", version)
-		require.EqualValues(t, 2+i, got.Generation, "a new spec increments the generation")
+// A PUT with an old resourceVersion is a conflict. No resourceVersion, or 0, means any version.
+func TestPutPreconditions(t *testing.T) {
+	c := startCluster(t)
+	old := c.createRunning(t, "web")
+	changed := old.DeepCopy()
+	changed.Labels = map[string]string{"app": "shop"}
+	_, err := c.pods().Update(t.Context(), changed, metav1.UpdateOptions{})
+	require.NoError(t, err)
+	_, err = c.pods().UpdateStatus(t.Context(), old, metav1.UpdateOptions{})
+	require.True(t, apierrors.IsConflict(err), "%v", err)
+	require.ErrorContains(t, err, "the object has been modified; please apply your changes to the latest version and try again")
+	for _, anyVersion := range []string{"", "0"} {
+		old.ResourceVersion = anyVersion
+		_, err = c.pods().Update(t.Context(), old, metav1.UpdateOptions{})
+		require.NoError(t, err, "resourceVersion %q", anyVersion)
 	}
 }

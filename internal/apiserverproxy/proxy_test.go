@@ -100,8 +100,7 @@ func TestFaultsWithoutAResponse(t *testing.T) {
 	})
 }
 
-// client-go parses the proxy's rejections like those of an API server. The status 409 means that an object exists
-// already if it is the answer to a create, and a conflict otherwise.
+// client-go parses the proxy's rejections like those of an API server.
 func TestRejectionsAreAPIErrors(t *testing.T) {
 	proxy, _ := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	client, err := kubernetes.NewForConfig(&rest.Config{Host: proxy.URL(), QPS: -1})
@@ -120,11 +119,16 @@ func TestRejectionsAreAPIErrors(t *testing.T) {
 		_, err := client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
 		require.True(t, is(err), "%d: %v", status, err)
 	}
-	_, err = client.CoreV1().Pods("default").Create(t.Context(), &v1.Pod{}, metav1.CreateOptions{})
-	require.Error(t, err)
+}
+
+// The status 409 is a conflict, except as the answer to a create: there it means that the object exists already.
+func TestARejectedCreateMeansThatTheObjectExists(t *testing.T) {
+	proxy, _ := startInFrontOf(t, func(http.ResponseWriter, *http.Request) {})
 	proxy.Script(apiserverproxy.Always(apiserverproxy.Fault{Status: http.StatusConflict}))
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: proxy.URL(), QPS: -1})
+	require.NoError(t, err)
 	_, err = client.CoreV1().Pods("default").Create(t.Context(), &v1.Pod{}, metav1.CreateOptions{})
-	require.True(t, apierrors.IsAlreadyExists(err))
+	require.True(t, apierrors.IsAlreadyExists(err), "%v", err)
 }
 
 // The Retry-After header of a rejection has whole seconds, rounded up. Without a positive duration there is no header.

@@ -127,7 +127,8 @@ func hang(ctx context.Context) error {
 // reject returns the response of an API server that rejects the request.
 func reject(r *http.Request, fault Fault) (*http.Response, error) {
 	seconds := max(0, int(math.Ceil(fault.RetryAfter.Seconds())))
-	status := apierrors.NewGenericServerResponse(fault.Status, r.Method, schema.GroupResource{}, "", "rejected by the script", seconds, false).Status()
+	const isUnexpected = false
+	status := apierrors.NewGenericServerResponse(fault.Status, r.Method, schema.GroupResource{}, "", "rejected by the script", seconds, isUnexpected).Status()
 	status.APIVersion, status.Kind = "v1", "Status"
 	body, err := json.Marshal(&status)
 	if err != nil {

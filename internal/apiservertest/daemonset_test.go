@@ -251,23 +251,24 @@ func TestTheDaemonSetControllerCreatesNoPodsDuringAShutdown(t *testing.T) {
 			controller := &daemonSet{node: node, suppresses: test.suppresses}
 			stop := node.start()
 			require.Equal(t, 1, controller.syncRepeatedly(syncs), "the node has its pod")
-
-			for _, end := range []string{"cancelled", "next boot"} {
+			cancel := func() {
+				node.host.Cancel()
+				require.False(t, (<-node.publishedStates).ShuttingDown)
+			}
+			reboot := func() {
+				stop()
+				node.host.SetPending(nil)
+				stop = node.start()
+			}
+			for _, endShutdown := range []func(){cancel, reboot} {
 				node.shutDown()
 				nodeAtKill := <-node.nodesAtKill
 				require.Equal(t, test.created == 0, test.suppresses(nodeAtKill), "when the pod is killed")
-				require.Equal(t, test.created, controller.syncRepeatedly(syncs), end)
-				if end == "cancelled" {
-					node.host.Cancel()
-					require.False(t, (<-node.publishedStates).ShuttingDown)
-				} else {
-					stop()
-					node.host.SetPending(nil)
-					stop = node.start()
-				}
+				require.Equal(t, test.created, controller.syncRepeatedly(syncs))
+				endShutdown()
 				after := node.get()
-				require.False(t, isTrue(after, shutdownInProgress) || isTrue(after, drainInProgress), "%s: %v", end, after.Status.Conditions)
-				require.Equal(t, 1, controller.syncRepeatedly(syncs), "%s: the pod is back", end)
+				require.False(t, isTrue(after, shutdownInProgress) || isTrue(after, drainInProgress), "%v", after.Status.Conditions)
+				require.Equal(t, 1, controller.syncRepeatedly(syncs), "the pod is back")
 			}
 			stop()
 		})
