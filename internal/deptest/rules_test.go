@@ -133,38 +133,47 @@ func TestEveryRuleIsUsed(t *testing.T) {
 	}
 }
 
-// A user of a package must not get large or unstable dependencies that the package does not need: Kubernetes itself,
-// client-go, D-Bus, metrics or the manager.
-func TestNoPackageHasADeniedDependency(t *testing.T) {
+// A user of a package must not get large or unstable dependencies that the package does not need. An indirect import
+// counts too.
+func TestDeniedDependencies(t *testing.T) {
 	graph := loadGraph(t, "linux")
-	for path := range graph {
-		if !strings.HasPrefix(path, module+"/") {
-			continue
+	t.Run("no package imports Kubernetes itself, and only apistatus imports client-go", func(t *testing.T) {
+		for path := range graph {
+			if !strings.HasPrefix(path, module+"/") {
+				continue
+			}
+			require.Empty(t, graph.DepsWithin(path, "k8s.io/kubernetes"), path)
+			if !strings.HasPrefix(path, module+"/shutdown/apistatus") {
+				require.Empty(t, graph.DepsWithin(path, client), path)
+			}
 		}
-		require.Empty(t, graph.DepsWithin(path, "k8s.io/kubernetes"), path)
-		if !strings.HasPrefix(path, module+"/shutdown/apistatus") {
-			require.Empty(t, graph.DepsWithin(path, client), path)
+	})
+	t.Run("the core does not use D-Bus", func(t *testing.T) {
+		for _, core := range []string{"graceperiod", "lifecycle", "shutdown", "validation", "metrics"} {
+			require.Empty(t, graph.DepsWithin(module+"/"+core, dbus, systemd), core)
 		}
-	}
-	for _, core := range []string{"graceperiod", "lifecycle", "shutdown", "validation", "metrics"} {
-		require.Empty(t, graph.DepsWithin(module+"/"+core, dbus, systemd), "%s does not use D-Bus", core)
-	}
-	// These packages register no metrics, neither kubegrace's nor Kubernetes'.
-	for _, pure := range []string{"graceperiod", "shutdown/plan", "validation"} {
-		require.NotEmpty(t, graph.DepsWithin(module+"/"+pure, machine), "%s is in the graph, and imports apimachinery", pure)
-		require.Empty(t, graph.DepsWithin(module+"/"+pure, prom, "k8s.io/component-base", module+"/metrics"), "%s registers no metric", pure)
-	}
-	// A program that needs only the inhibitor lock does not get the manager: of this module, each source imports at most
-	// these packages.
-	allowed := []string{module + "/shutdown/source", module + "/internal/atomicfile", module + "/internal/logindconf"}
-	for _, source := range []string{"shutdown/source", "shutdown/logind", "shutdown/unixsocket", "shutdown/notice"} {
-		require.Subset(t, allowed, graph.DepsWithin(module+"/"+source, module), source)
-	}
-	for path := range graph { // no other package, of any module, may depend on lifecycle/stopsignal
-		if path != signals {
-			require.Empty(t, graph.DepsWithin(path, signals), "%s would not build with Kubernetes v0.32, which lacks the types of %s", path, signals)
+	})
+	t.Run("pure packages register no metrics, neither kubegrace's nor Kubernetes'", func(t *testing.T) {
+		for _, pure := range []string{"graceperiod", "shutdown/plan", "validation"} {
+			require.NotEmpty(t, graph.DepsWithin(module+"/"+pure, machine), "%s is in the graph, and imports apimachinery", pure)
+			require.Empty(t, graph.DepsWithin(module+"/"+pure, prom, "k8s.io/component-base", module+"/metrics"), pure)
 		}
-	}
-	require.Empty(t, graph.DepsWithin(module+"/lifecycle", module+"/shutdown"))
-	require.Empty(t, graph.DepsWithin(module+"/shutdown", module+"/lifecycle"))
+	})
+	t.Run("a program that needs only the inhibitor lock does not get the manager", func(t *testing.T) {
+		allowed := []string{module + "/shutdown/source", module + "/internal/atomicfile", module + "/internal/logindconf"}
+		for _, source := range []string{"shutdown/source", "shutdown/logind", "shutdown/unixsocket", "shutdown/notice"} {
+			require.Subset(t, allowed, graph.DepsWithin(module+"/"+source, module), source)
+		}
+	})
+	t.Run("no other package, of any module, depends on lifecycle/stopsignal", func(t *testing.T) {
+		for path := range graph {
+			if path != signals {
+				require.Empty(t, graph.DepsWithin(path, signals), "%s would not build with Kubernetes v0.32, which lacks the types of %s", path, signals)
+			}
+		}
+	})
+	t.Run("lifecycle and shutdown do not import each other", func(t *testing.T) {
+		require.Empty(t, graph.DepsWithin(module+"/lifecycle", module+"/shutdown"))
+		require.Empty(t, graph.DepsWithin(module+"/shutdown", module+"/lifecycle"))
+	})
 }
