@@ -70,7 +70,9 @@ func fileNames(host fs.FS, ignored []string) (files []string, unread []File) {
 		}
 		for _, entry := range entries {
 			file := path.Join(main+".d", entry.Name())
-			if _, found := dropIns[entry.Name()]; !found && path.Ext(file) == ".conf" && !slices.Contains(ignored, "/"+file) {
+			_, isOverridden := dropIns[entry.Name()] // by a directory of higher precedence
+			isRead := path.Ext(file) == ".conf" && !slices.Contains(ignored, "/"+file)
+			if isRead && !isOverridden {
 				dropIns[entry.Name()] = file
 			}
 		}

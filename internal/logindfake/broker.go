@@ -81,7 +81,8 @@ func (b *Broker) start() (err error) {
 	if b.Login1, err = newLogin1(b.services); err != nil {
 		return err
 	}
-	if b.Systemd1, err = newSystemd1(b.services, nil); err != nil {
+	var failReloads func() // until OnHangUp sets another function
+	if b.Systemd1, err = newSystemd1(b.services, failReloads); err != nil {
 		return err
 	}
 	b.Address, err = b.listen("clients")
@@ -199,10 +200,13 @@ func (b *Broker) remove(p *peer) {
 	}
 }
 
-// own makes a connection the owner of a bus name; "": of a new unique name. It returns the name.
+// newUniqueName, in place of a name, makes own choose a new unique name.
+const newUniqueName = ""
+
+// own makes a connection the owner of a bus name, and returns the name.
 func (b *Broker) own(p *peer, name string) string {
 	b.mu.Lock()
-	if name == "" {
+	if name == newUniqueName {
 		b.number++
 		name = fmt.Sprintf(":1.%d", b.number)
 		p.name = name

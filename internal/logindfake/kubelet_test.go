@@ -47,7 +47,7 @@ func TestTheKubeletsCallsWork(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, uint64(5_000_000), limit.Value())
 			systemd := bus.Object("org.freedesktop.systemd1", "/org/freedesktop/systemd1")
-			require.NoError(t, systemd.CallWithContext(t.Context(), "org.freedesktop.systemd1.Manager.KillUnit", 0, "systemd-logind.service", "all", int32(1)).Err)
+			require.NoError(t, systemd.CallWithContext(t.Context(), "org.freedesktop.systemd1.Manager.KillUnit", 0, "systemd-logind.service", "all", int32(unix.SIGHUP)).Err)
 			<-hungUp
 
 			var lock dbus.UnixFD
@@ -72,13 +72,13 @@ func TestEachLackIsMissing(t *testing.T) {
 			return err
 		}
 	}
-	method := func(name, path, method string, args ...any) func(*testing.T, *dbus.Conn) error {
+	method := func(service, path, name string, args ...any) func(*testing.T, *dbus.Conn) error {
 		return func(t *testing.T, bus *dbus.Conn) error {
-			return bus.Object(name, dbus.ObjectPath(path)).CallWithContext(t.Context(), method, 0, args...).Err
+			return bus.Object(service, dbus.ObjectPath(path)).CallWithContext(t.Context(), name, 0, args...).Err
 		}
 	}
-	driver := func(member string, args ...any) func(*testing.T, *dbus.Conn) error {
-		return method("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus."+member, args...)
+	busMethod := func(name string, args ...any) func(*testing.T, *dbus.Conn) error {
+		return method("org.freedesktop.DBus", "/org/freedesktop/DBus", "org.freedesktop.DBus."+name, args...)
 	}
 	for lack, try := range map[logindfake.Lack]func(*testing.T, *dbus.Conn) error{
 		logindfake.LackAgreement: func(_ *testing.T, bus *dbus.Conn) error {
@@ -87,11 +87,11 @@ func TestEachLackIsMissing(t *testing.T) {
 			}
 			return nil
 		},
-		logindfake.LackOwner:        driver("GetNameOwner", login1),
-		logindfake.LackOwnerChanges: driver("AddMatch", "type='signal',interface='org.freedesktop.DBus',member='NameOwnerChanged'"),
-		logindfake.LackMatches:      driver("AddMatch", "type='signal',sender='"+login1+"'"),
-		logindfake.LackProcessIDs:   driver("GetConnectionUnixProcessID", login1),
-		logindfake.LackMetadata:     driver("AddMatch", "type='signal',member='PrepareForShutdownWithMetadata'"),
+		logindfake.LackOwner:        busMethod("GetNameOwner", login1),
+		logindfake.LackOwnerChanges: busMethod("AddMatch", "type='signal',interface='org.freedesktop.DBus',member='NameOwnerChanged'"),
+		logindfake.LackMatches:      busMethod("AddMatch", "type='signal',sender='"+login1+"'"),
+		logindfake.LackProcessIDs:   busMethod("GetConnectionUnixProcessID", login1),
+		logindfake.LackMetadata:     busMethod("AddMatch", "type='signal',member='PrepareForShutdownWithMetadata'"),
 		logindfake.LackPreparing:    property("PreparingForShutdown"),
 		logindfake.LackList:         method(login1, string(login1Path), login1Manager+".ListInhibitors"),
 	} {
@@ -129,14 +129,15 @@ func TestLacksOfTheHandshake(t *testing.T) {
 				}
 				_, err = second.Write([]byte(handshake))
 				require.NoError(t, err)
-				answers, answered := bufio.NewReader(second), 0
+				answers := bufio.NewReader(second)
 				require.NoError(t, second.SetReadDeadline(time.Now().Add(200*time.Millisecond)))
-				for err == nil && answered < strings.Count(handshake, "\n") {
-					if _, err = answers.ReadString('\n'); err == nil {
-						answered++
+				for range strings.Count(handshake, "\n") {
+					if err == nil {
+						_, err = answers.ReadString('\n')
 					}
 				}
-				require.Equal(t, len(lacks) > 0, err != nil, "%d answers", answered)
+				hasLack, lacksAnAnswer := len(lacks) > 0, err != nil
+				require.Equal(t, hasLack, lacksAnAnswer)
 				require.NoError(t, second.Close())
 				_ = first.Close() // it may be the second
 			}

@@ -112,7 +112,7 @@ func (l *Login1) answer(o *object, call *dbus.Message) {
 	}
 }
 
-// get answers the reading of a property, and then calls the function of Behind, if one is set.
+// get answers the reading of a property, and then calls the function of AfterReply, if one is set.
 func (l *Login1) get(o *object, call *dbus.Message) {
 	l.mu.Lock()
 	values := map[string]any{"InhibitDelayMaxUSec": l.limit, "PreparingForShutdown": l.preparing}
@@ -244,9 +244,9 @@ func (l *Login1) Emit(name string, body ...any) {
 	_ = l.object.conn.Emit(login1Path, login1Manager+"."+name, body...) // fails only on a closed connection
 }
 
-// Behind calls f directly after the next reply about a property. If f sends signals, they arrive right after the
-// reply.
-func (l *Login1) Behind(property string, f func()) {
+// AfterReply makes the next reply about a property be followed by a call of f. If f sends signals, they arrive right
+// after the reply.
+func (l *Login1) AfterReply(property string, f func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.afterReply[property] = f
@@ -259,8 +259,8 @@ func (l *Login1) Refuse(refusals ...Refusal) {
 	l.refusals = append(l.refusals, refusals...)
 }
 
-// Delay makes the next call of Inhibit wait until goOn is called.
-func (l *Login1) Delay() (goOn func()) {
+// Delay makes the next call of Inhibit wait until sendReply is called.
+func (l *Login1) Delay() (sendReply func()) {
 	gate := make(chan struct{})
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -29,7 +29,7 @@ type peer struct {
 // authenticate does the bus's part of the handshake: it answers each line of the client. It returns nil after BEGIN.
 // Every user is accepted. With LackOtherHandshakes a line that the kubelet would not send at this step is an error.
 func (p *peer) authenticate() error {
-	kubelets := []string{"\x00AUTH", "AUTH EXTERNAL", "NEGOTIATE_UNIX_FD", "BEGIN"} // the kubelet's lines
+	kubeletLines := []string{"\x00AUTH", "AUTH EXTERNAL", "NEGOTIATE_UNIX_FD", "BEGIN"}
 	for step := 0; ; step++ {
 		line, err := p.readLine()
 		if err != nil {
@@ -37,9 +37,10 @@ func (p *peer) authenticate() error {
 		}
 		if p.lacks[LackOtherHandshakes] {
 			// AUTH EXTERNAL may have the user's ID after it.
-			isKubelets := line == kubelets[step] || step == 1 && strings.HasPrefix(line, kubelets[step])
-			if !isKubelets {
-				return fmt.Errorf("%q instead of %q", line, kubelets[step])
+			want := kubeletLines[step]
+			isWanted := line == want || want == "AUTH EXTERNAL" && strings.HasPrefix(line, want)
+			if !isWanted {
+				return fmt.Errorf("%q instead of %q", line, want)
 			}
 		}
 		answer := "ERROR"

@@ -64,7 +64,7 @@ func (b *Broker) answer(from *peer, call *dbus.Message) {
 	case from.lacks[Lack(method)]:
 		from.refuse(call, "UnknownMethod")
 	case method == "Hello":
-		from.reply(call, b.own(from, ""))
+		from.reply(call, b.own(from, newUniqueName))
 	case method == "RequestName":
 		b.own(from, argument)
 		from.reply(call, uint32(dbus.RequestNameReplyPrimaryOwner))

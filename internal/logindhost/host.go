@@ -130,7 +130,8 @@ func (h *Host) Call(method string, args ...any) *dbus.Call {
 // PowerOff asks logind to power off.
 func (h *Host) PowerOff() {
 	h.t.Helper()
-	must(h.t, h.Call("PowerOff", false).Err)
+	const interactive = false // do not ask a user for permission
+	must(h.t, h.Call("PowerOff", interactive).Err)
 }
 
 // Configure writes a file below /etc/systemd or /run, sends SIGHUP, and returns when logind's limit is want.

@@ -23,7 +23,7 @@ func TestRealFaults(t *testing.T) {
 	faults := map[string]func(*logindhost.Host){
 		"logind killed":  func(h *logindhost.Host) { h.Kill(); h.Start() },
 		"bus restarted":  (*logindhost.Host).RestartBus,
-		"logind stopped": func(h *logindhost.Host) { goOn := h.Pause(); time.AfterFunc(500*time.Millisecond, goOn) },
+		"logind stopped": func(h *logindhost.Host) { resume := h.Pause(); time.AfterFunc(500*time.Millisecond, resume) },
 	}
 	states := map[string]func(*testing.T, *logindhost.Host, *shutdowntest.Killer){
 		"idle": func(*testing.T, *logindhost.Host, *shutdowntest.Killer) {},
@@ -46,10 +46,11 @@ func TestRealFaults(t *testing.T) {
 				reach(t, host, killer)
 				systemd1 := host.Systemd1
 				harm(host)
-				if fault == "logind stopped" && state != "idle" { // the other faults make logind forget the shutdown
-					if state != "released" {
-						awaitPowerOff(t, host)
-					}
+				remembersShutdown := fault == "logind stopped" // the other faults make logind forget a shutdown
+				if remembersShutdown && state == "draining" {
+					awaitPowerOff(t, host)
+				}
+				if remembersShutdown && state != "idle" {
 					host.Systemd1.EndJob("poweroff.target") // this host does not go down after all
 				}
 				require.Eventually(t, func() bool { return manager.ShutdownStatus() == nil }, testTimeout, time.Millisecond)

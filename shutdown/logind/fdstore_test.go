@@ -80,15 +80,24 @@ type agent struct {
 }
 
 // startAgent starts an agent that takes a lock with Inhibit, and waits until it has printed what it found.
-func startAgent(t *testing.T, store *logindhost.FDStore, others map[string]*os.File) *agent {
+func startAgent(t *testing.T, store *logindhost.FDStore) *agent {
 	t.Helper()
-	return startAgentThat(t, "inhibits", store, others)
+	return startAgentWith(t, store, agentOptions{})
 }
 
-// startAgentThat starts an agent process that does what this value of agentEnv says. The store passes to the agent the
-// descriptors that it stores, and others.
-func startAgentThat(t *testing.T, does string, store *logindhost.FDStore, others map[string]*os.File) *agent {
+// agentOptions are the options of startAgentWith.
+type agentOptions struct {
+	adopts bool                // the agent calls Adopt before Inhibit
+	others map[string]*os.File // what systemd passes to the agent beside the stored descriptors, by name
+}
+
+// startAgentWith starts an agent, as startAgent does, with options.
+func startAgentWith(t *testing.T, store *logindhost.FDStore, options agentOptions) *agent {
 	t.Helper()
+	does := "inhibits"
+	if options.adopts {
+		does = adopts
+	}
 	self, err := os.Executable()
 	require.NoError(t, err)
 	a := &agent{t: t, cmd: store.Command(self, "-test.run=^TestAgentProcess$")}
@@ -99,7 +108,7 @@ func startAgentThat(t *testing.T, does string, store *logindhost.FDStore, others
 	out, err := a.cmd.StdoutPipe()
 	require.NoError(t, err)
 	a.out = bufio.NewReader(out)
-	require.NoError(t, store.Start(a.cmd, others))
+	require.NoError(t, store.Start(a.cmd, options.others))
 	t.Cleanup(a.kill)
 	a.found = a.nextLine()
 	return a
@@ -153,7 +162,7 @@ func hostWithFDStore(t *testing.T) (*host, *logindhost.FDStore) {
 // removed: otherwise logind would delay the shutdown for nobody.
 func TestInhibitStoresTheLock(t *testing.T) {
 	h, store := hostWithFDStore(t)
-	a := startAgent(t, store, nil)
+	a := startAgent(t, store)
 	require.Equal(t, "adopted=false pending=false locked=true names=", a.found)
 	requireStored(t, store, "inhibitor")
 	require.Contains(t, store.Messages(), "FDSTORE=1\nFDPOLL=0\nFDNAME=inhibitor")
@@ -176,20 +185,20 @@ func TestInhibitStoresTheLock(t *testing.T) {
 // gets the stored one, until the third releases it.
 func TestTheStoredLockOutlivesTheAgent(t *testing.T) {
 	h, store := hostWithFDStore(t)
-	first := startAgent(t, store, nil)
+	first := startAgent(t, store)
 	lock := h.login1.Locks()[0]
 	h.login1.Prepare(true)
 	requireStored(t, store, "inhibitor")
 	first.kill()
 	requireHeld(t, lock)
 
-	second := startAgent(t, store, nil)
+	second := startAgent(t, store)
 	require.Equal(t, "adopted=false pending=true locked=true names=taken", second.found, "Inhibit returns the stored lock")
 	require.Len(t, h.login1.Locks(), 1)
 	second.kill() // and again
 	requireHeld(t, lock)
 
-	third := startAgent(t, store, nil)
+	third := startAgent(t, store)
 	require.Equal(t, "adopted=false pending=true locked=true names=taken", third.found)
 	third.command("release")
 	awaitReleased(t, lock)
@@ -202,11 +211,11 @@ func TestAdoptReturnsTheStoredLock(t *testing.T) {
 	for name, preparing := range map[string]bool{"in a shutdown": true, "idle": false} {
 		t.Run(name, func(t *testing.T) {
 			h, store := hostWithFDStore(t)
-			first := startAgent(t, store, nil)
+			first := startAgent(t, store)
 			h.login1.SetPreparing(preparing)
 			requireStored(t, store, "inhibitor")
 			first.kill()
-			second := startAgentThat(t, adopts, store, nil)
+			second := startAgentWith(t, store, agentOptions{adopts: true})
 			require.Equal(t, fmt.Sprintf("adopted=true pending=%t locked=%t names=taken", preparing, !preparing), second.found)
 			locks := h.login1.Locks()
 			last := locks[len(locks)-1]
@@ -225,11 +234,11 @@ func TestAdoptReturnsTheStoredLock(t *testing.T) {
 // An agent dies while no shutdown is in progress. The next one takes a new lock and closes the stored one.
 func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 	h, store := hostWithFDStore(t)
-	first := startAgent(t, store, nil)
+	first := startAgent(t, store)
 	requireStored(t, store, "inhibitor")
 	first.kill()
 
-	second := startAgent(t, store, nil)
+	second := startAgent(t, store)
 	require.Equal(t, "adopted=false pending=false locked=true names=taken", second.found)
 	requireStored(t, store, "inhibitor-2")
 	locks := h.login1.Locks()
@@ -242,12 +251,12 @@ func TestTheStoredLockIsClosedWithoutAShutdown(t *testing.T) {
 // code that expects them. Only the lock is marked there as taken.
 func TestOtherPassedDescriptorsAreNotTouched(t *testing.T) {
 	_, store := hostWithFDStore(t)
-	startAgent(t, store, nil).kill()
+	startAgent(t, store).kill()
 	requireStored(t, store, "inhibitor")
 	other, err := os.Open(os.DevNull)
 	require.NoError(t, err)
 	defer func() { require.NoError(t, other.Close()) }()
-	a := startAgent(t, store, map[string]*os.File{"http": other, "inhibitors": other})
+	a := startAgentWith(t, store, agentOptions{others: map[string]*os.File{"http": other, "inhibitors": other}})
 	require.Equal(t, "adopted=false pending=false locked=true names=http:inhibitors:taken", a.found)
 }
 
@@ -257,14 +266,14 @@ func TestAFullFDStoreIsNoError(t *testing.T) {
 	h := newHost(t)
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", h.bus.Address)
 	store := logindhost.StartFDStore(t, 0)
-	a := startAgent(t, store, nil)
+	a := startAgent(t, store)
 	require.Equal(t, "adopted=false pending=false locked=true names=", a.found)
 	require.Eventually(t, func() bool { return len(store.Messages()) == 1 }, testTimeout, time.Millisecond)
 	a.kill()
 	awaitReleased(t, h.login1.Locks()[0])
 
 	h.login1.SetPreparing(true)
-	a = startAgent(t, store, nil)
+	a = startAgent(t, store)
 	require.Equal(t, "adopted=false pending=true locked=false names=", a.found, "a shutdown without a lock")
 }
 

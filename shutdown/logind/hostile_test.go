@@ -41,6 +41,12 @@ func awaitDelivery(t *testing.T, c *dbus.Conn) {
 	require.NoError(t, c.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err)
 }
 
+// forgeAnnouncement sends a connection a signal that looks like logind's announcement of a shutdown. more is the rest of
+// its body.
+func forgeAnnouncement(forger *dbus.Conn, to string, more ...any) {
+	logindhost.Forge(forger, to, login1Manager, "PrepareForShutdown", login1Path, append([]any{true}, more...)...)
+}
+
 // requireOnlyItsOwnEvents requires that nothing sent before has announced a shutdown, and that the session still
 // delivers its own logind's events.
 func (h *host) requireOnlyItsOwnEvents(t *testing.T, session source.Session) {
@@ -66,7 +72,7 @@ func TestForgedDescriptorsAreNotKept(t *testing.T) {
 	descriptors := openDescriptors(t)
 	for range 200 {
 		for _, name := range sessionNames {
-			logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
+			forgeAnnouncement(forger, name, dbus.UnixFD(file.Fd()))
 			logindhost.Forge(forger, name, "org.example.Any", "Thing", "/", dbus.UnixFD(file.Fd()))
 		}
 	}
@@ -94,7 +100,7 @@ func TestForgedDescriptorsDuringInhibitAreNotKept(t *testing.T) {
 		defer sendReply()
 		for range 500 {
 			for _, name := range sessionNames {
-				logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, dbus.UnixFD(file.Fd()))
+				forgeAnnouncement(forger, name, dbus.UnixFD(file.Fd()))
 			}
 		}
 		_ = forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.GetId", 0).Err // all are delivered
@@ -123,7 +129,7 @@ func TestForgedSignalsAreNotQueued(t *testing.T) {
 	text := strings.Repeat("x", size)
 	for range signals {
 		for _, name := range sessionNames {
-			logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true, text)
+			forgeAnnouncement(forger, name, text)
 		}
 	}
 	awaitDelivery(t, forger)
@@ -202,7 +208,7 @@ func TestSignalsOfASimilarBusNameAreDropped(t *testing.T) {
 		require.NoError(t, err)
 		require.NoError(t, forger.Emit(login1Path, login1Manager+".PrepareForShutdown", true))
 		for _, name := range sessionNames {
-			logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
+			forgeAnnouncement(forger, name)
 			logindhost.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
 		}
 		awaitDelivery(t, forger)

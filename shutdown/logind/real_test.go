@@ -242,12 +242,12 @@ func testRealStartedInAShutdown(t *testing.T, host *logindhost.Host) {
 // releases the lock, the host powers off.
 func testRealAgentKilledLockKept(t *testing.T, host *logindhost.Host) {
 	store := logindhost.StartFDStore(t, 4)
-	first := startAgent(t, store, nil)
+	first := startAgent(t, store)
 	requireStored(t, store, "inhibitor")
 	host.PowerOff()
 	first.kill()
 	requireNoPowerOff(t, host, 100*time.Millisecond)
-	second := startAgent(t, store, nil)
+	second := startAgent(t, store)
 	require.Equal(t, "adopted=false pending=true locked=true names=taken", second.found)
 	requireNoPowerOff(t, host, 100*time.Millisecond)
 	second.command("release")

@@ -128,7 +128,7 @@ func TestForgedSignalsAreIgnored(t *testing.T) {
 	var names []string
 	require.NoError(t, forger.BusObject().CallWithContext(t.Context(), "org.freedesktop.DBus.ListNames", 0).Store(&names))
 	for _, name := range names {
-		logindhost.Forge(forger, name, login1Manager, "PrepareForShutdown", login1Path, true)
+		forgeAnnouncement(forger, name)
 		logindhost.Forge(forger, name, login1Manager, "PrepareForShutdownWithMetadata", login1Path, true,
 			map[string]dbus.Variant{"type": dbus.MakeVariant("halt")})
 		logindhost.Forge(forger, name, "org.freedesktop.DBus", "NameOwnerChanged", "/org/freedesktop/DBus", login1, h.login1.Owner(), "")
@@ -211,7 +211,7 @@ func TestACancellationAfterPendingIsNoticed(t *testing.T) {
 			for range 300 {
 				h.login1.SetPreparing(true)
 				cancelled := make(chan struct{})
-				h.login1.Behind(property, func() {
+				h.login1.AfterReply(property, func() {
 					h.login1.Prepare(false)
 					close(cancelled)
 				})

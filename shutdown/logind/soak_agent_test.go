@@ -34,12 +34,12 @@ type soakAgent struct {
 	terminator *lifecycle.Terminator
 	end        func() // may be called again
 
-	mu      sync.Mutex                        // guards all below
-	rts     map[string]*lifecycletest.Runtime // the runtime of each container of this round and the previous one, by ID
-	pods    []*v1.Pod
-	made    int      // how many pods were made so far
-	killing int      // how many calls of KillPod are in progress
-	wrong   []string // pods that were said to have ended, and ran
+	mu       sync.Mutex                        // guards all below
+	runtimes map[string]*lifecycletest.Runtime // the runtime of each container of this round and the previous one, by ID
+	pods     []*v1.Pod
+	made     int      // how many pods were made so far
+	killing  int      // how many calls of KillPod are in progress
+	wrong    []string // pods that were said to have ended, and ran
 }
 
 // startSoakAgent starts an agent that ends with the test.
@@ -91,18 +91,19 @@ func (a *soakAgent) restart() {
 func (a *soakAgent) replacePods(n int) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	rt, rts := lifecycletest.NewRuntime(), map[string]*lifecycletest.Runtime{}
+	rt, runtimes := lifecycletest.NewRuntime(), map[string]*lifecycletest.Runtime{}
 	for _, pod := range a.pods { // a late signal may have these pods killed only now
-		rts[string(pod.UID)] = a.rts[string(pod.UID)]
+		runtimes[string(pod.UID)] = a.runtimes[string(pod.UID)]
 		a.terminator.Forget(pod)
 	}
-	a.rts, a.pods = rts, nil
+	a.runtimes, a.pods = runtimes, nil
 	for i := range n {
 		a.made++
 		pod := shutdowntest.Pod(fmt.Sprint("pod-", a.made), []int32{0, 1000}[i%2], 30)
 		pod.Spec.Containers = []v1.Container{{Name: "app"}}
 		a.pods = append(a.pods, pod)
-		a.rts[string(pod.UID)] = rt
+		a.runtimes[string(pod.UID)] = rt
+		// Of every other container the first stop fails.
 		rt.Start(pod, "app", string(pod.UID), lifecycletest.Script{ExitAfterTerm: rand.N(400 * time.Millisecond), FailStops: i % 2})
 	}
 }
@@ -111,7 +112,7 @@ func (a *soakAgent) replacePods(n int) {
 func (a *soakAgent) runtime(id string) *lifecycletest.Runtime {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.rts[id]
+	return a.runtimes[id]
 }
 
 // Running, StopContainer and Exited call the runtime that the container runs in.
@@ -129,7 +130,7 @@ func (a *soakAgent) Exited(id string) <-chan struct{} { return a.runtime(id).Exi
 func (a *soakAgent) checkedKill(ctx context.Context, killer shutdown.PodKiller, pod *v1.Pod, req shutdown.KillRequest) (shutdown.KillResult, error) {
 	a.mu.Lock()
 	a.killing++
-	rt := a.rts[string(pod.UID)]
+	rt := a.runtimes[string(pod.UID)]
 	a.mu.Unlock()
 	result, err := killer.KillPod(ctx, pod, req)
 	_, exited := rt.ExitCode(string(pod.UID))
@@ -167,7 +168,7 @@ func (a *soakAgent) checkAll(t *testing.T) {
 	require.Empty(t, a.wrong)
 	report, _ := a.manager.LastReport()
 	for _, pod := range report.Pods {
-		rt := a.rts[string(pod.UID)]
+		rt := a.runtimes[string(pod.UID)]
 		if rt == nil || pod.Ended.IsZero() {
 			continue
 		}
