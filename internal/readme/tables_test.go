@@ -159,17 +159,13 @@ func reasons(t *testing.T, packages []source) map[string]bool {
 	return rows
 }
 
-// withoutEventReasons removes the reasons of events from reasons.
+// withoutEventReasons removes the reasons of events from reasons. The columns of reasons are the package and the reason,
+// and those of events the package, the type of the event and the reason.
 func withoutEventReasons(reasons, events map[string]bool) map[string]bool {
-	maps.DeleteFunc(reasons, func(reason string, _ bool) bool {
-		columns := strings.Split(reason, " | ")
-		for event := range events {
-			if of := strings.Split(event, " | "); of[0] == columns[0] && of[2] == columns[1] {
-				return true
-			}
-		}
-		return false
-	})
+	for event := range events {
+		columns := strings.Split(event, " | ")
+		delete(reasons, columns[0]+" | "+columns[2])
+	}
 	return reasons
 }
 

@@ -28,7 +28,8 @@ func TestQuotedLogLinesExistInTheCode(t *testing.T) {
 		_, section, found := strings.Cut(text, "\n## "+heading+"\n")
 		require.True(t, found)
 		section, _, _ = strings.Cut(section, "\n## ")
-		quotes := regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(strings.Join(regexp.MustCompile(`(?m)^\|.*`).FindAllString(section, -1), "\n"), -1)
+		rows := regexp.MustCompile(`(?m)^\|.*`).FindAllString(section, -1)
+		quotes := regexp.MustCompile(`"([^"]+)"`).FindAllStringSubmatch(strings.Join(rows, "\n"), -1)
 		require.NotEmpty(t, quotes, heading)
 		for _, quote := range quotes {
 			require.True(t, slices.ContainsFunc(printed, func(text string) bool {
