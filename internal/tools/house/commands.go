@@ -37,16 +37,27 @@ func checkCommands(repo repository) (checked int, problems []string, err error) 
 				continue
 			}
 			checked++
-			for word := range strings.FieldsSeq(regexp.MustCompile(`\$\{\{.*?\}\}|'[^']*'`).ReplaceAllString(call[1], "x")) {
-				name, _, isVariable := strings.Cut(word, "=")
-				isUpper := strings.ToUpper(name) == name
-				if !known[name] || isVariable != isUpper {
-					problems = append(problems, fmt.Sprintf("%s: %s: the Makefile has no %s", file, strings.TrimSpace(line), name))
-				}
+			for _, name := range unknownNames(call[1], known) {
+				problems = append(problems, fmt.Sprintf("%s: %s: the Makefile has no %s", file, strings.TrimSpace(line), name))
 			}
 		}
 	}
 	return checked, problems, nil
+}
+
+// unknownNames returns the names in the arguments of a call of make that the Makefile does not have: as a target, or as a
+// variable if a value follows. known has the names of both.
+func unknownNames(arguments string, known map[string]bool) []string {
+	var unknown []string
+	withoutSpaces := regexp.MustCompile(`\$\{\{.*?\}\}|'[^']*'`).ReplaceAllString(arguments, "x") // a value may have spaces
+	for word := range strings.FieldsSeq(withoutSpaces) {
+		name, _, hasValue := strings.Cut(word, "=")
+		isVariable := strings.ToUpper(name) == name
+		if !known[name] || hasValue != isVariable {
+			unknown = append(unknown, name)
+		}
+	}
+	return unknown
 }
 
 // parseMakefile returns the names of the targets and of the variables of a Makefile. Only variables are in
@@ -54,7 +65,7 @@ func checkCommands(repo repository) (checked int, problems []string, err error) 
 func parseMakefile(content []byte) map[string]bool {
 	found := map[string]bool{}
 	for _, match := range regexp.MustCompile(`(?m)^([A-Za-z0-9_-]+):(?:[^=]|$)|\$[({]([A-Z_]+)[)}]|\b([A-Z_]+) \?=`).FindAllStringSubmatch(string(content), -1) {
-		found[match[1]+match[2]+match[3]] = true
+		found[match[1]+match[2]+match[3]] = true // two of the three groups are ""
 	}
 	return found
 }
