@@ -203,7 +203,8 @@ func (n nodeCalls) Patch(ctx context.Context, name string, as types.PatchType, d
 
 // statusError returns the error of client-go for an answer with a status code.
 func statusError(code int) error {
-	return apierrors.NewGenericServerResponse(code, http.MethodPatch, schema.GroupResource{Resource: "pods"}, "web", "scripted by the test", 0, false)
+	const isUnexpected = false
+	return apierrors.NewGenericServerResponse(code, http.MethodPatch, schema.GroupResource{Resource: "pods"}, "web", "scripted by the test", 0, isUnexpected)
 }
 
 // failFirst makes the first n calls of a verb fail; "" means any verb.

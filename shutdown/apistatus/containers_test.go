@@ -12,13 +12,13 @@ import (
 
 // The words that stand for container statuses in this file.
 const (
-	waits     = "waits"
-	runs      = "runs"
-	restarts  = "restarts" // waits, after an earlier run
-	succeeds  = "exit 0"
-	interrupt = "exit 143"
-	unknown   = "unknown 137" // what the kubelet writes if it does not know the exit code
-	nothing   = "nothing"     // no state at all
+	waits    = "waits"
+	runs     = "runs"
+	restarts = "restarts" // waits, after an earlier run
+	succeeds = "exit 0"
+	sigterm  = "exit 143"    // ended by the signal
+	unknown  = "unknown 137" // what the kubelet writes if it does not know the exit code
+	nothing  = "nothing"     // no state at all
 )
 
 // statusFromWord returns the container status that a word stands for.
@@ -32,7 +32,7 @@ func statusFromWord(name, word string) v1.ContainerStatus {
 		status.State.Running = &v1.ContainerStateRunning{StartedAt: before}
 	case succeeds:
 		status.State.Terminated = exit(0)
-	case interrupt:
+	case sigterm:
 		status.State.Terminated = exit(143)
 	}
 	if word == restarts {
@@ -75,13 +75,22 @@ func wordsFromStatuses(t *testing.T, statuses []v1.ContainerStatus) []string {
 	return all
 }
 
-// containersOf returns n containers, named 0, 1, and so on, with this restart policy; nil: none.
-func containersOf(n int, policy *v1.ContainerRestartPolicy) []v1.Container {
+// containersOf returns n containers, named 0, 1, and so on.
+func containersOf(n int) []v1.Container {
 	var all []v1.Container
 	for i := range n {
-		all = append(all, v1.Container{Name: strconv.Itoa(i), RestartPolicy: policy})
+		all = append(all, v1.Container{Name: strconv.Itoa(i)})
 	}
 	return all
+}
+
+// sidecarsOf returns n sidecars, named 0, 1, and so on.
+func sidecarsOf(n int) []v1.Container {
+	sidecars := containersOf(n)
+	for i := range sidecars {
+		sidecars[i].RestartPolicy = ptr.To(v1.ContainerRestartPolicyAlways)
+	}
+	return sidecars
 }
 
 // A pod is flushed in a terminal phase. The API server then has a terminated state for each container that may have been
@@ -91,16 +100,16 @@ func TestContainerStatusesInATerminalPhase(t *testing.T) {
 	type lists struct{ init, main, ephemeral words }
 	for name, test := range map[string]struct{ node, want lists }{
 		"all running":          {lists{main: words{runs, runs}}, lists{main: words{unknown, unknown}}},
-		"known exit codes":     {lists{main: words{interrupt, runs, succeeds}}, lists{main: words{interrupt, unknown, succeeds}}},
+		"known exit codes":     {lists{main: words{sigterm, runs, succeeds}}, lists{main: words{sigterm, unknown, succeeds}}},
 		"waiting":              {lists{main: words{waits, restarts, nothing}}, lists{main: words{unknown, unknown, unknown}}},
-		"ephemeral":            {lists{main: words{interrupt}, ephemeral: words{runs, succeeds}}, lists{main: words{interrupt}, ephemeral: words{unknown, succeeds}}},
+		"ephemeral":            {lists{main: words{sigterm}, ephemeral: words{runs, succeeds}}, lists{main: words{sigterm}, ephemeral: words{unknown, succeeds}}},
 		"sidecars":             {lists{init: words{succeeds, runs}, main: words{runs}}, lists{init: words{succeeds, unknown}, main: words{unknown}}},
 		"first init running":   {lists{init: words{runs, waits}, main: words{waits}}, lists{init: words{unknown, waits}, main: words{waits}}},
 		"second init restarts": {lists{init: words{waits, restarts, waits}, main: words{waits}}, lists{init: words{unknown, unknown, waits}, main: words{waits}}},
 		"nothing started":      {lists{init: words{waits, waits}, main: words{waits}}, lists{init: words{unknown, waits}, main: words{waits}}},
 		"inits succeeded":      {lists{init: words{succeeds, succeeds}, main: words{waits}}, lists{init: words{succeeds, succeeds}, main: words{unknown}}},
 		"last init running":    {lists{init: words{succeeds, runs}, main: words{waits}}, lists{init: words{succeeds, unknown}, main: words{waits}}},
-		"first init failed":    {lists{init: words{interrupt, waits}, main: words{waits}}, lists{init: words{interrupt, waits}, main: words{waits}}},
+		"first init failed":    {lists{init: words{sigterm, waits}, main: words{waits}}, lists{init: words{sigterm, waits}, main: words{waits}}},
 	} {
 		for _, phase := range []v1.PodPhase{v1.PodFailed, v1.PodSucceeded} {
 			t.Run(name+" "+string(phase), func(t *testing.T) {
@@ -108,7 +117,7 @@ func TestContainerStatusesInATerminalPhase(t *testing.T) {
 				server.Status.InitContainerStatuses = statusesFromWords(test.node.init)
 				server.Status.ContainerStatuses = statusesFromWords(test.node.main)
 				server.Status.EphemeralContainerStatuses = statusesFromWords(test.node.ephemeral)
-				server.Spec.InitContainers = containersOf(len(test.node.init), nil)
+				server.Spec.InitContainers = containersOf(len(test.node.init))
 				pod := server.DeepCopy()
 				pod.Status.Phase = phase
 				was := pod.DeepCopy()
@@ -130,10 +139,10 @@ func TestAWaitingContainerMayHaveStartedOnlyAfterTheLastInitContainer(t *testing
 		statuses []string       // of the init containers
 		want     string         // the status of the regular container
 	}{
-		"no init status":                  {containersOf(1, nil), nil, waits},
-		"no status of the last init":      {containersOf(2, nil), []string{succeeds}, waits},
-		"the last init, a sidecar, runs":  {containersOf(1, ptr.To(v1.ContainerRestartPolicyAlways)), []string{runs}, unknown},
-		"the last init, a sidecar, waits": {containersOf(1, ptr.To(v1.ContainerRestartPolicyAlways)), []string{restarts}, waits},
+		"no init status":                  {containersOf(1), nil, waits},
+		"no status of the last init":      {containersOf(2), []string{succeeds}, waits},
+		"the last init, a sidecar, runs":  {sidecarsOf(1), []string{runs}, unknown},
+		"the last init, a sidecar, waits": {sidecarsOf(1), []string{restarts}, waits},
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := running("web")
@@ -149,8 +158,8 @@ func TestAWaitingContainerMayHaveStartedOnlyAfterTheLastInitContainer(t *testing
 // containers has ended. Otherwise the API server keeps the statuses that it has.
 func TestContainerStatusesInANonTerminalPhase(t *testing.T) {
 	for name, test := range map[string]struct{ server, node, want []string }{
-		"one has ended":  {[]string{runs, runs}, []string{interrupt, runs}, []string{interrupt, runs}},
-		"none has ended": {[]string{interrupt, runs}, []string{runs, runs}, []string{interrupt, runs}},
+		"one has ended":  {[]string{runs, runs}, []string{sigterm, runs}, []string{sigterm, runs}},
+		"none has ended": {[]string{sigterm, runs}, []string{runs, runs}, []string{sigterm, runs}},
 		"no status":      {[]string{runs}, nil, []string{runs}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -167,7 +176,6 @@ func TestContainerStatusesInANonTerminalPhase(t *testing.T) {
 // FlushPod deletes a pod with a deletion timestamp on the API server, but only if none of its containers may still run:
 // otherwise a replacement could start too early. A container whose state is unknown may run.
 func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
-	always := ptr.To(v1.ContainerRestartPolicyAlways)
 	for name, test := range map[string]struct {
 		phase           v1.PodPhase
 		init, main      []string // the statuses of the init and of the regular containers
@@ -177,14 +185,14 @@ func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 	}{
 		"failed":                          {phase: v1.PodFailed, main: []string{runs}, removed: true},
 		"succeeded":                       {phase: v1.PodSucceeded, main: []string{runs}, removed: true},
-		"running, all ended":              {phase: v1.PodRunning, main: []string{interrupt, succeeds}, removed: true},
-		"running, one runs":               {phase: v1.PodRunning, main: []string{interrupt, runs}},
+		"running, all ended":              {phase: v1.PodRunning, main: []string{sigterm, succeeds}, removed: true},
+		"running, one runs":               {phase: v1.PodRunning, main: []string{sigterm, runs}},
 		"running, no status":              {phase: v1.PodRunning},
-		"running, one without a state":    {phase: v1.PodRunning, main: []string{interrupt, nothing}},
-		"running, sidecar runs":           {phase: v1.PodRunning, main: []string{interrupt}, init: []string{runs}, sidecars: 1},
-		"running, sidecar without status": {phase: v1.PodRunning, main: []string{interrupt}, sidecars: 1},
-		"running, init without status":    {phase: v1.PodRunning, main: []string{interrupt}, inits: 1, removed: true},
-		"running, no debugger status":     {phase: v1.PodRunning, main: []string{interrupt}, ephemeral: true},
+		"running, one without a state":    {phase: v1.PodRunning, main: []string{sigterm, nothing}},
+		"running, sidecar runs":           {phase: v1.PodRunning, main: []string{sigterm}, init: []string{runs}, sidecars: 1},
+		"running, sidecar without status": {phase: v1.PodRunning, main: []string{sigterm}, sidecars: 1},
+		"running, init without status":    {phase: v1.PodRunning, main: []string{sigterm}, inits: 1, removed: true},
+		"running, no debugger status":     {phase: v1.PodRunning, main: []string{sigterm}, ephemeral: true},
 		"unknown phase":                   {phase: v1.PodUnknown},
 		"pending, nothing started":        {phase: v1.PodPending, main: []string{waits}, removed: true},
 		"pending, no status":              {phase: v1.PodPending, removed: true},
@@ -192,8 +200,8 @@ func TestAPodWhoseContainersMayRunIsNotDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := deleted(running("web"))
-			pod.Spec = v1.PodSpec{Containers: containersOf(max(1, len(test.main)), nil)}
-			pod.Spec.InitContainers = append(containersOf(test.sidecars, always), containersOf(test.inits, nil)...)
+			pod.Spec = v1.PodSpec{Containers: containersOf(max(1, len(test.main)))}
+			pod.Spec.InitContainers = append(sidecarsOf(test.sidecars), containersOf(test.inits)...)
 			for i := range pod.Spec.InitContainers {
 				pod.Spec.InitContainers[i].Name = fmt.Sprint("init ", i)
 			}

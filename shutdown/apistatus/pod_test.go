@@ -78,7 +78,8 @@ func TestErrorsWrapTheServersAnswer(t *testing.T) {
 	}
 	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "web", field.ErrorList{field.Forbidden(field.NewPath("status"), "no")})
 	bare := &apierrors.StatusError{ErrStatus: metav1.Status{Code: http.StatusUnprocessableEntity, Reason: metav1.StatusReasonInvalid}}
-	fromProxy := apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, schema.GroupResource{}, "", "default backend", 0, true)
+	const isUnexpected = true // the answer is no Status object
+	fromProxy := apierrors.NewGenericServerResponse(http.StatusNotFound, http.MethodPatch, schema.GroupResource{}, "", "default backend", 0, isUnexpected)
 	for name, test := range map[string]struct {
 		err  error            // of the patch
 		is   func(error) bool // reports whether FlushPod's error wraps err

@@ -21,7 +21,7 @@ func podsOfEachKind() []*v1.Pod {
 	daemon.OwnerReferences = []metav1.OwnerReference{{Kind: "DaemonSet", Name: "d", Controller: ptr.To(true)}}
 	static.Annotations = map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.mirror": "h1", "kubernetes.io/config.hash": "h1"}
 	deleted.DeletionTimestamp, deleted.DeletionGracePeriodSeconds = &before, ptr.To(int64(5))
-	deleted.Status.ContainerStatuses = []v1.ContainerStatus{statusFromWord("app", interrupt)} // otherwise it may still run
+	deleted.Status.ContainerStatuses = []v1.ContainerStatus{statusFromWord("app", sigterm)} // otherwise it may still run
 	return []*v1.Pod{workload("web", 0, 5), daemon, static, deleted}
 }
 

@@ -146,11 +146,11 @@ func TestFinalStatusOnARealServer(t *testing.T) {
 	server, r := serve(t, web)
 	pod := ended(web)
 	pod.Generation = server.pod("web").Generation
-	pod.Status.ContainerStatuses[0] = statusFromWord("app", interrupt)
+	pod.Status.ContainerStatuses[0] = statusFromWord("app", sigterm)
 	require.NoError(t, r.MarkNotReady(t.Context(), web))
 	require.NoError(t, r.FlushPod(t.Context(), pod))
 	got := server.pod("web").Status
-	require.Equal(t, []string{interrupt, unknown}, wordsFromStatuses(t, got.ContainerStatuses))
+	require.Equal(t, []string{sigterm, unknown}, wordsFromStatuses(t, got.ContainerStatuses))
 	require.Equal(t, v1.PodFailed, got.Phase)
 	require.EqualValues(t, 1, got.ObservedGeneration)
 	require.Equal(t, "10.0.0.7", got.PodIP)
