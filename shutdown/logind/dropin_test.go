@@ -15,8 +15,7 @@ import (
 )
 
 // An agent in a container without the host's /etc writes a drop-in that logind does not see. Each request gets logind's
-// 5 s and an error. logind is reloaded for the first request only, because another reload would not help. It is reloaded
-// again when the files have changed, and when another delay is requested.
+// 5 s and an error. logind is reloaded for the first request only, because another reload would not help.
 func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 	h := newHost(t)
 	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
@@ -33,19 +32,28 @@ func TestADropInThatLogindDoesNotSeeIsAnError(t *testing.T) {
 		require.NoError(t, session.Close())
 	}
 	require.Len(t, systemd1.Killed(), 1)
+}
 
-	h.writeFile(t, etc+"/zzz-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n") // by the files the limit is now sufficient without the drop-in
-	session := connect(t, host)
-	for range 5 {
-		granted, err := session.RequestDelay(t.Context(), time.Minute)
+// logind does not see the drop-in, so that no reload has an effect. It is reloaded again only when the files have changed,
+// and when another delay is requested.
+func TestAnUnseenDropInIsTriedAgainAfterAChange(t *testing.T) {
+	h := newHost(t)
+	systemd1 := logindfake.StartSystemd1(t, h.bus.Address, func() {}) // a reload without an effect
+	session := h.connect(t)
+	requireDefault := func(requested time.Duration) {
+		granted, err := session.RequestDelay(t.Context(), requested)
 		require.Equal(t, 5*time.Second, granted)
 		require.ErrorAs(t, err, new(*source.DelayCappedError))
 	}
-	require.Len(t, systemd1.Killed(), 3, "the files have changed: the drop-in is removed once, and written again")
-
-	_, err := session.RequestDelay(t.Context(), 3*time.Minute)
-	require.ErrorAs(t, err, new(*source.DelayCappedError))
-	require.Len(t, systemd1.Killed(), 4, "another request is another attempt")
+	requireDefault(time.Minute)
+	require.Len(t, systemd1.Killed(), 1)
+	h.writeFile(t, etc+"/zzz-admin.conf", "[Login]\nInhibitDelayMaxSec=2min\n") // by the files the limit is now sufficient without the drop-in
+	for range 5 {
+		requireDefault(time.Minute)
+	}
+	require.Len(t, systemd1.Killed(), 1+2, "the drop-in is removed once, and written again")
+	requireDefault(3 * time.Minute)
+	require.Len(t, systemd1.Killed(), 1+2+1, "another request is another attempt")
 }
 
 // RemoveDropIn removes our drop-in and reloads logind, so that the limit is 5 s again. It does nothing if there is no

@@ -175,11 +175,13 @@ func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
 	requireMinute(t, session)
 	takeLock(t, session)
 
+	// The drop-in is removed, and another file sets 15 s. The drop-in is written again, and wins: its name sorts later.
 	require.NoError(t, os.Remove(file))
 	host.Configure("/etc/systemd/logind.conf.d/50-site.conf", "[Login]\nInhibitDelayMaxSec=15\n", 15*time.Second)
-	requireMinute(t, session) // ours sorts later
+	requireMinute(t, session)
 	require.FileExists(t, file)
 
+	// A file whose name sorts after the drop-in wins with 15 s. A shutdown has this limit too.
 	host.Configure(site, "[Login]\nInhibitDelayMaxSec=15\n", 15*time.Second)
 	for range 2 {
 		requireCapped(t, session, 15*time.Second, site)
@@ -192,6 +194,7 @@ func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
 	awaitEnd(t, session)
 	host.Start()
 
+	// The other file sets nothing any more. A request while logind hangs fails, and the next one succeeds.
 	session = connect(t, source)
 	host.Configure(site, "", time.Minute)
 	requireMinute(t, session)

@@ -105,19 +105,15 @@ func TestInvalidOptionsAreErrors(t *testing.T) {
 	}
 }
 
-// A host announces a reboot in 90 s while a lock is held, and a second lock is taken. The reply comes only when both locks
-// are closed; a second Close of the first lock does not count.
-func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
+// No shutdown is pending until a host announces one, here a reboot in 90 s. The announcement is an event of the session, and
+// the event is then pending.
+func TestAnAnnouncementIsAnEventAndPending(t *testing.T) {
 	src, path := newSource(t)
 	session := connect(t, src)
 	_, err := session.Pending(t.Context())
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	lock, err := session.Inhibit(t.Context())
-	require.NoError(t, err)
-
-	h := dial(t, path)
 	before := time.Now()
-	h.send("reboot 90")
+	dial(t, path).send("reboot 90")
 	event := nextEvent(t, session)
 	require.Equal(t, source.KindReboot, event.Kind)
 	require.Equal(t, "unixsocket", event.Origin)
@@ -125,7 +121,18 @@ func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
 	pending, err := session.Pending(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, event, *pending)
+}
 
+// A host announces a reboot while a lock is held, and a second lock is taken. The reply comes only when both locks are
+// closed; a second Close of the first lock does not count.
+func TestTheReplyIsSentWhenTheLastLockIsClosed(t *testing.T) {
+	src, path := newSource(t)
+	session := connect(t, src)
+	lock, err := session.Inhibit(t.Context())
+	require.NoError(t, err)
+	h := dial(t, path)
+	h.send("reboot")
+	nextEvent(t, session)
 	second, err := session.Inhibit(t.Context())
 	require.NoError(t, err)
 	require.NoError(t, lock.Close())
@@ -178,8 +185,7 @@ func TestInvalidLinesChangeNothing(t *testing.T) {
 	require.Equal(t, source.KindKexec, nextEvent(t, session).Kind, "the first event: no invalid line was one")
 }
 
-// An agent has died, and its socket has the mode 0777. Connect replaces it by a socket with the mode 0600. Close removes
-// the socket and ends the events.
+// An agent has died, and its socket has the mode 0777. Connect replaces it by a socket with the mode 0600.
 func TestTheSocketReplacesThatOfADeadAgent(t *testing.T) {
 	src, path := newSource(t)
 	dead, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -187,11 +193,17 @@ func TestTheSocketReplacesThatOfADeadAgent(t *testing.T) {
 	dead.SetUnlinkOnClose(false)
 	require.NoError(t, dead.Close())
 	require.NoError(t, os.Chmod(path, 0o777))
-	session, err := src.Connect(t.Context())
-	require.NoError(t, err)
+	connect(t, src)
 	info, err := os.Stat(path)
 	require.NoError(t, err)
 	require.Equal(t, os.ModeSocket|0o600, info.Mode())
+}
+
+// Close of a session removes the socket and ends the events. A second Close does nothing.
+func TestCloseRemovesTheSocket(t *testing.T) {
+	src, path := newSource(t)
+	session, err := src.Connect(t.Context())
+	require.NoError(t, err)
 	require.NoError(t, session.Close())
 	require.NoError(t, session.Close(), "a second Close")
 	require.NoFileExists(t, path)
