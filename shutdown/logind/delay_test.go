@@ -3,7 +3,6 @@
 package logind_test
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"os"
@@ -113,9 +112,7 @@ func TestRequestDelayWaitsForTheReload(t *testing.T) {
 	logindfake.StartSystemd1(t, h.bus.Address, func() {
 		time.AfterFunc(100*time.Millisecond, func() { h.login1.SetLimit(time.Minute) })
 	})
-	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
-	require.NoError(t, err)
-	require.Equal(t, time.Minute, granted)
+	requireGranted(t, h.connect(t), time.Minute)
 }
 
 // The file of another program has a name that sorts after ours, so that logind applies its 30 s. The error names that
@@ -132,8 +129,7 @@ func TestAnotherFileCapsTheLimit(t *testing.T) {
 		granted, err := session.RequestDelay(t.Context(), time.Minute)
 		require.Equal(t, 30*time.Second, granted, "the other file counts")
 		var capped *source.DelayCappedError
-		ok := errors.As(err, &capped)
-		require.True(t, ok, "%v", err)
+		require.ErrorAs(t, err, &capped)
 		require.Equal(t, source.DelayCappedError{Requested: time.Minute, Granted: 30 * time.Second, Setting: "InhibitDelayMaxSec", SetBy: "/" + winner}, *capped)
 		require.NotContains(t, err.Error(), "file system", "the drop-in was read")
 		require.Len(t, systemd1.Killed(), 1, "logind is not reloaded again")
@@ -153,8 +149,7 @@ func TestAFailedReloadIsAnError(t *testing.T) {
 			granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 			require.Equal(t, 5*time.Second, granted)
 			var capped *source.DelayCappedError
-			ok := errors.As(err, &capped)
-			require.True(t, ok, "%v", err)
+			require.ErrorAs(t, err, &capped)
 			require.Empty(t, capped.SetBy, "the file that was not applied is not named")
 			require.ErrorContains(t, err, "SIGHUP")
 		})
@@ -166,9 +161,7 @@ func TestTheSecondDirectoryIsUsedIfTheFirstIsReadOnly(t *testing.T) {
 	h := newHost(t)
 	h.writeFile(t, "etc", "a file where the directory should be: nothing can be written below it")
 	h.applyDropInOnReload(t, run+"/zz-kubegrace.conf")
-	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
-	require.NoError(t, err)
-	require.Equal(t, time.Minute, granted)
+	requireGranted(t, h.connect(t), time.Minute)
 	require.FileExists(t, filepath.Join(h.root, run, "zz-kubegrace.conf"))
 }
 
@@ -180,8 +173,7 @@ func TestNoWritableDirectoryIsAnError(t *testing.T) {
 	h.writeFile(t, "run", "")
 	granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 	require.Equal(t, 5*time.Second, granted)
-	ok := errors.As(err, new(*source.DelayCappedError))
-	require.True(t, ok, "%v", err)
+	require.ErrorAs(t, err, new(*source.DelayCappedError))
 	require.ErrorContains(t, err, filepath.Join(h.root, "etc"))
 	require.ErrorContains(t, err, filepath.Join(h.root, "run"))
 }
@@ -193,11 +185,7 @@ func TestTheErrorNamesADropInThatWins(t *testing.T) {
 	h.options.DropInDirs = []string{"/run/systemd/logind.conf.d"}
 	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
 	h.writeFile(t, etc+"/zz-kubegrace.conf", "[Login]\nInhibitDelayMaxSec=5\n") // of an agent that wrote to /etc
-	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
-	var capped *source.DelayCappedError
-	ok := errors.As(err, &capped)
-	require.True(t, ok, "%v", err)
-	require.Equal(t, "/"+etc+"/zz-kubegrace.conf", capped.SetBy)
+	requireCapped(t, h.connect(t), 5*time.Second, "/"+etc+"/zz-kubegrace.conf")
 }
 
 // The options choose the directory and the name of the drop-in.
@@ -205,8 +193,7 @@ func TestTheDropInPathIsAnOption(t *testing.T) {
 	h := newHost(t)
 	h.options.DropInDirs, h.options.DropInName = []string{"/run/systemd/logind.conf.d"}, "99-agent.conf"
 	h.applyDropInOnReload(t, run+"/99-agent.conf")
-	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
-	require.NoError(t, err)
+	requireGranted(t, h.connect(t), time.Minute)
 	require.FileExists(t, filepath.Join(h.root, run, "99-agent.conf"))
 }
 
@@ -219,23 +206,19 @@ func TestTheDropInFollowsTheRequest(t *testing.T) {
 	systemd1 := h.applyDropInOnReload(t, file)
 	session := h.connect(t)
 	for _, step := range []struct {
-		requested, granted time.Duration
-		reloads            int // so far
+		requested time.Duration
+		reloads   int // so far
 	}{
-		{60 * time.Second, 60 * time.Second, 1},
-		{60 * time.Second, 60 * time.Second, 1}, // nothing to do
-		{40 * time.Second, 40 * time.Second, 2}, // a lower request lowers the limit
-		{90 * time.Second, 90 * time.Second, 3},
+		{60 * time.Second, 1},
+		{60 * time.Second, 1}, // nothing to do
+		{40 * time.Second, 2}, // a lower request lowers the limit
+		{90 * time.Second, 3},
 	} {
-		granted, err := session.RequestDelay(t.Context(), step.requested)
-		require.NoError(t, err)
-		require.Equal(t, step.granted, granted)
+		requireGranted(t, session, step.requested)
 		require.Len(t, systemd1.Killed(), step.reloads)
 		require.FileExists(t, path)
 	}
-	granted, err := session.RequestDelay(t.Context(), 5*time.Second)
-	require.NoError(t, err)
-	require.Equal(t, 5*time.Second, granted)
+	requireGranted(t, session, 5*time.Second)
 	require.NoFileExists(t, path, "the default is sufficient, so the drop-in is removed")
 }
 
@@ -259,8 +242,7 @@ func TestAForeignDropInIsNotChanged(t *testing.T) {
 			require.NoError(t, err)
 			granted, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
 			require.Equal(t, 5*time.Second, granted)
-			ok := errors.As(err, new(*source.DelayCappedError))
-			require.True(t, ok, "%v", err)
+			require.ErrorAs(t, err, new(*source.DelayCappedError))
 			require.ErrorContains(t, err, path)
 			after, err := os.Lstat(path)
 			require.NoError(t, err)

@@ -66,8 +66,7 @@ func TestRemoveDropIn(t *testing.T) {
 	require.Empty(t, systemd1.Killed(), "nothing was there")
 
 	session := connect(t, host)
-	_, err := session.RequestDelay(t.Context(), time.Minute)
-	require.NoError(t, err)
+	requireGranted(t, session, time.Minute)
 	require.NoError(t, host.RemoveDropIn(t.Context()))
 	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))
 	require.Len(t, systemd1.Killed(), 2, "reloaded for the request and for the removal")
@@ -88,8 +87,7 @@ func TestRemoveDropInKeepsAForeignFile(t *testing.T) {
 func TestRemoveDropInNeedsTheBusOnlyForTheReload(t *testing.T) {
 	h := newHost(t)
 	h.applyDropInOnReload(t, etc+"/zz-kubegrace.conf")
-	_, err := h.connect(t).RequestDelay(t.Context(), time.Minute)
-	require.NoError(t, err)
+	requireGranted(t, h.connect(t), time.Minute)
 	h.bus.Stop()
 	require.ErrorContains(t, h.source(t).RemoveDropIn(t.Context()), "the drop-in was removed, but")
 	require.NoFileExists(t, filepath.Join(h.root, etc, "zz-kubegrace.conf"))

@@ -104,8 +104,7 @@ func TestInhibitSucceedsAfterARefusal(t *testing.T) {
 		lock, err := session.Inhibit(t.Context())
 		require.Nil(t, lock)
 		var refused dbus.Error
-		ok := errors.As(err, &refused)
-		require.True(t, ok, "%v", err)
+		require.ErrorAs(t, err, &refused)
 		require.Equal(t, name, refused.Name)
 	}
 	_, seen := h.inhibit(t, session)

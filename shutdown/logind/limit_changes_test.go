@@ -33,12 +33,12 @@ func requireCapped(t *testing.T, session source.Session, limit time.Duration, wi
 	require.Equal(t, winner, capped.SetBy)
 }
 
-// requireMinute requests a minute, and requires that it is granted.
-func requireMinute(t *testing.T, session source.Session) {
+// requireGranted requests a delay, and requires that exactly this delay is granted.
+func requireGranted(t *testing.T, session source.Session, delay time.Duration) {
 	t.Helper()
-	granted, err := session.RequestDelay(t.Context(), time.Minute)
+	granted, err := session.RequestDelay(t.Context(), delay)
 	require.NoError(t, err)
-	require.Equal(t, time.Minute, granted)
+	require.Equal(t, delay, granted)
 }
 
 // Somebody adds a file that sorts before the drop-in. The limit stays a minute, so that logind is not reloaded. Then
@@ -48,12 +48,12 @@ func TestALosingFileCausesAReload(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
 	session := h.connect(t)
-	requireMinute(t, session)
+	requireGranted(t, session, time.Minute)
 	h.writeFile(t, etc+"/50-site.conf", "[Login]\nInhibitDelayMaxSec=15\n")
-	requireMinute(t, session)
+	requireGranted(t, session, time.Minute)
 	require.Len(t, systemd1.Killed(), 1, "the limit has not changed")
 	h.login1.SetLimit(15 * time.Second)
-	requireMinute(t, session)
+	requireGranted(t, session, time.Minute)
 	require.Len(t, systemd1.Killed(), 2, "logind was reloaded again")
 }
 
@@ -64,7 +64,7 @@ func TestAWinningFileIsNamed(t *testing.T) {
 	h := newHost(t)
 	systemd1 := h.applyDropInOnReload(t, ours)
 	session := h.connect(t)
-	requireMinute(t, session)
+	requireGranted(t, session, time.Minute)
 	h.writeFile(t, site, "[Login]\nInhibitDelayMaxSec=15\n")
 	h.login1.SetLimit(15 * time.Second)
 	for range 3 {
@@ -73,7 +73,7 @@ func TestAWinningFileIsNamed(t *testing.T) {
 	require.Len(t, systemd1.Killed(), 1)
 	require.NoError(t, os.Remove(filepath.Join(h.root, site)))
 	h.login1.SetLimit(time.Minute)
-	requireMinute(t, session)
+	requireGranted(t, session, time.Minute)
 	require.Len(t, systemd1.Killed(), 1)
 }
 
@@ -105,13 +105,13 @@ func TestChangesOfTheLimitAreLoggedOnce(t *testing.T) {
 	h.applyDropInOnReload(t, ours)
 	session, log := h.connectCounting(t)
 	for range 3 {
-		requireMinute(t, session)
+		requireGranted(t, session, time.Minute)
 	}
 	require.EqualValues(t, 1, log.infos.Load(), "raised")
 	require.NoError(t, os.Remove(filepath.Join(h.root, ours)))
 	h.login1.SetLimit(5 * time.Second)
 	for range 3 {
-		requireMinute(t, session)
+		requireGranted(t, session, time.Minute)
 	}
 	require.EqualValues(t, 2, log.infos.Load(), "raised again")
 	require.Zero(t, log.errors.Load())
@@ -172,13 +172,13 @@ func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
 	source, err := logind.New(logind.Options{NoFDStore: true}.With(logind.Times{Reload: testTimeout}))
 	require.NoError(t, err)
 	session := connect(t, source)
-	requireMinute(t, session)
+	requireGranted(t, session, time.Minute)
 	takeLock(t, session)
 
 	// The drop-in is removed, and another file sets 15 s. The drop-in is written again, and wins: its name sorts later.
 	require.NoError(t, os.Remove(file))
 	host.Configure("/etc/systemd/logind.conf.d/50-site.conf", "[Login]\nInhibitDelayMaxSec=15\n", 15*time.Second)
-	requireMinute(t, session)
+	requireGranted(t, session, time.Minute)
 	require.FileExists(t, file)
 
 	// A file whose name sorts after the drop-in wins with 15 s. A shutdown has this limit too.
@@ -197,13 +197,13 @@ func testRealLimitChanges(t *testing.T, host *logindhost.Host) {
 	// The other file sets nothing any more. A request while logind hangs fails, and the next one succeeds.
 	session = connect(t, source)
 	host.Configure(site, "", time.Minute)
-	requireMinute(t, session)
+	requireGranted(t, session, time.Minute)
 	resume := host.Pause()
 	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 	defer cancel()
 	_, err = session.RequestDelay(ctx, time.Minute)
 	require.ErrorIs(t, err, context.DeadlineExceeded)
 	resume()
-	requireMinute(t, session)
+	requireGranted(t, session, time.Minute)
 	require.Len(t, host.Inhibitors(), 1)
 }

@@ -4,7 +4,6 @@ package logind_test
 
 import (
 	"context"
-	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -117,12 +116,10 @@ func testRealLimitExtremes(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
 	const file = "/etc/systemd/logind.conf.d/50.conf"
 	host.Configure(file, "[Login]\nInhibitDelayMaxSec=0\n", 0)
-	granted, err := session.RequestDelay(t.Context(), 7*time.Second)
-	require.NoError(t, err)
-	require.Equal(t, 7*time.Second, granted, "the later name wins")
+	requireGranted(t, session, 7*time.Second)
 
 	require.NoError(t, os.WriteFile(file, []byte("[Login]\nInhibitDelayMaxSec=infinity\n"), 0o600))
-	granted, err = session.RequestDelay(t.Context(), 7*time.Second)
+	granted, err := session.RequestDelay(t.Context(), 7*time.Second)
 	require.NoError(t, err)
 	require.Equal(t, time.Duration(1<<63-1), granted, "the drop-in is removed for a file with a higher limit")
 }
@@ -132,9 +129,7 @@ func testRealLimitExtremes(t *testing.T, host *logindhost.Host) {
 // the drop-in.
 func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	session := connect(t, realSource(t))
-	granted, err := session.RequestDelay(t.Context(), 42*time.Second)
-	require.NoError(t, err)
-	require.Equal(t, 42*time.Second, granted)
+	requireGranted(t, session, 42*time.Second)
 	inhibit := func(why string) (end func()) {
 		ctx, cancel := context.WithCancel(t.Context())
 		other := exec.CommandContext(ctx, need.Program(t, "systemd-inhibit", "systemd"), "--what=shutdown", "--mode=delay", "--who=another",
@@ -149,31 +144,23 @@ func testRealLimitOfTwoAgents(t *testing.T, host *logindhost.Host) {
 	}
 	endAgent := inhibit("Pods need time to end before the node shuts down")
 	for _, requested := range []time.Duration{0, 5 * time.Second, 7 * time.Second} {
-		granted, err = session.RequestDelay(t.Context(), requested)
+		granted, err := session.RequestDelay(t.Context(), requested)
 		require.NoError(t, err)
 		require.Equal(t, 42*time.Second, granted)
 	}
-	granted, err = session.RequestDelay(t.Context(), 50*time.Second)
-	require.NoError(t, err)
-	require.Equal(t, 50*time.Second, granted, "a larger limit changes nothing")
+	requireGranted(t, session, 50*time.Second) // a higher limit harms nobody
 	endAgent()
 	endProgram := inhibit("A backup is running")
 	defer endProgram()
-	granted, err = session.RequestDelay(t.Context(), 7*time.Second)
-	require.NoError(t, err)
-	require.Equal(t, 7*time.Second, granted)
-	granted, err = session.RequestDelay(t.Context(), 5*time.Second)
-	require.NoError(t, err)
-	require.Equal(t, 5*time.Second, granted)
+	requireGranted(t, session, 7*time.Second)
+	requireGranted(t, session, 5*time.Second)
 	require.NoFileExists(t, "/etc/systemd/logind.conf.d/zz-kubegrace.conf", "logind's default covers it")
 }
 
 // If /etc is read-only, the drop-in goes to /run, and logind reads it there.
 func testRealReadOnlyEtc(t *testing.T, _ *logindhost.Host) {
 	require.NoError(t, unix.Mount("", "/etc/systemd", "", unix.MS_REMOUNT|unix.MS_RDONLY, ""))
-	granted, err := connect(t, realSource(t)).RequestDelay(t.Context(), 42*time.Second)
-	require.NoError(t, err)
-	require.Equal(t, 42*time.Second, granted)
+	requireGranted(t, connect(t, realSource(t)), 42*time.Second)
 	require.FileExists(t, "/run/systemd/logind.conf.d/zz-kubegrace.conf")
 }
 
@@ -205,8 +192,7 @@ func testRealCancelled(t *testing.T, host *logindhost.Host) {
 	require.False(t, nextEvent(t, session).Cancelled)
 	_, err := session.Inhibit(t.Context())
 	var refused dbus.Error
-	ok := errors.As(err, &refused)
-	require.True(t, ok, "%v", err)
+	require.ErrorAs(t, err, &refused)
 	require.Equal(t, "org.freedesktop.login1.OperationInProgress", refused.Name)
 	require.NoError(t, lock.Close())
 	awaitPowerOff(t, host)
