@@ -42,70 +42,50 @@ func main() {
 
 // run prints what becomes of n edits of the library in root. It returns an error if one survives.
 func run(root string, seed, n int, results, progress io.Writer) error {
-	root, err := filepath.Abs(root)
-	if err != nil {
-		return err
-	}
-	packages, err := listPackages(root, progress)
-	if err != nil {
-		return err
-	}
+	var packages []goPackage
 	var edits []edit
+	root, err := filepath.Abs(root)
+	// List the packages, collect the edits of those that belong to the library, and judge n of them.
+	for _, module := range []string{".", "lifecycle/virtualkubelet", "lifecycle/criruntime"} {
+		command := exec.Command("go", "list", "-json", "./...")
+		command.Dir, command.Stderr = filepath.Join(root, module), progress
+		out, errList := command.Output()
+		err = errors.Join(err, errList)
+		for decoder := json.NewDecoder(bytes.NewReader(out)); err == nil && decoder.More(); {
+			packages = append(packages, goPackage{})
+			err = decoder.Decode(&packages[len(packages)-1])
+		}
+	}
 	for _, p := range packages {
-		if !p.isOfLibrary(packages) {
+		// A package belongs to the library if users import it, or if one that they import needs it. Packages below internal,
+		// and those for tests, are not imported by users.
+		isOfLibrary := slices.ContainsFunc(packages, func(by goPackage) bool {
+			isForTests := strings.Contains(by.ImportPath, "kubegrace/internal/") || strings.HasSuffix(by.ImportPath, "test")
+			return !isForTests && slices.Contains(append(by.Deps, by.ImportPath), p.ImportPath)
+		})
+		if !isOfLibrary {
 			continue
 		}
 		for _, name := range p.GoFiles {
-			if edits, err = collect(p, filepath.Join(p.Dir, name), edits); err != nil {
-				return err
+			if err == nil {
+				edits, err = collect(p, filepath.Join(p.Dir, name), edits)
 			}
 		}
 	}
 	count := map[string]int{} // by result
 	order := rand.New(rand.NewPCG(uint64(seed), 0)).Perm(len(edits))
-	for i := 0; i < min(n+count[uncompilable], len(order)); i++ { // edits that do not compile are not among the n
+	for i := 0; err == nil && i < min(n+count[uncompilable], len(order)); i++ { // edits that do not compile are not among the n
 		drawn := edits[order[i]]
 		fmt.Fprintf(progress, "%d: %s\n", i-count[uncompilable]+1, drawn.what)
-		result, err := judge(packages, drawn, filepath.Join(root, ".cache/edits"))
-		if err != nil {
-			return err
-		}
+		var result string
+		result, err = judge(packages, drawn, filepath.Join(root, ".cache/edits"))
 		count[result]++
 		fmt.Fprintf(results, "%s: %s\n", result, drawn.what)
 	}
 	if count[survived] > 0 {
-		return fmt.Errorf("%d edits survived", count[survived])
+		err = errors.Join(err, fmt.Errorf("%d edits survived", count[survived]))
 	}
-	return nil
-}
-
-// listPackages returns the packages of the modules with the library.
-func listPackages(root string, progress io.Writer) (packages []goPackage, err error) {
-	for _, module := range []string{".", "lifecycle/virtualkubelet", "lifecycle/criruntime"} {
-		command := exec.Command("go", "list", "-json", "./...")
-		command.Dir, command.Stderr = filepath.Join(root, module), progress
-		out, err := command.Output()
-		if err != nil {
-			return nil, err
-		}
-		for decoder := json.NewDecoder(bytes.NewReader(out)); decoder.More(); {
-			var p goPackage
-			if err := decoder.Decode(&p); err != nil {
-				return nil, err
-			}
-			packages = append(packages, p)
-		}
-	}
-	return packages, nil
-}
-
-// isOfLibrary reports whether users import the package, or one that needs it. Users do not import packages below internal,
-// nor those for tests.
-func (p goPackage) isOfLibrary(packages []goPackage) bool {
-	return slices.ContainsFunc(packages, func(by goPackage) bool {
-		isForTests := strings.Contains(by.ImportPath, "kubegrace/internal/") || strings.HasSuffix(by.ImportPath, "test")
-		return !isForTests && slices.Contains(append(by.Deps, by.ImportPath), p.ImportPath)
-	})
+	return err
 }
 
 // goPackage is a package as go list describes it.
