@@ -32,7 +32,7 @@ import (
 const closeTimeout = 5 * time.Second
 
 // errLeaving is the cause with which the agent cancels its context when it leaves, so that all goroutines end. It
-// is also the answer to clients whose requests the leaving agent cannot serve.
+// is also the answer to clients whose requests the leaving agent cannot serve, because their contexts end too.
 var errLeaving = errors.New("the agent leaves")
 
 // Runtime is where the pods run: a criruntime.Runtime, or package embedded, which simulates pods.
@@ -110,8 +110,11 @@ type Agent struct {
 	hooks      hooks
 	missing    *missingList
 	reports    chan shutdown.Report // of shutdowns whose pods have ended
-	requests   chan func(*loop)     // the loop calls each function; unbuffered
-	loopEnded  chan struct{}        // closed when the loop has ended
+	// drainClients sends the loop the channels on which clients wait for the report of a drain; unbuffered.
+	drainClients chan chan<- shutdown.Report
+	loopEnded    chan struct{} // closed when the loop has ended
+
+	changingDrain sync.Mutex // held while a drain begins or is withdrawn
 }
 
 // New makes an agent. It opens nothing: Run does.
@@ -124,7 +127,7 @@ func New(opts Options) (*Agent, error) {
 	}
 	a := &Agent{
 		opts: opts, registry: prometheus.NewRegistry(), missing: newMissingList(opts.Logger), hooks: hooksIn(opts.StateDir),
-		reports: make(chan shutdown.Report, 16), requests: make(chan func(*loop)), loopEnded: make(chan struct{}),
+		reports: make(chan shutdown.Report, 16), drainClients: make(chan chan<- shutdown.Report), loopEnded: make(chan struct{}),
 	}
 	a.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	err := a.newTerminator()

@@ -19,10 +19,6 @@ import (
 // refreshInterval is how often the loop looks for changes and shows them.
 const refreshInterval = 100 * time.Millisecond
 
-// reportTimeout is how long the loop waits for the report of a drain that has ended. A drain that a previous
-// agent began may have none.
-const reportTimeout = 2 * time.Second
-
 // drainOrigin marks a shutdown that the command kubegrace-node drain began. The host itself stays up.
 const drainOrigin = "kubegrace-node drain"
 
@@ -30,27 +26,19 @@ const drainOrigin = "kubegrace-node drain"
 // its fields. Other goroutines send it functions on the channel requests.
 type loop struct {
 	*Agent
-	shownHeld   bool                  // View has last shown that the lock is held
-	shownGrant  time.Duration         // the delay that View has last shown
-	shownStatus string                // the status that the service manager has last been sent
-	ready       <-chan struct{}       // closed when the manager is ready; nil once begin has run
-	drainTimer  <-chan time.Time      // fires after Options.DrainAfter
-	created     time.Time             // when the loop was made; a previous agent began a shutdown that began earlier
-	began       time.Time             // when the current drain began; zero: there is none
-	endedAt     time.Time             // when the current drain ended, if its report is still to come; zero otherwise
-	interrupted bool                  // a signal arrived in the current drain
-	drained     bool                  // the drain is complete, and the shutdown is still pending
-	waiting     []chan<- drainOutcome // buffered; they receive the report of the current drain
-}
-
-// drainOutcome is the answer to a client that asked for a drain.
-type drainOutcome struct {
-	report api.Report
-	err    error
+	shownHeld   bool                     // View has last shown that the lock is held
+	shownGrant  time.Duration            // the delay that View has last shown
+	shownStatus string                   // the status that the service manager has last been sent
+	ready       <-chan struct{}          // closed when the manager is ready; nil once begin has run
+	drainTimer  <-chan time.Time         // fires after Options.DrainAfter
+	draining    bool                     // a shutdown has begun, and its report is still to come
+	interrupted bool                     // a signal arrived in the current drain
+	drained     bool                     // the drain is complete, and the shutdown is still pending
+	waiting     []chan<- shutdown.Report // buffered; they receive the report of the current drain
 }
 
 // newLoop makes the loop of an agent. Its run starts it.
-func newLoop(a *Agent) *loop { return &loop{Agent: a, created: time.Now(), ready: a.manager.Ready()} }
+func newLoop(a *Agent) *loop { return &loop{Agent: a, ready: a.manager.Ready()} }
 
 // run handles everything until the agent is to leave. Its error is that of [Agent.Run].
 func (l *loop) run(ctx context.Context) error {
@@ -69,8 +57,8 @@ func (l *loop) run(ctx context.Context) error {
 			l.drainTimer = nil
 			l.opts.View.Say("--shutdown-after: shutting down.")
 			err = l.trigger(source.Event{Origin: "--shutdown-after"})
-		case call := <-l.requests:
-			call(l)
+		case client := <-l.drainClients:
+			l.addClient(client)
 		case report := <-l.reports:
 			done, err = l.end(report)
 		case <-ticker.C:
@@ -107,18 +95,7 @@ func (l *loop) begin(ctx context.Context) {
 	}
 }
 
-// trigger begins a shutdown, or cancels one, as the host's own announcement would.
-func (l *loop) trigger(event source.Event) error {
-	if err := l.manager.Trigger(event); err != nil {
-		return fmt.Errorf("failed to begin the shutdown, or to cancel it: %w", err)
-	}
-	return nil
-}
-
-// draining reports whether a drain has begun and its report is still to come.
-func (l *loop) draining() bool { return !l.began.IsZero() }
-
-// refresh shows what has changed. It also detects the begin and the end of a drain, by asking the manager.
+// refresh shows what has changed. It also detects the begin and the end of a shutdown, by asking the manager.
 func (l *loop) refresh(ctx context.Context) {
 	l.showInhibitor(ctx)
 	shuttingDown := l.shuttingDown()
@@ -126,43 +103,21 @@ func (l *loop) refresh(ctx context.Context) {
 		l.drained = false
 		l.forgetHooks()
 	}
-	hasBegun := l.ready == nil // begin has run
-	isNewDrain := hasBegun && shuttingDown && !l.draining() && !l.drained
-	isOver := !shuttingDown && len(l.killer.underWay()) == 0
-	switch {
-	case isNewDrain:
-		l.beginDrain()
-	case !isOver:
-		l.endedAt = time.Time{}
-	case !l.draining():
-	case l.endedAt.IsZero(): // the drain has just ended; its report is still to come
-		l.endedAt = time.Now()
-	case time.Since(l.endedAt) > reportTimeout: // a previous agent began the drain, and has written its report
-		l.began, l.endedAt = time.Time{}, time.Time{}
+	if hasBegun := l.ready == nil; hasBegun && shuttingDown && !l.draining && !l.drained {
+		l.draining, l.interrupted = true, false
 	}
 	l.tellStatus(shuttingDown)
-}
-
-// beginDrain records that a drain has begun. It extends the service manager's timeout, so that systemd does
-// not kill the agent before the planned end of the drain.
-func (l *loop) beginDrain() {
-	l.began, l.interrupted = time.Now(), false
-	l.notify(fmt.Sprintf("EXTEND_TIMEOUT_USEC=%d", (l.manager.Plan().Release + closeTimeout).Microseconds()))
 }
 
 // end shows the report of a shutdown and sends it to waiting clients. done says that the agent then leaves: it
 // was a demonstration, or a signal arrived during the drain. err names the pods that were not stopped.
 func (l *loop) end(report shutdown.Report) (done bool, err error) {
-	if !l.draining() && report.Started.Before(l.created) {
-		l.opts.View.Say("A shutdown before this agent is closed now: kubegrace-node report shows it.")
-		return false, nil
-	}
 	l.opts.View.Finish(api.ReportOf(report))
 	for _, client := range l.waiting {
-		client <- drainOutcome{report: api.ReportOf(report)}
+		client <- report
 	}
 	l.waiting = nil
-	l.began, l.drained = time.Time{}, !report.Cancelled && l.shuttingDown()
+	l.draining, l.drained = false, !report.Cancelled && l.shuttingDown()
 	if report.Cancelled {
 		l.forgetHooks()
 	}
@@ -229,7 +184,7 @@ func (l *loop) showInhibitor(ctx context.Context) {
 func (l *loop) tellStatus(shuttingDown bool) {
 	status := "Holds no inhibitor lock"
 	switch {
-	case l.draining():
+	case l.draining:
 		status = "Stopping pods"
 	case l.drained:
 		status = "The pods have been stopped"
@@ -250,10 +205,10 @@ func (l *loop) tellStatus(shuttingDown bool) {
 func (l *loop) handleSignal(sig os.Signal) (done bool, err error) {
 	name := unix.SignalName(sig.(syscall.Signal))
 	switch {
-	case l.draining() && l.interrupted:
+	case l.draining && l.interrupted:
 		l.opts.View.Say(name + ": no longer waiting for the pods.")
 		return true, fmt.Errorf("a second %s ended the waiting for %s", name, strings.Join(l.killer.underWay(), ", "))
-	case l.draining():
+	case l.draining:
 		l.interrupted = true
 		l.opts.View.Say(name + ": the pods are still being stopped. A second signal ends the waiting.")
 		return false, nil

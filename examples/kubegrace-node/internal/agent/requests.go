@@ -3,13 +3,13 @@ package agent
 import (
 	"context"
 	"errors"
-
-	"github.com/kubegrace/kubegrace/shutdown/source"
+	"fmt"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/shutdown"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
+	"github.com/kubegrace/kubegrace/shutdown/source"
 )
 
 // document returns a plan as the command plan and the page of a report show it. Its limit is the shorter one
@@ -49,78 +49,81 @@ func (a *Agent) report(context.Context) (any, error) {
 	return nil, errors.New("there was no shutdown yet")
 }
 
-// callLoop passes a function to the loop, which calls it. It returns errLeaving if the loop or ctx ends before the
-// loop has accepted the function.
-func (a *Agent) callLoop(ctx context.Context, call func(*loop)) error {
-	select {
-	case a.requests <- call:
-		return nil
-	case <-a.loopEnded:
-	case <-ctx.Done():
+// trigger begins a shutdown, or cancels one, as the host's own announcement would.
+func (a *Agent) trigger(event source.Event) error {
+	if err := a.manager.Trigger(event); err != nil {
+		return fmt.Errorf("failed to begin the shutdown, or to cancel it: %w", err)
 	}
-	return errLeaving
+	return nil
 }
 
-// drain stops all pods, waits until they have ended, and returns the report. The drain continues if the client
-// disconnects.
+// beginDrain marks the node as drained until undrain, and begins a shutdown for it. If the node is drained already, it does
+// nothing.
+func (a *Agent) beginDrain() error {
+	a.changingDrain.Lock()
+	defer a.changingDrain.Unlock()
+	if a.opts.Units.IsNodeDrained() {
+		return nil
+	}
+	if err := a.opts.Units.SetNodeDrained(true); err != nil { // the next agent will not know of the drain
+		a.opts.View.Say("Warning: " + err.Error())
+	}
+	if err := a.trigger(source.Event{Origin: drainOrigin}); err != nil {
+		return errors.Join(err, a.opts.Units.SetNodeDrained(false))
+	}
+	return nil
+}
+
+// withdrawDrain removes the stored mark of beginDrain, so that no later agent drains again, and cancels the shutdown that
+// beginDrain began. A shutdown that the host itself has announced continues.
+func (a *Agent) withdrawDrain() error {
+	a.changingDrain.Lock()
+	defer a.changingDrain.Unlock()
+	if !a.opts.Units.IsNodeDrained() {
+		return errors.New("this node is not drained")
+	}
+	return errors.Join(a.opts.Units.SetNodeDrained(false), a.trigger(source.Event{Origin: drainOrigin, Cancelled: true}))
+}
+
+// drain begins a drain, waits until the pods have ended, and returns the report. If all pods have been stopped already, be
+// it by the host's shutdown, it returns the report of that shutdown. The drain continues if the client disconnects.
 func (a *Agent) drain(ctx context.Context) (any, error) {
-	outcomes := make(chan drainOutcome, 1)
-	if err := a.callLoop(ctx, func(l *loop) { l.drain(outcomes) }); err != nil {
+	if err := a.beginDrain(); err != nil {
 		return nil, err
 	}
+	reports := make(chan shutdown.Report, 1)
 	select {
-	case outcome := <-outcomes:
-		return outcome.report, outcome.err
-	case <-a.loopEnded:
+	case a.drainClients <- reports:
 	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
-	return nil, errLeaving
+	select {
+	case report := <-reports:
+		return api.ReportOf(report), nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
-// drain marks the node as drained until undrain, begins a shutdown for it, and has the report sent to outcomes
-// when the pods have ended. If all pods have been stopped already, be it by the host's shutdown, it sends the report
-// of that shutdown at once.
-func (l *loop) drain(outcomes chan<- drainOutcome) {
-	if !l.opts.Units.IsNodeDrained() {
-		if err := l.opts.Units.SetNodeDrained(true); err != nil { // the next agent will not know of the drain
-			l.opts.View.Say("Warning: " + err.Error())
-		}
-		if err := l.trigger(source.Event{Origin: drainOrigin}); err != nil {
-			outcomes <- drainOutcome{err: errors.Join(err, l.opts.Units.SetNodeDrained(false))}
-			return
-		}
-	}
-	if !l.drained {
-		l.waiting = append(l.waiting, outcomes)
+// addClient has the report of the current drain sent to a client when the pods have ended. If they have ended already,
+// it sends the last report at once.
+func (l *loop) addClient(reports chan<- shutdown.Report) {
+	if l.draining || l.shuttingDown() && !l.drained {
+		l.waiting = append(l.waiting, reports)
 		return
 	}
 	report, _ := l.manager.LastReport()
-	outcomes <- drainOutcome{report: api.ReportOf(report)}
-}
-
-// undrain withdraws the drain of kubegrace-node drain: it removes the stored mark, so that no later agent drains again,
-// and cancels the shutdown that the drain began. A shutdown that the host itself has announced continues.
-func (l *loop) undrain() error {
-	if !l.opts.Units.IsNodeDrained() {
-		return errors.New("this node is not drained")
-	}
-	return errors.Join(l.opts.Units.SetNodeDrained(false), l.trigger(source.Event{Origin: drainOrigin, Cancelled: true}))
+	reports <- report
 }
 
 // undrain withdraws a drain. It returns when startUnits, in the background, has started the stopped units again.
 func (a *Agent) undrain(ctx context.Context) (any, error) {
-	result := make(chan error, 1)
-	if err := a.callLoop(ctx, func(l *loop) { result <- l.undrain() }); err != nil {
+	if err := a.withdrawDrain(); err != nil {
 		return nil, err
 	}
-	if err := <-result; err != nil {
-		return nil, err
-	}
-	for a.opts.Units.Stopped() != nil && pause(ctx, refreshInterval) {
-		select {
-		case <-a.loopEnded:
-			return nil, errLeaving
-		default:
+	for a.opts.Units.Stopped() != nil {
+		if !pause(ctx, refreshInterval) {
+			return nil, context.Cause(ctx)
 		}
 	}
 	return api.Meta{APIVersion: api.Version, Kind: "Undrain"}, nil

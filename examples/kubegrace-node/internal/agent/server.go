@@ -73,7 +73,9 @@ func (a *Agent) serveUntil(ctx context.Context, what string, listen func() (net.
 	}
 	server.ReadHeaderTimeout, server.ReadTimeout, server.IdleTimeout, server.MaxHeaderBytes = requestTimeout, requestTimeout, requestTimeout, maxHeaderBytes
 	server.ConnState = (&connections{}).changed
-	server.SetKeepAlivesEnabled(false) // one answer per connection, so that no client queues thousands of requests on one
+	server.BaseContext = func(net.Listener) context.Context { return ctx } // so that clients do not keep a leaving agent waiting
+	// One answer per connection, so that no client queues thousands of requests on one.
+	server.SetKeepAlivesEnabled(false)
 	for ctx.Err() == nil {
 		listener, err := listen()
 		a.missing.set(ctx, what, err)
