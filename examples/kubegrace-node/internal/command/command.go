@@ -54,7 +54,7 @@ func New(signals func() <-chan os.Signal) (*cobra.Command, error) {
 	}
 	c.SetVersionTemplate("{{.Name}} {{.Version}}\n")
 	shared := commands{signals: signals, gate: gate}
-	c.AddCommand(shared.newRun(), newPlan(), inspect.NewStatus(), newDrain(), newUndrain(), newReport(), newUninstall(), shared.newDemo())
+	c.AddCommand(shared.newRun(), inspect.NewPlan(), inspect.NewStatus(), newDrain(), newUndrain(), newReport(), newUninstall(), shared.newDemo())
 	c.SetUsageTemplate(strings.ReplaceAll(c.UsageTemplate(), ".FlagUsages", ".FlagUsagesWrapped 80"))
 	return c, nil
 }

@@ -8,12 +8,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 )
 
 // newDrain makes kubegrace-node drain, which the running agent carries out.
 func newDrain() *cobra.Command {
-	t := &tool{}
+	var socket, format string
 	command := &cobra.Command{
 		Use:   "drain",
 		Short: "Ends the pods of this machine, which stays up, until undrain",
@@ -25,21 +26,21 @@ the drain; so does a reboot. Ctrl-C ends only the waiting: the pods are stopped 
 To move the pods to other nodes first, use kubectl drain.`,
 		Args: cobra.NoArgs,
 	}
-	t.addSocket(command.Flags())
-	t.addFormat(command.Flags(), output.Table, output.JSON, output.YAML)
+	inspect.AddSocket(command.Flags(), &socket)
+	inspect.AddFormat(command.Flags(), &format, output.Table, output.JSON, output.YAML)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		var report api.Report
-		if err := t.request(command.Context(), http.MethodPost, "/drain", &report); err != nil {
+		if err := api.Request(command.Context(), socket, http.MethodPost, "/drain", &report); err != nil {
 			return err
 		}
-		return errors.Join(output.WriteReport(t.format, command.OutOrStdout(), report), report.PodErrors())
+		return errors.Join(output.WriteReport(format, command.OutOrStdout(), report), report.PodErrors())
 	}
 	return command
 }
 
 // newUndrain makes kubegrace-node undrain, which the running agent carries out.
 func newUndrain() *cobra.Command {
-	t := &tool{}
+	var socket string
 	command := &cobra.Command{
 		Use:   "undrain",
 		Short: "Withdraws a drain: what was stopped is started again",
@@ -48,9 +49,9 @@ then starts the pods. It returns when that has been started. Without a --stop-un
 whoever has started the pods has to start them again.`,
 		Args: cobra.NoArgs,
 	}
-	t.addSocket(command.Flags())
+	inspect.AddSocket(command.Flags(), &socket)
 	command.RunE = func(command *cobra.Command, _ []string) error {
-		if err := t.request(command.Context(), http.MethodPost, "/undrain", &api.Meta{}); err != nil {
+		if err := api.Request(command.Context(), socket, http.MethodPost, "/undrain", &api.Meta{}); err != nil {
 			return err
 		}
 		_, err := fmt.Fprintln(command.OutOrStdout(), "The drain is withdrawn. The agent holds the inhibitor lock again.")

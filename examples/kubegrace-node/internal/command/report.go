@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/view"
 	"github.com/kubegrace/kubegrace/shutdown"
@@ -16,7 +17,7 @@ import (
 
 // newReport makes kubegrace-node report.
 func newReport() *cobra.Command {
-	t, stateDir := &tool{}, ""
+	var socket, stateDir, format string
 	command := &cobra.Command{
 		Use:   "report",
 		Short: "Shows how the pods ended in the last shutdown, or in the one that is under way",
@@ -26,32 +27,32 @@ after a reboot, and without an agent. With --state-dir and without --socket no a
 is asked. -o html is a page that shows what was planned and what has happened.`,
 		Args: cobra.NoArgs,
 	}
-	t.addSocket(command.Flags())
+	inspect.AddSocket(command.Flags(), &socket)
 	command.Flags().StringVar(&stateDir, "state-dir", defaultStateDir, "`folder` that keeps the state of a shutdown, as the agent was given it")
-	t.addFormat(command.Flags(), output.Table, output.JSON, output.YAML, output.HTML)
+	inspect.AddFormat(command.Flags(), &format, output.Table, output.JSON, output.YAML, output.HTML)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if command.Flags().Changed("state-dir") && !command.Flags().Changed("socket") {
-			t.socket = "" // the report of that folder is wanted, whatever agent runs here
+			socket = "" // the report of that folder is wanted, whatever agent runs here
 		}
-		report, err := t.report(command.Context(), stateDir)
+		report, err := readReport(command.Context(), socket, stateDir)
 		switch {
 		case err != nil:
 			return err
-		case t.format == output.HTML:
+		case format == output.HTML:
 			return view.Page(command.OutOrStdout(), report.Shutdown, stateDir)
 		default:
-			return output.WriteReport(t.format, command.OutOrStdout(), report)
+			return output.WriteReport(format, command.OutOrStdout(), report)
 		}
 	}
 	return command
 }
 
-// report requests the report from the running agent. If no agent answers, or it has no report, or there is no
-// socket, the report is read from the state folder.
-func (t *tool) report(ctx context.Context, stateDir string) (report api.Report, err error) {
+// readReport requests the report from the running agent. If no agent answers, or it has no report, or socket is "",
+// the report is read from the state folder.
+func readReport(ctx context.Context, socket, stateDir string) (report api.Report, err error) {
 	requestErr := errors.New("no agent was asked")
-	if t.socket != "" {
-		if requestErr = t.request(ctx, http.MethodGet, "/report", &report); requestErr == nil {
+	if socket != "" {
+		if requestErr = api.Request(ctx, socket, http.MethodGet, "/report", &report); requestErr == nil {
 			return report, nil
 		}
 	}

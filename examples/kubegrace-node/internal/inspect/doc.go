@@ -1,7 +1,7 @@
 // Package inspect has the commands plan and status of kubegrace-node. They only look, and change nothing.
 // The package parses their flags, reads the input, and writes what was found.
 //
-//	root.AddCommand(inspect.NewPlan(askAgent), inspect.NewStatus())
+//	root.AddCommand(inspect.NewPlan(), inspect.NewStatus())
 //
 // # Concurrency properties
 //

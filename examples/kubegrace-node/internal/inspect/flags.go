@@ -13,6 +13,7 @@ import (
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/shutdown/plan"
 )
 
@@ -21,7 +22,7 @@ type flags struct {
 	agent, config          string
 	total, critical, limit time.Duration
 	nodes                  []string
-	output                 string
+	output, socket         string
 }
 
 // add adds the flags to fs.
@@ -32,7 +33,18 @@ func (f *flags) add(fs *pflag.FlagSet) {
 	fs.DurationVar(&f.critical, "shutdown-grace-period-critical-pods", 0, "the part of this `time` that is kept for critical pods")
 	fs.DurationVar(&f.limit, "limit", 0, "how long the host waits at most, a `time` such as 30s: InhibitDelayMaxSec of systemd-logind; 0 means that it is not known")
 	fs.StringSliceVar(&f.nodes, "node", nil, fmt.Sprintf("show this `node` in full; may be given several times; of more than %d nodes a table shows the sum", maxFullNodes))
-	OneOf(fs, &f.output, "output", "o", "`form` of the plan", output.Table, output.JSON, output.YAML, output.HTML)
+	AddFormat(fs, &f.output, output.Table, output.JSON, output.YAML, output.HTML)
+	AddSocket(fs, &f.socket)
+}
+
+// AddFormat adds the flag -o of a command that shows something in one of these formats, and stores the format in target.
+func AddFormat(fs *pflag.FlagSet, target *string, formats ...string) {
+	OneOf(fs, target, "output", "o", "`form` of what is shown", formats...)
+}
+
+// AddSocket adds the flag --socket of a command that asks the running agent, and stores the path in target.
+func AddSocket(fs *pflag.FlagSet, target *string) {
+	fs.StringVar(target, "socket", socket.Default, "`path` of the socket of the agent")
 }
 
 // OneOf adds a flag that must have one of the values, and stores it in target. The first value is the default.

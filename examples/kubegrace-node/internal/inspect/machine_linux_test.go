@@ -1,14 +1,11 @@
 package inspect_test
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -22,7 +19,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
-	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/inspect"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/socket"
 	"github.com/kubegrace/kubegrace/internal/logindfake"
 	"github.com/kubegrace/kubegrace/internal/logindhost"
@@ -47,27 +43,33 @@ type fakeMachine struct {
 	extra  []string // more arguments of status
 }
 
-// newMachine returns a machine on which only logind runs: no kubelet, no lock, no configuration. All users may read
-// the machine's folder, for [fakeMachine.lookAsNobody].
+// newMachine returns a machine on which only logind runs: no kubelet, no lock, no configuration.
 func newMachine(t *testing.T) *fakeMachine {
 	t.Helper()
-	root, err := os.MkdirTemp("", "machine") // the folders of t.TempDir are closed to other users
+	root, err := os.MkdirTemp("", "machine") // not t.TempDir: its path may be too long for a socket
 	require.NoError(t, err)
 	t.Cleanup(func() { require.NoError(t, os.RemoveAll(root)) })
-	require.NoError(t, os.Chmod(root, 0o755)) //nolint:gosec // other users must be able to read it
-	m := &fakeMachine{t: t, root: root, bus: logindhost.StartBus(t, filepath.Join(root, "bus"))}
+	m := &fakeMachine{t: t, root: root}
+	require.NoError(t, os.MkdirAll(filepath.Join(root, "run/dbus"), 0o700))
+	m.bus = logindhost.StartBus(t, filepath.Join(root, "run/dbus/system_bus_socket"))
 	m.login1 = logindfake.StartLogin1(t, m.bus.Address)
 	m.write("/proc/1/cmdline", "/sbin/init\x00")
 	m.write("/etc/hostname", "worker-1\n")
 	return m
 }
 
-// write writes a file of the machine that all users may read.
+// write writes a file of the machine.
 func (m *fakeMachine) write(path, text string) {
 	m.t.Helper()
 	full := filepath.Join(m.root, path)
-	require.NoError(m.t, os.MkdirAll(filepath.Dir(full), 0o755))  //nolint:gosec // other users must be able to read it
-	require.NoError(m.t, os.WriteFile(full, []byte(text), 0o644)) //nolint:gosec // other users must be able to read it
+	require.NoError(m.t, os.MkdirAll(filepath.Dir(full), 0o700))
+	require.NoError(m.t, os.WriteFile(full, []byte(text), 0o600))
+}
+
+// remove removes a file or a folder of the machine, with all that is in it.
+func (m *fakeMachine) remove(path string) {
+	m.t.Helper()
+	require.NoError(m.t, os.RemoveAll(filepath.Join(m.root, path)))
 }
 
 // dropIn writes a configuration file of logind that sets InhibitDelayMaxSec. The fake logind does not read it:
@@ -88,12 +90,13 @@ func (m *fakeMachine) kubelet(config string, flags ...string) {
 }
 
 // stockKubelet makes a stock kubelet appear whose shutdownGracePeriod is 30 s: its configuration, its process, and its
-// drop-in, whose limit logind uses. The kubelet has no lock; a test that needs one calls lock.
-func (m *fakeMachine) stockKubelet() {
+// drop-in, whose limit logind uses. The kubelet has no lock; a test that needs one calls lock. moreConfig is appended to
+// the configuration, and flags to the command line.
+func (m *fakeMachine) stockKubelet(moreConfig string, flags ...string) {
 	m.t.Helper()
 	m.dropIn(kubeletFile, 30*time.Second)
 	m.login1.SetLimit(30 * time.Second)
-	m.kubelet(grace30)
+	m.kubelet(grace30+moreConfig, flags...)
 }
 
 // pods writes nodePods to a file and appends more to it. It returns the arguments that make status read the
@@ -116,7 +119,7 @@ func (m *fakeMachine) lock(who, why string) {
 
 // args returns the arguments of kubegrace-node for a look at the machine.
 func (m *fakeMachine) args(more ...string) []string {
-	return slices.Concat([]string{"status", "--root", m.root, "--bus", m.bus.Address}, m.extra, more)
+	return slices.Concat([]string{"status", "--root", m.root}, m.extra, more)
 }
 
 // wide is a number of columns at which no line is wrapped. Otherwise the length of a PID would decide where a
@@ -139,64 +142,6 @@ func (m *fakeMachine) stable(text string) string {
 	return strings.ReplaceAll(text, m.root, "ROOT")
 }
 
-// nodeArgs is the environment variable with the arguments for [TestProcessOfNobody].
-const nodeArgs = "KUBEGRACE_NODE_ARGS"
-
-// testProgram copies the program of this test into a folder that the user nobody can read, and returns the path of
-// the copy.
-func testProgram(t *testing.T) string {
-	t.Helper()
-	folder, err := os.MkdirTemp("", "program") // not t.TempDir: other users cannot enter its folders
-	require.NoError(t, err)
-	t.Cleanup(func() { require.NoError(t, os.RemoveAll(folder)) })
-	program := filepath.Join(folder, "test")
-	self, err := os.ReadFile("/proc/self/exe")
-	require.NoError(t, err)
-	require.NoError(t, os.WriteFile(program, self, 0o600))
-	for _, path := range []string{folder, program} {
-		require.NoError(t, os.Chmod(path, 0o755)) //nolint:gosec // others run it
-	}
-	return program
-}
-
-// lookAsNobody does what look does, but as the user nobody (65534), in a process of its own. If the test is not run by
-// root, the process has the test's user.
-func (m *fakeMachine) lookAsNobody(program string, more ...string) result {
-	m.t.Helper()
-	c := exec.CommandContext(m.t.Context(), program, "-test.run=^TestProcessOfNobody$")
-	if os.Getuid() == 0 {
-		c.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 65534, Gid: 65534}}
-	}
-	c.Env = append(os.Environ(), nodeArgs+"="+strings.Join(m.args(more...), "\n"), "COLUMNS="+wide)
-	c.Dir = m.root
-	var out, log bytes.Buffer
-	c.Stdout, c.Stderr = &out, &log
-	err := c.Run()
-	text, _, _ := strings.Cut(out.String(), "PASS\n") // the test binary prints it after the command's output
-	if code := c.ProcessState.ExitCode(); code > 0 {
-		err = inspect.ExitStatus(code)
-	}
-	return result{m.stable(text), log.String(), err}
-}
-
-// TestProcessOfNobody is not a test. In the process that lookAsNobody starts it runs kubegrace-node, and otherwise it
-// does nothing.
-func TestProcessOfNobody(t *testing.T) {
-	args := os.Getenv(nodeArgs)
-	if args == "" {
-		return // lookAsNobody has not started this process
-	}
-	err := newCommand(strings.Split(args, "\n")...).ExecuteContext(t.Context())
-	var status inspect.ExitStatus
-	switch {
-	case errors.As(err, &status):
-		os.Exit(int(status)) //nolint:forbidigo // as main does
-	case err != nil:
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1) //nolint:forbidigo // as main does
-	}
-}
-
 // grace30 is a configuration with 30 s for all pods, of which 10 s are for critical pods, so that the others
 // get 20 s.
 const grace30 = "shutdownGracePeriod: 30s\nshutdownGracePeriodCriticalPods: 10s\n"
@@ -214,7 +159,7 @@ func machineStates() []machineState {
 	return []machineState{
 		// The kubelet holds its lock, and its 20 s and 10 s are enough for nodePods.
 		{"lock-held", 0, func(m *fakeMachine) {
-			m.stockKubelet()
+			m.stockKubelet("")
 			m.lock("kubelet", kubeletWhy)
 		}},
 		// Of 20 s, 10 s are for pods that are not critical, and orders-0 asks for 15 s.
@@ -226,7 +171,7 @@ func machineStates() []machineState {
 		}},
 		// The kubelet has no lock. The lock of another program does not wait for pods.
 		{"none", 3, func(m *fakeMachine) {
-			m.stockKubelet()
+			m.stockKubelet("")
 			m.lock("unattended-upgrades", "Stop ongoing upgrades")
 		}},
 		// A drop-in that sorts after the kubelet's sets 20 s. The kubelet needs 30 s, so it has no lock.
@@ -269,19 +214,19 @@ func machineStates() []machineState {
 		}},
 		// Both the kubelet and kubegrace-node hold a lock: each would stop the pods in its own time.
 		{"two-agents", 2, func(m *fakeMachine) {
-			m.stockKubelet()
+			m.stockKubelet("")
 			m.lock("kubelet", kubeletWhy)
 			m.lock("kubegrace-node", kubegraceWhy)
 		}},
 		// A shutdown is pending. logind grants no lock then, so a kubelet that starts now has none.
 		{"started-while-pending", 3, func(m *fakeMachine) {
-			m.stockKubelet()
+			m.stockKubelet("")
 			m.login1.SetPreparing(true)
 		}},
 		// systemd-logind is masked, so there is no lock to take.
 		{"masked", 3, func(m *fakeMachine) {
 			m.login1.Close()
-			require.NoError(m.t, os.MkdirAll(filepath.Join(m.root, "etc/systemd/system"), 0o755)) //nolint:gosec // other users must be able to read it
+			require.NoError(m.t, os.MkdirAll(filepath.Join(m.root, "etc/systemd/system"), 0o700))
 			require.NoError(m.t, os.Symlink("/dev/null", filepath.Join(m.root, "etc/systemd/system/systemd-logind.service")))
 			m.kubelet(grace30)
 		}},
@@ -302,7 +247,7 @@ func machineStates() []machineState {
 		// The kubelet's file says 30 s. The kubelet really uses what its /configz says: 12 s, of which 5 s are for critical
 		// pods. The other pods get 7 s and are cut short.
 		{"configz", 2, func(m *fakeMachine) {
-			m.stockKubelet()
+			m.stockKubelet("")
 			m.lock("kubelet", kubeletWhy)
 			m.write("/configz.json", `{"kubeletconfig": {"shutdownGracePeriod": "12s", "shutdownGracePeriodCriticalPods": "5s"}}`)
 			m.extra = []string{"--config", filepath.Join(m.root, "configz.json")}
@@ -338,7 +283,7 @@ func machineStates() []machineState {
 			m.write(siteFile, "[Login]\nInhibitDelayMaxSec=0\n")
 			m.login1.SetLimit(0)
 			m.kubelet(grace30)
-			require.NoError(m.t, os.Remove(filepath.Join(m.root, "var/lib/kubelet/config.yaml")))
+			m.remove("/var/lib/kubelet/config.yaml")
 			m.lock("kubelet", kubeletWhy)
 		}},
 	}
@@ -397,11 +342,11 @@ func (m *fakeMachine) answer(handler http.HandlerFunc) {
 }
 
 // Each case is a state of kubegrace-node. Root asks the agent over its socket, and so learns what happens to the pods
-// (rootsStatus, rootSees). The user nobody may not open the socket. It only sees the agent's lock and its drop-in, and
-// usually cannot tell whether pods lose time: that is exit status 4 (nobodysStatus, nobodySees). In all cases
-// 50-site.conf sets 15 s, which never count, because it sorts before the agent's drop-in.
+// (rootsStatus, rootSees). The user nobody cannot open the socket. It only sees the agent's lock and its drop-in, and
+// usually cannot tell whether pods lose time: that is exit status 4 (nobodysStatus, nobodySees). A file in the place of the
+// socket's folder has the same effect, also for root. In all cases 50-site.conf sets 15 s, which never count, because it
+// sorts before the agent's drop-in.
 func TestStatusOfTheAgent(t *testing.T) {
-	program := testProgram(t)
 	for name, test := range map[string]struct {
 		agent         api.Status
 		siteLimit     time.Duration // the limit that siteFile sets; 0: there is no such file
@@ -459,11 +404,11 @@ func TestStatusOfTheAgent(t *testing.T) {
 			if test.siteLimit > 0 {
 				require.Contains(t, r.out, "Set InhibitDelayMaxSec=30 or more in "+siteFile+", or remove it there.")
 			}
-			if os.Getuid() == 0 { // otherwise lookAsNobody has the user of the test, who may ask the agent
-				r = m.lookAsNobody(program)
-				requireStatus(t, test.nobodysStatus, r)
-				require.Contains(t, r.out, test.nobodySees)
-			}
+			m.remove(filepath.Dir(socket.Default))
+			m.write(filepath.Dir(socket.Default), "a file in the place of a folder")
+			r = m.look()
+			requireStatus(t, test.nobodysStatus, r)
+			require.Contains(t, r.out, test.nobodySees)
 		})
 	}
 }

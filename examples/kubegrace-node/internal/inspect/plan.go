@@ -2,11 +2,11 @@ package inspect
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/nodeplan"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/output"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/podlist"
@@ -51,9 +52,8 @@ const planExample = `  kubegrace-node plan
     /etc/kubernetes/manifests
   kubegrace-node plan --config kubelet.yaml -o html pods.json > plan.html`
 
-// NewPlan makes the command plan. If the command has no argument, it writes the plan that askAgent returns:
-// that of the agent that runs on this machine.
-func NewPlan(askAgent func(context.Context) (nodeplan.Document, error)) *cobra.Command {
+// NewPlan makes the command plan.
+func NewPlan() *cobra.Command {
 	var f flags
 	c := &cobra.Command{
 		Use:   "plan [flags] [FILE | FOLDER | -]...",
@@ -74,7 +74,8 @@ func NewPlan(askAgent func(context.Context) (nodeplan.Document, error)) *cobra.C
 			if len(unusable) > 0 {
 				return fmt.Errorf("%s: the agent of this machine plans by its own settings; for other pods give a FILE, a FOLDER, or - for standard input", strings.Join(unusable, ", "))
 			}
-			document, err := askAgent(c.Context())
+			var document nodeplan.Document
+			err := api.Request(c.Context(), f.socket, http.MethodGet, "/plan", &document)
 			return writePlan(c, &f, document, err)
 		},
 	}

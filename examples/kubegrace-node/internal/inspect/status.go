@@ -67,14 +67,13 @@ func NewStatus() *cobra.Command {
 // add adds the flags of kubegrace-node status to fs.
 func (f *statusFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.machine.Root, "root", "", "`folder` with the machine's file system, for a container: its /etc, /run, /usr, /proc, and the socket of the bus")
-	fs.StringVar(&f.machine.Bus, "bus", "", "D-Bus `address` of the system bus")
 	fs.StringVar(&f.machine.ConfigFile, "config", "", "`file` with the configuration of the agent that drains, or what /configz of the kubelet answers; by default the file that the kubelet's command line names")
 	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods, or in-cluster for the service account of a pod; by default the kubeconfig of the kubelet's command line")
 	fs.StringVar(&f.pods.NodeName, "node", "", "`name` of this node; by default the name in the kubelet's command line, or the host's")
 	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; --pods "+podsNone+" shows no pods")
 	fs.DurationVar(&f.every, "every", 0, "look again after this `time`, until the program is stopped")
 	fs.StringVar(&f.textfile, "textfile", "", "`file` that gets the metrics too, for the textfile collector of Prometheus' node exporter")
-	OneOf(fs, &f.output, "output", "o", "`form` of what is shown", output.Table, output.JSON, output.YAML)
+	AddFormat(fs, &f.output, output.Table, output.JSON, output.YAML)
 }
 
 // run looks at the machine once, or with --every at intervals until ctx ends. With --every an error is only

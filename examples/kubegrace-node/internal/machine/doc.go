@@ -19,6 +19,6 @@
 //
 // # Testing
 //
-// [Options.Root] is a folder that stands for the machine's file system, /proc included, and
-// [Options.Bus] is the address of a bus, such as one of package logindtest.
+// [Options.Root] is a folder that stands for the machine's file system, with /proc and the socket of a bus, such as one of
+// package logindhost.
 package machine

@@ -27,11 +27,9 @@ const lookTimeout = 10 * time.Second
 
 // Options says where the machine is. The zero value is the machine on which the program runs.
 type Options struct {
-	// Root is the folder with the machine's file system, as a container sees it; "" means /.
+	// Root is the folder with the machine's file system, as a container sees it, and with the socket of its system bus.
+	// "" means /, and the bus of DBUS_SYSTEM_BUS_ADDRESS if it is set.
 	Root string
-	// Bus is the D-Bus address of the machine's system bus. "" means the one below Root, or, without
-	// a Root, DBUS_SYSTEM_BUS_ADDRESS if it is set.
-	Bus string
 	// ConfigFile replaces the configuration file and folder that the kubelet's command line names; "" means
 	// these. The path is used as it is: it is not looked up below Root. The file may also contain the response of
 	// the kubelet's /configz endpoint.
@@ -82,7 +80,6 @@ type State struct {
 	// NotSeen names what could not be seen.
 	NotSeen []Unseen `json:"notSeen,omitempty"`
 
-	notRunning  bool // logind does not run
 	unreadFiles bool // some of logind's files could not be read
 }
 
@@ -93,7 +90,7 @@ func Look(ctx context.Context, o Options) *State {
 	defer cancel()
 	root := cmp.Or(o.Root, "/")
 	s := &State{Mask: mask(root)}
-	s.lookAtLogind(ctx, root, o.Bus)
+	s.lookAtLogind(ctx, root)
 	s.lookAtLimitFiles(root)
 	s.lookAtAgent(ctx, filepath.Join(root, socket.Default))
 	var err error
@@ -135,11 +132,11 @@ func mask(root string) string {
 	return ""
 }
 
-// lookAtLogind asks logind for its limit and locks, on the bus at an address; "": the system bus of the
-// machine, whose socket is below root. If logind is masked and therefore does not answer, nothing is added to
-// NotSeen.
-func (s *State) lookAtLogind(ctx context.Context, root, address string) {
-	if address == "" && root != "/" {
+// lookAtLogind asks logind for its limit and locks, on the system bus of the machine, whose socket is below root. If
+// logind is masked and therefore does not answer, nothing is added to NotSeen.
+func (s *State) lookAtLogind(ctx context.Context, root string) {
+	address := ""
+	if root != "/" {
 		address = "unix:path=" + filepath.Join(root, "run/dbus/system_bus_socket")
 	}
 	logind, err := login1.Look(ctx, address)
@@ -149,7 +146,7 @@ func (s *State) lookAtLogind(ctx context.Context, root, address string) {
 	case s.Mask != "": // logind cannot run, as the verdict says
 	default:
 		wayOut := "in a container: mount the host's /run/dbus, and give --root"
-		if s.notRunning = errors.Is(err, login1.ErrNotRunning); s.notRunning {
+		if errors.Is(err, login1.ErrNotRunning) {
 			wayOut = "systemctl status systemd-logind"
 		}
 		s.miss("who holds which locks, and logind's limit", err, wayOut)
