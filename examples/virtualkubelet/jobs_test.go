@@ -10,7 +10,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -33,30 +32,34 @@ import (
 // errCut is the error of a request that gets no response, or whose agent was killed.
 var errCut = errors.New("the connection was cut")
 
-// link is the network between an agent and the job service. A request takes 100 ms, and so does a response. If the
-// service is lossy, some take 5 s longer. A request that was sent arrives at the service even if the agent is killed.
+// link is the network between an agent and the job service. A request takes 100 ms, and so does a response. Some take 5 s
+// longer, and some are lost. A request that was sent arrives at the service even if the agent is killed.
 type link struct {
 	service  *jobService
 	isCut    atomic.Bool // the agent was killed
 	requests atomic.Int32
 }
 
-// RoundTrip sends a request to the service. If the service is lossy, the third request of every eleven and the response
-// to the seventh take 5 s longer.
+// RoundTrip sends a request to the service. Of every eleven requests, one takes 5 s longer, the response to one takes 5 s
+// longer, one is lost, and the responses to two are lost.
 func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
-	requestDelay, responseDelay := 100*time.Millisecond, 100*time.Millisecond
+	requestDelay, responseDelay, isResponseLost := 100*time.Millisecond, 100*time.Millisecond, false
 	switch n := l.requests.Add(1) % 11; {
-	case l.isCut.Load():
+	case l.isCut.Load(), n == 5:
 		return nil, errCut
-	case l.service.lossy && n == 3:
+	case n == 3:
 		requestDelay += 5 * time.Second
-	case l.service.lossy && n == 7:
+	case n == 7:
 		responseDelay += 5 * time.Second
+	case n == 2, n == 9:
+		isResponseLost = true
 	}
 	answers := make(chan *http.Response, 1)
 	go func() {
 		<-time.After(requestDelay)
-		answers <- l.serve(r)
+		answer := httptest.NewRecorder()
+		l.service.ServeHTTP(answer, r)
+		answers <- answer.Result()
 	}()
 	var response *http.Response
 	select {
@@ -69,18 +72,10 @@ func (l *link) RoundTrip(r *http.Request) (*http.Response, error) {
 	case <-r.Context().Done():
 		return nil, r.Context().Err()
 	}
-	if response == nil || l.isCut.Load() {
+	if isResponseLost || l.isCut.Load() {
 		return nil, errCut
 	}
 	return response, nil
-}
-
-// serve returns the response of the service, or nil if it sends none.
-func (l *link) serve(r *http.Request) (response *http.Response) {
-	defer func() { _ = recover() }() // the service panics with http.ErrAbortHandler if it sends no response
-	answer := httptest.NewRecorder()
-	l.service.ServeHTTP(answer, r)
-	return answer.Result()
 }
 
 // cluster is a simulation of an API server's pods, a job service, and an agent between them. The agent does what
@@ -112,11 +107,10 @@ type agent struct {
 	working sync.WaitGroup
 }
 
-// newCluster returns a cluster without an agent. Its job service is lossy. A job ends 40 s after it is stopped. The job
-// of a pod whose name begins with "short" ends after a minute by itself.
+// newCluster returns a cluster without an agent. A job ends 40 s after it is stopped. The job of a pod whose name begins
+// with "short" ends after a minute by itself.
 func newCluster(t *testing.T) *cluster {
 	c := &cluster{T: t, service: newJobService(40 * time.Second), began: time.Now(), pods: map[types.UID]*v1.Pod{}, ended: map[types.UID]bool{}}
-	c.service.lossy = true
 	c.service.duration = func(pod *v1.Pod) time.Duration {
 		if strings.HasPrefix(pod.Name, "short") {
 			return time.Minute
@@ -355,11 +349,4 @@ func requireNoLeak(t *testing.T, kills ...time.Duration) {
 			require.True(t, c.ended[uid], "killed at %v", kills)
 		}
 	})
-}
-
-// Authors of a provider for whole pods read jobs.go first, so it must be short.
-func TestJobsIsShort(t *testing.T) {
-	source, err := os.ReadFile("jobs.go")
-	require.NoError(t, err)
-	require.Less(t, strings.Count(string(source), "\n"), 120)
 }

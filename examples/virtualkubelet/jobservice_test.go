@@ -17,13 +17,11 @@ import (
 type jobService struct {
 	stopDelay time.Duration               // how long jobs run after a stop
 	duration  func(*v1.Pod) time.Duration // nil or 0: jobs run until they are stopped
-	lossy     bool                        // of three DELETEs one is ignored and one gets no response; nor does one PUT of four
 
 	mu                  sync.Mutex
 	broken              bool // respond with 500
 	jobs                map[types.UID]*job
 	created             map[types.UID]int // how often each job was created
-	deletes             int               // requests
 	deletedWhileRunning []types.UID
 }
 
@@ -73,7 +71,7 @@ func (s *jobService) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	mux.ServeHTTP(w, r)
 }
 
-// create creates the job of a pod, unless it exists. A lossy service sends no response to one request of four.
+// create creates the job of a pod, unless it exists.
 func (s *jobService) create(w http.ResponseWriter, r *http.Request) {
 	var pod v1.Pod
 	if err := json.NewDecoder(r.Body).Decode(&pod); err != nil {
@@ -89,9 +87,6 @@ func (s *jobService) create(w http.ResponseWriter, r *http.Request) {
 	}
 	s.jobs[pod.UID] = j
 	s.created[pod.UID]++
-	if s.lossy && len(s.created)%4 == 2 {
-		panic(http.ErrAbortHandler)
-	}
 }
 
 // stop makes a running job end after stopDelay.
@@ -123,19 +118,13 @@ func (s *jobService) list(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(pods)
 }
 
-// remove removes a job. A lossy service ignores one request of three, and sends no response to another.
+// remove removes a job.
 func (s *jobService) remove(w http.ResponseWriter, r *http.Request) {
 	uid := types.UID(r.PathValue("uid"))
-	if s.deletes++; s.lossy && s.deletes%3 == 1 {
-		return
-	}
 	if j := s.jobs[uid]; j == nil {
 		w.WriteHeader(http.StatusNotFound)
 	} else if j.isRunning() {
 		s.deletedWhileRunning = append(s.deletedWhileRunning, uid)
 	}
 	delete(s.jobs, uid)
-	if s.lossy && s.deletes%3 == 2 {
-		panic(http.ErrAbortHandler)
-	}
 }
