@@ -30,7 +30,7 @@ const (
 // serve serves /metrics and /healthz on the TCP port until ctx ends.
 func (a *Agent) serve(ctx context.Context) {
 	metricsLimiter := rate.NewLimiter(metricsPerSecond, metricsPerSecond)
-	metricsHandler := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2})
+	metricsHandler := promhttp.HandlerFor(a.registry, promhttp.HandlerOpts{})
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", a.healthz)
 	mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {

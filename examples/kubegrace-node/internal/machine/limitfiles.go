@@ -6,6 +6,7 @@ import (
 	"path"
 	"time"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/internal/logindconf"
 )
 
@@ -26,9 +27,10 @@ type LimitFile struct {
 	Seconds float64 `json:"seconds"`
 	// Writer is who has written the file: kubegrace, kubelet, or "" for somebody else.
 	Writer string `json:"writer,omitempty"`
-
-	limit time.Duration
 }
+
+// Limit returns Seconds; [logindconf.Unlimited] means that the file sets no limit.
+func (f LimitFile) Limit() time.Duration { return duration.Of(f.Seconds) }
 
 // lookAtLimitFiles reads the files that set logind's limit, and finds out which of them an agent has written.
 // A file that cannot be read sets unreadFiles, because it could be the one that sets the limit.
@@ -46,7 +48,7 @@ func (s *State) lookAtLimitFiles(root string) {
 		case file.Path == KubeletDropIn:
 			writer = "kubelet"
 		}
-		s.LimitFiles = append(s.LimitFiles, LimitFile{Path: file.Path, Seconds: file.Limit.Seconds(), Writer: writer, limit: file.Limit})
+		s.LimitFiles = append(s.LimitFiles, LimitFile{Path: file.Path, Seconds: file.Limit.Seconds(), Writer: writer})
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/kubegrace/kubegrace/examples/internal/duration"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/api"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/kubeletconfig"
 	"github.com/kubegrace/kubegrace/examples/kubegrace-node/internal/login1"
@@ -44,9 +45,10 @@ type Logind struct {
 	// Preparing says that a shutdown is pending.
 	Preparing bool          `json:"preparing"`
 	Locks     []login1.Lock `json:"locks"`
-
-	limit time.Duration
 }
+
+// Limit returns LimitSeconds; [logindconf.Unlimited] means that there is no limit.
+func (l Logind) Limit() time.Duration { return duration.Of(l.LimitSeconds) }
 
 // Unseen is something that could not be seen.
 type Unseen struct {
@@ -142,7 +144,7 @@ func (s *State) lookAtLogind(ctx context.Context, root string) {
 	logind, err := login1.Look(ctx, address)
 	switch {
 	case err == nil:
-		s.Logind = &Logind{LimitSeconds: logind.Limit.Seconds(), Preparing: logind.Preparing, Locks: logind.Locks, limit: logind.Limit}
+		s.Logind = &Logind{LimitSeconds: logind.Limit.Seconds(), Preparing: logind.Preparing, Locks: logind.Locks}
 	case s.Mask != "": // logind cannot run, as the verdict says
 	default:
 		wayOut := "in a container: mount the host's /run/dbus, and give --root"
@@ -231,9 +233,6 @@ func (s *State) schedule() plan.Schedule {
 	}
 	return s.Config.Shutdown.Schedule(s.Config.Enabled("GracefulNodeShutdownBasedOnPodPriority"))
 }
-
-// HostLimit returns the limit that logind uses now. Call it only if Logind is not nil, as when an agent drains.
-func (s *State) HostLimit() time.Duration { return s.Logind.limit }
 
 // LimitFile returns the path of the file that overrides an agent's drop-in, so that the agent cannot raise
 // the limit; "": there is none.

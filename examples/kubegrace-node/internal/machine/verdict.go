@@ -74,7 +74,7 @@ func (s *State) Judge(agentsConfig bool) Verdict {
 		v.do("Unmask it, and restart the kubelet.", "systemctl unmask systemd-logind && systemctl start systemd-logind && systemctl restart kubelet")
 	case s.Logind == nil:
 		v.set(Unknown, "cannot be told: systemd-logind could not be asked.")
-	case s.Logind.limit == 0 && (kubelet != nil || agent != nil):
+	case s.Logind.Limit() == 0 && (kubelet != nil || agent != nil):
 		v.set(Unheld, "nothing waits for the pods: logind's limit is 0s%s, and then it ignores all locks that delay a shutdown.", s.byFile())
 		if kubelet != nil {
 			s.addRaise(&v, s.needed())
@@ -109,12 +109,12 @@ func (s *State) judgeKubelet(v *Verdict) {
 	needed := s.needed()
 	switch {
 	case s.ConfigSource == "":
-		v.set(Unknown, "the kubelet holds the inhibitor lock, and logind waits for up to %s; whether that covers its configuration could not be seen.", LimitText(s.Logind.limit))
+		v.set(Unknown, "the kubelet holds the inhibitor lock, and logind waits for up to %s; whether that covers its configuration could not be seen.", LimitText(s.Logind.Limit()))
 	case len(s.schedule()) == 0:
 		v.set(Unknown, "the kubelet holds the inhibitor lock for another configuration than it has now: %s has no shutdownGracePeriod.", s.ConfigSource)
 		v.do("Give what this prints with --config: it is the configuration that the kubelet uses.", "kubectl get --raw /api/v1/nodes/NODE/proxy/configz")
-	case s.Logind.limit < needed:
-		v.set(Lossy, "the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", LimitText(needed), LimitText(s.Logind.limit), s.bySetting())
+	case s.Logind.Limit() < needed:
+		v.set(Lossy, "the kubelet drains for up to %s, and the host goes down after %s in the middle of it%s.", LimitText(needed), LimitText(s.Logind.Limit()), s.bySetting())
 		v.because("The limit was lowered since the kubelet has taken its lock. After its next start it takes no lock at all.")
 		s.addRaise(v, needed)
 	default:
@@ -126,7 +126,7 @@ func (s *State) judgeKubelet(v *Verdict) {
 // judgeAgent judges a machine on which only an agent with kubegrace holds a lock. The best source is the agent's own
 // status. If the agent does not answer, the drop-in that it has written for logind says how long it asks for.
 func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
-	v.set(Held, "%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.limit))
+	v.set(Held, "%s (PID %d) holds the inhibitor lock for up to %s.", agent.Who, agent.PID, LimitText(s.Logind.Limit()))
 	own := s.agentsFile()
 	switch {
 	case agentsConfig:
@@ -135,9 +135,9 @@ func (s *State) judgeAgent(v *Verdict, agent *login1.Lock, agentsConfig bool) {
 	case s.Agent != nil:
 		s.judgeByAgent(v)
 		return
-	case own != nil && s.Logind.limit < own.limit:
-		v.set(Lossy, "%s (PID %d) asks for %s, and the host goes down after %s%s.", agent.Who, agent.PID, LimitText(own.limit), LimitText(s.Logind.limit), s.byFile())
-		s.addLimitForAgent(v, own.limit)
+	case own != nil && s.Logind.Limit() < own.Limit():
+		v.set(Lossy, "%s (PID %d) asks for %s, and the host goes down after %s%s.", agent.Who, agent.PID, LimitText(own.Limit()), LimitText(s.Logind.Limit()), s.byFile())
+		s.addLimitForAgent(v, own.Limit())
 	default:
 		v.Status = Unknown
 		v.Text += " Which pods lose time could not be seen: run it as root, or give the agent's configuration with --config."
@@ -156,8 +156,8 @@ func (s *State) judgeByAgent(v *Verdict) {
 	} else {
 		v.WithPods(s.Agent.PodCount, s.Agent.CutShort, s.Agent.LostSeconds)
 	}
-	if asked := s.asked(); s.Logind.limit < asked {
-		v.because("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.limit), s.byFile())
+	if asked := s.asked(); s.Logind.Limit() < asked {
+		v.because("kubegrace-node asks for %s, and the host waits for %s%s.", LimitText(asked), LimitText(s.Logind.Limit()), s.byFile())
 		s.addLimitForAgent(v, asked)
 	}
 }
@@ -168,7 +168,7 @@ func (s *State) asked() time.Duration {
 	case s.Agent != nil:
 		return time.Duration(s.Agent.AskedSeconds * float64(time.Second))
 	case own != nil:
-		return own.limit
+		return own.Limit()
 	}
 	return 0
 }
@@ -191,7 +191,7 @@ func (f LimitFile) raiseTo(needed time.Duration) string {
 
 // byFile returns ", by FILE" with the file that sets the limit which logind uses now; "": no file does.
 func (s *State) byFile() string {
-	if file := s.lastFile(); file != nil && file.limit == s.Logind.limit {
+	if file := s.lastFile(); file != nil && file.Limit() == s.Logind.Limit() {
 		return ", by " + file.Path
 	}
 	return ""
@@ -233,14 +233,14 @@ func (s *State) judgeNobody(v *Verdict) {
 	case len(s.schedule()) == 0:
 		cause = s.Kubelets[0].text() + " has no graceful node shutdown: it is off in " + s.ConfigSource + "."
 		v.do("Set shutdownGracePeriod and shutdownGracePeriodCriticalPods, and restart the kubelet.", "")
-	case s.Logind.limit < needed:
-		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), LimitText(needed), LimitText(s.Logind.limit), s.bySetting())
+	case s.Logind.Limit() < needed:
+		cause = fmt.Sprintf("%s needs %s and takes no lock for less, and logind waits for %s only%s.", s.Kubelets[0].text(), LimitText(needed), LimitText(s.Logind.Limit()), s.bySetting())
 		s.addRaise(v, needed)
-	case s.Logind.limit == logindconf.Unlimited && s.fileOverridingKubelet() != nil:
+	case s.Logind.Limit() == logindconf.Unlimited && s.fileOverridingKubelet() != nil:
 		cause = s.Kubelets[0].text() + " takes no lock: logind's limit is infinity" + s.bySetting() + ", and a kubelet takes that for less than nothing."
 		s.addRaise(v, needed)
 	default:
-		cause = fmt.Sprintf("%s holds no lock, although logind's %s cover the %s of its configuration.", s.Kubelets[0].text(), LimitText(s.Logind.limit), LimitText(needed))
+		cause = fmt.Sprintf("%s holds no lock, although logind's %s cover the %s of its configuration.", s.Kubelets[0].text(), LimitText(s.Logind.Limit()), LimitText(needed))
 		v.because("A kubelet tries to take its lock once, at its start, and fails if a shutdown is pending then or logind's limit is too low.")
 		v.do("Restart the kubelet.", "systemctl restart kubelet")
 	}
@@ -252,7 +252,7 @@ func (s *State) judgeNobody(v *Verdict) {
 // overrides the kubelet's drop-in. If no file sets a limit and logind uses its default, it says that.
 func (s *State) bySetting() string {
 	switch by := s.byFile(); {
-	case s.lastFile() == nil && s.Logind.limit == logindconf.Default:
+	case s.lastFile() == nil && s.Logind.Limit() == logindconf.Default:
 		return ", its default"
 	case by != "" && s.fileOverridingKubelet() != nil:
 		return by + ", which sorts after 99-kubelet.conf and so overrides it"
@@ -299,7 +299,7 @@ func (s *State) hasMissed(what string) bool {
 func (s *State) addRemarks(v *Verdict) {
 	for _, file := range s.LimitFiles {
 		if s.isLeftOver(file) {
-			v.because("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"}[file.Writer], LimitText(file.limit))
+			v.because("%s is left over from a %s that is gone; it sets logind's limit to %s.", file.Path, map[string]string{"kubegrace": "kubegrace agent", "kubelet": "kubelet"}[file.Writer], LimitText(file.Limit()))
 		}
 	}
 	if s.Logind == nil {
@@ -307,10 +307,10 @@ func (s *State) addRemarks(v *Verdict) {
 	}
 	configured, source := logindconf.Default, "logind's default"
 	if file := s.lastFile(); file != nil {
-		configured, source = file.limit, file.Path
+		configured, source = file.Limit(), file.Path
 	}
-	if configured != s.Logind.limit && !s.unreadFiles {
-		v.because("logind uses %s, and its files say %s (%s): it has not read them since they changed. It reads them at its next start.", LimitText(s.Logind.limit), LimitText(configured), source)
+	if configured != s.Logind.Limit() && !s.unreadFiles {
+		v.because("logind uses %s, and its files say %s (%s): it has not read them since they changed. It reads them at its next start.", LimitText(s.Logind.Limit()), LimitText(configured), source)
 	}
 	if s.Logind.Preparing && v.Status != Unheld {
 		v.because("A shutdown is pending now.")

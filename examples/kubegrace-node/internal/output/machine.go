@@ -75,7 +75,7 @@ func facts(r NodeReport) (all []fact) {
 		lastName = name
 	}
 	if r.Logind != nil {
-		add("logind", "waits for up to %s", machine.LimitText(duration.Of(r.Logind.LimitSeconds)))
+		add("logind", "waits for up to %s", machine.LimitText(r.Logind.Limit()))
 		if len(r.Logind.Locks) == 0 {
 			add("locks", "none for shutdowns")
 		}
@@ -88,7 +88,7 @@ func facts(r NodeReport) (all []fact) {
 		if i == len(r.LimitFiles)-1 {
 			note = "sets the limit"
 		}
-		add("files", "%s: %s, %s", file.Path, machine.LimitText(duration.Of(file.Seconds)), note)
+		add("files", "%s: %s, %s", file.Path, machine.LimitText(file.Limit()), note)
 	}
 	if r.Agent != nil {
 		does := "holds no inhibitor lock"

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -21,18 +20,13 @@ import (
 )
 
 // View prints lines about a shutdown. Make one with [New].
-type View struct {
-	mu  sync.Mutex // held while output is written, so that lines do not mix
-	out io.Writer
-}
+type View struct{ out io.Writer }
 
-// New makes a view that writes to out.
-func New(out io.Writer) *View { return &View{out: out} }
+// New makes a view. It writes whole lines to out, from several goroutines at the same time.
+func New(out io.Writer) *View { return &View{out} }
 
 // Say prints one line.
 func (v *View) Say(line string) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	_, _ = fmt.Fprintln(v.out, line) // a closed terminal must not stop a drain
 }
 
