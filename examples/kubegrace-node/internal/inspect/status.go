@@ -169,7 +169,7 @@ func (f *statusFlags) addPods(c *cobra.Command, r *output.NodeReport) error {
 		return fmt.Errorf("--pods: has the pods of several nodes, and none of %q; --node says which is this one", name)
 	}
 	limit := r.Logind.Limit() // neither nil nor 0, because an agent drains
-	options := plan.Options{PriorityOf: cluster.PriorityOf, Limit: limit, Steps: agentSteps()}
+	options := plan.Options{PriorityOf: cluster.PriorityOf, Steps: agentSteps()}
 	settings, err := nodeplan.NewSettings(r.Verdict.Drains, r.Config.Shutdown, r.Config.FeatureGates, options)
 	if err != nil {
 		return fmt.Errorf("%s: %w", r.ConfigSource, err)

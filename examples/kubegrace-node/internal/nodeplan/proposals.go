@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -104,7 +105,7 @@ func (s Settings) configChange() Change {
 // this file is known, it is the one to change: a new file that sorts even later would override the agent's again.
 func (s Settings) limitChange(needed time.Duration) Change {
 	own := map[Agent]string{Kubelet: "99-kubelet.conf", Kubegrace: "zz-kubegrace.conf"}[s.agent]
-	lines := []string{"[Login]", fmt.Sprintf("InhibitDelayMaxSec=%d", ceilSeconds(needed))}
+	lines := []string{"[Login]", fmt.Sprintf("InhibitDelayMaxSec=%.0f", math.Ceil(needed.Seconds()))}
 	if s.limitFile != "" {
 		return Change{Where: s.limitFile, Why: "it overrides the agent's " + own, Lines: lines}
 	}

@@ -39,8 +39,8 @@ type Settings struct {
 }
 
 // NewSettings makes the settings from a kubelet's configuration and the feature gates of its file. A gate that
-// is missing has its default. For [Kubelet] only Limit and PriorityOf of the options count. An options.Limit
-// of math.MaxInt64 means that there is no limit. A configuration that a kubelet refuses is an error.
+// is missing has its default. For [Kubelet] only Limit and PriorityOf of the options count. An options.Limit of 0
+// means that how long the host waits is not known. A configuration that a kubelet refuses is an error.
 func NewSettings(agent Agent, config plan.Config, gates map[string]bool, options plan.Options) (Settings, error) {
 	kubelet := kubeletconfig.Config{FeatureGates: gates}
 	checks := validation.Options{
@@ -49,9 +49,6 @@ func NewSettings(agent Agent, config plan.Config, gates map[string]bool, options
 	}
 	if err := validation.ValidateNodeShutdown(config, checks); err != nil {
 		return Settings{}, err
-	}
-	if options.Limit == math.MaxInt64 {
-		options.Limit = 0
 	}
 	if agent == Kubelet {
 		options = plan.Options{Limit: options.Limit, PriorityOf: options.PriorityOf, NoRollOver: true}
@@ -77,24 +74,17 @@ func (s Settings) needed() time.Duration {
 	}
 }
 
-// limit returns how long the host waits. isKnown is false if that is not known, or if the host sets no limit: options.Limit
-// is then 0. If it is negative, the host does not wait.
-func (s Settings) limit() (limit time.Duration, isKnown bool) {
-	return max(s.options.Limit, 0), s.options.Limit != 0
-}
-
 // limitIsTooShort reports whether the host is known to wait for less time than the agent needs.
 func (s Settings) limitIsTooShort() bool {
-	limit, isKnown := s.limit()
-	return isKnown && limit < s.needed()
+	return s.options.Limit != 0 && s.options.Limit < s.needed()
 }
 
 // noLock reports whether the agent is a kubelet that takes no lock. If the host's limit is too short, the
 // start of the kubelet's nodeshutdown manager fails and is not tried again.
 func (s Settings) noLock() bool { return s.agent == Kubelet && s.limitIsTooShort() }
 
-// OnMachine returns the settings for a machine whose logind has this limit, with the values of options.Limit in
-// [NewSettings]. limitFile is the file that overrides the agent's drop-in, so that the agent cannot raise the limit;
+// OnMachine returns the settings for a machine whose logind has this limit; math.MaxInt64 means that there is none.
+// limitFile is the file that overrides the agent's drop-in, so that the agent cannot raise the limit;
 // "": there is none.
 func (s Settings) OnMachine(limit time.Duration, limitFile string) Settings {
 	s = s.limitedTo(limit)
@@ -114,18 +104,9 @@ func (s Settings) limitedTo(limit time.Duration) Settings {
 // Header returns what a document says about the agent and its configuration, as opposed to the nodes.
 func (s Settings) Header() Header {
 	h := Header{Agent: s.agent, Configuration: s.config, Off: s.off, NoLock: s.noLock(), NeededSeconds: s.needed().Seconds(), LimitedBy: s.limitFile}
-	if limit, isKnown := s.limit(); isKnown {
-		seconds := limit.Seconds()
+	if s.options.Limit != 0 {
+		seconds := s.options.Limit.Seconds()
 		h.LimitSeconds = &seconds
 	}
 	return h
-}
-
-// ceilSeconds returns a duration in whole seconds, rounded up.
-func ceilSeconds(d time.Duration) int64 {
-	n := int64(d / time.Second)
-	if d%time.Second > 0 {
-		n++
-	}
-	return n
 }
