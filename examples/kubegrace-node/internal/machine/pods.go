@@ -86,14 +86,16 @@ func (s *State) podsOfServer(ctx context.Context, o PodOptions) ([]v1.Pod, error
 	if file == "" && len(s.Kubelets) > 0 && s.Kubelets[0].Kubeconfig != "" {
 		file = filepath.Join(o.Root, s.Kubelets[0].Kubeconfig)
 	}
-	load := func() (*rest.Config, error) { return apiserver.Config(file) }
+	var config *rest.Config
+	var err error
 	switch file {
 	case "":
-		return nil, errors.New("no kubeconfig is known")
+		err = errors.New("no kubeconfig is known")
 	case InCluster:
-		load = rest.InClusterConfig
+		config, err = rest.InClusterConfig()
+	default:
+		config, err = apiserver.Config(file)
 	}
-	config, err := load()
 	if err != nil {
 		return nil, err
 	}

@@ -7,10 +7,10 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
-	"strconv"
-	"strings"
 
 	"github.com/prometheus/procfs"
+	"github.com/spf13/pflag"
+	cliflag "k8s.io/component-base/cli/flag"
 )
 
 // Kubelet is a process that is a kubelet or, as k3s does, runs one inside itself.
@@ -25,7 +25,7 @@ type Kubelet struct {
 	Kubeconfig string `json:"kubeconfig,omitempty"`
 	HostName   string `json:"hostName,omitempty"`
 
-	gates string // of its flags, as A=true,B=false
+	gates map[string]bool // of its flags
 }
 
 // kubelets finds the kubelets among the processes in root's /proc. If some processes are hidden it returns
@@ -76,33 +76,15 @@ func parseCommandLine(words []string) (k Kubelet, ok bool) {
 		}
 		return Kubelet{}, false
 	}
-	flags := map[string]*string{
-		"config": &k.ConfigFile, "config-dir": &k.ConfigDir, "kubeconfig": &k.Kubeconfig, "hostname-override": &k.HostName,
-		"feature-gates": &k.gates,
-	}
-	for i, word := range words[1:] {
-		name, value, hasValue := strings.Cut(strings.TrimLeft(word, "-"), "=")
-		if !strings.HasPrefix(word, "-") || flags[name] == nil {
-			continue
-		}
-		if !hasValue && i+2 < len(words) {
-			value = words[i+2] // the word after words[i+1], which is word
-		}
-		*flags[name] = value
-	}
+	flags := pflag.NewFlagSet(k.Program, pflag.ContinueOnError)
+	flags.ParseErrorsAllowlist.UnknownFlags = true
+	flags.StringVar(&k.ConfigFile, "config", "", "")
+	flags.StringVar(&k.ConfigDir, "config-dir", "", "")
+	flags.StringVar(&k.Kubeconfig, "kubeconfig", "", "")
+	flags.StringVar(&k.HostName, "hostname-override", "", "")
+	flags.Var(cliflag.NewMapStringBool(&k.gates), "feature-gates", "")
+	_ = flags.Parse(words[1:]) // cannot fail for a kubelet that has started
 	return k, true
-}
-
-// gatesOf parses the value of --feature-gates. It leaves out what it cannot parse.
-func gatesOf(text string) map[string]bool {
-	gates := map[string]bool{}
-	for pair := range strings.SplitSeq(text, ",") {
-		name, value, _ := strings.Cut(strings.TrimSpace(pair), "=")
-		if on, err := strconv.ParseBool(value); err == nil {
-			gates[name] = on
-		}
-	}
-	return gates
 }
 
 // text returns the words that stand for the kubelet in a sentence.

@@ -175,7 +175,7 @@ func (s *State) lookAtConfig(root, file string) {
 	case kubelet.ConfigFile == "" && kubelet.ConfigDir == "":
 		s.ConfigSource = "the kubelet's defaults: it has neither --config nor --config-dir"
 	default:
-		s.readConfig(root, below(root, kubelet.ConfigFile), below(root, kubelet.ConfigDir), gatesOf(kubelet.gates))
+		s.readConfig(root, below(root, kubelet.ConfigFile), below(root, kubelet.ConfigDir), kubelet.gates)
 	}
 }
 
