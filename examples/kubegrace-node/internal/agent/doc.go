@@ -4,7 +4,7 @@
 // can come back: the container runtime, the API server, the kubelet's pods endpoint, the listeners. It retries
 // each until it succeeds. The log, /healthz and the status in the service manager name what is still missing.
 //
-// One goroutine, the loop, handles signals, requests that change something, and the reports of shutdowns. All
-// goroutines have ended when Run returns. Run returns an error if another agent uses the state folder, if pods
-// of a demonstration could not be stopped, or if a second signal ended the wait for the pods.
+// One goroutine, the loop, handles signals and the reports of shutdowns. All goroutines have ended when Run
+// returns. Run returns an error if another agent uses the state folder, if something went wrong in a demonstration, or
+// if a second signal ended the wait for the pods.
 package agent

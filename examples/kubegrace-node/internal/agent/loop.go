@@ -22,8 +22,8 @@ const refreshInterval = 100 * time.Millisecond
 // drainOrigin marks a shutdown that the command kubegrace-node drain began. The host itself stays up.
 const drainOrigin = "kubegrace-node drain"
 
-// loop handles signals and requests, and shows what happens. It has no lock: only the goroutine of run uses
-// its fields. Other goroutines send it functions on the channel requests.
+// loop handles signals and the reports of shutdowns, and shows what happens. It has no lock: only the goroutine of run
+// uses its fields.
 type loop struct {
 	*Agent
 	shownHeld   bool                     // View has last shown that the lock is held
@@ -110,7 +110,7 @@ func (l *loop) refresh(ctx context.Context) {
 }
 
 // end shows the report of a shutdown and sends it to waiting clients. done says that the agent then leaves: it
-// was a demonstration, or a signal arrived during the drain. err names the pods that were not stopped.
+// was a demonstration, or a signal arrived during the drain. err then has what the report says went wrong.
 func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	l.opts.View.Finish(api.ReportOf(report))
 	for _, client := range l.waiting {
@@ -121,24 +121,10 @@ func (l *loop) end(report shutdown.Report) (done bool, err error) {
 	if report.Cancelled {
 		l.forgetHooks()
 	}
-	err = reportError(report)
 	if l.opts.DrainAfter > 0 || l.interrupted {
-		return true, err
-	}
-	if err != nil {
-		l.opts.View.Say("Warning: " + err.Error())
+		return true, report.Err()
 	}
 	return false, nil
-}
-
-// reportError returns an error that names the pods that a shutdown did not stop, and the shutdown's first other
-// error; kubegrace-node report shows the rest. It is nil if there are none.
-func reportError(report shutdown.Report) error {
-	err := api.ReportOf(report).PodErrors()
-	if len(report.Errors) > 0 {
-		err = errors.Join(err, errors.New(report.Errors[0]))
-	}
-	return err
 }
 
 // The names under which /healthz and the status report what is missing.
