@@ -50,11 +50,11 @@ func (l *missingList) set(ctx context.Context, name string, err error) {
 	}
 }
 
-// hasAny reports whether at least one of the named things is missing.
-func (l *missingList) hasAny(names ...string) bool {
+// has reports whether something with this name is missing.
+func (l *missingList) has(name string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return slices.ContainsFunc(names, func(name string) bool { return l.reasons[name] != "" })
+	return l.reasons[name] != ""
 }
 
 // lines returns one line for each missing thing, with the reason, sorted by name.

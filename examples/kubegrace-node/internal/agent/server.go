@@ -157,7 +157,7 @@ func (a *Agent) healthz(w http.ResponseWriter, _ *http.Request) {
 	lines := []string{"ok"}
 	if err := a.manager.ShutdownStatus(); err != nil {
 		lines[0] += ": " + err.Error()
-	} else if a.missing.hasAny(missingLock, missingTime, missingAnswers) {
+	} else if a.manager.Inhibitor().Err != nil {
 		lines[0] = "not ok"
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
