@@ -41,7 +41,6 @@ const podsNone = "none"
 // statusFlags has the values of the flags of kubegrace-node status.
 type statusFlags struct {
 	machine machine.Options
-	pods    machine.PodOptions
 	files   []string // of --pods
 	output  string
 
@@ -68,8 +67,8 @@ func NewStatus() *cobra.Command {
 func (f *statusFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.machine.Root, "root", "", "`folder` with the machine's file system, for a container: its /etc, /run, /usr, /proc, and the socket of the bus")
 	fs.StringVar(&f.machine.ConfigFile, "config", "", "`file` with the configuration of the agent that drains, or what /configz of the kubelet answers; by default the file that the kubelet's command line names")
-	fs.StringVar(&f.pods.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods, or in-cluster for the service account of a pod; by default the kubeconfig of the kubelet's command line")
-	fs.StringVar(&f.pods.NodeName, "node", "", "`name` of this node; by default the name in the kubelet's command line, or the host's")
+	fs.StringVar(&f.machine.Kubeconfig, "kubeconfig", "", "`file` by which the API server is asked for the pods, or in-cluster for the service account of a pod; by default the kubeconfig of the kubelet's command line")
+	fs.StringVar(&f.machine.NodeName, "node", "", "`name` of this node; by default the name in the kubelet's command line, or the host's")
 	fs.StringSliceVar(&f.files, "pods", nil, "`file` with the pods, in place of asking for them; --pods "+podsNone+" shows no pods")
 	fs.DurationVar(&f.every, "every", 0, "look again after this `time`, until the program is stopped")
 	fs.StringVar(&f.textfile, "textfile", "", "`file` that gets the metrics too, for the textfile collector of Prometheus' node exporter")
@@ -89,10 +88,6 @@ func (f *statusFlags) run(c *cobra.Command) error {
 			return fmt.Errorf("%s: there is no folder %s", option.name, option.folder)
 		}
 	}
-	if f.machine.Root == "/" {
-		f.machine.Root = ""
-	}
-	f.pods.Root = f.machine.Root
 	for {
 		err := f.look(c)
 		if f.every == 0 || ctx.Err() != nil {
@@ -144,7 +139,7 @@ func (f *statusFlags) addPods(c *cobra.Command, r *output.NodeReport) error {
 	if r.Verdict.Drains == "" {
 		return nil
 	}
-	cluster, name := podlist.New(), r.NodeName(f.pods)
+	cluster, name := podlist.New(), r.NodeName()
 	if len(f.files) > 0 {
 		err := readInputs(c, cluster, f.files)
 		if err == nil {
@@ -155,7 +150,7 @@ func (f *statusFlags) addPods(c *cobra.Command, r *output.NodeReport) error {
 		}
 		r.PodSources = f.files
 	} else {
-		r.PodSources = r.ReadPods(c.Context(), cluster, f.pods)
+		r.PodSources = r.ReadPods(c.Context(), cluster)
 	}
 	if len(r.PodSources) == 0 {
 		return nil

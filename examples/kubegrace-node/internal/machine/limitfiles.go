@@ -34,8 +34,8 @@ func (f LimitFile) Limit() time.Duration { return duration.Of(f.Seconds) }
 
 // lookAtLimitFiles reads the files that set logind's limit, and finds out which of them an agent has written.
 // A file that cannot be read sets unreadFiles, because it could be the one that sets the limit.
-func (s *State) lookAtLimitFiles(root string) {
-	for _, file := range logindconf.Files(os.DirFS(root)) {
+func (s *State) lookAtLimitFiles() {
+	for _, file := range logindconf.Files(os.DirFS(s.options.Root)) {
 		if file.Err != nil {
 			s.unreadFiles = true
 			s.miss(file.Path, file.Err, "")

@@ -1,12 +1,10 @@
 package machine
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -22,32 +20,21 @@ import (
 // podsTimeout is how long the API server has to answer.
 const podsTimeout = 10 * time.Second
 
-// InCluster is a value of [PodOptions.Kubeconfig]. It stands for the service account of the pod in which the
+// InCluster is a value of [Options.Kubeconfig]. It stands for the service account of the pod in which the
 // program runs.
 const InCluster = "in-cluster"
 
-// PodOptions says where [State.ReadPods] finds the pods.
-type PodOptions struct {
-	// Root is as in [Options].
-	Root string
-	// Kubeconfig is the kubeconfig file for the API server, or [InCluster]. It is not looked up below Root. ""
-	// means the file that the kubelet's command line names, below Root.
-	Kubeconfig string
-	// NodeName is the name of the node; "" means that of the kubelet's command line, or the host's.
-	NodeName string
-}
-
-// NodeName returns the name of the node: o.NodeName, else the kubelet's --hostname-override, else the host name in
-// lower case.
-func (s *State) NodeName(o PodOptions) string {
-	if o.NodeName != "" {
-		return o.NodeName
+// NodeName returns the name of the node: that of the [Options], else the kubelet's --hostname-override, else the host name
+// in lower case.
+func (s *State) NodeName() string {
+	if s.options.NodeName != "" {
+		return s.options.NodeName
 	}
 	if len(s.Kubelets) > 0 && s.Kubelets[0].HostName != "" {
 		return s.Kubelets[0].HostName
 	}
-	if o.Root != "" {
-		text, _ := os.ReadFile(filepath.Join(o.Root, "etc/hostname")) // if it fails, podsOfServer says that no pods were found
+	if s.options.Root != "/" {
+		text, _ := os.ReadFile(s.path("etc/hostname")) // if it fails, podsOfServer says that no pods were found
 		return strings.ToLower(strings.TrimSpace(string(text)))
 	}
 	name, _ := os.Hostname() // if it fails, podsOfServer says that no pods were found
@@ -56,10 +43,10 @@ func (s *State) NodeName(o PodOptions) string {
 
 // ReadPods reads the pods of the machine into cluster: from the API server, and from the manifests of the static
 // pods. It returns the names of the sources that it has read. What fails is added to NotSeen.
-func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOptions) (sources []string) {
+func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster) (sources []string) {
 	ctx, cancel := context.WithTimeout(ctx, podsTimeout)
 	defer cancel()
-	pods, err := s.podsOfServer(ctx, o)
+	pods, err := s.podsOfServer(ctx)
 	if err == nil {
 		sources = []string{"the API server"}
 	} else {
@@ -69,7 +56,7 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOpt
 		cluster.Add(&pods[i])
 	}
 	if path := s.Config.StaticPodPath; path != "" {
-		if err := cluster.ReadFolder(filepath.Join(cmp.Or(o.Root, "/"), path)); err != nil {
+		if err := cluster.ReadFolder(s.path(path)); err != nil {
 			s.miss("the manifests of the static pods", err, "")
 		} else {
 			sources = append(sources, path)
@@ -78,13 +65,13 @@ func (s *State) ReadPods(ctx context.Context, cluster *podlist.Cluster, o PodOpt
 	return sources
 }
 
-// podsOfServer returns the pods of this node from the API server. It uses the kubeconfig of o ([InCluster]: the
-// pod's service account), or else that of the first kubelet, below o.Root. An empty list is an error: every
+// podsOfServer returns the pods of this node from the API server. It uses the kubeconfig of the [Options] ([InCluster]: the
+// pod's service account), or else that of the first kubelet. An empty list is an error: every
 // node has pods, so the node's name is probably wrong.
-func (s *State) podsOfServer(ctx context.Context, o PodOptions) ([]v1.Pod, error) {
-	file := o.Kubeconfig
-	if file == "" && len(s.Kubelets) > 0 && s.Kubelets[0].Kubeconfig != "" {
-		file = filepath.Join(o.Root, s.Kubelets[0].Kubeconfig)
+func (s *State) podsOfServer(ctx context.Context) ([]v1.Pod, error) {
+	file := s.options.Kubeconfig
+	if file == "" && len(s.Kubelets) > 0 {
+		file = s.path(s.Kubelets[0].Kubeconfig)
 	}
 	var config *rest.Config
 	var err error
@@ -103,7 +90,7 @@ func (s *State) podsOfServer(ctx context.Context, o PodOptions) ([]v1.Pod, error
 	if err != nil {
 		return nil, err
 	}
-	node := s.NodeName(o)
+	node := s.NodeName()
 	list, err := client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=" + node})
 	if err == nil && len(list.Items) == 0 {
 		err = fmt.Errorf("has no pods of a node %q, which --node may have to name", node)

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"path"
-	"path/filepath"
 	"slices"
 	"sort"
 
@@ -28,10 +27,10 @@ type Kubelet struct {
 	gates map[string]bool // of its flags
 }
 
-// kubelets finds the kubelets among the processes in root's /proc. If some processes are hidden it returns
+// kubelets finds the kubelets among the processes of a machine, whose /proc is at this path. If some processes are hidden it returns
 // those that it found, and an error.
-func kubelets(root string) ([]Kubelet, error) {
-	fs, err := procfs.NewFS(filepath.Join(root, "proc"))
+func kubelets(proc string) ([]Kubelet, error) {
+	fs, err := procfs.NewFS(proc)
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,11 @@ type Options struct {
 	// these. The path is used as it is: it is not looked up below Root. The file may also contain the response of
 	// the kubelet's /configz endpoint.
 	ConfigFile string
+	// Kubeconfig is the kubeconfig file for the API server, or [InCluster]. It is not looked up below Root. ""
+	// means the file that the kubelet's command line names, below Root.
+	Kubeconfig string
+	// NodeName is the name of the node; "" means that of the kubelet's command line, or the host's.
+	NodeName string
 }
 
 // Logind is what systemd-logind answers on the bus.
@@ -82,7 +87,8 @@ type State struct {
 	// NotSeen names what could not be seen.
 	NotSeen []Unseen `json:"notSeen,omitempty"`
 
-	unreadFiles bool // some of logind's files could not be read
+	options     Options // Root is never ""
+	unreadFiles bool    // some of logind's files could not be read
 }
 
 // Look inspects a machine, all but its pods ([State.ReadPods]). logind and the agent together have 10 s to
@@ -90,17 +96,26 @@ type State struct {
 func Look(ctx context.Context, o Options) *State {
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)
 	defer cancel()
-	root := cmp.Or(o.Root, "/")
-	s := &State{Mask: mask(root)}
-	s.lookAtLogind(ctx, root)
-	s.lookAtLimitFiles(root)
-	s.lookAtAgent(ctx, filepath.Join(root, socket.Default))
+	o.Root = cmp.Or(o.Root, "/")
+	s := &State{options: o}
+	s.lookAtMask()
+	s.lookAtLogind(ctx)
+	s.lookAtLimitFiles()
+	s.lookAtAgent(ctx)
 	var err error
-	if s.Kubelets, err = kubelets(root); err != nil {
+	if s.Kubelets, err = kubelets(s.path("proc")); err != nil {
 		s.miss("the processes", err, "run it as root, in a container with the host's PID namespace (hostPID)")
 	}
-	s.lookAtConfig(root, o.ConfigFile)
+	s.lookAtConfig()
 	return s
+}
+
+// path returns the path of a file of the machine for this program; "" stays "".
+func (s *State) path(onMachine string) string {
+	if onMachine == "" {
+		return ""
+	}
+	return filepath.Join(s.options.Root, onMachine)
 }
 
 // miss records in NotSeen that something could not be seen: what it is, why, and the way out, which may be "". It
@@ -121,25 +136,24 @@ func (s *State) miss(what string, err error, wayOut string) {
 	s.NotSeen = append(s.NotSeen, Unseen{What: what, Why: why, WayOut: wayOut})
 }
 
-// mask returns the file that masks logind's unit: a link to /dev/null, or an empty file; "": logind is not
-// masked.
-func mask(root string) string {
+// lookAtMask looks for a file that masks logind's unit: a link to /dev/null, or an empty file.
+func (s *State) lookAtMask() {
 	for _, folder := range []string{"/etc/systemd/system", "/run/systemd/system"} {
 		unit := folder + "/systemd-logind.service"
-		info, err := os.Stat(filepath.Join(root, unit))
+		info, err := os.Stat(s.path(unit))
 		if err == nil && (!info.Mode().IsRegular() || info.Size() == 0) {
-			return unit
+			s.Mask = unit
+			return
 		}
 	}
-	return ""
 }
 
-// lookAtLogind asks logind for its limit and locks, on the system bus of the machine, whose socket is below root. If
+// lookAtLogind asks logind for its limit and locks, on the system bus of the machine, whose socket is below Root. If
 // logind is masked and therefore does not answer, nothing is added to NotSeen.
-func (s *State) lookAtLogind(ctx context.Context, root string) {
+func (s *State) lookAtLogind(ctx context.Context) {
 	address := ""
-	if root != "/" {
-		address = "unix:path=" + filepath.Join(root, "run/dbus/system_bus_socket")
+	if s.options.Root != "/" {
+		address = "unix:path=" + s.path("run/dbus/system_bus_socket")
 	}
 	logind, err := login1.Look(ctx, address)
 	switch {
@@ -155,12 +169,12 @@ func (s *State) lookAtLogind(ctx context.Context, root string) {
 	}
 }
 
-// lookAtConfig reads the kubelet's configuration from a file that the user gave. If file is "", it reads the files
+// lookAtConfig reads the kubelet's configuration from a file that the user gave. Without one, it reads the files
 // that the command line of the first kubelet names; a kubelet without such files has its defaults. If the configuration
 // cannot be read, NotSeen says why.
-func (s *State) lookAtConfig(root, file string) {
-	if file != "" {
-		s.readConfig(root, file, "", nil)
+func (s *State) lookAtConfig() {
+	if file := s.options.ConfigFile; file != "" {
+		s.readConfig(file, "", nil)
 		return
 	}
 	if len(s.Kubelets) == 0 { // there is no configuration; something is missing only if a kubelet holds the lock
@@ -175,22 +189,13 @@ func (s *State) lookAtConfig(root, file string) {
 	case kubelet.ConfigFile == "" && kubelet.ConfigDir == "":
 		s.ConfigSource = "the kubelet's defaults: it has neither --config nor --config-dir"
 	default:
-		s.readConfig(root, below(root, kubelet.ConfigFile), below(root, kubelet.ConfigDir), kubelet.gates)
+		s.readConfig(s.path(kubelet.ConfigFile), s.path(kubelet.ConfigDir), kubelet.gates)
 	}
-}
-
-// below returns the path of a machine's file for this program, if root is the folder with the machine's file
-// system; "" stays "".
-func below(root, path string) string {
-	if path == "" {
-		return ""
-	}
-	return filepath.Join(root, path)
 }
 
 // readConfig reads the kubelet's configuration from a file, a folder of drop-ins, or both; "": there is none. The
 // gates of the kubelet's command line override those of its files.
-func (s *State) readConfig(root, file, folder string, gates map[string]bool) {
+func (s *State) readConfig(file, folder string, gates map[string]bool) {
 	config, err := kubeletconfig.Load(file, folder)
 	if err != nil {
 		s.ConfigError = err
@@ -203,7 +208,7 @@ func (s *State) readConfig(root, file, folder string, gates map[string]bool) {
 	maps.Copy(config.FeatureGates, gates)
 	s.Config = config
 	s.ConfigSource = strings.Join(named(file, folder), " and ")
-	if root != "/" { // shows paths as they are on the machine
+	if root := s.options.Root; root != "/" { // shows paths as they are on the machine
 		s.ConfigSource = strings.ReplaceAll(s.ConfigSource, strings.TrimSuffix(root, "/")+"/", "/")
 	}
 }
@@ -249,9 +254,9 @@ func (s *State) LimitFile(agent nodeplan.Agent) string {
 
 // lookAtAgent asks kubegrace-node for its status on its socket, which only root may open. A missing socket
 // means that no agent runs, because systemd removes the folder of the socket when the agent ends.
-func (s *State) lookAtAgent(ctx context.Context, path string) {
+func (s *State) lookAtAgent(ctx context.Context) {
 	var status api.Status
-	err := api.Request(ctx, path, http.MethodGet, "/status", &status)
+	err := api.Request(ctx, s.path(socket.Default), http.MethodGet, "/status", &status)
 	switch {
 	case err == nil:
 		s.Agent = &status
